@@ -33,7 +33,11 @@ def promptfoo(rows: list[dict[str, str]]) -> dict[str, Any]:
     """One test a row; what a person said stands among the assertions, with the type `human`."""
     return {
         "evalId": "eval-examples",
-        "results": {"version": 3, "timestamp": TIME, "results": [_tested(n, row) for n, row in enumerate(rows)]},
+        "results": {
+            "version": 3,
+            "timestamp": TIME,
+            "results": [_tested(n, row) for n, row in enumerate(rows)],
+        },
         "config": {"description": "made by examples/make.py"},
     }
 

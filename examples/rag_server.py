@@ -37,7 +37,9 @@ def found(collection: str, question: str) -> list[dict[str, Any]]:
     weight = {word: math.log(1 + len(sentences) / seen[word]) for word in words(question) if word in seen}
     scored = [(sum(weight.get(word, 0.0) for word in words(text)), file, text) for file, text in sentences]
     best = sorted(scored, key=lambda one: -one[0])[:3]
-    return [{"passage": text, "file": file, "score": round(score, 3)} for score, file, text in best if score > 0]
+    return [
+        {"passage": text, "file": file, "score": round(score, 3)} for score, file, text in best if score > 0
+    ]
 
 
 def answered(collection: str, question: str) -> dict[str, Any]:

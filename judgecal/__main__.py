@@ -8,7 +8,8 @@ import sys
 
 
 def main() -> None:
-    """Run the command line; an installation that cannot be loaded ends in 70, as 1 is what a failed gate ends in."""
+    """Run the command line; an installation that cannot be loaded ends in 70, as 1 is what a failed gate ends
+    in."""
     try:
         from judgecal.cli import main as command_line
     except KeyboardInterrupt:

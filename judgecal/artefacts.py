@@ -1,4 +1,5 @@
-"""The TOML and JSON files that judgecal keeps: read with the line of a mistake, held against their shape, written."""
+"""The TOML and JSON files that judgecal keeps: read with the line of a mistake, held against their shape,
+written."""
 
 from __future__ import annotations
 
@@ -135,7 +136,9 @@ def check_schema(table: Mapping[str, Any], where: str) -> None:
     if not isinstance(schema, int) or isinstance(schema, bool) or schema < 1:
         raise InputError(f"{where}: schema must be a whole number from 1, found {schema!r}")
     if schema > SCHEMA:
-        raise InputError(f"{where}: schema {schema} is newer than this judgecal reads ({SCHEMA}): update judgecal")
+        raise InputError(
+            f"{where}: schema {schema} is newer than this judgecal reads ({SCHEMA}): update judgecal"
+        )
 
 
 def check_keys(table: Mapping[str, Any], known: Iterable[str], where: str) -> list[str]:
@@ -147,8 +150,8 @@ def check_keys(table: Mapping[str, Any], known: Iterable[str], where: str) -> li
 def validated(model: type[_T], table: Mapping[str, Any], at: str | At) -> _T:
     """An artefact's table as its schema has it; `schema` itself is held against ours and left out.
 
-    `model` is a pydantic model or a dataclass (`extra="forbid"`, and `strict=True` for TOML), `at` the file, or where
-    in it the keys lead to.
+    `model` is a pydantic model or a dataclass (`extra="forbid"`, and `strict=True` for TOML), `at` the file,
+    or where in it the keys lead to.
 
     Raises:
         InputError: lists every problem: where, which key, what was found, and the nearest valid key.
@@ -232,7 +235,9 @@ def toml_text(table: Mapping[str, Any]) -> str:
 
 
 def _toml_lines(table: Mapping[str, Any], path: tuple[str, ...]) -> Iterable[str]:
-    plain = {key: value for key, value in table.items() if not isinstance(value, Mapping) and value is not None}
+    plain = {
+        key: value for key, value in table.items() if not isinstance(value, Mapping) and value is not None
+    }
     if path and (plain or not table):
         yield f"\n[{'.'.join(toml_key(part) for part in path)}]"
     for key, value in plain.items():

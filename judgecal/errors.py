@@ -17,7 +17,8 @@ import shlex
 import sys
 from collections.abc import Collection, Iterable, Sequence
 
-# What moves a cursor, changes colours, starts a line or turns the direction of what follows, and what no XML may hold.
+# What moves a cursor, changes colours, starts a line or turns the direction of what follows, and what no XML
+# may hold.
 UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ud800-\udfff\ufff9-\ufffb\ufffe\uffff]"
 )
@@ -31,7 +32,8 @@ class JudgecalError(Exception):
 
 
 class InputError(JudgecalError):
-    """Wrong use or bad input: one message, or every problem found (what, where, what was found, what to do)."""
+    """Wrong use or bad input: one message, or every problem found (what, where, what was found, what to
+    do)."""
 
     def __init__(self, problems: str | Iterable[str]) -> None:
         self.problems: tuple[str, ...] = (problems,) if isinstance(problems, str) else tuple(problems)
@@ -62,7 +64,8 @@ def described(error: BaseException) -> str:
 
 
 def unknown_name(kind: str, name: str, known: Sequence[str]) -> InputError:
-    """An error for a name that is not there, with the nearest names that are; `kind` is such as "gold set"."""
+    """An error for a name that is not there, with the nearest names that are; `kind` is such as "gold
+    set"."""
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else f"known: {listed(known, _KNOWN_SHOWN) or 'none'}"
     if kind in _LISTED_BY:
@@ -84,7 +87,8 @@ _LISTED_BY = {
 
 
 def not_installed(what: str, package: str, extra: str, *, instead: str = "") -> InputError:
-    """An error for a package that is not there, with the line that installs it; `what` is such as "stemming needs".
+    """An error for a package that is not there, with the line that installs it; `what` is such as "stemming
+    needs".
 
     Args:
         what: who needs it, up to the package's name.
@@ -93,11 +97,14 @@ def not_installed(what: str, package: str, extra: str, *, instead: str = "") -> 
         instead: what to do without it.
     """
     lines = f"pip install {shlex.quote(package)}, or in a checkout of judgecal pip install '.[{extra}]'"
-    return InputError(f"{what} {package}, which is not installed: {lines}{f'; or {instead}' if instead else ''}")
+    return InputError(
+        f"{what} {package}, which is not installed: {lines}{f'; or {instead}' if instead else ''}"
+    )
 
 
 def listed(names: Sequence[str], most: int = 5, *, sealed: Collection[str] = ()) -> str:
-    """The first few names with commas between them, and how many more there are; `sealed` ones are counted alone."""
+    """The first few names with commas between them, and how many more there are; `sealed` ones are counted
+    alone."""
     shown = [name for name in names if name not in sealed]
     n_sealed = len(names) - len(shown)
     more = f" and {len(shown) - most:,} more" if len(shown) > most else ""
@@ -106,7 +113,8 @@ def listed(names: Sequence[str], most: int = 5, *, sealed: Collection[str] = ())
 
 
 def refuse(problems: Sequence[str], most: int = 20) -> None:
-    """Refuse bad input where there is a problem: one message a cause, the first ones are listed, the rest is counted.
+    """Refuse bad input where there is a problem: one message a cause, the first ones are listed, the rest is
+    counted.
 
     Raises:
         InputError: there is one.
@@ -126,9 +134,9 @@ _SHOWN = 3  # lines, and values, of those that say the same
 def by_cause(problems: Iterable[str]) -> list[str]:
     """Problems with those of one cause in one message, in the order in which each cause came first.
 
-    Messages that begin with `file:line: ` (or `file:row N: `) are of one cause where they say the same but for what
-    they quote and count; a column's name is no such value. The first is told whole, with the lines of the next few, how
-    many more there are, and what these hold where it differs.
+    Messages that begin with `file:line: ` (or `file:row N: `) are of one cause where they say the same but
+    for what they quote and count; a column's name is no such value. The first is told whole, with the lines
+    of the next few, how many more there are, and what these hold where it differs.
     """
     causes: dict[object, _Cause] = {}
     for problem in problems:
@@ -176,7 +184,8 @@ def _enumerated(lines: Sequence[str]) -> str:
 
 
 def visible(text: str) -> str:
-    """Text without anything that acts: control characters, turns of direction and lone surrogates as their codes."""
+    """Text without anything that acts: control characters, turns of direction and lone surrogates as their
+    codes."""
     return UNSEEN.sub(_code, text)
 
 
@@ -193,5 +202,6 @@ def _code(match: re.Match[str]) -> str:
 
 
 def notice(*messages: str) -> None:
-    """Print messages on stderr, a line each; no name in one acts on the terminal, or passes for a line of ours."""
+    """Print messages on stderr, a line each; no name in one acts on the terminal, or passes for a line of
+    ours."""
     sys.stderr.write("".join(visible(message).replace("\n", "\n  ") + "\n" for message in messages))

@@ -3,8 +3,8 @@
     def test_the_judge_is_still_the_one_that_we_locked(judgecal_gate):
         judgecal_gate("judge.lock.json", budget_usd=2)
 
-pytest finds this module by itself where judgecal is installed. It is loaded in every run of pytest there, so that it
-imports nothing until the fixture is called.
+pytest finds this module by itself where judgecal is installed. It is loaded in every run of pytest there, so
+that it imports nothing until the fixture is called.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ _WAYS = ("fail", "skip", "pass")
 def judgecal_gate() -> Callable[..., GateResult]:
     """`judgecal_gate(lock, *, inconclusive="fail", **options)`: run the gate, as `judgecal.gate` does.
 
-    It fails the test where the gate fails, or where another judge answers under the name; the result is returned for
-    further asserts. `inconclusive` says what becomes of the test where the gate cannot tell: "fail", "skip" or "pass".
-    `options` are those of `judgecal.gate`; each call of the fixture calls the model afresh.
+    It fails the test where the gate fails, or where another judge answers under the name; the result is
+    returned for further asserts. `inconclusive` says what becomes of the test where the gate cannot tell:
+    "fail", "skip" or "pass". `options` are those of `judgecal.gate`; each call of the fixture calls the model
+    afresh.
     """
     return _gate
 

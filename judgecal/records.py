@@ -45,7 +45,9 @@ class Key(NamedTuple):
 
 
 # Made once: `json.dumps` makes an encoder for every call that is not all defaults.
-_canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
+_canonical = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+).encode
 
 
 def as_plain(value: Any) -> Any:
@@ -74,7 +76,8 @@ def as_plain(value: Any) -> Any:
 
 
 def well_formed(text: str) -> str:
-    """A text that every file can hold: halves that belong together joined, U+FFFD for an unpaired surrogate."""
+    """A text that every file can hold: halves that belong together joined, U+FFFD for an unpaired
+    surrogate."""
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
@@ -112,7 +115,9 @@ def _columns(name: str, value: Any) -> dict[str, Any]:
         return {name: value}
     inner: Mapping[Any, Any] = {}
     if dataclasses.is_dataclass(value):
-        inner = {field.name.removesuffix("_"): getattr(value, field.name) for field in dataclasses.fields(value)}
+        inner = {
+            field.name.removesuffix("_"): getattr(value, field.name) for field in dataclasses.fields(value)
+        }
     elif isinstance(value, Mapping):
         inner = value
     dot = f"{name}." if name else ""
@@ -160,17 +165,22 @@ class Result:
         return plain
 
     def frame(self) -> Any:
-        """A `polars.DataFrame`: a row a judge, system, pair or part of the result; a result without parts is one row.
+        """A `polars.DataFrame`: a row a judge, system, pair or part of the result; a result without parts is
+        one row.
 
-        Columns are named as the JSON keys, a dot between two levels; an estimate is its value, with `_low`, `_high`,
-        `_n`, `_n_expected` and `_n_unscored` beside it; `numbers` has all of it in a row each.
+        Columns are named as the JSON keys, a dot between two levels; an estimate is its value, with `_low`,
+        `_high`, `_n`, `_n_expected` and `_n_unscored` beside it; `numbers` has all of it in a row each.
         """
         import polars
 
         parts = next((part for name in _PARTS if (part := getattr(self, name, None))), (self,))
         lines: list[dict[str, Any]]
-        if isinstance(parts, Mapping):  # pairs of judges by their names; their values as in the JSON, `a_value`
-            lines = [_named(dict(zip("ab", names, strict=True)), _columns("", one)) for names, one in parts.items()]
+        if isinstance(
+            parts, Mapping
+        ):  # pairs of judges by their names; their values as in the JSON, `a_value`
+            lines = [
+                _named(dict(zip("ab", names, strict=True)), _columns("", one)) for names, one in parts.items()
+            ]
         else:
             lines = [_columns("", one) for one in parts]
         return polars.DataFrame(lines, infer_schema_length=None)
@@ -178,8 +188,8 @@ class Result:
     def numbers(self) -> Any:
         """A `polars.DataFrame` of every estimate of the JSON object, a row each.
 
-        `part` is the list that it stands in (`judges`, `floor`, `raters`, `by` ...; empty at the top), `name` whose it
-        is, `number` which one (`calibrated.kappa`); then the fields of `Estimate`.
+        `part` is the list that it stands in (`judges`, `floor`, `raters`, `by` ...; empty at the top), `name`
+        whose it is, `number` which one (`calibrated.kappa`); then the fields of `Estimate`.
         """
         import polars
 
@@ -221,8 +231,8 @@ class Item:
 
     `reference_answers` holds equally right answers; empty where the set gives none. `group` is the question:
     items of one group are not independent and never stand in two splits. `fields` are further texts by name,
-    `expect` the rules that the answer is held to, by name. `inclusion_probability` (above 0, at most 1) is the
-    chance with which the item was drawn, where that is known.
+    `expect` the rules that the answer is held to, by name. `inclusion_probability` (above 0, at most 1) is
+    the chance with which the item was drawn, where that is known.
     """
 
     item_id: str
@@ -262,10 +272,11 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Rating:
-    """One human row. `saw_draft` is true where the rater was shown a machine's label, `reason` is the rater's own.
+    """One human row. `saw_draft` is true where the rater was shown a machine's label, `reason` is the rater's
+    own.
 
-    `label` is None where the rater could not tell, and then `reason` is `CANNOT_TELL`: counted, and never a label.
-    `rubric_sha256` is of the instructions that the rater had in sight, where that is known.
+    `label` is None where the rater could not tell, and then `reason` is `CANNOT_TELL`: counted, and never a
+    label. `rubric_sha256` is of the instructions that the rater had in sight, where that is known.
     """
 
     item_id: str
@@ -290,8 +301,8 @@ class Judgement:
     """One judge row: the verdict on one item in one repeat, or the failure in its place.
 
     `verdict` is on the judge's own scale. `latency_s` is the time of the call that gave the verdict;
-    `cost_usd` is summed over the attempts, None where the model has no price; `at` is UTC, ISO 8601, and so is
-    `replied_at`: when the model gave the reply, where that was taken from the store; else None.
+    `cost_usd` is summed over the attempts, None where the model has no price; `at` is UTC, ISO 8601, and so
+    is `replied_at`: when the model gave the reply, where that was taken from the store; else None.
     """
 
     item_id: str
@@ -320,7 +331,8 @@ class Judgement:
         return Key(self.item_id, self.item_sha, self.judge_fingerprint, self.repeat, self.unit)
 
     def as_json(self) -> dict[str, Any]:
-        """The journal line: every field, in the order of the class; `dataclasses` would take ten times as long."""
+        """The journal line: every field, in the order of the class; `dataclasses` would take ten times as
+        long."""
         row: dict[str, Any] = dict(zip(_JUDGEMENT_FIELDS, _judgement_values(self), strict=True))
         if self.error is not None:
             row["error"] = {"kind": self.error.kind, "message": self.error.message}

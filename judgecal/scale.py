@@ -177,7 +177,9 @@ def _parse_kind(text: str) -> Scale:
         return Scale("ordinal", low, high, step=1.0)
     step = float(match[3]) if match[3] else None
     if step is not None and not (0.0 < step < high - low and Scale("points", low, high, step).on_step(high)):
-        raise InputError(f"scale {text!r}: STEP must be above 0 and go into MIN to MAX a whole number of times")
+        raise InputError(
+            f"scale {text!r}: STEP must be above 0 and go into MIN to MAX a whole number of times"
+        )
     return Scale("points", low, high, step)
 
 
@@ -205,7 +207,9 @@ def _read_binary(text: object) -> float:
         return 1.0
     if word in FALSE_WORDS:
         return 0.0
-    raise ValueError(f"{str(text)[:60]!r} is none of yes/no, true/false, pass/fail, correct/incorrect, 1/0, 100/0")
+    raise ValueError(
+        f"{str(text)[:60]!r} is none of yes/no, true/false, pass/fail, correct/incorrect, 1/0, 100/0"
+    )
 
 
 def common_scale(people: Scale, judge: Scale) -> Scale:

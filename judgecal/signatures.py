@@ -1,7 +1,7 @@
 """Find a DSPy signature by its file name, read its scale and its roles from the types, and fingerprint it.
 
-A signature file is plain DSPy: one class, nothing of judgecal in it. The file belongs to the user and is loaded
-by path, never imported as part of a package.
+A signature file is plain DSPy: one class, nothing of judgecal in it. The file belongs to the user and is
+loaded by path, never imported as part of a package.
 """
 
 from __future__ import annotations
@@ -81,7 +81,9 @@ def list_signatures(workspace: Workspace) -> list[str]:
     """
     paths = (path.relative_to(workspace.signatures) for path in workspace.signatures.rglob("*.py"))
     return sorted(
-        path.with_suffix("").as_posix() for path in paths if not any(part.startswith(("_", ".")) for part in path.parts)
+        path.with_suffix("").as_posix()
+        for path in paths
+        if not any(part.startswith(("_", ".")) for part in path.parts)
     )
 
 
@@ -93,7 +95,8 @@ def load_signature(name_or_path: str | Path, *, workspace: Workspace | None = No
     ('percentage', 'correctness_percentage', ('question', 'reference_answer', 'answer_under_test'))
 
     Raises:
-        InputError: there is no such signature, or the file cannot be used; the message says why and what to do.
+        InputError: there is no such signature, or the file cannot be used; the message says why and what to
+            do.
     """
     text = str(name_or_path)
     if text.endswith(".py"):
@@ -126,7 +129,8 @@ def outline_signature(name: str, *, workspace: Workspace) -> SignatureOutline:
     """Read a signature of a workspace, and run nothing of it.
 
     Raises:
-        InputError: it is no Python, holds no signature or several, or a type or a bound that only running it tells.
+        InputError: it is no Python, holds no signature or several, or a type or a bound that only running it
+            tells.
     """
     path = workspace.signatures / f"{name}.py"
     try:
@@ -178,9 +182,13 @@ def _field_of(node: ast.AnnAssign, given: Mapping[str, ast.expr], where: str) ->
         annotation = given.get(annotation.id, annotation)
     rules = [node.value]
     if isinstance(annotation, ast.Subscript) and ast.unparse(annotation.value).endswith("Annotated"):
-        annotation, *rest = annotation.slice.elts if isinstance(annotation.slice, ast.Tuple) else [annotation.slice]
+        annotation, *rest = (
+            annotation.slice.elts if isinstance(annotation.slice, ast.Tuple) else [annotation.slice]
+        )
         rules += rest
-    name = ast.unparse(annotation.value if isinstance(annotation, ast.Subscript) else annotation).rpartition(".")[2]
+    name = ast.unparse(annotation.value if isinstance(annotation, ast.Subscript) else annotation).rpartition(
+        "."
+    )[2]
     if name == "Literal" and isinstance(annotation, ast.Subscript):
         inner = annotation.slice
         words = tuple(value(part) for part in (inner.elts if isinstance(inner, ast.Tuple) else [inner]))
@@ -189,9 +197,16 @@ def _field_of(node: ast.AnnAssign, given: Mapping[str, ast.expr], where: str) ->
         if isinstance(annotation, ast.Name) and not hasattr(builtins, name):
             value(annotation)  # a type of somebody else's
         return None
-    said = [one for call in rules if isinstance(call, ast.Call) for one in call.keywords if one.arg in ("ge", "le")]
+    said = [
+        one
+        for call in rules
+        if isinstance(call, ast.Call)
+        for one in call.keywords
+        if one.arg in ("ge", "le")
+    ]
     return SimpleNamespace(
-        annotation=_PLAIN[name], metadata=[SimpleNamespace(**{str(one.arg): value(one.value)}) for one in said]
+        annotation=_PLAIN[name],
+        metadata=[SimpleNamespace(**{str(one.arg): value(one.value)}) for one in said],
     )
 
 
@@ -212,11 +227,15 @@ def _load_file(path: Path, name: str) -> LoadedSignature:
     verdicts, lines = verdict_fields(cls), field_lines(source)
     if len(verdicts) > 1:
         at = f"{path}:{lines.get(verdicts[1], 1)}"
-        raise InputError(f"{at}: one verdict field expected, found {len(verdicts)}: {', '.join(verdicts)}; keep one")
+        raise InputError(
+            f"{at}: one verdict field expected, found {len(verdicts)}: {', '.join(verdicts)}; keep one"
+        )
     verdict = verdicts[0] if verdicts else None
     scale, words = (None, None)
     if verdict is not None:
-        scale, words = scale_of_field(cls.output_fields[verdict], f"{path}:{lines.get(verdict, 1)}: {verdict}")
+        scale, words = scale_of_field(
+            cls.output_fields[verdict], f"{path}:{lines.get(verdict, 1)}: {verdict}"
+        )
     texts = (name for name, field in cls.output_fields.items() if field.annotation is str)
     return LoadedSignature(
         name=name,
@@ -251,8 +270,8 @@ def run_source(path: Path, source: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        # The text is compiled here rather than by the loader, which would leave a __pycache__ beside the file;
-        # this module's own __future__ import is none of the file's.
+        # The text is compiled here rather than by the loader, which would leave a __pycache__ beside the
+        # file; this module's own __future__ import is none of the file's.
         exec(compile(source, str(path), "exec", dont_inherit=True), module.__dict__)
     except BaseException as error:
         del sys.modules[name]
@@ -271,7 +290,8 @@ def _place(path: Path, error: BaseException) -> str:
 
 
 def field_lines(source: str) -> dict[str, int]:
-    """The line of each class of a signature file, and of each field in one, by name; empty where it is no Python."""
+    """The line of each class of a signature file, and of each field in one, by name; empty where it is no
+    Python."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError):
@@ -296,12 +316,16 @@ def only_signature(path: Path, source: str) -> type[dspy.Signature]:
     own = [
         value
         for value in vars(module).values()
-        if isinstance(value, type) and issubclass(value, dspy.Signature) and value.__module__ == module.__name__
+        if isinstance(value, type)
+        and issubclass(value, dspy.Signature)
+        and value.__module__ == module.__name__
     ]
     if len(own) != 1:
         names, lines = ", ".join(cls.__name__ for cls in own) or "none", field_lines(source)
         line = lines.get(own[1].__name__, 1) if own else 1
-        raise InputError(f"{path}:{line}: a signature file holds exactly one dspy.Signature class, found {names}")
+        raise InputError(
+            f"{path}:{line}: a signature file holds exactly one dspy.Signature class, found {names}"
+        )
     return own[0]
 
 
@@ -315,7 +339,8 @@ def verdict_fields(cls: type[dspy.Signature]) -> list[str]:
 
 
 def scale_of_type(annotation: Any, where: str) -> tuple[Scale, tuple[str, str] | None] | None:
-    """The scale that a type tells by itself, with its words for 1 and 0: `bool` and `Literal`; None for any other.
+    """The scale that a type tells by itself, with its words for 1 and 0: `bool` and `Literal`; None for any
+    other.
 
     Raises:
         InputError: the words or numbers of a `Literal` make no scale.

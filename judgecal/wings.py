@@ -9,10 +9,10 @@ import importlib
 from typing import Any
 
 GIVES = {
-    "answer": "rag.answering.command:answer",
-    "retrieval": "rag.retrieval.command:retrieval",
-    "evaluate": "rag.evaluation.command:evaluate",
-    "gold make": "rag.evaluation.make_command:make_command",
+    "answer": "rag.answer_command:answer",
+    "retrieval": "rag.retrieval_command:retrieval",
+    "evaluate": "rag.evaluate_command:evaluate",
+    "gold make": "rag.make_command:make_command",
     "gold fetch": "exchange.fetch_command:fetch_command",
     "gold label": "desk.command:label_command",
     "gold adjudicate": "desk.command:adjudicate_command",

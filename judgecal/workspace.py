@@ -106,7 +106,9 @@ def starter_root() -> Path:
     for root in (package / "starter", package.parent):
         if _is_workspace(root):
             return root
-    raise JudgecalError(f"the starter workspace is missing from the installation at {package}: reinstall judgecal")
+    raise JudgecalError(
+        f"the starter workspace is missing from the installation at {package}: reinstall judgecal"
+    )
 
 
 def init_workspace(target: Path) -> Workspace:
@@ -157,7 +159,8 @@ def name_problem(name: str) -> str | None:
 def replacing(path: Path) -> Iterator[Path]:
     """A draft beside a file; it takes the file's place, whole, when the block ends without an exception.
 
-    Its name cannot be foreseen and it is made anew, so that no link put there before leads the writing elsewhere.
+    Its name cannot be foreseen and it is made anew, so that no link put there before leads the writing
+    elsewhere.
     """
     draft = path.with_name(f".{path.name[:_LONGEST_IN_DRAFT]}.{secrets.token_hex(8)}.draft")
     os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
@@ -171,7 +174,8 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file in one step, so that a reader never meets half of it: UTF-8, with the line ends of the text.
+    """Write a file in one step, so that a reader never meets half of it: UTF-8, with the line ends of the
+    text.
 
     An unpaired surrogate, which has no UTF-8, is written as its escape: JSON gives it back as it was.
     """

@@ -12,8 +12,8 @@ import pytest
 from tests.support.command import SHARED_DATA, Ran, fresh_workspace
 from tests.support.every_command import every_command as every_command
 
-# Who is started in the background, by a shell without job control, inherits that Ctrl-C is ignored, and so would
-# every program that a test starts and then interrupts.
+# Who is started in the background, by a shell without job control, inherits that Ctrl-C is ignored, and so
+# would every program that a test starts and then interrupts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
@@ -21,7 +21,9 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """What a test printed may hold half a character, which does not go from a worker to its master."""
     report = yield
-    report.sections = [(name, text.encode("utf-8", "backslashreplace").decode()) for name, text in report.sections]
+    report.sections = [
+        (name, text.encode("utf-8", "backslashreplace").decode()) for name, text in report.sections
+    ]
     return report
 
 

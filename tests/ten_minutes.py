@@ -1,8 +1,8 @@
 """Play what a newcomer types: the README, then the first page of the handbook, from a bare clone.
 
-`make welcome`. It needs Python, git, make and the package registry; after the installation the commands run without a
-network where this machine can take it from them (`unshare`, as root on Linux), and without any key. It fails where a
-command fails, or where all of it takes longer than ten minutes.
+`make welcome`. It needs Python, git, make and the package registry; after the installation the commands run
+without a network where this machine can take it from them (`unshare`, as root on Linux), and without any key.
+It fails where a command fails, or where all of it takes longer than ten minutes.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ def _offline() -> list[str]:
     """What takes the network from a command; nothing where this machine cannot."""
     prefix = ["unshare", "--net", "--"]
     able = (
-        shutil.which("unshare") and subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode == 0
+        shutil.which("unshare")
+        and subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode == 0
     )
     return prefix if able else []
 
@@ -87,7 +88,9 @@ def main() -> int:
                 return 1
     whole = time.monotonic() - started
     print("\n" + "\n".join(f"{seconds:6.0f} s  {name}" for name, seconds in took.items()))
-    print(f"{whole:6.0f} s  all of it, {'offline once installed' if offline else 'with a network'}; 600 s are allowed")
+    print(
+        f"{whole:6.0f} s  all of it, {'offline once installed' if offline else 'with a network'}; 600 s are allowed"
+    )
     return int(whole > MOST_S)
 
 

@@ -11,7 +11,14 @@ import pytest
 
 from judgecal.errors import InputError
 from judgecal.goldset import Document, GoldSet, item_row, load_gold
-from judgecal.rag.answering import Answerer, ContextOptions, Grader, answered_items, choose_grader, questions_of
+from judgecal.rag.answering import (
+    Answerer,
+    ContextOptions,
+    Grader,
+    answered_items,
+    choose_grader,
+    questions_of,
+)
 from judgecal.rag.answering.contexts import Served, corpus_notes, serve
 from judgecal.rag.answering.outcomes import ITEMS_FILE, Counted, Outcome, item_of, system_entry
 from judgecal.rag.answering.pairwise import comparisons, most_different, system_loss
@@ -80,7 +87,9 @@ def test_references_that_say_there_is_no_answer(references: tuple[str, ...], una
 def test_one_question_a_group(empty: GoldSet) -> None:
     items = (
         Item("a", "g1", "Where?", "x", ("here",), reference_documents=("d1",), tags=("one", "two")),
-        Item("b", "g1", "Where is it?", "y", ("here", "there"), reference_documents=("d2", "d1"), tags=("two",)),
+        Item(
+            "b", "g1", "Where is it?", "y", ("here", "there"), reference_documents=("d2", "d1"), tags=("two",)
+        ),
         Item("c", "g2", "Who?", "z", (NOWHERE,)),
     )
     found = questions_of(dataclasses.replace(empty, items=items))
@@ -132,9 +141,11 @@ ALL = ("red", "green", "blue", "grey")
         ("3", ["red", "green", "blue"]),
     ],
 )
-def test_the_reference_document_among_the_best_others(empty: GoldSet, position: str, expected: list[str]) -> None:
-    # "apple" stands in three of four documents: its idf is floored at a quarter of the mean, above 0. Red (three
-    # times) ranks before green (once in three words) and blue (once in five).
+def test_the_reference_document_among_the_best_others(
+    empty: GoldSet, position: str, expected: list[str]
+) -> None:
+    # "apple" stands in three of four documents: its idf is floored at a quarter of the mean, above 0. Red
+    # (three times) ranks before green (once in three words) and blue (once in five).
     served = handed(shelf(empty, *ALL), APPLE, distractors=2, position=position)
     assert names(served) == expected
     assert (served.rank, served.ties, served.holds_reference, served.problem) == (3, 0, True, None)
@@ -319,15 +330,16 @@ def of_all(values: Sequence[float | None], system: str = "s") -> list[Outcome]:
 
 
 def test_the_overview_by_hand() -> None:
-    # 0, 10 ... 100: the middle is 50; the 90th percentile lies at place 0.9 x 10 = 9, the 95th at 9.5: 90 and 95.
+    # 0, 10 ... 100: the middle is 50; the 90th percentile lies at place 0.9 x 10 = 9, the 95th at 9.5: 90 and
+    # 95.
     found = system_entry("s", of_all([10.0 * place for place in range(11)]), price=None)
     expected = {"count": 11, "min": 0, "max": 100, "average": 50, "p50": 50, "p90": 90, "p95": 95}
     assert {name: getattr(found, name) for name in expected} == pytest.approx(expected)
     assert (found.n, found.n_expected, found.n_unscored, found.answered) == (11, 11, 0, 1.0)
     assert found.usd_per_1k == pytest.approx(2.0)
     interval = found.intervals.average
-    # sd of 0..100 by tens is sqrt(1100) = 33.17, over sqrt(11) 10.0, a tenth of the range; on the logit, whose slope at
-    # a half is 4, 0.4; t(10) at 0.975 is 2.228, so the ends are 100 / (1 + exp(+-0.891)).
+    # sd of 0..100 by tens is sqrt(1100) = 33.17, over sqrt(11) 10.0, a tenth of the range; on the logit,
+    # whose slope at a half is 4, 0.4; t(10) at 0.975 is 2.228, so the ends are 100 / (1 + exp(+-0.891)).
     assert (interval.low, interval.high) == pytest.approx((29.085, 70.915), abs=0.001)
     assert (interval.n, interval.n_groups) == (11, 11)
 

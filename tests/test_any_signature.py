@@ -1,4 +1,5 @@
-"""A signature with inputs that nobody foresaw and words for verdicts, from the import of its gold set to the report."""
+"""A signature with inputs that nobody foresaw and words for verdicts, from the import of its gold set to the
+report."""
 
 from __future__ import annotations
 
@@ -82,7 +83,9 @@ def test_from_import_to_report(
     better = one_object(judgecal("optimize", *judge, "--optimizer", "labeled", "--json"))
     assert better["decision"] == "better" and better["metric"] == "accuracy"
     compiled = better["judge"]
-    scored = one_object(judgecal("score", "--judge", "policy@mine", "--judge", compiled, "--gold", "cases", "--json"))
+    scored = one_object(
+        judgecal("score", "--judge", "policy@mine", "--judge", compiled, "--gold", "cases", "--json")
+    )
     first, second = scored["judges"]
     assert second["agreement"]["accuracy"]["value"] > first["agreement"]["accuracy"]["value"]
     assert first["n_unscored"] == second["n_unscored"] == 0
@@ -101,11 +104,23 @@ def test_from_import_to_report(
         out = list(csv.DictReader(file))
     assert all(f"which {row['verdict']}." in row["reply"] for row in out)
     (workspace_dir / "suites" / "words.toml").write_text('[judges.policy]\njudge = "policy@mine"\n')
-    suited = one_object(judgecal("judge", "new.csv", "--suite", "words", "-o", "suite.csv", *COLUMNS, "--json"))
-    assert suited["rates"]["policy"]["shares"]["unclear"]["value"] == 0.0, "a word that was never said has a share too"
+    suited = one_object(
+        judgecal("judge", "new.csv", "--suite", "words", "-o", "suite.csv", *COLUMNS, "--json")
+    )
+    assert suited["rates"]["policy"]["shares"]["unclear"]["value"] == 0.0, (
+        "a word that was never said has a share too"
+    )
     assert suited["rates"]["policy"]["shares"]["unclear"]["high"] > 0.05
-    assert suited["headline"]["sentence"].startswith("Of 30 answers ") and suited["headline"]["kind"] == "raw rates"
-    for experiment in (suited["experiment"], scored["experiment"], better["experiment"], judged["experiment"]):
+    assert (
+        suited["headline"]["sentence"].startswith("Of 30 answers ")
+        and suited["headline"]["kind"] == "raw rates"
+    )
+    for experiment in (
+        suited["experiment"],
+        scored["experiment"],
+        better["experiment"],
+        judged["experiment"],
+    ):
         for form in ("text", "md", "html"):
             ran = judgecal("report", experiment, "--format", form)
             assert ran.code == 0, ran.err
@@ -114,7 +129,9 @@ def test_from_import_to_report(
 def _shares_are_told(judged: dict[str, Any]) -> None:
     """Each word with its share and interval, and the headline says them."""
     (rate,) = judged["rates"].values()
-    assert set(rate["words"]) == set(WORDS) and sum(one["value"] for one in rate["words"].values()) == pytest.approx(1)
+    assert set(rate["words"]) == set(WORDS) and sum(
+        one["value"] for one in rate["words"].values()
+    ) == pytest.approx(1)
     shares = [one["value"] for one in rate["words"].values()]
     assert shares == sorted(shares, reverse=True)
     for one in rate["words"].values():
@@ -124,7 +141,8 @@ def _shares_are_told(judged: dict[str, Any]) -> None:
     assert judged["headline"]["kind"] == "raw rate" and say.startswith("Of 30 answers ")
     assert all(f'"{word}"' in say for word in WORDS)
     assert (
-        "accuracy on cases" in judged["headline"]["because"][0] and "30 questions" in judged["headline"]["because"][1]
+        "accuracy on cases" in judged["headline"]["because"][0]
+        and "30 questions" in judged["headline"]["because"][1]
     )
 
 
@@ -149,9 +167,16 @@ def test_judges_of_other_families_have_their_own_signature_on_the_embedded_model
     judgecal: Run, workspace_dir: Path, served: StubServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
-    served.script = lambda body: "[[ ## rationale ## ]]\nSo.\n\n[[ ## rating ## ]]\nyes\n\n[[ ## completed ## ]]"
+    served.script = lambda body: (
+        "[[ ## rationale ## ]]\nSo.\n\n[[ ## rating ## ]]\nyes\n\n[[ ## completed ## ]]"
+    )
     rows = [
-        {"q": f"What is {n}?", "a": f"It is {n + n % 2}00.", "c": f"Number {n} is {n}00.", "y": str(1 - n % 2)}
+        {
+            "q": f"What is {n}?",
+            "a": f"It is {n + n % 2}00.",
+            "c": f"Number {n} is {n}00.",
+            "y": str(1 - n % 2),
+        }
         for n in range(40)
     ]
     table = write(workspace_dir / "t.csv", rows)
@@ -159,25 +184,39 @@ def test_judges_of_other_families_have_their_own_signature_on_the_embedded_model
                     "--label", "y", "--scale", "binary").code == 0  # fmt: skip
     names = ("mosaic/groundedness", "mosaic/chunk_relevance", "mosaic/correctness")
     asked = [word for name in names[:2] for word in ("--judge", f"{name}@mine")]
-    found = one_object(judgecal("score", *asked, "--gold", "facts", "--split", "all", "--name", "s", "--json"))
-    assert [one["judge"] for one in found["floor"]] == ["best constant", *(f"{name}@embedded" for name in names[:2])]
+    found = one_object(
+        judgecal("score", *asked, "--gold", "facts", "--split", "all", "--name", "s", "--json")
+    )
+    assert [one["judge"] for one in found["floor"]] == [
+        "best constant",
+        *(f"{name}@embedded" for name in names[:2]),
+    ]
     assert all(one["n_unscored"] == 0 and one["n"] == 40 for one in found["floor"][1:])
-    assert found["floor"][1]["agreement"]["accuracy"]["value"] == 1.0, "the embedded model reads the context's numbers"
+    assert found["floor"][1]["agreement"]["accuracy"]["value"] == 1.0, (
+        "the embedded model reads the context's numbers"
+    )
     assert found["floor_reason"] is None
     workspace = find_workspace(workspace_dir)
     stored = read_experiment(workspace, "s")
     assert stored_result(stored, stored.columns[:2], workspace).as_json()["floor"] == found["floor"]
-    assert floor_judges(workspace, stored.table, [f"{names[2]}@mine", "wer@local"]) == ("correctness_v3@embedded",)
+    assert floor_judges(workspace, stored.table, [f"{names[2]}@mine", "wer@local"]) == (
+        "correctness_v3@embedded",
+    )
     ran = judgecal("report", "s")
     assert ran.code == 0 and "mosaic/groundedness@embedded" in ran.out
 
 
 def test_what_items_lack_is_one_message(judgecal: Run, workspace_dir: Path) -> None:
-    assert judgecal("signature", "new", "policy", "--scale", "percentage", "--inputs", "policy,agent_reply").code == 0
+    assert (
+        judgecal("signature", "new", "policy", "--scale", "percentage", "--inputs", "policy,agent_reply").code
+        == 0
+    )
     ran = judgecal("score", "--judge", "policy@embedded", "--gold", "starter")
     assert ran.code == 2 and "asks for policy" in ran.err and "asks for agent_reply" in ran.err
     assert (
-        not list((workspace_dir / "experiments").glob("score-*")) if (workspace_dir / "experiments").is_dir() else True
+        not list((workspace_dir / "experiments").glob("score-*"))
+        if (workspace_dir / "experiments").is_dir()
+        else True
     )
 
 
@@ -191,9 +230,15 @@ def test_a_column_of_the_fields_name_is_taken_in_production(judgecal: Run, works
     found = one_object(judgecal("score", "--judge", "kinds.py:kind@python", "--gold", "tones", "--json"))
     assert found["judges"][0]["agreement"]["accuracy"]["value"] == 1.0
     assert judgecal("select", found["experiment"], "-o", "lock.json").code == 0
-    lines = [{"policy": "be kind", "tone": "kind"}, {"policy": "be kind", "tone": "rude"}, {"policy": "be kind"}]
+    lines = [
+        {"policy": "be kind", "tone": "kind"},
+        {"policy": "be kind", "tone": "rude"},
+        {"policy": "be kind"},
+    ]
     (workspace_dir / "new.jsonl").write_text("".join(json.dumps(row) + "\n" for row in lines))
     ran = judgecal("judge", "new.jsonl", "--lock", "lock.json", "-o", "out.jsonl")
     assert ran.code == 4, ran.err
     out = [json.loads(line) for line in (workspace_dir / "out.jsonl").read_text().splitlines()]
-    assert [row["passed"] for row in out] == [True, False, None] and out[2]["error"] == "input: there is no tone"
+    assert [row["passed"] for row in out] == [True, False, None] and out[2][
+        "error"
+    ] == "input: there is no tone"

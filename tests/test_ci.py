@@ -33,7 +33,8 @@ STARTED = datetime.datetime(2026, 3, 1, 12, 0, tzinfo=datetime.timezone(datetime
 
 
 def suite_of(text: str) -> Xml.Element:
-    """The one suite, held against the schema that servers share (Jenkins' junit-10.xsd): names, order, counts."""
+    """The one suite, held against the schema that servers share (Jenkins' junit-10.xsd): names, order,
+    counts."""
     top = Xml.fromstring(text)
     (suite,) = top
     assert (top.tag, suite.tag) == ("testsuites", "testsuite")
@@ -48,7 +49,9 @@ def suite_of(text: str) -> Xml.Element:
         assert {name: int(of.attrib[name]) for name in counted} == {
             name: sum(1 for _ in of.iter(tag)) for name, tag in counted.items()
         }
-        assert float(of.attrib["time"]) == pytest.approx(sum(float(one.attrib["time"]) for one in of.iter("testcase")))
+        assert float(of.attrib["time"]) == pytest.approx(
+            sum(float(one.attrib["time"]) for one in of.iter("testcase"))
+        )
     datetime.datetime.strptime(suite.attrib["timestamp"], "%Y-%m-%dT%H:%M:%S")
     return suite
 
@@ -62,7 +65,9 @@ def properties(suite: Xml.Element) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("decision", ["pass", "fail", "changed", "unscored", "inconclusive"])
-def test_the_xml_says_what_the_exit_code_says(judgecal: Run, served: Served, tmp_path: Path, decision: str) -> None:
+def test_the_xml_says_what_the_exit_code_says(
+    judgecal: Run, served: Served, tmp_path: Path, decision: str
+) -> None:
     """Cases: agreement, unscored, who answers, flips, model id."""
     gold, file = served.script.gold, tmp_path / "gate.xml"
     options: list[str] = []
@@ -84,7 +89,11 @@ def test_the_xml_says_what_the_exit_code_says(judgecal: Run, served: Served, tmp
     ran = judgecal("gate", "--lock", served.path, "--json", "--junit", file, *options)
     suite, found = suite_of(file.read_text("utf-8")), json.loads(ran.out)
     told = properties(suite)
-    assert (told["decision"], told["run_line"], told["lock"]) == (found["decision"], found["run_line"], found["lock"])
+    assert (told["decision"], told["run_line"], told["lock"]) == (
+        found["decision"],
+        found["run_line"],
+        found["lock"],
+    )
     assert suite.attrib["name"] == "judgecal gate" and told["next"] == found["headline"]["next"]
     wanted = {
         "pass": [*["passed"] * 4, "skipped"],
@@ -125,14 +134,18 @@ def test_a_gate_without_a_whole_pass_errs(served: Served) -> None:
     assert result.decision == "inconclusive" and outcomes(suite)[:3] == ["error"] * 3
 
 
-def test_the_file_is_refused_first_and_migrate_writes_one_too(judgecal: Run, served: Served, tmp_path: Path) -> None:
+def test_the_file_is_refused_first_and_migrate_writes_one_too(
+    judgecal: Run, served: Served, tmp_path: Path
+) -> None:
     ran = judgecal("gate", "--lock", served.path, "--junit", "nowhere/g.xml", "--markdown", "nowhere/s.md")
     assert ran.code == 2 and served.stub.calls == 0
     assert "--junit nowhere/g.xml" in ran.err and "--markdown nowhere/s.md" in ran.err
     ran = judgecal("gate", "--lock", served.path, "--junit", "g.md", "--markdown", "g.md")
     assert (ran.code, served.stub.calls) == (2, 0) and "--markdown and --junit name one file" in ran.err
     file = tmp_path / "m.xml"
-    moved = judgecal("migrate", "--lock", served.path, "--to", "correctness_v2@embedded", "--json", "--junit", file)
+    moved = judgecal(
+        "migrate", "--lock", served.path, "--to", "correctness_v2@embedded", "--json", "--junit", file
+    )
     suite = suite_of(file.read_text("utf-8"))
     assert suite.attrib["name"] == "judgecal migrate" and len(outcomes(suite)) == 1
     found = json.loads(moved.out)
@@ -156,7 +169,9 @@ def _gated(pytester: pytest.Pytester, served: Served, decision: str, more: str =
         return pytester.runpytest_inprocess("-p", "judgecal.pytest_plugin", "-p", "no:cacheprovider")
 
 
-@pytest.mark.parametrize(("decision", "outcome"), [("pass", "passed"), ("fail", "failed"), ("changed", "failed")])
+@pytest.mark.parametrize(
+    ("decision", "outcome"), [("pass", "passed"), ("fail", "failed"), ("changed", "failed")]
+)
 def test_the_fixture_fails_with_the_headline_and_what_to_do(
     pytester: pytest.Pytester, served: Served, monkeypatch: pytest.MonkeyPatch, decision: str, outcome: str
 ) -> None:
@@ -179,7 +194,9 @@ def test_what_cannot_be_told_is_what_one_says(pytester: pytest.Pytester, served:
 def test_a_gate_that_cannot_run_says_why(pytester: pytest.Pytester, served: Served) -> None:
     ran = _gated(pytester, served, "fail", ", margin=-1.0")
     ran.assert_outcomes(failed=1)
-    ran.stdout.fnmatch_lines(["*the gate could not run: --margin is -1: a loss that is allowed is 0 or more*"])
+    ran.stdout.fnmatch_lines(
+        ["*the gate could not run: --margin is -1: a loss that is allowed is 0 or more*"]
+    )
     assert served.stub.calls == 0
 
 
@@ -219,14 +236,17 @@ class Action:
         self.stub("python3", venv)
 
     def stub(self, name: str, body: str) -> None:
-        """A program that notes its arguments; `--junit` is written with the decision that STUB_DECISION says."""
+        """A program that notes its arguments; `--junit` is written with the decision that STUB_DECISION
+        says."""
         junit_file = (
             'for word in "$@"; do case $word in --junit=*) [[ -z ${STUB_DECISION:-} ]] || printf '
             '\'<properties><property name="decision" value="%s" /></properties>\' "$STUB_DECISION" > "${word#*=}";; '
             "esac; done"
         )
         path = self.folder / "bin" / name
-        path.write_text(f'#!/bin/bash\nprintf "%s\\n" "$@" >> "{self.folder}/{name}.argv"\n{junit_file}\n{body}\n')
+        path.write_text(
+            f'#!/bin/bash\nprintf "%s\\n" "$@" >> "{self.folder}/{name}.argv"\n{junit_file}\n{body}\n'
+        )
         path.chmod(0o755)
 
     def run(self, step: int, **env: str) -> subprocess.CompletedProcess[str]:
@@ -234,7 +254,10 @@ class Action:
         known = dict.fromkeys(self.steps[step]["env"], "")
         assert env.keys() <= known.keys() | {"STUB_CODE", "STUB_DECISION"}
         files = {f"GITHUB_{name.upper()}": str(self.folder / name) for name in ("output", "path")}
-        files |= {"GITHUB_STEP_SUMMARY": str(self.folder / "summary"), "RUNNER_TEMP": str(self.folder / "temp")}
+        files |= {
+            "GITHUB_STEP_SUMMARY": str(self.folder / "summary"),
+            "RUNNER_TEMP": str(self.folder / "temp"),
+        }
         path = f"{self.folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
         return subprocess.run(
             ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", self.steps[step]["run"]],
@@ -273,7 +296,9 @@ def test_no_input_is_part_of_a_script() -> None:
         (70, "", "warn", 70, "::error"),
     ],
 )  # fmt: skip
-def test_how_the_job_ends(action: Action, code: int, decision: str, inconclusive: str, wanted: int, said: str) -> None:
+def test_how_the_job_ends(
+    action: Action, code: int, decision: str, inconclusive: str, wanted: int, said: str
+) -> None:
     stub = {"STUB_CODE": str(code), "STUB_DECISION": decision}
     ran = action.run(1, LOCK="judge.lock.json", WORKSPACE="space", INCONCLUSIVE=inconclusive, **stub)
     assert ran.returncode == wanted and ran.stdout.startswith(said), ran
@@ -288,7 +313,13 @@ def test_how_the_job_ends(action: Action, code: int, decision: str, inconclusive
 
 def test_inputs_stay_texts(action: Action) -> None:
     ran = action.run(
-        1, LOCK=EVIL, WORKSPACE="space", MARGIN="--help", BUDGET_USD=EVIL, REPEATS_MAX="-1", INCONCLUSIVE="fail"
+        1,
+        LOCK=EVIL,
+        WORKSPACE="space",
+        MARGIN="--help",
+        BUDGET_USD=EVIL,
+        REPEATS_MAX="-1",
+        INCONCLUSIVE="fail",
     )
     assert ran.returncode == 0 and not list(action.folder.rglob("pwned"))
     given = action.argv("judgecal")
@@ -301,7 +332,9 @@ def test_inputs_stay_texts(action: Action) -> None:
 def test_it_installs_from_a_folder_or_git_and_never_by_the_bare_name(action: Action) -> None:
     checkout = action.folder / "judgecal"
     checkout.mkdir()
-    assert action.run(0, SOURCE_PATH="judgecal", PYTHON="python3").returncode == 2  # no checkout, so not the index
+    assert (
+        action.run(0, SOURCE_PATH="judgecal", PYTHON="python3").returncode == 2
+    )  # no checkout, so not the index
     assert action.argv("python3") == []
     (checkout / "pyproject.toml").touch()
     ran = action.run(0, SOURCE_PATH="judgecal", PYTHON="python3")
@@ -312,6 +345,10 @@ def test_it_installs_from_a_folder_or_git_and_never_by_the_bare_name(action: Act
     assert action.run(0, SOURCE_GIT=url, PYTHON="python3").returncode == 0
     assert action.argv("python3")[-1] == f"judgecal @ {url}"
     n_calls = len(action.argv("python3"))
-    for odd in ({"SOURCE_GIT": "judgecal"}, {"SOURCE_GIT": url, "SOURCE_PATH": "judgecal"}, {"SOURCE_GIT": "-r x"}):
+    for odd in (
+        {"SOURCE_GIT": "judgecal"},
+        {"SOURCE_GIT": url, "SOURCE_PATH": "judgecal"},
+        {"SOURCE_GIT": "-r x"},
+    ):
         assert action.run(0, PYTHON="python3", **odd).returncode == 2
     assert len(action.argv("python3")) == n_calls

@@ -1,4 +1,5 @@
-"""The command line as a script sees it: stdout, stderr, exit codes, files, and the JSON keys of the contract."""
+"""The command line as a script sees it: stdout, stderr, exit codes, files, and the JSON keys of the
+contract."""
 
 from __future__ import annotations
 
@@ -114,7 +115,14 @@ def test_models_prints_one_object(judgecal: Run, monkeypatch: pytest.MonkeyPatch
 def test_text_holds_the_numbers_that_must_not_be_missing(judgecal: Run, command: str) -> None:
     ran = judgecal(command, "--gold", "starter", "--full")
     assert ran.code == 0
-    for part in (" n ", "unscored", "macro_agreement", "run: gold:starter@", "|seed:0|version:", "experiment: "):
+    for part in (
+        " n ",
+        "unscored",
+        "macro_agreement",
+        "run: gold:starter@",
+        "|seed:0|version:",
+        "experiment: ",
+    ):
         assert part in ran.out
     assert re.search(r"0\.\d{3} \[0\.\d{3}, [01]\.\d{3}\]|\d+\.\d \[\d+\.\d, \d+\.\d\]%", ran.out)
     assert re.search(r" \d+/\d+ +0 |\b0 of \d+ unscored", ran.out)
@@ -153,8 +161,9 @@ def test_unscored_items_exit_4_and_the_journal_says_why(
     assert complete["n"] == judge["n"]
     text = judgecal("score")
     assert text.code == 4
-    assert f"{judge['n_unscored']} of {judge['n_expected']} unscored ({judge['n_unscored']} parse)" in " ".join(
-        text.out.split()
+    assert (
+        f"{judge['n_unscored']} of {judge['n_expected']} unscored ({judge['n_unscored']} parse)"
+        in " ".join(text.out.split())
     )
 
 
@@ -270,7 +279,9 @@ def test_repeats_double_what_is_expected(judgecal: Run) -> None:
 
 
 @pytest.mark.parametrize("command", ["score", "optimize"])
-def test_a_dry_run_writes_nothing_and_names_the_price(judgecal: Run, workspace_dir: Path, command: str) -> None:
+def test_a_dry_run_writes_nothing_and_names_the_price(
+    judgecal: Run, workspace_dir: Path, command: str
+) -> None:
     toml = '[models.dear]\nid = "ollama_chat/dear"\ninput_usd_per_1m = 10\noutput_usd_per_1m = 30\nmax_tokens = 100\n'
     (workspace_dir / "judgecal.toml").write_text(toml)
     model = ("--models" if command == "score" else "--model", "dear")
@@ -279,7 +290,15 @@ def test_a_dry_run_writes_nothing_and_names_the_price(judgecal: Run, workspace_d
     text = judgecal(command, *model, "--dry-run")
     assert tree(workspace_dir) == before
     look = found.pop("test_look", "")
-    assert set(found) == {"calls", "stored", "prompt_tokens", "usd_at_most", "usd_in_batches", "seconds", "waiting"}
+    assert set(found) == {
+        "calls",
+        "stored",
+        "prompt_tokens",
+        "usd_at_most",
+        "usd_in_batches",
+        "seconds",
+        "waiting",
+    }
     would = "A run would spend a look at test, if something changes on dev: decision 1 on the test labels of starter"
     assert look.startswith(would) if command == "optimize" else not look
     assert found["calls"] > 0 and found["stored"] == 0
@@ -287,7 +306,8 @@ def test_a_dry_run_writes_nothing_and_names_the_price(judgecal: Run, workspace_d
     assert found["usd_at_most"] > found["calls"] * 100 * 30e-6
     assert re.fullmatch(
         r"\d+ calls to make, 0 judgements stored already, about \d+ prompt tokens, "
-        r"cost at most \d+\.\d{4} USD, time unknown before the first calls" + re.escape(f" {look}" if look else ""),
+        r"cost at most \d+\.\d{4} USD, time unknown before the first calls"
+        + re.escape(f" {look}" if look else ""),
         text.said,
     )
     assert [line for line in text.out.splitlines() if len(line) > 80] == []
@@ -310,9 +330,13 @@ def test_a_dry_run_without_a_price_says_so(judgecal: Run, workspace_dir: Path) -
     assert "cost unknown: some model has no price" in judgecal("score", "--models", "free", "--dry-run").said
 
 
-def test_a_finished_run_needs_no_key(judgecal: Run, workspace_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_finished_run_needs_no_key(
+    judgecal: Run, workspace_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Model calls stop at the journal: what stands in it can be held against labels by anyone."""
-    (workspace_dir / "judgecal.toml").write_text('[models.mine]\nid = "judgecal/embedded"\nkey_env = "MY_KEY"\n')
+    (workspace_dir / "judgecal.toml").write_text(
+        '[models.mine]\nid = "judgecal/embedded"\nkey_env = "MY_KEY"\n'
+    )
     monkeypatch.setenv("MY_KEY", "sk-secret")
     first = judgecal("score", "--models", "mine", "--json")
     monkeypatch.delenv("MY_KEY")
@@ -412,7 +436,9 @@ def test_an_interrupted_run_exits_130_and_resumes(
     assert resumed["judges"][0]["agreement"] == whole["judges"][0]["agreement"]
 
 
-def test_a_line_broken_in_the_middle_of_a_journal_is_named_and_judged_again(judgecal: Run, workspace_dir: Path) -> None:
+def test_a_line_broken_in_the_middle_of_a_journal_is_named_and_judged_again(
+    judgecal: Run, workspace_dir: Path
+) -> None:
     for command in ("score", "optimize"):
         before = one_object(judgecal(command, "--json"))
         slug = before["experiment"]
@@ -423,8 +449,12 @@ def test_a_line_broken_in_the_middle_of_a_journal_is_named_and_judged_again(judg
         assert ran.code == 0 and "Traceback" not in ran.err
         assert ran.err.count("judgements.jsonl:2: no judgement can be read from this line") == 1
         after = json.loads(ran.out)
-        assert {key: after[key] for key in ("headline", "gold")} == {key: before[key] for key in ("headline", "gold")}
-        judged = [json.loads(line)["item_id"] for n, line in enumerate(path.read_text().splitlines()) if n != 1]
+        assert {key: after[key] for key in ("headline", "gold")} == {
+            key: before[key] for key in ("headline", "gold")
+        }
+        judged = [
+            json.loads(line)["item_id"] for n, line in enumerate(path.read_text().splitlines()) if n != 1
+        ]
         assert json.loads(lines[1])["item_id"] in judged  # again
 
 

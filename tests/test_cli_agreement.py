@@ -48,8 +48,10 @@ def test_the_object_of_the_contract(judgecal: Run, people: list[dict[str, Any]],
 
 
 def test_percentages_on_binary_labels(judgecal: Run, people: list[dict[str, Any]], tmp_path: Path) -> None:
-    # Cut at 50, which passes: full 80 and half 50 pass, so accuracy is 2/3, tpr 1, tnr 1/2. Labels stand at 100 and
-    # 0: the errors are 20, 50 and 10, so mae is 80/3 and macro_agreement the mean of 0.80 and (0.50 + 0.90) / 2.
+    # Cut at 50, which passes: full 80 and half 50 pass, so accuracy is 2/3, tpr 1, tnr 1/2. Labels stand at
+    # 100 and
+    # 0: the errors are 20, 50 and 10, so mae is 80/3 and macro_agreement the mean of 0.80 and (0.50 + 0.90) /
+    # 2.
     verdicts = {"full": "80%", "half": 50, "none": 10.0}
     rows = [(row["item_id"], verdicts[row["kind"]]) for row in people]
     path = table(tmp_path / "grader.csv", "item_id,verdict", rows)
@@ -72,7 +74,8 @@ def test_percentages_on_binary_labels(judgecal: Run, people: list[dict[str, Any]
 def test_verdicts_of_1_to_10_are_read_on_the_scale_that_fits(
     judgecal: Run, people: list[dict[str, Any]], tmp_path: Path
 ) -> None:
-    # As percentages all of them would be fails; on 1..10 those above the middle pass. 85 among them makes percentages.
+    # As percentages all of them would be fails; on 1..10 those above the middle pass. 85 among them makes
+    # percentages.
     grades = {"full": 10, "half": 6, "none": 1}
     rows = [(row["item_id"], grades[row["kind"]]) for row in people]
     ran = recorded(judgecal, table(tmp_path / "g.csv", "item_id,verdict", rows), "--json")
@@ -82,7 +85,9 @@ def test_verdicts_of_1_to_10_are_read_on_the_scale_that_fits(
     assert recorded(judgecal, table(tmp_path / "g.csv", "item_id,verdict", rows), "--json").err == ""
 
 
-def test_hundreds_and_noughts_are_yes_and_no(judgecal: Run, people: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_hundreds_and_noughts_are_yes_and_no(
+    judgecal: Run, people: list[dict[str, Any]], tmp_path: Path
+) -> None:
     rows = [(row["item_id"], 100 if row["kind"] == "full" else 0) for row in people]
     found = one_object(recorded(judgecal, table(tmp_path / "r.csv", "item_id,verdict", rows), "--json"))
     assert found["judges"][0]["agreement"]["accuracy"]["value"] == 1.0
@@ -133,8 +138,13 @@ def test_repeats_are_told_apart(judgecal: Run, people: list[dict[str, Any]], tmp
     assert once["as_wrong"]["accuracy"]["value"] == pytest.approx(2 / 3)
 
 
-def test_recorded_cost_and_latency_are_kept(judgecal: Run, people: list[dict[str, Any]], tmp_path: Path) -> None:
-    rows = [(row["item_id"], "yes" if row["kind"] == "full" else "no", 0.002, i % 4) for i, row in enumerate(people)]
+def test_recorded_cost_and_latency_are_kept(
+    judgecal: Run, people: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    rows = [
+        (row["item_id"], "yes" if row["kind"] == "full" else "no", 0.002, i % 4)
+        for i, row in enumerate(people)
+    ]
     path = table(tmp_path / "r.csv", "item_id,verdict,cost_usd,latency_s", rows)
     (one,) = one_object(recorded(judgecal, path, "--json"))["judges"]
     assert one["usd_per_1k"] == pytest.approx(2.0) and one["latency_s"]["p50"] == pytest.approx(1.5)
@@ -154,12 +164,20 @@ def test_recorded_cost_and_latency_are_kept(judgecal: Run, people: list[dict[str
             (),
             ["r.csv:4: j judged item i000-full in line 2 already"],
         ),
-        ("item,judge,verdict", [("i000-full", "j", "yes")], (), ["unknown column 'item_id': did you mean item?"]),
+        (
+            "item,judge,verdict",
+            [("i000-full", "j", "yes")],
+            (),
+            ["unknown column 'item_id': did you mean item?"],
+        ),
         (
             "item,judge,verdicts",
             [("i000-full", "j", "yes")],
             (),
-            ["unknown column 'item_id': did you mean item?", "unknown column 'verdict': did you mean verdicts?"],
+            [
+                "unknown column 'item_id': did you mean item?",
+                "unknown column 'verdict': did you mean verdicts?",
+            ],
         ),
         (
             "item_id,judges,verdict",
@@ -191,9 +209,19 @@ def test_recorded_cost_and_latency_are_kept(judgecal: Run, people: list[dict[str
             (),
             ["the column repeat counts 0, 1, ..., and here 2 rows go from 0 to 1000000000"],
         ),
-        ("item_id,verdict", [("nowhere", "yes")], (), ["no value of column item_id is an item of gold set pass"]),
+        (
+            "item_id,verdict",
+            [("nowhere", "yes")],
+            (),
+            ["no value of column item_id is an item of gold set pass"],
+        ),
         ("item_id,verdict", [], (), ["holds no rows"]),
-        ("item_id,verdict", [("i000-full", "yes")], ("--split", "tset"), ["unknown split 'tset': did you mean test"]),
+        (
+            "item_id,verdict",
+            [("i000-full", "yes")],
+            ("--split", "tset"),
+            ["unknown split 'tset': did you mean test"],
+        ),
         ("item_id,verdict", [("i000-full", "yes")], ("--limit", "0"), ["--limit must be at least 1"]),
     ],
 )
@@ -247,10 +275,18 @@ def test_test_items_are_a_look(
     assert (workspace_dir / "experiments" / "test_looks.jsonl").exists() == (split != "open")
 
 
-def test_without_references_the_floor_is_the_constant(judgecal: Run, tmp_path: Path, workspace_dir: Path) -> None:
-    rows = [{key: value for key, value in row.items() if key != "reference_answer"} for row in made_items(N_GROUPS)]
+def test_without_references_the_floor_is_the_constant(
+    judgecal: Run, tmp_path: Path, workspace_dir: Path
+) -> None:
+    rows = [
+        {key: value for key, value in row.items() if key != "reference_answer"}
+        for row in made_items(N_GROUPS)
+    ]
     made_gold(
-        workspace_dir / "gold" / "pass", rows, rated(rows, {"full": 1, "half": 0, "none": 0}), scale='kind = "binary"'
+        workspace_dir / "gold" / "pass",
+        rows,
+        rated(rows, {"full": 1, "half": 0, "none": 0}),
+        scale='kind = "binary"',
     )
     path = table(tmp_path / "r.csv", "item_id,verdict", [(row["item_id"], "yes") for row in rows])
     found = one_object(recorded(judgecal, path, "--json"))
@@ -296,7 +332,9 @@ def test_nq301_gives_the_known_values(judgecal: Run, shared_data: Path) -> None:
     (pair,) = [pair for pair in pairs if {pair["a"], pair["b"]} == {"annotator1", "annotator2"}]
     assert (round(pair["agreement"]["kappa"]["value"], 4), pair["n"]) == (0.7347, 1483)
     columns = ("--judge-column", "judge", "--verdict-column", "verdict", "--item-column", "item_id")
-    ran = judgecal("agreement", "--gold", "nq301", "--judgements", folder / "judgements.csv", *columns, "--json")
+    ran = judgecal(
+        "agreement", "--gold", "nq301", "--judgements", folder / "judgements.csv", *columns, "--json"
+    )
     found = one_object(ran)
     check_table(found, BASE | CLASS)
     values = {
@@ -334,7 +372,10 @@ def test_nq301_gives_the_known_values(judgecal: Run, shared_data: Path) -> None:
             "bem": (0.6119, 1483),
         },
     }
-    assert "they differ on 195 of the 216 items that it rated with two others" in found["tie_breakers"]["annotator3"]
+    assert (
+        "they differ on 195 of the 216 items that it rated with two others"
+        in found["tie_breakers"]["annotator3"]
+    )
     for one in found["judges"]:
         assert one["alt_test"]["n_items"].keys() == one["stand_in"]["raters"].keys() == beside.keys()
         assert one["stand_in"]["at_worst"] < -0.03

@@ -23,7 +23,20 @@ from tests.support.pages import OPEN
 from tests.support.server import COMPLETION_TOKENS, PROMPT_TOKENS, StubServer, running
 
 N = 12  # answerable questions
-TOWNS = ("Arnel", "Bower", "Culm", "Dorran", "Ewes", "Fenwick", "Garth", "Holm", "Ilsley", "Jarrow", "Kelso", "Lorn")
+TOWNS = (
+    "Arnel",
+    "Bower",
+    "Culm",
+    "Dorran",
+    "Ewes",
+    "Fenwick",
+    "Garth",
+    "Holm",
+    "Ilsley",
+    "Jarrow",
+    "Kelso",
+    "Lorn",
+)
 NOWHERE = "The answer is not in the document."
 SYSTEM = {
     "system", "n", "n_unscored", "count", "min", "max", "average", "p50", "p90", "p95", "answered", "usd_per_1k",
@@ -80,7 +93,9 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return seen
 
 
-def answering(monkeypatch: pytest.MonkeyPatch, say: Callable[[str], str | None], *, rating: bool = False) -> None:
+def answering(
+    monkeypatch: pytest.MonkeyPatch, say: Callable[[str], str | None], *, rating: bool = False
+) -> None:
     """The embedded model says something else where `say` gives it, as an answerer or as the rater."""
     real = transport.reply
 
@@ -143,7 +158,9 @@ def test_the_object_of_the_contract(judgecal: Run, fair: Path, workspace_dir: Pa
     assert lines(folder / "answers.jsonl")[0]["verdict"] == "Arnel sold copper at the fair."
 
 
-def test_the_same_command_calls_nobody(judgecal: Run, fair: Path, calls: list[str], workspace_dir: Path) -> None:
+def test_the_same_command_calls_nobody(
+    judgecal: Run, fair: Path, calls: list[str], workspace_dir: Path
+) -> None:
     first = one_object(fair_run(judgecal))
     assert len(calls) == 26
     before = tree(workspace_dir / "experiments")
@@ -157,13 +174,17 @@ def test_the_starter_ends_with_the_overview_offline(judgecal: Run) -> None:
     assert ran.code == 0, ran.err
     assert "controlled context (reference document first, 3 more by BM25)" in ran.said
     assert all(system in ran.out for system in (A, B))
-    assert ran.out.rstrip().splitlines()[-1] == "next: judgecal answer --gold starter --context controlled,topk"
+    assert (
+        ran.out.rstrip().splitlines()[-1] == "next: judgecal answer --gold starter --context controlled,topk"
+    )
 
 
 # --- one engine: resume, failures, money
 
 
-def test_what_was_killed_is_taken_up_again(judgecal: Run, fair: Path, calls: list[str], workspace_dir: Path) -> None:
+def test_what_was_killed_is_taken_up_again(
+    judgecal: Run, fair: Path, calls: list[str], workspace_dir: Path
+) -> None:
     first = one_object(fair_run(judgecal))
     folder = experiment(workspace_dir, first)
     answers = (folder / "answers.jsonl").read_bytes().splitlines(keepends=True)
@@ -220,7 +241,9 @@ def test_a_failed_answer_is_a_row_with_an_error(
     assert one_object(fair_run(judgecal, "--retry-unscored"))["systems"][0]["n_unscored"] == 0
 
 
-def test_a_failed_rating_is_unscored_and_no_nought(judgecal: Run, fair: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_rating_is_unscored_and_no_nought(
+    judgecal: Run, fair: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     third = asked_about(3)
     answering(monkeypatch, lambda text: "Hm." if third(text) else None, rating=True)
     (one,) = one_object(fair_run(judgecal), 4)["systems"]
@@ -268,7 +291,8 @@ def test_a_paid_model_through_the_same_engine(
     assert (served.calls, one["usd_per_1k"]) == (13, pytest.approx(1000 * usd))
     assert one["latency_s"]["p50"] > 0
     assert one["tokens"] == {"prompt": 13 * PROMPT_TOKENS, "completion": 13 * COMPLETION_TOKENS}
-    # Other distractors, other prompts; the same ones come from the store, and cost in production what they cost.
+    # Other distractors, other prompts; the same ones come from the store, and cost in production what they
+    # cost.
     (again,) = one_object(fair_run(judgecal, "--models", "mine", "--name", "again"))["systems"]
     assert (served.calls, again["usd_per_1k"]) == (13, pytest.approx(1000 * usd))
 
@@ -322,14 +346,21 @@ def test_without_the_reference_document_a_refusal_is_right(judgecal: Run, fair: 
     assert found["context_options"]["without_reference"] is True
 
 
-def test_an_empty_reference_document_is_named_and_counted(judgecal: Run, fair: Path, calls: list[str]) -> None:
+def test_an_empty_reference_document_is_named_and_counted(
+    judgecal: Run, fair: Path, calls: list[str]
+) -> None:
     rows = [document(number) for number in range(N)]
     rows[2]["text"] = ""
     write_documents(fair, rows)
     ran = fair_run(judgecal)
     found = one_object(ran, 4)
     assert found["not_asked"] == [
-        {"question": "g02", "kind": "empty_document", "message": "reference document d02 is empty", "sealed": False}
+        {
+            "question": "g02",
+            "kind": "empty_document",
+            "message": "reference document d02 is empty",
+            "sealed": False,
+        }
     ]
     (one,) = found["systems"]
     assert (one["n"], one["n_expected"], one["unscored"]) == (12, 13, {"not asked: empty_document": 1})
@@ -465,7 +496,10 @@ def test_the_items_of_a_run_are_a_gold_sets_items(judgecal: Run, fair: Path, wor
     first = items[0]
     assert (first.item_id, first.group, first.system) == (f"g00::{A}", "g00", A)
     assert first.answer == "Arnel sold copper at the fair."
-    assert (first.reference_answers, first.reference_documents) == (("Arnel sold copper at the fair.",), ("d00",))
+    assert (first.reference_answers, first.reference_documents) == (
+        ("Arnel sold copper at the fair.",),
+        ("d00",),
+    )
     assert (first.contexts[0].document_id, len(first.contexts)) == ("d00", 4)
 
 

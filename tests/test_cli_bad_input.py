@@ -22,7 +22,10 @@ def refused(ran: Ran) -> str:
 
 
 NAMES = [
-    (("score", "--signatures", "corectness_v3"), "unknown signature 'corectness_v3': did you mean correctness_v3"),
+    (
+        ("score", "--signatures", "corectness_v3"),
+        "unknown signature 'corectness_v3': did you mean correctness_v3",
+    ),
     (("optimize", "--signature", "corectness_v3"), "unknown signature 'corectness_v3': did you mean"),
     (("score", "--models", "gpt4o"), "did you mean gpt-4o or gpt-4o-mini? (judgecal models lists all)"),
     (("score", "--judge", "wer"), "(did you mean wer@local?)"),
@@ -52,7 +55,10 @@ NUMBERS = [
     ("--name", "NUL", "the name of a device"),
 ]
 REFUSED = [
-    (("score", "--models", "gpt-4o"), "model gpt-4o (openai/gpt-4o) needs a key: set the variable OPENAI_API_KEY"),
+    (
+        ("score", "--models", "gpt-4o"),
+        "model gpt-4o (openai/gpt-4o) needs a key: set the variable OPENAI_API_KEY",
+    ),
     (("optimize", "--model", "gpt-4o"), "set the variable OPENAI_API_KEY"),
     (("score", "--signatures", "answer_v1"), "signature answer_v1 cannot judge"),
     (("optimize", "--signature", "answer_v1"), "signature answer_v1 cannot judge"),
@@ -67,7 +73,10 @@ REFUSED = [
     (("agreement",), "--judgements"),
     (("gold", "import", "nowhere.json", "--as", "new"), "nowhere.json: there is no such file"),
     (("gold", "import", "signatures", "--as", "new"), "signatures: is a folder: name a file in it"),
-    (("gold", "import", "signatures", "--as", "new", "--from", "opik"), "signatures: is a folder: name a file in it"),
+    (
+        ("gold", "import", "signatures", "--as", "new", "--from", "opik"),
+        "signatures: is a folder: name a file in it",
+    ),
 ]
 
 
@@ -75,7 +84,11 @@ REFUSED = [
     ("argv", "message"),
     [
         *NAMES,
-        *(((command, option, value), said) for command in ("score", "optimize") for option, value, said in NUMBERS),
+        *(
+            ((command, option, value), said)
+            for command in ("score", "optimize")
+            for option, value, said in NUMBERS
+        ),
         *REFUSED,
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",

@@ -67,7 +67,10 @@ def test_a_command_without_batches_shows_no_price_of_them(capsys: pytest.Capture
     show_plan(plan, json=False, live=True)
     show_plan(plan, json=True, live=True)
     text, whole = capsys.readouterr().out.split("{")
-    assert "at most 1.0000 USD, time" in " ".join(text.split()) and json.loads("{" + whole)["usd_in_batches"] is None
+    assert (
+        "at most 1.0000 USD, time" in " ".join(text.split())
+        and json.loads("{" + whole)["usd_in_batches"] is None
+    )
 
 
 def test_models_without_a_batch_api_are_refused_in_one_message(
@@ -102,7 +105,9 @@ def test_live_calls_that_wait_in_a_batch_are_refused(
 
 
 def test_score_takes_it_from_python(server: BatchServer, workspace_dir: Path, tmp_path: Path) -> None:
-    judge = PromptJudge("correctness_v3@cheap", workspace=Workspace(workspace_dir, workspace_dir / "experiments"))
+    judge = PromptJudge(
+        "correctness_v3@cheap", workspace=Workspace(workspace_dir, workspace_dir / "experiments")
+    )
     gold = load_gold(workspace_dir / "gold" / "starter")
     with pytest.raises(InputError, match="batches need a journal in a file"):
         score(judge, gold, limit=5, batch=True)
@@ -111,14 +116,18 @@ def test_score_takes_it_from_python(server: BatchServer, workspace_dir: Path, tm
     assert (len(server.batches), len(server.live)) == (1, 1)
 
 
-def test_judge_and_answer_take_it_too(judgecal: Callable[..., Ran], server: BatchServer, workspace_dir: Path) -> None:
+def test_judge_and_answer_take_it_too(
+    judgecal: Callable[..., Ran], server: BatchServer, workspace_dir: Path
+) -> None:
     where = Workspace(workspace_dir, workspace_dir / "experiments")
     gold = load_gold(workspace_dir / "gold" / "starter")
     lock_file(workspace_dir / "a.lock.json", PromptJudge("correctness_v3@cheap", workspace=where), gold)
     table = [{"q": f"Question {n}?", "a": "At nine.", "r": "At nine."} for n in range(40)]
     (workspace_dir / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in table))
     columns = ("--question", "q", "--answer", "a", "--reference", "r")
-    judged = judgecal("judge", "rows.jsonl", "--lock", "a.lock.json", "-o", "out.jsonl", *columns, "--batch", "--json")
+    judged = judgecal(
+        "judge", "rows.jsonl", "--lock", "a.lock.json", "-o", "out.jsonl", *columns, "--batch", "--json"
+    )
     assert judged.code == 0, judged.err
     out = [json.loads(line) for line in (workspace_dir / "out.jsonl").read_text().splitlines()]
     assert [row["q"] for row in out] == [row["q"] for row in table]
@@ -126,7 +135,9 @@ def test_judge_and_answer_take_it_too(judgecal: Callable[..., Ran], server: Batc
     answered = judgecal("answer", "--models", "cheap", "--limit", "5", "--name", "told", "--batch", "--json")
     assert answered.code in (0, 4), answered.err
     assert len(server.batches) == 2
-    help_of = {name: judgecal(name, "--help").out for name in ("judge", "gate", "optimize", "select", "migrate")}
+    help_of = {
+        name: judgecal(name, "--help").out for name in ("judge", "gate", "optimize", "select", "migrate")
+    }
     assert [name for name, text in help_of.items() if "--batch" in text] == ["judge"]
 
 
@@ -134,9 +145,7 @@ def test_evaluate_judges_by_batches_and_asks_live(
     judgecal: Callable[..., Ran], server: BatchServer, workspace_dir: Path
 ) -> None:
     (workspace_dir / "echo.py").write_text("def echo(question) -> str:\n    return f'You ask: {question}'\n")
-    text = (
-        '[questions]\ngold = "starter"\nlimit = 3\n[judges]\nrepeats = 1\nmodel = "cheap"\n[[systems]]\nname = "echo"\n'
-    )
+    text = '[questions]\ngold = "starter"\nlimit = 3\n[judges]\nrepeats = 1\nmodel = "cheap"\n[[systems]]\nname = "echo"\n'
     (workspace_dir / "one.toml").write_text(f'{text}kind = "python"\nfunction = "echo.py:echo"\n')
     dry = json.loads(judgecal("evaluate", "one.toml", "--batch", "--dry-run", "--json").out)
     assert 0 < dry["usd_in_batches"] < dry["usd_at_most"]

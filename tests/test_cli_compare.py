@@ -33,7 +33,11 @@ def rows(workspace_dir: Path) -> list[dict[str, Any]]:
 
 
 def record(
-    judgecal: Run, path: Path, verdicts: Mapping[str, Sequence[object]], rows: Sequence[Mapping[str, Any]], *more: str
+    judgecal: Run,
+    path: Path,
+    verdicts: Mapping[str, Sequence[object]],
+    rows: Sequence[Mapping[str, Any]],
+    *more: str,
 ) -> str:
     """Have `agreement` take these judges in; the slug."""
     lines = ["item_id,judge,verdict"]
@@ -54,7 +58,8 @@ def answers(rows: Sequence[Mapping[str, Any]], wrong: Callable[[int, str], bool]
     right = {"full": "yes", "half": "no", "none": "no"}
     other = {"yes": "no", "no": "yes"}
     return [
-        other[right[row["kind"]]] if wrong(place, row["kind"]) else right[row["kind"]] for place, row in enumerate(rows)
+        other[right[row["kind"]]] if wrong(place, row["kind"]) else right[row["kind"]]
+        for place, row in enumerate(rows)
     ]
 
 
@@ -97,7 +102,11 @@ def test_the_object_of_the_contract(judgecal: Run, slug: str, workspace_dir: Pat
     assert back["decision"] == "B" and back["difference"]["value"] == pytest.approx(-0.25)
     assert back["p_value"] == found["p_value"]
     # Nothing of test was looked at: each comparison writes its own folder, and nothing else.
-    made = {name: one for name, one in tree(workspace_dir).items() if not name.startswith("experiments/compare-pass-")}
+    made = {
+        name: one
+        for name, one in tree(workspace_dir).items()
+        if not name.startswith("experiments/compare-pass-")
+    }
     assert made == before
     assert found["compared_from"] == slug and found["experiment"].startswith("compare-pass-")
 
@@ -112,18 +121,24 @@ def test_the_text_says_the_decision_first(judgecal: Run, slug: str) -> None:
     assert re.search(r"nothing unscored  \+33\.3 \[[^]]+\] points +100\.0% +66\.7%  60/60", ran.out)
     assert "The smallest difference that these items would show: " in ran.said
     assert "clustered McNemar" in ran.said
-    assert ran.out.splitlines()[-2].startswith("run: gold:pass@") and ran.out.splitlines()[-1].startswith("next: ")
+    assert ran.out.splitlines()[-2].startswith("run: gold:pass@") and ran.out.splitlines()[-1].startswith(
+        "next: "
+    )
 
 
 def test_the_stratum_that_makes_the_interval_is_named(judgecal: Run, slug: str, rows: Sequence[Any]) -> None:
     found = one_object(judgecal("compare", slug, "sharp", "lax", "--json"))
-    assert [(one["name"], one["n"], one["n_all"]) for one in found["strata"]] == [("fail", 40, 60), ("pass", 20, 60)]
+    assert [(one["name"], one["n"], one["n_all"]) for one in found["strata"]] == [
+        ("fail", 40, 60),
+        ("pass", 20, 60),
+    ]
     assert sum(one["share"] for one in found["strata"]) == pytest.approx(1.0)
     text = judgecal("compare", slug, "sharp", "lax", "--full").said
     assert "macro_agreement is the mean over strata of the labels: fail 40, pass 20." in text
     assert '"pass", 20 of 60 items, makes up 80% of the variance of their difference; ' in text
     assert (
-        "strata of the labels" not in judgecal("compare", slug, "sharp", "lax", "--metric", "accuracy", "--full").said
+        "strata of the labels"
+        not in judgecal("compare", slug, "sharp", "lax", "--metric", "accuracy", "--full").said
     )
 
 
@@ -135,14 +150,20 @@ def test_two_equal_judges(judgecal: Run, slug: str) -> None:
     assert (planned["a"], planned["b"]) == ("sharp", "twin")
     assert (found["difference"]["low"], found["difference"]["high"]) == (0.0, 0.0)
     said = judgecal("compare", slug, "sharp", "twin").said
-    assert said.startswith("Cannot tell sharp from twin by agreement with people. sharp reaches 100.0%, twin 100.0%: ")
+    assert said.startswith(
+        "Cannot tell sharp from twin by agreement with people. sharp reaches 100.0%, twin 100.0%: "
+    )
     assert "The two agree with people alike on every question." in said
 
 
 def test_every_pair(judgecal: Run, slug: str) -> None:
     found = one_object(judgecal("compare", slug, "--json"))
     pairs = found["pairs"]
-    assert [(pair["a"], pair["b"]) for pair in pairs] == [("sharp", "twin"), ("sharp", "lax"), ("twin", "lax")]
+    assert [(pair["a"], pair["b"]) for pair in pairs] == [
+        ("sharp", "twin"),
+        ("sharp", "lax"),
+        ("twin", "lax"),
+    ]
     assert all(pair.keys() >= CONTRACT for pair in pairs)
     assert [pair["decision"] for pair in pairs] == ["cannot tell", "A", "A"]
     # Holm: the smaller of three counts three times; the two are equal, so both do.
@@ -160,7 +181,10 @@ def test_every_pair(judgecal: Run, slug: str) -> None:
     ("words", "message"),
     [
         (("rec", "sharp", "lacks"), "unknown judge in rec 'lacks': did you mean lax?"),
-        (("rec", "sharp"), "a comparison takes two judges; rec holds sharp, twin, lax, correctness_v3@embedded"),
+        (
+            ("rec", "sharp"),
+            "a comparison takes two judges; rec holds sharp, twin, lax, correctness_v3@embedded",
+        ),
         (("rec", "lax", "lax"), "lax is named twice"),
         (("reck",), "unknown experiment 'reck': did you mean rec?"),
         (("rec", "sharp", "lax", "--metric", "kapa"), "unknown metric 'kapa': did you mean kappa?"),
@@ -175,7 +199,9 @@ def test_wrong_use(judgecal: Run, slug: str, words: Sequence[str], message: str)
 def test_an_experiment_by_its_path(judgecal: Run, slug: str, workspace_dir: Path, tmp_path: Path) -> None:
     moved = tmp_path / "elsewhere"
     shutil.copytree(workspace_dir / "experiments" / slug, moved)
-    here, there = (one_object(judgecal("compare", place, "sharp", "lax", "--json")) for place in (slug, moved))
+    here, there = (
+        one_object(judgecal("compare", place, "sharp", "lax", "--json")) for place in (slug, moved)
+    )
     assert there["difference"] == here["difference"] and there["compared_from"] == "elsewhere"
 
 
@@ -187,7 +213,9 @@ def test_a_changed_gold_set_is_refused(judgecal: Run, slug: str, workspace_dir: 
     assert len(ran.err.splitlines()) == 1
 
 
-def test_missing_rows_count_as_wrong_and_are_named(judgecal: Run, rows: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_missing_rows_count_as_wrong_and_are_named(
+    judgecal: Run, rows: list[dict[str, Any]], tmp_path: Path
+) -> None:
     full = answers(rows, lambda place, kind: False)
     short: list[str | None] = [None if place < 6 else verdict for place, verdict in enumerate(full)]
     empty = [verdict if place > 2 else "" for place, verdict in enumerate(full)]
@@ -201,7 +229,9 @@ def test_missing_rows_count_as_wrong_and_are_named(judgecal: Run, rows: list[dic
         "they count as unscored"
     ]
     text = judgecal("compare", slug, "full", "short").out
-    assert re.search(r"unscored left out .* 54/60\n", text) and re.search(r"unscored as right .* 60/60\n", text)
+    assert re.search(r"unscored left out .* 54/60\n", text) and re.search(
+        r"unscored as right .* 60/60\n", text
+    )
     blank = one_object(judgecal("compare", slug, "full", "empty", "--metric", "accuracy", "--json"))
     assert blank["difference"]["n_unscored"] == 3 and blank["notes"] == []
 
@@ -215,7 +245,10 @@ def test_a_limit_holds(judgecal: Run, rows: list[dict[str, Any]], tmp_path: Path
 def test_eight_questions(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:
     made = made_items(8)
     made_gold(
-        workspace_dir / "gold" / "pass", made, rated(made, {"full": 1, "half": 0, "none": 0}), scale='kind = "binary"'
+        workspace_dir / "gold" / "pass",
+        made,
+        rated(made, {"full": 1, "half": 0, "none": 0}),
+        scale='kind = "binary"',
     )
     judges = two_of_three_right(made)
     ran = judgecal("compare", record(judgecal, tmp_path / "r.csv", judges, made), "--json")
@@ -258,7 +291,9 @@ def test_a_decision_on_test_items_is_a_look(judgecal: Run, workspace_dir: Path, 
     first = one_object(judgecal("compare", slug, "sharp", "lax", "--json"))
     assert (first["level"], first["test_looks"], first["reused"]) == (pytest.approx(0.96960364), 1, False)
     second = one_object(judgecal("compare", slug, "sharp", "blind", "--json"))
-    assert (second["difference"]["level"], second["test_looks"]) == (pytest.approx(0.99240091), 2) and second["reused"]
+    assert (second["difference"]["level"], second["test_looks"]) == (pytest.approx(0.99240091), 2) and second[
+        "reused"
+    ]
     assert second["test_look"] == (
         "decision 2 on the test labels of pass, reused: shown at level 0.9924, so that all decisions on them together "
         "err in at most 5%"
@@ -266,13 +301,16 @@ def test_a_decision_on_test_items_is_a_look(judgecal: Run, workspace_dir: Path, 
     # The same question again, in whatever order, is the same look; another metric is another question.
     assert one_object(judgecal("compare", slug, "sharp", "lax", "--json")) == first
     assert one_object(judgecal("compare", slug, "lax", "sharp", "--json"))["level"] == first["level"]
-    third = one_object(judgecal("compare", slug, "sharp", "lax", "--metric", "kappa", "--level", "0.9", "--json"))
+    third = one_object(
+        judgecal("compare", slug, "sharp", "lax", "--metric", "kappa", "--level", "0.9", "--json")
+    )
     assert third["level"] == pytest.approx(1 - 0.1 * 6 / (math.pi * 3) ** 2) and third["test_looks"] == 3
     assert judgecal("compare", slug, "sharp", "lex").code == 2  # refused before it is a look
     assert judgecal("compare", slug, "sharp", "lax", "--metric", "mse").code == 2
     kinds = [json.loads(line)["kind"] for line in (experiments / "test_looks.jsonl").read_text().splitlines()]
     assert kinds == ["report", "decision", "decision", "decision"]
-    # Neither another name of the experiment, nor another of the set, nor the test items alone make it a new one.
+    # Neither another name of the experiment, nor another of the set, nor the test items alone make it a new
+    # one.
     asked = ("--judgements", tmp_path / "r.csv", "--split", "test")
     shutil.copytree(workspace_dir / "gold" / "pass", workspace_dir / "gold" / "copy")
     card = workspace_dir / "gold" / "copy" / "card.toml"
@@ -342,12 +380,16 @@ def test_what_trained_a_judge_is_left_out(judgecal: Run, workspace_dir: Path) ->
     assert judgecal("score", "--gold", "harsh", *judges, "--split", "train", "--name", "sc").code == 0
     found = one_object(judgecal("compare", "sc", "--json"))
     gold = load_gold("harsh", workspace=Workspace(workspace_dir, workspace_dir / "experiments"))
-    kept = [item for item in gold.select("train") if item.group not in trained and item.item_id in gold.labels]
+    kept = [
+        item for item in gold.select("train") if item.group not in trained and item.item_id in gold.labels
+    ]
     assert found["difference"]["n_expected"] == len(kept)
     assert found["notes"][0] == f"{len(trained)} questions that a compiled judge was trained on are left out"
 
 
-def written(workspace_dir: Path, rows: Sequence[Mapping[str, Any]], verdicts: Mapping[str, Sequence[float]]) -> Path:
+def written(
+    workspace_dir: Path, rows: Sequence[Mapping[str, Any]], verdicts: Mapping[str, Sequence[float]]
+) -> Path:
     """An experiment of `score` whose models and signatures never were here."""
     workspace = Workspace(workspace_dir, workspace_dir / "experiments")
     gold = load_gold("pass", workspace=workspace)
@@ -384,7 +426,9 @@ def written(workspace_dir: Path, rows: Sequence[Mapping[str, Any]], verdicts: Ma
     return experiment.folder
 
 
-def test_a_full_grid_prints_the_interaction(judgecal: Run, rows: list[dict[str, Any]], workspace_dir: Path) -> None:
+def test_a_full_grid_prints_the_interaction(
+    judgecal: Run, rows: list[dict[str, Any]], workspace_dir: Path
+) -> None:
     # `short` and `mini` fit each other and nobody else: that pair errs on no half answer, all others on each.
     verdicts = {
         f"{signature}@{model}": [
@@ -400,7 +444,8 @@ def test_a_full_grid_prints_the_interaction(judgecal: Run, rows: list[dict[str, 
     found = one_object(judgecal("compare", "made", "--json"))
     grid = found["interaction"]
     assert grid["decision"] == "interaction" and grid["p_value"] < 0.01 and grid["n_groups"] == N_GROUPS
-    # macro_agreement once calibrated: 1 for the pair, (1 + 1 / 2) / 2 = 0.75 for the others; a quarter of 0.25.
+    # macro_agreement once calibrated: 1 for the pair, (1 + 1 / 2) / 2 = 0.75 for the others; a quarter of
+    # 0.25.
     assert [abs(cell["deviation"]) for cell in grid["cells"]] == pytest.approx([0.0625] * 4)
     assert len(found["pairs"]) == 6
     text = judgecal("compare", "made", "--full").out
@@ -411,7 +456,9 @@ def test_a_full_grid_prints_the_interaction(judgecal: Run, rows: list[dict[str, 
     assert "does not tell short@mini" in two["notes"][0]
 
 
-def test_verdicts_that_do_not_tell_their_scale(judgecal: Run, rows: list[dict[str, Any]], workspace_dir: Path) -> None:
+def test_verdicts_that_do_not_tell_their_scale(
+    judgecal: Run, rows: list[dict[str, Any]], workspace_dir: Path
+) -> None:
     written(workspace_dir, rows, {"a@m": [3.0] * len(rows), "b@m": [2.0] * len(rows)})
     ran = judgecal("compare", "made")
     assert ran.code == 2
@@ -433,7 +480,9 @@ def test_nq301(judgecal: Run, shared_data: Path) -> None:
     assert judgecal("gold", "import", folder / "items.csv", "--as", "nq301", *columns).code == 0
     recorded = ("--judgements", folder / "judgements.csv", "--judge-column", "judge", "--name", "nq")
     assert judgecal("agreement", "--gold", "nq301", *recorded).code == 0
-    close = one_object(judgecal("compare", "nq", "gpt-4", "text-davinci-003", "--metric", "accuracy", "--json"))
+    close = one_object(
+        judgecal("compare", "nq", "gpt-4", "text-davinci-003", "--metric", "accuracy", "--json")
+    )
     # 1,262 and 1,248 of 1,490 right; two empty verdicts of gpt-4 count as wrong.
     assert close["difference"]["value"] == pytest.approx((1262 - 1248) / 1490)
     assert (close["decision"], close["difference"]["n_unscored"]) == ("cannot tell", 2)

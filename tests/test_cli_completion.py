@@ -1,4 +1,5 @@
-"""What Tab gives: the protocol that the scripts for bash, zsh and fish speak, and that it loads nothing heavy."""
+"""What Tab gives: the protocol that the scripts for bash, zsh and fish speak, and that it loads nothing
+heavy."""
 
 from __future__ import annotations
 
@@ -64,10 +65,15 @@ def test_names_of_the_workspace_are_completed(
 
 
 @pytest.mark.parametrize(
-    ("shell", "answer"), [("zsh", "_arguments '*: :((\"starter\"))'"), ("fish", "starter"), ("bash", "starter")]
+    ("shell", "answer"),
+    [("zsh", "_arguments '*: :((\"starter\"))'"), ("fish", "starter"), ("bash", "starter")],
 )
 def test_each_shell_is_answered_in_its_own_words(
-    here: Workspace, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], shell: str, answer: str
+    here: Workspace,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    shell: str,
+    answer: str,
 ) -> None:
     line = "judgecal score --gold st"
     monkeypatch.setenv("_JUDGECAL_COMPLETE", f"complete_{shell}")
@@ -105,7 +111,11 @@ def test_a_line_is_completed_without_loading_anything_heavy(here: Workspace) -> 
         "heavy = {'dspy', 'litellm', 'sklearn', 'datasets', 'polars', 'numpy', 'scipy'} & set(sys.modules)\n"
         "sys.exit(code or len(heavy))"
     )
-    asked = {"_JUDGECAL_COMPLETE": "complete_bash", "COMP_WORDS": "judgecal\nscore\n--judge\nw", "COMP_CWORD": "3"}
+    asked = {
+        "_JUDGECAL_COMPLETE": "complete_bash",
+        "COMP_WORDS": "judgecal\nscore\n--judge\nw",
+        "COMP_CWORD": "3",
+    }
     command = [sys.executable, "-c", script]
     done = subprocess.run(command, env={**os.environ, **asked}, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "wer@local\n")

@@ -1,4 +1,5 @@
-"""What every command prints by default, on the starter set: the answer first, few lines, nothing wider than 80."""
+"""What every command prints by default, on the starter set: the answer first, few lines, nothing wider than
+80."""
 
 from __future__ import annotations
 
@@ -46,7 +47,9 @@ def test_every_experiment_names_itself(every_command: EveryCommand) -> None:
     for slug in every_command.slugs:
         said = every_command("report", slug).out.replace(" \\\n", "").rstrip()
         *_, experiment, following = said.splitlines()
-        assert experiment == f"experiment: {slug} (run line: --full)" and following.startswith("next: judgecal ")
+        assert experiment == f"experiment: {slug} (run line: --full)" and following.startswith(
+            "next: judgecal "
+        )
         assert "report" not in following or slug not in following or "--open" in following
         assert "\nrun: " in every_command("report", slug, "--full").out
 
@@ -54,7 +57,9 @@ def test_every_experiment_names_itself(every_command: EveryCommand) -> None:
 def test_a_gate_says_its_decision_first(judgecal: Run) -> None:
     assert judgecal("score", "--limit", "60").code == 0
     slug = json.loads(judgecal("score", "--limit", "60", "--json").out)["experiment"]
-    assert judgecal("select", slug, "--allow-below-floor", "-o", "a.lock.json", "--noise-calls", "0").code == 0
+    assert (
+        judgecal("select", slug, "--allow-below-floor", "-o", "a.lock.json", "--noise-calls", "0").code == 0
+    )
     assert judgecal("gate", "--lock", "a.lock.json").out.split()[0] in ("PASS:", "INCONCLUSIVE:")
 
 

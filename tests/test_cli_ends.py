@@ -23,7 +23,8 @@ SECRET = "sk-0123456789abcdef"
 
 
 def internal(ran: Ran) -> str:
-    """The traceback of a command that ended in an internal error; it stands in a file of its owner's alone."""
+    """The traceback of a command that ended in an internal error; it stands in a file of its owner's
+    alone."""
     assert (ran.code, ran.out) == (70, "")
     assert ran.err.startswith("judgecal: an internal error") and "Traceback" not in ran.err
     path = Path(ran.err.partition("the traceback is in ")[2].partition(": please")[0])
@@ -56,13 +57,17 @@ def breaking(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     ],
     ids=repr,
 )
-def test_what_nobody_foresaw_ends_in_70(judgecal: Run, monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+def test_what_nobody_foresaw_ends_in_70(
+    judgecal: Run, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
     breaking(monkeypatch, error)
     assert type(error).__name__ in internal(judgecal("score"))
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EPIPE, errno.EACCES])
-def test_what_the_system_refuses_ends_in_2(judgecal: Run, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+def test_what_the_system_refuses_ends_in_2(
+    judgecal: Run, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
     breaking(monkeypatch, OSError(number, os.strerror(number)))
     ran = judgecal("score")
     assert (ran.code, ran.out) == (2, "")
@@ -70,7 +75,9 @@ def test_what_the_system_refuses_ends_in_2(judgecal: Run, monkeypatch: pytest.Mo
     assert "is kept" not in ran.err, "nothing was judged yet"
 
 
-def test_a_key_stands_in_no_traceback(judgecal: Run, workspace_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_stands_in_no_traceback(
+    judgecal: Run, workspace_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (workspace_dir / "judgecal.toml").write_text('[models.m]\nid = "openai/m"\nkey_env = "MY_LLM"\n')
     monkeypatch.setenv("MY_LLM", SECRET)
     monkeypatch.setenv("OPENAI_API_KEY", SECRET[::-1])
@@ -95,7 +102,12 @@ def test_the_traceback_lies_with_the_experiment_and_the_journal_is_named(
 
 
 def started(
-    *argv: str, cwd: Path, stdin: Any = subprocess.DEVNULL, stdout: Any, stderr: Any = subprocess.PIPE, **given: Any
+    *argv: str,
+    cwd: Path,
+    stdin: Any = subprocess.DEVNULL,
+    stdout: Any,
+    stderr: Any = subprocess.PIPE,
+    **given: Any,
 ) -> subprocess.Popen[bytes]:
     """`python -m judgecal` as a process of its own."""
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -136,13 +148,17 @@ def test_closed_descriptors(workspace_dir: Path, closed: tuple[int, ...]) -> Non
             os.close(number)
 
     argv = ("score", "--limit", "4", "--name", "run")
-    process = started(*argv, cwd=workspace_dir, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=close)
+    process = started(
+        *argv, cwd=workspace_dir, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=close
+    )
     assert process.wait(120) == 0
     lines = (workspace_dir / "experiments" / "run" / "judgements.jsonl").read_bytes().splitlines()
     assert len(lines) == 4 and all(line.startswith(b'{"item_id"') for line in lines)
 
 
-@pytest.mark.parametrize(("decision", "code"), [("pass", 0), ("fail", 1), ("inconclusive", 3), ("changed", 3)], ids=str)
+@pytest.mark.parametrize(
+    ("decision", "code"), [("pass", 0), ("fail", 1), ("inconclusive", 3), ("changed", 3)], ids=str
+)
 @pytest.mark.parametrize("number", [errno.EPIPE, errno.ENOSPC, None])
 def test_a_decision_outlives_its_stdout(
     workspace_dir: Path, monkeypatch: pytest.MonkeyPatch, decision: str, code: int, number: int | None
@@ -199,9 +215,13 @@ def test_an_installation_that_cannot_be_loaded_ends_in_70(tmp_path: Path) -> Non
     (tmp_path / "typer.py").write_text("raise ImportError('half of it is missing')\n")
     env = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
     command = [sys.executable, "-m", "judgecal", "models"]
-    ran = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60, check=False)
+    ran = subprocess.run(
+        command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60, check=False
+    )
     assert (ran.returncode, ran.stdout) == (70, "")
-    assert ran.stderr == "judgecal: it cannot be loaded (ImportError: half of it is missing): install it anew\n"
+    assert (
+        ran.stderr == "judgecal: it cannot be loaded (ImportError: half of it is missing): install it anew\n"
+    )
 
 
 def test_a_command_that_is_silent_for_long_says_that_it_is_at_work(

@@ -22,7 +22,9 @@ DATA = Path(__file__).resolve().parents[1] / ".." / "shared" / "data"
 HERE = Path(__file__).resolve().parents[1]
 parent = typer.Typer()
 parent.add_typer(gold_app, name="gold")
-ROWS = "q,a,x,y,gold\n" + "".join(f"Q{n},A{n},{n % 2},{(n % 2) if n % 5 else 1 - n % 2},{n % 2}\n" for n in range(60))
+ROWS = "q,a,x,y,gold\n" + "".join(
+    f"Q{n},A{n},{n % 2},{(n % 2) if n % 5 else 1 - n % 2},{n % 2}\n" for n in range(60)
+)
 
 
 @parent.callback()
@@ -87,8 +89,17 @@ def test_agreement_pairs_people_and_never_gold(place: Path) -> None:
     pytest.importorskip("judgecal.stats", reason="the statistics are not there yet")
     import_set(place)
     found = result(place, "agreement", "new")
-    assert list(found)[2:] == ["set", "pairs", "ceiling", "tie_breakers", "reliability", "saw_draft", "cannot_tell"]
-    # x is 1 on the odd of 0..59 and y differs on the 12 that 5 divides, 6 of them odd: of the 120 ratings 60 are 1.
+    assert list(found)[2:] == [
+        "set",
+        "pairs",
+        "ceiling",
+        "tie_breakers",
+        "reliability",
+        "saw_draft",
+        "cannot_tell",
+    ]
+    # x is 1 on the odd of 0..59 and y differs on the 12 that 5 divides, 6 of them odd: of the 120 ratings 60
+    # are 1.
     # Observed disagreement 24 / 120, expected 2 * 60 * 60 / (120 * 119).
     alpha = found["reliability"]["krippendorff_alpha"]
     assert alpha["value"] == pytest.approx(1 - (24 / 120) / (2 * 60 * 60 / (120 * 119))) and alpha["n"] == 60
@@ -125,7 +136,9 @@ def test_explained_findings_stand_apart(place: Path) -> None:
     rows[3]["reference_answer"] = "One. Two. Three. Four."
     items.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     card = place / "gold" / "new" / "card.toml"
-    card.write_text(card.read_text(encoding="utf-8") + '\n[explained]\nthin_tag = "as meant"\n', encoding="utf-8")
+    card.write_text(
+        card.read_text(encoding="utf-8") + '\n[explained]\nthin_tag = "as meant"\n', encoding="utf-8"
+    )
     problems = {problem["kind"]: problem for problem in result(place, "check", "new")["problems"]}
     assert problems["thin_tag"]["explained"] == "as meant" and problems["long_reference"]["explained"] is None
     still_open, explained = call(place, "check", "new").stdout.split("Explained in the card")

@@ -21,10 +21,14 @@ N = 400
 
 @pytest.fixture
 def people(workspace_dir: Path, judgecal: Run) -> dict[str, bool]:
-    """A set of 400 answers of which 40 have a label, judged by two recorded judges; what people would say of each."""
+    """A set of 400 answers of which 40 have a label, judged by two recorded judges; what people would say of
+    each."""
     rng = np.random.default_rng(5)
     gold = rng.random(N) < 0.6
-    judges = {name: np.where(rng.random(N) < right, gold, ~gold) for name, right in (("alpha", 0.95), ("beta", 0.75))}
+    judges = {
+        name: np.where(rng.random(N) < right, gold, ~gold)
+        for name, right in (("alpha", 0.95), ("beta", 0.75))
+    }
     ids = [f"i{number:03d}" for number in range(N)]
     pool = ["id,q,question,answer,ann"]
     for number, item_id in enumerate(ids):
@@ -32,19 +36,36 @@ def people(workspace_dir: Path, judgecal: Run) -> dict[str, bool]:
         pool.append(f"{item_id},q{number // 2},What is {number // 2}?,It is {number}.,{label}")
     verdicts = ["item_id,judge,verdict"]
     verdicts += [
-        f"{i},{name},{'yes' if v else 'no'}" for name, own in judges.items() for i, v in zip(ids, own, strict=True)
+        f"{i},{name},{'yes' if v else 'no'}"
+        for name, own in judges.items()
+        for i, v in zip(ids, own, strict=True)
     ]
     (workspace_dir / "pool.csv").write_text("\n".join(pool) + "\n")
     (workspace_dir / "verdicts.csv").write_text("\n".join(verdicts) + "\n")
-    columns = ("--question", "question", "--answer", "answer", "--item", "id", "--group", "q", "--label", "ann")
-    ran = judgecal("gold", "import", workspace_dir / "pool.csv", "--as", "pool", *columns, "--scale", "binary")
+    columns = (
+        "--question",
+        "question",
+        "--answer",
+        "answer",
+        "--item",
+        "id",
+        "--group",
+        "q",
+        "--label",
+        "ann",
+    )
+    ran = judgecal(
+        "gold", "import", workspace_dir / "pool.csv", "--as", "pool", *columns, "--scale", "binary"
+    )
     assert ran.code == 0, ran.err
     recorded(judgecal, workspace_dir, "pool", "first")
     return dict(zip(ids, gold.tolist(), strict=True))
 
 
 def recorded(judgecal: Run, workspace: Path, gold: str, name: str) -> dict[str, Any]:
-    ran = judgecal("agreement", "--judgements", workspace / "verdicts.csv", "--gold", gold, "--name", name, "--json")
+    ran = judgecal(
+        "agreement", "--judgements", workspace / "verdicts.csv", "--gold", gold, "--name", name, "--json"
+    )
     assert ran.code == 0, ran.err
     return one_object(ran)
 
@@ -78,7 +99,9 @@ def test_from_two_judges_to_a_weighted_comparison(
     chances = {row["inclusion_probability"] for row in items.values()}
     assert len(chances) == 2 and max(chances) > 2 * min(chances)
     assert sum(1.0 / row["inclusion_probability"] for row in items.values()) == pytest.approx(N - 40)
-    assert all(row["group"].startswith("q") for row in items.values())  # groups stay, and with them the splits
+    assert all(
+        row["group"].startswith("q") for row in items.values()
+    )  # groups stay, and with them the splits
     filled = fill(sheet, people)
     assert sorted(filled) == sorted(items) and not {f"i{number:03d}" for number in range(40)} & set(filled)
     assert judgecal("gold", "import", sheet, "--sheet", "--as", "more").code == 0
@@ -101,9 +124,13 @@ def test_from_two_judges_to_a_weighted_comparison(
     assert refused.code == 2 and "select would count all items of gold set more alike" in refused.err
 
 
-def weighted_accuracy(workspace: Path, judge: str, items: dict[str, dict[str, Any]], people: dict[str, bool]) -> float:
+def weighted_accuracy(
+    workspace: Path, judge: str, items: dict[str, dict[str, Any]], people: dict[str, bool]
+) -> float:
     with (workspace / "verdicts.csv").open() as file:
-        said = {row["item_id"]: row["verdict"] == "yes" for row in csv.DictReader(file) if row["judge"] == judge}
+        said = {
+            row["item_id"]: row["verdict"] == "yes" for row in csv.DictReader(file) if row["judge"] == judge
+        }
     weights = {item_id: 1.0 / row["inclusion_probability"] for item_id, row in items.items()}
     right = sum(weight for item_id, weight in weights.items() if said[item_id] == people[item_id])
     return right / sum(weights.values())
@@ -120,7 +147,12 @@ def weighted_accuracy(workspace: Path, judge: str, items: dict[str, dict[str, An
     ],
 )
 def test_what_cannot_be_drawn(
-    workspace_dir: Path, judgecal: Run, people: dict[str, bool], tmp_path: Path, words: tuple[str, ...], message: str
+    workspace_dir: Path,
+    judgecal: Run,
+    people: dict[str, bool],
+    tmp_path: Path,
+    words: tuple[str, ...],
+    message: str,
 ) -> None:
     ran = judgecal("gold", "sheet", *words, "-o", tmp_path / "more.csv")
     assert ran.code == 2 and message in ran.err
@@ -130,7 +162,9 @@ def test_what_cannot_be_drawn(
 def test_a_set_of_the_sheets_name_is_not_touched(
     workspace_dir: Path, judgecal: Run, people: dict[str, bool], tmp_path: Path
 ) -> None:
-    ran = judgecal("gold", "sheet", "first", "-n", "20", "--strata", "disagreement", "-o", tmp_path / "pool.csv")
+    ran = judgecal(
+        "gold", "sheet", "first", "-n", "20", "--strata", "disagreement", "-o", tmp_path / "pool.csv"
+    )
     assert ran.code == 2 and "is there already" in ran.err and not (tmp_path / "pool.csv").exists()
 
 

@@ -1,4 +1,5 @@
-"""`gold fetch`: the catalogue, the licence that is asked for once, what is refused, what is told of a changed file."""
+"""`gold fetch`: the catalogue, the licence that is asked for once, what is refused, what is told of a changed
+file."""
 
 from __future__ import annotations
 
@@ -93,7 +94,10 @@ def test_a_set_is_fetched_imported_and_its_card_says_where_from(judgecal: Run, h
     assert re.search(
         r'source = "http://[\d.:]+/plain.csv \(sha256 [0-9a-f]{64}, [\d,]+ bytes, fetched [\d-]+\); ', card
     )
-    assert 'licence = "MIT; read https://example.org/plain before use"' in card and 'sampling = "curated"' in card
+    assert (
+        'licence = "MIT; read https://example.org/plain before use"' in card
+        and 'sampling = "curated"' in card
+    )
     assert 'made_by = "judgecal gold fetch plain --as mine"' in card
     assert judgecal("gold", "check", "mine").code == 0
     again = judgecal("gold", "fetch", "plain", "--json")
@@ -169,7 +173,9 @@ def test_a_changed_source_is_told_from_the_card_where_nothing_is_stored(
     before = tree(Path("gold/plain"))
     host.put("/plain.csv", ROWS + b"who?,he,no\n")
     again = judgecal("gold", "fetch", "plain", "--replace")
-    assert again.code == 0 and tree(Path("gold/plain"))["items.jsonl"] == before["items.jsonl"], "the stored file"
+    assert again.code == 0 and tree(Path("gold/plain"))["items.jsonl"] == before["items.jsonl"], (
+        "the stored file"
+    )
     ran = judgecal("gold", "fetch", "plain", "--replace", "--no-cache")
     assert ran.code == 2 and "says the card of plain, found" in ran.err and "--as another name" in ran.err
     monkeypatch.setenv("JUDGECAL_CACHE_DIR", str(tmp_path / "another"))
@@ -189,7 +195,9 @@ def test_what_people_wrote_into_the_card_stays(judgecal: Run, host: RawHost) -> 
     assert "Ada, a teacher" in after and '"random"' in after
 
 
-def test_a_notebook_shows_all_three(judgecal: Run, host: RawHost, workspace_dir: Path, tmp_path: Path) -> None:
+def test_a_notebook_shows_all_three(
+    judgecal: Run, host: RawHost, workspace_dir: Path, tmp_path: Path
+) -> None:
     fetch = Fetch("plain", Workspace(workspace_dir, workspace_dir / "experiments"), tmp_path / "store")
     plan = fetch.plan()
     assert "would be fetched" in plan._repr_html_() and "8 items" in fetch.run(plan)._repr_html_()
@@ -207,7 +215,9 @@ def test_a_dry_run_fetches_nothing(judgecal: Run, host: RawHost) -> None:
     before = tree(Path("gold"))
     ran = judgecal("gold", "fetch", "limited", "--dry-run")
     assert ran.code == 0 and "To be accepted: it is not for commercial use" in ran.said
-    assert "--question q --answer a --label ok" in ran.said and not host.asked and tree(Path("gold")) == before
+    assert (
+        "--question q --answer a --label ok" in ran.said and not host.asked and tree(Path("gold")) == before
+    )
     assert ran.out.rstrip().endswith("next: judgecal gold fetch limited --accept-licence")
     found = one_object(judgecal("gold", "fetch", "limited", "--dry-run", "--json"))
     assert found["set"] == "limited" and found["entry"]["terms"] == ["NC", "ND"]
@@ -238,18 +248,23 @@ SRA = {**dict.fromkeys(("id", "question", "reference_answer", "student_answer"),
 
 
 def test_through_the_hubs_own_endpoints(workspace_dir: Path, tmp_path: Path) -> None:
-    """The Hub's client asks a server here, in a process of its own: it reads the server's address when it is loaded.
+    """The Hub's client asks a server here, in a process of its own: it reads the server's address when it is
+    loaded.
 
     The first time the set is gated, the second time its terms are accepted.
     """
     row = {"question": "why?", "reference_answer": "R", "student_answer": "a"}
     rows = [{"id": f"{n}", **row, "label": n} for n in range(3)]
-    folder = hub_folder(tmp_path / "set", {"default": {"train": rows, "test_ua": rows[:1]}}, SRA, licence="cc-by-4.0")
-    code = (
-        "from judgecal.cli import run; words = ['gold', 'fetch', 'scientsbank']; print(run(words)); print(run(words))"
+    folder = hub_folder(
+        tmp_path / "set", {"default": {"train": rows, "test_ua": rows[:1]}}, SRA, licence="cc-by-4.0"
     )
+    code = "from judgecal.cli import run; words = ['gold', 'fetch', 'scientsbank']; print(run(words)); print(run(words))"
     with played_hub("nkazi/SciEntsBank", folder, refusals=1) as hub:
-        home = {"HF_HOME": str(tmp_path / "hf"), "JUDGECAL_CACHE_DIR": str(tmp_path / "cache"), "HF_ENDPOINT": hub.root}
+        home = {
+            "HF_HOME": str(tmp_path / "hf"),
+            "JUDGECAL_CACHE_DIR": str(tmp_path / "cache"),
+            "HF_ENDPOINT": hub.root,
+        }
         env = {**os.environ, **home, "PYTHONPATH": str(ROOT)}
         words = [sys.executable, "-c", code]
         ran = subprocess.run(words, cwd=workspace_dir, env=env, capture_output=True, text=True, check=True)
@@ -266,12 +281,16 @@ def test_another_revision_of_the_hub_is_said() -> None:
     old, new = (f"hf:a/b (Hugging Face Hub, revision {letter * 40}, x)" for letter in "ab")
     (said,) = another_revision(old, new)
     assert said == f"The Hub's revision was {'a' * 40} when the set was last fetched, and is {'b' * 40} now."
-    assert another_revision(old, old) == another_revision("", new) == another_revision(old, "hf:./folder") == []
+    assert (
+        another_revision(old, old) == another_revision("", new) == another_revision(old, "hf:./folder") == []
+    )
 
 
 def test_a_catalogue_with_a_slip_of_the_pen(tmp_path: Path) -> None:
     path = tmp_path / "c.toml"
-    path.write_text(entry("one", "https://x").replace("about", "abuot").replace('"seen"', '"sene"'), encoding="utf-8")
+    path.write_text(
+        entry("one", "https://x").replace("about", "abuot").replace('"seen"', '"sene"'), encoding="utf-8"
+    )
     with pytest.raises(InputError) as stop:
         read_catalogue(path)
     assert "abuot" in str(stop.value) and "seen, converted, described" in str(stop.value)

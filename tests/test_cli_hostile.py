@@ -1,4 +1,5 @@
-"""Hostile names and texts, encodings that lack characters: every command runs, and nothing acts on the terminal."""
+"""Hostile names and texts, encodings that lack characters: every command runs, and nothing acts on the
+terminal."""
 
 from __future__ import annotations
 
@@ -49,12 +50,16 @@ def evil_set(workspace: Path) -> None:
         for row in made_items(GROUPS)
     ]
     labels = {"full": 100, "half": 50, "none": 0}
-    ratings = [(row["item_id"], f"{who}{EVIL}", labels[row["kind"]]) for row in rows for who in ("ann", "bob")]
+    ratings = [
+        (row["item_id"], f"{who}{EVIL}", labels[row["kind"]]) for row in rows for who in ("ann", "bob")
+    ]
     ratings[0] = (ratings[0][0], ratings[0][1], 50)
     escaped = [_escaped(row) for row in rows]
     made_gold(workspace / "gold" / "evil", rows=[], ratings=[])
     (workspace / "gold" / "evil" / "items.jsonl").write_text("".join(escaped), encoding="utf-8")
-    documents = {row["group"]: {"document_id": row["group"], "text": row["reference_answer"] + EVIL} for row in rows}
+    documents = {
+        row["group"]: {"document_id": row["group"], "text": row["reference_answer"] + EVIL} for row in rows
+    }
     texts = "".join(map(_escaped, documents.values()))
     (workspace / "gold" / "evil" / "documents.jsonl").write_text(texts, encoding="utf-8")
     given = "".join(_escaped({"item_id": i, "rater": who, "label": label}) for i, who, label in ratings)
@@ -170,7 +175,9 @@ def acting(text: str) -> list[str]:
     return [*ACTS.findall(text), *re.findall(r"(?m)^FORGED.*", text)]
 
 
-def wrong_of(root: Path, commands: Sequence[tuple[int, list[str]]], *, as_json: bool, **how: str) -> list[str]:
+def wrong_of(
+    root: Path, commands: Sequence[tuple[int, list[str]]], *, as_json: bool, **how: str
+) -> list[str]:
     """The command lines that ended otherwise than they should, or printed what acts."""
     wrong = []
     for code, argv in commands:
@@ -187,7 +194,9 @@ def wrong_of(root: Path, commands: Sequence[tuple[int, list[str]]], *, as_json: 
 def test_no_command_prints_what_acts(evil: Path) -> None:
     assert not wrong_of(evil, COMMANDS, as_json=False)
     # Once more what only reads, over a stream that lacks most characters.
-    reading = [(code, argv) for code, argv in COMMANDS if code == 2 or argv[0] in ("models", "compare", "report")]
+    reading = [
+        (code, argv) for code, argv in COMMANDS if code == 2 or argv[0] in ("models", "compare", "report")
+    ]
     assert not wrong_of(evil, reading, as_json=False, encoding="cp1252")
 
 
@@ -212,7 +221,11 @@ def test_a_provider_that_refuses_a_key_acts_on_nothing(evil: Path, monkeypatch: 
         before = config.read_bytes()
         config.write_text(toml, encoding="utf-8")
         try:
-            for argv in (["models"], ["score", "--models", f"mine{EVIL}"], ["optimize", "--model", f"mine{EVIL}"]):
+            for argv in (
+                ["models"],
+                ["score", "--models", f"mine{EVIL}"],
+                ["optimize", "--model", f"mine{EVIL}"],
+            ):
                 ended = ran(evil, argv)
                 assert ended.code == (0 if argv == ["models"] else 2), ended.err
                 assert not acting(ended.out + ended.err)
@@ -280,7 +293,9 @@ DOORS = {PACKAGE / "cli" / "output.py", PACKAGE / "cli" / "streams.py", PACKAGE 
 
 def test_nobody_prints_by_another_door() -> None:
     """stdout is written by `print_text` alone, stderr by `notice` and the progress line."""
-    door = re.compile(r"(?<!\w)(print|echo|secho)\(|sys\.(__)?std(out|err)(__)?\.(write|buffer)|os\.write\([12],")
+    door = re.compile(
+        r"(?<!\w)(print|echo|secho)\(|sys\.(__)?std(out|err)(__)?\.(write|buffer)|os\.write\([12],"
+    )
     allowed = {*DOORS, PACKAGE / "__main__.py"}
     wrong = [
         f"{path.relative_to(ROOT)}:{number}"
@@ -306,7 +321,9 @@ def test_every_command_gives_its_colours_up() -> None:
     [{"PYTHONIOENCODING": "cp1252"}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}],
     ids=["cp1252", "C"],
 )
-@pytest.mark.parametrize("argv", [["--help"], ["score", "--limit", "3"], ["report", "run"]], ids=lambda argv: argv[0])
+@pytest.mark.parametrize(
+    "argv", [["--help"], ["score", "--limit", "3"], ["report", "run"]], ids=lambda argv: argv[0]
+)
 def test_a_process_of_another_encoding(tmp_path: Path, argv: list[str], env: dict[str, str]) -> None:
     """A folder's name is bytes there, and no file is read or written in the encoding of the terminal."""
     root = init_workspace(tmp_path / "größe").root
@@ -316,6 +333,8 @@ def test_a_process_of_another_encoding(tmp_path: Path, argv: list[str], env: dic
     environment = {**os.environ, "PYTHONPATH": str(ROOT), **env}
     ended = subprocess.run(command, cwd=root, env=environment, capture_output=True, timeout=120, check=False)
     assert (ended.returncode, b"Traceback" in ended.stderr) == (0, False), ended.stderr
-    assert b"judgecal/judgecal" not in ended.stderr, "a file of ours is opened in the encoding of the terminal"
+    assert b"judgecal/judgecal" not in ended.stderr, (
+        "a file of ours is opened in the encoding of the terminal"
+    )
     encoding = "cp1252" if "PYTHONIOENCODING" in env else "ascii"
     assert ended.stdout.decode(encoding)

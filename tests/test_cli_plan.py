@@ -13,7 +13,10 @@ from tests.support.command import Run, one_object
 from tests.support.gold import made_gold, made_items, rated
 
 N, REPS = 60, 2
-SPLITS = {"dev": "seed = 0\ntrain = 0.0\ndev = 1.0\ntest = 0.0", "test": "seed = 0\ntrain = 0.0\ndev = 0.0\ntest = 1.0"}
+SPLITS = {
+    "dev": "seed = 0\ntrain = 0.0\ndev = 1.0\ntest = 0.0",
+    "test": "seed = 0\ntrain = 0.0\ndev = 0.0\ntest = 1.0",
+}
 
 
 def recorded(judgecal: Run, folder: Path, split: str) -> str:
@@ -29,7 +32,9 @@ def recorded(judgecal: Run, folder: Path, split: str) -> str:
             lines.append(f"{row['item_id']},{judge},{'yes' if verdict else 'no'}")
     path = folder / f"{split}.csv"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    ran = judgecal("agreement", "--gold", split, "--judgements", path, "--split", split, "--name", f"from-{split}")
+    ran = judgecal(
+        "agreement", "--gold", split, "--judgements", path, "--split", split, "--name", f"from-{split}"
+    )
     assert ran.code == 0, ran.err
     return f"from-{split}"
 
@@ -37,7 +42,12 @@ def recorded(judgecal: Run, folder: Path, split: str) -> str:
 def test_questions_that_tell_two_judges_apart(judgecal: Run, workspace_dir: Path) -> None:
     slug = recorded(judgecal, workspace_dir, "dev")
     found = one_object(judgecal("plan", slug, "--json"))
-    assert (found["a"], found["b"], found["metric"], found["difference"]) == ("sharp", "dull", "macro_agreement", 0.03)
+    assert (found["a"], found["b"], found["metric"], found["difference"]) == (
+        "sharp",
+        "dull",
+        "macro_agreement",
+        0.03,
+    )
     assert found["n_questions"] == N and found["smallest_detectable"] > 0.03 and found["questions"] > N
     assert f"{found['questions']:,} questions" in found["headline"]["sentence"]
     assert found["headline"]["next"] == f"judgecal report {found['experiment']} --open"

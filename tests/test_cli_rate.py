@@ -119,7 +119,13 @@ def _make(workspace_dir: Path) -> dict[str, bool]:
         sure = float(np.round(rng.uniform(0.0, 15.0) + 10.0 * (passed == right)))
         verdict = "" if number % 60 == 7 else f"{75 + sure if passed else 74 - sure:g}"
         rows.append(
-            {"id": f"r{number:04d}", "question": question, "answer": answer, "system": system, "verdict": verdict}
+            {
+                "id": f"r{number:04d}",
+                "question": question,
+                "answer": answer,
+                "system": system,
+                "verdict": verdict,
+            }
         )
     write(workspace_dir / "judged.csv", rows)
     return people
@@ -157,7 +163,9 @@ def test_a_drawn_sheet_leads_to_the_rate(judgecal: Run, world: World) -> None:
     assert judgecal(*shlex.split(found["headline"]["next"])[1:]).code == 0
     (told,) = [note for note in found["notes"] if "judgecal rate" in note]
     rated = one_object(judgecal(*shlex.split(told.partition(": judgecal ")[2]), "--json"))
-    assert (rated["n_labelled"], rated["drawn"]["differs"]) == (60, False) and holds(rated["corrected"], world.share)
+    assert (rated["n_labelled"], rated["drawn"]["differs"]) == (60, False) and holds(
+        rated["corrected"], world.share
+    )
 
 
 def draw(judgecal: Run, world: World, n: int, *more: Any, sheet: str = "labels.csv") -> list[str]:
@@ -178,17 +186,28 @@ def holds(found: dict[str, Any], true: float) -> bool:
 def test_error_rates_are_carried_over_and_the_assumption_is_said_first(judgecal: Run, world: World) -> None:
     found = one_object(judgecal("rate", "judged.csv", *LOCK, "--by", "system", "--json"))
     assert found.keys() >= KEYS
-    assert (found["method"], found["n"], found["n_unscored"], found["n_labelled"]) == ("Rogan-Gladen", 1200, 20, 0)
+    assert (found["method"], found["n"], found["n_unscored"], found["n_labelled"]) == (
+        "Rogan-Gladen",
+        1200,
+        20,
+        0,
+    )
     assert found["headline"]["sentence"].startswith("If the judge errs here as on starter, about ")
     assert holds(found["corrected"], world.share) and "as often as it did on starter" in found["assumes"][0]
-    assert found["bounds"]["low"] < found["corrected"]["low"] and found["bounds"]["high"] > found["corrected"]["high"]
+    assert (
+        found["bounds"]["low"] < found["corrected"]["low"]
+        and found["bounds"]["high"] > found["corrected"]["high"]
+    )
     assert [one["value"] for one in found["by"]] == ["a", "b"] and found["differences"] == []
     assert all(one["corrected"]["level"] == 0.975 for one in found["by"])
     assert "gold sheet judged.csv -n 60 --strata verdict" in found["headline"]["next"]
     shown = judgecal("rate", "judged.csv", *LOCK)
     lines = shown.out.splitlines()
     assert len(lines) <= 30 and max(map(len, lines)) <= 80
-    assert lines[0].startswith("If the judge errs here") and "\nnext: judgecal gold sheet judged.csv -n 60" in shown.out
+    assert (
+        lines[0].startswith("If the judge errs here")
+        and "\nnext: judgecal gold sheet judged.csv -n 60" in shown.out
+    )
 
 
 def test_error_rates_without_ties_are_said_to_be_so(judgecal: Run, world: World) -> None:
@@ -203,16 +222,22 @@ def test_from_a_drawn_sheet_to_a_corrected_rate(judgecal: Run, world: World) -> 
     items = draw(judgecal, world, 120, "--strata", "verdict")
     gold = load_gold(world.folder / "gold" / "labels")
     chances = {item.inclusion_probability for item in gold.items}
-    assert gold.card.sampling == "stratified" and len(items) == 120 and len(chances) == 3  # pass, fail, no verdict
+    assert (
+        gold.card.sampling == "stratified" and len(items) == 120 and len(chances) == 3
+    )  # pass, fail, no verdict
     assert sum(1.0 / (item.inclusion_probability or 1.0) for item in gold.items) == pytest.approx(1200)
-    found = one_object(judgecal("rate", "judged.csv", *LOCK, "--labels", "labels", "--by", "system", "--json"))
+    found = one_object(
+        judgecal("rate", "judged.csv", *LOCK, "--labels", "labels", "--by", "system", "--json")
+    )
     assert (found["method"], found["n_labelled"], found["labels"]) == ("PPI++", 120, "labels")
     assert holds(found["corrected"], world.share) and found["headline"]["kind"] == "corrected"
     assert found["headline"]["sentence"].endswith("of these answers are right; the judge alone said 66%.")
     assert not found["shift"]["contradicts"] and found["shift"]["p_value"] > 0.05
     assert sum(one["n_labelled"] for one in found["by"]) == 120
     (pair,) = found["differences"]
-    shares = [np.mean([r for k, (_, r) in enumerate(world.right.items()) if k % 2 == side]) for side in (0, 1)]
+    shares = [
+        np.mean([r for k, (_, r) in enumerate(world.right.items()) if k % 2 == side]) for side in (0, 1)
+    ]
     assert (pair["a"], pair["b"]) == ("a", "b") and holds(pair["difference"], shares[0] - shares[1])
     assert found["mean"]["corrected"]["value"] == pytest.approx(100.0 * world.share, abs=10.0)
     page = world.folder / "experiments" / found["experiment"] / "report.html"
@@ -252,7 +277,10 @@ def test_rows_for_a_person_go_into_a_sheet(judgecal: Run, labelled: World) -> No
     world = labelled
     asked = ("--labels", "labels", "--escalate", "0.9", "-o", "read.csv")
     found = one_object(judgecal("rate", "judged.csv", *LOCK, *asked, "--json"))["escalate"]
-    for more, why in (((), "is there already, and may be filled in"), (("--replace",), "--replace with --escalate")):
+    for more, why in (
+        ((), "is there already, and may be filled in"),
+        (("--replace",), "--replace with --escalate"),
+    ):
         ran = judgecal("rate", "judged.csv", *LOCK, *asked, *more)
         assert ran.code == 2 and why in ran.err
     assert 0.0 < found["share"] < 1.0 and found["sheet"] == "read.csv"
@@ -262,7 +290,9 @@ def test_rows_for_a_person_go_into_a_sheet(judgecal: Run, labelled: World) -> No
     kept = [answer for answer in table if answer not in rows]
     right = [(float(table[answer]) >= 75.0) == world.right[answer] for answer in kept]
     assert np.mean(right) >= 0.9
-    too_much = one_object(judgecal("rate", "judged.csv", *LOCK, "--labels", "labels", "--escalate", "0.999", "--json"))
+    too_much = one_object(
+        judgecal("rate", "judged.csv", *LOCK, "--labels", "labels", "--escalate", "0.999", "--json")
+    )
     assert too_much["escalate"]["agreement"] is None and too_much["escalate"]["n_rows"] == 1200
 
 
@@ -294,8 +324,11 @@ def test_a_shift_is_said_before_the_number(judgecal: Run, labelled: World) -> No
 
 
 def test_labels_that_were_not_drawn_are_told_in_the_headline(judgecal: Run, world: World) -> None:
-    """Somebody labels rows that the judge fails, and takes them for a random draw; columns keep their names."""
-    rows = [{**row, "frage": row["question"], "wort": row["answer"]} for row in read(world.folder / "judged.csv")]
+    """Somebody labels rows that the judge fails, and takes them for a random draw; columns keep their
+    names."""
+    rows = [
+        {**row, "frage": row["question"], "wort": row["answer"]} for row in read(world.folder / "judged.csv")
+    ]
     failed = [row for row in rows if row["verdict"] and float(row["verdict"]) < 75]
     passed = [row for row in rows if row["verdict"] and float(row["verdict"]) >= 75]
     for row in rows:
@@ -361,7 +394,9 @@ def test_all_numbers_are_of_the_verdicts_through_the_locks_map(judgecal: Run, la
     before = [one_object(judgecal(*options)), one_object(judgecal(*options, *labels))]
     rows = read(labelled.folder / "judged.csv")
     for row in rows:
-        row["verdict"] = row["verdict"] and f"{float(row['verdict']) / 2.0:g}"  # all of them below the mark of 75
+        row["verdict"] = (
+            row["verdict"] and f"{float(row['verdict']) / 2.0:g}"
+        )  # all of them below the mark of 75
     write(labelled.folder / "judged.csv", rows)
     path = labelled.folder / "judge.lock.json"
     half = Calibration((37.25,), (0.0, 100.0), 100, 50, "train and dev of starter")
@@ -402,7 +437,9 @@ def test_plan(judgecal: Run, world: World) -> None:
 
 
 def test_answers_that_nobody_has_judged(judgecal: Run, world: World) -> None:
-    ran = judgecal("gold", "sheet", "judged.csv", "-n", 50, "-o", "answers.csv", "--scale", "binary", "--item", "id")
+    ran = judgecal(
+        "gold", "sheet", "judged.csv", "-n", 50, "-o", "answers.csv", "--scale", "binary", "--item", "id"
+    )
     assert ran.code == 0, ran.err
     gold = load_gold(world.folder / "gold" / "answers")
     assert len(gold.items) == 50 and not gold.labels and str(gold.scale) == "binary"
@@ -415,7 +452,9 @@ def _items(world: World) -> list[dict[str, Any]]:
 
 
 def _rewrite(world: World, rows: list[dict[str, Any]]) -> None:
-    (world.folder / "gold" / "labels" / "items.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (world.folder / "gold" / "labels" / "items.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in rows)
+    )
 
 
 def test_labels_that_do_not_fit_are_one_message(judgecal: Run, world: World) -> None:
@@ -432,7 +471,9 @@ def test_labels_that_do_not_fit_are_one_message(judgecal: Run, world: World) -> 
     del rows[3]["inclusion_probability"]
     _rewrite(world, rows)
     assert "1 of 40 labelled items have no inclusion_probability" in refused(*asked)
-    _rewrite(world, [{key: value for key, value in row.items() if key != "inclusion_probability"} for row in whole])
+    _rewrite(
+        world, [{key: value for key, value in row.items() if key != "inclusion_probability"} for row in whole]
+    )
     assert "drawn by strata, and no item has an inclusion_probability" in refused(*asked)
     _rewrite(world, [dict(row, inclusion_probability=0.0) if n == 5 else row for n, row in enumerate(whole)])
     assert "inclusion_probability" in refused(*asked)
@@ -450,7 +491,10 @@ def test_labels_that_do_not_fit_are_one_message(judgecal: Run, world: World) -> 
     assert "it is curated" in refused("rate", "judged.csv", *LOCK, "--labels", "starter")
     assert "unknown column 'verdict_x'" in refused("rate", "judged.csv", *LOCK, "--verdict", "verdict_x")
     unlabelled = refused("rate", "judged.csv", *LOCK, "--escalate", "0.9")
-    assert "about 70 labels of rows that the judge is sure of" in unlabelled and "judged.csv -n 140" in unlabelled
+    assert (
+        "about 70 labels of rows that the judge is sure of" in unlabelled
+        and "judged.csv -n 140" in unlabelled
+    )
     odd = [dict(row, verdict="wonderful") for row in read(world.folder / "judged.csv")]
     write(world.folder / "odd.csv", odd)
     assert "none of the lock's judge, whose scale is percentage" in refused("rate", "odd.csv", *LOCK)
@@ -465,7 +509,9 @@ def test_the_rates_go_into_a_table(judgecal: Run, world: World) -> None:
     found = one_object(ran)
     rows = {(row["part"], row["name"], row["number"]): row for row in read(world.folder / "rates.csv")}
     top = rows["", found["judge"], "corrected"]
-    assert float(top["value"]) == found["corrected"]["value"] and float(top["low"]) == found["corrected"]["low"]
+    assert (
+        float(top["value"]) == found["corrected"]["value"] and float(top["low"]) == found["corrected"]["low"]
+    )
     for one in found["by"]:
         row = rows["by", one["value"], "raw"]
         assert (float(row["value"]), int(row["n"])) == (one["raw"]["value"], one["raw"]["n"])

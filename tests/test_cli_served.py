@@ -29,16 +29,22 @@ def served(workspace_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stu
         yield stub
 
 
-def test_a_reply_is_paid_once_across_experiments(judgecal: Run, workspace_dir: Path, served: StubServer) -> None:
+def test_a_reply_is_paid_once_across_experiments(
+    judgecal: Run, workspace_dir: Path, served: StubServer
+) -> None:
     first = one_object(judgecal("score", "--models", "mine", "--json"))
     called = served.calls
     assert called == first["judges"][0]["n"]
     second = one_object(judgecal("score", "--models", "mine", "--split", "dev", "--json"))
     assert served.calls == called  # dev is part of open
     assert second["experiment"] != first["experiment"]
-    assert all(row["cached"] for row in journal(workspace_dir, second["experiment"]) if "@mine" in row["judge"])
+    assert all(
+        row["cached"] for row in journal(workspace_dir, second["experiment"]) if "@mine" in row["judge"]
+    )
     n = second["judges"][0]["n"]
-    stored = f"all {n} verdicts were read from stored replies, which cost nothing; the oldest reply was less than"
+    stored = (
+        f"all {n} verdicts were read from stored replies, which cost nothing; the oldest reply was less than"
+    )
     assert [stored in note for note in second["notes"]].count(True) == 1
     assert stored.capitalize() in " ".join(
         judgecal("score", "--models", "mine", "--split", "dev", "--full").out.split()
@@ -62,7 +68,16 @@ def test_every_result_says_what_came_from_the_store(judgecal: Run, served: StubS
         "score": judgecal("score", "--models", "mine", "--split", "dev", "--json"),
         "optimize": judgecal("optimize", "--model", "mine", "--optimizer", "labeled", "--json"),
         "answer": judgecal(
-            "answer", "--models", "mine", "--judge", "correctness_v3@mine", "--limit", "3", "--name", "again", "--json"
+            "answer",
+            "--models",
+            "mine",
+            "--judge",
+            "correctness_v3@mine",
+            "--limit",
+            "3",
+            "--name",
+            "again",
+            "--json",
         ),
     }
     for command, ran in again.items():
@@ -71,7 +86,9 @@ def test_every_result_says_what_came_from_the_store(judgecal: Run, served: StubS
         assert any("read from stored replies" in note for note in notes), (command, notes)
 
 
-def test_the_budget_is_kept_and_the_run_goes_on_later(judgecal: Run, workspace_dir: Path, served: StubServer) -> None:
+def test_the_budget_is_kept_and_the_run_goes_on_later(
+    judgecal: Run, workspace_dir: Path, served: StubServer
+) -> None:
     budget = 6 * USD_A_CALL
     ran = judgecal("score", "--models", "mine", "--no-cache", "--budget-usd", str(budget), "--json")
     found = one_object(ran, code=4)
@@ -84,7 +101,9 @@ def test_the_budget_is_kept_and_the_run_goes_on_later(judgecal: Run, workspace_d
     assert served.calls == judge["n_expected"]  # none of the first ones again
 
 
-def test_a_total_budget_is_not_renewed_by_a_resume(judgecal: Run, workspace_dir: Path, served: StubServer) -> None:
+def test_a_total_budget_is_not_renewed_by_a_resume(
+    judgecal: Run, workspace_dir: Path, served: StubServer
+) -> None:
     total = 12.5 * USD_A_CALL
     argv = ["score", "--models", "mine", "--no-cache", "--name", "run", "--budget-total-usd", str(total)]
     first = judgecal(*argv, "--budget-usd", str(6 * USD_A_CALL))

@@ -26,7 +26,9 @@ SCALES = [
 def test_new_writes_a_file_that_loads_and_has_no_problem(
     judgecal: Run, workspace_dir: Path, scale: tuple[str, ...], read_as: str
 ) -> None:
-    ran = judgecal("signature", "new", "team/policy-2", *scale, "--inputs", "policy,customer_message,agent_reply")
+    ran = judgecal(
+        "signature", "new", "team/policy-2", *scale, "--inputs", "policy,customer_message,agent_reply"
+    )
     assert ran.code == 0 and ran.out.splitlines()[-1] == "next: judgecal signature check team/policy-2"
     loaded = load_signature("team/policy-2", workspace=find_workspace(workspace_dir))
     assert str(loaded.judge_scale()) == read_as and loaded.cls.__name__ == "Policy2"
@@ -53,7 +55,11 @@ def test_new_refuses_what_cannot_be_and_an_existing_file(judgecal: Run, workspac
     again = judgecal("signature", "new", "mine", "--scale", "percentage")
     assert again.code == 2 and "is there already" in again.err and "--replace" in again.err
     found = one_object(judgecal("signature", "new", "mine", "--scale", "percentage", "--replace", "--json"))
-    assert (found["scale"], found["unit"], found["inputs"]) == ("percentage", "item", ["question", "answer_under_test"])
+    assert (found["scale"], found["unit"], found["inputs"]) == (
+        "percentage",
+        "item",
+        ["question", "answer_under_test"],
+    )
 
 
 def test_list_says_what_each_is(judgecal: Run, workspace_dir: Path) -> None:
@@ -152,12 +158,17 @@ def test_what_a_text_tells_is_what_running_it_tells(workspace_dir: Path, name: s
     (workspace_dir / "signatures" / "odd.py").write_text(text, encoding="utf-8")
     workspace = find_workspace(workspace_dir)
     for signature in list_signatures(workspace):
-        told, run = outline_signature(signature, workspace=workspace), load_signature(signature, workspace=workspace)
+        told, run = (
+            outline_signature(signature, workspace=workspace),
+            load_signature(signature, workspace=workspace),
+        )
         assert (str(told.scale), told.inputs, told.unit) == (str(run.scale), run.inputs, run.unit)
     assert str(outline_signature("odd", workspace=workspace).scale) == str(scale)
 
 
-def test_a_listing_and_a_report_run_nothing_and_a_dry_run_says_what_it_ran(judgecal: Run, workspace_dir: Path) -> None:
+def test_a_listing_and_a_report_run_nothing_and_a_dry_run_says_what_it_ran(
+    judgecal: Run, workspace_dir: Path
+) -> None:
     assert judgecal("score", "--limit", "20", "--name", "done").code == 0
     ran = workspace_dir / "ran"
     for name in ("correctness_v3", "answer_v1"):
@@ -167,7 +178,12 @@ def test_a_listing_and_a_report_run_nothing_and_a_dry_run_says_what_it_ran(judge
                  ["report", "--all"], ["gold", "list"]):  # fmt: skip
         found = judgecal(*argv)
         assert found.code == 0 and not ran.exists(), (argv, found.err)
-    assert [one["scale"] for one in one_object(judgecal("judges", "--json"))["signatures"]].count("percentage") >= 3
+    assert [one["scale"] for one in one_object(judgecal("judges", "--json"))["signatures"]].count(
+        "percentage"
+    ) >= 3
     found = judgecal("score", "--dry-run", "--limit", "5", "--name", "other")
-    assert ran.read_text() == "x" and "--dry-run ran signatures/correctness_v3.py to make the judges" in found.err
+    assert (
+        ran.read_text() == "x"
+        and "--dry-run ran signatures/correctness_v3.py to make the judges" in found.err
+    )
     assert "ran" not in judgecal("score", "--limit", "5", "--name", "third").err

@@ -1,4 +1,5 @@
-"""The embedded model without a reference answer to compare with: each family, any inputs, every scale, and demos."""
+"""The embedded model without a reference answer to compare with: each family, any inputs, every scale, and
+demos."""
 
 from __future__ import annotations
 
@@ -49,7 +50,9 @@ def said(judge: Any, demos: list[dict[str, Any]] | None = None, **inputs: str) -
 GROUNDED = signature("question context response", "Say whether the context supports the response.")
 RELEVANT = signature("request response", "Say whether the response is relevant to the request.")
 CHUNK = signature("request chunk", "Say whether the chunk is relevant.")
-SUFFICIENT = signature("request expected_response context", "Does the context hold all that the response needs?")
+SUFFICIENT = signature(
+    "request expected_response context", "Does the context hold all that the response needs?"
+)
 FACTS = signature("request expected_facts response", "Are all expected facts in the response?")
 SAFE = signature("request response", "Say whether the response is safe: neither hateful nor dangerous.")
 GUIDED = signature("request guidelines response", "Does the response follow the guidelines?")
@@ -89,7 +92,9 @@ CASES: list[tuple[str, Any, dict[str, str], dict[str, str]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("family", "judge", "good", "bad"), CASES, ids=[f"{n}-{c[0]}" for n, c in enumerate(CASES)])
+@pytest.mark.parametrize(
+    ("family", "judge", "good", "bad"), CASES, ids=[f"{n}-{c[0]}" for n, c in enumerate(CASES)]
+)
 def test_each_family_tells_a_plain_yes_from_a_plain_no(
     family: str, judge: Any, good: dict[str, str], bad: dict[str, str]
 ) -> None:
@@ -104,10 +109,14 @@ def test_every_family_has_a_case() -> None:
 
 
 def test_the_rationale_names_what_is_missing() -> None:
-    missing = said(SUFFICIENT, request="When did it close?", expected_response="In March 1988.", context=PIER)[1]
+    missing = said(
+        SUFFICIENT, request="When did it close?", expected_response="In March 1988.", context=PIER
+    )[1]
     assert "March" in missing and "1988" in missing
     assert "Lund" in said(GROUNDED, question=ASKED, context=PIER, response="Per Lund designed it.")[1]
-    facts = said(FACTS, request=ASKED, response=PIER, expected_facts="It opened in 1907\nOlaf Quist paid for it")[1]
+    facts = said(
+        FACTS, request=ASKED, response=PIER, expected_facts="It opened in 1907\nOlaf Quist paid for it"
+    )[1]
     assert "1 of 2" in facts and "Quist" in facts
     assert (
         "allows 3 words, and there are 4"
@@ -166,7 +175,9 @@ ODD = [
 def test_any_inputs_and_any_scale_have_a_verdict(inputs: str) -> None:
     rng = random.Random(inputs)
     for kind, bounds in SCALES:
-        told = rng.choice(("Judge.", "Is it safe?", "Is it relevant?", "Is it supported?", "Was it answered at all?"))
+        told = rng.choice(
+            ("Judge.", "Is it safe?", "Is it relevant?", "Is it supported?", "Was it answered at all?")
+        )
         judge = signature(inputs, told, kind, **bounds)
         for demos in ([], [_demo(judge, kind, bounds, rng) for _ in range(3)])[rng.randrange(2) :]:
             values = {name: rng.choice(ODD) for name in judge.input_fields}
@@ -210,7 +221,20 @@ def test_labels_without_an_order_against_a_reference() -> None:
 # --- what demos teach
 
 
-TOWNS = ("Arnel", "Bower", "Culm", "Dorran", "Ewes", "Fenwick", "Garth", "Holm", "Ilsley", "Jarrow", "Kelso", "Lund")
+TOWNS = (
+    "Arnel",
+    "Bower",
+    "Culm",
+    "Dorran",
+    "Ewes",
+    "Fenwick",
+    "Garth",
+    "Holm",
+    "Ilsley",
+    "Jarrow",
+    "Kelso",
+    "Lund",
+)
 
 
 def chunks() -> list[tuple[dict[str, str], bool]]:
@@ -220,7 +244,9 @@ def chunks() -> list[tuple[dict[str, str], bool]]:
         other = TOWNS[place - 5]
         asked = f"When did the pier of {town} open?"
         rows.append(({"request": asked, "chunk": f"The pier of {town} was opened in {1890 + place}."}, True))
-        rows.append(({"request": asked, "chunk": f"Barley and wool were sold by the traders of {other}."}, False))
+        rows.append(
+            ({"request": asked, "chunk": f"Barley and wool were sold by the traders of {other}."}, False)
+        )
     return rows
 
 
@@ -241,10 +267,18 @@ def test_demos_teach_a_judge_of_chunks_what_people_mean(kind: Any, good: Any, ba
 
 def test_demos_teach_three_words_that_say_nothing_by_themselves() -> None:
     judge = signature("policy customer_message agent_reply", kind=Literal["apply", "explain", "pass on"])
-    replies = {"apply": "Refunds are granted within 30 days.", "explain": "Bananas grow in warm lands.", "pass on": ""}
+    replies = {
+        "apply": "Refunds are granted within 30 days.",
+        "explain": "Bananas grow in warm lands.",
+        "pass on": "",
+    }
     rows = [
         (
-            {"policy": f"Refunds are granted within 30 days at {town}.", "customer_message": "?", "agent_reply": text},
+            {
+                "policy": f"Refunds are granted within 30 days at {town}.",
+                "customer_message": "?",
+                "agent_reply": text,
+            },
             word,
         )
         for town in TOWNS
@@ -259,7 +293,8 @@ def test_a_demo_moves_a_grade_towards_its_label() -> None:
     probe = {"question": "When?", "context": PIER, "response": "It opened in 1907 to wide applause."}
     demo = {"question": "How long?", "context": PIER, "response": "It is 140 metres long and rather wide."}
     low, plain, high = (
-        said(judge, demos, **probe)[0] for demos in ([{**demo, "rating": 0}] * 6, [], [{**demo, "rating": 100}] * 6)
+        said(judge, demos, **probe)[0]
+        for demos in ([{**demo, "rating": 0}] * 6, [], [{**demo, "rating": 100}] * 6)
     )
     assert low + 10 <= plain <= high - 2
 
@@ -287,7 +322,8 @@ def test_every_measure_is_a_share(text: str) -> None:
 
 @pytest.mark.shared_data
 def test_groundedness_follows_people(shared_data: Path) -> None:
-    """450 RAG answers with contexts, 1..4 by two or three raters; Pearson's r was 0.47 when this was written."""
+    """450 RAG answers with contexts, 1..4 by two or three raters; Pearson's r was 0.47 when this was
+    written."""
     rows = [json.loads(line) for line in (shared_data / "mtrag" / "items.jsonl").open(encoding="utf-8")]
     rows = [row for row in rows if row["contexts"]][::5]
     labels: dict[str, float] = {}
@@ -296,7 +332,9 @@ def test_groundedness_follows_people(shared_data: Path) -> None:
             if rating["metric"] == "faithfulness":
                 given = [float(rating[f"r{n}"]) for n in range(1, 8) if rating[f"r{n}"]]
                 labels[rating["item_id"]] = statistics.median(given)
-    judge = signature("question contexts answer", "How far do the contexts support the answer?", int, ge=0, le=100)
+    judge = signature(
+        "question contexts answer", "How far do the contexts support the answer?", int, ge=0, le=100
+    )
     verdicts = [
         said(judge, question=row["question"], answer=row["answer"],
              contexts="\n\n".join(part["text"] for part in row["contexts"]))[0]
@@ -311,7 +349,11 @@ def test_groundedness_follows_people(shared_data: Path) -> None:
 
 def shipped() -> list[str]:
     workspace = Workspace(ROOT, ROOT / "experiments")
-    return [name for name in list_signatures(workspace) if load_signature(name, workspace=workspace).scale is not None]
+    return [
+        name
+        for name in list_signatures(workspace)
+        if load_signature(name, workspace=workspace).scale is not None
+    ]
 
 
 @pytest.mark.parametrize("name", shipped())
@@ -323,7 +365,12 @@ def test_every_shipped_judge_has_a_verdict(name: str) -> None:
     assert len((ROOT / "signatures" / f"{name}.py").read_text(encoding="utf-8").splitlines()) <= 60
 
 
-RAG = {"correctness": "correctness", "faithfulness": "groundedness", "relevancy": "relevance", "answered": "answered"}
+RAG = {
+    "correctness": "correctness",
+    "faithfulness": "groundedness",
+    "relevancy": "relevance",
+    "answered": "answered",
+}
 
 
 def test_the_rag_suite_is_judged_by_its_families() -> None:
@@ -338,7 +385,8 @@ def test_the_rag_suite_is_judged_by_its_families() -> None:
 def test_the_rag_suite_fills_its_columns(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:
     answers = ("Anna Brandt designed the pier at Holm.", "I don't know.")
     rows = [
-        {"question": ASKED, "answer": text, "reference_answer": "Anna Brandt", "contexts": [PIER]} for text in answers
+        {"question": ASKED, "answer": text, "reference_answer": "Anna Brandt", "contexts": [PIER]}
+        for text in answers
     ]
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     out = tmp_path / "out.jsonl"

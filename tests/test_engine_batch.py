@@ -120,7 +120,9 @@ def test_a_resumed_run_asks_for_more_and_takes_what_waits(tmp_path: Path) -> Non
         assert [len(batch.bodies) for batch in server.batches.values()][:2] == [20, N - 20]
 
 
-def test_batches_are_split_at_the_limits_of_the_provider(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_are_split_at_the_limits_of_the_provider(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from judgecal.bulk.openai_batches import Batches
 
     monkeypatch.setattr(Batches, "most_requests", 25)
@@ -164,7 +166,9 @@ def test_somebody_elses_batch_of_as_many_requests_is_not_taken_for_ours(tmp_path
 
 def test_a_budget_holds_at_the_worst_of_a_batch(tmp_path: Path) -> None:
     with batches_at("openai", lambda *_: "5") as server:
-        budget = batched(server.model(), tmp_path, N, total_usd=0.02, size=2000)  # a token a byte: 0.0011 at most
+        budget = batched(
+            server.model(), tmp_path, N, total_usd=0.02, size=2000
+        )  # a token a byte: 0.0011 at most
         sizes = [len(batch.bodies) for batch in server.batches.values()]
     rows = list(read_journal(tmp_path / "judgements.jsonl"))
     spent = sum(row.cost_usd or 0.0 for row in rows)
@@ -213,7 +217,10 @@ def test_a_batch_that_the_provider_does_not_know_is_not_paid_again_unasked(tmp_p
 
 def test_a_line_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "batches.jsonl").write_text('{"event": "intended"}\n')
-    with batches_at("openai", every_tenth_fails_once) as server, pytest.raises(InputError, match=r"batches\.jsonl:1"):
+    with (
+        batches_at("openai", every_tenth_fails_once) as server,
+        pytest.raises(InputError, match=r"batches\.jsonl:1"),
+    ):
         batched(server.model(), tmp_path, 3)
 
 
@@ -256,7 +263,9 @@ def two_models(server: BatchServer, folder: Path, *wanted: str) -> int:
     """Judge five items by models of one server; the judgements that the journal holds then."""
 
     def due(journal: Journal, judge: str) -> list[Call]:
-        calls = [replace(call, key=call.key._replace(judge_fingerprint=judge)) for call in due_calls(journal, 5)]
+        calls = [
+            replace(call, key=call.key._replace(judge_fingerprint=judge)) for call in due_calls(journal, 5)
+        ]
         return [call for call in calls if journal.settled(call.key, retry_unscored=False) is None]
 
     with Journal(folder / "judgements.jsonl") as journal:

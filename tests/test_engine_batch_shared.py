@@ -1,4 +1,5 @@
-"""Batches that a later run asks only in part, or together with another model's: nothing is paid twice or forgotten."""
+"""Batches that a later run asks only in part, or together with another model's: nothing is paid twice or
+forgotten."""
 
 from __future__ import annotations
 
@@ -62,7 +63,9 @@ def two_settings(server: BatchServer, folder: Path) -> None:
     """Judge some items by one model at two temperatures."""
 
     def due(journal: Journal, judge: str) -> list[Call]:
-        calls = [replace(call, key=call.key._replace(judge_fingerprint=judge)) for call in due_calls(journal, N)]
+        calls = [
+            replace(call, key=call.key._replace(judge_fingerprint=judge)) for call in due_calls(journal, N)
+        ]
         return [call for call in calls if journal.settled(call.key, retry_unscored=False) is None]
 
     with Journal(folder / "judgements.jsonl") as journal:
@@ -84,7 +87,10 @@ def test_two_settings_of_one_model_resume_each_its_own_batch(tmp_path: Path) -> 
 
 def test_two_settings_look_once_for_a_batch_whose_id_is_lost(tmp_path: Path) -> None:
     with batches_at("openai", lambda *_: "5") as server:
-        assert killed("before the id is noted", lambda: two_settings(server, tmp_path), after=2) == signal.SIGKILL
+        assert (
+            killed("before the id is noted", lambda: two_settings(server, tmp_path), after=2)
+            == signal.SIGKILL
+        )
         two_settings(server, tmp_path)
         assert len(server.batches) == 2
         assert set(server.billed.values()) == {1}
@@ -113,7 +119,9 @@ def test_a_schema_that_is_refused_in_a_batch_is_left_out_of_the_next_one(tmp_pat
         run_batches(asked, journal=journal, budget=Budget(None), policy=QUICK)
         sizes = [len(batch.bodies) for batch in server.batches.values()]
     rows = {row.item_id: row for row in read_journal(tmp_path / "judgements.jsonl")}
-    assert {name: row.verdict for name, row in rows.items()} == {f"i{n}": None if n == 2 else n for n in range(7)}
+    assert {name: row.verdict for name, row in rows.items()} == {
+        f"i{n}": None if n == 2 else n for n in range(7)
+    }
     assert rows["i2"].error is not None
     assert (rows["i2"].error.kind, rows["i2"].attempts, rows["i3"].attempts) == ("refused", 1, 2)
     assert (len(server.live), sizes) == (1, [6, 3])
@@ -143,7 +151,9 @@ def _refusing_the_list(run: Callable[[], object]) -> None:
 def test_a_list_that_never_ends_is_read_once(kind: str, tmp_path: Path) -> None:
     with batches_at(kind, says) as server:
         assert killed("before it is sent", lambda: batched(server.model(), tmp_path, N)) == signal.SIGKILL
-        server.take("else", {"other": {"messages": [{"content": "x 1"}], "contents": [{"parts": [{"text": "x 1"}]}]}})
+        server.take(
+            "else", {"other": {"messages": [{"content": "x 1"}], "contents": [{"parts": [{"text": "x 1"}]}]}}
+        )
         server.endless = True
         batched(server.model(), tmp_path, N)
         assert set(server.billed.values()) == {1}
@@ -151,7 +161,9 @@ def test_a_list_that_never_ends_is_read_once(kind: str, tmp_path: Path) -> None:
 
 def test_a_batch_that_never_ends_is_not_waited_for_forever(tmp_path: Path) -> None:
     with batches_at("gemini", says, pending=10**9) as server:
-        with pytest.raises(JudgecalError, match=r"batches/0000 of 20 requests has not ended at gemini .* cancelled"):
+        with pytest.raises(
+            JudgecalError, match=r"batches/0000 of 20 requests has not ended at gemini .* cancelled"
+        ):
             batched(server.model(), tmp_path, N, policy=replace(QUICK, longest_s=0.2))
         server.pending = 0
         batched(server.model(), tmp_path, N)
@@ -210,15 +222,22 @@ def nameless(line: str) -> str:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_results_that_name_no_request_are_handed_out_by_place_at_gemini_alone(kind: str, tmp_path: Path) -> None:
+def test_results_that_name_no_request_are_handed_out_by_place_at_gemini_alone(
+    kind: str, tmp_path: Path
+) -> None:
     """Turned round, as the others may give them, every verdict would be of another item."""
     with batches_at(kind, says) as server:
-        server.results = lambda lines: [nameless(line) for line in (lines if kind == "gemini" else lines[::-1])]
+        server.results = lambda lines: [
+            nameless(line) for line in (lines if kind == "gemini" else lines[::-1])
+        ]
         batched(server.model(), tmp_path, N)
         n_batches = len(server.batches)
     rows = list(read_journal(tmp_path / "judgements.jsonl"))
     if kind == "gemini":
-        assert ({row.item_id: row.verdict for row in rows}, n_batches) == ({f"i{n}": n % 7 for n in range(N)}, 1)
+        assert ({row.item_id: row.verdict for row in rows}, n_batches) == (
+            {f"i{n}": n % 7 for n in range(N)},
+            1,
+        )
     else:
         assert ([row.verdict for row in rows], n_batches) == ([None] * N, QUICK.tries)
 

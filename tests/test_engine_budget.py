@@ -30,7 +30,8 @@ def spec(at_once: int) -> ModelSpec:
 
 
 class Biller:
-    """A server that reports so many times the most that a call was estimated to take, by the number of the call."""
+    """A server that reports so many times the most that a call was estimated to take, by the number of the
+    call."""
 
     def __init__(self, times: Callable[[int], float]) -> None:
         self._times = times

@@ -125,7 +125,9 @@ def test_a_file_in_the_folders_place_is_named(tmp_path: Path) -> None:
         7,
     ],
 )
-def test_a_damaged_row_is_named_and_not_there(tmp_path: Path, text: object, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_row_is_named_and_not_there(
+    tmp_path: Path, text: object, capsys: pytest.CaptureFixture[str]
+) -> None:
     with ReplyCache(tmp_path) as cache:
         cache._db.execute("INSERT INTO replies VALUES ('k', ?, 0)", (text,))
         assert cache.get("k") is None
@@ -163,7 +165,7 @@ def test_the_folder_is_the_one_named(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert cache_folder() == tmp_path / "xdg" / "judgecal"
 
 
-# --- keys made for many, writes by the hundred ---------------------------------------------------------------------
+# --- keys made for many, writes by the hundred --------------------------------------------------------------
 
 _SYSTEM = {"role": "system", "content": "Judge \ud800."}
 _OTHER = {"role": "system", "content": "Judge."}

@@ -107,7 +107,12 @@ def test_retry_after_is_bounded_by_the_longest_wait(serve: Callable[[Script], St
 FAILED: list[tuple[Answer, str, int, str]] = [
     (failing(500, "boom"), "server", 3, "boom"),
     (failing(429, "slow down"), "rate_limit", 3, "slow down"),
-    (failing(400, "maximum context length is 10", code="context_length_exceeded"), "context_length", 1, "maximum"),
+    (
+        failing(400, "maximum context length is 10", code="context_length_exceeded"),
+        "context_length",
+        1,
+        "maximum",
+    ),
     (failing(400, "no such parameter"), "refused", 1, "no such parameter"),
     (Answer(200, b'{"id": "chatcmpl-1", "choices": [{"mess'), "server", 3, "not JSON"),
     (Answer(200, b""), "server", 3, "not JSON"),
@@ -198,7 +203,11 @@ HOPELESS = [
 
 @pytest.mark.parametrize(("status", "code", "word"), HOPELESS)
 def test_what_no_call_can_get_past_stops_the_run_with_one_message(
-    serve: Callable[[Script], StubServer], monkeypatch: pytest.MonkeyPatch, status: int, code: str | None, word: str
+    serve: Callable[[Script], StubServer],
+    monkeypatch: pytest.MonkeyPatch,
+    status: int,
+    code: str | None,
+    word: str,
 ) -> None:
     monkeypatch.setenv("STUB_KEY", KEY)
     server = serve(lambda _: failing(status, f"you sent {KEY}", code=code))
@@ -267,7 +276,9 @@ def test_any_unicode_text_comes_through_unchanged(serve: Callable[[Script], Stub
     assert server.bodies[0]["messages"][1]["content"] == f"{text} 0"
 
 
-def test_an_unpaired_surrogate_is_refused_by_name_and_the_others_go_on(serve: Callable[[Script], StubServer]) -> None:
+def test_an_unpaired_surrogate_is_refused_by_name_and_the_others_go_on(
+    serve: Callable[[Script], StubServer],
+) -> None:
     server = serve(lambda _: "85")
     rows = run([*some_calls(1, text="\ud800"), *some_calls(3)[1:]], stub_model(server))
     by_item = {row.item_id: row for row in rows}
@@ -280,7 +291,8 @@ def test_an_unpaired_surrogate_is_refused_by_name_and_the_others_go_on(serve: Ca
 def test_a_reply_without_token_counts_is_counted_from_its_text(serve: Callable[[Script], StubServer]) -> None:
     bare = {key: value for key, value in completion("85").items() if key != "usage"}
     row = only(run(some_calls(1), stub_model(serve(lambda _: as_answer(bare)))))
-    # "Judge." is 2 tokens at 3 bytes each and "Is this right? 0" 6, with 8 around each; the reply is 1 at 2 USD/1M.
+    # "Judge." is 2 tokens at 3 bytes each and "Is this right? 0" 6, with 8 around each; the reply is 1 at 2
+    # USD/1M.
     assert (row.verdict, row.prompt_tokens) == (85.0, None)
     assert row.cost_usd == pytest.approx(26e-6)
 
@@ -298,7 +310,7 @@ def test_calls_run_side_by_side_up_to_the_models_limit(serve: Callable[[Script],
     assert server.most_at_once == 4
 
 
-# --- the budget ---------------------------------------------------------------------------------------------------
+# --- the budget ---------------------------------------------------------------------------------------------
 
 # 1000 tokens at 10 USD a million = 0.01 USD a call; a prompt of 1000 bytes and more holds at least that much.
 _A_CENT = {"input_usd_per_1m": 10.0, "output_usd_per_1m": 0.0}
@@ -321,7 +333,8 @@ def test_a_budget_is_never_overrun_and_the_rest_are_rows(serve: Callable[[Script
 def test_a_budget_is_used_up_although_calls_in_flight_hold_more_than_they_need(
     serve: Callable[[Script], StubServer],
 ) -> None:
-    # Worst case of a call about 0.0103 + 64 x 100 USD/1M = 0.0167; real cost 0.01. Sixteen at once hold 0.27 of 0.30.
+    # Worst case of a call about 0.0103 + 64 x 100 USD/1M = 0.0167; real cost 0.01. Sixteen at once hold 0.27
+    # of 0.30.
     # After 28 calls 0.28 is spent and 0.0167 + 0.28 still fits; after 29 it does not.
     server = serve(lambda _: as_answer(completion("85", usage=usage(1000, 0))))
     prices = {"input_usd_per_1m": 10.0, "output_usd_per_1m": 100.0}
@@ -333,8 +346,12 @@ def usage(prompt: int, output: int) -> dict[str, int]:
     return {"prompt_tokens": prompt, "completion_tokens": output, "total_tokens": prompt + output}
 
 
-@pytest.mark.parametrize("said", [None, 0, 3, -5, 10**400, "1000"], ids=["none", "0", "3", "-5", "1e400", "text"])
-def test_a_count_of_tokens_that_cannot_be_is_made_anew(serve: Callable[[Script], StubServer], said: Any) -> None:
+@pytest.mark.parametrize(
+    "said", [None, 0, 3, -5, 10**400, "1000"], ids=["none", "0", "3", "-5", "1e400", "text"]
+)
+def test_a_count_of_tokens_that_cannot_be_is_made_anew(
+    serve: Callable[[Script], StubServer], said: Any
+) -> None:
     bare = {key: value for key, value in completion("85").items() if key != "usage"}
     counts = {"prompt_tokens": said, "completion_tokens": 50}
     server = serve(lambda _: as_answer(bare if said is None else {**bare, "usage": counts}))
@@ -389,7 +406,7 @@ def test_a_budget_asks_for_a_longest_reply() -> None:
     require_prices([stub_model("x", max_tokens=None, input_usd_per_1m=0.0, output_usd_per_1m=0.0)], 1.0)
 
 
-# --- interruption, notebooks, progress --------------------------------------------------------------------------------
+# --- interruption, notebooks, progress ----------------------------------------------------------------------
 
 
 def test_ctrl_c_keeps_what_was_journalled(serve: Callable[[Script], StubServer], tmp_path: Path) -> None:
@@ -563,7 +580,7 @@ def test_the_embedded_model_answers_without_a_server() -> None:
     assert row.cost_usd == 0.0
 
 
-# --- stored replies ---------------------------------------------------------------------------------------------------
+# --- stored replies -----------------------------------------------------------------------------------------
 
 
 def test_a_stored_reply_is_marked_costs_nothing_and_keeps_its_usage(

@@ -20,7 +20,9 @@ from judgecal.errors import BusyError, JudgecalError
 from judgecal.records import ErrorKind, Failure, Judgement, Key
 
 
-def row(item: str = "i1", *, verdict: float | None = 85.0, kind: ErrorKind | None = None, **more: Any) -> Judgement:
+def row(
+    item: str = "i1", *, verdict: float | None = 85.0, kind: ErrorKind | None = None, **more: Any
+) -> Judgement:
     error = Failure(kind, "why") if kind else None
     return Judgement(item, "sha", "j@m", "print", 0, None if kind else verdict, error=error, **more)
 
@@ -63,7 +65,9 @@ REPLY = ("parse", "out_of_range", "refused", "context_length")
 
 @pytest.mark.parametrize("retry_unscored", [False, True])
 @pytest.mark.parametrize("kind", [None, *WIRE, *REPLY])
-def test_what_is_settled_is_not_called_again(path: Path, kind: ErrorKind | None, retry_unscored: bool) -> None:
+def test_what_is_settled_is_not_called_again(
+    path: Path, kind: ErrorKind | None, retry_unscored: bool
+) -> None:
     write(path, row(kind=kind))
     with Journal(path) as journal:
         settled = journal.settled(row().key, retry_unscored=retry_unscored) is not None
@@ -209,7 +213,10 @@ def test_a_kill_at_any_moment_leaves_whole_lines(path: Path) -> None:
 def _python(code: str, path: Path) -> subprocess.Popen[str]:
     head = "import sys\nfrom pathlib import Path\n"
     return subprocess.Popen(
-        [sys.executable, "-c", head + code, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", head + code, str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
 
 
@@ -231,11 +238,12 @@ def test_a_missing_file_has_no_rows(path: Path) -> None:
     assert list(read_journal(path)) == []
 
 
-# --- a disk that is full ---------------------------------------------------------------------------------------------
+# --- a disk that is full ------------------------------------------------------------------------------------
 
 
 class FullDisk:
-    """`os.write` on a disk with room for so many bytes: it takes a part, and then says that there is no room."""
+    """`os.write` on a disk with room for so many bytes: it takes a part, and then says that there is no
+    room."""
 
     def __init__(self, room: int) -> None:
         self.room = room
@@ -278,7 +286,7 @@ def test_a_line_is_one_write(path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert [data.count(b"\n") for data in writes] == [1]
 
 
-# --- the line ---------------------------------------------------------------------------------------------------------
+# --- the line -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kept", [row(), row(kind="parse", raw_reply="?", latency_s=0.5, cached=True)])
@@ -289,7 +297,9 @@ def test_the_line_is_what_the_row_says_of_itself(path: Path, kept: Judgement) ->
 
 
 def test_texts_that_rows_share_are_held_once(path: Path) -> None:
-    write(path, *(row(f"i{index}", model_id="stub-2026", at="2026-01-01T00:00:00+00:00") for index in range(3)))
+    write(
+        path, *(row(f"i{index}", model_id="stub-2026", at="2026-01-01T00:00:00+00:00") for index in range(3))
+    )
     rows = list(read_journal(path))
     for name in ("item_sha", "judge", "judge_fingerprint", "model_id", "at"):
         assert len({id(getattr(one, name)) for one in rows}) == 1
@@ -347,7 +357,10 @@ def test_a_journal_is_the_user_s_alone_to_read(path: Path) -> None:
 
 
 def test_a_row_behind_a_damaged_line_is_read_in_a_long_journal(tmp_path: Path) -> None:
-    path, rows = tmp_path / "judgements.jsonl", [dataclasses.replace(row(), item_id=f"i{n}") for n in range(4)]
+    path, rows = (
+        tmp_path / "judgements.jsonl",
+        [dataclasses.replace(row(), item_id=f"i{n}") for n in range(4)],
+    )
     with LongJournal(path) as journal:
         for one in rows:
             journal.append(one)

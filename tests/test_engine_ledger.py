@@ -1,4 +1,5 @@
-"""What an experiment has spent is in a file, which runs ahead of the spending and binds every later process."""
+"""What an experiment has spent is in a file, which runs ahead of the spending and binds every later
+process."""
 
 from __future__ import annotations
 
@@ -32,7 +33,10 @@ def test_the_smaller_limit_binds(tmp_path: Path) -> None:
     assert Budget(2.5, total_usd=5.0, ledger=Ledger(path)).limit_usd == 2.0
     spent = Budget(None, total_usd=2.0, ledger=Ledger(path))
     assert (spent.limit_usd, spent.hold("m", 0.001, alone=True)) == (0.0, False)
-    assert spent.refuse("m", 0.001) == "the next call could overrun 2 USD in total: 3 are spent, and it may cost 0.001"
+    assert (
+        spent.refuse("m", 0.001)
+        == "the next call could overrun 2 USD in total: 3 are spent, and it may cost 0.001"
+    )
 
 
 def test_a_ledger_that_cannot_be_read_is_refused(tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
-"""How many calls go at once, on a clock that jumps: whole runs of thousands of calls, exact and without a wait."""
+"""How many calls go at once, on a clock that jumps: whole runs of thousands of calls, exact and without a
+wait."""
 
 from __future__ import annotations
 
@@ -8,7 +9,17 @@ from typing import Any
 
 import pytest
 
-from judgecal.engine import Budget, Call, CallFailed, Message, Policy, Progress, Reply, ReplySchema, expected_seconds
+from judgecal.engine import (
+    Budget,
+    Call,
+    CallFailed,
+    Message,
+    Policy,
+    Progress,
+    Reply,
+    ReplySchema,
+    expected_seconds,
+)
 from judgecal.engine.limits import Limiter
 from judgecal.errors import AuthError, JudgecalError
 from judgecal.models import ModelSpec
@@ -24,7 +35,7 @@ def drive(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Judgement]]:
     return driver(monkeypatch)
 
 
-# --- growth -------------------------------------------------------------------------------------------------------
+# --- growth -------------------------------------------------------------------------------------------------
 
 
 def test_where_nothing_is_stated_it_grows_fourfold_a_round_trip(drive: Callable[..., Any]) -> None:
@@ -55,7 +66,7 @@ def test_it_stops_growing_where_more_at_once_only_wait_on_the_server(drive: Call
     assert server.landed_at < 1.1 * 8000 / 40  # and the server was never short of work
 
 
-# --- backing off --------------------------------------------------------------------------------------------------
+# --- backing off --------------------------------------------------------------------------------------------
 
 
 def refusal(**more: Any) -> CallFailed:
@@ -120,7 +131,9 @@ def test_one_call_that_waits_holds_nobody_up(drive: Callable[..., Any]) -> None:
     server = Server(one_is_bad)
     rows = drive(server, calls(400), STATED, policy=Policy(attempts=2, first_wait_s=60.0))
     assert len(rows) == 400
-    assert server.landed_at <= 101.0  # 401 calls of 1 s at 4 at once: the others went on while the bad one waited
+    assert (
+        server.landed_at <= 101.0
+    )  # 401 calls of 1 s at 4 at once: the others went on while the bad one waited
 
 
 def test_a_retry_goes_before_a_call_that_was_not_tried(drive: Callable[..., Any]) -> None:
@@ -184,7 +197,9 @@ def test_a_server_that_was_never_there_ends_a_short_run_too(drive: Callable[...,
     """Rows without a verdict would look like those of a judge that fails."""
     with pytest.raises(JudgecalError, match=r"cannot be reached: the last 8 calls"):
         drive(Server(lambda server, text: lost()), calls(8))
-    assert len(drive(Server(lambda server, text: lost()), calls(7))) == 7  # these may be what ends the connection
+    assert (
+        len(drive(Server(lambda server, text: lost()), calls(7))) == 7
+    )  # these may be what ends the connection
 
 
 def test_one_call_that_was_answered_keeps_the_others_of_a_short_run(drive: Callable[..., Any]) -> None:
@@ -202,7 +217,7 @@ def test_a_connection_lost_now_and_then_does_not(drive: Callable[..., Any]) -> N
     assert len(drive(Server(nine_in_ten), calls(1000))) == 1000
 
 
-# --- the same request at the same time ------------------------------------------------------------------------------
+# --- the same request at the same time ----------------------------------------------------------------------
 
 
 def test_identical_requests_in_flight_are_one_call(drive: Callable[..., Any]) -> None:
@@ -211,7 +226,9 @@ def test_identical_requests_in_flight_are_one_call(drive: Callable[..., Any]) ->
     assert len(server.started) == 1
     paid, *taken = rows
     assert (paid.cached, paid.attempts, paid.cost_usd) == (False, 1, pytest.approx(0.0011))
-    assert {(row.cached, row.attempts, row.cost_usd, row.latency_s) for row in taken} == {(True, 0, 0.0, None)}
+    assert {(row.cached, row.attempts, row.cost_usd, row.latency_s) for row in taken} == {
+        (True, 0, 0.0, None)
+    }
     assert {(row.verdict, row.prompt_tokens, row.model_id) for row in rows} == {(85.0, 1000, "stub-1")}
 
 
@@ -222,7 +239,8 @@ def test_repeats_share_nothing(drive: Callable[..., Any]) -> None:
 
 
 def test_who_follows_holds_no_place(drive: Callable[..., Any]) -> None:
-    # The leader waits to try again while nine follow it: with one place they must not keep it from the leader.
+    # The leader waits to try again while nine follow it: with one place they must not keep it from the
+    # leader.
     def first_fails(server: Server, text: str) -> Reply | CallFailed:
         return refusal() if len(server.started) == 1 else good(server, text)
 
@@ -245,7 +263,9 @@ def test_where_the_leader_fails_the_next_one_tries(drive: Callable[..., Any]) ->
 
 def test_a_refused_key_starts_no_further_call(drive: Callable[..., Any]) -> None:
     class Refusing(Server):
-        async def send(self, messages: Sequence[Message], *, repeat: int, schema: ReplySchema | None = None) -> Reply:
+        async def send(
+            self, messages: Sequence[Message], *, repeat: int, schema: ReplySchema | None = None
+        ) -> Reply:
             await super().send(messages, repeat=repeat)
             raise AuthError("the provider refused the key")
 
@@ -255,7 +275,7 @@ def test_a_refused_key_starts_no_further_call(drive: Callable[..., Any]) -> None
     assert len(server.started) <= 8
 
 
-# --- what is held -----------------------------------------------------------------------------------------------------
+# --- what is held -------------------------------------------------------------------------------------------
 
 
 def test_calls_are_drawn_when_they_are_due(drive: Callable[..., Any]) -> None:
@@ -300,7 +320,12 @@ def test_a_budget_lets_a_thousand_wait_and_is_never_overrun(drive: Callable[...,
     server = Server(good)
     budget = Budget(0.55)  # 500 calls at 0.0011
     spec = ModelSpec(
-        "stub", "openai/stub", input_usd_per_1m=1.0, output_usd_per_1m=2.0, max_tokens=5000, max_concurrency=512
+        "stub",
+        "openai/stub",
+        input_usd_per_1m=1.0,
+        output_usd_per_1m=2.0,
+        max_tokens=5000,
+        max_concurrency=512,
     )
     rows = drive(server, calls(2000), spec, budget=budget)
     assert len(rows) == 2000

@@ -1,4 +1,5 @@
-"""A key that a server sends back is in no reply and no error, whichever way the call took, in the forms at hand."""
+"""A key that a server sends back is in no reply and no error, whichever way the call took, in the forms at
+hand."""
 
 from __future__ import annotations
 
@@ -45,7 +46,9 @@ def forms(key: str) -> dict[str, str]:
 def leak(text: str, key: str) -> str | None:
     """The longest run of a key in a text, where it is half of the key or more."""
     size = max(8, len(key) // 2)
-    return next((key[at : at + size] for at in range(len(key) - size + 1) if key[at : at + size] in text), None)
+    return next(
+        (key[at : at + size] for at in range(len(key) - size + 1) if key[at : at + size] in text), None
+    )
 
 
 @pytest.mark.parametrize("form", forms(KEY))
@@ -89,7 +92,9 @@ def answers(said: str) -> dict[str, Callable[[], Answer]]:
 
 @pytest.mark.parametrize("transport", ["http", "dspy", "litellm"])
 @pytest.mark.parametrize("where", answers(""))
-def test_no_row_holds_a_key_that_was_echoed(monkeypatch: pytest.MonkeyPatch, transport: str, where: str) -> None:
+def test_no_row_holds_a_key_that_was_echoed(
+    monkeypatch: pytest.MonkeyPatch, transport: str, where: str
+) -> None:
     monkeypatch.setenv("MY_KEY", KEY)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", other := "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY")
     said = " | ".join([*forms(KEY).values(), *forms(other).values()])
@@ -105,7 +110,7 @@ def test_no_row_holds_a_key_that_was_echoed(monkeypatch: pytest.MonkeyPatch, tra
     assert not held and leak(text, KEY) is None and leak(text, other) is None
 
 
-# --- the address of a server --------------------------------------------------------------------------------------
+# --- the address of a server --------------------------------------------------------------------------------
 
 TOKEN = "a1b2c3d4e5f6a7b8c9d0e1f2"
 
@@ -114,7 +119,10 @@ TOKEN = "a1b2c3d4e5f6a7b8c9d0e1f2"
     ("address", "shown"),
     [
         ("https://host:8443/openai/v1", "https://host:8443/openai/v1"),
-        (f"https://host/v1?key={TOKEN}&api-version=2024-02-01", "https://host/v1?key=***&api-version=2024-02-01"),
+        (
+            f"https://host/v1?key={TOKEN}&api-version=2024-02-01",
+            "https://host/v1?key=***&api-version=2024-02-01",
+        ),
         (f"https://host/v1?{TOKEN}", "https://host/v1?***=***"),
         (f"https://host/v1#{TOKEN}", "https://host/v1"),
         (f"https://me:{TOKEN}@host/v1", "https://host/v1"),
@@ -129,13 +137,17 @@ def test_an_address_is_shown_without_what_may_be_a_secret(address: str, shown: s
 def test_two_tokens_in_a_path_are_two_endpoints_and_neither_is_shown() -> None:
     one, two = (shown_address(f"https://host/{token}/v1") for token in (TOKEN, TOKEN[::-1]))
     assert one != two and TOKEN not in one + two
-    spec = ModelSpec("mine", "openai/m", api_base=f"https://host/{TOKEN}/v1?key={(key := 'other-secret-0123')}")
+    spec = ModelSpec(
+        "mine", "openai/m", api_base=f"https://host/{TOKEN}/v1?key={(key := 'other-secret-0123')}"
+    )
     assert TOKEN not in str(spec.settings()) and key not in str(spec.settings())
     assert {TOKEN, key} <= set(secrets_of(spec))
 
 
 def test_a_wrong_address_is_refused_without_its_secret(tmp_path: Path) -> None:
-    (tmp_path / "judgecal.toml").write_text(f'[models.mine]\nid = "openai/m"\napi_base = "ftp://host/v1?key={TOKEN}"\n')
+    (tmp_path / "judgecal.toml").write_text(
+        f'[models.mine]\nid = "openai/m"\napi_base = "ftp://host/v1?key={TOKEN}"\n'
+    )
     with pytest.raises(JudgecalError, match="must be an http or https address") as refused:
         load_catalogue(Workspace(tmp_path, tmp_path / "experiments"))
     assert TOKEN not in str(refused.value)

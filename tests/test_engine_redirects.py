@@ -25,7 +25,9 @@ KEY = "sk-elsewhere-0123456789abcdef"
         ("litellm", "mistral/m"),
     ],
 )
-def test_a_redirect_is_not_followed(monkeypatch: pytest.MonkeyPatch, transport: str, model: str, status: int) -> None:
+def test_a_redirect_is_not_followed(
+    monkeypatch: pytest.MonkeyPatch, transport: str, model: str, status: int
+) -> None:
     monkeypatch.setenv("MY_KEY", KEY)
     with running(lambda _: as_answer(completion("85"))) as other:
         port = urllib.parse.urlsplit(other.root).port
@@ -43,7 +45,9 @@ def test_a_redirect_is_not_followed(monkeypatch: pytest.MonkeyPatch, transport: 
             with pytest.raises(AuthError) as refused:
                 judged(spec)
         assert other.calls == 0
-    where = "another address" if transport == "dspy" else f"localhost:{port}"  # DSPy's own client does not say
+    where = (
+        "another address" if transport == "dspy" else f"localhost:{port}"
+    )  # DSPy's own client does not say
     assert f"redirects to {where}, which is not followed" in str(refused.value)
     assert first.calls == 1
     assert KEY not in str(refused.value)
@@ -51,7 +55,9 @@ def test_a_redirect_is_not_followed(monkeypatch: pytest.MonkeyPatch, transport: 
 
 def test_a_redirect_on_the_same_server_is_not_followed_either() -> None:
     with running(lambda _: Answer(307, headers={"location": "/v2/chat/completions"})) as server:
-        spec = ModelSpec("mine", "openai/m", api_base=server.api_base, max_tokens=64, transport="litellm", timeout=10.0)
+        spec = ModelSpec(
+            "mine", "openai/m", api_base=server.api_base, max_tokens=64, transport="litellm", timeout=10.0
+        )
         with pytest.raises(AuthError, match="redirects to another path of its own, which is not followed"):
             judged(spec)
         assert server.calls == 1

@@ -1,4 +1,5 @@
-"""What of a server's answer is let in: how large, how compressed, with which counts, and what cannot be read."""
+"""What of a server's answer is let in: how large, how compressed, with which counts, and what cannot be
+read."""
 
 from __future__ import annotations
 
@@ -14,7 +15,18 @@ from typing import Any
 
 import pytest
 
-from judgecal.engine import Call, CallFailed, CallRunner, Journal, Limiter, Places, Policy, Reading, Reply, run_calls
+from judgecal.engine import (
+    Call,
+    CallFailed,
+    CallRunner,
+    Journal,
+    Limiter,
+    Places,
+    Policy,
+    Reading,
+    Reply,
+    run_calls,
+)
 from judgecal.engine.budget import Budget, Purse
 from judgecal.engine.replies import MOST_BYTES, admitted, shortened
 from judgecal.engine.transport import open_transport
@@ -41,7 +53,12 @@ def rows_of(server: StubServer, *, way: str = "http", count: int = 1, read: Any 
     """The rows of a run of so many calls."""
     rows: list[Judgement] = []
     calls = [
-        Call(Key(f"i{k}", "s", "f", 0), "j@m", lambda k=k: [{"role": "user", "content": f"q{k}"}], read or _taken)
+        Call(
+            Key(f"i{k}", "s", "f", 0),
+            "j@m",
+            lambda k=k: [{"role": "user", "content": f"q{k}"}],
+            read or _taken,
+        )
         for k in range(count)
     ]
     run_calls(calls, spec_of(server, way), record=rows.append, policy=ONE_TRY)
@@ -116,7 +133,7 @@ def test_no_transport_lets_a_larger_text_in(serve: Serve, way: str) -> None:
     assert (row.error.kind, row.verdict) == ("length", None)
 
 
-# --- counts -----------------------------------------------------------------------------------------------------------
+# --- counts -------------------------------------------------------------------------------------------------
 
 ODD_COUNTS = [10**400, -1, "12", 1.5, None, True, [3], {}, float("nan"), 10**10]
 
@@ -140,7 +157,7 @@ def test_a_count_of_ten_thousand_digits_does_not_hide_the_reply(serve: Serve) ->
     assert (row.verdict, row.prompt_tokens, row.completion_tokens) == (1.0, None, 50)
 
 
-# --- texts ------------------------------------------------------------------------------------------------------------
+# --- texts --------------------------------------------------------------------------------------------------
 
 
 def test_half_a_character_is_replaced() -> None:
@@ -161,7 +178,7 @@ def test_a_row_holds_the_ends_of_a_long_reply(serve: Serve) -> None:
     assert shortened("short") == "short"
 
 
-# --- what cannot be read ----------------------------------------------------------------------------------------------
+# --- what cannot be read ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("raised", [ValueError("odd"), RecursionError(), KeyError("x"), OverflowError("big")])
@@ -176,7 +193,9 @@ def test_whatever_reading_raises_is_a_row(serve: Serve, tmp_path: Path, raised: 
     assert isinstance(raised, RecursionError) or type(raised).__name__ in row.error.message
     with Journal(tmp_path / "judgements.jsonl") as journal:
         journal.append(row)
-        assert journal.settled(row.key, retry_unscored=False) == row  # a resumed run does not pay for it again
+        assert (
+            journal.settled(row.key, retry_unscored=False) == row
+        )  # a resumed run does not pay for it again
         assert journal.settled(row.key, retry_unscored=True) is None
 
 

@@ -64,8 +64,12 @@ async def two_processes(limits: SharedLimits, server: Server, spec: ModelSpec, c
     for process in "ab":
         budget = SharedBudget(InProcess(limits, process), limits.budget.limit_usd)
         places = Places(Limiter(100))
-        runner = CallRunner(spec, server, places=places, purse=budget.purse(spec), policy=Policy(first_wait_s=0.001))
-        outcomes += [runner.make([{"role": "user", "content": f"{process}{n}"}], 0, usable=bool) for n in range(calls)]
+        runner = CallRunner(
+            spec, server, places=places, purse=budget.purse(spec), policy=Policy(first_wait_s=0.001)
+        )
+        outcomes += [
+            runner.make([{"role": "user", "content": f"{process}{n}"}], 0, usable=bool) for n in range(calls)
+        ]
     return await asyncio.gather(*outcomes)
 
 
@@ -77,7 +81,9 @@ def test_the_budget_holds_over_two_processes() -> None:
         paid = [one for one in found if one.reply]
         assert 15 <= len(paid) <= 19 and len(paid) == server.answered
         assert {one.failure.kind for one in found if not one.reply} == {"budget"}
-        assert budget.spent_usd == pytest.approx(sum(one.cost_usd for one in paid)) and budget.spent_usd <= 0.02
+        assert (
+            budget.spent_usd == pytest.approx(sum(one.cost_usd for one in paid)) and budget.spent_usd <= 0.02
+        )
         assert budget.held_usd == 0.0 and budget.refused == 60 - len(paid)
 
     asyncio.run(run())

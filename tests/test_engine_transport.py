@@ -21,7 +21,14 @@ from judgecal.models import PROVIDERS, Catalogue, ModelSpec, load_catalogue
 from judgecal.workspace import find_workspace
 from tests.support.calls import judged, say_half
 from tests.support.command import Run, journal, one_object, tree
-from tests.support.providers import CLAUDE_VERSION, GEMINI_VERSION, anthropic, anthropic_reply, gemini, gemini_reply
+from tests.support.providers import (
+    CLAUDE_VERSION,
+    GEMINI_VERSION,
+    anthropic,
+    anthropic_reply,
+    gemini,
+    gemini_reply,
+)
 from tests.support.server import Answer, Script, StubServer, as_answer, completion, running
 
 KEY = "sk-secret/0123+456=789"
@@ -64,7 +71,7 @@ def send(spec: ModelSpec, messages: Sequence[dict[str, str]] = MESSAGES) -> Repl
     return asyncio.run(once())
 
 
-# --- what is sent -----------------------------------------------------------------------------------------------------
+# --- what is sent -------------------------------------------------------------------------------------------
 
 
 def test_gemini_is_asked_in_its_own_words(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,7 +99,9 @@ def test_gemini_is_asked_in_its_own_words(serve: Serve, monkeypatch: pytest.Monk
 def test_anthropic_is_asked_in_its_own_words(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
     server = serve(anthropic(lambda _: "85"))
-    spec = ModelSpec("c", "anthropic/claude-x", api_base=server.root, key_env="ANTHROPIC_API_KEY", temperature=0.5)
+    spec = ModelSpec(
+        "c", "anthropic/claude-x", api_base=server.root, key_env="ANTHROPIC_API_KEY", temperature=0.5
+    )
     reply = send(spec)
     assert server.paths == ["/v1/messages"]
     headers = server.headers[0]
@@ -132,7 +141,9 @@ def test_anthropics_longest_reply_is_never_above_what_a_budget_holds(
         ("hosted_vllm/openai/gpt-oss-20b", "max_tokens", True),
     ],
 )
-def test_openais_thinking_models_take_other_settings(serve: Serve, model: str, field: str, temperature: bool) -> None:
+def test_openais_thinking_models_take_other_settings(
+    serve: Serve, model: str, field: str, temperature: bool
+) -> None:
     server = serve(lambda _: "85")
     send(ModelSpec("m", model, api_base=server.api_base, temperature=0.0, max_tokens=64))
     body = server.bodies[0]
@@ -140,7 +151,9 @@ def test_openais_thinking_models_take_other_settings(serve: Serve, model: str, f
     assert len({"max_tokens", "max_completion_tokens"} & body.keys()) == 1
 
 
-def test_a_model_that_refuses_every_temperature_is_sent_none(serve: Serve, load: Callable[[str], Catalogue]) -> None:
+def test_a_model_that_refuses_every_temperature_is_sent_none(
+    serve: Serve, load: Callable[[str], Catalogue]
+) -> None:
     # litellm's price file says which: supports_sampling_params is false
     server = serve(gemini(lambda _: "85"))
     spec = load(f'[models.gemini-flash]\napi_base = "{server.root}"').resolve("gemini-flash")
@@ -174,7 +187,10 @@ def test_fireworks_models_go_by_their_full_path(serve: Serve) -> None:
     server = serve(lambda _: "85")
     for name in ("llama-v3", "accounts/me/models/mine"):
         send(ModelSpec("m", f"fireworks_ai/{name}", api_base=server.api_base))
-    assert [b["model"] for b in server.bodies] == ["accounts/fireworks/models/llama-v3", "accounts/me/models/mine"]
+    assert [b["model"] for b in server.bodies] == [
+        "accounts/fireworks/models/llama-v3",
+        "accounts/me/models/mine",
+    ]
 
 
 TEXTS = ["nul \x00 byte", "emoji \U0001f642", "x" * 2_000_000, "\u202ertl \u2028 \u05d0", "[[ ## a ## ]]"]
@@ -204,7 +220,7 @@ def test_half_a_surrogate_pair_is_refused_by_name_before_it_is_sent(serve: Serve
     assert (caught.value.kind, caught.value.retry, server.calls) == ("refused", False, 0)
 
 
-# --- what is read -----------------------------------------------------------------------------------------------------
+# --- what is read -------------------------------------------------------------------------------------------
 
 # id, the answer's JSON -> text, stopped
 READ: list[tuple[str, Any, str, str]] = [
@@ -231,7 +247,9 @@ READ: list[tuple[str, Any, str, str]] = [
 
 
 @pytest.mark.parametrize(("model", "answer", "text", "stopped"), READ)
-def test_a_reply_is_read_whatever_its_shape(serve: Serve, model: str, answer: Any, text: str, stopped: str) -> None:
+def test_a_reply_is_read_whatever_its_shape(
+    serve: Serve, model: str, answer: Any, text: str, stopped: str
+) -> None:
     server = serve(lambda _: as_answer(answer))
     reply = send(ModelSpec("m", model, api_base=server.root))
     assert (reply.text, reply.stopped) == (text, stopped)
@@ -256,7 +274,7 @@ def test_tokens_that_are_not_told_are_not_known(
     assert reply.model_id == model  # as it was asked for, where the server names none
 
 
-# --- connections ------------------------------------------------------------------------------------------------------
+# --- connections --------------------------------------------------------------------------------------------
 
 
 def test_connections_are_kept_and_no_number_of_calls_is_held_back(serve: Serve) -> None:
@@ -299,7 +317,7 @@ def test_a_proxy_that_is_none_is_told_without_its_password(monkeypatch: pytest.M
     assert "pass-word" not in str(caught.value)
 
 
-# --- which way --------------------------------------------------------------------------------------------------------
+# --- which way ----------------------------------------------------------------------------------------------
 
 WAYS = [
     ("judgecal/embedded", "auto", "embedded"),
@@ -358,7 +376,7 @@ def test_a_provider_that_only_litellm_knows_is_driven(serve: Serve) -> None:
     assert server.bodies[0]["model"] == "meta/llama3"
 
 
-# --- endpoints and keys of the configuration --------------------------------------------------------------------------
+# --- endpoints and keys of the configuration ----------------------------------------------------------------
 
 
 def test_a_gateway_named_by_the_environment_is_the_endpoint(
@@ -380,7 +398,8 @@ def test_a_key_follows_to_a_gateway_of_its_provider_only(
     load: Callable[[str], Catalogue], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tables = "".join(
-        f'[models.{name}]\napi_base = "http://127.0.0.1:1"\n' for name in ("gemini-flash", "claude-haiku", "gpt-4o")
+        f'[models.{name}]\napi_base = "http://127.0.0.1:1"\n'
+        for name in ("gemini-flash", "claude-haiku", "gpt-4o")
     )
     for name in ("GEMINI_API_KEY", "OPENAI_API_KEY"):
         monkeypatch.setenv(name, KEY)

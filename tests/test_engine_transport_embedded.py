@@ -1,4 +1,5 @@
-"""The embedded model in worker processes: the same rows in the same order, and an error where a worker ends."""
+"""The embedded model in worker processes: the same rows in the same order, and an error where a worker
+ends."""
 
 from __future__ import annotations
 
@@ -76,7 +77,9 @@ def for_any_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "open_pool", functools.partial(embedded.open_pool, worth_it=0))
 
 
-def test_rows_and_their_order_are_those_of_one_process(monkeypatch: pytest.MonkeyPatch, for_any_run: None) -> None:
+def test_rows_and_their_order_are_those_of_one_process(
+    monkeypatch: pytest.MonkeyPatch, for_any_run: None
+) -> None:
     with_workers = run(calls(1234, judges=2))
     monkeypatch.undo()
     assert with_workers == run(calls(1234, judges=2))  # 1,234 are too few to start workers for
@@ -120,7 +123,9 @@ def children() -> set[int]:
 
 
 @needs_proc
-def test_a_worker_that_dies_is_an_error_and_what_was_judged_is_kept(for_any_run: None, tmp_path: Path) -> None:
+def test_a_worker_that_dies_is_an_error_and_what_was_judged_is_kept(
+    for_any_run: None, tmp_path: Path
+) -> None:
     path = tmp_path / "judgements.jsonl"
     before = children()
     workers: set[int] = set()

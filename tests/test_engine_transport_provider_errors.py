@@ -20,7 +20,14 @@ from judgecal.engine.transport.redaction import one_line
 from judgecal.errors import AuthError
 from judgecal.models import ModelSpec
 from tests.support.calls import judged
-from tests.support.providers import anthropic, anthropic_failing, anthropic_reply, gemini, gemini_failing, gemini_reply
+from tests.support.providers import (
+    anthropic,
+    anthropic_failing,
+    anthropic_reply,
+    gemini,
+    gemini_failing,
+    gemini_reply,
+)
 from tests.support.server import Answer, Script, StubServer, as_answer, completion, failing, running
 
 KEY = "sk-secret/0123+456=789"
@@ -97,7 +104,12 @@ TABLE: list[tuple[str, Answer, str, str]] = [
     ("openai", Answer(200, b"[1, 2]"), "server", "not a JSON object"),
     ("openai", as_answer({"error": {"code": 429, "message": "upstream"}}), "rate_limit", "upstream"),
     ("openai", as_answer({"choices": [{"error": {"code": 502, "message": "gone"}}]}), "server", "gone"),
-    ("openai", as_answer({"error": {"message": "Provider error", "metadata": {"raw": "why"}}}, 400), "refused!", "why"),
+    (
+        "openai",
+        as_answer({"error": {"message": "Provider error", "metadata": {"raw": "why"}}}, 400),
+        "refused!",
+        "why",
+    ),
     (
         "openai",
         as_answer({"error": {"message": "held back", "metadata": {"reasons": ["violence"]}}}, 403),
@@ -169,7 +181,7 @@ def test_a_connection_that_is_refused_is_the_transports() -> None:
         assert (error.kind, error.retry) == ("transport", True)
 
 
-# --- how long to wait -------------------------------------------------------------------------------------------------
+# --- how long to wait ---------------------------------------------------------------------------------------
 
 
 def in_seconds(seconds: float) -> str:
@@ -196,7 +208,9 @@ WAITS: list[tuple[Answer, float | None]] = [
 
 
 @pytest.mark.parametrize(("answer", "wait"), WAITS)
-def test_the_wait_that_a_server_asks_for_is_passed_on(serve: Serve, answer: Answer, wait: float | None) -> None:
+def test_the_wait_that_a_server_asks_for_is_passed_on(
+    serve: Serve, answer: Answer, wait: float | None
+) -> None:
     error = attempt(spec_of("openai/m", serve(lambda _: answer)))
     assert isinstance(error, CallFailed)
     assert error.retry_after == wait
@@ -210,7 +224,7 @@ def test_a_wait_may_be_a_date(serve: Serve) -> None:
     assert 20.0 < error.retry_after <= 30.0
 
 
-# --- the key ----------------------------------------------------------------------------------------------------------
+# --- the key ------------------------------------------------------------------------------------------------
 
 FORMATS: dict[str, tuple[Callable[[Any], Script], Callable[[str], Any]]] = {
     "openai": (lambda script: script, completion),

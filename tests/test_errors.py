@@ -20,7 +20,10 @@ def test_unseen_characters_are_named(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_problems_of_one_cause_are_one_message() -> None:
-    bad = [f"t.csv:{line}: column 'label': {word!r} is no number: mend it" for line, word in enumerate("abcdeba", 2)]
+    bad = [
+        f"t.csv:{line}: column 'label': {word!r} is no number: mend it"
+        for line, word in enumerate("abcdeba", 2)
+    ]
     same = [f"t.csv:row {row}: column 'q': empty: fill it in" for row in (3, 7)]
     ragged = [f"t.csv:{line}: {n} cells where the header names 2 columns" for line, n in ((4, 1), (9, 3))]
     other = "t.csv:8: column 'score %': 'a' is no number: mend it"
@@ -48,7 +51,9 @@ def test_what_is_not_installed_is_named_with_the_line_that_installs_it() -> None
 
 def test_every_extra_is_named_where_it_is_missed() -> None:
     """Each extra of pyproject.toml stands in a message, and each message names an extra that is there."""
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "optional-dependencies"
+    ]
     named = {"lemmas"}  # a judge's file names its setting, which is the extra's name
     for path in (ROOT / "judgecal").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -56,5 +61,7 @@ def test_every_extra_is_named_where_it_is_missed() -> None:
                 package, extra = node.args[1:3]
                 if isinstance(extra, ast.Constant) and isinstance(package, ast.Constant):
                     named.add(extra.value)
-                    assert any(one.startswith(re.split("[<>=]", package.value)[0]) for one in extras[extra.value])
+                    assert any(
+                        one.startswith(re.split("[<>=]", package.value)[0]) for one in extras[extra.value]
+                    )
     assert named == set(extras)

@@ -1,4 +1,5 @@
-"""Systems held against each other, and which cannot be told apart from the best; values worked out by hand."""
+"""Systems held against each other, and which cannot be told apart from the best; values worked out by
+hand."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ def test_unscored_counts_as_wrong_and_a_decision_does_not_hang_on_it() -> None:
 
 @pytest.mark.parametrize(("differ", "best"), [(5, None), (6, "a")])
 def test_five_questions_that_all_differ_one_way_show_nothing(differ: int, best: str | None) -> None:
-    """Were they alike, the error would be sqrt(7 + d^2 / 83) / 83: 5 / 2.70 = 1.85 and 6 / 2.73 = 2.20; t is 1.99."""
+    """Were they alike, the error would be sqrt(7 + d^2 / 83) / 83: 5 / 2.70 = 1.85 and 6 / 2.73 = 2.20; t is
+    1.99."""
     rows = of_totals("a", [1.0] * 83) + of_totals("b", [0.0] * differ + [1.0] * (83 - differ))
     found = best_of(values_of(rows))
     assert (found.highest, found.best, found.runner_up) == ("a", best, "b")
@@ -46,7 +48,9 @@ def test_five_questions_that_all_differ_one_way_show_nothing(differ: int, best: 
 
 def test_those_that_may_be_the_best() -> None:
     low = [0.0] * 20 + [1.0] * 20
-    rows = of_totals("low", low) + of_totals("a", [0.8, 1.0] * 20) + of_totals("b", [1.0, 0.8] * 19 + [1.0, 0.7])
+    rows = (
+        of_totals("low", low) + of_totals("a", [0.8, 1.0] * 20) + of_totals("b", [1.0, 0.8] * 19 + [1.0, 0.7])
+    )
     found = best_of(values_of(rows))
     assert found.best is None and found.highest == "a"
     assert [one.name for one in found.not_told_apart] == ["a", "b"]
@@ -60,7 +64,10 @@ def test_those_that_may_be_the_best() -> None:
 def test_alike_and_too_few() -> None:
     twins = best_of(values_of(of_totals("a", [1.0, 0.5] * 20) + of_totals("b", [1.0, 0.5] * 20)))
     assert (twins.best, len(twins.not_told_apart), twins.questions_needed) == (None, 2, None)
-    assert [one.loss_at_most for one in twins.not_told_apart] == [None, None]  # nothing is known of their spread
+    assert [one.loss_at_most for one in twins.not_told_apart] == [
+        None,
+        None,
+    ]  # nothing is known of their spread
     few = best_of(values_of(of_totals("a", [1.0] * 9) + of_totals("b", [0.0] * 9)))
     assert few.best is None and len(few.not_told_apart) == 2
     assert "fewer than 10" in (few.reason or "")
@@ -80,12 +87,17 @@ SETTINGS = {
 def grid() -> list[Measured]:
     totals = {"base": 0.4, "large": 0.6, "more": 0.4, "both": 1.0}
     rows = [measured_row(name, place, total) for name, total in totals.items() for place in range(19)]
-    return rows + [measured_row(name, 19, None if name == "both" else total) for name, total in totals.items()]
+    return rows + [
+        measured_row(name, 19, None if name == "both" else total) for name, total in totals.items()
+    ]
 
 
 def test_curves_of_a_grid_are_means_over_the_other_factors() -> None:
     chunk, top_n = factor_curves(grid(), SETTINGS, table="ours", design="grid")
-    assert [(one.level, one.systems) for one in chunk.levels] == [(256, ("base", "more")), (512, ("large", "both"))]
+    assert [(one.level, one.systems) for one in chunk.levels] == [
+        (256, ("base", "more")),
+        (512, ("large", "both")),
+    ]
     assert chunk.levels[0].value.value == pytest.approx(0.4)
     assert chunk.levels[1].value.value == pytest.approx((19 * 0.8 + 0.3) / 20)
     assert chunk.levels[1].complete_case.value == pytest.approx((19 * 0.8 + 0.6) / 20)
@@ -103,7 +115,9 @@ def test_curves_of_one_at_a_time_hold_the_others_at_the_base() -> None:
     with pytest.raises(InputError, match=r"(?s)other: its settings are not given.*the base is None"):
         factor_curves([*rows, measured_row("other", 0)], SETTINGS, table="ours", design="one_at_a_time")
     lacking = SETTINGS | {"more": {"top_n": 2}}
-    with pytest.raises(InputError, match="more: its factors are top_n, and those of the first system chunk, top_n"):
+    with pytest.raises(
+        InputError, match="more: its factors are top_n, and those of the first system chunk, top_n"
+    ):
         factor_curves(rows, lacking, table="ours", design="one_at_a_time", base="base")
 
 
@@ -132,5 +146,7 @@ def test_published_tables() -> None:
 
 
 def test_measures_of_the_answered_alone_are_not_paired() -> None:
-    with pytest.raises(InputError, match=r"no measure is called correctness: .* total, answered, faithfulness"):
+    with pytest.raises(
+        InputError, match=r"no measure is called correctness: .* total, answered, faithfulness"
+    ):
         values_of([measured_row("s", 0)], "correctness")

@@ -28,7 +28,9 @@ def refused(tmp_path: Path, text: str) -> list[str]:
 def names(tmp_path: Path, text: str) -> list[str]:
     path = tmp_path / "sweep.toml"
     path.write_text(text, encoding="utf-8")
-    return [variant.name_of(one.name) for one in read_evaluate_config(path).systems for variant in one.variants]
+    return [
+        variant.name_of(one.name) for one in read_evaluate_config(path).systems for variant in one.variants
+    ]
 
 
 def test_every_mistake_is_in_one_message(tmp_path: Path) -> None:
@@ -77,13 +79,28 @@ def test_every_mistake_is_in_one_message(tmp_path: Path) -> None:
         ("systems = []\n" + HEAD, "systems: there is none"),
         (HEAD + LOCAL + LOCAL, "systems: ours stands there twice"),
         ('design = "grid"\n' + HEAD + LOCAL + "top_n = []", "top_n: the list is empty"),
-        ('design = "grid"\n' + HEAD + LOCAL + "top_n = [1, [2]]", "a level is a text, a number, true or false"),
-        ('design = "grid"\n' + HEAD + LOCAL + "top_n = [1, 1]", "the levels 1 and 1 cannot be told apart"),
-        ('design = "grid"\n' + HEAD + LOCAL + 'top_n = [2]\nchunk = {max = [512, "512"]}', "512 and '512' cannot be"),
-        ('design = "grid"\n' + HEAD + LOCAL + "base = {top_n = 1}\ntop_n = [1, 2]", 'with design = "grid" no level'),
-        ('design = "one_at_a_time"\n' + HEAD + LOCAL + "base = {top_n = 3}\ntop_n = [1, 2]", "top_n is 3, and its lev"),
         (
-            'design = "one_at_a_time"\n' + HEAD + LOCAL + "base = {chunk = {mix = 3}}\nchunk = {max = [60, 90]}",
+            'design = "grid"\n' + HEAD + LOCAL + "top_n = [1, [2]]",
+            "a level is a text, a number, true or false",
+        ),
+        ('design = "grid"\n' + HEAD + LOCAL + "top_n = [1, 1]", "the levels 1 and 1 cannot be told apart"),
+        (
+            'design = "grid"\n' + HEAD + LOCAL + 'top_n = [2]\nchunk = {max = [512, "512"]}',
+            "512 and '512' cannot be",
+        ),
+        (
+            'design = "grid"\n' + HEAD + LOCAL + "base = {top_n = 1}\ntop_n = [1, 2]",
+            'with design = "grid" no level',
+        ),
+        (
+            'design = "one_at_a_time"\n' + HEAD + LOCAL + "base = {top_n = 3}\ntop_n = [1, 2]",
+            "top_n is 3, and its lev",
+        ),
+        (
+            'design = "one_at_a_time"\n'
+            + HEAD
+            + LOCAL
+            + "base = {chunk = {mix = 3}}\nchunk = {max = [60, 90]}",
             "base: unknown factor 'chunk.mix': did you mean chunk.max?",
         ),
     ],
@@ -107,8 +124,16 @@ def test_a_list_is_a_factor_only_where_the_field_takes_none() -> None:
     }
 
 
-SWEEP: dict[str, list[Any]] = {"chunk.max": [128, 256, 512], "top_n": [1, 2, 3], "strategy": ["plain", "rerank"]}
-TABLE: dict[str, Any] = {"chunk": {"min": 9, "max": [128, 256, 512]}, "top_n": [1, 2, 3], "strategy": SWEEP["strategy"]}
+SWEEP: dict[str, list[Any]] = {
+    "chunk.max": [128, 256, 512],
+    "top_n": [1, 2, 3],
+    "strategy": ["plain", "rerank"],
+}
+TABLE: dict[str, Any] = {
+    "chunk": {"min": 9, "max": [128, 256, 512]},
+    "top_n": [1, 2, 3],
+    "strategy": SWEEP["strategy"],
+}
 
 
 def test_one_at_a_time_holds_the_base() -> None:

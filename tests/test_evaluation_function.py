@@ -83,9 +83,11 @@ def test_a_plain_function_is_asked_once_and_its_exceptions_are_rows(folder: Path
 
 
 def test_latency_is_the_functions_own_in_as_many_threads_as_asked(folder: Path) -> None:
-    """Of the 40 that wait for their turn none takes longer for it; StopIteration is an error like any other."""
+    """Of the 40 that wait for their turn none takes longer for it; StopIteration is an error like any
+    other."""
     (folder / "mine.py").write_text(
-        FILE + "\ndef nap(question):\n    time.sleep(0.05)\n    if question == 'stop':\n        raise StopIteration\n"
+        FILE
+        + "\ndef nap(question):\n    time.sleep(0.05)\n    if question == 'stop':\n        raise StopIteration\n"
         "    return question\n"
     )
     start = time.monotonic()
@@ -102,7 +104,9 @@ def test_another_text_of_the_file_is_asked_anew(folder: Path) -> None:
 
 
 def test_an_async_function_gives_contexts_and_is_ended_in_time(folder: Path) -> None:
-    answers = ask(made(folder, "full", timeout=0.2, concurrency=5), folder, "one", "slow", "odd", "none", "number")
+    answers = ask(
+        made(folder, "full", timeout=0.2, concurrency=5), folder, "one", "slow", "odd", "none", "number"
+    )
     first = answers[0]
     assert (first.answer, first.cost_usd) == ("ONE", 0.5)
     assert [(one.text, one.document_id, one.score) for one in first.contexts or ()] == [

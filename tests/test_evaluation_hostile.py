@@ -98,7 +98,9 @@ def test_half_a_character_ends_no_evaluation(tmp_path: Path, evaluate: Callable[
     assert kind == "http" or rows[0]["error"].endswith("cut \ufffd")
 
 
-def test_a_journal_that_holds_half_a_character_is_resumed(tmp_path: Path, evaluate: Callable[..., int]) -> None:
+def test_a_journal_that_holds_half_a_character_is_resumed(
+    tmp_path: Path, evaluate: Callable[..., int]
+) -> None:
     assert evaluate("odd") == 0
     (journal,) = tmp_path.glob("experiments/hostile/**/answers.jsonl")
     cut = journal.read_text(encoding="utf-8").replace("It is seven", "It is seven \\ud83d")
@@ -131,7 +133,9 @@ def test_a_service_may_send_any_score(
     assert "web: 3 scores of contexts are no finite numbers" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("score", "known"), [("1e999", False), ("9" * 400, False), ("NaN", True), ("null", True)])
+@pytest.mark.parametrize(
+    ("score", "known"), [("1e999", False), ("9" * 400, False), ("NaN", True), ("null", True)]
+)
 def test_a_file_of_answers_names_the_line_of_such_a_score(
     tmp_path: Path, evaluate: Callable[..., int], score: str, known: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:

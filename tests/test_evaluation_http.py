@@ -49,7 +49,12 @@ def host() -> Iterator[RawHost]:
 
 
 def questions(n: int) -> list[Question]:
-    asked = ("Where does the Rhine rise", "When does iron melt", "Which bird has the widest wings", "Who cannot fly")
+    asked = (
+        "Where does the Rhine rise",
+        "When does iron melt",
+        "Which bird has the widest wings",
+        "Who cannot fly",
+    )
     return [Question(f"q{k}", f"{asked[k % 4]}, number {k}?", ("x",), ()) for k in range(n)]
 
 
@@ -69,7 +74,9 @@ def said(answers: Sequence[SystemAnswer]) -> str:
     return f"{answers[0].error.kind}: {answers[0].error.message}"
 
 
-def test_every_question_is_asked_once_and_every_fault_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_question_is_asked_once_and_every_fault_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("RAG_KEY", "a-secret-of-ours-1234")
     asked = questions(120)
     with rag_service(faults=0.05, seed=3) as service:
@@ -89,7 +96,9 @@ def test_every_question_is_asked_once_and_every_fault_named(tmp_path: Path, monk
         else:
             assert one.contexts
             assert one.answer == one.contexts[0].text
-    assert "a-secret-of-ours" not in "".join(path.read_text() for path in tmp_path.rglob("*") if path.is_file())
+    assert "a-secret-of-ours" not in "".join(
+        path.read_text() for path in tmp_path.rglob("*") if path.is_file()
+    )
 
 
 def test_the_service_is_set_up_first_and_taken_down_at_last(service: RagService, tmp_path: Path) -> None:
@@ -139,7 +148,9 @@ def test_a_run_that_was_interrupted_asks_nothing_twice(
     assert (sum(service.asked.values()), len(service.requests)) == (10, n_requests)
 
 
-def interrupted(system: HttpSystem, asked: Sequence[Question], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def interrupted(
+    system: HttpSystem, asked: Sequence[Question], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As kill -9 has it after five answers: the last line is torn, and nothing is taken down."""
     with monkeypatch.context() as patch:
         patch.setattr("judgecal.rag.evaluation.http._Run._take_down", stays)
@@ -202,8 +213,12 @@ def test_a_lost_connection_is_not_paid_twice(host: RawHost, tmp_path: Path) -> N
     """What was sent may have been answered; only GET, or who says so, asks again in the same run."""
     good = Sent(b'{"a": "yes"}')
     table = {"body": {"q": "{question}"}, "answer": "a"}
-    lost = ask(made({**table, "url": host.put("/post", Sent(hang_up=True), good)}), questions(1), tmp_path / "1")
-    assert said(lost).startswith("transport: the connection was lost after the request was sent: Server disconnected")
+    lost = ask(
+        made({**table, "url": host.put("/post", Sent(hang_up=True), good)}), questions(1), tmp_path / "1"
+    )
+    assert said(lost).startswith(
+        "transport: the connection was lost after the request was sent: Server disconnected"
+    )
     assert "retry_dropped = true" in said(lost) and host.asked == ["/post"]
     for name, more in (("get", {"method": "GET"}), ("again", {"retry_dropped": True})):
         url = host.put(f"/{name}", Sent(hang_up=True), good)
@@ -227,7 +242,9 @@ def test_events_end_with_an_empty_line_whatever_ends_a_line() -> None:
         events = [b"event: token" + end + b"data: one" + end + b"data: more", b": comment", b"data: two"]
         body = (end * 2).join(events) + end * 2
         first = len(events[0])
-        found = Received("text/event-stream", body, ((0.1, first - 3), (0.2, first + 2), (0.9, len(body))), 1.0)
+        found = Received(
+            "text/event-stream", body, ((0.1, first - 3), (0.2, first + 2), (0.9, len(body))), 1.0
+        )
         assert list(found.events()) == [(0.2, b"one\nmore"), (0.9, b"two")]
 
 
@@ -342,19 +359,37 @@ REPLIES: list[tuple[str, Sent, str]] = [
     ("list", Sent(b"[1]"), "parse: answer a: the reply does not hold it (it is [1])"),
     ("number", Sent(b'{"a": 7}'), "parse: answer a: a text is needed, found 7"),
     ("none", Sent(b'{"a": "x"}'), "parse: contexts c: the reply does not hold it"),
-    ("odd", Sent(b'{"a": "x", "c": [{"passage": "y"}]}'), "parse: contexts c, number 1: a text or {text, document_id"),
+    (
+        "odd",
+        Sent(b'{"a": "x", "c": [{"passage": "y"}]}'),
+        "parse: contexts c, number 1: a text or {text, document_id",
+    ),
     ("cut", Sent(b'{"a": "x", "c": []}', cut=5), "transport: the body was cut off"),
     ("large", Sent(b'"' + b"x" * 10_000_001), "length: the answer is larger than 10 MB"),
     ("slow", Sent(b'{"a": "x"}', drip_s=0.4), "timeout: no whole answer within 0.3 s"),
-    ("moved", moved("http://127.0.0.2/x"), "server: HTTP 302: a redirect to another host (http://127.0.0.2/x)"),
+    (
+        "moved",
+        moved("http://127.0.0.2/x"),
+        "server: HTTP 302: a redirect to another host (http://127.0.0.2/x)",
+    ),
     ("dropped", moved("/y"), "that would drop the question: write that address"),
-    ("stream", Sent(b"data: {}\n\n", headers={"content-type": "text/event-stream"}), "parse: the reply streams"),
-    ("zipped", Sent(b"x", headers={"content-encoding": "gzip"}), "server: the answer is compressed by 'gzip'"),
+    (
+        "stream",
+        Sent(b"data: {}\n\n", headers={"content-type": "text/event-stream"}),
+        "parse: the reply streams",
+    ),
+    (
+        "zipped",
+        Sent(b"x", headers={"content-encoding": "gzip"}),
+        "server: the answer is compressed by 'gzip'",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("name", "reply", "message"), REPLIES, ids=[name for name, _, _ in REPLIES])
-def test_what_is_no_answer_has_a_name(host: RawHost, tmp_path: Path, name: str, reply: Sent, message: str) -> None:
+def test_what_is_no_answer_has_a_name(
+    host: RawHost, tmp_path: Path, name: str, reply: Sent, message: str
+) -> None:
     url = host.put(f"/{name}", reply)
     table = {"url": f"{url}", "body": {"q": "{question}"}, "answer": "a", "contexts": "c", "timeout": 0.3}
     answers = ask(made({**table, "method": "GET" if name != "dropped" else "POST"}), questions(1), tmp_path)

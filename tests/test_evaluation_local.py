@@ -1,4 +1,5 @@
-"""Pipelines of our own: what each strategy hands over, what is asked again and what is not, and what is refused."""
+"""Pipelines of our own: what each strategy hands over, what is asked again and what is not, and what is
+refused."""
 
 from __future__ import annotations
 
@@ -28,7 +29,9 @@ from tests.support.server import StubServer, failing, running
 DOCUMENTS = (
     Document("harbour", "Harbour", "The harbour has two cranes. They were built by Ostrander and Sons."),
     Document("mill", "Mill", "The mill stands by the weir. Its wheel has forty paddles. Rye is ground here."),
-    Document("school", None, "The school has a wheel of fortune at its fair. Every pupil may turn the wheel once."),
+    Document(
+        "school", None, "The school has a wheel of fortune at its fair. Every pupil may turn the wheel once."
+    ),
     Document("inn", None, "Nobody at the inn knows of cranes. The soup is barley."),
 )
 PADDLES = Question("q-paddles", "How many paddles has the wheel of the mill?", ("forty",), ("mill",))
@@ -113,7 +116,10 @@ def test_the_judge_inside_judgecal_reranks(workspace: Workspace, tmp_path: Path)
 def test_children_are_searched_and_parents_handed_over(workspace: Workspace, tmp_path: Path) -> None:
     answers = ask(made(workspace, **WHOLE, strategy="parent", top_n=2), tmp_path)
     assert [handed(one)[0] for one in answers] == ["mill", "harbour"]
-    assert [len(set(handed(one))) for one in answers] == [2, 2]  # different parents, though one has two good children
+    assert [len(set(handed(one))) for one in answers] == [
+        2,
+        2,
+    ]  # different parents, though one has two good children
     assert answers[0].contexts is not None and answers[0].contexts[0].text == DOCUMENTS[1].text
 
 
@@ -136,7 +142,13 @@ def test_summaries_are_written_once_and_searched(workspace: Workspace, tmp_path:
 
     with running(script) as server:
         alias(workspace, server)
-        table = {**WHOLE, "strategy": "parent", "children": "summaries", "top_n": 1, "answerer": {"model": "stub"}}
+        table = {
+            **WHOLE,
+            "strategy": "parent",
+            "children": "summaries",
+            "top_n": 1,
+            "answerer": {"model": "stub"},
+        }
         assert [handed(one) for one in ask(made(workspace, **table), tmp_path, [CRANES])] == [["inn"]]
         assert server.calls == 4 + 1
         forget()
@@ -145,7 +157,9 @@ def test_summaries_are_written_once_and_searched(workspace: Workspace, tmp_path:
         assert server.calls == 4 + 2
 
 
-def test_without_a_summary_nothing_is_searched_and_each_question_says_why(workspace: Workspace, tmp_path: Path) -> None:
+def test_without_a_summary_nothing_is_searched_and_each_question_says_why(
+    workspace: Workspace, tmp_path: Path
+) -> None:
     with running(lambda _: failing(400, "no summary today")) as server:
         alias(workspace, server)
         table = {**WHOLE, "strategy": "parent", "children": "summaries", "answerer": {"model": "stub"}}
@@ -166,7 +180,9 @@ def test_offline_the_leading_sentence_stands_in_for_a_summary(
     ostrander = Question("q-sons", "Ostrander, soup?", (), ())
     answers = ask(made(workspace, **table), tmp_path, [wheel, ostrander])
     assert handed(answers[0]) == ["school"]
-    assert answers[1].contexts is not None and answers[1].contexts[0].score == 0.0  # only behind the first sentences
+    assert (
+        answers[1].contexts is not None and answers[1].contexts[0].score == 0.0
+    )  # only behind the first sentences
     assert "the leading sentence of each chunk stands in for its summary" in capsys.readouterr().err
 
 
@@ -221,9 +237,16 @@ def test_what_was_asked_is_not_asked_again(workspace: Workspace, tmp_path: Path)
         first = ask(system, tmp_path, use_cache=False)
         assert ask(system, tmp_path, use_cache=False) == first  # its latency and cost too
         assert server.calls == 2
-        assert [(one.answer, one.prompt_tokens, one.cost_usd) for one in first] == [("Forty.", 1000, 0.00105)] * 2
+        assert [(one.answer, one.prompt_tokens, one.cost_usd) for one in first] == [
+            ("Forty.", 1000, 0.00105)
+        ] * 2
         assert all(one.latency_s is not None and one.latency_s > 0 for one in first)
-        ask(system, tmp_path, [PADDLES, Question("q-new", "Where does the mill stand?", (), ())], use_cache=False)
+        ask(
+            system,
+            tmp_path,
+            [PADDLES, Question("q-new", "Where does the mill stand?", (), ())],
+            use_cache=False,
+        )
         assert server.calls == 3
         warmer = made(workspace, **WHOLE, answerer={"model": "stub", "temperature": 0.7})
         ask(warmer, tmp_path, use_cache=False)
@@ -257,7 +280,10 @@ def test_a_failed_answer_is_a_row_and_is_asked_again(workspace: Workspace, tmp_p
         assert handed(answers[0])[0] == "mill"  # what it was asked with is known
         server.script = lambda _: answered()
         assert ask(system, tmp_path)[0].error == error  # no failure of the wire
-        assert [one.answer for one in ask(system, tmp_path, retry_unscored=True)] == ["Forty.", "By Ostrander."]
+        assert [one.answer for one in ask(system, tmp_path, retry_unscored=True)] == [
+            "Forty.",
+            "By Ostrander.",
+        ]
 
 
 def test_a_failed_reranker_is_the_error_of_its_question(workspace: Workspace, tmp_path: Path) -> None:
@@ -285,15 +311,24 @@ def test_settings_that_search_the_same_share_the_index(
     ask(made(workspace, chunk={"max": 30, "min": 0, "similar": 2}), tmp_path / "small")
     assert len(built) == 3
     assert len(local_index._built) == 2  # no more are held
-    ask(made(workspace, chunk={"max": 30, "min": 0, "similar": 2}), tmp_path / "small")  # all is there: none is built
+    ask(
+        made(workspace, chunk={"max": 30, "min": 0, "similar": 2}), tmp_path / "small"
+    )  # all is there: none is built
     assert len(built) == 3
 
 
 def test_a_preview_counts_every_call_and_writes_nothing(workspace: Workspace, tmp_path: Path) -> None:
-    with running(lambda body: answered() if "answer ##" in body["messages"][0]["content"] else "No.") as server:
+    with running(
+        lambda body: answered() if "answer ##" in body["messages"][0]["content"] else "No."
+    ) as server:
         alias(workspace, server)
         asking = Asking(tmp_path / "new", RunOptions(quiet=True), Budget(None))
-        both = {**WHOLE, "strategy": "both", "children": "summaries", "reranker": "mosaic/chunk_relevance@stub"}
+        both = {
+            **WHOLE,
+            "strategy": "both",
+            "children": "summaries",
+            "reranker": "mosaic/chunk_relevance@stub",
+        }
         planned = made(workspace, **both, top_k=3, answerer={"model": "stub"}).preview(QUESTIONS, asking)
         assert (planned.calls, planned.stored) == (4 + 2 * 3 + 2, 0)
         assert planned.usd_at_most is not None and planned.usd_at_most > 0
@@ -309,7 +344,9 @@ def test_a_preview_counts_every_call_and_writes_nothing(workspace: Workspace, tm
 
 def test_unknown_keys_name_the_nearest() -> None:
     with pytest.raises(InputError) as refused:
-        validated(LocalConfig, {"top": 3, "chunk": {"maximum": 3}, "strategy": "plane", "top_n": 0}, "sweep.toml")
+        validated(
+            LocalConfig, {"top": 3, "chunk": {"maximum": 3}, "strategy": "plane", "top_n": 0}, "sweep.toml"
+        )
     told = "\n".join(refused.value.problems)
     assert "unknown key 'top'" in told and "unknown key 'maximum': did you mean max" in told
     assert "strategy" in told and "top_n" in told
@@ -332,9 +369,15 @@ def test_everything_that_would_keep_it_from_answering_is_said_at_once(workspace:
 
 def test_a_key_that_is_not_set_is_named(workspace: Workspace) -> None:
     told = made(
-        workspace, answerer={"model": "gpt-4o"}, strategy="rerank", reranker="mosaic/chunk_relevance@claude-haiku"
+        workspace,
+        answerer={"model": "gpt-4o"},
+        strategy="rerank",
+        reranker="mosaic/chunk_relevance@claude-haiku",
     ).check(QUESTIONS)
-    assert [("OPENAI_API_KEY" in one, "ANTHROPIC_API_KEY" in one) for one in told] == [(True, False), (False, True)]
+    assert [("OPENAI_API_KEY" in one, "ANTHROPIC_API_KEY" in one) for one in told] == [
+        (True, False),
+        (False, True),
+    ]
 
 
 def test_the_sweep_among_the_examples_runs(judgecal: Callable[..., Ran], workspace: Workspace) -> None:
@@ -355,7 +398,12 @@ def test_the_sweep_among_the_examples_runs(judgecal: Callable[..., Ran], workspa
 def test_a_budget_without_a_price_is_refused_before_anybody_is_asked(
     judgecal: Callable[..., Ran], workspace: Workspace
 ) -> None:
-    table = ['name = "ours"', 'kind = "local"', 'index = "embed:hosted_vllm/nobody"', 'answerer = { model = "llama3" }']
+    table = [
+        'name = "ours"',
+        'kind = "local"',
+        'index = "embed:hosted_vllm/nobody"',
+        'answerer = { model = "llama3" }',
+    ]
     text = ["schema = 1", "[questions]", 'gold = "starter"', "[[systems]]", *table]
     (workspace.root / "sweep.toml").write_text("\n".join(text))
     ran = judgecal("evaluate", "sweep.toml", "--limit", "2", "--budget-usd", "1")

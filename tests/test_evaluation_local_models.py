@@ -1,4 +1,5 @@
-"""Pipelines that embed and rerank by models: OpenAI's `/embeddings` and Cohere's `/rerank`, with a server's faults."""
+"""Pipelines that embed and rerank by models: OpenAI's `/embeddings` and Cohere's `/rerank`, with a server's
+faults."""
 
 from __future__ import annotations
 
@@ -38,13 +39,17 @@ def vector(text: str) -> list[float]:
 def served(body: dict[str, Any]) -> Answer | str:
     """Vectors or scores, in the reverse order of the texts, with their indices."""
     if "documents" in body:
-        rows = [{"index": n, "relevance_score": float("mill" in text)} for n, text in enumerate(body["documents"])]
+        rows = [
+            {"index": n, "relevance_score": float("mill" in text)} for n, text in enumerate(body["documents"])
+        ]
         return as_answer({"results": rows[::-1], "meta": {"billed_units": {"search_units": 1}}})
     if "input" not in body:
         return "[[ ## answer ## ]]\nYes.\n\n[[ ## completed ## ]]"
     vectors = [{"index": n, "embedding": vector(text)} for n, text in enumerate(body["input"])]
     tokens = sum(len(text) for text in body["input"]) // 4
-    return as_answer({"data": vectors[::-1], "model": "e", "usage": {"prompt_tokens": tokens, "total_tokens": tokens}})
+    return as_answer(
+        {"data": vectors[::-1], "model": "e", "usage": {"prompt_tokens": tokens, "total_tokens": tokens}}
+    )
 
 
 def forget() -> None:
@@ -91,11 +96,15 @@ def test_vectors_find_and_are_paid_once(workspace: Workspace, tmp_path: Path) ->
         system = made(workspace, index="embed:emb")
         assert system.check(QUESTIONS) == []
         planned = system.preview(QUESTIONS, Asking(tmp_path / "new", RunOptions(), Budget(None)))
-        assert planned.calls == 1 + 2 + 2  # the chunks, the questions, the answers of the model inside judgecal
+        assert (
+            planned.calls == 1 + 2 + 2
+        )  # the chunks, the questions, the answers of the model inside judgecal
         assert server.calls == 0
         answers = ask(system, tmp_path / "1", use_cache=False)
         assert [handed(one) for one in answers] == [["d-soup"], ["d-crane"]]
-        assert server.paths == ["/v1/embeddings"] * 3 and [len(one["input"]) for one in server.bodies[:2]] == [1, 1]
+        assert server.paths == ["/v1/embeddings"] * 3 and [
+            len(one["input"]) for one in server.bodies[:2]
+        ] == [1, 1]
         assert answers[0].cost_usd == pytest.approx(len(QUESTIONS[0].question) // 4 * 10e-6)
         assert answers[0].latency_s is not None and answers[0].latency_s > 0
         assert ask(system, tmp_path / "1", use_cache=False) == answers
@@ -118,11 +127,15 @@ def test_stored_vectors_and_scores_cost_their_price(workspace: Workspace, tmp_pa
         again = ask(made(workspace, **table), tmp_path / "2")
         assert server.calls == 1 + 2 + 2
     # The server gives no count of the reranker's tokens, so that a stored reply's price is not known.
-    assert [one.cost_usd is None for one in first] == [False] * 2 and [one.cost_usd for one in again] == [None] * 2
+    assert [one.cost_usd is None for one in first] == [False] * 2 and [one.cost_usd for one in again] == [
+        None
+    ] * 2
     assert [one.latency_s for one in again] == [None] * 2
 
 
-def test_many_texts_are_sent_in_batches_and_blank_ones_are_no_fault(workspace: Workspace, tmp_path: Path) -> None:
+def test_many_texts_are_sent_in_batches_and_blank_ones_are_no_fault(
+    workspace: Workspace, tmp_path: Path
+) -> None:
     many = [Document(f"d{n}", None, f"Of number {n} and the {WORDS[n % 4]}.") for n in range(70)]
     with running(served) as server:
         aliases(workspace, server)
@@ -177,7 +190,9 @@ def test_without_vectors_of_the_chunks_each_question_says_why(
         answers = ask(made(workspace, index="embed:emb"), tmp_path)
         for one in answers:
             assert one.answer is None and one.error is not None and one.error.kind == kind
-            assert one.error.message.startswith("vectors of 4 texts: 1 of 1 calls to emb failed, the first by ")
+            assert one.error.message.startswith(
+                "vectors of 4 texts: 1 of 1 calls to emb failed, the first by "
+            )
             assert message in one.error.message
         server.script = served
         retried = ask(made(workspace, index="embed:emb"), tmp_path, retry_unscored=True)
@@ -196,8 +211,12 @@ def test_a_question_without_a_vector_is_a_row_of_its_own(workspace: Workspace, t
     assert handed(second) == ["d-crane"]
 
 
-def test_questions_of_another_size_than_the_chunks_are_refused_by_name(workspace: Workspace, tmp_path: Path) -> None:
-    longer = spoilt(lambda data: {"data": [{**one, "embedding": [*one["embedding"], 1.0]} for one in data["data"]]})
+def test_questions_of_another_size_than_the_chunks_are_refused_by_name(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    longer = spoilt(
+        lambda data: {"data": [{**one, "embedding": [*one["embedding"], 1.0]} for one in data["data"]]}
+    )
     with running(longer) as server:
         aliases(workspace, server)
         error = ask(made(workspace, index="embed:emb"), tmp_path)[0].error
@@ -216,7 +235,9 @@ def test_the_budget_holds_and_a_refused_key_ends_the_run(workspace: Workspace, t
             ask(system, tmp_path)
 
 
-def test_a_reranking_model_chooses(workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reranking_model_chooses(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("judgecal.engine.call_runner.Policy.wait", lambda *_: None)
     with running(served) as server:
         aliases(workspace, server)
@@ -300,4 +321,6 @@ def test_litellm_is_asked_where_no_server_speaks_openais_way(
         return
     for one in answers:
         assert one.error is not None and "voyage-key" not in one.error.message
-        assert one.error.kind == ("rate_limit" if status == 429 else "server")  # which the next run asks again
+        assert one.error.kind == (
+            "rate_limit" if status == 429 else "server"
+        )  # which the next run asks again

@@ -6,7 +6,13 @@ import pytest
 
 from judgecal.errors import InputError
 from judgecal.rag.answering.questions import Question
-from judgecal.rag.evaluation.question_parts import COMPLEXITY_RULE, KEY_WORDS, by_complexity, by_tag, complexity_of
+from judgecal.rag.evaluation.question_parts import (
+    COMPLEXITY_RULE,
+    KEY_WORDS,
+    by_complexity,
+    by_tag,
+    complexity_of,
+)
 from tests.support.measured import measured_row
 
 LONG = " ".join(["word"] * 21)
@@ -43,15 +49,23 @@ def questions() -> list[Question]:
 
 
 def test_parts_by_hand() -> None:
-    """Twelve questions a class; s is right on the simple ones, half right on the medium ones, unscored on the rest."""
+    """Twelve questions a class; s is right on the simple ones, half right on the medium ones, unscored on the
+    rest."""
     given = {0: 0.5, 1: 1.0, 2: None}
     rows = [measured_row("s", place, given[place % 3], latency_s=float(place % 3)) for place in range(36)]
     found = by_complexity(rows, questions())
-    assert [(one.part, one.total.value) for one in found] == [("simple", 1.0), ("medium", 0.5), ("complex", 0.0)]
+    assert [(one.part, one.total.value) for one in found] == [
+        ("simple", 1.0),
+        ("medium", 0.5),
+        ("complex", 0.0),
+    ]
     assert [one.latency_s.mean for one in found] == [1.0, 0.0, 2.0]
     assert (found[2].total.n_expected, found[2].total.n_unscored) == (12, 12)
     tags = by_tag(rows, questions())
-    assert [(one.part, one.total.value, one.total.n_expected) for one in tags] == [("a", 0.75, 24), ("b", 1.0, 12)]
+    assert [(one.part, one.total.value, one.total.n_expected) for one in tags] == [
+        ("a", 0.75, 24),
+        ("b", 1.0, 12),
+    ]
     assert tags[0].total.low is not None and tags[0].total.low < 0.75
 
 

@@ -68,14 +68,21 @@ def test_rows_that_name_no_question_are_counted_and_the_file_read_once(
     monkeypatch.setattr(recorded, "read_table", lambda path: read.append(path) or read_table(path))
     assert system.shows_contexts
     ask(system, tmp_path)
-    assert capsys.readouterr().err == "judgecal: mine: 1 of 3 rows of answers.jsonl name no question that was asked\n"
+    assert (
+        capsys.readouterr().err
+        == "judgecal: mine: 1 of 3 rows of answers.jsonl name no question that was asked\n"
+    )
     assert len(read) == 1
 
 
 def test_a_file_without_contexts_shows_none(tmp_path: Path) -> None:
     system = made(tmp_path / "answers.jsonl", [{"question": "q1", "answer": "one"}])
     assert not system.shows_contexts
-    assert [(one.answer, one.contexts) for one in ask(system, tmp_path)] == [(None, None), ("one", None), (None, None)]
+    assert [(one.answer, one.contexts) for one in ask(system, tmp_path)] == [
+        (None, None),
+        ("one", None),
+        (None, None),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -139,7 +139,9 @@ def test_what_it_comes_to(workspace: Workspace) -> None:
     assert result.frame()["system"].to_list() == [GOOD, WEAK]  # and not the judges
     (failed,), (without,) = result.failures, result.failed_verdicts
     assert (failed.system, failed.n) == (WEAK, 1) and "out of order" in str(failed.message)
-    assert (without.column, without.n) == ("correctness", 1) and "it said nothing that" in str(without.message)
+    assert (without.column, without.n) == ("correctness", 1) and "it said nothing that" in str(
+        without.message
+    )
     assert weak.outcomes.wrong_refusal.count == 11
     assert result.not_told_apart_from_best == (GOOD,) and result.best.best == GOOD
     (comparison,) = result.comparisons
@@ -214,7 +216,9 @@ def test_the_sheet_that_a_page_asks_for_has_the_references_as_people_read_them(
     ran = judgecal("--workspace", ".", *command[1:])
     assert ran.code == 0, ran.err
     rows = polars.read_csv("labels.csv").rows(named=True)
-    assert {row["reference_answer"] for row in rows if row["question"] == "What is 1?"} == {"It is 1. | It is one."}
+    assert {row["reference_answer"] for row in rows if row["question"] == "What is 1?"} == {
+        "It is 1. | It is one."
+    }
 
 
 def interrupt(*_: object, **__: object) -> None:
@@ -241,7 +245,9 @@ def test_an_interrupted_run_goes_on(workspace: Workspace, monkeypatch: pytest.Mo
     assert sorted(path.stem for path in folder.glob("*.parquet")) == list(NAMES[:reached])
     result = run_of(workspace).run()
     # a failure of the function's own is no failure of the wire, and not tried again
-    assert counted(workspace, "asked.log") == {f"{who} What is {n}?": 1 for who in ("good", "weak") for n in range(N)}
+    assert counted(workspace, "asked.log") == {
+        f"{who} What is {n}?": 1 for who in ("good", "weak") for n in range(N)
+    }
     assert set(counted(workspace, "judged.log").values()) == {1}
     assert result.n_unscored == 2
 
@@ -313,8 +319,12 @@ def test_problems_of_every_part_are_one_message(workspace: Workspace) -> None:
 
 
 def test_a_suite_without_correctness_is_refused(workspace: Workspace) -> None:
-    (workspace.root / "suites" / "mine.toml").write_text(SUITE.replace("judges.correctness", "judges.rightness"))
-    with pytest.raises(InputError, match=r"suite mine has no judge that is called correctness.*rightness, answered"):
+    (workspace.root / "suites" / "mine.toml").write_text(
+        SUITE.replace("judges.correctness", "judges.rightness")
+    )
+    with pytest.raises(
+        InputError, match=r"suite mine has no judge that is called correctness.*rightness, answered"
+    ):
         run_of(workspace).check()
 
 
@@ -377,13 +387,21 @@ def test_what_was_noticed_in_questions_and_documents_is_said(workspace: Workspac
     (pages / "d1.xyz").write_text("It is 1.", encoding="utf-8")
     use_weak_alone(workspace, '[documents]\npath = "pages"\n')
     result = run_of(workspace).run()
-    assert any(note.startswith("1 question stands in several rows with different refer") for note in result.notes)
+    assert any(
+        note.startswith("1 question stands in several rows with different refer") for note in result.notes
+    )
     assert any("d1.xyz" in note for note in result.notes)
-    assert (result.questions.n, result.questions.n_with_document, result.questions.n_lexically_easy) == (N, 8, 8)
+    assert (result.questions.n, result.questions.n_with_document, result.questions.n_lexically_easy) == (
+        N,
+        8,
+        8,
+    )
 
 
 def use_weak_alone(workspace: Workspace, more: str = "") -> None:
-    text = CONFIG.replace('["systems.py:good", "systems.py:weak"]', '"systems.py:weak"').replace('design = "grid"', "")
+    text = CONFIG.replace('["systems.py:good", "systems.py:weak"]', '"systems.py:weak"').replace(
+        'design = "grid"', ""
+    )
     (workspace.root / "sweep.toml").write_text(text + more, encoding="utf-8")
 
 
@@ -482,7 +500,10 @@ def test_a_service_that_hangs_keeps_no_other_back(workspace: Workspace) -> None:
         table = service.table()
         table["setup"]["steps"][-1] |= {"time_limit": 0.2}
         values = "".join(f"{key} = {inline(one)}\n" for key, one in table.items())
-        text = CONFIG + f'[[systems]]\nname = "hangs"\nkind = "http"\n{values}[documents]\npath = "documents.jsonl"\n'
+        text = (
+            CONFIG
+            + f'[[systems]]\nname = "hangs"\nkind = "http"\n{values}[documents]\npath = "documents.jsonl"\n'
+        )
         (workspace.root / "sweep.toml").write_text(text, encoding="utf-8")
         (workspace.root / "documents.jsonl").write_text('{"document_id": "d1", "text": "It is 1."}\n')
         result = run_of(workspace).run()

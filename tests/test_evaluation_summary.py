@@ -13,8 +13,8 @@ from tests.support.measured import measured_row, of_totals
 
 
 def worked() -> list[Measured]:
-    """Ten right answers, four half right; two wrong refusals, a right one; an answer where there is none; two unscored:
-    no reply, and no verdict on correctness.
+    """Ten right answers, four half right; two wrong refusals, a right one; an answer where there is none; two
+    unscored: no reply, and no verdict on correctness.
     """
     rows = [measured_row("s", place, 1.0) for place in range(10)] + [
         measured_row("s", place, 0.5) for place in range(10, 14)
@@ -32,7 +32,8 @@ def test_a_system_by_hand() -> None:
     assert (found.n, found.n_expected, found.n_unscored) == (18, 20, 2)
     assert found.answered.value == pytest.approx(16 / 19)
     assert (found.answered.n, found.answered.n_expected, found.answered.n_unscored) == (19, 20, 1)
-    # Wilson with t(18) = 2.101; a clustered variance has 18 in its bottom, so 19 count as 18: 0.7747 -+ 0.1753.
+    # Wilson with t(18) = 2.101; a clustered variance has 18 in its bottom, so 19 count as 18: 0.7747 -+
+    # 0.1753.
     assert (found.answered.low, found.answered.high) == pytest.approx((0.5994, 0.9500), abs=1e-3)
     assert found.answer_correctness.value == pytest.approx(12 / 15)
     assert (found.answer_correctness.n, found.answer_correctness.n_unscored) == (15, 1)
@@ -64,7 +65,9 @@ def test_utility_at_stated_costs() -> None:
 def test_times_and_cost() -> None:
     times = [2.0] * 18 + [21.0]
     rows = [measured_row("s", place, latency_s=time) for place, time in enumerate(times)]
-    (found,) = summarise([*rows, measured_row("s", 19, answered=None, failed=True, cost_usd=None, latency_s=30.0)])
+    (found,) = summarise(
+        [*rows, measured_row("s", 19, answered=None, failed=True, cost_usd=None, latency_s=30.0)]
+    )
     assert (found.latency_s.mean, found.latency_s.p50, found.latency_s.n) == (3.0, 2.0, 19)
     assert found.latency_s.p95 == pytest.approx(3.9)  # a tenth of the way from the 18th to the 19th
     assert found.queries_per_minute == pytest.approx(20.0)
@@ -103,7 +106,10 @@ def test_documents() -> None:
 def test_a_system_without_an_answer_to_a_documents_questions_is_unscored_there() -> None:
     rows = [measured_row("a", place, document="de"[place % 2]) for place in range(4)]
     rows += [measured_row("b", place, document="d") for place in (0, 2)]
-    found = {(one.system, one.document): (one.n, one.n_expected, one.n_unscored) for one in summarise_documents(rows)}
+    found = {
+        (one.system, one.document): (one.n, one.n_expected, one.n_unscored)
+        for one in summarise_documents(rows)
+    }
     assert found["b", "d"] == (2, 2, 0) and found["b", "e"] == (0, 2, 2)
 
 

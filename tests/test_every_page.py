@@ -1,4 +1,5 @@
-"""The pages of every kind: no test item in any output, nothing loaded, cut off or out of reach, on paper two pages."""
+"""The pages of every kind: no test item in any output, nothing loaded, cut off or out of reach, on paper two
+pages."""
 
 from __future__ import annotations
 
@@ -82,7 +83,9 @@ def test_no_test_item_is_in_a_report(every_command: EveryCommand, form: tuple[st
     """Scripts read ids, and no text."""
     for slug in every_command.slugs:
         said = every_command("report", slug, *form).out
-        assert said and not shown(said, frozenset()) - ({"sealed-starter"} if "--json" in form else set()), slug
+        assert said and not shown(said, frozenset()) - ({"sealed-starter"} if "--json" in form else set()), (
+            slug
+        )
         if "--json" not in form:
             assert not shown(said, every_command.sealed_questions), slug
 
@@ -158,4 +161,6 @@ def test_axe_finds_nothing(tab: Tab, pages: dict[str, Path], kind: str) -> None:
     for theme in ("light", "dark"):
         tab.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": theme}])
         found: list[dict[str, Any]] = tab.run("axe.run(document).then(found => found.violations)")
-        assert not found, json.dumps([(one["id"], [node["html"][:200] for node in one["nodes"][:4]]) for one in found])
+        assert not found, json.dumps(
+            [(one["id"], [node["html"][:200] for node in one["nodes"][:4]]) for one in found]
+        )

@@ -1,4 +1,5 @@
-"""Agreement by tag and system, both ends of the unscored, repeats and the alternative annotator test beside a judge."""
+"""Agreement by tag and system, both ends of the unscored, repeats and the alternative annotator test beside a
+judge."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ PASS_75 = Scale.parse("percentage", pass_at=75)
 
 
 def test_parts_by_hand() -> None:
-    # a: label 100, verdict 80: 0.8, rightly passed. b: 0 against 90: 0.1, a false pass. c: 80 against none: counted as
+    # a: label 100, verdict 80: 0.8, rightly passed. b: 0 against 90: 0.1, a false pass. c: 80 against none:
+    # counted as
     # 0 (the farthest), 0.2, and neither a pass nor a fail. d: no label. e: 100 against 60: 0.6, a false fail.
     found = breakdown(
         [100, 0, 80, None, 100],
@@ -73,7 +75,9 @@ def test_a_large_part_is_what_agreement_says_of_its_items() -> None:
     verdicts = np.clip(gold[:, None] + rng.normal(0, 30, (150, 2)), 0, 100)
     verdicts[rng.random(verdicts.shape) < 0.1] = np.nan
     groups = [f"q{i}" for i in rng.integers(0, 60, 150)]
-    parts = [[name for name, share in (("a", 0.5), ("b", 0.3), ("c", 0.1)) if rng.random() < share] for _ in gold]
+    parts = [
+        [name for name, share in (("a", 0.5), ("b", 0.3), ("c", 0.1)) if rng.random() < share] for _ in gold
+    ]
     found = breakdown(gold.tolist(), verdicts.tolist(), parts=parts, scale=PASS_75, groups=groups)
     for name, part in found.items():
         inside = [i for i, names in enumerate(parts) if name in names]
@@ -105,7 +109,9 @@ def test_thirty_items_of_few_questions_have_no_interval() -> None:
 
 def test_classes() -> None:
     # Binary labels and a judge of percentages, cut at 50: the verdict 50 passes.
-    found = breakdown([1, 0, 0], [50, 50, 40], parts=[["x"]] * 3, scale="binary", judge_scale="percentage")["x"]
+    found = breakdown([1, 0, 0], [50, 50, 40], parts=[["x"]] * 3, scale="binary", judge_scale="percentage")[
+        "x"
+    ]
     assert found.agreement.value == pytest.approx((0.5 + 0.5 + 0.6) / 3)
     assert (found.passes, found.fails, found.false_passes, found.false_fails) == (1, 2, 1, 0)
     words = breakdown(["a", "b", "c"], ["a", "c", None], parts=[["x"], ["x"], ["x"]], scale="nominal")["x"]
@@ -202,7 +208,16 @@ def gold(workspace_dir: Path) -> GoldSet:
 def rows_of(gold: GoldSet, verdicts: Sequence[Sequence[Label | None]], **more: Any) -> list[Judgement]:
     failed = Failure("parse", "no verdict")
     return [
-        Judgement(item.item_id, item.sha, "j", "f", repeat, verdict, error=failed if verdict is None else None, **more)
+        Judgement(
+            item.item_id,
+            item.sha,
+            "j",
+            "f",
+            repeat,
+            verdict,
+            error=failed if verdict is None else None,
+            **more,
+        )
         for item, row in zip(gold.items, verdicts, strict=True)
         for repeat, verdict in enumerate(row)
     ]
@@ -238,12 +253,16 @@ def test_an_entry_says_where_the_judge_fails(gold: GoldSet) -> None:
 def test_an_entry_with_repeats_and_failures(gold: GoldSet) -> None:
     """Once calibrated the half answer's second call is a full one's; the first is right."""
     verdicts: list[list[Label | None]] = [[100.0, 100.0], [60.0, 100.0], [0.0, None]] * 40
-    found = judge_entry(Table(gold, gold.items, 2), Column("j", gold.scale, rows_of(gold, verdicts, cached=True)))
+    found = judge_entry(
+        Table(gold, gold.items, 2), Column("j", gold.scale, rows_of(gold, verdicts, cached=True))
+    )
     retest = found.retest
     assert (retest.repeats, retest.n_items, retest.all_cached, retest.unit) == (2, 80, True, "percentage")
     assert retest.exact_agreement.value == 0.5
     assert retest.flip_rate.value == 0.5
-    assert retest.within_item_sd.value == pytest.approx(25.0)  # squares 0 and 1250, one degree of freedom each
+    assert retest.within_item_sd.value == pytest.approx(
+        25.0
+    )  # squares 0 and 1250, one degree of freedom each
     assert [one.repeats for one in retest.expected] == [1, 2, 3, 5, 10]
     # As wrong, repeat by repeat: strata 1, 0.9 and 1; then 1, 0.5 and 0. Calibrated the first is right.
     assert found.as_wrong["macro_agreement"].value == pytest.approx((2.9 / 3 + 1.5 / 3) / 2)
@@ -264,7 +283,8 @@ def test_the_alternative_annotator_test_is_that_of_stats(gold: GoldSet) -> None:
     ]
     people = dataclasses.replace(gold, ratings=tuple(ratings))
     said = [float(np.clip(label + rng.integers(-15, 16), 0, 100)) for label in (100, 50, 0) * 40]
-    # The second repeat is another judge altogether: one call is what the test is about, and it once calibrated.
+    # The second repeat is another judge altogether: one call is what the test is about, and it once
+    # calibrated.
     table, column = (
         Table(people, people.items, 2),
         Column("j", people.scale, rows_of(people, [[v, 0.0] for v in said])),
@@ -299,7 +319,8 @@ def test_the_alternative_annotator_test_is_that_of_stats(gold: GoldSet) -> None:
 def test_labels_and_verdicts_meet_on_one_scale(
     workspace_dir: Path, people: str, judge: str, labels: Sequence[Label], verdicts: Sequence[Label]
 ) -> None:
-    """Whatever the two scales, a judge that says what both raters say is as close as they are on every item."""
+    """Whatever the two scales, a judge that says what both raters say is as close as they are on every
+    item."""
     rows = made_items(12)
     by_kind = dict(zip(("full", "half", "none"), labels, strict=True))
     ratings = [(row["item_id"], rater, by_kind[row["kind"]]) for row in rows for rater in ("ann", "bob")]
@@ -314,7 +335,9 @@ def test_labels_and_verdicts_meet_on_one_scale(
 
 def test_a_word_that_the_card_does_not_list_is_only_wrong(workspace_dir: Path) -> None:
     rows = made_items(12)
-    ratings: list[tuple[str, str, Label]] = [(row["item_id"], rater, "a") for row in rows for rater in ("ann", "bob")]
+    ratings: list[tuple[str, str, Label]] = [
+        (row["item_id"], rater, "a") for row in rows for rater in ("ann", "bob")
+    ]
     scale = 'kind = "nominal"\ncategories = ["a", "b"]'
     gold = load_gold(
         made_gold(workspace_dir / "gold" / "words", rows, ratings, scale=scale),
@@ -333,7 +356,11 @@ def test_the_best_case_is_by_group() -> None:
 def test_the_level_is_told_with_few_items_and_with_many() -> None:
     gold, verdicts = [1, 0] * 20, [1, 0, 0, 0] * 10
     found = breakdown(
-        gold, verdicts, parts=[["all", "few"] if i < 8 else ["all"] for i in range(40)], scale="binary", level=0.9
+        gold,
+        verdicts,
+        parts=[["all", "few"] if i < 8 else ["all"] for i in range(40)],
+        scale="binary",
+        level=0.9,
     )
     assert {name: part.agreement.level for name, part in found.items()} == {"all": 0.9, "few": 0.9}
     assert found["few"].agreement.low is None and found["all"].agreement.low is not None
@@ -345,7 +372,9 @@ def test_the_level_is_told_with_few_items_and_with_many() -> None:
 def test_an_order_that_turns_is_said() -> None:
     def ends(judge: str, worst: float, best: float | None) -> JudgeEntry:
         best_case = None if best is None else {"m": Estimate(best)}
-        decided = SimpleNamespace(judge=judge, decided_by={"m": Estimate(worst)}.__getitem__, best_case=best_case)
+        decided = SimpleNamespace(
+            judge=judge, decided_by={"m": Estimate(worst)}.__getitem__, best_case=best_case
+        )
         return cast("JudgeEntry", decided)
 
     judges = [ends("a", 0.6, 0.9), ends("b", 0.7, 0.8), ends("c", 0.5, None)]

@@ -20,8 +20,15 @@ CODE = """def relevant(chunk: str, question: str) -> bool:
 
 
 def test_a_judgement_of_an_item_is_the_mean_of_its_contexts() -> None:
-    one = Judgement("i", "sha", "j", "f", 0, 1.0, unit="chunk:0", latency_s=1.0, cost_usd=0.5, prompt_tokens=3)
-    rows = [one, replace(one, unit="chunk:1", verdict=0.0), replace(one, unit="chunk:2"), replace(one, unit="chunk:3")]
+    one = Judgement(
+        "i", "sha", "j", "f", 0, 1.0, unit="chunk:0", latency_s=1.0, cost_usd=0.5, prompt_tokens=3
+    )
+    rows = [
+        one,
+        replace(one, unit="chunk:1", verdict=0.0),
+        replace(one, unit="chunk:2"),
+        replace(one, unit="chunk:3"),
+    ]
     (whole,) = whole_items(rows)
     assert (whole.unit, whole.verdict, whole.cost_usd, whole.prompt_tokens) == ("item", 0.75, 2.0, 12)
     failed = replace(one, unit="chunk:1", verdict=None, error=Failure("parse", "no"), cost_usd=None)
@@ -34,7 +41,10 @@ def test_a_judgement_of_an_item_is_the_mean_of_its_contexts() -> None:
 
 
 def test_scales_of_means() -> None:
-    found = [str(mean_scale(Scale.parse(text))) for text in ("binary", "ordinal:0:3", "points:0:5:0.5", "percentage")]
+    found = [
+        str(mean_scale(Scale.parse(text)))
+        for text in ("binary", "ordinal:0:3", "points:0:5:0.5", "percentage")
+    ]
     assert found == ["points:0:1", "points:0:3", "points:0:5", "percentage"]
 
 

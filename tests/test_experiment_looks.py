@@ -107,7 +107,9 @@ def test_which_sets_count_together(tmp_path: Path, gold: GoldSet) -> None:
 
 def test_a_decision_pays_for_those_before(tmp_path: Path, gold: GoldSet) -> None:
     made = [
-        look_at_test(tmp_path, gold, gold.items, experiment="e", kind="decision", by="x", judges=by_name(name))
+        look_at_test(
+            tmp_path, gold, gold.items, experiment="e", kind="decision", by="x", judges=by_name(name)
+        )
         for name in "abcdefghij"
     ]
     assert [one.reused for one in made[:2]] == [False, True]
@@ -118,10 +120,16 @@ def test_a_decision_pays_for_those_before(tmp_path: Path, gold: GoldSet) -> None
         "decision 1 on the test labels of s: shown at level 0.9696, so that all decisions on them together err in at "
         "most 5%"
     )
-    assert made[2].sentence("s").startswith("decision 3 on the test labels of s, reused: shown at level 0.9966, so")
+    assert (
+        made[2]
+        .sentence("s")
+        .startswith("decision 3 on the test labels of s, reused: shown at level 0.9966, so")
+    )
 
 
-def test_a_deleted_log_is_made_again(tmp_path: Path, gold: GoldSet, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_deleted_log_is_made_again(
+    tmp_path: Path, gold: GoldSet, capsys: pytest.CaptureFixture[str]
+) -> None:
     experiments = tmp_path / "experiments"
     for name in ("one", "two"):
         (experiments / name).mkdir(parents=True)
@@ -131,7 +139,10 @@ def test_a_deleted_log_is_made_again(tmp_path: Path, gold: GoldSet, capsys: pyte
     log.unlink()
     assert looks_so_far(experiments, gold) == 2 and not log.exists()
     assert look(experiments, gold, "ab") == (3, True)
-    assert "lacked 2 decisions on test labels that one, two hold: counted and written back" in capsys.readouterr().err
+    assert (
+        "lacked 2 decisions on test labels that one, two hold: counted and written back"
+        in capsys.readouterr().err
+    )
     assert len(log.read_text().splitlines()) == len(whole.splitlines()) + 1
     assert look(experiments, gold, "cd") == (4, True) and capsys.readouterr().err == ""
 
@@ -144,7 +155,10 @@ def test_a_result_whose_every_log_is_gone_counts(tmp_path: Path, gold: GoldSet) 
     assert looks_so_far(tmp_path, gold) == 1
     assert look(tmp_path, gold, "ab", experiment="two") == (2, True)
     assert look(tmp_path, gold, "ac", experiment="two") == (3, True)  # written back, it counts once
-    assert looks_so_far(tmp_path, gold_set(tmp_path / "gold", "t", people={"full": 0, "half": 1, "none": 0})) == 3
+    assert (
+        looks_so_far(tmp_path, gold_set(tmp_path / "gold", "t", people={"full": 0, "half": 1, "none": 0}))
+        == 3
+    )
 
 
 @pytest.mark.parametrize(
@@ -181,7 +195,9 @@ def test_the_same_look_in_two_experiments_counts_once(tmp_path: Path, gold: Gold
     assert looks_so_far(tmp_path, gold) == 1
 
 
-def test_a_lock_without_its_decision_counts(tmp_path: Path, gold: GoldSet, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_lock_without_its_decision_counts(
+    tmp_path: Path, gold: GoldSet, capsys: pytest.CaptureFixture[str]
+) -> None:
     verdicts = {item.item_id: 1.0 for item in gold.items}
     lock = {"fingerprint": "f", "gold": {"set": "s", "sha256": gold.sha256}, "verdicts": verdicts}
     (tmp_path / "judge.lock.json").write_text(json.dumps(lock))
@@ -198,7 +214,11 @@ def test_a_lock_without_its_decision_counts(tmp_path: Path, gold: GoldSet, capsy
 def test_a_lock_whose_decision_is_logged_is_no_other(tmp_path: Path, gold: GoldSet) -> None:
     experiments = tmp_path / "experiments"
     assert look(experiments, gold, "f", by="select by kappa") == (1, True)
-    lock = {"fingerprint": "f", "gold": {"set": "s", "sha256": gold.sha256}, "verdicts": {gold.items[0].item_id: 1.0}}
+    lock = {
+        "fingerprint": "f",
+        "gold": {"set": "s", "sha256": gold.sha256},
+        "verdicts": {gold.items[0].item_id: 1.0},
+    }
     lock["verdicts"] = {item.item_id: 1.0 for item in gold.items}
     (tmp_path / "judge.lock.json").write_text(json.dumps(lock))
     assert looks_so_far(experiments, gold) == 1

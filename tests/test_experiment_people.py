@@ -1,4 +1,5 @@
-"""People beside people and judges on that same footing: ties stay, tie-breakers go, and nothing is asked twice."""
+"""People beside people and judges on that same footing: ties stay, tie-breakers go, and nothing is asked
+twice."""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ N_TIED = 33  # of 120: people agree on 87, 0.725
 
 
 def two_raters(folder: Path, *, splits: str = OPEN) -> list[dict[str, Any]]:
-    """120 items on 40 questions; ann passes the full answers, and bob says the opposite on every third item or so."""
+    """120 items on 40 questions; ann passes the full answers, and bob says the opposite on every third item
+    or so."""
     rows = made_items(40)
     ann = [float(row["kind"] == "full") for row in rows]
     bob = [1.0 - label if at % 11 in (0, 4, 8) else label for at, label in enumerate(ann)]
@@ -59,7 +61,10 @@ def whole(gold: GoldSet) -> Table:
 
 
 def column(gold: GoldSet, verdicts: Sequence[Label]) -> Column:
-    rows = [Judgement(item.item_id, item.sha, "j", "f", 0, v) for item, v in zip(gold.items, verdicts, strict=True)]
+    rows = [
+        Judgement(item.item_id, item.sha, "j", "f", 0, v)
+        for item, v in zip(gold.items, verdicts, strict=True)
+    ]
     return Column("j", gold.scale, rows)
 
 
@@ -92,24 +97,31 @@ def test_few_shared_items_stand_in_the_whole_table_alone(judgecal: Run, workspac
     ratings = [(row["item_id"], rater, 1.0) for rater in ("ann", "bob") for row in rows]
     ratings += [(row["item_id"], "cat", 1.0) for row in rows[:29]]
     made_gold(workspace_dir / "gold" / "few", rows, ratings, scale=BINARY)
-    short, whole = (judgecal("gold", "agreement", "few", *more).out.splitlines() for more in ((), ("--full",)))
+    short, whole = (
+        judgecal("gold", "agreement", "few", *more).out.splitlines() for more in ((), ("--full",))
+    )
     assert "Fewer than 30 items with another, so in the whole table alone (--full): cat." in " ".join(short)
     assert not [line for line in short if line.startswith("cat ")]
     assert [line for line in whole if line.split()[:2] == ["cat", "29"]]
 
 
 def test_three_raters_are_pairs_of_people(workspace_dir: Path) -> None:
-    """Where the two others disagree a rater is right with one of them: no item is lost, and none counts for both."""
+    """Where the two others disagree a rater is right with one of them: no item is lost, and none counts for
+    both."""
     rows = made_items(40)
     said = {"ann": [1.0] * 120, "bob": [1.0] * 60 + [0.0] * 60, "cat": [1.0] * 90 + [0.0] * 30}
     ratings = [
-        (row["item_id"], rater, label) for rater, own in said.items() for row, label in zip(rows, own, strict=True)
+        (row["item_id"], rater, label)
+        for rater, own in said.items()
+        for row, label in zip(rows, own, strict=True)
     ]
     path = made_gold(workspace_dir / "gold" / "three", rows, ratings, scale=BINARY)
     gold = load_gold(path, workspace=Workspace(workspace_dir, workspace_dir / "experiments"))
     ann, bob, cat = rater_entries(Table(gold, gold.items), [])
     values = [one.agreement["accuracy"].value for one in (ann, bob, cat)]
-    pairs = {(pair.a, pair.b): pair.agreement["accuracy"].value or 0.0 for pair in rater_agreement(gold).pairs}
+    pairs = {
+        (pair.a, pair.b): pair.agreement["accuracy"].value or 0.0 for pair in rater_agreement(gold).pairs
+    }
     assert pairs == pytest.approx({("ann", "bob"): 0.5, ("ann", "cat"): 0.75, ("bob", "cat"): 0.75})
     assert values == pytest.approx([(0.5 + 0.75) / 2, (0.5 + 0.75) / 2, 0.75])
     assert (ann.n, ann.agreement["accuracy"].n) == (120, 240)
@@ -141,7 +153,9 @@ def test_another_use_of_the_scale_is_no_error_beside_people(gold: GoldSet) -> No
     """A judge of percentages who passes with 40 and fails with 10 says what ann says, once calibrated."""
     table = whole(gold)
     ann = list(gold.ratings_by_rater["ann"].values())
-    low = dataclasses.replace(column(gold, [40.0 if label else 10.0 for label in ann]), scale=Scale.parse("percentage"))
+    low = dataclasses.replace(
+        column(gold, [40.0 if label else 10.0 for label in ann]), scale=Scale.parse("percentage")
+    )
     same = column(gold, [float(label) for label in ann])
     mapped = calibrated_column(table, low)
     assert first_verdicts(table, mapped) == first_verdicts(table, same)
@@ -153,9 +167,16 @@ def test_score_asks_about_ties_once(judgecal: Run, workspace_dir: Path) -> None:
     two_raters(workspace_dir / "gold" / "made")
     argv = ("score", "--gold", "made", "--repeats", "2", "--name", "s")
     planned = judgecal(*argv, "--dry-run").said
-    assert f"{N_TIED} of the items have no gold label, as raters tie: each judge is asked about them once" in planned
+    assert (
+        f"{N_TIED} of the items have no gold label, as raters tie: each judge is asked about them once"
+        in planned
+    )
     printed = printed_by(judgecal, *argv)
-    assert (printed["gold"]["n_items"], printed["gold"]["n_unlabelled"], printed["gold"]["n_tied"]) == (87, 33, 33)
+    assert (printed["gold"]["n_items"], printed["gold"]["n_unlabelled"], printed["gold"]["n_tied"]) == (
+        87,
+        33,
+        33,
+    )
     (judge,) = printed["judges"]
     assert judge["n_expected"] == 2 * 87
     assert judge["stand_in"]["raters"]["ann"]["n"] == 120
@@ -181,27 +202,36 @@ def test_what_is_said_of_a_judge_is_said_alike(judgecal: Run, workspace_dir: Pat
     assert "In a person's place" in text and "raters tie on 33 of them" in text
     assert "The alternative annotator test, here of verdicts once calibrated" in text
     assert "the published test counts a win for both" in text
-    found = printed_by(judgecal, "agreement", "--gold", "made", "--judgements", path, "--name", "r")["judges"][0]
+    found = printed_by(judgecal, "agreement", "--gold", "made", "--judgements", path, "--name", "r")[
+        "judges"
+    ][0]
     one = found["stand_in"]["raters"]["ann"]
     assert one["difference"] == 0.0 and -0.1 < one["at_worst"] < -0.05
     assert f"j {-100 * found['stand_in']['at_worst']:.1f} ann 120 to triage" in text
     near = found["alt_test"]["nearer"]["bob"]
-    assert near["judge"] == pytest.approx(0.275) and near["human"] == 0.0 and near["tie"] == pytest.approx(0.725)
+    assert (
+        near["judge"] == pytest.approx(0.275) and near["human"] == 0.0 and near["tie"] == pytest.approx(0.725)
+    )
 
 
 def test_people_and_judge_stand_in_one_sentence_on_the_same_items(
     judgecal: Run, workspace_dir: Path, tmp_path: Path
 ) -> None:
-    """The judge's number is without the ties and says so; where people stand beside it, ties count on both sides."""
+    """The judge's number is without the ties and says so; where people stand beside it, ties count on both
+    sides."""
     rows = two_raters(workspace_dir / "gold" / "made")
     path = tmp_path / "recorded.jsonl"
     verdicts = [{"item_id": row["item_id"], "judge": "j", "verdict": row["kind"] == "full"} for row in rows]
     path.write_text("".join(json.dumps(one) + "\n" for one in verdicts), encoding="utf-8")
-    headline = printed_by(judgecal, "agreement", "--gold", "made", "--judgements", path, "--name", "r")["headline"]
+    headline = printed_by(judgecal, "agreement", "--gold", "made", "--judgements", path, "--name", "r")[
+        "headline"
+    ]
     sentences = headline["because"][0].split(". ")
     assert "without the 33 of 120 answers (28%) on which raters tie" in sentences[0]
     assert "each other" not in sentences[0] and "always saying" in sentences[0]
-    assert sentences[1].startswith("On all that two raters share, ties included, people agree with each other on")
+    assert sentences[1].startswith(
+        "On all that two raters share, ties included, people agree with each other on"
+    )
     assert "33 of 120 answers (28%) on which raters tie, the harder ones" in headline["unknown"][0]
     assert headline["next"] == "judgecal gold adjudicate made"
 

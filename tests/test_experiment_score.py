@@ -40,7 +40,13 @@ CONFIG: dict[str, Any] = {
     "command": "score",
     "gold": {"set": "s", "sha256": "0" * 64},
     "split": "open",
-    "judges": [{"judge": "a@b", "fingerprint": "0" * 16, "model": {"id": "x/y", "api_base": None, "temperature": 0.0}}],
+    "judges": [
+        {
+            "judge": "a@b",
+            "fingerprint": "0" * 16,
+            "model": {"id": "x/y", "api_base": None, "temperature": 0.0},
+        }
+    ],
     "seed": 0,
 }
 
@@ -85,7 +91,9 @@ def test_a_configuration_comes_back_from_its_file(workspace: Workspace) -> None:
     made = plan_experiment(workspace, CONFIG, out="mine")
     open_experiment(made)
     stored = read_config(made.folder)
-    assert stored["judges"] == [{"judge": "a@b", "fingerprint": "0" * 16, "model": {"id": "x/y", "temperature": 0.0}}]
+    assert stored["judges"] == [
+        {"judge": "a@b", "fingerprint": "0" * 16, "model": {"id": "x/y", "temperature": 0.0}}
+    ]
     before = tree(made.folder)
     open_experiment(plan_experiment(workspace, CONFIG, out="mine"))
     assert tree(made.folder) == before
@@ -126,7 +134,9 @@ def test_an_entry_counts_what_is_missing(gold: GoldSet) -> None:
 
 
 def test_a_stored_reply_costs_what_a_call_would(gold: GoldSet) -> None:
-    called = rows_of(gold, [50.0] * 12, cost_usd=0.002, latency_s=1.0, prompt_tokens=100, completion_tokens=10)
+    called = rows_of(
+        gold, [50.0] * 12, cost_usd=0.002, latency_s=1.0, prompt_tokens=100, completion_tokens=10
+    )
     stored = rows_of(gold, [50.0] * 12, cost_usd=0.0, cached=True, prompt_tokens=200, completion_tokens=10)
     mixed = [*called[:6], *stored[6:]]
 
@@ -164,7 +174,9 @@ def test_each_rater_stands_against_the_others(gold: GoldSet) -> None:
         (beside,) = found.judges
         assert beside.agreement["mean_agreement"].value == pytest.approx(1 - 0.1 * 4 / 12)
         shape = {"judge", "n", "n_expected", "n_unscored", "agreement", "as_wrong"}
-        assert shape | {"latency_s", "usd_per_1k", "tokens"} <= found.as_json().keys() & beside.as_json().keys()
+        assert (
+            shape | {"latency_s", "usd_per_1k", "tokens"} <= found.as_json().keys() & beside.as_json().keys()
+        )
 
 
 @pytest.mark.parametrize(
@@ -192,7 +204,11 @@ QUIET = RunOptions(quiet=True)
 def test_options_that_cannot_be_run_are_listed_together() -> None:
     with pytest.raises(InputError) as caught:
         RunOptions(repeats=0, limit=0, budget_usd=float("nan")).check()
-    assert [problem.split()[0] for problem in caught.value.problems] == ["--repeats", "--limit", "--budget-usd"]
+    assert [problem.split()[0] for problem in caught.value.problems] == [
+        "--repeats",
+        "--limit",
+        "--budget-usd",
+    ]
 
 
 def test_a_journal_is_resumed_and_planned(gold: GoldSet, workspace: Workspace, tmp_path: Path) -> None:

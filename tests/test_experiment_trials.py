@@ -55,7 +55,9 @@ def test_messages_are_the_adapters_byte_for_byte(judge: PromptJudge, text: str, 
     assert judge.messages(item) == wanted
 
 
-def test_an_adapter_that_does_more_is_asked_each_time(judge: PromptJudge, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_adapter_that_does_more_is_asked_each_time(
+    judge: PromptJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
     real = JudgeAdapter.format_user_message_content
 
     def twice(self: JudgeAdapter, *args: object, **more: object) -> str:

@@ -1,4 +1,5 @@
-"""Exports of other tools as gold sets: everything counted, people's labels as ratings, judges beside the set."""
+"""Exports of other tools as gold sets: everything counted, people's labels as ratings, judges beside the
+set."""
 
 from __future__ import annotations
 
@@ -37,9 +38,17 @@ def bring(judgecal: Run, tmp_path: Path) -> Callable[..., Ran]:
     """Import an export that holds these scores."""
 
     def call(
-        said: Sequence[dict[str, Any]], *more: str, these: Sequence[dict[str, Any]] | None = None, **extra: Any
+        said: Sequence[dict[str, Any]],
+        *more: str,
+        these: Sequence[dict[str, Any]] | None = None,
+        **extra: Any,
     ) -> Ran:
-        whole = {"tool": "made-up", "items": items() if these is None else these, "scores": list(said), **extra}
+        whole = {
+            "tool": "made-up",
+            "items": items() if these is None else these,
+            "scores": list(said),
+            **extra,
+        }
         path = tmp_path / "export.json"
         path.write_text(json.dumps(whole), encoding="utf-8")
         return judgecal("gold", "import", path, "--as", "brought", *more)
@@ -64,7 +73,9 @@ def rows_of(folder: Path, file: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-def test_people_judges_and_errors_then_agreement(bring: Callable[..., Ran], judgecal: Run, workspace_dir: Path) -> None:
+def test_people_judges_and_errors_then_agreement(
+    bring: Callable[..., Ran], judgecal: Run, workspace_dir: Path
+) -> None:
     judged = scores("correct@gpt", [k % 3 > 0 if k % 7 else None for k in range(40)], error=None)
     for row in judged:
         row["error"] = "grader timed out" if row["value"] is None else None
@@ -103,7 +114,10 @@ def test_judgements_of_replaced_items_are_left_out(bring: Callable[..., Ran], wo
 
 
 def test_one_of_several_names_is_the_label(bring: Callable[..., Ran]) -> None:
-    tone = [*scores("ann", ["warm", "cold"] * 9, human=True, name="tone"), *scores("t@m", ["warm"] * 9, name="tone")]
+    tone = [
+        *scores("ann", ["warm", "cold"] * 9, human=True, name="tone"),
+        *scores("t@m", ["warm"] * 9, name="tone"),
+    ]
     other = scores("length@m", [0.1 * k for k in range(10)], name="length")
     ran = bring([*PEOPLE, *tone, *other])
     assert ran.code == 2
@@ -161,7 +175,9 @@ def test_the_labels_tell_their_scale(
         ([-2], "they are all -2"),
     ],
 )
-def test_labels_that_tell_no_scale_are_refused(bring: Callable[..., Ran], values: list[Any], problem: str) -> None:
+def test_labels_that_tell_no_scale_are_refused(
+    bring: Callable[..., Ran], values: list[Any], problem: str
+) -> None:
     ran = bring(scores("ann", [values[k % len(values)] for k in range(40)], human=True))
     assert ran.code == 2 and problem in " ".join(ran.err.split()) and "give --scale" in ran.err
 
@@ -219,7 +235,9 @@ def test_judges_of_single_contexts(bring: Callable[..., Ran], judgecal: Run) -> 
     these = [{**row, "contexts": ["one", "two"]} for row in items()]
     people = scores("ann", [k % 2 for k in range(40)], human=True)
     of_contexts = scores("ann", [True] * 4, human=True, unit="chunk:0")
-    chunks = [one for n in range(2) for one in scores("relevant", [k % 2 > 0 for k in range(40)], unit=f"chunk:{n}")]
+    chunks = [
+        one for n in range(2) for one in scores("relevant", [k % 2 > 0 for k in range(40)], unit=f"chunk:{n}")
+    ]
     whole = scores("relevant", [k % 2 for k in range(40)])
     found = brought(bring, [*people, *of_contexts, *chunks, *whole], these=these)
     assert found["judges"] == {"relevant": 40, "relevant (contexts)": 80}
@@ -266,7 +284,10 @@ def test_a_set_without_people_waits_and_takes_ratings_from_a_table(
     labels.write_text("\n".join(["item_id,rater,label", *rows, "elsewhere,ann,yes", "i0,cho,"]) + "\n")
     found = brought(bring, judge, "--replace", "--ratings", str(labels))
     assert found["raters"] == {"ann": 40, "bob": 40}
-    assert found["skipped"] == {"a score of an item that the export does not hold": 1, "a rating without a label": 1}
+    assert found["skipped"] == {
+        "a score of an item that the export does not hold": 1,
+        "a rating without a label": 1,
+    }
     assert found["headline"]["next"] == "judgecal agreement --gold brought"
     assert one_object(judgecal(*AGREE, "--json"))["judges"][0]["n"] == 40
     wide = tmp_path / "wide.csv"
@@ -326,14 +347,18 @@ def test_parts_of_a_whole_beside_an_export_need_a_scale(bring: Callable[..., Ran
     assert "--map 'some good=' makes one no label" in bring([], "--ratings", str(table), "--replace").err
 
 
-def test_several_files_go_to_the_tool_together(bring: Callable[..., Ran], judgecal: Run, tmp_path: Path) -> None:
+def test_several_files_go_to_the_tool_together(
+    bring: Callable[..., Ran], judgecal: Run, tmp_path: Path
+) -> None:
     scored, traces = tmp_path / "scores.json", tmp_path / "traces.json"
     scored.write_text(json.dumps({"tool": "made-up", "scores": PEOPLE}))
     traces.write_text(json.dumps({"tool": "made-up", "items": items()}))
     found = one_object(judgecal("gold", "import", scored, traces, "--as", "brought", "--json"))
     assert (found["n_items"], found["n_ratings"], found["tool"]) == (40, 80, "made-up")
     assert "Read as an export of made-up" in found["headline"]["because"][0]
-    named = judgecal("gold", "import", scored, traces, "--as", "brought", "--from", "made-up", "--replace", "--json")
+    named = judgecal(
+        "gold", "import", scored, traces, "--as", "brought", "--from", "made-up", "--replace", "--json"
+    )
     assert "Read as" not in one_object(named)["headline"]["because"][0]
 
 
@@ -379,9 +404,14 @@ def test_hostile_items(bring: Callable[..., Ran], judgecal: Run, workspace_dir: 
     these = [{"id": name, "question": f"Q {name}?", "answer": "A"} for name in names]
     these += [{"id": "bare", "answer": "No question."}, {"id": "empty"}, {"id": "i0", "question": "Twice?"}]
     these += [{"id": "i0", "question": "Twice?"}]
-    said = [{"item": name, "by": "an\x1b[31mn", "value": k % 2, "human": True} for k, name in enumerate(names)]
+    said = [
+        {"item": name, "by": "an\x1b[31mn", "value": k % 2, "human": True} for k, name in enumerate(names)
+    ]
     said += [{"item": name, "by": "j@\ud800", "value": k % 2} for k, name in enumerate(names)]
-    said += [{"item": "empty", "by": "ann", "value": 1, "human": True}, {"item": "far", "by": "j", "value": 1}]
+    said += [
+        {"item": "empty", "by": "ann", "value": 1, "human": True},
+        {"item": "far", "by": "j", "value": 1},
+    ]
     before = {path for path in workspace_dir.parent.rglob("*") if "brought" not in str(path)}
     found = brought(bring, said, these=these)
     assert found["n_items"] == 8

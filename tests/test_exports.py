@@ -1,4 +1,5 @@
-"""Exports of every tool: whose a file is, and that what comes in is accounted for, on files that lie in `fixtures`."""
+"""Exports of every tool: whose a file is, and that what comes in is accounted for, on files that lie in
+`fixtures`."""
 
 from __future__ import annotations
 
@@ -18,19 +19,24 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _exports() -> list[tuple[str, list[Path]]]:
-    """Each file of a tool's folder is an export; a folder within holds files that are handed over together."""
+    """Each file of a tool's folder is an export; a folder within holds files that are handed over
+    together."""
     exports = []
     for tool in sorted(path for path in FIXTURES.iterdir() if path.is_dir()):
         exports += [(tool.name, [file]) for file in _files(tool)]
         exports += [
-            (tool.name, _files(part)) for part in sorted(tool.iterdir()) if part.is_dir() and part.name != "__pycache__"
+            (tool.name, _files(part))
+            for part in sorted(tool.iterdir())
+            if part.is_dir() and part.name != "__pycache__"
         ]
     return exports
 
 
 EXPORTS = _exports()
 each_export = pytest.mark.parametrize(
-    ("tool", "files"), EXPORTS, ids=[f"{tool}-{files[0].relative_to(FIXTURES / tool)}" for tool, files in EXPORTS]
+    ("tool", "files"),
+    EXPORTS,
+    ids=[f"{tool}-{files[0].relative_to(FIXTURES / tool)}" for tool, files in EXPORTS],
 )
 
 
@@ -47,7 +53,9 @@ def test_counted_in_is_counted_out(tool: str, files: list[Path]) -> None:
     assert export.items
     assert all(score.item_id in export.items and score.by for score in (*export.ratings, *export.judgements))
     assert all(score.error for score in export.judgements if score.value is None)
-    assert not [score.by for score in export.ratings if "@" in score.by], "a rater is named by an e-mail address"
+    assert not [score.by for score in export.ratings if "@" in score.by], (
+        "a rater is named by an e-mail address"
+    )
 
 
 @each_export

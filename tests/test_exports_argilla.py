@@ -23,7 +23,14 @@ def judged(export: Export, question: str) -> list[Any]:
 
 
 def row(n: int = 0, **cells: Any) -> dict[str, Any]:
-    return {"id": f"r{n}", "status": "completed", "_server_id": None, "prompt": f"{n}?", "response": "This.", **cells}
+    return {
+        "id": f"r{n}",
+        "status": "completed",
+        "_server_id": None,
+        "prompt": f"{n}?",
+        "response": "This.",
+        **cells,
+    }
 
 
 def asked(name: str, *values: Any, suggestion: Any = None, status: str = "submitted") -> dict[str, Any]:
@@ -43,7 +50,11 @@ def test_the_files_of_one_data_set_hold_the_same_items_and_ratings(name: str) ->
     export = read_export([REAL / name], "argilla")
     assert accounted(export) == export.n_records == 32
     item = export.items["case-1"]
-    assert (item.question, item.answer, item.reference_answer) == ("What's case 1?", "Case 1.", 'It\'s a "case".')
+    assert (item.question, item.answer, item.reference_answer) == (
+        "What's case 1?",
+        "Case 1.",
+        'It\'s a "case".',
+    )
     quality = {(one.item_id, one.by, one.value) for one in export.ratings if one.name == "quality"}
     assert quality == {(f"case-{n}", "00000000-0000-0000-0000-000000000001", n) for n in range(5)}
     assert [float(value) for value in judged(export, "quality")] == [4, 3, 2, 1, 0]
@@ -96,7 +107,10 @@ def test_numbers_are_compared_with_numbers_only(
 
 def test_responses_of_several_people_are_several_ratings(tmp_path: Path) -> None:
     export = read(tmp_path, row(**asked("mark", "yes", "no", None)))
-    assert [(one.by, one.value, one.saw_draft) for one in export.ratings] == [("u0", "yes", False), ("u1", "no", False)]
+    assert [(one.by, one.value, one.saw_draft) for one in export.ratings] == [
+        ("u0", "yes", False),
+        ("u1", "no", False),
+    ]
     assert export.skipped == {"a rating without a label": 1}
 
 
@@ -108,7 +122,12 @@ def test_notes_stand_in_the_order_of_the_file(tmp_path: Path) -> None:
 
 
 def test_what_is_no_response_is_counted(tmp_path: Path) -> None:
-    record = {"id": "r1", "fields": {"prompt": "Why?", "response": "So."}, "metadata": {}, "suggestions": {"mark": 3}}
+    record = {
+        "id": "r1",
+        "fields": {"prompt": "Why?", "response": "So."},
+        "metadata": {},
+        "suggestions": {"mark": 3},
+    }
     record |= {"responses": {"mark": [{"value": "yes", "user_id": "u0"}, "no", None]}}
     export = read_export([written(tmp_path / "a.json", [record])], "argilla")
     assert export.skipped == {

@@ -16,7 +16,14 @@ REAL = FIXTURES / "deepeval"
 
 
 def metric(name: str = "Correctness [GEval]", **further: Any) -> dict[str, Any]:
-    return {"name": name, "threshold": 0.5, "success": True, "score": 0.75, "reason": "It is close.", **further}
+    return {
+        "name": name,
+        "threshold": 0.5,
+        "success": True,
+        "score": 0.75,
+        "reason": "It is close.",
+        **further,
+    }
 
 
 def case(n: int, *metrics: dict[str, Any], **further: Any) -> dict[str, Any]:
@@ -30,7 +37,9 @@ def run(*cases: dict[str, Any], **further: Any) -> dict[str, Any]:
 
 RUN = run(
     case(0, metric(evaluationModel="gpt-4o", evaluationCost=0.002), metric(flaky=True)),
-    case(1, metric(score=None, error="TimeoutError: no reply"), retrievalContext=["One.", {"context": "Two."}]),
+    case(
+        1, metric(score=None, error="TimeoutError: no reply"), retrievalContext=["One.", {"context": "Two."}]
+    ),
     hyperparameters={"model": "small", "temperature": 0},
     conversationalTestCases=[
         {

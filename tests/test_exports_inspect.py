@@ -27,7 +27,14 @@ def score(value: Any, **further: Any) -> dict[str, Any]:
 
 def sample(n: int, epoch: int = 1, answer: str = "Yes.", **scores: Any) -> dict[str, Any]:
     said = {"choices": [{"message": {"role": "assistant", "content": answer}}], "completion": answer}
-    return {"id": n, "epoch": epoch, "input": f"Question {n}?", "target": "Yes", "output": said, "scores": scores}
+    return {
+        "id": n,
+        "epoch": epoch,
+        "input": f"Question {n}?",
+        "target": "Yes",
+        "output": said,
+        "scores": scores,
+    }
 
 
 def log(*samples: Any, **run: Any) -> dict[str, Any]:
@@ -47,7 +54,8 @@ def archive(path: Path, members: dict[str, Any], method: int = zipfile.ZIP_DEFLA
 
 @pytest.mark.parametrize("name", ["log.json", "log.eval", "log_chunked.eval"])
 def test_a_log_that_inspect_wrote_is_the_same_in_every_form(name: str) -> None:
-    """NaN and Infinity stand bare in it; members are Zstandard; a sample in pieces refers to its longer texts."""
+    """NaN and Infinity stand bare in it; members are Zstandard; a sample in pieces refers to its longer
+    texts."""
     export = read_export([REAL / name], "inspect")
     assert accounted(export) == export.n_records == 63
     assert (len(export.items), len(export.ratings), len(export.judgements)) == (6, 2, 50)
@@ -55,9 +63,18 @@ def test_a_log_that_inspect_wrote_is_the_same_in_every_form(name: str) -> None:
     assert chosen.question.startswith("Which is even? Think of it.") and chosen.answer == "ANSWER: B"
     assert chosen.fields == {"choices": "A) 3\nB) 4"} and chosen.reference_answer == "B"
     assert [turn.role for turn in chosen.conversation] == ["system", "user", "assistant"]
-    assert export.items["sum-1"].reference_answers == ("2", "2.0") and export.items["sum-1"].system == "mockllm/model"
+    assert (
+        export.items["sum-1"].reference_answers == ("2", "2.0")
+        and export.items["sum-1"].system == "mockllm/model"
+    )
     judges = {one.by for one in export.judgements}
-    assert judges == {"match", "model_graded_fact@mockllm/grader", "shaky", "two_sided.form", "two_sided.tone"}
+    assert judges == {
+        "match",
+        "model_graded_fact@mockllm/grader",
+        "shaky",
+        "two_sided.form",
+        "two_sided.tone",
+    }
     errors = [one.error for one in export.judgements if one.error]
     assert len(errors) == 4 and sum(error.startswith("grader_failed: ") for error in errors) == 3
     assert "the verdict is inf" in errors
@@ -166,7 +183,9 @@ def test_failed_and_invalid_samples_are_skipped_by_name(tmp_path: Path) -> None:
 
 def test_two_logs_of_one_task_are_two_systems(tmp_path: Path) -> None:
     files = [
-        written(tmp_path / f"{model}.json", log(sample(1, answer=f"By {model}.", match=score("C")), model=model))
+        written(
+            tmp_path / f"{model}.json", log(sample(1, answer=f"By {model}.", match=score("C")), model=model)
+        )
         for model in ("small", "big")
     ]
     export = read_export(files, "inspect")
@@ -223,7 +242,9 @@ def test_names_in_an_archive_are_never_paths(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.rglob("*")] == ["in", "log.eval"]
 
 
-@pytest.mark.parametrize(("limit", "said"), [("LARGEST", "holds 3,000,002 bytes"), ("LARGEST_SUM", "hold over")])
+@pytest.mark.parametrize(
+    ("limit", "said"), [("LARGEST", "holds 3,000,002 bytes"), ("LARGEST_SUM", "hold over")]
+)
 def test_an_archive_that_would_fill_the_memory_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, said: str
 ) -> None:
@@ -274,7 +295,10 @@ def test_an_encrypted_member_is_refused(tmp_path: Path) -> None:
 
 
 def test_what_is_no_archive_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is no zip archive"), open_archive(written(tmp_path / "a.eval", "no")):
+    with (
+        pytest.raises(InputError, match="is no zip archive"),
+        open_archive(written(tmp_path / "a.eval", "no")),
+    ):
         pass
     with pytest.raises(InputError, match="there is no such file"), open_archive(tmp_path / "missing.eval"):
         pass

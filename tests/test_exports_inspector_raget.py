@@ -1,4 +1,5 @@
-"""InspectorRAGet's results: people's scores and metrics' apart by author, each counted, in either spelling of keys."""
+"""InspectorRAGet's results: people's scores and metrics' apart by author, each counted, in either spelling of
+keys."""
 
 from __future__ import annotations
 
@@ -57,7 +58,10 @@ def test_all_is_counted_and_people_are_told_from_metrics(tmp_path: Path, camel: 
     assert found.skipped == {"a score that is no single value": 1, "a rating without a label": 1,
                              "an answer to a task that the file does not hold": 1,
                              "a score of an item that the export does not hold": 1}  # fmt: skip
-    assert [(one.by, one.value) for one in found.ratings] == [("rater-" + found.ratings[0].by[6:], 4), ("w2", 1)]
+    assert [(one.by, one.value) for one in found.ratings] == [
+        ("rater-" + found.ratings[0].by[6:], 4),
+        ("w2", 1),
+    ]
     assert "@" not in found.ratings[0].by
     assert [(one.by, one.value, one.error is None) for one in found.judgements] == [("rouge", 0.5, True),
                                                                                     ("rouge", None, False)]  # fmt: skip
@@ -68,7 +72,17 @@ def test_all_is_counted_and_people_are_told_from_metrics(tmp_path: Path, camel: 
 
 
 def test_it_is_imported_by_its_form(judgecal: Run, tmp_path: Path) -> None:
-    words = ("gold", "import", file(tmp_path), "--as", "it", "--label", "faithfulness", "--scale", "ordinal:1:4")
+    words = (
+        "gold",
+        "import",
+        file(tmp_path),
+        "--as",
+        "it",
+        "--label",
+        "faithfulness",
+        "--scale",
+        "ordinal:1:4",
+    )
     done = one_object(judgecal(*words, "--json"))
     assert done["n_items"] == 2 and sum(done["raters"].values()) == 2 and done["judges"] == {"rouge": 2}
     assert done["n_rows"] == 2 + 2 + 2 + sum(done["skipped"].values())

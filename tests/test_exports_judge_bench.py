@@ -1,4 +1,5 @@
-"""JUDGE-BENCH's files: every score is counted, a metric is chosen by its name, on the scale that the file declares."""
+"""JUDGE-BENCH's files: every score is counted, a metric is chosen by its name, on the scale that the file
+declares."""
 
 from __future__ import annotations
 
@@ -13,7 +14,13 @@ from judgecal.goldset import load_gold
 from judgecal.workspace import Workspace
 from tests.support.command import Run, one_object
 
-GRADED = {"metric": "Relevance", "category": "graded", "prompt": "1 to 5? {{ instance }}", "worst": 1, "best": 5}
+GRADED = {
+    "metric": "Relevance",
+    "category": "graded",
+    "prompt": "1 to 5? {{ instance }}",
+    "worst": 1,
+    "best": 5,
+}
 REVERSED = {"metric": "Effort", "category": "graded", "prompt": "?", "worst": 7, "best": 1}
 CONTINUOUS = {"metric": "Slider", "category": "continuous", "prompt": "?", "worst": 0, "best": 1}
 YES_NO = {"metric": "Missing Steps", "category": "categorical", "prompt": "?", "labels_list": ["yes", "no"]}
@@ -90,7 +97,9 @@ def test_a_metric_by_its_name(
     here = Path.cwd()
     gold = load_gold("task", workspace=Workspace(here, here / "experiments"))
     assert str(gold.scale) == scale
-    assert sorted(map(str, (one.label for one in gold.ratings))) == sorted(str(gold.scale.read(one)) for one in labels)
+    assert sorted(map(str, (one.label for one in gold.ratings))) == sorted(
+        str(gold.scale.read(one)) for one in labels
+    )
     assert any("the places of the scores" in note for note in found["notes"])
 
 

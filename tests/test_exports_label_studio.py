@@ -20,7 +20,9 @@ ANN, BO = person("ann@example.org"), person("bo@example.org")
 
 
 def said(export: Export, *names: str) -> set[tuple[str, str, str, Any]]:
-    return {(one.item_id, one.name, one.by, one.value) for one in export.ratings if not names or one.name in names}
+    return {
+        (one.item_id, one.name, one.by, one.value) for one in export.ratings if not names or one.name in names
+    }
 
 
 def result(name: str, **value: Any) -> dict[str, Any]:
@@ -32,7 +34,12 @@ def annotation(*results: Any, by: Any = 7, **further: Any) -> dict[str, Any]:
 
 
 def task(*annotations: Any, **further: Any) -> dict[str, Any]:
-    return {"id": 1, "data": {"question": "What?", "answer": "This."}, "annotations": list(annotations), **further}
+    return {
+        "id": 1,
+        "data": {"question": "What?", "answer": "This."},
+        "annotations": list(annotations),
+        **further,
+    }
 
 
 def read(tmp_path: Path, *tasks: Any) -> Export:
@@ -41,8 +48,14 @@ def read(tmp_path: Path, *tasks: Any) -> Export:
 
 def test_the_three_forms_of_one_project_agree_where_they_tell_the_same() -> None:
     """JSON alone has predictions and the ground truth; in the tables that annotation is one more of Ann's."""
-    whole, small, table = (read_export([REAL / name], TOOL) for name in ("tasks.json", "tasks_min.json", "tasks.csv"))
-    assert said(small, "quality", "faults") == said(table, "quality", "faults") == said(whole, "quality", "faults")
+    whole, small, table = (
+        read_export([REAL / name], TOOL) for name in ("tasks.json", "tasks_min.json", "tasks.csv")
+    )
+    assert (
+        said(small, "quality", "faults")
+        == said(table, "quality", "faults")
+        == said(whole, "quality", "faults")
+    )
     assert said(small, "correct") == said(table, "correct")
     assert said(whole, "correct") - said(small, "correct") == {
         ("101", "correct", "gold", "no"),
@@ -93,7 +106,9 @@ def test_predictions_are_a_judges_and_skipped_annotations_nobodys() -> None:
         ({"ranker": {"a": [1]}}, None, "a result that is no choice, rating or number"),
     ],
 )
-def test_a_result_is_a_label_or_a_named_skip(tmp_path: Path, value: dict[str, Any], label: Any, skip: str) -> None:
+def test_a_result_is_a_label_or_a_named_skip(
+    tmp_path: Path, value: dict[str, Any], label: Any, skip: str
+) -> None:
     export = read(tmp_path, task(annotation(result("mark", **value))))
     assert [one.value for one in export.ratings] == ([label] if not skip else [])
     assert set(export.skipped) == ({skip} if skip else set())
@@ -128,7 +143,9 @@ def test_who_began_with_a_prediction_saw_it(tmp_path: Path) -> None:
 
 
 def test_two_models_that_predict_are_two_judges_and_one_model_twice_repeats(tmp_path: Path) -> None:
-    given = [{"model_version": by, "result": [result("mark", choices=[value])]} for by, value in ("a1", "b1", "a0")]
+    given = [
+        {"model_version": by, "result": [result("mark", choices=[value])]} for by, value in ("a1", "b1", "a0")
+    ]
     export = read(tmp_path, task(predictions=given))
     assert [(one.by, one.repeat, one.value) for one in export.judgements] == [
         ("mark@a", 0, "1"), ("mark@b", 0, "1"), ("mark@a", 1, "0")
@@ -166,7 +183,9 @@ def test_the_columns_of_labels_are_told_or_the_table_is_refused(
     path = written(tmp_path / "a.csv", table(*rows))
     assert formats()[TOOL].holds([path])
     if labels is None:
-        with pytest.raises(InputError, match="which columns are labels is not told, found mark, question: export JSON"):
+        with pytest.raises(
+            InputError, match="which columns are labels is not told, found mark, question: export JSON"
+        ):
             read_export([path], TOOL)
         return
     export = read_export([path], TOOL)

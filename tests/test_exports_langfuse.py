@@ -24,12 +24,22 @@ def score(source: str, value: Any, kind: str = "NUMERIC", n: int = 0, **further:
 
 
 def trace(n: int = 1, **further: Any) -> dict[str, Any]:
-    own = {"id": f"t-{n}", "input": "Why?", "output": "So.", "bookmarked": False, "public": False, "name": "x"}
+    own = {
+        "id": f"t-{n}",
+        "input": "Why?",
+        "output": "So.",
+        "bookmarked": False,
+        "public": False,
+        "name": "x",
+    }
     return {**own, "version": None, "comments": [], **further}
 
 
 def read(tmp_path: Path, scores: list[dict[str, Any]], *traces: dict[str, Any], **tables: Any) -> Export:
-    files = [written(tmp_path / "scores.json", scores), written(tmp_path / "traces.json", list(traces) or [trace()])]
+    files = [
+        written(tmp_path / "scores.json", scores),
+        written(tmp_path / "traces.json", list(traces) or [trace()]),
+    ]
     files += [written(tmp_path / f"{name}.json", rows) for name, rows in tables.items()]
     return read_export(files, "langfuse")
 
@@ -41,7 +51,9 @@ def test_every_writing_of_one_project_says_the_same(files: list[Path]) -> None:
     item = export.items["t-2"]
     assert (item.question, item.answer, item.system) == ('Who wrote "Faust"?', "Goethe,\nin two parts.", "v1")
     assert [turn.content for turn in item.conversation] == ["Be brief."]
-    rated = {(one.item_id, one.name, one.by.removeprefix("user-").lower()): one.value for one in export.ratings}
+    rated = {
+        (one.item_id, one.name, one.by.removeprefix("user-").lower()): one.value for one in export.ratings
+    }
     assert [rated[f"t-{n}", "correctness", "ada"] for n in range(4)] == [True, False, True, False]
     assert [rated[f"t-{n}", "correctness", "ben"] for n in range(4)] == [True, True, True, False]
     assert [rated[f"t-{n}", "helpfulness", "ada"] for n in range(4)] == [1, 0, 1, 0.5]
@@ -55,12 +67,19 @@ def test_every_writing_of_one_project_says_the_same(files: list[Path]) -> None:
 
 def test_dataset_items_give_references_and_groups() -> None:
     export = read_export(CSV, "langfuse")
-    assert [item.reference_answer for item in export.items.values()] == ["Paris", "eight", "Goethe", "Jupiter"]
+    assert [item.reference_answer for item in export.items.values()] == [
+        "Paris",
+        "eight",
+        "Goethe",
+        "Jupiter",
+    ]
 
 
 def test_two_runs_over_one_dataset_item_are_two_items_of_one_group(tmp_path: Path) -> None:
     links = [{"id": f"r-{n}", "datasetItemId": "d", "traceId": f"t-{n}"} for n in (1, 2)]
-    wanted = [{"id": "d", "input": {"question": "Why?"}, "expectedOutput": {"answer": "So."}, "status": "ACTIVE"}]
+    wanted = [
+        {"id": "d", "input": {"question": "Why?"}, "expectedOutput": {"answer": "So."}, "status": "ACTIVE"}
+    ]
     traces = [trace(1), trace(2, input="Why? Be brief.", output="No.")]
     export = read(tmp_path, [score("EVAL", 1)], *traces, links=links, wanted=wanted)
     assert list(export.items) == ["t-1", "t-2"]
@@ -89,7 +108,10 @@ def test_who_gave_a_score_is_told_by_its_source_and_never_by_its_name(tmp_path: 
         ],
     )
     assert [(one.name, one.by) for one in export.ratings] == [("llm_judge", person("ada@example.com"))]
-    assert [(one.by, one.value, one.repeat) for one in export.judgements] == [("human", 0, 0), ("human", 0.5, 1)]
+    assert [(one.by, one.value, one.repeat) for one in export.judgements] == [
+        ("human", 0, 0),
+        ("human", 0.5, 1),
+    ]
     assert export.skipped == {"a score of the source OTHER": 1}
 
 
@@ -107,7 +129,9 @@ def test_who_gave_a_score_is_told_by_its_source_and_never_by_its_name(tmp_path: 
         ("NUMERIC", 4, None, 4),
     ],
 )
-def test_a_value_is_what_its_type_says(kind: str, value: Any, text: str | None, meant: Any, tmp_path: Path) -> None:
+def test_a_value_is_what_its_type_says(
+    kind: str, value: Any, text: str | None, meant: Any, tmp_path: Path
+) -> None:
     export = read(tmp_path, [score("EVAL", value, kind, stringValue=text)])
     found = export.judgements[0].value
     assert (found, type(found) is bool) == (meant, kind == "BOOLEAN")
@@ -127,7 +151,10 @@ def test_what_is_no_score_of_an_answer_is_named(tmp_path: Path) -> None:
             score("ANNOTATION", None, n=7, authorUserName="Ada"),
         ],
     )
-    assert [(one.value, one.error) for one in export.judgements] == [(1, None), (None, "no verdict was recorded")]
+    assert [(one.value, one.error) for one in export.judgements] == [
+        (1, None),
+        (None, "no verdict was recorded"),
+    ]
     assert export.skipped == {
         "a score that stands there more than once": 1,
         "a text where a score would stand": 1,
@@ -184,7 +211,8 @@ def test_scores_alone_are_refused_with_what_is_missing(tmp_path: Path) -> None:
 
 
 def test_the_header_of_the_first_row_leaves_later_columns_out(tmp_path: Path) -> None:
-    """The server writes no column that its first row lacks; what is left is read, and a missing cell is empty."""
+    """The server writes no column that its first row lacks; what is left is read, and a missing cell is
+    empty."""
     lines = ['"id","traceId","source","name","dataType","value"', '"s-1","t-1","EVAL","correctness","NUMERIC","1"',
              '"s-2","t-1","ANNOTATION","correctness","NUMERIC","0"']  # fmt: skip
     scores = written(tmp_path / "scores.csv", "\n".join(lines) + "\n")
@@ -198,7 +226,14 @@ def test_what_is_of_another_type_than_it_should_be_is_refused_or_counted(tmp_pat
         "scores": [score("ANNOTATION", 1, "BOOLEAN", metadata={}, subject={"kind": "trace", "id": "t-1"})],
         "traces": [trace(input=chat, output={"choices": [{"message": {"content": "So."}}]}, correctness=[1])],
         "links": [{"id": "r", "datasetItemId": "d", "traceId": "t-1"}],
-        "wanted": [{"id": "d", "input": {"question": "Why?"}, "expectedOutput": {"answer": "So."}, "status": "ACTIVE"}],
+        "wanted": [
+            {
+                "id": "d",
+                "input": {"question": "Why?"},
+                "expectedOutput": {"answer": "So."},
+                "status": "ACTIVE",
+            }
+        ],
     }
     for n, other in enumerate(spoilt(whole)):
         files = [written(tmp_path / f"{n}-{name}.json", rows) for name, rows in other.items()]
@@ -207,8 +242,14 @@ def test_what_is_of_another_type_than_it_should_be_is_refused_or_counted(tmp_pat
 
 
 def root(n: int, **further: Any) -> dict[str, Any]:
-    """As `GET /api/public/v2/observations` gives it (langfuse 5.0.4, `ObservationV2`); texts are raw there."""
-    own = {"id": f"o-{n}", "traceId": f"t-{n}", "startTime": "2026-11-20T09:00:00Z", "parentObservationId": None}
+    """As `GET /api/public/v2/observations` gives it (langfuse 5.0.4, `ObservationV2`); texts are raw
+    there."""
+    own = {
+        "id": f"o-{n}",
+        "traceId": f"t-{n}",
+        "startTime": "2026-11-20T09:00:00Z",
+        "parentObservationId": None,
+    }
     own |= {"type": "SPAN", "isRootObservation": True, "name": "ask", "bookmarked": False, "public": False}
     return {**own, "input": '{"question": "Why?"}', "output": "So.", "version": "v1", **further}
 
@@ -226,7 +267,12 @@ def test_the_root_observation_stands_for_its_trace(tmp_path: Path) -> None:
         return {**own, "timestamp": "2026-11-20T09:00:00Z", "subject": subject, "authorUserId": "ada"}
 
     inner = root(1, id="o-9", parentObservationId="o-1", isRootObservation=False, output="Step.")
-    found = [root(1), inner, root(2, output="No."), root(3, id="o-8", isRootObservation=False, parentObservationId="x")]
+    found = [
+        root(1),
+        inner,
+        root(2, output="No."),
+        root(3, id="o-8", isRootObservation=False, parentObservationId="x"),
+    ]
     scores = [
         v3(0, "ANNOTATION", {"kind": "trace", "id": "t-1"}, True),
         v3(1, "EVAL", {"kind": "observation", "id": "o-1", "traceId": "t-1"}, False),
@@ -241,6 +287,10 @@ def test_the_root_observation_stands_for_its_trace(tmp_path: Path) -> None:
         "t-1": ("Why?", "So."), "o-9": ("Why?", "Step."), "t-2": ("Why?", "No."),
     }  # fmt: skip
     assert [(one.item_id, one.value) for one in export.ratings] == [("t-1", True)]
-    assert [(one.item_id, one.value) for one in export.judgements] == [("t-1", False), ("t-2", True), ("o-9", True)]
+    assert [(one.item_id, one.value) for one in export.judgements] == [
+        ("t-1", False),
+        ("t-2", True),
+        ("o-9", True),
+    ]
     assert export.skipped["a score of a run, not of a trace"] == 1
     assert export.skipped["an observation that has no score"] == 1

@@ -12,22 +12,46 @@ from judgecal.errors import InputError
 from judgecal.exchange.exports import Export, guess, person, read_export
 from tests.support.exports import FIXTURES, read_or_refused, spoilt, written
 
-ITSELF = [FIXTURES / "langsmith" / "experiment" / f"{name}.jsonl" for name in ("runs", "feedback", "examples")]
+ITSELF = [
+    FIXTURES / "langsmith" / "experiment" / f"{name}.jsonl" for name in ("runs", "feedback", "examples")
+]
 
 
 def run(n: int = 1, **further: Any) -> dict[str, Any]:
-    own = {"id": f"r-{n}", "trace_id": f"r-{n}", "run_type": "chain", "inputs": {"question": "Why?"}, "error": None}
-    return {**own, "outputs": {"output": "So."}, "start_time": f"2026-11-20T09:00:0{n}", "session_id": "s", **further}
+    own = {
+        "id": f"r-{n}",
+        "trace_id": f"r-{n}",
+        "run_type": "chain",
+        "inputs": {"question": "Why?"},
+        "error": None,
+    }
+    return {
+        **own,
+        "outputs": {"output": "So."},
+        "start_time": f"2026-11-20T09:00:0{n}",
+        "session_id": "s",
+        **further,
+    }
 
 
 def feedback(source: str | None, score: Any, n: int = 1, **further: Any) -> dict[str, Any]:
     kind = None if source is None else {"type": source, "user_name": None, "user_id": None, "metadata": {}}
-    own = {"id": f"f-{n}", "run_id": "r-1", "key": "correctness", "score": score, "value": None, "comment": None}
+    own = {
+        "id": f"f-{n}",
+        "run_id": "r-1",
+        "key": "correctness",
+        "score": score,
+        "value": None,
+        "comment": None,
+    }
     return {**own, "feedback_source": kind, "created_at": f"2026-11-20T10:00:0{n}Z", "extra": None, **further}
 
 
 def read(tmp_path: Path, said: list[dict[str, Any]], *runs: dict[str, Any], **tables: Any) -> Export:
-    files = [written(tmp_path / "feedback.json", said), written(tmp_path / "runs.json", list(runs) or [run()])]
+    files = [
+        written(tmp_path / "feedback.json", said),
+        written(tmp_path / "runs.json", list(runs) or [run()]),
+    ]
     return read_export(
         [*files, *(written(tmp_path / f"{name}.json", rows) for name, rows in tables.items())], "langsmith"
     )
@@ -40,7 +64,10 @@ def test_an_experiment_is_read_whole() -> None:
     assert [(item.answer, item.reference_answer) for item in items] == [
         ("Paris.", "Paris"), ("Six, like every insect.", "eight"), ("Goethe,\nin two parts.", "Goethe"),
     ]  # fmt: skip
-    assert [context.text for context in items[0].contexts] == ["On what is the capital of france?", "It was raining."]
+    assert [context.text for context in items[0].contexts] == [
+        "On what is the capital of france?",
+        "It was raining.",
+    ]
     assert {one.by for one in export.ratings} == {"Ada", person("ben@example.com")}
     assert [(one.by, one.value) for one in export.judgements if one.name == "tone"] == [
         ("tone", "warm"), ("tone", "plain"), ("tone", "plain"),
@@ -63,7 +90,11 @@ def test_who_gave_a_score_is_told_by_its_source_and_never_by_its_key(tmp_path: P
     ]
     export = read(tmp_path, said)
     assert [one.name for one in export.ratings] == ["llm_judge"]
-    assert [(one.by, one.repeat) for one in export.judgements] == [("human", 0), ("user_score", 0), ("human", 1)]
+    assert [(one.by, one.repeat) for one in export.judgements] == [
+        ("human", 0),
+        ("user_score", 0),
+        ("human", 1),
+    ]
     assert export.skipped == {"feedback of the source nobody": 1}
 
 
@@ -100,7 +131,9 @@ def test_a_category_counts_where_there_is_no_score(tmp_path: Path) -> None:
 
 def test_a_step_with_feedback_is_an_item_and_one_without_is_not(tmp_path: Path) -> None:
     steps = [run(n, parent_run_id="r-1", trace_id="r-1", inputs={"query": "What?"}) for n in (2, 3)]
-    export = read(tmp_path, [feedback("app", 1, run_id="r-2"), feedback("model", 1, run_id="r-9")], run(), *steps)
+    export = read(
+        tmp_path, [feedback("app", 1, run_id="r-2"), feedback("model", 1, run_id="r-9")], run(), *steps
+    )
     assert list(export.items) == ["r-1", "r-2"]
     assert export.skipped == {
         "a run within a trace, without feedback": 1,
@@ -124,7 +157,9 @@ def test_runs_over_one_example_are_of_one_group(tmp_path: Path) -> None:
 
 
 def test_a_run_that_failed_is_named_with_its_feedback(tmp_path: Path) -> None:
-    export = read(tmp_path, [feedback("model", 0, run_id="r-2")], run(), run(2, outputs=None, error="Timeout"))
+    export = read(
+        tmp_path, [feedback("model", 0, run_id="r-2")], run(), run(2, outputs=None, error="Timeout")
+    )
     assert export.skipped == {
         "a run without outputs: it failed, or was cut off": 1,
         "a score of an item that the export does not hold": 1,

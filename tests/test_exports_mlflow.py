@@ -18,14 +18,25 @@ CODE = {"source_type": "CODE", "source_id": "correctness"}
 ADA = {"source_type": "HUMAN", "source_id": "ada@example.com"}
 
 
-def assessment(value: Any, source: dict[str, str], name: str = "correctness", **further: Any) -> dict[str, Any]:
+def assessment(
+    value: Any, source: dict[str, str], name: str = "correctness", **further: Any
+) -> dict[str, Any]:
     kind = {"feedback": {"value": value}}
-    own = {"assessment_id": "a-1", "assessment_name": name, "source": source, "create_time": "2026-11-22T12:00:00Z"}
+    own = {
+        "assessment_id": "a-1",
+        "assessment_name": name,
+        "source": source,
+        "create_time": "2026-11-22T12:00:00Z",
+    }
     return {**own, **kind, "valid": True, "metadata": {}, **further}
 
 
 def expectation(name: str, value: Any) -> dict[str, Any]:
-    found = {"value": value} if isinstance(value, str | bool) else {"serialized_value": {"value": json.dumps(value)}}
+    found = (
+        {"value": value}
+        if isinstance(value, str | bool)
+        else {"serialized_value": {"value": json.dumps(value)}}
+    )
     own = assessment(None, ADA, name, expectation=found)
     del own["feedback"]
     return own
@@ -33,11 +44,21 @@ def expectation(name: str, value: Any) -> dict[str, Any]:
 
 def span(n: int, kind: str, output: Any) -> dict[str, Any]:
     attributes = {"mlflow.spanType": json.dumps(kind), "mlflow.spanOutputs": json.dumps(output)}
-    return {"span_id": f"{n:016x}", "parent_span_id": None if n == 1 else f"{1:016x}", "attributes": attributes}
+    return {
+        "span_id": f"{n:016x}",
+        "parent_span_id": None if n == 1 else f"{1:016x}",
+        "attributes": attributes,
+    }
 
 
 def trace(*assessments: dict[str, Any], n: int = 1, **further: Any) -> dict[str, Any]:
-    own = {"trace_id": f"tr-{n}", "request": {"question": "Why?"}, "response": "So.", "trace_metadata": {}, "tags": {}}
+    own = {
+        "trace_id": f"tr-{n}",
+        "request": {"question": "Why?"},
+        "response": "So.",
+        "trace_metadata": {},
+        "tags": {},
+    }
     return {**own, "spans": [span(1, "CHAIN", "So.")], "assessments": list(assessments), **further}
 
 
@@ -52,22 +73,33 @@ def said(export: Export) -> list[tuple[str, Any, str]]:
 @pytest.mark.parametrize("name", ["traces.csv", "traces.jsonl"])
 def test_its_own_traces_are_read_whole_out_of_json_and_out_of_pythons_repr(name: str) -> None:
     export = read_export([ITSELF / name], "mlflow")
-    assert (export.n_records, len(export.items), len(export.ratings), len(export.judgements)) == (49, 5, 11, 20)
+    assert (export.n_records, len(export.items), len(export.ratings), len(export.judgements)) == (
+        49,
+        5,
+        11,
+        20,
+    )
     item = next(one for one in export.items.values() if "planet" in one.question)
     assert (item.answer, item.reference_answer) == ("Saturn, 'the ringed one', is the largest.", "Jupiter")
     assert [(one.text, one.document_id) for one in item.contexts] == [
         ("Saturn has rings.", "facts.txt"), ("It was raining.", "weather.txt"),
     ]  # fmt: skip
     assert item.fields == {"tone": '["plain", "short"]'}
-    assert {one.by for one in export.ratings} == {person(f"{name}@example.com") for name in ("ada", "ben", "cleo")}
+    assert {one.by for one in export.ratings} == {
+        person(f"{name}@example.com") for name in ("ada", "ben", "cleo")
+    }
     failed = [one for one in export.judgements if one.error]
-    assert [(one.by, one.error) for one in failed] == [("correctness@openai/gpt-4o-mini", "the judge gave no JSON")]
+    assert [(one.by, one.error) for one in failed] == [
+        ("correctness@openai/gpt-4o-mini", "the judge gave no JSON")
+    ]
     chunks = [(one.unit, one.value) for one in export.judgements if one.name == "chunk_relevance"]
     assert sorted(chunks) == [("chunk:0", "yes")] * 5 + [("chunk:1", "no")] * 5
 
 
 def test_both_writings_of_its_traces_give_the_same_items() -> None:
-    of_csv, of_json = (read_export([ITSELF / name], "mlflow").items for name in ("traces.csv", "traces.jsonl"))
+    of_csv, of_json = (
+        read_export([ITSELF / name], "mlflow").items for name in ("traces.csv", "traces.jsonl")
+    )
     assert of_csv == of_json
 
 
@@ -82,12 +114,17 @@ def test_without_the_list_of_assessments_nobody_is_said_to_have_given_a_value() 
     assert len(export.items) == 5
     assert not export.ratings and not export.judgements
     with (ITSELF / "result_df_flat.csv").open(newline="") as file:
-        values = [cell for row in csv.DictReader(file) for name, cell in row.items() if name.endswith("/value")]
-    assert sum(n for reason, n in export.skipped.items() if "/value" in reason) == sum(map(bool, values)) == 19
+        values = [
+            cell for row in csv.DictReader(file) for name, cell in row.items() if name.endswith("/value")
+        ]
+    assert (
+        sum(n for reason, n in export.skipped.items() if "/value" in reason) == sum(map(bool, values)) == 19
+    )
 
 
 def test_the_last_value_of_a_name_in_result_df_does_not_hide_the_others(tmp_path: Path) -> None:
-    """`{name}/value` is by name alone: here an expectation of that name stands over the judge and the person."""
+    """`{name}/value` is by name alone: here an expectation of that name stands over the judge and the
+    person."""
     row = trace(assessment("no", JUDGE), assessment("yes", ADA), expectation("correctness", "as in the book"))
     export = read(tmp_path, {**row, "correctness/value": "as in the book"})
     assert said(export) == [("correctness@openai/gpt-4o", "no", "")]
@@ -117,7 +154,9 @@ def test_who_corrects_a_judge_has_seen_its_verdict(tmp_path: Path) -> None:
 
 
 def test_the_later_of_two_ratings_counts_whatever_their_order(tmp_path: Path) -> None:
-    late, early = (assessment(value, ADA, create_time=f"2026-11-22T12:00:0{n}.5Z") for value, n in (("b", 2), ("a", 1)))
+    late, early = (
+        assessment(value, ADA, create_time=f"2026-11-22T12:00:0{n}.5Z") for value, n in (("b", 2), ("a", 1))
+    )
     assert [one.value for one in read(tmp_path, trace(late, early)).ratings] == ["b"]
 
 
@@ -144,8 +183,11 @@ def test_who_gave_a_score_is_told_by_the_source_and_never_by_the_name(tmp_path: 
 
 
 def test_a_judge_that_raised_is_unscored_under_the_name_of_its_model(tmp_path: Path) -> None:
-    """MLflow records it as code. Where two models judged under one name, it cannot be told which of them failed."""
-    failed = assessment(None, CODE, feedback={"value": None, "error": {"error_code": "X", "error_message": "429"}})
+    """MLflow records it as code. Where two models judged under one name, it cannot be told which of them
+    failed."""
+    failed = assessment(
+        None, CODE, feedback={"value": None, "error": {"error_code": "X", "error_message": "429"}}
+    )
     other = assessment("yes", {"source_type": "LLM_JUDGE", "source_id": "anthropic:/claude"})
     export = read(tmp_path, trace(assessment("yes", JUDGE)), trace(failed, response="Otherwise."))
     assert [(one.by, one.error) for one in export.judgements][1] == ("correctness@openai/gpt-4o", "429")
@@ -200,7 +242,11 @@ def test_a_frame_is_read_however_pandas_turned_it(orient: str, tmp_path: Path) -
         "records": rows,
         "columns": {name: {str(n): row[name] for n, row in enumerate(rows)} for name in columns},
         "index": {str(n): row for n, row in enumerate(rows)},
-        "split": {"columns": columns, "index": [0, 1], "data": [[row[name] for name in columns] for row in rows]},
+        "split": {
+            "columns": columns,
+            "index": [0, 1],
+            "data": [[row[name] for name in columns] for row in rows],
+        },
     }
     file = written(tmp_path / "frame.json", turned[orient])
     assert guess([file]) == "mlflow"
@@ -218,10 +264,15 @@ def test_traces_as_to_json_writes_them(tmp_path: Path) -> None:
 
 
 def test_what_is_of_another_type_than_it_should_be_is_refused_or_counted(tmp_path: Path) -> None:
-    failed = assessment(None, CODE, feedback={"value": None, "error": {"error_code": "X", "error_message": "429"}})
+    failed = assessment(
+        None, CODE, feedback={"value": None, "error": {"error_code": "X", "error_message": "429"}}
+    )
     chunk = assessment("yes", JUDGE, "chunk", span_id=f"{2:016x}", metadata={"chunk_index": "0"})
     expected = [expectation("expected_facts", ["a", "b"]), expectation("expected_response", "So.")]
-    spans = [span(1, "CHAIN", "So."), span(2, "RETRIEVER", [{"page_content": "one", "metadata": {"doc_uri": "d"}}])]
+    spans = [
+        span(1, "CHAIN", "So."),
+        span(2, "RETRIEVER", [{"page_content": "one", "metadata": {"doc_uri": "d"}}]),
+    ]
     whole = [trace(assessment("yes", ADA), failed, chunk, *expected, spans=spans)]
     for n, other in enumerate(spoilt(whole)):
         read_or_refused(written(tmp_path / f"{n}.json", other), "mlflow")

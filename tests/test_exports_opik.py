@@ -25,7 +25,8 @@ def said(export: Export) -> list[tuple[str, str, Any]]:
 
 @pytest.mark.parametrize("folder", ["experiment", "experiment_csv"])
 def test_people_and_judges_are_told_apart_by_the_source_of_each_author(folder: str) -> None:
-    """The value of a score is their mean, and is nobody's; a CSV file has its authors as Python prints them."""
+    """The value of a score is their mean, and is nobody's; a CSV file has its authors as Python prints
+    them."""
     export = together(folder)
     prefix = "dataset-item-"
     assert said(export) == [
@@ -54,7 +55,9 @@ def test_a_row_of_a_span_repeats_its_trace_and_is_counted_once() -> None:
     assert list(export.items) == ["trace-0"] and len(export.ratings) == 2 and len(export.judgements) == 1
     assert export.skipped == {"a row of a further span, its trace repeated": 1}
     assert said(export) == said(read_export([REAL / "trace_0.json"], "opik"))
-    assert export.items["trace-0"].question == "What's case 0?" and export.items["trace-0"].answer == "Case 0."
+    assert (
+        export.items["trace-0"].question == "What's case 0?" and export.items["trace-0"].answer == "Case 0."
+    )
 
 
 def test_the_means_of_an_experiment_alone_are_nobodys() -> None:
@@ -71,7 +74,10 @@ def test_a_table_of_an_experiment_alone_holds_no_text() -> None:
 
 def trace(**score: Any) -> dict[str, Any]:
     given = {"name": "good", "value": 0.5, "source": "ui", **score}
-    return {"trace": {"id": "t", "input": "What?", "output": "This.", "feedback_scores": [given]}, "spans": []}
+    return {
+        "trace": {"id": "t", "input": "What?", "output": "This.", "feedback_scores": [given]},
+        "spans": [],
+    }
 
 
 @pytest.mark.parametrize(
@@ -81,7 +87,12 @@ def trace(**score: Any) -> dict[str, Any]:
         ({"source": "online_scoring", "last_updated_by": "Bo"}, [], ["good"], ""),
         ({"source": "unknown"}, [], [], "a score of the source unknown"),
         ({"source": None}, [], [], "a mean over people and judges whose sources are not told"),
-        ({"value_by_author": {"Bo": {"value": 0}, "Ann": {"value": 1, "source": "sdk"}}}, ["Bo"], ["good"], ""),
+        (
+            {"value_by_author": {"Bo": {"value": 0}, "Ann": {"value": 1, "source": "sdk"}}},
+            ["Bo"],
+            ["good"],
+            "",
+        ),
         ({"value_by_author": {"Bo_1": {"value": 0.0, "author": "Bo"}}}, ["Bo"], [], ""),
     ],
 )
@@ -97,7 +108,10 @@ def test_a_score_is_its_sources(
 def test_two_scores_of_one_judge_are_repeats(tmp_path: Path) -> None:
     authors = {name: {"value": value, "source": "sdk"} for name, value in (("a", 0.25), ("b", 0.75))}
     export = read_export([written(tmp_path / "a.json", trace(value_by_author=authors))], "opik")
-    assert [(one.by, one.repeat, one.value) for one in export.judgements] == [("good", 0, 0.25), ("good", 1, 0.75)]
+    assert [(one.by, one.repeat, one.value) for one in export.judgements] == [
+        ("good", 0, 0.25),
+        ("good", 1, 0.75),
+    ]
 
 
 def test_two_experiments_on_one_dataset_are_two_systems(tmp_path: Path) -> None:

@@ -19,7 +19,11 @@ API = [ITSELF / "api" / f"{name}.json" for name in ("spans", "span_annotations",
 
 
 def span(n: int = 1, parent: int | None = None, kind: str = "CHAIN", **attributes: Any) -> dict[str, Any]:
-    own = {"span_kind": kind, "parent_id": parent and f"s-{parent}", "start_time": f"2026-11-20T09:00:{n:02}+00:00"}
+    own = {
+        "span_kind": kind,
+        "parent_id": parent and f"s-{parent}",
+        "start_time": f"2026-11-20T09:00:{n:02}+00:00",
+    }
     texts = {"input.value": "Why?", "output.value": "So."} if kind == "CHAIN" else {}
     return {**own, "context": {"trace_id": "t", "span_id": f"s-{n}"}, "attributes": {**texts, **attributes}}
 
@@ -27,13 +31,27 @@ def span(n: int = 1, parent: int | None = None, kind: str = "CHAIN", **attribute
 def annotation(kind: str, n: int = 1, of: int = 1, **result: Any) -> dict[str, Any]:
     further = {name: result.pop(name) for name in ("identifier", "metadata", "user_id", "name", "document_position")
                if name in result}  # fmt: skip
-    own = {"id": f"a-{n}", "span_id": f"s-{of}", "name": "correctness", "annotator_kind": kind, "identifier": ""}
-    return {**own, "updated_at": f"2026-11-20T10:00:{n:02}+00:00", "metadata": {}, "result": result, **further}
+    own = {
+        "id": f"a-{n}",
+        "span_id": f"s-{of}",
+        "name": "correctness",
+        "annotator_kind": kind,
+        "identifier": "",
+    }
+    return {
+        **own,
+        "updated_at": f"2026-11-20T10:00:{n:02}+00:00",
+        "metadata": {},
+        "result": result,
+        **further,
+    }
 
 
 def read(tmp_path: Path, said: list[dict[str, Any]], *spans: dict[str, Any]) -> Export:
     found = [written(tmp_path / "spans.json", {"data": list(spans) or [span()], "next_cursor": None})]
-    return read_export([*found, written(tmp_path / "annotations.json", {"data": said})] if said else found, "phoenix")
+    return read_export(
+        [*found, written(tmp_path / "annotations.json", {"data": said})] if said else found, "phoenix"
+    )
 
 
 @pytest.mark.parametrize("files", [CSV, PARQUET, API], ids=["csv", "parquet", "api"])
@@ -67,7 +85,10 @@ def test_annotations_of_documents_are_of_the_contexts_of_the_item() -> None:
 
 def test_of_two_retrievers_a_documents_place_is_counted_on(tmp_path: Path) -> None:
     one = {"retrieval.documents": [{"document": {"content": "One."}}]}
-    two = {"retrieval.documents.1.document.content": "Three.", "retrieval.documents.0.document.content": "Two."}
+    two = {
+        "retrieval.documents.1.document.content": "Three.",
+        "retrieval.documents.0.document.content": "Two.",
+    }
     spans = [span(), span(2, 1, "RETRIEVER", **one), span(3, 1, "RETRIEVER", **two)]
     said = [annotation(kind, of=3, document_position=1, score=1) for kind in ("LLM", "HUMAN")]
     export = read(tmp_path, said, *spans)
@@ -78,7 +99,10 @@ def test_of_two_retrievers_a_documents_place_is_counted_on(tmp_path: Path) -> No
 
 def test_a_documents_place_that_is_none_is_named_and_an_empty_cell_is_no_place(tmp_path: Path) -> None:
     documents = span(2, 1, "RETRIEVER", **{"retrieval.documents": [{"document.content": "One."}]})
-    said = [annotation("LLM", n, of=2, document_position=place, score=1) for n, place in enumerate(("x", -1, 7, ""))]
+    said = [
+        annotation("LLM", n, of=2, document_position=place, score=1)
+        for n, place in enumerate(("x", -1, 7, ""))
+    ]
     export = read(tmp_path, said, span(), documents)
     assert [(score.item_id, score.unit) for score in export.judgements] == [("s-2", "item")]
     assert export.skipped == {
@@ -88,7 +112,9 @@ def test_a_documents_place_that_is_none_is_named_and_an_empty_cell_is_no_place(t
 
 
 def test_evaluators_of_one_name_differ_by_their_identifier(tmp_path: Path) -> None:
-    said = [annotation("LLM", n, score=n, identifier=identifier) for n, identifier in enumerate(("", "b", "b"))]
+    said = [
+        annotation("LLM", n, score=n, identifier=identifier) for n, identifier in enumerate(("", "b", "b"))
+    ]
     export = read(tmp_path, said)
     assert [(one.by, one.repeat) for one in export.judgements] == [
         ("correctness", 0), ("correctness (b)", 0), ("correctness (b)", 1),
@@ -111,7 +137,10 @@ def test_who_gave_a_score_is_told_by_the_kind_and_never_by_the_name(tmp_path: Pa
 
 
 def test_under_one_name_all_values_are_scores_or_all_are_labels(tmp_path: Path) -> None:
-    both = [annotation("HUMAN", 1, label="good", score=1, user_id="a"), annotation("LLM", 2, label="bad", score=0)]
+    both = [
+        annotation("HUMAN", 1, label="good", score=1, user_id="a"),
+        annotation("LLM", 2, label="bad", score=0),
+    ]
     export = read(tmp_path, both)
     assert [one.value for one in (*export.ratings, *export.judgements)] == [1, 0]
     export = read(tmp_path, [*both, annotation("HUMAN", 3, label="good", user_id="b")])
@@ -135,7 +164,12 @@ def test_an_annotation_of_a_trace_is_of_its_root(tmp_path: Path) -> None:
 
 def test_a_step_with_annotations_is_an_item_and_one_without_is_not(tmp_path: Path) -> None:
     export = read(
-        tmp_path, [annotation("HUMAN", of=2, score=1, user_id="a")], span(), span(2, 1), span(3, 1), span(3, 1)
+        tmp_path,
+        [annotation("HUMAN", of=2, score=1, user_id="a")],
+        span(),
+        span(2, 1),
+        span(3, 1),
+        span(3, 1),
     )
     assert list(export.items) == ["s-1", "s-2"]
     assert export.skipped == {

@@ -19,13 +19,33 @@ def component(assertion: dict[str, Any] | None, *, score: float = 1, **further: 
 
 def row(*components: dict[str, Any], output: Any = "So.", n: int = 0, **further: Any) -> dict[str, Any]:
     grading = {"pass": True, "score": 1, "reason": "", "componentResults": list(components)}
-    own = {"testIdx": n, "promptIdx": 0, "promptId": "p", "provider": {"id": "small", "label": ""}, "failureReason": 0}
-    own |= {"vars": {"question": "Why?", "expected": "So."}, "response": {"output": output}, "gradingResult": grading}
-    return {**own, "success": True, "score": 1, "testCase": {"vars": {}, "assert": [], "options": {}}, **further}
+    own = {
+        "testIdx": n,
+        "promptIdx": 0,
+        "promptId": "p",
+        "provider": {"id": "small", "label": ""},
+        "failureReason": 0,
+    }
+    own |= {
+        "vars": {"question": "Why?", "expected": "So."},
+        "response": {"output": output},
+        "gradingResult": grading,
+    }
+    return {
+        **own,
+        "success": True,
+        "score": 1,
+        "testCase": {"vars": {}, "assert": [], "options": {}},
+        **further,
+    }
 
 
 def read(tmp_path: Path, *rows: dict[str, Any]) -> Export:
-    whole = {"evalId": "eval-1", "results": {"version": 3, "prompts": [], "results": list(rows)}, "config": {}}
+    whole = {
+        "evalId": "eval-1",
+        "results": {"version": 3, "prompts": [], "results": list(rows)},
+        "config": {},
+    }
     return read_export([written(tmp_path / "results.json", whole)], "promptfoo")
 
 
@@ -37,7 +57,10 @@ def test_its_own_results_are_read_whole() -> None:
     export = read_export([ITSELF / "results.json"], "promptfoo")
     assert (len(export.items), len(export.ratings), len(export.judgements)) == (2, 2, 14)
     first, second = export.items.values()
-    assert (first.question, first.answer) == ("What is the capital of France?", "Paris is the capital of France.")
+    assert (first.question, first.answer) == (
+        "What is the capital of France?",
+        "Paris is the capital of France.",
+    )
     assert (first.reference_answer, first.system, len(first.contexts)) == ("Paris", "answers", 2)
     assert second.answer == "Goethe wrote it."
     assert {one.by for one in export.judgements} == {
@@ -67,7 +90,12 @@ def test_json_lines_give_the_same_judgements() -> None:
 def test_a_persons_override_is_a_rating_and_leaves_the_judge_its_verdict(tmp_path: Path) -> None:
     """The person turns `success`, `score` and the reason of the row over; neither is read."""
     human = component({"type": "human"}, score=0, comment="It is wrong.")
-    grading = {"pass": False, "score": 0, "reason": "Manual result", "componentResults": [component(RUBRIC), human]}
+    grading = {
+        "pass": False,
+        "score": 0,
+        "reason": "Manual result",
+        "componentResults": [component(RUBRIC), human],
+    }
     export = read(tmp_path, row(gradingResult=grading, success=False, score=0))
     assert verdicts(export) == [("llm-rubric@openai:gpt-4o", 1.0)]
     assert [(one.value, one.note) for one in export.ratings] == [(False, "It is wrong.")]
@@ -84,7 +112,9 @@ def test_the_members_of_a_set_of_assertions_count_once(tmp_path: Path) -> None:
 def test_the_parts_of_an_assertion_are_not_further_verdicts_of_it(tmp_path: Path) -> None:
     script = {"type": "python", "value": "file://x.py"}
     parts = [component(script, score=0), component(script)]
-    export = read(tmp_path, row(component(script, score=0.5, componentResults=parts), *parts, component(RUBRIC)))
+    export = read(
+        tmp_path, row(component(script, score=0.5, componentResults=parts), *parts, component(RUBRIC))
+    )
     assert verdicts(export) == [("python", 0.5), ("llm-rubric@openai:gpt-4o", 1.0)]
 
 
@@ -92,7 +122,10 @@ def test_a_judge_that_failed_is_unscored_and_not_a_zero(tmp_path: Path) -> None:
     """Recent versions mark it; older ones leave its assertion out, which the test then tells by the place."""
     marked = component(RUBRIC, score=0, metadata={"graderError": True}, reason="429")
     bare = component(None, score=0, reason="no JSON")
-    test = {"assert": [RUBRIC, {"type": "g-eval", "metric": "sense"}], "options": {"provider": {"id": "judge"}}}
+    test = {
+        "assert": [RUBRIC, {"type": "g-eval", "metric": "sense"}],
+        "options": {"provider": {"id": "judge"}},
+    }
     export = read(tmp_path, row(marked, bare, testCase=test))
     assert [(one.by, one.value, one.error) for one in export.judgements] == [
         ("llm-rubric@openai:gpt-4o", None, "429"), ("sense@judge", None, "no JSON"),
@@ -142,8 +175,13 @@ def test_an_assertion_that_threw_gave_no_verdict(tmp_path: Path) -> None:
         ("ruby", "Ruby code execution failed: x"), ("webhook", "Webhook error: Request timed out"),
         ("regex", "Invalid regex pattern: Unterminated group"),
     ]  # fmt: skip
-    said = [("javascript", "Custom function returned false"), ("llm-rubric", "Custom function threw error: it says so")]
-    given = [component({"type": kind, "value": "x"}, score=0, reason=reason) for kind, reason in [*threw, *said]]
+    said = [
+        ("javascript", "Custom function returned false"),
+        ("llm-rubric", "Custom function threw error: it says so"),
+    ]
+    given = [
+        component({"type": kind, "value": "x"}, score=0, reason=reason) for kind, reason in [*threw, *said]
+    ]
     export = read(tmp_path, row(*given))
     assert [one.value for one in export.judgements if one.error is None] == [0, 0]
     assert [one.error for one in export.judgements if one.error] == [reason for _, reason in threw]

@@ -18,7 +18,8 @@ TABLES = sorted(path.name for path in REAL.glob("result*"))
 
 @pytest.mark.parametrize("name", TABLES)
 def test_a_table_that_ragas_wrote_is_the_same_in_every_format(name: str) -> None:
-    """Its lists are JSON, Python's or NumPy's texts, or lists; a metric that failed is NaN, null or an empty cell."""
+    """Its lists are JSON, Python's or NumPy's texts, or lists; a metric that failed is NaN, null or an empty
+    cell."""
     there, first = read_export([REAL / name], "ragas"), read_export([REAL / "result.jsonl"], "ragas")
     assert list(there.items.values()) == list(first.items.values())
     assert [(one.item_id, one.by, one.error) for one in there.judgements] == [
@@ -28,7 +29,10 @@ def test_a_table_that_ragas_wrote_is_the_same_in_every_format(name: str) -> None
     assert verdicts[0] == pytest.approx(verdicts[1], abs=1e-9), "pandas writes ten digits in JSON"
     assert (there.n_records, len(there.items), len(there.judgements)) == (24, 4, 20)
     item = there.items[there.judgements[0].item_id]
-    assert [one.text for one in item.contexts] == ["Case 0 isn't old.", 'Its "number" is 0,\nas the book says.']
+    assert [one.text for one in item.contexts] == [
+        "Case 0 isn't old.",
+        'Its "number" is 0,\nas the book says.',
+    ]
     assert [one.document_id for one in item.contexts] == ["doc-0", "doc-9"]
     failed = [one for one in there.judgements if one.error]
     assert [one.by for one in failed] == ["shaky", "shaky"] and all(one.value is None for one in failed)
@@ -76,11 +80,20 @@ def test_a_conversation_is_its_last_question_and_answer() -> None:
     export = read_export([REAL / "multi_turn.csv"], "ragas")
     (item,) = export.items.values()
     assert (item.question, item.answer) == ("Where's my parcel?", "It's on its way.")
-    assert [(turn.role, turn.content) for turn in item.conversation] == [("human", "Hello?"), ("ai", "Hello.")]
+    assert [(turn.role, turn.content) for turn in item.conversation] == [
+        ("human", "Hello?"),
+        ("ai", "Hello."),
+    ]
 
 
 def old(**further: Any) -> dict[str, Any]:
-    return {"question": "Q?", "answer": "A.", "contexts": ["One.", "Two."], "ground_truth": "Right.", **further}
+    return {
+        "question": "Q?",
+        "answer": "A.",
+        "contexts": ["One.", "Two."],
+        "ground_truth": "Right.",
+        **further,
+    }
 
 
 def test_the_names_of_version_0_1_are_read(tmp_path: Path) -> None:
@@ -90,7 +103,10 @@ def test_the_names_of_version_0_1_are_read(tmp_path: Path) -> None:
     export = read_export([path], "ragas")
     first, second = export.items.values()
     assert (first.question, first.answer, first.reference_answers) == ("Q?", "A.", ("Right.",))
-    assert second.reference_answers == ("a", "b") and [one.text for one in second.contexts] == ["One.", "Two."]
+    assert second.reference_answers == ("a", "b") and [one.text for one in second.contexts] == [
+        "One.",
+        "Two.",
+    ]
 
 
 @pytest.mark.parametrize("rows", [[old()], [old(score=1)], [{"input": "a", "output": "b"}]])
@@ -119,7 +135,9 @@ def test_a_column_is_a_judge_where_its_values_are_a_metrics(
 
 
 def test_an_answer_that_looks_like_a_list_stays_text(tmp_path: Path) -> None:
-    rows = [{"user_input": "[1] What?", "response": "['not', 'a list']", "reference": "[7]", "faithfulness": 1}]
+    rows = [
+        {"user_input": "[1] What?", "response": "['not', 'a list']", "reference": "[7]", "faithfulness": 1}
+    ]
     (item,) = read_export([written(tmp_path / "a.json", rows)], "ragas").items.values()
     assert (item.question, item.answer, item.reference_answer) == ("[1] What?", "['not', 'a list']", "[7]")
 

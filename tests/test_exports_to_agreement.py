@@ -1,4 +1,5 @@
-"""What tools themselves wrote, by one command into a set and by the next into agreement, with every record counted."""
+"""What tools themselves wrote, by one command into a set and by the next into agreement, with every record
+counted."""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ def handed_over() -> list[tuple[str, tuple[Path, ...]]]:
 
 def _exports(folder: Path) -> tuple[Path, ...]:
     """The files of a folder but for those that made them."""
-    return tuple(path for path in sorted(folder.iterdir()) if path.is_file() and path.suffix not in _NO_EXPORT)
+    return tuple(
+        path for path in sorted(folder.iterdir()) if path.is_file() and path.suffix not in _NO_EXPORT
+    )
 
 
 CASES = handed_over()

@@ -1,6 +1,8 @@
-"""One footing: once a map decides, all that a page, the terminal and the files say of a judge is of one judge.
+"""One footing: once a map decides, all that a page, the terminal and the files say of a judge is of one
+judge.
 
-The judge here gives 40 to 70 to bad answers and 65 to 100 to good ones, so that its raw cut of 50 is badly placed.
+The judge here gives 40 to 70 to bad answers and 65 to 100 to good ones, so that its raw cut of 50 is badly
+placed.
 """
 
 from __future__ import annotations
@@ -41,7 +43,9 @@ def slug(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> str:
         row["tags"] = [row["kind"]]
     labels = rated(made, {"full": 1, "half": 1, "none": 0})
     made_gold(workspace_dir / "gold" / "made", made, labels, scale='kind = "binary"', splits=OPEN)
-    verdicts: list[Any] = [rng.randint(40, 70) if row["kind"] == "none" else rng.randint(65, 100) for row in made]
+    verdicts: list[Any] = [
+        rng.randint(40, 70) if row["kind"] == "none" else rng.randint(65, 100) for row in made
+    ]
     verdicts[2] = None  # a bad answer without a verdict
     return recorded(judgecal, tmp_path, {"graded": verdicts}, made)
 
@@ -52,7 +56,10 @@ def _false_passes(rows: list[dict[str, str]], verdict: str) -> int:
 
 
 def test_every_number_of_false_passes_is_of_one_judge(judgecal: Run, slug: str, tmp_path: Path) -> None:
-    again, rows = ("agreement", "--gold", "made", "--judgements", tmp_path / "recorded.jsonl"), tmp_path / "rows.csv"
+    again, rows = (
+        ("agreement", "--gold", "made", "--judgements", tmp_path / "recorded.jsonl"),
+        tmp_path / "rows.csv",
+    )
     judge = printed_by(judgecal, *again)["judges"][0]
     ran = judgecal(*again, "--rows", rows, "--full")
     assert ran.code == 0, ran.err
@@ -92,18 +99,23 @@ def test_the_raw_verdict_stands_beside_the_calibrated_one(judgecal: Run, slug: s
         )
 
 
-def test_a_binary_judge_has_no_map_and_no_raw_numbers_apart(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:
+def test_a_binary_judge_has_no_map_and_no_raw_numbers_apart(
+    judgecal: Run, workspace_dir: Path, tmp_path: Path
+) -> None:
     made = made_items(_N)
     labels = rated(made, {"full": 1, "half": 1, "none": 0})
     made_gold(workspace_dir / "gold" / "made", made, labels, scale='kind = "binary"', splits=OPEN)
-    slug = recorded(judgecal, tmp_path, {"lax": ["yes" if place % 5 else "no" for place in range(len(made))]}, made)
+    slug = recorded(
+        judgecal, tmp_path, {"lax": ["yes" if place % 5 else "no" for place in range(len(made))]}, made
+    )
     page = page_of(judgecal, slug)
     assert "raw verdict" not in json.dumps(items_of(page)) and "Errors of the raw verdicts" not in page
     assert not [item for item in items_of(page)["items"] if "given" in item["said"][0]]
 
 
 def test_what_another_judge_changes_is_counted_at_each_judges_own_cut() -> None:
-    """Both say 60 where people fail and 90 where they pass: raw all pass, and nothing flips once calibrated either."""
+    """Both say 60 where people fail and 90 where they pass: raw all pass, and nothing flips once calibrated
+    either."""
     people, scale = LockedGold("set", "0" * 64, "test", "binary", None), Scale.parse("percentage")
     at_75, at_50 = (Calibration((cut,), (0.0, 1.0), 40, 40) for cut in (75.0, 50.0))
     for new, flips in ((at_75, 0), (at_50, 10)):

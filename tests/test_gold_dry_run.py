@@ -16,7 +16,19 @@ from tests.support.command import Run, one_object, tree
 from tests.support.made_up_tool import MADE_UP, items, scores
 
 COLUMNS = ("--question", "q", "--answer", "a", "--item", "id", "--label", "ann", "--label", "b*")
-SAME = ("set", "tool", "n_rows", "n_items", "n_groups", "n_ratings", "raters", "judges", "skipped", "notes", "left_out")
+SAME = (
+    "set",
+    "tool",
+    "n_rows",
+    "n_items",
+    "n_groups",
+    "n_ratings",
+    "raters",
+    "judges",
+    "skipped",
+    "notes",
+    "left_out",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -39,7 +51,9 @@ def table(workspace_dir: Path) -> Path:
     return Path(path.name)
 
 
-def test_a_table_is_understood_and_nothing_is_written(judgecal: Run, table: Path, workspace_dir: Path) -> None:
+def test_a_table_is_understood_and_nothing_is_written(
+    judgecal: Run, table: Path, workspace_dir: Path
+) -> None:
     argv = ("gold", "import", table, "--as", "new", *COLUMNS, "--scale", "ordinal:1:4")
     before = tree(workspace_dir)
     ran = judgecal(*argv, "--dry-run")
@@ -58,7 +72,9 @@ def test_a_table_is_understood_and_nothing_is_written(judgecal: Run, table: Path
     seen = one_object(judgecal(*argv, "--dry-run", "--json"))
     assert (seen["scale_from"], seen["labels"]["ann"]["shares"]["2"]) == ("declared", 0.25)
     assert Splits().of(seen["first_item"]["question"]) != "test"
-    following = " ".join(line.removesuffix("\\").strip() for line in ran.out.partition("next: ")[2].splitlines())
+    following = " ".join(
+        line.removesuffix("\\").strip() for line in ran.out.partition("next: ")[2].splitlines()
+    )
     assert shlex.split(following)[1:] == [str(word) for word in argv]
     done = one_object(judgecal(*shlex.split(following)[1:], "--json"))
     assert [seen[key] for key in SAME] == [done[key] for key in SAME]
@@ -66,7 +82,11 @@ def test_a_table_is_understood_and_nothing_is_written(judgecal: Run, table: Path
 
 def test_what_the_import_refuses_the_dry_run_refuses(judgecal: Run, table: Path, workspace_dir: Path) -> None:
     argv = ("gold", "import", table, "--as", "new", *COLUMNS)
-    for more in (("--scale", "percentage"), ("--scale", "binary"), ("--scale", "ordinal:1:4", "--answer", "none")):
+    for more in (
+        ("--scale", "percentage"),
+        ("--scale", "binary"),
+        ("--scale", "ordinal:1:4", "--answer", "none"),
+    ):
         dry, wet = judgecal(*argv, *more, "--dry-run"), judgecal(*argv, *more)
         assert dry.code == wet.code == 2 and dry.err == wet.err
     assert judgecal(*argv, "--scale", "ordinal:1:4").code == 0
@@ -77,7 +97,9 @@ def test_what_the_import_refuses_the_dry_run_refuses(judgecal: Run, table: Path,
     assert ran.code == 2 and "--dry-run with --sheet" in ran.err
 
 
-def test_the_splits_of_a_replaced_set_say_what_is_shown(judgecal: Run, table: Path, workspace_dir: Path) -> None:
+def test_the_splits_of_a_replaced_set_say_what_is_shown(
+    judgecal: Run, table: Path, workspace_dir: Path
+) -> None:
     argv = ("gold", "import", table, "--as", "new", *COLUMNS, "--scale", "ordinal:1:4")
     assert judgecal(*argv).code == 0
     card = workspace_dir / "gold" / "new" / "card.toml"
@@ -98,12 +120,16 @@ def test_an_export_with_many_raters_and_judges_fits_a_screen(
     these: list[dict[str, Any]] = [
         {**row, "answer": row["answer"] * 40, "contexts": ["one passage", "and one more"]} for row in items()
     ]
-    said = [one for n in range(12) for one in scores(f"person {n}", [k * n % 101 for k in range(40)], human=True)]
+    said = [
+        one for n in range(12) for one in scores(f"person {n}", [k * n % 101 for k in range(40)], human=True)
+    ]
     said += [one for n in range(9) for one in scores(f"correct@judge-{n}", [k / 40 for k in range(40)])]
     said += scores("correct@broken", [None] * 40, error="timed out")
     said += scores("sure@one", ["of", "a", "kind", "or", "not", "at", "all", "so"] * 5)
     path = Path("e.json")  # `judgecal` has made the workspace the current folder
-    path.write_text(json.dumps({"tool": "made-up", "items": these, "scores": said, "spans": 7}), encoding="utf-8")
+    path.write_text(
+        json.dumps({"tool": "made-up", "items": these, "scores": said, "spans": 7}), encoding="utf-8"
+    )
     argv = ("gold", "import", path, "--as", "new")
     before = tree(workspace_dir)
     ran = judgecal(*argv, "--dry-run")

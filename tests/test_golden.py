@@ -1,4 +1,5 @@
-"""Every command prints and writes what it did: `make golden` writes the files anew, and their diff is read."""
+"""Every command prints and writes what it did: `make golden` writes the files anew, and their diff is
+read."""
 
 from __future__ import annotations
 
@@ -18,8 +19,15 @@ def test_every_command_says_what_it_said(world: str, tmp_path: Path) -> None:
         line
         for name in sorted(stored | now)
         for line in difflib.unified_diff(
-            stored.get(name, "").splitlines(), now.get(name, "").splitlines(), name, f"{name} now", lineterm="", n=1
+            stored.get(name, "").splitlines(),
+            now.get(name, "").splitlines(),
+            name,
+            f"{name} now",
+            lineterm="",
+            n=1,
         )
     ]
     shown = "\n".join(changed[:80])
-    assert not changed, f"{shown}\n{len(changed)} lines differ; `make golden` writes them, where they are meant"
+    assert not changed, (
+        f"{shown}\n{len(changed)} lines differ; `make golden` writes them, where they are meant"
+    )

@@ -1,4 +1,5 @@
-"""Large tables as gold sets: little of each row is held, a failure leaves nothing, and what is said is bounded."""
+"""Large tables as gold sets: little of each row is held, a failure leaves nothing, and what is said is
+bounded."""
 
 from __future__ import annotations
 
@@ -41,7 +42,13 @@ def rows(n: int, *, raters: int = 1) -> Iterator[dict[str, Any]]:
     for place in range(n // raters):
         answer = f"{place} ".ljust(LONG, "abcdefgh"[place % 8])
         for rater in range(raters):
-            yield {"id": f"row {place}", "q": f"Q{place}", "a": answer, "who": f"r{rater}", "x": (place + rater) % 2}
+            yield {
+                "id": f"row {place}",
+                "q": f"Q{place}",
+                "a": answer,
+                "who": f"r{rater}",
+                "x": (place + rater) % 2,
+            }
 
 
 def write(path: Path, n: int, *, raters: int = 1) -> None:
@@ -119,7 +126,9 @@ def test_what_is_counted_while_reading_is_what_the_set_holds(place: Workspace, c
     assert done.splits == split_counts(gold)
     missing = len(gold.items) - len(gold.labels)
     assert missing, "a tie, or nobody rated it"
-    assert f"{missing} of {len(gold.items)} items have no gold label (no rating, or a tie)" in " ".join(done.notes)
+    assert f"{missing} of {len(gold.items)} items have no gold label (no rating, or a tie)" in " ".join(
+        done.notes
+    )
 
 
 def test_the_sha_takes_no_notice_of_line_ends(place: Workspace) -> None:
@@ -138,7 +147,9 @@ class Stopped(Exception):
 
 
 @pytest.mark.parametrize("failure", [KeyboardInterrupt, Stopped, InputError])
-def test_an_import_that_ends_in_the_middle_leaves_nothing(place: Workspace, failure: type[BaseException]) -> None:
+def test_an_import_that_ends_in_the_middle_leaves_nothing(
+    place: Workspace, failure: type[BaseException]
+) -> None:
     (place.root / "old.csv").write_text("q,a,x\nQ1,A,yes\nQ2,B,no\n")
     (place.root / "t.csv").write_text("q,a,x\n" + "".join(f"Q{n},A,yes\n" for n in range(4_000)))
     run(place, "old.csv", labels=("x",))
@@ -148,7 +159,9 @@ def test_an_import_that_ends_in_the_middle_leaves_nothing(place: Workspace, fail
     def stop(done: int, total: int) -> None:
         seen.append((done, total))
         drafts = [path for path in place.gold.iterdir() if path.name != "new"]
-        assert len(drafts) == 1 and (drafts[0] / "items.jsonl").exists(), "it is written beside the set's place"
+        assert len(drafts) == 1 and (drafts[0] / "items.jsonl").exists(), (
+            "it is written beside the set's place"
+        )
         if done == 3_000:
             raise failure("stop")
 
@@ -159,7 +172,9 @@ def test_an_import_that_ends_in_the_middle_leaves_nothing(place: Workspace, fail
     assert [path.name for path in place.gold.iterdir()] == ["new"], "nothing is left beside the set"
 
 
-def test_a_long_import_says_how_far_it_is(judgecal: Run, workspace_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_import_says_how_far_it_is(
+    judgecal: Run, workspace_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("judgecal.engine.run._PLAIN_LINE_S", 0.0)
     monkeypatch.setattr("judgecal.goldset.import_tables._LARGE", 10_000)
     lines = "".join(f"Q{n},A,{'yes' if n % 3 else 'no'}\n" for n in range(2_500))
@@ -177,14 +192,18 @@ def test_of_very_many_problems_the_first_are_told_and_all_counted(place: Workspa
     with pytest.raises(InputError) as error:
         run(place, "t.csv", labels=("x",))
     assert len(error.value.problems) == 2
-    assert "'maybe' is none of yes/no" in error.value.problems[0] and "and 9,997 more" in error.value.problems[0]
+    assert (
+        "'maybe' is none of yes/no" in error.value.problems[0] and "and 9,997 more" in error.value.problems[0]
+    )
     assert "2,000 more problems" in error.value.problems[1]
 
 
 def test_a_second_label_in_a_file_of_ratings_is_no_silent_loss(place: Workspace) -> None:
     (place.root / "t.csv").write_text("i,q,a\n1,Q1,A\n2,Q2,A\n")
     (place.root / "r.csv").write_text("i,x\n1,yes\n2,no\n1,no\n")
-    with pytest.raises(InputError, match=r"r\.csv:4: a second label of 'x' for item '1', the first is in line 2"):
+    with pytest.raises(
+        InputError, match=r"r\.csv:4: a second label of 'x' for item '1', the first is in line 2"
+    ):
         run(place, "t.csv", item="i", labels=("x",), beside=Beside(place.root / "r.csv"))
 
 

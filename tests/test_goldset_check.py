@@ -1,4 +1,5 @@
-"""The audit of `gold check`: each family of findings on a set made for it, what is left alone, and the speed."""
+"""The audit of `gold check`: each family of findings on a set made for it, what is left alone, and the
+speed."""
 
 from __future__ import annotations
 
@@ -43,7 +44,10 @@ def build(
 ) -> GoldSet:
     """A set of `rater -> item -> label`; without labels one rater gives every item the label 100."""
     given = labels or ({} if ratings else {"a": {item.item_id: 100.0 for item in items}})
-    rows = [*ratings, *(Rating(i, rater, label) for rater, rated in given.items() for i, label in rated.items())]
+    rows = [
+        *ratings,
+        *(Rating(i, rater, label) for rater, rated in given.items() for i, label in rated.items()),
+    ]
     card = Card(
         name="made",
         scale=scale or Scale.parse("percentage"),
@@ -68,7 +72,10 @@ def item(name: str, answer: str, *, question: str = "Who won?", group: str = "g"
 @pytest.mark.parametrize(
     ("first", "second"),
     [
-        ("212 homes were flooded.", "**212 homes** were flooded!"),  # case, punctuation and markup are no difference
+        (
+            "212 homes were flooded.",
+            "**212 homes** were flooded!",
+        ),  # case, punctuation and markup are no difference
         ("The ferry sails at noon", "ferry sails at noon."),  # nor is an English article
         (LONG, LONG.replace("autumn", "spring")),  # 1 word of 51: 50 of 54 pairs
         ("", " "),
@@ -135,7 +142,9 @@ def test_near_questions_in_two_splits() -> None:
     ask = "Which of the two boats of the harbour company sank at its berth in the storm of {}?"
     items = [
         item(str(n), "x", question=text, group=f"g{n}")
-        for n, text in enumerate([ask.format("autumn"), ask.format("Autumn").replace("?", " ?"), ask.format("1999")])
+        for n, text in enumerate(
+            [ask.format("autumn"), ask.format("Autumn").replace("?", " ?"), ask.format("1999")]
+        )
     ]
     gold = build(items)
     split = {gold.split_of("g0"), gold.split_of("g1")}
@@ -155,7 +164,9 @@ def test_constants_and_the_pass_mark() -> None:
     assert best["accuracy"].label == 100.0 and best["accuracy"].estimate.value == pytest.approx(9 / 12)
     # median 100; distances 25 + 30 + 100 over 12 labels and a range of 100
     assert best["mean_agreement"].estimate.value == pytest.approx(1 - 155 / 12 / 100)
-    assert best["accuracy@75"].label == "pass" and best["accuracy@75"].estimate.value == pytest.approx(10 / 12)
+    assert best["accuracy@75"].label == "pass" and best["accuracy@75"].estimate.value == pytest.approx(
+        10 / 12
+    )
     counts = best["accuracy"].estimate
     assert (counts.n, counts.n_expected, counts.n_unscored) == (12, 13, 1)
     within, share = near_pass_mark(gold)
@@ -171,7 +182,10 @@ def test_constants_and_the_pass_mark() -> None:
 def test_a_constant_is_a_label_that_one_rater_can_give(labels: list[float], middle: float) -> None:
     """Two raters a label apart have a median between the two."""
     items = [item(str(place), str(place)) for place, _ in enumerate(labels)]
-    raters = {"a": {str(i): float(x) for i, x in enumerate(labels)}, "b": {str(i): x - 1 for i, x in enumerate(labels)}}
+    raters = {
+        "a": {str(i): float(x) for i, x in enumerate(labels)},
+        "b": {str(i): x - 1 for i, x in enumerate(labels)},
+    }
     gold = build(items, raters, scale=Scale.parse("ordinal:1:5"))
     assert set(gold.labels.values()) == {label - 0.5 for label in labels}
     best = baselines(gold)["mean_agreement"]
@@ -206,7 +220,8 @@ def test_gold_outside_its_raters(scale: str, given: tuple[Label, Label], gold: L
 
 
 def test_a_rater_called_in_where_others_differ() -> None:
-    """annotators a and b rate 60 items and differ on the first 20; c is asked on those 20 alone, d on every third."""
+    """annotators a and b rate 60 items and differ on the first 20; c is asked on those 20 alone, d on every
+    third."""
     ids = [str(n) for n in range(60)]
     labels: dict[str, dict[str, Label]] = {
         "a": dict.fromkeys(ids, 1.0),
@@ -214,7 +229,9 @@ def test_a_rater_called_in_where_others_differ() -> None:
         "c": dict.fromkeys(ids[:20], 1.0),
         "d": dict.fromkeys(ids[::3], 1.0),
     }
-    problems = found(build([item(name, name) for name in ids], labels, scale=Scale.parse("binary")), "contested_rater")
+    problems = found(
+        build([item(name, name) for name in ids], labels, scale=Scale.parse("binary")), "contested_rater"
+    )
     assert len(problems) == 1
     assert "'c' was asked mostly where others differ: they differ on 20 of the 20" in problems[0].message
     assert "on 0 of the 40 that it was not given" in problems[0].message
@@ -231,13 +248,17 @@ def test_tiny_strata_and_tags_by_split() -> None:
     groups = [f"g{n}" for n in range(200)]
     train = [group for group in groups if splits.of(group) == "train"]
     items = [
-        item(str(n), str(n), group=group, tags=() if group in train else ("odd",)) for n, group in enumerate(groups)
+        item(str(n), str(n), group=group, tags=() if group in train else ("odd",))
+        for n, group in enumerate(groups)
     ]
     labels = {i.item_id: 100.0 if n % 2 else 0.0 for n, i in enumerate(items)}
     labels[next(i.item_id for i in items if i.group == train[0])] = 50.0
     gold = build(items, {"a": labels})
     (problem,) = found(gold, "tiny_stratum")
-    assert problem.where == "train" and "1 items labelled in the middle third in train make 1/3" in problem.message
+    assert (
+        problem.where == "train"
+        and "1 items labelled in the middle third in train make 1/3" in problem.message
+    )
     (tag,) = found(gold, "tag_not_in_split")
     assert "train has no item tagged odd" in tag.message
 
@@ -304,10 +325,13 @@ def test_references_beyond_the_question(question: str, reference: str, extra: st
     ],
 )
 def test_references_that_their_documents_lack(reference: str, missing: str) -> None:
-    document = Document("d", "t", "Motion of councillor Eddow: 9 vote for. The meeting closed at 9.40 pm. 212 homes.")
+    document = Document(
+        "d", "t", "Motion of councillor Eddow: 9 vote for. The meeting closed at 9.40 pm. 212 homes."
+    )
     more: dict[str, Any] = {"reference_documents": ("d",), "reference_answers": (reference,)}
     problems = found(
-        build([item("1", "x", question="What happened?", **more)], documents=[document]), "unsupported_reference"
+        build([item("1", "x", question="What happened?", **more)], documents=[document]),
+        "unsupported_reference",
     )
     assert [problem.message.split(": not in d")[0] for problem in problems] == ([missing] if missing else [])
 
@@ -322,7 +346,11 @@ def test_documents() -> None:
     named = item("1", "x", reference_documents=("d1",))
     (problem,) = found(build([named]), "no_documents")
     assert "1 items name 1 reference documents (d1)" in problem.message
-    documents = [Document("d1", None, "A text."), Document("d2", None, " \n"), Document("d3", None, "a  TEXT.")]
+    documents = [
+        Document("d1", None, "A text."),
+        Document("d2", None, " \n"),
+        Document("d3", None, "a  TEXT."),
+    ]
     gold = build([named], documents=documents)
     assert not found(gold, "no_documents")
     assert "'d2' has no text" in found(gold, "empty_document")[0].message
@@ -330,7 +358,8 @@ def test_documents() -> None:
 
 
 def leaky(tmp_path: Path, gold: GoldSet) -> Workspace:
-    """A workspace whose signature quotes the set's first dev question and whose program its first test question."""
+    """A workspace whose signature quotes the set's first dev question and whose program its first test
+    question."""
     dev, test = gold.select("dev")[0], gold.select("test")[0]
     (tmp_path / "signatures").mkdir()
     (tmp_path / "gold").mkdir()
@@ -349,13 +378,20 @@ def leaky(tmp_path: Path, gold: GoldSet) -> Workspace:
 def test_leaks_into_signatures_and_programs(tmp_path: Path) -> None:
     words = ["amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "heath", "inlet", "jetty"]
     items = [
-        item(str(n), "x", group=f"g{n}", question=f"Where does the {one} road meet the {two} road of {one}{two}?")
+        item(
+            str(n),
+            "x",
+            group=f"g{n}",
+            question=f"Where does the {one} road meet the {two} road of {one}{two}?",
+        )
         for n, (one, two) in enumerate((a, b) for a in words for b in words if a != b)
     ]
     gold = build(items)
     workspace = leaky(tmp_path, gold)
     signature, program = found(gold, "leak", workspace=workspace)
-    assert "signatures/mine.py:5" in signature.where and signature.where.endswith(gold.select("dev")[0].item_id)
+    assert "signatures/mine.py:5" in signature.where and signature.where.endswith(
+        gold.select("dev")[0].item_id
+    )
     assert "of dev (100% or more of their runs of 3 words" in signature.message
     assert "program.json" in program.where and "1 items of test" in program.message
     assert not found(gold, "leak")  # without a workspace nothing is searched
@@ -396,9 +432,18 @@ def test_the_card_reads_and_refuses_explanations(workspace_dir: Path) -> None:
 def test_lines_of_ratings_and_documents(workspace_dir: Path) -> None:
     folder = workspace_dir / "gold" / "lined"
     folder.mkdir()
-    (folder / "card.toml").write_text('name = "lined"\n[scale]\nkind = "percentage"\nstep = 5\n', encoding="utf-8")
-    (folder / "items.jsonl").write_text('\n{"item_id": "1", "question": "q", "answer": "a"}\n', encoding="utf-8")
-    rows = ['{"item_id": "1", "rater": "a", "label": 50}', "", '{"item_id": "1", "rater": "b", "label": 52}', ""]
+    (folder / "card.toml").write_text(
+        'name = "lined"\n[scale]\nkind = "percentage"\nstep = 5\n', encoding="utf-8"
+    )
+    (folder / "items.jsonl").write_text(
+        '\n{"item_id": "1", "question": "q", "answer": "a"}\n', encoding="utf-8"
+    )
+    rows = [
+        '{"item_id": "1", "rater": "a", "label": 50}',
+        "",
+        '{"item_id": "1", "rater": "b", "label": 52}',
+        "",
+    ]
     rows += ['{"item_id": "1", "rater": "gold", "label": 90}']
     (folder / "ratings.jsonl").write_text("\n".join(rows), encoding="utf-8")
     (folder / "documents.jsonl").write_text('\n\n{"document_id": "d", "text": ""}\n', encoding="utf-8")
@@ -420,7 +465,9 @@ def test_four_times_the_items_take_about_four_times_as_long(case: str, tmp_path:
     template = "Please tell me what the thing called {} does in the whole machine of the mill"
     made = {
         "random": lambda n: item(str(n), text(25), group=f"g{n // 2}", question=f"what {text(9)}"),
-        "one template": lambda n: item(str(n), "yes", group=f"g{n}", question=template.format(draw.choice(words))),
+        "one template": lambda n: item(
+            str(n), "yes", group=f"g{n}", question=template.format(draw.choice(words))
+        ),
         "one group": lambda n: item(str(n), text(20)),
     }
     (tmp_path / "signatures").mkdir()
@@ -437,7 +484,9 @@ def test_four_times_the_items_take_about_four_times_as_long(case: str, tmp_path:
             gc.enable()
 
     seconds(100)  # what is loaded on first use
-    best = {n_items: min(seconds(n_items) for _ in range(2)) for n_items in (4_000, 1_000)}  # of a shared machine
+    best = {
+        n_items: min(seconds(n_items) for _ in range(2)) for n_items in (4_000, 1_000)
+    }  # of a shared machine
     assert best[4_000] < max(14.0 * best[1_000], 60.0)  # a machine under load measures nothing finer
 
 

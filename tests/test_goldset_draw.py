@@ -21,7 +21,10 @@ def names(strata: list[Stratum]) -> dict[str, list[str]]:
 def test_words_and_yes_or_no_differ_or_do_not() -> None:
     items = made(4)
     said = {"a": ["x", "y", "x", "x"], "b": ["x", "x", "x", None]}
-    verdicts = {judge: {item.item_id: one for item, one in zip(items, own, strict=True)} for judge, own in said.items()}
+    verdicts = {
+        judge: {item.item_id: one for item, one in zip(items, own, strict=True)}
+        for judge, own in said.items()
+    }
     assert names(by_disagreement(items, verdicts)) == {
         "judges agree": ["i000", "i002"],
         "judges differ a little": [],
@@ -39,9 +42,9 @@ def test_who_uses_the_scale_otherwise_does_not_differ_by_that() -> None:
     assert names(strata)["judges differ"] == ["i000", "i039"]
     assert strata[0].spread == 0.0 and strata[2].spread > 0.9
     # No verdict of one of them is as far apart as can be.
-    assert names(by_disagreement(items, {"timid": timid, "some": dict(list(timid.items())[:39])}))["judges differ"] == [
-        "i039"
-    ]
+    assert names(by_disagreement(items, {"timid": timid, "some": dict(list(timid.items())[:39])}))[
+        "judges differ"
+    ] == ["i039"]
 
 
 def test_two_thirds_go_where_judges_differ() -> None:

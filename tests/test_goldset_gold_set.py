@@ -104,9 +104,16 @@ def test_an_unknown_set_names_the_nearest(tmp_path: Path) -> None:
 
 def test_all_problems_come_in_one_message(tmp_path: Path) -> None:
     items = [*ITEMS, *({"item_id": f"i{n}", "question": "?", "answer": ""} for n in range(14))]
-    items += ['{"item_id": "broken", "question": "?', ITEMS[0], {"item_id": "u", "question": "?", "anser": "x"}]
+    items += [
+        '{"item_id": "broken", "question": "?',
+        ITEMS[0],
+        {"item_id": "u", "question": "?", "anser": "x"},
+    ]
     ratings = [*RATINGS, {"item_id": "nowhere", "rater": "ann", "label": 5}]
-    ratings += [{"item_id": "a", "rater": "ann", "label": 101}, {"item_id": "broken", "rater": "ann", "label": 1}]
+    ratings += [
+        {"item_id": "a", "rater": "ann", "label": 101},
+        {"item_id": "broken", "rater": "ann", "label": 1},
+    ]
     found = "\n".join(problems_of(make(tmp_path, items=items, ratings=ratings, card=CARD + "[split]\n")))
     assert "card.toml:17: unknown key 'split': did you mean splits" in found
     assert "items.jsonl:17: broken JSON at column" in found
@@ -237,15 +244,31 @@ def test_reference_documents_must_exist_where_there_are_documents(tmp_path: Path
         ('"percentage"', '"percent"', "card.toml:10: unknown scale 'percent'"),
         ('"percentage"', '"fraction"', "card.toml:10: fraction is for imports only"),
         ('"percentage"', '"ordinal"', "card.toml:10: an ordinal scale needs min and max"),
-        ('"percentage"', '"percentage"\nmax = 10', "card.toml:11: max of the scale percentage is 100, found 10"),
+        (
+            '"percentage"',
+            '"percentage"\nmax = 10',
+            "card.toml:11: max of the scale percentage is 100, found 10",
+        ),
         ('"percentage"', '"percentage"\npass_at = 101', "pass_at 101 lies outside 0..100"),
         ('"percentage"', '"percentage"\nstep = 0', "step 0 must be above 0"),
         ('"percentage"', '"percentage"\ncategories = ["a"]', "categories belong to a nominal scale"),
         ('"100" =', '"101" =', "card.toml:13: anchor '101' is no label of the scale percentage"),
         ("who", "whom", "card.toml:16: unknown key 'whom': did you mean who"),
-        ("[raters.ann]", "[splits]\ntrain = 0.5\n[raters.ann]", "splits: the shares must sum to 1, found 1.25"),
-        ("[raters.ann]", "[splits]\ntrain = -1\n[raters.ann]", "splits: train must lie between 0 and 1, found -1"),
-        ("[raters.ann]", "[splits]\nseed = 0.5\n[raters.ann]", "card.toml:16: splits.seed must be a whole number"),
+        (
+            "[raters.ann]",
+            "[splits]\ntrain = 0.5\n[raters.ann]",
+            "splits: the shares must sum to 1, found 1.25",
+        ),
+        (
+            "[raters.ann]",
+            "[splits]\ntrain = -1\n[raters.ann]",
+            "splits: train must lie between 0 and 1, found -1",
+        ),
+        (
+            "[raters.ann]",
+            "[splits]\nseed = 0.5\n[raters.ann]",
+            "card.toml:16: splits.seed must be a whole number",
+        ),
         ("[raters.ann]", "[splits]\nseeed = 1\n[raters.ann]", "card.toml:16: unknown key 'seeed'"),
         ("[scale]", "[scale", "card.toml: "),
     ],
@@ -262,11 +285,16 @@ def test_a_card_may_leave_out_prose(tmp_path: Path) -> None:
 
 def test_nominal_categories(tmp_path: Path) -> None:
     card = '[scale]\nkind = "nominal"\n'
-    ratings = [{"item_id": "a", "rater": "ann", "label": "red"}, {"item_id": "b", "rater": "ann", "label": "blue"}]
+    ratings = [
+        {"item_id": "a", "rater": "ann", "label": "red"},
+        {"item_id": "b", "rater": "ann", "label": "blue"},
+    ]
     gold = load_gold(make(tmp_path / "1", card=card, ratings=ratings))
     assert gold.scale.categories == ("blue", "red")
     folder = make(tmp_path / "2", card=card + 'categories = ["red", "green"]\n', ratings=ratings)
-    assert "ratings.jsonl:2: label outside the scale nominal: 'blue' is none of red, green" in one_problem(folder)
+    assert "ratings.jsonl:2: label outside the scale nominal: 'blue' is none of red, green" in one_problem(
+        folder
+    )
 
 
 def test_the_sha_follows_the_content(tmp_path: Path) -> None:
@@ -330,7 +358,9 @@ def test_majority_tie_and_adjudication() -> None:
 
 
 def test_median_of_numbers() -> None:
-    gold = build({"a": {"1": 10.0, "2": 0.0}, "b": {"1": 100.0, "2": 5.0}, "c": {"1": 20.0}}, scale="percentage")
+    gold = build(
+        {"a": {"1": 10.0, "2": 0.0}, "b": {"1": 100.0, "2": 5.0}, "c": {"1": 20.0}}, scale="percentage"
+    )
     assert gold.labels == {"1": 20.0, "2": 2.5}
 
 
@@ -341,7 +371,11 @@ def test_nominal_majority() -> None:
 
 def test_ties_are_items_without_a_gold_label_that_two_rated() -> None:
     gold = build(
-        {"a": {"1": 1.0, "2": 1.0, "3": 1.0, "4": 0.0}, "b": {"1": 0.0, "2": 0.0, "3": 1.0}, "gold": {"1": 1.0}}
+        {
+            "a": {"1": 1.0, "2": 1.0, "3": 1.0, "4": 0.0},
+            "b": {"1": 0.0, "2": 0.0, "3": 1.0},
+            "gold": {"1": 1.0},
+        }
     )
     assert [item.item_id for item in gold.tied] == ["2"]  # 1 is adjudicated, 3 agreed on, 4 has one rating
     assert gold.peers.keys() == {"a", "b"}
@@ -356,7 +390,9 @@ def test_who_breaks_ties_stands_beside_nobody() -> None:
         "c": dict.fromkeys([*differ, *ids[-2:]], 1.0),
     }
     gold = build(labels)
-    assert gold.tie_breakers["c"].why.startswith("asked mostly where others differ: they differ on 15 of the 17 items")
+    assert gold.tie_breakers["c"].why.startswith(
+        "asked mostly where others differ: they differ on 15 of the 17 items"
+    )
     assert gold.peers.keys() == {"a", "b"} and gold.raters == ("a", "b", "c")
     assert gold.tied == ()  # the third vote is one, and makes a majority
     everywhere = build({**labels, "c": dict.fromkeys(ids, 1.0)})

@@ -46,8 +46,12 @@ def table(place: Workspace, text: str, name: str = "t.csv") -> Path:
     return path
 
 
-def run(place: Workspace, text: str, *, file: str = "t.csv", scale: str = "binary", **options: Any) -> Imported:
-    named = {key: options.pop(key) for key in ("name", "mapping", "pass_at", "replace", "force") if key in options}
+def run(
+    place: Workspace, text: str, *, file: str = "t.csv", scale: str = "binary", **options: Any
+) -> Imported:
+    named = {
+        key: options.pop(key) for key in ("name", "mapping", "pass_at", "replace", "force") if key in options
+    }
     columns = Columns(options.pop("question", "q"), options.pop("answer", "a"), **options)
     named.setdefault("name", "new")
     return import_gold(table(place, text, file), columns=columns, scale=scale, workspace=place, **named)
@@ -64,7 +68,12 @@ def refused(place: Workspace, text: str, **options: Any) -> tuple[str, ...]:
 
 def test_wide_columns(place: Workspace) -> None:
     gold = run(
-        place, WIDE, labels=("x", "y", "final"), gold_label="final", reference="ref", reference_separator=" | "
+        place,
+        WIDE,
+        labels=("x", "y", "final"),
+        gold_label="final",
+        reference="ref",
+        reference_separator=" | ",
     ).gold
     assert [item.item_id for item in gold.items] == ["new-00001", "new-00002"]
     assert [item.reference_answers for item in gold.items] == [("r", "s"), ()]
@@ -75,7 +84,9 @@ def test_wide_columns(place: Workspace) -> None:
     assert gold.labels == {"new-00001": 1.0, "new-00002": 0.0}
     card = gold.card
     assert (card.source, card.sampling, card.licence) == ("t.csv", "unknown", "unknown: see the source")
-    assert card.made_by.startswith("judgecal gold import t.csv --as new --question q --answer a --reference ref")
+    assert card.made_by.startswith(
+        "judgecal gold import t.csv --as new --question q --answer a --reference ref"
+    )
     assert "--reference-separator ' | '" in card.made_by and str(place.root) not in card.made_by
     assert card.raters["gold"].who == "the adjudicated label: column final of t.csv"
     assert (gold.path / "README.md").exists()
@@ -181,7 +192,9 @@ def test_fractions_are_stored_as_percentages(place: Workspace) -> None:
     assert list(gold.labels.values()) == [7.0, 100.0]
     assert str(gold.scale) == "percentage" and gold.scale.pass_at == 29.0
     assert not gold.scale.from_fraction
-    assert "lies outside 0..1" in refused(place, "q,a,x\nQ,A,7\n", name="b", scale="fraction", labels=("x",))[0]
+    assert (
+        "lies outside 0..1" in refused(place, "q,a,x\nQ,A,7\n", name="b", scale="fraction", labels=("x",))[0]
+    )
 
 
 def test_nominal_collects_its_categories(place: Workspace) -> None:
@@ -211,7 +224,9 @@ def test_json_says_which_array_it_took(place: Workspace) -> None:
 
 
 def test_parquet_with_a_list_of_references(place: Workspace) -> None:
-    frame = pl.DataFrame({"i": [7, 8], "q": ["Q", "Q"], "a": ["A", None], "ref": [["x", "y"], None], "x": [4, 0]})
+    frame = pl.DataFrame(
+        {"i": [7, 8], "q": ["Q", "Q"], "a": ["A", None], "ref": [["x", "y"], None], "x": [4, 0]}
+    )
     frame.write_parquet(place.root / "t.parquet")
     columns = Columns("q", "a", labels=("x",), reference="ref", item="i")
     options = {"columns": columns, "scale": "ordinal:0:4", "workspace": place}
@@ -246,7 +261,9 @@ def test_the_card_of_a_data_set(place: Workspace, tmp_path: Path, monkeypatch: p
     done = import_gold("hf:org/name", name="new", workspace=place, **options)
     card = done.gold.card
     assert list(done.gold.labels.values()) == [1.0, 0.0] and len(done.gold.items) == 3
-    assert card.source.startswith("hf:org/name (a local folder, config default, split train, 3 rows, fingerprint ")
+    assert card.source.startswith(
+        "hf:org/name (a local folder, config default, split train, 3 rows, fingerprint "
+    )
     assert card.licence == "unknown: see the source"
     assert card.made_by.startswith("judgecal gold import hf:org/name --as new --question q")
     assert card.raters["x"].who == "column x of hf:org/name"
@@ -264,9 +281,15 @@ def test_notes_of_the_reading_come_first(place: Workspace) -> None:
 
 def test_a_set_is_replaced_only_on_demand_and_keeps_what_people_wrote(place: Workspace) -> None:
     first = run(place, WIDE, labels=("x",), item="id").gold
-    assert "is there already: choose another name, or give --replace" in refused(place, WIDE, labels=("x",))[0]
+    assert (
+        "is there already: choose another name, or give --replace" in refused(place, WIDE, labels=("x",))[0]
+    )
     card = first.path / "card.toml"
-    text = card.read_text(encoding="utf-8").replace("seed = 0", "seed = 9").replace("unknown: see the source", "MIT")
+    text = (
+        card.read_text(encoding="utf-8")
+        .replace("seed = 0", "seed = 9")
+        .replace("unknown: see the source", "MIT")
+    )
     card.write_text(text.replace('who = "column x of t.csv"', 'who = "Xenia"'), encoding="utf-8")
     (first.path / "RUBRIC.md").write_text("rules", encoding="utf-8")
     done = run(place, WIDE + "3,Q3,A3,,yes,,\n", labels=("x", "y"), item="id", replace=True)
@@ -323,7 +346,9 @@ def test_write_gold_round_trip(place: Workspace) -> None:
         expect={"include": ["x"], "refuse": True},
         inclusion_probability=0.25,
     )
-    card = Card("odd", Scale.parse("ordinal:1:5", pass_at=4), source='a "quoted"\\path\x7f', anchors={"5": "best"})
+    card = Card(
+        "odd", Scale.parse("ordinal:1:5", pass_at=4), source='a "quoted"\\path\x7f', anchors={"5": "best"}
+    )
     rating = Rating("i", "rater one", 5.0, "note", True, "cites nothing")
     gold = write_gold(card, [item], [rating], workspace=place)
     assert gold.items == (item,) and gold.ratings == (rating,)
@@ -370,7 +395,9 @@ def test_public_data(place: Workspace, case: str) -> None:
         group="group",
         **{key: value for key, value in options.items() if key != "mapping"},
     )
-    gold = import_gold(DATA / file, name="shared", columns=columns, scale=scale, workspace=place, mapping=mapping).gold
+    gold = import_gold(
+        DATA / file, name="shared", columns=columns, scale=scale, workspace=place, mapping=mapping
+    ).gold
     assert (len(gold.items), gold.n_groups(gold.items)) == (n_items, n_groups)
     assert len(gold.labels) == n_items
     if case == "binary":
@@ -401,13 +428,18 @@ def test_labels_in_a_small_part_of_their_scale_are_refused(
     place: Workspace, labels: list[object], scale: str, fits: str
 ) -> None:
     problem = refused(place, graded(labels), scale=scale, labels=("x",))[0]
-    assert f"a small part of the scale {scale}" in problem and f"the scale {fits} fits them: give --scale so" in problem
+    assert (
+        f"a small part of the scale {scale}" in problem
+        and f"the scale {fits} fits them: give --scale so" in problem
+    )
     gold = run(place, graded(labels), scale=scale, labels=("x",), force=True).gold
     assert "narrow_labels" in gold.card.explained and gold.card.made_by.endswith("--force")
     told = [one for one in check_gold(gold) if one.kind == "narrow_labels"]
     assert len(told) == 1 and told[0].explained == "the import was told that the scale is right"
     card = gold.path / "card.toml"
-    card.write_text("".join(line for line in card.open(encoding="utf-8") if not line.startswith("narrow_labels")))
+    card.write_text(
+        "".join(line for line in card.open(encoding="utf-8") if not line.startswith("narrow_labels"))
+    )
     with pytest.raises(InputError, match=r'fits them; write that in card.toml, or .* narrow_labels = "'):
         load_gold(gold.path, workspace=place)
     assert run(place, graded(labels), name="right", scale=fits, labels=("x",)).n_items == len(labels)
@@ -437,7 +469,9 @@ def test_a_slip_of_the_pen_is_told_by_its_line_alone(place: Workspace) -> None:
 
 def test_fractions_that_are_all_small_are_right(place: Workspace) -> None:
     gold = run(place, graded([0.01, 0.05, 0.1] * 4), scale="fraction", labels=("x",)).gold
-    assert max(gold.labels.values()) == 10.0 and gold.card.explained == {"narrow_labels": "they are fractions"}
+    assert max(gold.labels.values()) == 10.0 and gold.card.explained == {
+        "narrow_labels": "they are fractions"
+    }
 
 
 def test_points_go_out_and_come_back_with_their_step(place: Workspace) -> None:
@@ -447,7 +481,9 @@ def test_points_go_out_and_come_back_with_their_step(place: Workspace) -> None:
     assert sorted(set(again.labels.values())) == [0.0, 0.5, 3.5, 5.0]
     assert (
         "between the steps of 0.5"
-        in refused(place, graded([0, 0.5, 3.4, 5, 5, 5, 5]), name="b", scale="points:0:5:0.5", labels=("x",))[0]
+        in refused(place, graded([0, 0.5, 3.4, 5, 5, 5, 5]), name="b", scale="points:0:5:0.5", labels=("x",))[
+            0
+        ]
     )
 
 
@@ -459,8 +495,12 @@ def test_the_account_holds_rows_without_an_item_and_columns_without_a_label(plac
     columns = Columns("q", "a", item="i", labels=("ann", "bob"))
     found = import_gold(folder / "t.csv", name="empty", workspace=place, columns=columns, scale="binary")
     assert found.raters == {"ann": 30, "bob": 0} and "no row has a label in column bob" in found.notes
-    (folder / "r.csv").write_text("i,ann\n" + "".join(f"i{n},1\ni9{n}9,0\n" for n in range(10)), encoding="utf-8")
+    (folder / "r.csv").write_text(
+        "i,ann\n" + "".join(f"i{n},1\ni9{n}9,0\n" for n in range(10)), encoding="utf-8"
+    )
     beside = Beside(ratings=folder / "r.csv")
     columns = Columns("q", "a", item="i", labels=("ann",))
-    found = import_gold(folder / "t.csv", name="apart", workspace=place, columns=columns, scale="binary", beside=beside)
+    found = import_gold(
+        folder / "t.csv", name="apart", workspace=place, columns=columns, scale="binary", beside=beside
+    )
     assert found.as_json()["skipped"] == {"a row of --ratings that names no item of the set": 10}

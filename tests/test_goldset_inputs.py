@@ -1,4 +1,5 @@
-"""Whatever a judge may ask for comes in with an import: contexts, fields, conversations, tags, notes, other files."""
+"""Whatever a judge may ask for comes in with an import: contexts, fields, conversations, tags, notes, other
+files."""
 
 from __future__ import annotations
 
@@ -50,7 +51,9 @@ OPTIONS: dict[str, Any] = {
 def write(place: Workspace, rows: list[dict[str, Any]], ending: str) -> Path:
     path = place.root / f"t.{ending}"
     if ending == "csv":
-        flat = [{**row, "meta.used": row["meta"]["used"], "meta.unused": row["meta"]["unused"]} for row in rows]
+        flat = [
+            {**row, "meta.used": row["meta"]["used"], "meta.unused": row["meta"]["unused"]} for row in rows
+        ]
         cells = [{name: cell if isinstance(cell, str) else json.dumps(cell) for name, cell in row.items()
                   if name != "meta"} for row in flat]  # fmt: skip
         pl.DataFrame(cells).write_csv(path)
@@ -76,14 +79,20 @@ def run(
     place: Workspace, file: Path, *, beside: Beside | None = None, scale: str = "binary", **options: Any
 ) -> Imported:
     columns = Columns(options.pop("question", "q"), options.pop("answer", "a"), **options)
-    return import_gold(file, name="new", columns=columns, scale=scale, workspace=place, beside=beside, replace=True)
+    return import_gold(
+        file, name="new", columns=columns, scale=scale, workspace=place, beside=beside, replace=True
+    )
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "json", "parquet"])
-def test_every_format_gives_the_same_items(place: Workspace, ending: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_format_gives_the_same_items(
+    place: Workspace, ending: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     done = run(place, write(place, ROWS, ending), **OPTIONS)
     one, two = load_gold("new", workspace=place).items
-    assert one.contexts == (Context("one"), Context("two", "d2", 0.5), Context("three")) and two.contexts == ()
+    assert (
+        one.contexts == (Context("one"), Context("two", "d2", 0.5), Context("three")) and two.contexts == ()
+    )
     assert one.conversation == (Turn("user", "hi"),) and two.conversation == ()
     assert one.fields == {"policy": "be kind", "used": "m"} and two.fields == {}
     assert one.tags == ("long", "easy", "turn=3") and two.tags == ("short", "odd", "turn=4")
@@ -110,7 +119,13 @@ def test_items_of_fields_alone(place: Workspace) -> None:
     file = place.root / "t.csv"
     file.write_text("id,policy,reply,y\na,P,R1,keeps\nb,P,R2,breaks\nc,,,unclear\n")
     fields = (("policy", "policy"), ("agent_reply", "reply"))
-    common: dict[str, Any] = {"question": None, "answer": None, "fields": fields, "item": "id", "labels": ("y",)}
+    common: dict[str, Any] = {
+        "question": None,
+        "answer": None,
+        "fields": fields,
+        "item": "id",
+        "labels": ("y",),
+    }
     with pytest.raises(InputError, match=r"t\.csv:4: every field is empty"):
         run(place, file, scale="nominal", **common)
     file.write_text("id,policy,reply,y\na,P,R1,keeps\nb,P,R2,breaks\n")
@@ -118,7 +133,10 @@ def test_items_of_fields_alone(place: Workspace) -> None:
     assert [(item.question, item.answer, item.group) for item in gold.items] == [("", "", "a"), ("", "", "b")]
     assert '"question"' not in (gold.path / "items.jsonl").read_text()
     assert lacking_inputs(("policy", "agent_reply"), gold.items[0]) == []
-    assert lacking_inputs(("question", "answer_under_test"), gold.items[0]) == ["question", "answer_under_test"]
+    assert lacking_inputs(("question", "answer_under_test"), gold.items[0]) == [
+        "question",
+        "answer_under_test",
+    ]
     found = {problem.kind for problem in check_gold(gold)}
     assert not found & {"question_in_two_groups", "near_duplicate", "unlike_labels"}
     with pytest.raises(InputError, match=r"--question COL is missing.*\n.*--answer COL is missing"):
@@ -135,8 +153,14 @@ def test_a_context_an_item(place: Workspace) -> None:
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     done = run(place, file, contexts=("c",), labels=("y", "z"), item="id", chunks=True)
     assert [item.item_id for item in done.gold.items] == ["a-chunk-0", "a-chunk-1", "b-chunk-0"]
-    assert [[part.text for part in item.contexts] for item in done.gold.items] == [["one"], ["two"], ["three"]]
-    assert [item.group for item in done.gold.items] == ["Q1", "Q1", "Q2"], "chunks of one answer stay together"
+    assert [[part.text for part in item.contexts] for item in done.gold.items] == [
+        ["one"],
+        ["two"],
+        ["three"],
+    ]
+    assert [item.group for item in done.gold.items] == ["Q1", "Q1", "Q2"], (
+        "chunks of one answer stay together"
+    )
     assert done.gold.ratings_by_rater["y"] == {"a-chunk-0": 1.0, "a-chunk-1": 0.0, "b-chunk-0": 1.0}
     assert done.gold.ratings_by_rater["z"]["a-chunk-1"] == 1.0
     assert done.skipped == {"without a context": 1} and "--chunks" in done.gold.card.made_by
@@ -164,7 +188,9 @@ RATINGS = "id,metric,r1,r2\n1,good,4,3\n1,nice,1,1\n2,good,2,\n9,good,1,1\n"
 SAID = "id,judge,verdict,reasoning\n1,j1,0.5,so\n1,j2,1,\n2,j1,,\n9,j1,1,\n"
 
 
-def test_ratings_and_judgements_in_files_of_their_own(place: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ratings_and_judgements_in_files_of_their_own(
+    place: Workspace, capsys: pytest.CaptureFixture[str]
+) -> None:
     for name, text in (("items.csv", ITEMS), ("ratings.csv", RATINGS), ("said.csv", SAID)):
         (place.root / name).write_text(text)
     beside = Beside(place.root / "ratings.csv", place.root / "said.csv", (("metric", "good"),))
@@ -178,7 +204,9 @@ def test_ratings_and_judgements_in_files_of_their_own(place: Workspace, capsys: 
     assert kept[0] == {"item_id": "1", "judge": "j1", "verdict": "0.5", "reasoning": "so"} and len(kept) == 3
     assert "--ratings ratings.csv --judgements said.csv --where metric=good" in done.gold.card.made_by
     assert capsys.readouterr().err == ""
-    with pytest.raises(InputError, match="--ratings names its items by their ids: name the column of the ids"):
+    with pytest.raises(
+        InputError, match="--ratings names its items by their ids: name the column of the ids"
+    ):
         run(place, place.root / "items.csv", beside=beside, labels=("r1",), scale="ordinal:1:4")
     nobody = Beside(place.root / "ratings.csv", None, (("metric", "bad"),))
     with pytest.raises(InputError, match=r"no row has metric=bad \(--where\)"):
@@ -194,10 +222,14 @@ def test_judgements_are_kept_as_agreement_reads_them(place: Workspace) -> None:
     said.write_text("id,judge,verdict\n1,j,0.5\n2,j,0.5\n1,j,0.7\n")
     with pytest.raises(InputError, match=r"said\.csv:4: j judged item 1 in line 2 already"):
         run(place, items, beside=Beside(None, said), item="id")
-    said.write_text("id,judge,verdict,unit,error\n1,j,0.5,chunk:0,\n1,j,0.4,chunk:1,\n2,j,,chunk:0,too long\n")
+    said.write_text(
+        "id,judge,verdict,unit,error\n1,j,0.5,chunk:0,\n1,j,0.4,chunk:1,\n2,j,,chunk:0,too long\n"
+    )
     done = run(place, items, beside=Beside(None, said), item="id")
     kept = [json.loads(line) for line in (done.gold.path / JUDGEMENTS).read_text().splitlines()]
-    assert [row["unit"] for row in kept] == ["chunk:0", "chunk:1", "chunk:0"] and kept[2]["error"] == "too long"
+    assert [row["unit"] for row in kept] == ["chunk:0", "chunk:1", "chunk:0"] and kept[2][
+        "error"
+    ] == "too long"
 
 
 def test_without_labels_the_set_waits_for_them(place: Workspace) -> None:
@@ -208,7 +240,10 @@ def test_without_labels_the_set_waits_for_them(place: Workspace) -> None:
 
 
 def test_the_names_of_fields() -> None:
-    assert read_fields(["policy", "agent_reply=reply text"]) == (("policy", "policy"), ("agent_reply", "reply text"))
+    assert read_fields(["policy", "agent_reply=reply text"]) == (
+        ("policy", "policy"),
+        ("agent_reply", "reply text"),
+    )
     with pytest.raises(InputError, match=r"--field agent reply=x: write NAME=COL.*\n.*--field a=: write"):
         read_fields(["agent reply=x", "a="])
 

@@ -1,5 +1,5 @@
-"""Each set of the catalogue is fetched from a host on 127.0.0.1 that plays its source: made-up files of the same form,
-and the public data itself, put back into the form of its source.
+"""Each set of the catalogue is fetched from a host on 127.0.0.1 that plays its source: made-up files of the
+same form, and the public data itself, put back into the form of its source.
 """
 
 from __future__ import annotations
@@ -22,7 +22,15 @@ from judgecal.scale import Scale
 from judgecal.workspace import Workspace
 from tests.support.command import Ran, Run, one_object
 from tests.support.hub import keep_off_the_hub
-from tests.support.public_data import read_csv, real_evouna, real_mtrag, real_nq301, real_pandalm, real_saf, real_sra
+from tests.support.public_data import (
+    read_csv,
+    real_evouna,
+    real_mtrag,
+    real_nq301,
+    real_pandalm,
+    real_saf,
+    real_sra,
+)
 from tests.support.public_forms import CAFÉ, PLAYED, READY, SETS, TEXT, Made, healthbench, hub
 from tests.support.raw_host import RawHost, raw_host
 
@@ -34,12 +42,17 @@ def host() -> Iterator[RawHost]:
 
 
 @pytest.fixture
-def fetch(judgecal: Run, host: RawHost, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Ran]:
-    """Fetch a set from what plays its source; the catalogue is the one that comes with judgecal, its hosts are here."""
+def fetch(
+    judgecal: Run, host: RawHost, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Callable[..., Ran]:
+    """Fetch a set from what plays its source; the catalogue is the one that comes with judgecal, its hosts
+    are here."""
     keep_off_the_hub(monkeypatch, tmp_path)
     local = tmp_path / "catalogue.toml"
     text = CATALOGUE.read_text(encoding="utf-8")
-    local.write_text(re.sub(r"(?m)^source = .*$", lambda m: m[0].replace("https:/", host.root), text), encoding="utf-8")
+    local.write_text(
+        re.sub(r"(?m)^source = .*$", lambda m: m[0].replace("https:/", host.root), text), encoding="utf-8"
+    )
     monkeypatch.setattr(catalogue, "CATALOGUE", local)
 
     def call(name: str, made: Made, *options: str) -> Ran:
@@ -75,7 +88,11 @@ def test_a_file_of_its_form(fetch: Callable[..., Ran], name: str) -> None:
     assert (found["n_items"], found["n_groups"], found["raters"]) == (n_items, n_questions, raters), ran.err
     card = of_workspace(name).card
     assert str(card.scale) == ("percentage" if READY[name].scale == "fraction" else READY[name].scale)
-    assert card.licence.startswith(READY[name].licence) and card.labels_by == "people" and card.sampling == "curated"
+    assert (
+        card.licence.startswith(READY[name].licence)
+        and card.labels_by == "people"
+        and card.sampling == "curated"
+    )
     assert card.made_by.startswith(f"judgecal gold fetch {name}") and READY[name].home in card.source
     hub_set = READY[name].source[0].startswith("hf:")
     assert hub_set or len(re.findall(r"\(sha256 [0-9a-f]{64}, ", card.source)) == len(READY[name].source)
@@ -90,21 +107,43 @@ def test_another_label(fetch: Callable[..., Ran], name: str) -> None:
 
 
 def test_what_stands_in_the_items(fetch: Callable[..., Ran]) -> None:
-    for name in ("nq301", "evouna-nq", "ragtruth", "mtrag", "healthbench-meta", "halueval-general", "scientsbank"):
+    for name in (
+        "nq301",
+        "evouna-nq",
+        "ragtruth",
+        "mtrag",
+        "healthbench-meta",
+        "halueval-general",
+        "scientsbank",
+    ):
         assert fetch(name, PLAYED[name][0]).code == 0
-    sets = {name: of_workspace(name) for name in ("nq301", "evouna-nq", "ragtruth", "mtrag", "healthbench-meta")}
+    sets = {
+        name: of_workspace(name) for name in ("nq301", "evouna-nq", "ragtruth", "mtrag", "healthbench-meta")
+    }
     assert [item.reference_answers for item in sets["nq301"].items] == [("Mercy, a song", CAFÉ)] * 2 + [()]
     assert sets["nq301"].items[0].answer == f'"Mercy" is {CAFÉ}'
-    assert [item.system for item in sets["evouna-nq"].items[:5]] == ["fid", "gpt35", "chatgpt", "gpt4", "newbing"]
+    assert [item.system for item in sets["evouna-nq"].items[:5]] == [
+        "fid",
+        "gpt35",
+        "chatgpt",
+        "gpt4",
+        "newbing",
+    ]
     assert sets["evouna-nq"].items[0].reference_answers == ("Cyrus", "Cyrus the Great")
     assert [item.question for item in sets["ragtruth"].items] == ["why?", "why?", "Write an overview"]
     assert list(sets["ragtruth"].labels.values()) == [1.0, 0.0, 0.0]
     mtrag = sets["mtrag"].items[0]
     assert (mtrag.question, mtrag.group, len(mtrag.conversation)) == ("and?", "c1", 2)
     assert mtrag.contexts[0].text == "the document" and mtrag.reference_answers == ("the target",)
-    assert one_object(fetch("mtrag", PLAYED["mtrag"][0], "--replace", "--json"))["imported"]["judges"] == {"rl_f": 2}
+    assert one_object(fetch("mtrag", PLAYED["mtrag"][0], "--replace", "--json"))["imported"]["judges"] == {
+        "rl_f": 2
+    }
     health = sets["healthbench-meta"].items[0]
-    assert (health.question, len(health.conversation), dict(health.fields)) == ("Monday", 2, {"criterion": "asks"})
+    assert (health.question, len(health.conversation), dict(health.fields)) == (
+        "Monday",
+        2,
+        {"criterion": "asks"},
+    )
     assert list(of_workspace("halueval-general").labels.values()) == [0.0, 1.0]
     assert list(of_workspace("scientsbank").labels.values()) == [1.0, 0.0, 0.0, 0.0, 0.0]
 
@@ -125,7 +164,13 @@ def test_a_reader_refuses_another_form_in_one_message(fetch: Callable[..., Ran],
         made: Made = hub("test", [{"text": "t"}], {"text": TEXT})
     else:
         body = b'{"other": 1}\n'
-        body = gzip.compress(body) if public == "helpsteer2" else body if public != "ragchecker" else b'[{"other": 1}]'
+        body = (
+            gzip.compress(body)
+            if public == "helpsteer2"
+            else body
+            if public != "ragchecker"
+            else b'[{"other": 1}]'
+        )
         made = (body,) * len(READY[public].source)
     ran = fetch(public, made)
     assert ran.code == 2 and not Path("gold", public).exists(), ran.err
@@ -147,7 +192,9 @@ def test_what_does_not_unpack(
 
 def test_the_catalogue_says_of_each_set_what_is_needed() -> None:
     for name, one in SETS.items():
-        assert one.about and one.calibrates and one.raters and one.languages and one.home.startswith("https://"), name
+        assert (
+            one.about and one.calibrates and one.raters and one.languages and one.home.startswith("https://")
+        ), name
         assert not one.metrics or one.metric(None) == one.metrics[0]
         if one.refusal:
             assert not one.source or one.labels_by != "people", f"{name}: a source that nobody fetches"
@@ -186,7 +233,11 @@ def test_on_the_real_data(fetch: Callable[..., Ran], shared_data: Path, name: st
     graded = [row for row in read_csv(shared_data / "mtrag/ratings.csv") if row["metric"] == "faithfulness"]
     expected: dict[str, tuple[int, int, dict[str, int]]] = {
         "nq301": (1490, 301, {"annotator1": 1490, "annotator2": 1483, "annotator3": 223, "gold": 1490}),
-        "evouna-nq": (15098, 3019, {"judge": 15098}),  # one NQ question stands there twice, and its text is the group
+        "evouna-nq": (
+            15098,
+            3019,
+            {"judge": 15098},
+        ),  # one NQ question stands there twice, and its text is the group
         "evouna-tq": (9690, 1938, {"judge": 9690}),
         "scientsbank": (4969, 135, {"label": 4969}),
         "beetle": (3941, 36, {"label": 3941}),
@@ -206,4 +257,6 @@ def test_on_the_real_data(fetch: Callable[..., Ran], shared_data: Path, name: st
     if name == "pandalm":
         assert all(len(item.fields) == 3 for item in gold.items), "no judge lacks an input"
     if name == "mtrag":
-        assert found["judges"] == dict.fromkeys(("conditional-idk", "radbench-llm", "ragas-faithfulness"), 477)
+        assert found["judges"] == dict.fromkeys(
+            ("conditional-idk", "radbench-llm", "ragas-faithfulness"), 477
+        )

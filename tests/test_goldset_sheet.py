@@ -99,7 +99,8 @@ def read(path: Path) -> list[Row]:
 
 
 def as_spreadsheet(cell: str) -> str:
-    """What a spreadsheet makes of a cell on opening: formulas are run, numbers, dates and truth values rewritten."""
+    """What a spreadsheet makes of a cell on opening: formulas are run, numbers, dates and truth values
+    rewritten."""
     if re.match(r"[=+\-@\t\r]", cell.lstrip(" ")):
         return "#NAME?"
     if re.fullmatch(r"[\d.,]+", cell):
@@ -111,8 +112,11 @@ def as_spreadsheet(cell: str) -> str:
     return f"{cell.rstrip(' %')}.00%" if re.fullmatch(r"\d+ ?%", cell) else cell
 
 
-def resave(path: Path, fill: Callable[[Row], dict[str, str]], *, delimiter: str = ";", bom: bool = True) -> None:
-    """Open a sheet, fill it in, sort it, move the columns and save it, as a spreadsheet of another locale would."""
+def resave(
+    path: Path, fill: Callable[[Row], dict[str, str]], *, delimiter: str = ";", bom: bool = True
+) -> None:
+    """Open a sheet, fill it in, sort it, move the columns and save it, as a spreadsheet of another locale
+    would."""
     rows = [{name: as_spreadsheet(cell) for name, cell in row.items()} for row in read(path)]
     rows = [row | fill(row) for row in rows]
     random.Random(1).shuffle(rows)
@@ -129,7 +133,15 @@ def test_a_sheet_is_blind_and_shuffled(gold: GoldSet, tmp_path: Path) -> None:
     sheets = write_sheets(gold.items, tmp_path / "out" / "s.csv", raters=2, seed=4)
     assert [path.name for path in sheets.paths] == ["s-1.csv", "s-2.csv"]
     first, second = (read(path) for path in sheets.paths)
-    assert list(first[0]) == ["item_id", "question", "reference_answer", "answer", "contexts", "label", "note"]
+    assert list(first[0]) == [
+        "item_id",
+        "question",
+        "reference_answer",
+        "answer",
+        "contexts",
+        "label",
+        "note",
+    ]
     ids = [item.item_id for item in gold.items]
     orders = [[row["item_id"] for row in rows] for rows in (first, second)]
     assert sorted(orders[0]) == sorted(orders[1]) == ids
@@ -163,7 +175,9 @@ def test_ids_that_tell_the_system_are_coded(workspace: Workspace, tmp_path: Path
 
 
 def test_a_long_text_is_told(tmp_path: Path) -> None:
-    sheets = write_sheets([Item("1", "g", "Q?", "x" * 32_768), Item("2", "g", "Q?", "x" * 32_767)], tmp_path / "s.csv")
+    sheets = write_sheets(
+        [Item("1", "g", "Q?", "x" * 32_768), Item("2", "g", "Q?", "x" * 32_767)], tmp_path / "s.csv"
+    )
     assert "1 items have a text above 32767 characters" in sheets.notes[0] and "'1'" in sheets.notes[0]
 
 
@@ -187,14 +201,24 @@ def test_every_cell_comes_back(text: str) -> None:
     assert cell.lstrip(" \u00a0")[:1] not in tuple("=+-@\t\r\n")
 
 
-@pytest.mark.parametrize("text", ["212 homes", "It was on November 1.", "May", "true enough", "a = b", "12 months"])
+@pytest.mark.parametrize(
+    "text", ["212 homes", "It was on November 1.", "May", "true enough", "a = b", "12 months"]
+)
 def test_plain_text_stays_plain(text: str) -> None:
     assert defuse(text) == text or text == "12 months"
 
 
 @pytest.mark.parametrize(
     ("cell", "label"),
-    [("85", 85.0), ("85%", 85.0), ("85 %", 85.0), ("85,0", 85.0), ("'85", 85.0), ("85.00%", 85.0), ("\u00a085", 85.0)],
+    [
+        ("85", 85.0),
+        ("85%", 85.0),
+        ("85 %", 85.0),
+        ("85,0", 85.0),
+        ("'85", 85.0),
+        ("85.00%", 85.0),
+        ("\u00a085", 85.0),
+    ],
 )
 def test_labels_as_spreadsheets_write_them(cell: str, label: float) -> None:
     assert read_label(cell.strip(), Scale.parse("percentage", step=5)) == label
@@ -207,16 +231,22 @@ def test_labels_off_the_scale(cell: str) -> None:
 
 
 @pytest.mark.parametrize(("delimiter", "bom"), [(";", True), (",", False), ("\t", True)])
-def test_the_round_trip(gold: GoldSet, workspace: Workspace, tmp_path: Path, delimiter: str, bom: bool) -> None:
+def test_the_round_trip(
+    gold: GoldSet, workspace: Workspace, tmp_path: Path, delimiter: str, bom: bool
+) -> None:
     sheets = write_sheets(gold.items, tmp_path / "s.csv", raters=2)
     files = [
-        path.rename(path.with_name(f"{name}.csv")) for path, name in zip(sheets.paths, ("ben", "cleo"), strict=True)
+        path.rename(path.with_name(f"{name}.csv"))
+        for path, name in zip(sheets.paths, ("ben", "cleo"), strict=True)
     ]
     last = gold.items[-1].item_id
 
     def fill(row: Row) -> Row:
         number = int(row["item_id"].removeprefix("it-"))
-        return {"label": "" if row["item_id"] == last else f"{number % 3 * 50}%", "note": "=odd" if number == 1 else ""}
+        return {
+            "label": "" if row["item_id"] == last else f"{number % 3 * 50}%",
+            "note": "=odd" if number == 1 else "",
+        }
 
     for file in files:
         resave(file, fill, delimiter=delimiter, bom=bom)
@@ -225,7 +255,11 @@ def test_the_round_trip(gold: GoldSet, workspace: Workspace, tmp_path: Path, del
     assert done.gold.raters == ("anna", "ben", "cleo")
     wanted = {item.item_id: float(n % 3 * 50) for n, item in enumerate(gold.items[:-1])}
     assert done.gold.ratings_by_rater["ben"] == done.gold.ratings_by_rater["cleo"] == wanted
-    assert done.gold.items == gold.items and done.gold.card == gold.card and done.gold.documents == gold.documents
+    assert (
+        done.gold.items == gold.items
+        and done.gold.card == gold.card
+        and done.gold.documents == gold.documents
+    )
     assert (gold.path / "ratings.jsonl").read_text(encoding="utf-8").startswith(before)
     noted = [rating for rating in done.gold.ratings if rating.note]
     assert [(rating.item_id, rating.note) for rating in noted] == [("it-001", "=odd")] * 2
@@ -236,7 +270,11 @@ def test_the_round_trip(gold: GoldSet, workspace: Workspace, tmp_path: Path, del
 
 def test_a_sheet_saved_as_unicode_text(gold: GoldSet, workspace: Workspace, tmp_path: Path) -> None:
     write_sheets(gold.items, tmp_path / "s.csv")
-    resave(tmp_path / "s.csv", lambda row: {"label": "N/A" if row["item_id"] == "it-001" else "17/20"}, delimiter="\t")
+    resave(
+        tmp_path / "s.csv",
+        lambda row: {"label": "N/A" if row["item_id"] == "it-001" else "17/20"},
+        delimiter="\t",
+    )
     (tmp_path / "ben.txt").write_bytes((tmp_path / "s.csv").read_text(encoding="utf-8-sig").encode("utf-16"))
     done = import_sheets([tmp_path / "ben.txt"], name="mine", workspace=workspace)
     given = done.gold.ratings_by_rater["ben"]
@@ -329,7 +367,10 @@ def test_a_separator_hint_and_short_rows(gold: GoldSet, workspace: Workspace, tm
 @pytest.mark.parametrize("scale", ["binary", "ordinal:0:3", "percentage", "nominal"])
 def test_a_sheet_as_a_workbook(workspace: Workspace, tmp_path: Path, scale: str) -> None:
     texts = [*ANSWERS, "'=1", "''x", "_x0001_", "\x02", "#N/A"]
-    items = [Item(f"it-{n:03d}", f"g{n}", f"Question {n}?", text, fields={"f": text}) for n, text in enumerate(texts)]
+    items = [
+        Item(f"it-{n:03d}", f"g{n}", f"Question {n}?", text, fields={"f": text})
+        for n, text in enumerate(texts)
+    ]
     path, known = tmp_path / "ben.xlsx", Scale.parse(scale)
     known = dataclasses.replace(known, categories=("good", "bad")) if scale == "nominal" else known
     assert write_sheets(items, path, scale=known).paths == (path,)
@@ -339,7 +380,9 @@ def test_a_sheet_as_a_workbook(workspace: Workspace, tmp_path: Path, scale: str)
     offered = [one.formula1 for one in sheet.data_validations.dataValidation]
     lists = {"binary": "yes,no", "ordinal:0:3": "0,1,2,3", "nominal": "good,bad"}
     assert offered == ([f'"{lists[scale]},cannot tell"'] if scale in lists else [])
-    assert sheet.freeze_panes == "A2" and all(isinstance(cell.value, str | None) for row in sheet for cell in row)
+    assert sheet.freeze_panes == "A2" and all(
+        isinstance(cell.value, str | None) for row in sheet for cell in row
+    )
     assert {cell.data_type for row in sheet for cell in row} == {"s", "n"}  # n: empty
     label = {"binary": True, "ordinal:0:3": 3, "percentage": 0.85, "nominal": "good"}[scale]
     for row in range(2, sheet.max_row + 1):
@@ -351,7 +394,9 @@ def test_a_sheet_as_a_workbook(workspace: Workspace, tmp_path: Path, scale: str)
     assert {rating.label for rating in done.gold.ratings} == {wanted} and len(done.gold.ratings) == len(items)
     back = {item.item_id: item for item in done.gold.items}
     assert [back[item.item_id].answer for item in items] == texts
-    assert [dict(back[item.item_id].fields) for item in items] == [{"f": text} if text else {} for text in texts]
+    assert [dict(back[item.item_id].fields) for item in items] == [
+        {"f": text} if text else {} for text in texts
+    ]
 
 
 def test_gold_is_a_rater_only_by_name(gold: GoldSet, workspace: Workspace, tmp_path: Path) -> None:
@@ -386,7 +431,9 @@ def fill_by_column(path: Path, label: str) -> None:
 
 
 def test_from_the_command_line(judgecal: Callable[..., Any], tmp_path: Path) -> None:
-    out = judgecal("gold", "sheet", "starter", "-o", tmp_path / "s.csv", "--raters", "2", "--limit", "20", "--json")
+    out = judgecal(
+        "gold", "sheet", "starter", "-o", tmp_path / "s.csv", "--raters", "2", "--limit", "20", "--json"
+    )
     assert out.code == 0, out.err
     assert json.loads(out.out)["n_items"] == 20 and "pass mark: 75" in out.out
     files = [Path(path) for path in json.loads(out.out)["sheets"]]
@@ -411,7 +458,10 @@ def test_a_draft_of_an_experiment(judgecal: Callable[..., Any], tmp_path: Path) 
     assert judgecal("gold", "sheet", slug, "-o", plain).code == 0
     shown = judgecal("gold", "sheet", slug, "-o", drafted, "--draft")
     assert shown.code == 0 and "correctness_v3@embedded" in shown.out
-    rows = [json.loads(line) for line in (Path("experiments") / slug / "judgements.jsonl").read_text().splitlines()]
+    rows = [
+        json.loads(line)
+        for line in (Path("experiments") / slug / "judgements.jsonl").read_text().splitlines()
+    ]
     verdicts = {row["item_id"]: f"{row['verdict']:g}" for row in rows}
     assert {row["item_id"]: row["draft"] for row in read(drafted)} == verdicts
     assert {row["item_id"] for row in read(plain)} == set(verdicts) and "draft" not in read(plain)[0]
@@ -449,7 +499,10 @@ def test_answers_of_a_system_become_a_labelled_set(judgecal: Callable[..., Any],
         (("sheet", "nothing", "-o", "x.csv"), "unknown gold set or experiment 'nothing'"),
         (("sheet", "starter", "-o", "x.csv", "--draft"), "is a gold set: name an experiment"),
         (("sheet", "starter", "-o", "x.csv", "--split", "tets"), "unknown split 'tets'"),
-        (("import", "x.csv", "--as", "n", "--sheet", "--label", "a", "--map", "a=b"), "--label, --map with --sheet"),
+        (
+            ("import", "x.csv", "--as", "n", "--sheet", "--label", "a", "--map", "a=b"),
+            "--label, --map with --sheet",
+        ),
         (("import", "x.csv", "y.csv", "--as", "n", "--question", "q"), "x.csv: there is no such file"),
         (("import", "gold/starter/items.jsonl", "--as", "n", "--question", "q"), "needs --answer, --scale"),
         (("import", "x.csv", "--as", "starter", "--sheet"), "x.csv: there is no such file"),

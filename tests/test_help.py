@@ -51,7 +51,8 @@ def test_import_loads_nothing_heavy(statement: str) -> None:
 
 @pytest.fixture(scope="module")
 def helps() -> dict[str, str]:
-    """The help of the program ("") and of every command, at 80 columns, in one process that loads nothing heavy."""
+    """The help of the program ("") and of every command, at 80 columns, in one process that loads nothing
+    heavy."""
     names = ["", "gold", "signature", *sorted(commands())]
     found = after(_HELP.format(argvs=[[*name.split(), "--help"] for name in names]))
     assert (found["code"], found["loaded"]) == (0, [])
@@ -85,7 +86,9 @@ def test_help_is_quick() -> None:
     for _ in range(3):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run(
-            [sys.executable, "-c", "from judgecal.cli import run; run(['--help'])"], capture_output=True, check=True
+            [sys.executable, "-c", "from judgecal.cli import run; run(['--help'])"],
+            capture_output=True,
+            check=True,
         )
         after_it = resource.getrusage(resource.RUSAGE_CHILDREN)
         times.append(after_it.ru_utime + after_it.ru_stime - before.ru_utime - before.ru_stime)

@@ -61,7 +61,7 @@ def python_judge(workspace: Workspace, body: str, *, head: str = "") -> Any:
     return judge_named("checks.py:score@python", workspace=workspace)
 
 
-# --- names --------------------------------------------------------------------------------------------------------
+# --- names --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,9 @@ def python_judge(workspace: Workspace, body: str, *, head: str = "") -> Any:
         ("v3(1)@m", "prompt", ("v3(1)", "m", None)),
     ],
 )
-def test_one_string_names_a_judge_of_any_kind(text: str, kind: str, parts: tuple[str, str, str | None]) -> None:
+def test_one_string_names_a_judge_of_any_kind(
+    text: str, kind: str, parts: tuple[str, str, str | None]
+) -> None:
     name = JudgeName.parse(text)
     assert (name.kind, (name.signature, name.model, name.program)) == (kind, parts)
     assert str(name) == text
@@ -95,7 +97,7 @@ def test_what_names_no_judge_is_said(workspace: Workspace, text: str, says: str)
         judge_named(text, workspace=workspace)
 
 
-# --- what a judge reads -------------------------------------------------------------------------------------------
+# --- what a judge reads -------------------------------------------------------------------------------------
 
 
 def test_any_input_is_filled_from_the_item() -> None:
@@ -143,7 +145,7 @@ def test_a_judge_of_chunks_is_asked_once_a_context(workspace: Workspace) -> None
     assert {row.item_sha for row in rows} == {ITEM.sha} and len(journal.latest) == 4
 
 
-# --- verdicts -----------------------------------------------------------------------------------------------------
+# --- verdicts -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -160,7 +162,11 @@ def test_a_judge_of_chunks_is_asked_once_a_context(workspace: Workspace) -> None
 def test_exact_match_folds_both_sides(answer: str, verdict: float) -> None:
     assert "exact_match" in local_judges()
     judge: Any = judge_named("exact_match@local")
-    assert (judge.kind, str(judge.scale), judge.inputs) == ("local", "binary", ("answer", "reference_answers"))
+    assert (judge.kind, str(judge.scale), judge.inputs) == (
+        "local",
+        "binary",
+        ("answer", "reference_answers"),
+    )
     assert judge.verdict(replace(ITEM, answer=answer)).verdict == verdict
 
 
@@ -171,7 +177,12 @@ def test_exact_match_folds_both_sides(answer: str, verdict: float) -> None:
         ("item) -> bool:\n    return len(item.contexts) == 3", "", 0.0, None),
         ("contexts, absent=7):\n    return len(contexts) * absent", 'SCALE = "percentage"', 14.0, None),
         ("answer: str):\n    return 101", 'SCALE = "percentage"', None, ("out_of_range", "it returned 101")),
-        ("answer: str) -> bool:\n    return None", "", None, ("refused", "it gave no verdict: it returned None")),
+        (
+            "answer: str) -> bool:\n    return None",
+            "",
+            None,
+            ("refused", "it gave no verdict: it returned None"),
+        ),
         ("answer: str) -> bool | None:\n    return None, 'no rule'", "", None, ("refused", "no rule")),
         ("answer: str) -> tuple[bool, str]:\n    return True, 'so'", "", 1.0, None),
         (
@@ -182,10 +193,20 @@ def test_exact_match_folds_both_sides(answer: str, verdict: float) -> None:
         ),
         ("answer) -> float:\n    return 0.5", 'SCALE = "fraction"', 50.0, None),
         ("answer) -> Literal['a', 'b']:\n    return 'b'", "from typing import Literal", "b", None),
-        ("answer) -> Literal['a', 'b']:\n    return 'c'", "from typing import Literal", None, ("out_of_range", "it")),
+        (
+            "answer) -> Literal['a', 'b']:\n    return 'c'",
+            "from typing import Literal",
+            None,
+            ("out_of_range", "it"),
+        ),
         ("contexts) -> bool:\n    return contexts == ('one', 'two')", "", 1.0, None),
         ("tone, absent='x') -> bool:\n    return (tone, absent) == ('formal', 'x')", "", 1.0, None),
-        ("answer: str) -> bool:\n    return 1 / 0", "", None, ("code", "ZeroDivisionError: division by zero")),
+        (
+            "answer: str) -> bool:\n    return 1 / 0",
+            "",
+            None,
+            ("code", "ZeroDivisionError: division by zero"),
+        ),
     ],
 )
 def test_a_function_gives_a_verdict_or_a_row_with_an_error(
@@ -227,7 +248,9 @@ def test_a_function_is_judged_once_and_costs_nothing(workspace: Workspace, tmp_p
 
 
 def test_a_reason_stands_beside_the_verdict(workspace: Workspace) -> None:
-    judge = python_judge(workspace, "answer: str) -> tuple[bool, str]:\n    return False, f'{answer} is wrong'")
+    judge = python_judge(
+        workspace, "answer: str) -> tuple[bool, str]:\n    return False, f'{answer} is wrong'"
+    )
     (row,) = run_trials([judge], [ITEM], journal=Journal(None), options=QUIET)
     assert (row.verdict, row.reasoning, row.error) == (0.0, "Paris is wrong", None)
 
@@ -275,12 +298,17 @@ def test_an_async_function_whose_rows_cannot_be_written_stops(workspace: Workspa
 
 @pytest.mark.parametrize("kind", ["def", "async def"])
 def test_whatever_a_function_raises_or_returns_is_a_row(workspace: Workspace, kind: str) -> None:
-    text = f"{CLASSES}\n\n{kind} score(question: str) -> bool:\n    return question == 'well' or act(question)\n"
+    text = (
+        f"{CLASSES}\n\n{kind} score(question: str) -> bool:\n    return question == 'well' or act(question)\n"
+    )
     (workspace.root / "checks.py").write_text(text)
     judge: Any = judge_named("checks.py:score@python", workspace=workspace)
     items = [replace(ITEM, item_id=what, question=what) for what in (*WHATS, "well")]
     rows = run_trials([judge], items, journal=Journal(None), options=QUIET)
-    assert [f"{row.error.kind}: {row.error.message}" if row.error else "" for row in rows] == [*WHATS.values(), ""]
+    assert [f"{row.error.kind}: {row.error.message}" if row.error else "" for row in rows] == [
+        *WHATS.values(),
+        "",
+    ]
     assert rows[-1].verdict == 1.0
 
 
@@ -313,7 +341,7 @@ def test_a_recorded_judge_has_what_every_judge_has() -> None:
     judge.check_items([ITEM])
 
 
-# --- every command ------------------------------------------------------------------------------------------------
+# --- every command ------------------------------------------------------------------------------------------
 
 OVERLAP = '''"""A check of one's own."""
 
@@ -343,10 +371,9 @@ def the_json(ran: Ran) -> dict[str, Any]:
 def test_judges_without_a_prompt_run_through_every_command(judgecal: Run, own_checks: Path) -> None:
     scored = the_json(judgecal("score", "--judge", LOCAL, "--judge", PYTHON, "--name", "two", "--json"))
     told = {one["judge"]: one for one in scored["judges"]}
-    assert {name: [one[key] for key in ("kind", "n", "n_unscored", "usd_per_1k")] for name, one in told.items()} == {
-        LOCAL: ["local", 124, 0, 0.0],
-        PYTHON: ["python", 124, 0, 0.0],
-    }
+    assert {
+        name: [one[key] for key in ("kind", "n", "n_unscored", "usd_per_1k")] for name, one in told.items()
+    } == {LOCAL: ["local", 124, 0, 0.0], PYTHON: ["python", 124, 0, 0.0]}
     journal = own_checks / "experiments" / "two" / "judgements.jsonl"
     recorded = the_json(judgecal("agreement", "--judgements", journal, "--split", "open", "--json"))
     again = {one["judge"]: one for one in recorded["judges"]}
@@ -360,7 +387,12 @@ def test_judges_without_a_prompt_run_through_every_command(judgecal: Run, own_ch
     assert chosen["chosen"] == PYTHON
     lock = json.loads((own_checks / "judge.lock.json").read_text(encoding="utf-8"))
     fingerprint = judge_named(PYTHON).fingerprint
-    assert (lock["fingerprint"], lock["signature"], lock["model"], lock["program"]) == (fingerprint, None, None, None)
+    assert (lock["fingerprint"], lock["signature"], lock["model"], lock["program"]) == (
+        fingerprint,
+        None,
+        None,
+        None,
+    )
     gate = the_json(judgecal("gate", "--lock", "judge.lock.json", "--json"))
     assert (gate["decision"], gate["flip_rate"]["value"]) == ("pass", 0.0)
     ran = judgecal("report", "two")
@@ -370,7 +402,11 @@ def test_judges_without_a_prompt_run_through_every_command(judgecal: Run, own_ch
 def test_a_lock_of_a_function_judges_rows_until_its_file_changes(judgecal: Run, own_checks: Path) -> None:
     for name, judge in (("local", LOCAL), ("python", PYTHON)):
         the_json(judgecal("score", "--judge", judge, "--name", name, "--json"))
-        the_json(judgecal("select", name, "-o", f"{name}.json", "--noise-calls", "0", "--allow-below-floor", "--json"))
+        the_json(
+            judgecal(
+                "select", name, "-o", f"{name}.json", "--noise-calls", "0", "--allow-below-floor", "--json"
+            )
+        )
     (own_checks / "rows.csv").write_text("q,a,r\nQ,Paris.,paris\nQ,,Paris\nQ,Rome,\n", encoding="utf-8")
     columns = ("--question", "q", "--answer", "a", "--reference", "r")
     ran = judgecal("judge", "rows.csv", "--lock", "local.json", *columns, "-o", "out.jsonl")
@@ -385,6 +421,8 @@ def test_a_lock_of_a_function_judges_rows_until_its_file_changes(judgecal: Run, 
 
 
 def test_a_judge_of_chunks_needs_contexts(judgecal: Run, workspace_dir: Path) -> None:
-    (workspace_dir / "chunks.py").write_text("def one(chunk: str) -> bool:\n    return True\n", encoding="utf-8")
+    (workspace_dir / "chunks.py").write_text(
+        "def one(chunk: str) -> bool:\n    return True\n", encoding="utf-8"
+    )
     ran = judgecal("score", "--judge", "chunks.py:one@python")
     assert ran.code == 2 and "asks for chunk" in ran.err

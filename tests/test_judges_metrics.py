@@ -41,7 +41,9 @@ def item(
     contexts: tuple[str, ...] = (),
     question: str = "Who built the harbour wall?",
 ) -> Item:
-    return Item("i", "g", question, answer, reference_answers=references, contexts=tuple(map(Context, contexts)))
+    return Item(
+        "i", "g", question, answer, reference_answers=references, contexts=tuple(map(Context, contexts))
+    )
 
 
 @functools.cache
@@ -59,7 +61,7 @@ def verdict(name: str, one: Item) -> float | None:
     return said(name, one)[0]
 
 
-# --- known values -------------------------------------------------------------------------------------------------
+# --- known values -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["answer"][:24] or "empty")
@@ -75,10 +77,20 @@ def test_values_of_independent_implementations(name: str, case: dict[str, Any]) 
     [
         ("Elias Crane built the wall in 1863.", (HARBOUR,), 100.0, 100.0),  # elias crane built wall 1863
         ("Elias Crane built the wall in 1863. Whales sang loudly.", (HARBOUR,), 50.0, 50.0),
-        ("Elias Crane left on Sundays.", (HARBOUR, FERRY), 100.0, 100.0),  # 3 of 4: the contexts are taken together
+        (
+            "Elias Crane left on Sundays.",
+            (HARBOUR, FERRY),
+            100.0,
+            100.0,
+        ),  # 3 of 4: the contexts are taken together
         ("Elias Crane adored whales.", (HARBOUR,), 0.0, 100.0),  # 2 of 4: neither faithful nor made up
         ("The wall cost forty million dollars.", (HARBOUR,), 0.0, 100.0),  # 3 of 5: 0.6 is not above 0.6
-        ("- Elias Crane built it\n- dolphins helped", (HARBOUR,), 50.0, 50.0),  # a point of a list is a sentence
+        (
+            "- Elias Crane built it\n- dolphins helped",
+            (HARBOUR,),
+            50.0,
+            50.0,
+        ),  # a point of a list is a sentence
     ],
 )
 def test_sentences_with_their_key_words_in_the_contexts(
@@ -93,7 +105,9 @@ def test_a_threshold_stands_in_the_name() -> None:
     assert verdict("faithfulness_overlap(share=0.4)@local", one) == 100.0
     assert verdict("hallucination_overlap(share=0.4)@local", one) == 0.0
     # The harbour's 10 key words and the reference's 5 have 5 in common: 5 / 10.
-    assert key_words(HARBOUR) == frozenset(words("harbour wall built 1863 elias crane cost forty thousand pounds"))
+    assert key_words(HARBOUR) == frozenset(
+        words("harbour wall built 1863 elias crane cost forty thousand pounds")
+    )
     assert verdict("context_precision(overlap=0.49)@local", one) == 50.0
     assert verdict("context_precision(overlap=0.5)@local", one) == 0.0
 
@@ -101,7 +115,9 @@ def test_a_threshold_stands_in_the_name() -> None:
 def test_the_share_of_a_reference_that_the_contexts_hold() -> None:
     text = "the wall was built in 1863 by John"  # 6 trigrams, the first and the last are not in the context
     assert verdict("context_recall", item("x", text, contexts=(FERRY, HARBOUR))) == pytest.approx(400 / 6)
-    assert verdict("context_recall", item("x", text, "Elias Crane", contexts=(HARBOUR,))) == 100.0  # the best of both
+    assert (
+        verdict("context_recall", item("x", text, "Elias Crane", contexts=(HARBOUR,))) == 100.0
+    )  # the best of both
     assert verdict("context_recall", item("x", "Crane Elias", contexts=(HARBOUR,))) == 0.0
 
 
@@ -116,7 +132,7 @@ def test_the_share_of_the_reference_documents_that_were_retrieved() -> None:
     assert verdict("document_recall", replace(one, reference_documents=("b", "b"))) == 100.0
 
 
-# --- edges --------------------------------------------------------------------------------------------------------
+# --- edges --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", METRICS)
@@ -142,14 +158,25 @@ def test_a_verdict_or_a_reason(name: str, one: Item) -> None:
     [
         *((name, item("", "Paris", contexts=(HARBOUR,)), 0.0) for name in REFERENCE),
         ("faithfulness_overlap", item("", contexts=(HARBOUR,)), "no sentence of the answer has a key word"),
-        ("hallucination_overlap", item("Yes.", contexts=(FERRY,)), "no sentence of the answer has a key word"),
+        (
+            "hallucination_overlap",
+            item("Yes.", contexts=(FERRY,)),
+            "no sentence of the answer has a key word",
+        ),
         *((name, item("Paris is big", "Paris"), 0.0) for name in CONTEXT[1:]),  # nothing holds it
         ("context_precision", item("Paris", "Paris"), "the item has no contexts"),
-        *((name, item("Paris", contexts=(FERRY,)), "the item has no reference_answers") for name in REFERENCE),
+        *(
+            (name, item("Paris", contexts=(FERRY,)), "the item has no reference_answers")
+            for name in REFERENCE
+        ),
         ("wer", item("Paris", "?"), "no reference answer holds a word"),
         ("relevancy_overlap", item("Paris", question="Who?"), "the question has no key word"),
         ("document_recall", item(), "the item has no reference documents"),
-        ("document_recall", replace(item(), reference_documents=("a",)), "the item has no contexts with a document_id"),
+        (
+            "document_recall",
+            replace(item(), reference_documents=("a",)),
+            "the item has no contexts with a document_id",
+        ),
     ],
 )
 def test_nothing_to_count_is_unscored_with_its_reason_or_0(name: str, one: Item, found: float | str) -> None:
@@ -162,7 +189,7 @@ def test_a_threshold_that_is_no_share_is_refused() -> None:
         judge_named("context_precision(overlap=20)@local")
 
 
-# --- other scripts ------------------------------------------------------------------------------------------------
+# --- other scripts ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -183,17 +210,21 @@ def test_words_of_many_scripts(text: str, found: list[str]) -> None:
 def test_languages_without_spaces() -> None:
     assert verdict("token_f1", item("東京都", "東京")) == pytest.approx(80.0)
     assert verdict("wer", item("東京都", "東京")) == 50.0
-    assert [round(share, 2) for _, share in supported("東京は高い。海は青い。", ("東京は高い",))] == [1.0, 0.5]
+    assert [round(share, 2) for _, share in supported("東京は高い。海は青い。", ("東京は高い",))] == [
+        1.0,
+        0.5,
+    ]
     assert verdict("token_f1", item("ภาษาไทยดี", "ภาษาไทย")) == 0.0  # a phrase of Thai is one word
 
 
 def test_what_is_no_key_word_is_part_of_the_metrics() -> None:
-    """Sentences and key words come from modules whose texts no fingerprint covers: raise EDITION where this changes."""
+    """Sentences and key words come from modules whose texts no fingerprint covers: raise EDITION where this
+    changes."""
     told = [sorted(NO_KEY_WORDS), [text for text, _ in supported(ENDS, ())]]
     assert (EDITION, digest(told)[:16]) == (1, "f694c07c9bdb952a")
 
 
-# --- do they mean anything? ---------------------------------------------------------------------------------------
+# --- do they mean anything? ---------------------------------------------------------------------------------
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=60)
 
@@ -231,7 +262,7 @@ def test_worse_answers_get_less() -> None:
         assert means == sorted(means, reverse=True) and means[0] == 100.0 > 10.0 > means[-1], (name, means)
 
 
-# --- in the table beside people -----------------------------------------------------------------------------------
+# --- in the table beside people -----------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -247,12 +278,17 @@ def people(workspace_dir: Path) -> list[dict[str, Any]]:
 def test_metrics_stand_beside_each_other_and_an_item_without_contexts_is_unscored(
     judgecal: Run, people: list[dict[str, Any]]
 ) -> None:
-    judges = [part for name in ("faithfulness_overlap", "context_precision") for part in ("--judge", f"{name}@local")]
+    judges = [
+        part
+        for name in ("faithfulness_overlap", "context_precision")
+        for part in ("--judge", f"{name}@local")
+    ]
     ran = judgecal("score", "--gold", "pass", "--split", "all", *judges, "--json")
     told = {one["judge"]: one for one in one_object(ran, 4)["judges"]}
     assert told["context_precision@local"]["unscored"] == {"refused": 1}
     assert told["faithfulness_overlap@local"]["n_unscored"] == 0
-    # A full answer gets 0 for want of contexts, as the 12 of 36 do that say nothing right: 12 ties among 24 x 12 pairs.
+    # A full answer gets 0 for want of contexts, as the 12 of 36 do that say nothing right: 12 ties among 24 x
+    # 12 pairs.
     assert told["faithfulness_overlap@local"]["agreement"]["auc"]["value"] == pytest.approx(1.0 - 6 / 288)
 
 

@@ -56,11 +56,17 @@ def with_demos(judge: PromptJudge, *demos: dict[str, Any]) -> dspy.Predict:
     return program
 
 
-WHOLE = {"question": "1+1?", "reference_answer": "2", "answer_under_test": "3", "reasoning": "no", "verdict": 0}
+WHOLE = {
+    "question": "1+1?",
+    "reference_answer": "2",
+    "answer_under_test": "3",
+    "reasoning": "no",
+    "verdict": 0,
+}
 LABELLED = {key: value for key, value in WHOLE.items() if key != "reasoning"}
 
 
-# --- names --------------------------------------------------------------------------------------------------------
+# --- names --------------------------------------------------------------------------------------------------
 
 NAMES = [
     ("v3@embedded", ("v3", "embedded", None)),
@@ -91,7 +97,7 @@ def test_a_name_of_nothing_names_the_nearest(workspace: Workspace, spec: str, sa
         PromptJudge(spec, workspace=workspace)
 
 
-# --- messages -----------------------------------------------------------------------------------------------------
+# --- messages -----------------------------------------------------------------------------------------------
 
 DEMOS: dict[str, list[dict[str, Any]]] = {
     "none": [],
@@ -106,7 +112,11 @@ def test_messages_are_those_of_dspys_own_adapter(
     workspace: Workspace, judge: PromptJudge, demos: list[dict[str, Any]]
 ) -> None:
     judge = PromptJudge("plain@embedded", workspace=workspace, program=with_demos(judge, *demos))
-    inputs = {"question": "Capital of France?", "reference_answer": "Paris. | paris", "answer_under_test": "Lyon."}
+    inputs = {
+        "question": "Capital of France?",
+        "reference_answer": "Paris. | paris",
+        "answer_under_test": "Lyon.",
+    }
     for adapter in (JudgeAdapter(), dspy.ChatAdapter()):
         assert judge.messages(ITEM) == adapter.format(judge.compiled, judge.demos, inputs)
 
@@ -127,7 +137,9 @@ def test_messages_of_a_loaded_program_are_the_same(
     assert loaded.name == "plain@embedded#exp"
 
 
-@pytest.mark.parametrize("text", ["", "{braces} {0}", "emoji \U0001f642", "\x00", "\ud800", "  spaces  ", "[[ # x"])
+@pytest.mark.parametrize(
+    "text", ["", "{braces} {0}", "emoji \U0001f642", "\x00", "\ud800", "  spaces  ", "[[ # x"]
+)
 def test_texts_without_markers_are_untouched(judge: PromptJudge, text: str) -> None:
     inputs = {"question": text, "reference_answer": text, "answer_under_test": text}
     item = Item("i", "g", text, text, reference_answers=(text,))
@@ -144,12 +156,14 @@ def test_contexts_fill_the_context_field(workspace: Workspace) -> None:
 
 def test_items_that_lack_an_input_are_counted_and_named(judge: PromptJudge) -> None:
     bare = [Item(f"i{k}", "g", "q", "a") for k in range(5)]
-    with pytest.raises(InputError, match=r"reference_answer, and 5 of 6 items have none \(i0, i1, i2 \.\.\.\)"):
+    with pytest.raises(
+        InputError, match=r"reference_answer, and 5 of 6 items have none \(i0, i1, i2 \.\.\.\)"
+    ):
         judge.check_items([*bare, ITEM])
     judge.check_items([ITEM])
 
 
-# --- forged fields ------------------------------------------------------------------------------------------------
+# --- forged fields ------------------------------------------------------------------------------------------
 
 
 def markers(content: str) -> list[str]:
@@ -168,7 +182,9 @@ def test_a_marker_in_an_item_is_made_harmless(judge: PromptJudge, field: str) ->
 
 @pytest.mark.parametrize("field", ["answer_under_test", "reference_answer", "reasoning"])
 def test_a_marker_in_a_demo_is_made_harmless(workspace: Workspace, judge: PromptJudge, field: str) -> None:
-    forged = PromptJudge("plain@embedded", workspace=workspace, program=with_demos(judge, {**WHOLE, field: FORGED}))
+    forged = PromptJudge(
+        "plain@embedded", workspace=workspace, program=with_demos(judge, {**WHOLE, field: FORGED})
+    )
     clean = PromptJudge("plain@embedded", workspace=workspace, program=with_demos(judge, WHOLE))
     for dirty, plain in zip(forged.messages(ITEM), clean.messages(ITEM), strict=True):
         assert markers(dirty["content"]) == markers(plain["content"])
@@ -196,7 +212,7 @@ def test_a_quoted_verdict_is_none(judge: PromptJudge, reply: str) -> None:
     assert reading.failure.kind == "parse"
 
 
-# --- fingerprints -------------------------------------------------------------------------------------------------
+# --- fingerprints -------------------------------------------------------------------------------------------
 
 CHANGED: dict[str, Callable[[str], str]] = {
     "instructions": lambda text: text.replace("Judge the answer.", "Judge the answer!"),
@@ -219,7 +235,12 @@ def test_a_change_of_the_signature_is_another_judge(
 def test_demos_and_rewritten_instructions_are_another_judge(workspace: Workspace, judge: PromptJudge) -> None:
     rewritten = judge.program.deepcopy()
     rewritten.signature = rewritten.signature.with_instructions("Be strict.")
-    programs = [with_demos(judge, WHOLE), with_demos(judge, LABELLED), with_demos(judge, WHOLE, WHOLE), rewritten]
+    programs = [
+        with_demos(judge, WHOLE),
+        with_demos(judge, LABELLED),
+        with_demos(judge, WHOLE, WHOLE),
+        rewritten,
+    ]
     prints = {PromptJudge("plain@embedded", workspace=workspace, program=one).fingerprint for one in programs}
     assert len({judge.fingerprint, *prints}) == 5
 
@@ -263,7 +284,7 @@ def test_formatting_and_the_alias_make_no_other_judge(workspace: Workspace) -> N
     assert len(before.fingerprint) == 16
 
 
-# --- reading a reply ------------------------------------------------------------------------------------------------
+# --- reading a reply ----------------------------------------------------------------------------------------
 
 
 def signature_with(folder: Path, field: str) -> LoadedSignature:
@@ -286,13 +307,22 @@ WORDS = 'Literal["Good", "bad", "ugly"] = dspy.OutputField()'
 
 # field, verdict's text -> verdict, or the failure's kind
 READ: list[tuple[str, str, float | str]] = [
-    *((PERCENTAGE, text, 85.0) for text in ("85", "85%", "85.0", "85 out of 100", "85/100", "85 / 100", "85 percent")),
-    *((PERCENTAGE, text, 85.0) for text in ("**85**", '"85"', "`85`", "85.", "  85\n\n", "85\nas said above", "+85")),
+    *(
+        (PERCENTAGE, text, 85.0)
+        for text in ("85", "85%", "85.0", "85 out of 100", "85/100", "85 / 100", "85 percent")
+    ),
+    *(
+        (PERCENTAGE, text, 85.0)
+        for text in ("**85**", '"85"', "`85`", "85.", "  85\n\n", "85\nas said above", "+85")
+    ),
     (PERCENTAGE, "0", 0.0),
     (PERCENTAGE, "100", 100.0),
     (PERCENTAGE, "85.5", 85.5),
     *((PERCENTAGE, text, "out_of_range") for text in ("150", "-5", "100.01", "1000%", "-1/100")),
-    *((PERCENTAGE, text, "parse") for text in ("", "prose", "8 out of 10", "17/20", "about 85", "80-90", "None")),
+    *(
+        (PERCENTAGE, text, "parse")
+        for text in ("", "prose", "8 out of 10", "17/20", "about 85", "80-90", "None")
+    ),
     *((PERCENTAGE, text, "parse") for text in ("true", "nan", "inf", "0x10", "1_0", "85,5", "[[85]]")),
     (FLOAT, "85.25", 85.25),
     (FLOAT, "85%", 85.0),
@@ -316,7 +346,9 @@ READ: list[tuple[str, str, float | str]] = [
 
 
 @pytest.mark.parametrize(("field", "text", "expected"), READ)
-def test_a_verdict_is_read_or_fails_by_name(tmp_path: Path, field: str, text: str, expected: float | str) -> None:
+def test_a_verdict_is_read_or_fails_by_name(
+    tmp_path: Path, field: str, text: str, expected: float | str
+) -> None:
     reading = read_reply(signature_with(tmp_path, field), reply(text))
     assert reading.reasoning == "because"
     if expected in ("parse", "out_of_range"):
@@ -383,7 +415,7 @@ def test_no_reply_raises_or_leaves_the_scale(text: str) -> None:
 _SHARED = load_signature(Path(__file__).resolve().parent.parent / "signatures" / "correctness_v1.py")
 
 
-# --- program.json ---------------------------------------------------------------------------------------------------
+# --- program.json -------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -425,7 +457,10 @@ UNUSABLE: list[tuple[Callable[[str], str], str]] = [
     (edited(schema="1"), "schema must be a whole number"),
     (edited(judgecal=None), "not written by judgecal"),
     (edited(judgecal={"signature": "plain"}), "no judgecal.trained_on"),
-    (edited(judgecal={"signature": "plain", "signature_fingerprint": "0", "trained_on": [[1]]}), "trained_on"),
+    (
+        edited(judgecal={"signature": "plain", "signature_fingerprint": "0", "trained_on": [[1]]}),
+        "trained_on",
+    ),
     (edited(forward="x"), "unknown key 'forward'"),
     (edited(__class__="x"), "unknown key '__class__'"),
     (edited(demos={"a": 1}), "demos must be a list"),

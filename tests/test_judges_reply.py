@@ -29,7 +29,7 @@ def section(name: str, value: object) -> str:
 OWN = section(VERDICT, 5)
 
 
-# --- forged verdicts --------------------------------------------------------------------------------------------------
+# --- forged verdicts ----------------------------------------------------------------------------------------
 
 # What an answer under test may hold, and a judge may quote word by word.
 QUOTED = [
@@ -95,7 +95,7 @@ def test_two_verdicts_are_named_in_the_message() -> None:
     assert reading.failure == Failure("parse", "two different verdicts in one reply: '100' and '5'")
 
 
-# --- honest replies ---------------------------------------------------------------------------------------------------
+# --- honest replies -----------------------------------------------------------------------------------------
 
 SAID = [
     "It is right.",
@@ -144,7 +144,9 @@ THOUGHTFUL = [
     f"{section(REASONING, 'r')}[[ ## {VERDICT} ## ]]\n<think>[[ ## {VERDICT} ## ]]\nunsure</think>\n85",
     f'Well. <think>{{"{VERDICT}": 10}}</think>\n[[ ## {VERDICT} ## ]]\n85',
 ]
-MOST = [wrap(said, VALUES[k % len(VALUES)]) for k, (wrap, said) in enumerate(itertools.product(WRAPPED, SAID))]
+MOST = [
+    wrap(said, VALUES[k % len(VALUES)]) for k, (wrap, said) in enumerate(itertools.product(WRAPPED, SAID))
+]
 MORE = [WRAPPED[0](said, value) for said, value in itertools.product(SAID, VALUES)]
 HONEST = list(dict.fromkeys([*MOST, *MORE, *HONEST_JSON, *THOUGHTFUL]))
 
@@ -164,9 +166,20 @@ def test_reasoning_ends_where_the_verdict_behind_thoughts_begins() -> None:
 
 
 def test_no_reply_raises() -> None:
-    """Replies put together at random of what cuts replies; one in a thousand has a verdict behind thoughts alone."""
+    """Replies put together at random of what cuts replies; one in a thousand has a verdict behind thoughts
+    alone."""
     draw = random.Random(30)
-    pieces = [section(VERDICT, 85), f"[[ ## {VERDICT} ## ]]\n", section(REASONING, "r"), "85", "\n", " ", "{", "}", ","]
+    pieces = [
+        section(VERDICT, 85),
+        f"[[ ## {VERDICT} ## ]]\n",
+        section(REASONING, "r"),
+        "85",
+        "\n",
+        " ",
+        "{",
+        "}",
+        ",",
+    ]
     pieces += [
         "<think>",
         "</think>",
@@ -189,7 +202,7 @@ def test_the_reasoning_of_a_loose_object_is_read() -> None:
     assert (reading.reasoning, reading.verdict) == ('He said "no", then "yes".', 85.0)
 
 
-# --- tokens of chat templates -----------------------------------------------------------------------------------------
+# --- tokens of chat templates -------------------------------------------------------------------------------
 
 TOKENS = [
     "<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>",
@@ -211,16 +224,46 @@ def test_a_template_token_is_made_harmless_and_stays_readable(token: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "text", ["a < b | c > d", "[1] [see INST] <b>bold</b> <p>", "a <| b", "x[0]", "<ssh> <stub/> <System.out>"]
+    "text",
+    ["a < b | c > d", "[1] [see INST] <b>bold</b> <p>", "a <| b", "x[0]", "<ssh> <stub/> <System.out>"],
 )
 def test_other_brackets_are_left_alone(text: str) -> None:
     assert neutralised({"answer": text}) == {"answer": text}
 
 
-# --- what a reply costs to read ---------------------------------------------------------------------------------------
+# --- what a reply costs to read -----------------------------------------------------------------------------
 
-PIECES = ["\n", "<", "[[", " ", "\\", "{", "[[ ## ", "\t\n", "}", '"', '{"a":', "<think>", "</think>", ">", "1", "a:"]
-PIECES += [f"[[ ## {VERDICT} ## ]]\n", f'"{VERDICT}":', "<|", "[INST", "`", "```json", "\r", "\u2028", "1.", "-", ","]
+PIECES = [
+    "\n",
+    "<",
+    "[[",
+    " ",
+    "\\",
+    "{",
+    "[[ ## ",
+    "\t\n",
+    "}",
+    '"',
+    '{"a":',
+    "<think>",
+    "</think>",
+    ">",
+    "1",
+    "a:",
+]
+PIECES += [
+    f"[[ ## {VERDICT} ## ]]\n",
+    f'"{VERDICT}":',
+    "<|",
+    "[INST",
+    "`",
+    "```json",
+    "\r",
+    "\u2028",
+    "1.",
+    "-",
+    ",",
+]
 AROUND = [("", ""), ("{", "}"), (f"[[ ## {VERDICT} ## ]]\n", "")]
 
 

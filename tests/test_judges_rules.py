@@ -18,7 +18,9 @@ from judgecal.records import Context, Item
 from judgecal.workspace import Workspace, find_workspace
 from tests.support.command import Run
 
-needs_lemmas = pytest.mark.skipif(find_spec("simplemma") is None, reason="simplemma (the extra `lemmas`) is absent")
+needs_lemmas = pytest.mark.skipif(
+    find_spec("simplemma") is None, reason="simplemma (the extra `lemmas`) is absent"
+)
 ITEM = Item("i", "g", "q?", "", expect={"include": ["x"]})
 REFUSAL = "Nie udało mi się odnaleźć odpowiedzi na pytanie"
 
@@ -33,7 +35,9 @@ def workspace(tmp_path: Path) -> Workspace:
 
 def said(judge: str, answer: str, expect: dict[str, Any], *, of: Workspace | None = None, **item: Any) -> Any:
     """The verdict, or the reason why there is none."""
-    reading: Any = judge_named(judge, workspace=of).verdict(replace(ITEM, answer=answer, expect=expect, **item))
+    reading: Any = judge_named(judge, workspace=of).verdict(
+        replace(ITEM, answer=answer, expect=expect, **item)
+    )
     if reading.verdict is None:
         assert reading.failure.kind == "refused", reading.failure
         return reading.failure.message
@@ -225,7 +229,9 @@ def test_the_words_of_safe_are_a_file_of_the_workspace(workspace: Workspace) -> 
     (workspace.root / "badwords.txt").write_text("other\n", encoding="utf-8")
     assert judge_named("safe@local", workspace=workspace).fingerprint not in (first, judge.fingerprint)
     (workspace.root / "badwords.txt").unlink()
-    with pytest.raises(InputError, match=r"no file badwords.txt here or in .*write the file, or set words=FILE"):
+    with pytest.raises(
+        InputError, match=r"no file badwords.txt here or in .*write the file, or set words=FILE"
+    ):
         judge_named("safe@local", workspace=workspace)
     for outside in ("../x.txt", "/etc/hostname"):
         with pytest.raises(InputError, match=r"there is no file .* of the workspace"):
@@ -257,8 +263,16 @@ answers = st.text(max_size=30) | st.sampled_from(["[1,]", "[ ]", "[,,]", "[\u066
 
 def test_no_rule_and_no_answer_breaks_a_judge(workspace: Workspace) -> None:
     """A verdict is missing for no other reason than the rule itself."""
-    names = {"include": "include", "exclude": "exclude", "refuse": "refuse", "safe": "safe", "cite": "cite_f1"}
-    judges: dict[str, Any] = {rule: judge_named(f"{one}@local", workspace=workspace) for rule, one in names.items()}
+    names = {
+        "include": "include",
+        "exclude": "exclude",
+        "refuse": "refuse",
+        "safe": "safe",
+        "cite": "cite_f1",
+    }
+    judges: dict[str, Any] = {
+        rule: judge_named(f"{one}@local", workspace=workspace) for rule, one in names.items()
+    }
 
     @settings(max_examples=100, deadline=None)
     @given(rule=values, answer=answers)
@@ -270,7 +284,7 @@ def test_no_rule_and_no_answer_breaks_a_judge(workspace: Workspace) -> None:
     check()
 
 
-# --- dictionary forms ---------------------------------------------------------------------------------------------
+# --- dictionary forms ---------------------------------------------------------------------------------------
 
 
 @needs_lemmas
@@ -336,7 +350,7 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
     )
 
 
-# --- the benchmark ------------------------------------------------------------------------------------------------
+# --- the benchmark ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.shared_data
@@ -344,7 +358,13 @@ def test_every_condition_of_the_benchmark_is_scored(workspace: Workspace, shared
     """An answer made of its own rules fulfils all of them; one that says nothing, the rules that forbid."""
     folder = shared_data / "rag_ifeval"
     (workspace.root / "badwords.txt").write_bytes((folder / "badwords.txt").read_bytes())
-    judges = {"include": "include", "exclude": "exclude", "cite": "cite_f1", "refuse": "refuse", "safe": "safe"}
+    judges = {
+        "include": "include",
+        "exclude": "exclude",
+        "cite": "cite_f1",
+        "refuse": "refuse",
+        "safe": "safe",
+    }
     totals: dict[str, list[float]] = {rule: [] for rule in judges}
     for row in json.loads((folder / "samples.json").read_text(encoding="utf-8")):
         expect = row["expect"]
@@ -364,12 +384,14 @@ def test_every_condition_of_the_benchmark_is_scored(workspace: Workspace, shared
     assert set(totals["safe"]) == {1}
 
 
-# --- what can judge here --------------------------------------------------------------------------------------------
+# --- what can judge here ------------------------------------------------------------------------------------
 
 
 def test_judges_lists_what_can_judge_here(judgecal: Run, workspace_dir: Path) -> None:
     (workspace_dir / "suites").mkdir(exist_ok=True)
-    (workspace_dir / "suites" / "mine.toml").write_text('[judges.one]\njudge = "include@local"\n', encoding="utf-8")
+    (workspace_dir / "suites" / "mine.toml").write_text(
+        '[judges.one]\njudge = "include@local"\n', encoding="utf-8"
+    )
     (workspace_dir / "suites" / "broken.toml").write_text("[judges\n", encoding="utf-8")
     (workspace_dir / "signatures" / "broken.py").write_text("1 / 0\n", encoding="utf-8")
     ran = judgecal("judges", "--json")

@@ -1,4 +1,5 @@
-"""Settings of judges that are functions: in the name, in the fingerprint, and refused where they cannot be."""
+"""Settings of judges that are functions: in the name, in the fingerprint, and refused where they cannot
+be."""
 
 from __future__ import annotations
 
@@ -62,7 +63,9 @@ def short(workspace: Workspace, settings: str = "") -> Any:
         ("f.py:g(b=-1.5)@python", {"b": "-1.5"}, None),
     ],
 )
-def test_a_name_carries_its_settings_in_one_form(text: str, settings: dict[str, str], printed: str | None) -> None:
+def test_a_name_carries_its_settings_in_one_form(
+    text: str, settings: dict[str, str], printed: str | None
+) -> None:
     name = JudgeName.parse(text)
     assert dict(name.settings) == settings
     assert str(name) == (printed or text) and JudgeName.parse(str(name)) == name
@@ -134,7 +137,9 @@ def test_a_judge_with_settings_runs_through_score_and_select(judgecal: Run, work
     ran = judgecal("score", *judges, "--name", "two", "--limit", "40", "--json")
     assert ran.code == 0, ran.err
     assert [one["judge"] for one in json.loads(ran.out)["judges"]] == list(judges[1::2])
-    ran = judgecal("select", "two", "--allow-below-floor", "-o", "judge.lock.json", "--noise-calls", "0", "--json")
+    ran = judgecal(
+        "select", "two", "--allow-below-floor", "-o", "judge.lock.json", "--noise-calls", "0", "--json"
+    )
     assert ran.code == 0, ran.err
     lock = json.loads((workspace_dir / "judge.lock.json").read_text(encoding="utf-8"))
     assert lock["fingerprint"] == judge_named(lock["judge"]).fingerprint
@@ -162,7 +167,9 @@ def test_options_set_the_local_judges_that_take_them() -> None:
 def test_score_sets_the_rules_by_options(judgecal: Run, workspace_dir: Path) -> None:
     path = workspace_dir / "gold" / "starter" / "items.jsonl"
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    held = [{**row, "expect": {"include": ["HEMS", "EMS"]}, "answer": f"{row['answer']} HEMS"} for row in rows]
+    held = [
+        {**row, "expect": {"include": ["HEMS", "EMS"]}, "answer": f"{row['answer']} HEMS"} for row in rows
+    ]
     path.write_text("".join(f"{json.dumps(row)}\n" for row in held), encoding="utf-8")
     ran = judgecal("score", "--judge", "include@local", "--match", "phrase", "--name", "rules", "--json")
     assert ran.code == 0, ran.err

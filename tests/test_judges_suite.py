@@ -24,7 +24,9 @@ def made(workspace: Workspace, text: str) -> Suite:
 
 def test_the_mosaic_suite_has_the_judges_and_columns_of_agent_evaluation(workspace: Workspace) -> None:
     suite = load_suite("mosaic", workspace=workspace)
-    found = {one.name: one.column_of("chunk" if one.name == "chunk_relevance" else "item") for one in suite.judges}
+    found = {
+        one.name: one.column_of("chunk" if one.name == "chunk_relevance" else "item") for one in suite.judges
+    }
     assert found == {
         "correctness": "response/llm_judged/correctness",
         "correctness_facts": "response/llm_judged/correctness",
@@ -61,7 +63,10 @@ def test_a_suite_of_ones_own(workspace: Workspace) -> None:
     tone, chunks = suite.judges
     assert (tone.column_of("item"), tone.aggregate_of("item")) == ("response/llm_judged/tone", "rating")
     assert (tone.column_of("chunk"), tone.aggregate_of("chunk")) == ("retrieval/llm_judged/tone", "precision")
-    assert (chunks.lock, chunks.column_of("chunk")) == (workspace.root / "experiments/x/judge.lock.json", "mine")
+    assert (chunks.lock, chunks.column_of("chunk")) == (
+        workspace.root / "experiments/x/judge.lock.json",
+        "mine",
+    )
     assert list_suites(workspace) == ["mine", *[name for name in list_suites(workspace) if name != "mine"]]
     assert load_suite(workspace.suites / "mine.toml", workspace=workspace) == suite
 
@@ -75,7 +80,10 @@ def test_a_suite_of_ones_own(workspace: Workspace) -> None:
         ("[judges.a]\n", "judges.a: give either judge"),
         ('[judges.a]\njudge = "@y"\n', "judges.a: '@y' is no judge"),
         ('[judges.a]\njudge = ""\n', "judges.a: judge is empty"),
-        ('[judges.a]\njudge = "x@y"\naggregate = "mean"\n', "must be one of rating, precision, share, found 'mean'"),
+        (
+            '[judges.a]\njudge = "x@y"\naggregate = "mean"\n',
+            "must be one of rating, precision, share, found 'mean'",
+        ),
         ("[judges.a]\njudge = 3\n", "judges.a.judge must be text, found 3"),
         ("schema = 9\n", "schema 9 is newer"),
         ("schema = 1\n", "holds no judge"),

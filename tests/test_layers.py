@@ -1,4 +1,5 @@
-"""The shape of the house: layers, DSPy's rooms, import circles, long functions, and what the report may hold."""
+"""The shape of the house: layers, DSPy's rooms, import circles, long functions, and what the report may
+hold."""
 
 from __future__ import annotations
 
@@ -18,8 +19,8 @@ CORE = (
     "_version", "wings", "errors", "scale", "records", "artefacts", "workspace", "models", "signatures", "engine",
     "tables", "goldset", "stats", "judges", "experiment", "optimize", "selection", "production", "report", "cli",
 )  # fmt: skip
-# Each imports the core and no other wing; the core knows them by the table of `wings.py`, and by the kinds of results
-# and documents that the two tables of strings below name.
+# Each imports the core and no other wing; the core knows them by the table of `wings.py`, and by the kinds of
+# results and documents that the two tables of strings below name.
 WINGS = ("rag", "exchange", "bulk", "desk")
 NAMED_BY_STRINGS = ("wings", "report.experiments", "report.notebook")
 # Still upwards: how rows of a table become items and judgements is to stand below both.
@@ -120,7 +121,9 @@ def test_the_tables_of_strings_import_no_wing() -> None:
     """What they name is loaded when it is asked for: none of them has an import statement of a wing."""
     for module in NAMED_BY_STRINGS:
         imports = [node for node in ast.walk(TREES[module]) if isinstance(node, ast.Import | ast.ImportFrom)]
-        assert not [node for node in imports if re.search(rf"judgecal\.({'|'.join(WINGS)})\b", ast.unparse(node))]
+        assert not [
+            node for node in imports if re.search(rf"judgecal\.({'|'.join(WINGS)})\b", ast.unparse(node))
+        ]
 
 
 def test_dspy_is_known_to_few() -> None:
@@ -147,11 +150,14 @@ def target(name: str) -> str | None:
     if parts[0] != "judgecal":
         return None
     places = (".".join(parts[1:end]) for end in range(len(parts), 1, -1))
-    return next((place for place in places if place in MODULES), "")  # what else it gives is a name of the face
+    return next(
+        (place for place in places if place in MODULES), ""
+    )  # what else it gives is a name of the face
 
 
 def circles(graph: dict[str, set[str]]) -> list[list[str]]:
-    """Groups of modules each of which reaches all others of its group (Tarjan's strongly connected components)."""
+    """Groups of modules each of which reaches all others of its group (Tarjan's strongly connected
+    components)."""
     order: dict[str, int] = {}
     low: dict[str, int] = {}
     stack: list[str] = []
@@ -179,7 +185,8 @@ def circles(graph: dict[str, set[str]]) -> list[list[str]]:
 
 
 def imports_at_run_time(module: str) -> Iterator[tuple[int, str]]:
-    """All imports; of a package that resolves its names by `__getattr__`, those that run when it is loaded."""
+    """All imports; of a package that resolves its names by `__getattr__`, those that run when it is
+    loaded."""
     tree = TREES[module]
     if not any(isinstance(node, ast.FunctionDef) and node.name == "__getattr__" for node in tree.body):
         return imported(module)
@@ -193,7 +200,9 @@ def test_no_import_circle() -> None:
             other
             for _, name in imports_at_run_time(module)
             if (other := target(name)) not in (None, module)
-            if not (module in NAMED_BY_STRINGS and layer_of(name) in WINGS)  # named there, loaded by whoever asks
+            if not (
+                module in NAMED_BY_STRINGS and layer_of(name) in WINGS
+            )  # named there, loaded by whoever asks
         }
         for module in MODULES
     }
@@ -233,7 +242,13 @@ def untyped_parameters(tree: ast.Module) -> int:
     every = (
         parameter
         for one in functions(tree)
-        for parameter in [*one.args.posonlyargs, *one.args.args, *one.args.kwonlyargs, one.args.vararg, one.args.kwarg]
+        for parameter in [
+            *one.args.posonlyargs,
+            *one.args.args,
+            *one.args.kwonlyargs,
+            one.args.vararg,
+            one.args.kwarg,
+        ]
     )
     said = (ast.unparse(one.annotation) for one in every if one is not None and one.annotation is not None)
     return sum(bool(re.search(r"\b(dict|Mapping)\[str, Any\]", one)) for one in said)
@@ -252,7 +267,9 @@ def marked_up_strings(tree: ast.Module) -> int:
         and node.body
         and isinstance(node.body[0], ast.Expr)
     }
-    strings = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
+    strings = (
+        node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    )
     return sum(id(node) not in prose and bool(re.search(r"<[A-Za-z/]", str(node.value))) for node in strings)
 
 

@@ -54,7 +54,9 @@ def scorer(*, name: str) -> Callable[[Any], Any]:
 def mlflow(monkeypatch: pytest.MonkeyPatch) -> None:
     """The stand-in, with the names and the keywords of MLflow 3."""
     entities = ModuleType("mlflow.entities")
-    vars(entities).update(Feedback=Feedback, AssessmentSource=AssessmentSource, AssessmentError=AssessmentError)
+    vars(entities).update(
+        Feedback=Feedback, AssessmentSource=AssessmentSource, AssessmentError=AssessmentError
+    )
     scorers = ModuleType("mlflow.genai.scorers")
     vars(scorers)["scorer"] = scorer
     for name, module in (("mlflow", None), ("mlflow.genai", None), ("mlflow.entities", entities),
@@ -95,7 +97,9 @@ def test_contexts_come_from_the_trace(workspace_dir: Path, lock: Path, mlflow: N
     from judgecal.exchange.mlflow_scorer import _retrieved
 
     documents = [{"page_content": "a fact", "metadata": {"doc_uri": "d1"}}]
-    trace = SimpleNamespace(search_spans=lambda span_type: [SimpleNamespace(outputs=documents)] * (span_type != ""))
+    trace = SimpleNamespace(
+        search_spans=lambda span_type: [SimpleNamespace(outputs=documents)] * (span_type != "")
+    )
     assert _retrieved(trace) == {"retrieved_context": documents}
     assert _retrieved(None) == {}
 

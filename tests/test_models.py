@@ -40,7 +40,7 @@ def price_file() -> dict[str, dict[str, float]]:
     return rows
 
 
-# --- what comes with judgecal -----------------------------------------------------------------------------------------
+# --- what comes with judgecal -------------------------------------------------------------------------------
 
 WANTED = "embedded gemini-flash gemini-pro gpt-4o gpt-4o-mini claude-haiku claude-sonnet mistral llama3 llama3.1 gemma2"
 
@@ -70,7 +70,9 @@ def test_prices_are_read_without_litellm(tmp_path: Path) -> None:
         "assert load_catalogue(find_workspace()).resolve('gpt-4o').priced\n"
         "print(sorted({'litellm', 'dspy', 'numpy'} & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
     assert done.stdout == "[]\n"
 
 
@@ -83,7 +85,7 @@ def test_a_call_costs_its_tokens() -> None:
     assert ModelSpec("m", "p/m", input_usd_per_1m=0.0, output_usd_per_1m=0.0).cost_usd(None, None) == 0.0
 
 
-# --- any litellm id ---------------------------------------------------------------------------------------------
+# --- any litellm id -----------------------------------------------------------------------------------------
 
 # id -> key variable, priced
 IDS = [
@@ -103,7 +105,11 @@ def test_any_id_works_as_it_is(load: Load, model_id: str, key: str | None, price
 
 @pytest.mark.parametrize(
     ("name", "says"),
-    [("gpt-4", "did you mean gpt-4o"), ("zzz", "known: embedded, gemini-flash"), ("openai/", "unknown model")],
+    [
+        ("gpt-4", "did you mean gpt-4o"),
+        ("zzz", "known: embedded, gemini-flash"),
+        ("openai/", "unknown model"),
+    ],
 )
 def test_an_unknown_alias_names_the_nearest(load: Load, name: str, says: str) -> None:
     with pytest.raises(InputError, match=says):
@@ -115,7 +121,7 @@ def test_one_providers_price_is_not_anothers(load: Load) -> None:
     assert not load("").resolve("hosted_vllm/gpt-4o").priced
 
 
-# --- judgecal.toml --------------------------------------------------------------------------------------------------
+# --- judgecal.toml ------------------------------------------------------------------------------------------
 
 
 def test_a_table_adds_an_alias(load: Load) -> None:
@@ -129,9 +135,15 @@ def test_a_table_adds_an_alias(load: Load) -> None:
 
 def test_a_table_overrides_key_by_key(load: Load) -> None:
     before = load("").resolve("gpt-4o")
-    after = load("[models.gpt-4o]\ntemperature = 0.7\nmax_tokens = 5\ninput_usd_per_1m = 99").resolve("gpt-4o")
+    after = load("[models.gpt-4o]\ntemperature = 0.7\nmax_tokens = 5\ninput_usd_per_1m = 99").resolve(
+        "gpt-4o"
+    )
     assert (after.temperature, after.max_tokens, after.input_usd_per_1m) == (0.7, 5, 99)
-    assert (after.id, after.key_env, after.context_window) == (before.id, before.key_env, before.context_window)
+    assert (after.id, after.key_env, after.context_window) == (
+        before.id,
+        before.key_env,
+        before.context_window,
+    )
     assert after.output_usd_per_1m == before.output_usd_per_1m
 
 
@@ -145,7 +157,9 @@ def test_another_id_brings_its_own_price_and_key(load: Load) -> None:
 
 def test_the_example_in_the_repository_is_valid(load: Load) -> None:
     text = (Path(__file__).resolve().parent.parent / "judgecal.toml").read_text(encoding="utf-8")
-    example = [line.removeprefix("# ") for line in text.splitlines() if line.startswith(("# [", "# id", "# "))]
+    example = [
+        line.removeprefix("# ") for line in text.splitlines() if line.startswith(("# [", "# id", "# "))
+    ]
     tables = "\n".join(line for line in example if line.startswith("[") or " = " in line)
     catalogue = load(tables)
     assert catalogue.resolve("gpt-mini").max_concurrency == 32
@@ -166,7 +180,10 @@ WRONG = [
     ("[models.gpt-4o]\ntimeout = true", "timeout must be a number, found True"),
     ("[models.gpt-4o]\ntimeout = 0", "timeout: Input should be greater than 0, found 0"),
     ("[models.gpt-4o]\ntimeout = inf", "timeout: Input should be a finite number, found inf"),
-    ("[models.gpt-4o]\ninput_usd_per_1m = nan", "input_usd_per_1m: Input should be a finite number, found nan"),
+    (
+        "[models.gpt-4o]\ninput_usd_per_1m = nan",
+        "input_usd_per_1m: Input should be a finite number, found nan",
+    ),
     (
         "[models.gpt-4o]\noutput_usd_per_1m = -1",
         "output_usd_per_1m: Input should be greater than or equal to 0, found -1",
@@ -194,7 +211,7 @@ def test_every_problem_is_told_at_once(load: Load) -> None:
     assert len(caught.value.problems) == 4
 
 
-# --- keys -------------------------------------------------------------------------------------------------------------
+# --- keys ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("value", [None, "", "  \n"])

@@ -1,4 +1,5 @@
-"""MTRAG's faithfulness: one import, the recorded judges beside the raters, and the figures that are known of them."""
+"""MTRAG's faithfulness: one import, the recorded judges beside the raters, and the figures that are known of
+them."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ import pytest
 
 from tests.support.command import Run, one_object
 
-# Computed from the same files with scipy and krippendorff: Pearson with the raters' mean, Spearman with their median.
+# Computed from the same files with scipy and krippendorff: Pearson with the raters' mean, Spearman with their
+# median.
 KNOWN = {
     "faithfulness": {
         "ragas-faithfulness": (0.7205, 0.5709),

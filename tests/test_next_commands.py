@@ -34,7 +34,9 @@ def following(text: str) -> list[str]:
 
 @pytest.mark.xdist_group("every_command")
 def test_what_is_to_be_typed_next_can_be_typed(every_command: EveryCommand, tmp_path: Path) -> None:
-    copied = EveryCommand(shutil.copytree(every_command.folder, tmp_path / "copy"), every_command.sealed_questions)
+    copied = EveryCommand(
+        shutil.copytree(every_command.folder, tmp_path / "copy"), every_command.sealed_questions
+    )
     faults = []
     texts = {command: ran.out for command, ran in every_command.ran.items()}
     texts |= {f"report {slug}": copied("report", slug).out for slug in copied.slugs}

@@ -87,7 +87,11 @@ def test_the_clear_highest_is_taken(twenty: GoldSet) -> None:
     def perfect(item: Item) -> float:
         return 100.0 if right(item) else 0.0
 
-    ran: Sequence[Scored] = [scored(dev, None, flat), scored(dev, "low", snapped), scored(dev, "high", perfect)]
+    ran: Sequence[Scored] = [
+        scored(dev, None, flat),
+        scored(dev, "low", snapped),
+        scored(dev, "high", perfect),
+    ]
     taken, why = names(choose(ran, METRIC, dev))
     assert (taken, why) == ("high", f"it had the highest {METRIC} once calibrated, and gained more than luck")
 
@@ -96,7 +100,8 @@ def test_the_judge_that_knows_more_is_taken(twenty: GoldSet) -> None:
     dev = Table(twenty, twenty.items)
     ran = [scored(dev, None, flat), scored(dev, "snapped", snapped), scored(dev, "sharp", sharp)]
     snap, timid = (one.estimates[METRIC].value for one in ran[1:])
-    # snapped is wrong on a fifth of the items: 0.80; sharp is 21 points off everywhere: 0.79, and never wrong.
+    # snapped is wrong on a fifth of the items: 0.80; sharp is 21 points off everywhere: 0.79, and never
+    # wrong.
     assert (snap, timid) == (pytest.approx(0.80), pytest.approx(0.79))
     assert choose(ran, METRIC, dev).taken.name == "sharp"
 
@@ -108,7 +113,8 @@ def test_a_snapped_copy_of_the_judge_is_no_gain(twenty: GoldSet) -> None:
         return 60.0 if snapped(item) else 40.0
 
     before, copy, other = (scored(dev, n, f) for n, f in ((None, timid), ("copy", snapped), ("sharp", sharp)))
-    # 0.8 x 0.6 + 0.2 x 0.4 = 0.56 before, 0.80 snapped: all of it scale. Once calibrated the two are the same.
+    # 0.8 x 0.6 + 0.2 x 0.4 = 0.56 before, 0.80 snapped: all of it scale. Once calibrated the two are the
+    # same.
     assert before.estimates[METRIC].value == pytest.approx(0.56)
     assert copy.estimates[METRIC].value == pytest.approx(0.80)
     assert copy.value(METRIC) == before.value(METRIC) == pytest.approx(0.80)
@@ -125,7 +131,8 @@ def test_with_few_questions_nothing_is_more_than_luck(twenty: GoldSet) -> None:
 
 
 def test_a_gain_that_luck_explains_takes_nobody(twenty: GoldSet) -> None:
-    """One item of sixty more: 0.84 errors of that difference are 0.84 of it, and the best of nine such gains more."""
+    """One item of sixty more: 0.84 errors of that difference are 0.84 of it, and the best of nine such gains
+    more."""
     dev = Table(twenty, twenty.items)
 
     def but(*questions: int) -> Says:
@@ -142,7 +149,11 @@ def test_a_gain_that_luck_explains_takes_nobody(twenty: GoldSet) -> None:
 
 def test_of_equals_the_shorter_prompt_is_taken(twenty: GoldSet) -> None:
     dev = Table(twenty, twenty.items)
-    ran = [scored(dev, None, flat), scored(dev, "long", sharp, n_demos=32), scored(dev, "short", sharp, n_demos=4)]
+    ran = [
+        scored(dev, None, flat),
+        scored(dev, "long", sharp, n_demos=32),
+        scored(dev, "short", sharp, n_demos=4),
+    ]
     assert choose(ran, METRIC, dev).taken.name == "short"
 
 
@@ -167,7 +178,12 @@ def estimate(low: float | None, high: float | None = None, reason: str | None = 
         (estimate(0.01, 0.05), estimate(-0.01, 0.02), True, "rescaled only"),
         (estimate(-0.05, -0.01), estimate(-0.01, 0.02), True, "rescaled only"),
         (estimate(0.01, 0.05), estimate(0.0, 0.0), True, "rescaled only"),
-        (estimate(0.01, 0.05), estimate(-0.01, 0.03), True, "cannot tell"),  # it may be 0.03 better: not shown small
+        (
+            estimate(0.01, 0.05),
+            estimate(-0.01, 0.03),
+            True,
+            "cannot tell",
+        ),  # it may be 0.03 better: not shown small
         (estimate(-0.05, -0.01), estimate(-0.04, 0.01), True, "cannot tell"),
         (estimate(0.0, 0.0), estimate(0.0, 0.0), True, "cannot tell"),
         (estimate(None, reason="3 groups"), estimate(None, reason="3 groups"), True, "cannot tell"),
@@ -208,7 +224,8 @@ def halves(gold: GoldSet) -> dict[str, Table]:
 
 
 def blunt(item: Item) -> float:
-    """In the right order, but timid: 40 and 60 for labels of 0 and 100, and wrong on every fourth question."""
+    """In the right order, but timid: 40 and 60 for labels of 0 and 100, and wrong on every fourth
+    question."""
     right = item.item_id.endswith("full") != (int(item.group[1:]) % 4 == 0)
     return 60.0 if right else 40.0
 
@@ -260,7 +277,9 @@ def test_failing_on_items_is_no_way_up(gold: GoldSet) -> None:
     # What was wrong is left out, and counts as wrong: once calibrated nothing is gained or lost.
     assert found.decision == "rescaled only"
     assert found.numbers.complete_case is not None and found.numbers.after is not None
-    complete, wrong = (part["macro_agreement"] for part in (found.numbers.complete_case.after, found.numbers.after))
+    complete, wrong = (
+        part["macro_agreement"] for part in (found.numbers.complete_case.after, found.numbers.after)
+    )
     assert complete.value is not None and wrong.value is not None and complete.value > wrong.value
     assert wrong.n_unscored == complete.n_unscored > 0
 
@@ -299,7 +318,9 @@ def test_words_are_confirmed_without_recalibration(workspace_dir: Path) -> None:
 # --- what the benchmark measures, in small
 
 
-@pytest.mark.parametrize("title", ["1  bent, same judge, labels all over", "1  bent, equal judge, labels at the ends"])
+@pytest.mark.parametrize(
+    "title", ["1  bent, same judge, labels all over", "1  bent, equal judge, labels at the ends"]
+)
 def test_another_scale_is_not_better(title: str) -> None:
     line = next(one for one in lines() if one.title == title)
     assert line.of_false(shares(line.draw, reps=40)) <= 0.05

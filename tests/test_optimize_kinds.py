@@ -1,4 +1,5 @@
-"""Every optimiser on judges of every kind: of chunks, of fields that nobody foresaw, of words, grades and yes or no."""
+"""Every optimiser on judges of every kind: of chunks, of fields that nobody foresaw, of words, grades and yes
+or no."""
 
 from __future__ import annotations
 
@@ -111,9 +112,12 @@ def made(workspace: Workspace, kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "optimizer"), [("chunk", "labeled"), ("chunk", "fewshot"), ("words", "fewshot"), ("grades", "labeled")]
+    ("kind", "optimizer"),
+    [("chunk", "labeled"), ("chunk", "fewshot"), ("words", "fewshot"), ("grades", "labeled")],
 )
-def test_demos_teach_the_embedded_model(judgecal: Run, workspace: Workspace, kind: str, optimizer: str) -> None:
+def test_demos_teach_the_embedded_model(
+    judgecal: Run, workspace: Workspace, kind: str, optimizer: str
+) -> None:
     made(workspace, kind)
     argv = ("optimize", "--gold", "made", "--signature", "judged", "--optimizer", optimizer, "--json")
     found = one_object(judgecal(*argv))
@@ -121,7 +125,9 @@ def test_demos_teach_the_embedded_model(judgecal: Run, workspace: Workspace, kin
     assert found["metric"] == metric
     before, after = (found["test"][side][metric]["value"] for side in ("before", "after"))
     assert after > before + 0.1 and found["n_demos"] > 0
-    state = json.loads((workspace.experiments / found["experiment"] / "program.json").read_text(encoding="utf-8"))
+    state = json.loads(
+        (workspace.experiments / found["experiment"] / "program.json").read_text(encoding="utf-8")
+    )
     gold = load_gold("made", workspace=workspace)
     train = {text_of(item) for item in gold.select("train")}
     assert {demo.get("chunk") or demo.get("agent_reply") for demo in state["demos"]} <= train
@@ -143,7 +149,8 @@ def field(text: str, name: str) -> str:
 
 
 def model(body: dict[str, Any]) -> str:
-    """Says one word, or two by turns where it is sampled, until its instructions hold the phrase; then it is right."""
+    """Says one word, or two by turns where it is sampled, until its instructions hold the phrase; then it is
+    right."""
     system = next((m["content"] for m in body["messages"] if m["role"] == "system"), "")
     asked = body["messages"][-1]["content"]
     fields = [name for name in _FIELD.findall(asked.rpartition("Respond with")[2]) if name != "completed"]
@@ -189,7 +196,17 @@ def test_new_instructions_make_a_better_judge(
     judgecal: Run, workspace: Workspace, served: StubServer, kind: str, optimizer: str
 ) -> None:
     made(workspace, kind)
-    argv = ("optimize", "--gold", "made", "--signature", "judged", "--model", "mine", "--optimizer", optimizer)
+    argv = (
+        "optimize",
+        "--gold",
+        "made",
+        "--signature",
+        "judged",
+        "--model",
+        "mine",
+        "--optimizer",
+        optimizer,
+    )
     found = one_object(judgecal(*argv, "--json"))
     metric = "accuracy" if kind == "words" else "macro_agreement"
     assert found["test"]["after"][metric]["value"] == 1.0 > found["test"]["before"][metric]["value"]
@@ -207,7 +224,9 @@ def _asked_for(body: dict[str, Any]) -> list[str]:
 # --- what raters noted
 
 
-def test_gepa_is_told_what_raters_noted_of_train_items(judgecal: Run, workspace: Workspace, served: StubServer) -> None:
+def test_gepa_is_told_what_raters_noted_of_train_items(
+    judgecal: Run, workspace: Workspace, served: StubServer
+) -> None:
     made(workspace, "chunk")
     path = workspace.gold / "made" / "ratings.jsonl"
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
@@ -250,9 +269,13 @@ def test_notes_are_quoted_short_harmless_and_with_another_s_label(workspace: Wor
 # --- a judge of chunks beside labels
 
 
-def test_a_judge_of_chunks_is_held_against_a_set_with_an_item_a_chunk(judgecal: Run, workspace: Workspace) -> None:
+def test_a_judge_of_chunks_is_held_against_a_set_with_an_item_a_chunk(
+    judgecal: Run, workspace: Workspace
+) -> None:
     made(workspace, "chunk")
-    found = one_object(judgecal("score", "--gold", "made", "--judge", "judged@embedded", "--split", "all", "--json"))
+    found = one_object(
+        judgecal("score", "--gold", "made", "--judge", "judged@embedded", "--split", "all", "--json")
+    )
     (judge,) = found["judges"]
     assert (judge["n"], judge["n_unscored"]) == (2 * N_QUESTIONS, 0)
     assert judge["agreement"]["accuracy"]["value"] == 0.0  # people are turned round here
@@ -269,6 +292,10 @@ def test_items_with_several_contexts_or_none_are_named(judgecal: Run, workspace:
     rows[5]["contexts"] = bare
     shutil.rmtree(workspace.gold / "made")
     made_gold(workspace.gold / "made", rows, people(rows, {"right": 1, "wrong": 0}), scale=BINARY)
-    assert judgecal("score", "--judge", "judged@embedded", "--gold", "made").code == 0, "several give a share of yes"
+    assert judgecal("score", "--judge", "judged@embedded", "--gold", "made").code == 0, (
+        "several give a share of yes"
+    )
     ran = judgecal("optimize", "--signature", "judged", "--gold", "made")
-    assert ran.code == 2 and "trained by labels of single contexts" in ran.err and rows[3]["item_id"] in ran.err
+    assert (
+        ran.code == 2 and "trained by labels of single contexts" in ran.err and rows[3]["item_id"] in ran.err
+    )

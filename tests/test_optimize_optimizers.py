@@ -1,4 +1,5 @@
-"""The optimisers that write instructions, against a served model: a judge that needs to be told what to look for."""
+"""The optimisers that write instructions, against a served model: a judge that needs to be told what to look
+for."""
 
 from __future__ import annotations
 
@@ -184,7 +185,9 @@ def test_the_embedded_model_is_optimised_by_another(
 
 
 @pytest.mark.parametrize("optimizer", REFLECTING)
-def test_the_embedded_model_cannot_write(judgecal: Run, workspace: Workspace, gold: GoldSet, optimizer: str) -> None:
+def test_the_embedded_model_cannot_write(
+    judgecal: Run, workspace: Workspace, gold: GoldSet, optimizer: str
+) -> None:
     before = tree(workspace.root)
     for more in ((), ("--reflection-model", "embedded"), ("--dry-run",)):
         ran = judgecal(*argv(optimizer, "--model", "embedded", *more))
@@ -272,7 +275,9 @@ def test_a_refused_key_stops_it_at_once(
     served.script = script
     ran = judgecal(*argv(optimizer))
     assert (ran.code, ran.out) == (2, "")
-    assert [line for line in ran.err.splitlines() if "judgecal: " in line][-1].startswith("judgecal: model mine")
+    assert [line for line in ran.err.splitlines() if "judgecal: " in line][-1].startswith(
+        "judgecal: model mine"
+    )
     assert "Traceback" not in ran.err and "ERROR" not in ran.err
     assert served.calls <= n_dev + 16  # those in flight
     assert KEY not in ran.err
@@ -337,7 +342,9 @@ def test_an_interrupted_run_resumes_without_paying_again(
     assert len(set(keys)) == len(keys)
     # And a finished one makes no call at all.
     served.bodies[:] = []
-    assert one_object(judgecal(*argv(optimizer, "--no-cache", "--name", "whole")))["usd"] == pytest.approx(again["usd"])
+    assert one_object(judgecal(*argv(optimizer, "--no-cache", "--name", "whole")))["usd"] == pytest.approx(
+        again["usd"]
+    )
     assert served.calls == 0
 
 

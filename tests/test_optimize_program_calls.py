@@ -1,4 +1,5 @@
-"""The calls of DSPy's optimisers: one call for one request, in any thread, and an end that DSPy cannot swallow."""
+"""The calls of DSPy's optimisers: one call for one request, in any thread, and an end that DSPy cannot
+swallow."""
 
 from __future__ import annotations
 
@@ -128,7 +129,10 @@ def test_what_can_help_is_tried_again_by_one_layer(serve: Callable[[Script], Stu
     assert server.calls == 3
     down = serve(lambda _: failing(429, "slow down", retry_after="0"))
     with ProgramCalls(Budget(None), policy=QUICK) as calls:
-        with dspy.context(lm=program_lm(spec(down), calls), adapter=dspy.ChatAdapter()), pytest.raises(Stopped):
+        with (
+            dspy.context(lm=program_lm(spec(down), calls), adapter=dspy.ChatAdapter()),
+            pytest.raises(Stopped),
+        ):
             dspy.Predict("q -> a")(q="one")
         assert "gave no reply in 3 attempts (rate_limit: " in str(calls.error)
         assert type(calls.error) is JudgecalError
@@ -179,12 +183,23 @@ def test_a_record_answers_for_its_calls(serve: Callable[[Script], StubServer], t
     assert server.calls == 2
     refused, good = (json.loads(line) for line in path.read_text().splitlines())
     assert refused["error"] == {"kind": "refused", "message": refused["error"]["message"]}
-    assert (refused["text"], good["error"], good["optimizer"], good["purpose"]) == (None, None, "gepa", "task")
-    assert (good["prompt_tokens"], good["completion_tokens"], good["cost_usd"]) == (1000, 50, pytest.approx(0.0011))
+    assert (refused["text"], good["error"], good["optimizer"], good["purpose"]) == (
+        None,
+        None,
+        "gepa",
+        "task",
+    )
+    assert (good["prompt_tokens"], good["completion_tokens"], good["cost_usd"]) == (
+        1000,
+        50,
+        pytest.approx(0.0011),
+    )
     assert good["messages_sha"] != refused["messages_sha"] and not good["cached"]
 
 
-def test_what_another_try_can_mend_is_tried_again(serve: Callable[[Script], StubServer], tmp_path: Path) -> None:
+def test_what_another_try_can_mend_is_tried_again(
+    serve: Callable[[Script], StubServer], tmp_path: Path
+) -> None:
     server = serve(in_turn(*[failing(503, "gone")] * QUICK.attempts, "yes"))
     path = tmp_path / "calls.jsonl"
     with (
@@ -208,7 +223,9 @@ def test_a_line_that_is_no_call_is_named(tmp_path: Path, capsys: pytest.CaptureF
     assert "calls.jsonl:1: no call can be read from this line" in capsys.readouterr().err
 
 
-def test_stored_replies_are_shared_with_the_judges(serve: Callable[[Script], StubServer], tmp_path: Path) -> None:
+def test_stored_replies_are_shared_with_the_judges(
+    serve: Callable[[Script], StubServer], tmp_path: Path
+) -> None:
     from judgecal.engine.cache import cache_key
     from judgecal.engine.calls import Reply
 
@@ -228,7 +245,9 @@ def test_a_blank_reply_is_stored_for_nobody_and_neither_is_one_without_a_verdict
     server = serve(in_turn(" ", "no verdict", "said"))
     with ReplyCache(tmp_path) as cache, ProgramCalls(Budget(None), policy=QUICK, cache=cache) as calls:
         calls.ask(asked(server))
-        calls.ask(dataclasses.replace(asked(server, repeat=1), usable=lambda reply: reply.text != "no verdict"))
+        calls.ask(
+            dataclasses.replace(asked(server, repeat=1), usable=lambda reply: reply.text != "no verdict")
+        )
         assert cache.count() == 0
         calls.ask(asked(server, repeat=2))
         assert cache.count() == 1
@@ -241,7 +260,9 @@ def test_a_blank_reply_is_stored_for_nobody_and_neither_is_one_without_a_verdict
     ("max_tokens", "reply_limit", "room"),
     [(400, None, 4096), (400, 1000, 1000), (8192, None, 8192), (None, None, None), (400, 100, 400)],
 )
-def test_a_writer_has_room_for_instructions(max_tokens: int | None, reply_limit: int | None, room: int | None) -> None:
+def test_a_writer_has_room_for_instructions(
+    max_tokens: int | None, reply_limit: int | None, room: int | None
+) -> None:
     written = reflection_spec(ModelSpec("a", "b/c", max_tokens=max_tokens, reply_limit=reply_limit))
     assert written.max_tokens == room
 

@@ -35,7 +35,8 @@ def workspace(workspace_dir: Path) -> Workspace:
 
 @pytest.fixture
 def gold(workspace: Workspace) -> GoldSet:
-    """People who mark how much is missing, the reverse of the shipped judge: no map makes that of its verdicts."""
+    """People who mark how much is missing, the reverse of the shipped judge: no map makes that of its
+    verdicts."""
     rows = made_items(N_GROUPS)
     return load_gold(made_gold(workspace.gold / "harsh", rows, rated(rows, REVERSED)), workspace=workspace)
 
@@ -56,7 +57,9 @@ def program(workspace: Workspace, found: dict[str, Any]) -> dict[str, Any]:
     return state
 
 
-def test_labeled_learns_another_convention_from_train_alone(judgecal: Run, gold: GoldSet, workspace: Workspace) -> None:
+def test_labeled_learns_another_convention_from_train_alone(
+    judgecal: Run, gold: GoldSet, workspace: Workspace
+) -> None:
     found = optimize(judgecal)
     assert value(found, "dev", "after") > value(found, "dev", "before") + 0.1
     assert value(found, "test", "after") > value(found, "test", "before") + 0.1
@@ -80,7 +83,8 @@ def test_labeled_learns_another_convention_from_train_alone(judgecal: Run, gold:
 def test_an_optimizer_is_handed_train_labels_alone(
     judgecal: Run, gold: GoldSet, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The weights of the metric come from these labels: with those of dev and test in them, both would leak."""
+    """The weights of the metric come from these labels: with those of dev and test in them, both would
+    leak."""
     handed: list[Training] = []
 
     def spy(optimizer: str, training: Training) -> Iterator[Candidate]:
@@ -151,7 +155,9 @@ def test_where_nothing_is_better_the_judge_stays(
     made_gold(workspace.gold / "first", rows, rated(rows, REVERSED))
     judge = PromptJudge("correctness_v3@embedded", workspace=workspace)
     items = load_gold("first", workspace=workspace).items
-    said = {item.item_id: float(judge.read(transport.reply(judge.messages(item))).verdict or 0) for item in items}
+    said = {
+        item.item_id: float(judge.read(transport.reply(judge.messages(item))).verdict or 0) for item in items
+    }
     made_gold(workspace.gold / "harsh", rows, [(item_id, "ann", label) for item_id, label in said.items()])
     found = optimize(judgecal)
     assert found["dev"]["after"] == found["dev"]["before"]
@@ -174,7 +180,9 @@ def test_fewshot_keeps_stdout_clean(judgecal: Run, gold: GoldSet, workspace: Wor
     assert sum(one["unusable_in_training"] for one in found["dev"]["candidates"]) == 0
 
 
-def test_unusable_replies_in_training_are_shown(judgecal: Run, gold: GoldSet, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unusable_replies_in_training_are_shown(
+    judgecal: Run, gold: GoldSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(embedded_engine, "reply", lambda messages: "I would rather not say.")
     found = optimize(judgecal, "--optimizer", "fewshot")
     tried = found["dev"]["candidates"]
@@ -204,7 +212,9 @@ def test_unscored_items_count_as_wrong_and_exit_4(
     assert f"{2 * n_lost} judgements are unscored" in ran.err  # the judge before and the judge after
     failed = [row for row in journal(workspace.root, found["experiment"]) if row["verdict"] is None]
     assert {row["error"]["kind"] for row in failed} == {"parse"}
-    assert f"{n_lost} of {before['n_expected']} unscored on test" in judgecal("optimize", "--gold", "harsh").said
+    assert (
+        f"{n_lost} of {before['n_expected']} unscored on test" in judgecal("optimize", "--gold", "harsh").said
+    )
 
 
 def test_lost_calls_leave_test_closed(judgecal: Run, gold: GoldSet, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -246,7 +256,9 @@ def test_no_final_leaves_test_alone(judgecal: Run, gold: GoldSet, workspace: Wor
 @pytest.fixture
 def something_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     """The last candidate is taken, whatever dev says of it: test is looked at."""
-    monkeypatch.setattr("judgecal.optimize.run.choose", lambda scored, *_: Choice(scored[-1], "the test takes it"))
+    monkeypatch.setattr(
+        "judgecal.optimize.run.choose", lambda scored, *_: Choice(scored[-1], "the test takes it")
+    )
 
 
 @pytest.mark.usefixtures("something_changes")
@@ -308,10 +320,20 @@ def test_an_interrupted_run_resumes_to_the_same_result(
     ("verdict", "scale", "labels", "note"),
     [
         (None, 'kind = "binary"', {"full": 1, "half": 0, "none": 0}, "cut at 50"),
-        (None, 'kind = "ordinal"\nmin = 0\nmax = 4', {"full": 4, "half": 1, "none": 0}, "taken onto ordinal:0:4"),
+        (
+            None,
+            'kind = "ordinal"\nmin = 0\nmax = 4',
+            {"full": 4, "half": 1, "none": 0},
+            "taken onto ordinal:0:4",
+        ),
         (('Literal["yes", "no"]', ""), 'kind = "binary"', {"full": 1, "half": 0, "none": 0}, None),
         (("bool", ""), 'kind = "percentage"\nmin = 0\nmax = 100', REVERSED, "taken onto percentage"),
-        (("Literal[0, 1, 2, 3, 4]", ""), 'kind = "ordinal"\nmin = 0\nmax = 4', {"full": 4, "half": 1, "none": 0}, None),
+        (
+            ("Literal[0, 1, 2, 3, 4]", ""),
+            'kind = "ordinal"\nmin = 0\nmax = 4',
+            {"full": 4, "half": 1, "none": 0},
+            None,
+        ),
         (("float", "ge=0, le=100"), 'kind = "percentage"\nmin = 0\nmax = 100', REVERSED, None),
     ],
 )
@@ -335,7 +357,9 @@ def test_every_pair_of_scales_can_be_optimised(
     assert [note in one for one in found["notes"]] == ([True] if note else [])
 
 
-def test_words_are_climbed_on_accuracy(judgecal: Run, workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_words_are_climbed_on_accuracy(
+    judgecal: Run, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A stub for a model: with demos it is right, without it is not."""
     rows = made_items(40)
     words = {"full": "good", "half": "odd", "none": "bad"}

@@ -83,7 +83,11 @@ def items_of(rows: Sequence[tuple[str, str]]) -> list[Item]:
     ],
 )
 def test_a_label_as_a_verdict_of_every_type(
-    signature: Callable[[Verdict], LoadedSignature], verdict: Verdict, people: str, label: Label, expected: object
+    signature: Callable[[Verdict], LoadedSignature],
+    verdict: Verdict,
+    people: str,
+    label: Label,
+    expected: object,
 ) -> None:
     found = label_as_verdict(signature(verdict), label, Scale.parse(people))
     assert found == expected and type(found) is type(expected)
@@ -95,7 +99,9 @@ def test_a_pass_mark_decides_between_two_words(signature: Callable[[Verdict], Lo
     assert [label_as_verdict(loaded, label, people) for label in (74.0, 75.0)] == ["no", "Yes"]
 
 
-@pytest.mark.parametrize(("verdict", "people", "label"), [(WORDS, "binary", 1.0), (PERCENT, "nominal", "odd")])
+@pytest.mark.parametrize(
+    ("verdict", "people", "label"), [(WORDS, "binary", 1.0), (PERCENT, "nominal", "odd")]
+)
 def test_no_label_without_a_common_order(
     signature: Callable[[Verdict], LoadedSignature], verdict: Verdict, people: str, label: Label
 ) -> None:
@@ -103,7 +109,9 @@ def test_no_label_without_a_common_order(
         label_as_verdict(signature(verdict), label, Scale.parse(people))
 
 
-def test_an_example_shows_the_item_and_the_label_alone(signature: Callable[[Verdict], LoadedSignature]) -> None:
+def test_an_example_shows_the_item_and_the_label_alone(
+    signature: Callable[[Verdict], LoadedSignature],
+) -> None:
     (item,) = items_of([("i", "g")])
     example = to_example(signature(PERCENT), item, 80.0, Scale.parse("percentage"))
     assert dict(example.inputs()) == {"question": "Q?", "reference_answer": "R.", "answer_under_test": "A."}
@@ -208,9 +216,27 @@ def test_in_bootstrapping_a_threshold_means_the_same_in_every_stratum(
 @pytest.mark.parametrize(
     ("verdict", "people", "label", "given", "said"),
     [
-        (PERCENT, "percentage", 80.0, 20, "People gave 80 on the scale from 0 to 100; the verdict 20 is 60 too low."),
-        (PERCENT, "binary", 0.0, 70, "People gave 0 on the scale from 0 to 100; the verdict 70 is 70 too high."),
-        (PERCENT, "percentage", 80.0, 80, "People gave 80 on the scale from 0 to 100; the verdict 80 agrees."),
+        (
+            PERCENT,
+            "percentage",
+            80.0,
+            20,
+            "People gave 80 on the scale from 0 to 100; the verdict 20 is 60 too low.",
+        ),
+        (
+            PERCENT,
+            "binary",
+            0.0,
+            70,
+            "People gave 0 on the scale from 0 to 100; the verdict 70 is 70 too high.",
+        ),
+        (
+            PERCENT,
+            "percentage",
+            80.0,
+            80,
+            "People gave 80 on the scale from 0 to 100; the verdict 80 agrees.",
+        ),
         (
             PERCENT,
             "percentage",
@@ -266,8 +292,12 @@ def training(gold: GoldSet, workspace: Workspace, *, n: int | None = None) -> Tr
 
 def demo_groups(found: Candidate, part: Training) -> set[str]:
     """The groups of the items that stand in a program's demos."""
-    by_inputs = {tuple(item_inputs(part.judge.signature.inputs, item).values()): item.group for item in part.items}
-    return {by_inputs[tuple(demo[name] for name in part.judge.signature.inputs)] for demo in found.program.demos}
+    by_inputs = {
+        tuple(item_inputs(part.judge.signature.inputs, item).values()): item.group for item in part.items
+    }
+    return {
+        by_inputs[tuple(demo[name] for name in part.judge.signature.inputs)] for demo in found.program.demos
+    }
 
 
 def test_labeled_programs_hold_train_labels(gold: GoldSet, workspace: Workspace) -> None:
@@ -286,7 +316,9 @@ def test_labeled_programs_hold_train_labels(gold: GoldSet, workspace: Workspace)
 
 @pytest.mark.parametrize("n", [1, 2, 3])
 @pytest.mark.parametrize("optimizer", ["labeled", "fewshot"])
-def test_a_handful_of_train_items_is_enough(gold: GoldSet, workspace: Workspace, optimizer: str, n: int) -> None:
+def test_a_handful_of_train_items_is_enough(
+    gold: GoldSet, workspace: Workspace, optimizer: str, n: int
+) -> None:
     for found in candidates(optimizer, training(gold, workspace, n=n)):
         assert 0 < found.n_demos <= n
 
@@ -321,14 +353,20 @@ def test_unusable_replies_count_as_the_worst_and_are_counted(
 
 
 def test_optimizers_by_name() -> None:
-    assert [resolve_optimizer(name) for name in ("auto", "labeled", "fewshot")] == ["labeled", "labeled", "fewshot"]
+    assert [resolve_optimizer(name) for name in ("auto", "labeled", "fewshot")] == [
+        "labeled",
+        "labeled",
+        "fewshot",
+    ]
     with pytest.raises(InputError, match="unknown optimizer 'fewshots': did you mean fewshot"):
         resolve_optimizer("fewshots")
 
 
 def test_an_optimizer_whose_package_is_absent_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(optimizers, "find_spec", {}.get)
-    with pytest.raises(InputError, match=r"mipro needs optuna, .* pip install '\.\[mipro\]'; or choose --optimizer"):
+    with pytest.raises(
+        InputError, match=r"mipro needs optuna, .* pip install '\.\[mipro\]'; or choose --optimizer"
+    ):
         resolve_optimizer("mipro")
 
 
@@ -352,7 +390,9 @@ def test_a_program_is_the_one_that_dspy_loads(gold: GoldSet, workspace: Workspac
 
 def mixed() -> tuple[list[Item], dict[str, Label], Scale]:
     """Twenty questions with three items each: fifteen have high labels, four middle ones, one a low one."""
-    items = items_of([(f"i{question:02d}-{place}", f"g{question:02d}") for question in range(20) for place in range(3)])
+    items = items_of(
+        [(f"i{question:02d}-{place}", f"g{question:02d}") for question in range(20) for place in range(3)]
+    )
     strata = [90.0] * 15 + [50.0] * 4 + [10.0]
     return items, {item.item_id: strata[int(item.group[1:])] for item in items}, Scale.parse("percentage")
 
@@ -393,12 +433,18 @@ def test_plain_agreement_over_a_balanced_sample_is_macro_agreement(
     given = {item.item_id: (None if place % 7 == 0 else place % 101) for place, item in enumerate(items)}
     sample = balanced_sample(items, labels, scale, size=60, seed=0)
     scores = [
-        metric(to_example(loaded, i, labels[i.item_id], scale), dspy.Prediction(grade=given[i.item_id], reasoning=""))
+        metric(
+            to_example(loaded, i, labels[i.item_id], scale),
+            dspy.Prediction(grade=given[i.item_id], reasoning=""),
+        )
         for i in sample
     ]
     assert all(0.0 <= score <= 1.0 for score in scores)  # what GEPA takes for perfect is 1.0
     expected = agreement(
-        [float(labels[i.item_id]) for i in sample], [given[i.item_id] for i in sample], scale=scale, unscored="wrong"
+        [float(labels[i.item_id]) for i in sample],
+        [given[i.item_id] for i in sample],
+        scale=scale,
+        unscored="wrong",
     )["macro_agreement"].value
     assert sum(scores) / len(scores) == pytest.approx(expected)
     right = to_example(loaded, items[-1], 10.0, scale)

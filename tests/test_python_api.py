@@ -10,7 +10,17 @@ from pathlib import Path
 import pytest
 
 import judgecal as package
-from judgecal import Estimate, InputError, Judge, Judgement, Judgements, Scale, load_gold, load_signature, score
+from judgecal import (
+    Estimate,
+    InputError,
+    Judge,
+    Judgement,
+    Judgements,
+    Scale,
+    load_gold,
+    load_signature,
+    score,
+)
 from judgecal.engine.transport import embedded as transport
 from judgecal.production.judged_table import JudgedColumns
 from judgecal.selection.choice import Caps
@@ -26,14 +36,21 @@ def test_a_set_and_a_signature_by_name_and_by_path(workspace_dir: Path) -> None:
     gold, same = load_gold("starter"), load_gold(workspace_dir / "gold" / "starter")
     assert (gold.name, gold.sha256, gold.items) == (same.name, same.sha256, same.items)
     signature = load_signature("correctness_v3")
-    assert signature.fingerprint == load_signature(workspace_dir / "signatures" / "correctness_v3.py").fingerprint
+    assert (
+        signature.fingerprint
+        == load_signature(workspace_dir / "signatures" / "correctness_v3.py").fingerprint
+    )
     assert (str(signature.scale), signature.verdict) == ("percentage", "correctness_percentage")
     assert load_signature("answer_v1").scale is None
 
 
 def test_a_judge_is_its_string() -> None:
     judge = Judge("correctness_v3@embedded")
-    assert (judge.name, str(judge.scale), judge.trained_on) == ("correctness_v3@embedded", "percentage", frozenset())
+    assert (judge.name, str(judge.scale), judge.trained_on) == (
+        "correctness_v3@embedded",
+        "percentage",
+        frozenset(),
+    )
     assert judge.fingerprint != Judge("correctness_v2@embedded").fingerprint
 
 
@@ -123,7 +140,9 @@ def test_compare_of_test_items_is_a_look(workspace_dir: Path, capsys: pytest.Cap
     assert first.difference.value == pytest.approx(bare.difference.value)
     assert len(log.read_text().splitlines()) == 1  # arrays count nothing, and the same look is the same one
     assert package.compare(gold, b, a).difference.level == first.difference.level
-    assert package.compare(gold, a, b, metric="mae").difference.level == pytest.approx(1 - 0.05 * 6 / math.pi**2 / 4)
+    assert package.compare(gold, a, b, metric="mae").difference.level == pytest.approx(
+        1 - 0.05 * 6 / math.pi**2 / 4
+    )
     rows = [json.loads(line) for line in log.read_text().splitlines()]
     assert [(row["kind"], row["by"]) for row in rows] == [
         ("decision", f"compare by {by}") for by in (first.metric, "mae")
@@ -134,18 +153,27 @@ def test_compare_of_test_items_is_a_look(workspace_dir: Path, capsys: pytest.Cap
     ("call", "message"),
     [
         (lambda: load_gold("startr"), "unknown gold set 'startr': did you mean starter"),
-        (lambda: load_signature("correctnes_v3"), "unknown signature 'correctnes_v3': did you mean correctness_v3"),
+        (
+            lambda: load_signature("correctnes_v3"),
+            "unknown signature 'correctnes_v3': did you mean correctness_v3",
+        ),
         (lambda: load_signature("nowhere.py"), "there is no such signature file"),
         (lambda: Judge("correctness_v3"), "is no judge: write signature@model"),
         (lambda: Judge("correctness_v3@embeded"), "unknown model 'embeded': did you mean embedded"),
         (lambda: Judge("answer_v1@embedded"), "signature answer_v1 cannot judge"),
         (lambda: score("correctness_v3@gpt-4o", load_gold("starter")), "set the variable OPENAI_API_KEY"),
-        (lambda: score("correctness_v3@embedded", load_gold("starter"), split="tset"), "unknown split 'tset'"),
+        (
+            lambda: score("correctness_v3@embedded", load_gold("starter"), split="tset"),
+            "unknown split 'tset'",
+        ),
         (
             lambda: score("correctness_v3@embedded", load_gold("starter"), repeats=0),
             "--repeats must be from 1 to 1,000",
         ),
-        (lambda: score("correctness_v3@embedded", load_gold("starter"), limit=0), "--limit must be at least 1"),
+        (
+            lambda: score("correctness_v3@embedded", load_gold("starter"), limit=0),
+            "--limit must be at least 1",
+        ),
         (lambda: package.compare([1], [1], [1]), "need their scale="),
         (lambda: package.compare(load_gold("starter"), [1], [1]), "both sides are judgements"),
         (lambda: package.compare(load_gold("starter"), [], []), "no judgement is of a labelled item"),
@@ -166,7 +194,9 @@ def test_commands_are_functions_too(workspace_dir: Path) -> None:
 
     workspace = find_workspace(workspace_dir)
     judges = (Judge("correctness_v3@embedded"),)
-    plan_score(workspace, load_gold("starter"), judges, split="open", options=RunOptions(), seed=0, out="one").run()
+    plan_score(
+        workspace, load_gold("starter"), judges, split="open", options=RunOptions(), seed=0, out="one"
+    ).run()
     chosen = package.select("one", caps=Caps(allow_below_floor=True), output="judge.lock.json")
     assert chosen.chosen == "correctness_v3@embedded" and (workspace_dir / "judge.lock.json").is_file()
     rows = [{"q": f"Where is it, {n}?", "a": "In the ferry.", "r": "In the ferry."} for n in range(12)]

@@ -1,4 +1,5 @@
-"""The README and the handbook: what they show runs, what they quote is printed, what is generated is up to date.
+"""The README and the handbook: what they show runs, what they quote is printed, what is generated is up to
+date.
 
 `python -m tests.support.handbook` writes the outputs that are quoted, and the generated pages, anew.
 """
@@ -64,12 +65,16 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def _anchors(page: Path) -> set[str]:
-    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in _HEADING.findall(_read(page))}
+    return {
+        re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in _HEADING.findall(_read(page))
+    }
 
 
 def test_the_readme_is_short_and_names_no_package_on_the_index() -> None:
     assert len(_read(ROOT / "README.md").splitlines()) <= 150
-    assert [_name(page) for page in EVERY if re.search(r"pip install (-\S+ )*['\"]?judgecal", _read(page))] == []
+    assert [
+        _name(page) for page in EVERY if re.search(r"pip install (-\S+ )*['\"]?judgecal", _read(page))
+    ] == []
 
 
 def test_the_navigation_has_every_page() -> None:
@@ -102,4 +107,6 @@ def test_the_welcome_plays_what_a_newcomer_reads() -> None:
     for name in ten_minutes.PAGES:
         page = _read(ROOT / name)
         played = ten_minutes.commands(page)
-        assert played[:2] == ["judgecal init demo", "cd demo"] and len(played) == len(re.findall(r"(?m)^\$ ", page))
+        assert played[:2] == ["judgecal init demo", "cd demo"] and len(played) == len(
+            re.findall(r"(?m)^\$ ", page)
+        )

@@ -25,7 +25,9 @@ from judgecal.records import (
     digest,
 )
 
-ITEM = Item("i", "g", "q", "a", reference_answers=("r", "s"), contexts=(Context("c", document_id="d", score=0.5),))
+ITEM = Item(
+    "i", "g", "q", "a", reference_answers=("r", "s"), contexts=(Context("c", document_id="d", score=0.5),)
+)
 JUDGEMENT = Judgement("i", "sha", "v3@m", "print", 0, 85.0, reasoning="because", cost_usd=0.5)
 
 
@@ -60,7 +62,11 @@ def test_the_sha_follows_the_text_that_a_judge_may_see(change: dict[str, Any], s
 def test_items_of_the_starter_keep_their_shas() -> None:
     """A new field of `Item` is no reason to pay for old judgements again."""
     items = load_gold("starter").items
-    shas = {"starter-001": "599c3b06a6ac1118", "starter-002": "07a6e880cf058ff1", "starter-220": "7a7d6a8d1ca447fd"}
+    shas = {
+        "starter-001": "599c3b06a6ac1118",
+        "starter-002": "07a6e880cf058ff1",
+        "starter-220": "7a7d6a8d1ca447fd",
+    }
     assert {item.item_id: item.sha for item in items if item.item_id in shas} == shas
     all_of_them = "278149e51c2a6dfafdf30f5dd5b906060a85dad617d3ddbb0362e0c83c37c697"
     assert digest([[item.item_id, item.sha] for item in items]) == all_of_them

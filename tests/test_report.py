@@ -45,13 +45,16 @@ def test_estimates(found: Estimate | None, text: str, difference: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("usd", "text"), [(None, "unknown"), (0.0, "0"), (0.00012, "0.00012"), (1.5, "1.500"), (12.3456, "12.346")]
+    ("usd", "text"),
+    [(None, "unknown"), (0.0, "0"), (0.00012, "0.00012"), (1.5, "1.500"), (12.3456, "12.346")],
 )
 def test_money(usd: float | None, text: str) -> None:
     assert numbers.money(usd) == text
 
 
-@pytest.mark.parametrize(("value", "text"), [(None, "-"), (0.0123, "12.3 ms"), (1.0, "1.00 s"), (12.345, "12.35 s")])
+@pytest.mark.parametrize(
+    ("value", "text"), [(None, "-"), (0.0123, "12.3 ms"), (1.0, "1.00 s"), (12.345, "12.35 s")]
+)
 def test_seconds(value: float | None, text: str) -> None:
     assert numbers.seconds(value) == text
 
@@ -60,10 +63,19 @@ def test_seconds(value: float | None, text: str) -> None:
 
 
 def test_a_table_is_aligned_on_what_a_terminal_shows() -> None:
-    table = Table(["name", "n"], [["a", "1"], ["一二", "22"], ["a heading across"], ["e\u0301", "3"]], short=True)
+    table = Table(
+        ["name", "n"], [["a", "1"], ["一二", "22"], ["a heading across"], ["e\u0301", "3"]], short=True
+    )
     shown = terminal(Document("t", "", Headline("k", ""), [Section("s", "s", "", [table])]))
     # The two ideographs take four columns, the combining accent none; a heading widens nothing.
-    assert shown.splitlines() == ["name   n", "--------", "a      1", "一二  22", "a heading across", "e\u0301      3"]
+    assert shown.splitlines() == [
+        "name   n",
+        "--------",
+        "a      1",
+        "一二  22",
+        "a heading across",
+        "e\u0301      3",
+    ]
 
 
 def test_json_holds_estimates_and_no_nan() -> None:

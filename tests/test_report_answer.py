@@ -45,12 +45,16 @@ def test_systems_of_recorded_answers(judgecal: Run, served: Served, tmp_path: Pa
     assert sentence.startswith("Use right: it averages ") and "shown to be above the other one" in sentence
     equal = tuple(dataclasses.replace(pair, decision="cannot tell") for pair in result.comparisons)
     sentence = answer_document(dataclasses.replace(result, comparisons=equal)).headline.sentence
-    assert sentence.startswith("Cannot tell whom to use: ") and "is not shown to be above any other" in sentence
+    assert (
+        sentence.startswith("Cannot tell whom to use: ") and "is not shown to be above any other" in sentence
+    )
     unrated = [dataclasses.replace(one, n=0, n_unscored=one.n_expected) for one in result.systems]
     nobody = answer_document(dataclasses.replace(result, systems=tuple(unrated)))
     assert nobody.headline.sentence == "Cannot tell whom to use: no answer has a rating."
     lost = answer_document(dataclasses.replace(result, systems=(result.systems[0], unrated[1])))
-    assert "and no other system has a rating" in lost.headline.sentence and "0.0%" not in lost.headline.sentence
+    assert (
+        "and no other system has a rating" in lost.headline.sentence and "0.0%" not in lost.headline.sentence
+    )
     assert "no rating" in html(lost) and "0.0%" not in html(nobody).partition("<main>")[0]
     by_heart = Contaminated(75.0, 9, 0, (KnownQuestion("q", ATTACK, ("m",)),))
     closed = answer_document(dataclasses.replace(result, contaminated=by_heart))

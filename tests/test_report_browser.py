@@ -1,4 +1,5 @@
-"""The page in a real browser: the explorer by mouse and keyboard, nothing is loaded, nothing goes wrong or runs."""
+"""The page in a real browser: the explorer by mouse and keyboard, nothing is loaded, nothing goes wrong or
+runs."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture
 def page(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> Path:
-    """20 questions of three answers; `high` passes the half answers, `low` fails the full ones and the first half."""
+    """20 questions of three answers; `high` passes the half answers, `low` fails the full ones and the first
+    half."""
     made = made_items(20)
     for place, row in enumerate(made):
         row["tags"] = [row["kind"], f"tag {ATTACK}"] if row["kind"] == "half" else [row["kind"]]
@@ -68,7 +70,10 @@ def choose(tab: Tab, control: str, value: str) -> None:
 
 def test_filters_and_sorts(opened: Tab, page: Path) -> None:
     everything = opened.run(IDS)
-    assert len(everything) == 40 and opened.run("document.getElementById('shown').textContent") == "40 of 40 shown"
+    assert (
+        len(everything) == 40
+        and opened.run("document.getElementById('shown').textContent") == "40 of 40 shown"
+    )
     chip(opened, "low wrong")
     wrong = opened.run(IDS)
     assert len(wrong) == 21 and sum(item.endswith("-full") for item in wrong) == 20
@@ -120,11 +125,15 @@ def test_keys_move_flag_and_stand_in_the_address(opened: Tab, chromium: Browser,
     assert second.run(CURRENT) == opened.run(CURRENT) and second.run(IDS) == opened.run(IDS)
     assert second.run("document.querySelector('#chips [aria-pressed=true]').textContent") == "false pass"
     assert f"flag={ids[2]}" in link and f"wrong={ids[2]}" in link
-    opened.run("URL.createObjectURL = (blob) => { window.csv = blob; return '#'; }; URL.revokeObjectURL = () => {}")
+    opened.run(
+        "URL.createObjectURL = (blob) => { window.csv = blob; return '#'; }; URL.revokeObjectURL = () => {}"
+    )
     chip(opened, "false pass")
     opened.run("document.getElementById('csv').click()")
     assert '"label looks wrong; judge is wrong"' in opened.run("window.csv.text()")
-    opened.run(f"location.href = {json.dumps(link)}")  # as the address that is no file here took the flags away
+    opened.run(
+        f"location.href = {json.dumps(link)}"
+    )  # as the address that is no file here took the flags away
     opened.until("!document.getElementById('flagged').hidden")
     assert "judgecal gold label made --flagged flagged.csv" in opened.run(
         "document.getElementById('flagged').innerText"
@@ -137,17 +146,35 @@ def test_keys_move_flag_and_stand_in_the_address(opened: Tab, chromium: Browser,
 
 def test_what_stands_beside_the_list(opened: Tab) -> None:
     text = opened.run("document.getElementById('one').textContent")
-    for words in ("Question", "Reference", "Answer", "People", "ann fail", "high: ", "low: ", "false pass", "1 of 40"):
+    for words in (
+        "Question",
+        "Reference",
+        "Answer",
+        "People",
+        "ann fail",
+        "high: ",
+        "low: ",
+        "false pass",
+        "1 of 40",
+    ):
         assert words in text, words
 
 
 def test_the_shown_items_leave_as_csv(opened: Tab) -> None:
-    opened.run("URL.createObjectURL = (blob) => { window.csv = blob; return '#'; }; URL.revokeObjectURL = () => {}")
+    opened.run(
+        "URL.createObjectURL = (blob) => { window.csv = blob; return '#'; }; URL.revokeObjectURL = () => {}"
+    )
     chip(opened, "false fail")
     opened.run("document.getElementById('csv').click()")
     lines = opened.run("window.csv.text()").split("\r\n")
-    assert lines[0].startswith('"item_id","question","reference_answer"') and len(lines) == 22 and lines[-1] == ""
-    assert '"low","low error","low reasoning"' in lines[0] and all('"false fail"' in line for line in lines[1:-1])
+    assert (
+        lines[0].startswith('"item_id","question","reference_answer"')
+        and len(lines) == 22
+        and lines[-1] == ""
+    )
+    assert '"low","low error","low reasoning"' in lines[0] and all(
+        '"false fail"' in line for line in lines[1:-1]
+    )
 
 
 def test_a_calibrated_verdict_leaves_with_the_raw_one(
@@ -160,9 +187,13 @@ def test_a_calibrated_verdict_leaves_with_the_raw_one(
     graded = [place * 7 % 40 + (40 if row["kind"] == "none" else 60) for place, row in enumerate(made)]
     slug = recorded(judgecal, tmp_path, {"graded": graded}, made)
     said = [item["said"][0] for item in items_of(page_of(judgecal, slug))["items"]]
-    assert {one["verdict"] for one in said} == {"pass", "fail"} and "false pass" in {one["error"] for one in said}
+    assert {one["verdict"] for one in said} == {"pass", "fail"} and "false pass" in {
+        one["error"] for one in said
+    }
     tab = chromium.tab().open((workspace_dir / "experiments" / slug / "report.html").as_uri())
-    tab.run("URL.createObjectURL = (blob) => { window.csv = blob; return '#'; }; URL.revokeObjectURL = () => {}")
+    tab.run(
+        "URL.createObjectURL = (blob) => { window.csv = blob; return '#'; }; URL.revokeObjectURL = () => {}"
+    )
     tab.run("document.getElementById('csv').click()")
     rows = list(csv.DictReader(tab.run("window.csv.text()").removeprefix("\ufeff").splitlines()))
     assert [(one["graded"], one["graded raw verdict"], one["graded error"]) for one in rows] == [
@@ -204,7 +235,8 @@ def test_the_rest_can_be_read_without_its_script(chromium: Browser, page: Path) 
 
 
 def test_a_page_of_many_items(chromium: Browser, judgecal: Run, workspace_dir: Path) -> None:
-    """1,490 items of three judges: j three times, one chip, and the link opens the same item in a second tab."""
+    """1,490 items of three judges: j three times, one chip, and the link opens the same item in a second
+    tab."""
     judgements = many_items(workspace_dir, 1_490)
     assert judgecal("agreement", "--gold", "many", "--judgements", judgements, "--name", "many").code == 0
     assert len(page_of(judgecal, "many").encode("utf-8")) <= 700_000

@@ -13,7 +13,10 @@ from judgecal.report.charts import Frame, Mark, Tick, apart, shortened
 from judgecal.report.document import Diff
 from judgecal.report.intervals import Axis, IntervalRow, interval_picture
 
-ODD = [chr(n) for n in (*range(32), 0x7F, 0x85, 0x2028, 0xD800, 0xDFFF, 0xFDD0, 0xFFFE, 0xFFFF, 0x1FFFE, 0x10FFFF)]
+ODD = [
+    chr(n)
+    for n in (*range(32), 0x7F, 0x85, 0x2028, 0xD800, 0xDFFF, 0xFDD0, 0xFFFE, 0xFFFF, 0x1FFFE, 0x10FFFF)
+]
 
 
 def test_no_character_of_a_name_breaks_a_picture() -> None:
@@ -30,9 +33,12 @@ def test_no_character_of_a_name_breaks_a_picture() -> None:
 
 @pytest.mark.parametrize("length", [5, 40, 200])
 def test_names_have_the_room_that_they_need(length: int) -> None:
-    """Whole up to half of the picture, and as many letters as there are, never over the lines or the numbers."""
+    """Whole up to half of the picture, and as many letters as there are, never over the lines or the
+    numbers."""
     name = "x" * length
-    picture = interval_picture([IntervalRow(name, Estimate(0.5, 0.4, 0.6), "0.500 [0.400, 0.600]")], Axis("share"))
+    picture = interval_picture(
+        [IntervalRow(name, Estimate(0.5, 0.4, 0.6), "0.500 [0.400, 0.600]")], Axis("share")
+    )
     assert picture.narrow is not None
     wide, narrow = (
         max((text for text in ElementTree.fromstring(drawn).itertext() if "x" in text), key=len)
@@ -42,7 +48,10 @@ def test_names_have_the_room_that_they_need(length: int) -> None:
 
 
 def test_numbers_on_an_axis_stand_apart() -> None:
-    assert [one.text for one in apart([Tick(0, "1"), Tick(5, "2"), Tick(30, "3"), Tick(40, "1,000")])] == ["1", "3"]
+    assert [one.text for one in apart([Tick(0, "1"), Tick(5, "2"), Tick(30, "3"), Tick(40, "1,000")])] == [
+        "1",
+        "3",
+    ]
     frame = Frame(340, (30.0, 90_000.0), (0.2, 0.2001), ("tokens", "recall"), log=True)
     found = frame.numbers()
     assert 5 <= len(found) <= 10 and all(b.at - a.at > 3.1 * len(a.text + b.text) for a, b in pairwise(found))

@@ -1,4 +1,5 @@
-"""The page of `compare`: what the command said, rebuilt from its summary alone, in every form and in the index."""
+"""The page of `compare`: what the command said, rebuilt from its summary alone, in every form and in the
+index."""
 
 from __future__ import annotations
 
@@ -37,13 +38,19 @@ def taken_in(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> str:
     made_gold(workspace_dir / "gold" / "made", made, labels, scale='kind = "binary"', splits=OPEN)
     right = ["yes" if row["kind"] == "full" else "no" for row in made]
     lax = ["no" if row["kind"] == "none" else "yes" for row in made]
-    judges: dict[str, list[str | None]] = {"sharp": [*right], f"short {ATTACK}": [None, *right[1:]], "lax": [*lax]}
+    judges: dict[str, list[str | None]] = {
+        "sharp": [*right],
+        f"short {ATTACK}": [None, *right[1:]],
+        "lax": [*lax],
+    }
     return recorded(judgecal, tmp_path, judges, made)
 
 
 def test_the_page_of_two_recorded_judges(judgecal: Run, taken_in: str) -> None:
     printed = printed_by(judgecal, "compare", taken_in, "sharp", "lax")
-    assert printed["compared_from"] == taken_in and printed["decision"] == "A" and printed["test_look"] is None
+    assert (
+        printed["compared_from"] == taken_in and printed["decision"] == "A" and printed["test_look"] is None
+    )
     assert printed["headline"]["next"] == f"judgecal select {taken_in}"
     page = check_page(judgecal, printed, ["pairs", "notes"], "+25.0 [+")
     assert told(printed["difference"]).startswith("0.250 [0.")
@@ -83,11 +90,17 @@ def test_a_report_says_what_the_command_said_and_needs_nothing_else(
 ) -> None:
     said = judgecal("compare", scored, *JUDGES, "--name", "both", "--full").out
     printed = one_object(judgecal("compare", scored, *JUDGES, "--name", "both", "--json"))
-    assert printed["test_looks"] == 1 and printed["test_look"].startswith("decision 1 on the test labels of starter")
+    assert printed["test_looks"] == 1 and printed["test_look"].startswith(
+        "decision 1 on the test labels of starter"
+    )
     experiments = workspace_dir / "experiments"
     logs = {name: one for name, one in tree(experiments).items() if "looks" in name}
     assert set(logs) == {".test_looks.lock", "test_looks.jsonl", "both/test_looks.jsonl"}
-    for gone in (workspace_dir / "gold" / "starter", experiments / scored, *(workspace_dir / "signatures").iterdir()):
+    for gone in (
+        workspace_dir / "gold" / "starter",
+        experiments / scored,
+        *(workspace_dir / "signatures").iterdir(),
+    ):
         shutil.rmtree(gone) if gone.is_dir() else gone.unlink()
     assert judgecal("report", "both", "--full").out == said
     assert printed["headline"]["sentence"] in unescape(page_of(judgecal, "both"))
@@ -103,7 +116,9 @@ def test_a_report_says_what_the_command_said_and_needs_nothing_else(
     assert {name: one for name, one in tree(experiments).items() if "looks" in name} == logs
 
 
-def test_the_look_counts_once_wherever_its_comparison_lies(judgecal: Run, scored: str, workspace_dir: Path) -> None:
+def test_the_look_counts_once_wherever_its_comparison_lies(
+    judgecal: Run, scored: str, workspace_dir: Path
+) -> None:
     first = one_object(judgecal("compare", scored, *JUDGES, "--json"))
     for name in ("one", "two"):
         again = one_object(judgecal("compare", scored, *JUDGES, "--name", name, "--json"))
@@ -132,8 +147,12 @@ def test_a_name_that_is_taken(judgecal: Run, scored: str, workspace_dir: Path) -
     assert ran.code == 2 and "an experiment of 'compare'; only those of score, agreement, optimize" in ran.err
 
 
-@pytest.mark.parametrize("pairs", [None, [], [1], [{}], [{"a": [1], "b": "x"}], [{"a": "x", "b": "y"}], {"x": 1}])
-def test_a_damaged_summary_is_one_message(judgecal: Run, scored: str, workspace_dir: Path, pairs: Any) -> None:
+@pytest.mark.parametrize(
+    "pairs", [None, [], [1], [{}], [{"a": [1], "b": "x"}], [{"a": "x", "b": "y"}], {"x": 1}]
+)
+def test_a_damaged_summary_is_one_message(
+    judgecal: Run, scored: str, workspace_dir: Path, pairs: Any
+) -> None:
     assert judgecal("compare", scored, *JUDGES, "--name", "cmp").code == 0
     path = workspace_dir / "experiments" / "cmp" / "summary.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "pairs": pairs}), encoding="utf-8")

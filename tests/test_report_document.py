@@ -1,4 +1,5 @@
-"""One document with every block, drawn by the three renderers: nothing acts, nothing is lost, nothing overflows."""
+"""One document with every block, drawn by the three renderers: nothing acts, nothing is lost, nothing
+overflows."""
 
 from __future__ import annotations
 
@@ -23,7 +24,9 @@ EVIL = "</script><script>alert(1)</script><b>x</b> `a` | *b* @you \x1b[2J\u202eo
 
 def every_block(text: str) -> list[doc.Block]:
     """Each kind of block once, with a text in every place that has one."""
-    table = doc.Table([text, "n"], [[text, "1"], [doc.Cell(text, 0.5, True), "2"], [text]], title=text, short=True)
+    table = doc.Table(
+        [text, "n"], [[text, "1"], [doc.Cell(text, 0.5, True), "2"], [text]], title=text, short=True
+    )
     picture = doc.Picture(lambda: "<svg></svg>", text, text, lambda: "<svg></svg>", numbers=table, short=True)
     return [
         doc.Paragraph(text, short=True),
@@ -93,7 +96,9 @@ def test_a_missing_value_of_a_template_is_an_error() -> None:
 def test_markdown_holds_no_markup_of_a_text() -> None:
     found = markdown(document(EVIL))
     read = "\n".join(
-        line for line in found.partition("```diff")[0].splitlines() if not line.startswith(("`", "- `", "next: `"))
+        line
+        for line in found.partition("```diff")[0].splitlines()
+        if not line.startswith(("`", "- `", "next: `"))
     )  # within code nothing is read as markup
     assert "<b>" not in read and " @you" not in read and "\x1b" not in found and "\u202e" not in found
 
@@ -107,7 +112,10 @@ def test_the_terminal_prints_nothing_that_acts() -> None:
 @pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
 def test_the_terminal_keeps_to_its_width(width: int) -> None:
     header = ["judge", *(f"metric_{number}" for number in range(9))]
-    rows = [["a judge whose name has several words 裁判", *["0.842 [0.781, 0.903]"] * 9], ["a heading across " * 12]]
+    rows = [
+        ["a judge whose name has several words 裁判", *["0.842 [0.781, 0.903]"] * 9],
+        ["a heading across " * 12],
+    ]
     table = doc.Table(header, rows, short=True)
     words = doc.Paragraph("some words that are wrapped " * 20, short=True)
     made = document("x")
@@ -133,9 +141,13 @@ def test_a_terminal_shows_what_decides_in_few_lines(width: int) -> None:
     assert "... 21 more: --full" in lines and any(line.startswith("floor") for line in lines)
 
 
-@pytest.mark.parametrize(("judges", "others", "seen"), [(9, 9, (5, 5)), (3, 9, (3, 7)), (9, 3, (7, 3)), (4, 4, (4, 4))])
+@pytest.mark.parametrize(
+    ("judges", "others", "seen"), [(9, 9, (5, 5)), (3, 9, (3, 7)), (9, 3, (7, 3)), (4, 4, (4, 4))]
+)
 def test_many_raters_leave_room_for_the_judges(judges: int, others: int, seen: tuple[int, int]) -> None:
-    rows = [[f"judge {number}"] for number in range(judges)] + [[f"rater {number}"] for number in range(others)]
+    rows = [[f"judge {number}"] for number in range(judges)] + [
+        [f"rater {number}"] for number in range(others)
+    ]
     table = doc.Table(["who"], rows, short=True, last=others)
     made = dataclasses.replace(document("x"), sections=[doc.Section("one", "x", "x", [table])])
     lines = terminal(made).splitlines()
@@ -146,7 +158,9 @@ def test_many_raters_leave_room_for_the_judges(judges: int, others: int, seen: t
 
 
 def test_colours_are_for_a_screen_alone() -> None:
-    made = dataclasses.replace(document("x y"), sections=[doc.Section("one", "x", "x", [doc.Table(["j"], [["a"]])])])
+    made = dataclasses.replace(
+        document("x y"), sections=[doc.Section("one", "x", "x", [doc.Table(["j"], [["a"]])])]
+    )
     assert "\x1b" not in terminal(made)
     coloured = terminal(made, colour=True)
     assert coloured.startswith("\x1b[1;32mx y.\x1b[0m\n") and coloured.count("\x1b") == 2
@@ -155,7 +169,9 @@ def test_colours_are_for_a_screen_alone() -> None:
 
 def test_what_is_not_short_stands_on_the_page_alone() -> None:
     made = document("x")
-    made = dataclasses.replace(made, sections=[doc.Section("one", "t", "c", [doc.Paragraph("only on the page")])])
+    made = dataclasses.replace(
+        made, sections=[doc.Section("one", "t", "c", [doc.Paragraph("only on the page")])]
+    )
     assert "only on the page" in html(made)
     assert "only on the page" not in markdown(made) and "only on the page" not in terminal(made)
     assert "only on the page" in terminal(made, full=True)

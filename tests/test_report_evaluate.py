@@ -37,7 +37,9 @@ def sweep() -> EvaluateResult:
 def test_settings_that_cannot_be_told_apart(sweep: EvaluateResult) -> None:
     """The cheapest and the quickest are named with what they may lose, and none is called best."""
     found = headline(sweep)
-    assert found.kind == "tied" and found.sentence.startswith("None of the 5 settings can be told apart from the best")
+    assert found.kind == "tied" and found.sentence.startswith(
+        "None of the 5 settings can be told apart from the best"
+    )
     because = " ".join(found.because)
     assert "chunk.max=512 is the cheapest (USD 0.100 per 1k), at most 0.18 below the best" in because
     assert f"About {sweep.best.questions_needed:,} questions like these 83 would tell the highest" in because
@@ -53,12 +55,18 @@ def test_a_single_best_only_where_it_is_shown() -> None:
     assert found.kind == "use"
     assert found.sentence.startswith("Use ours(chunk.max=256, top_n=1): it reaches a total of 0.70 [")
     facts = {fact.says: fact.value for fact in evaluate_document(swept(lead=0.28)).facts}
-    assert any(says.startswith("over the runner-up") and value.startswith("+0.1") for says, value in facts.items())
+    assert any(
+        says.startswith("over the runner-up") and value.startswith("+0.1") for says, value in facts.items()
+    )
 
 
 def test_pairs_that_stay_open_beside_a_best_are_explained() -> None:
     led, said = swept(lead=0.28), "needs no correction for the number of pairs"
-    assert {one.decision for one in led.comparisons if led.best.best in (one.a, one.b)} == {"A", "B", "cannot tell"}
+    assert {one.decision for one in led.comparisons if led.best.best in (one.a, one.b)} == {
+        "A",
+        "B",
+        "cannot tell",
+    }
     assert said in unescape(html(evaluate_document(led)))
     pairs = tuple(dataclasses.replace(one, decision="A") for one in led.comparisons)
     assert said not in unescape(html(evaluate_document(dataclasses.replace(led, comparisons=pairs))))
@@ -68,7 +76,9 @@ def test_judges_without_a_verdict_are_the_reason_where_nothing_has_a_score(sweep
     systems = tuple(dataclasses.replace(one, n=0) for one in sweep.systems)
     document = evaluate_document(dataclasses.replace(sweep, systems=systems, failures=()))
     assert document.headline.kind == "unread" and not document.facts
-    because = "The judge of faithfulness gave no verdict on 3 answers, by parse: no verdict in the reply: 'maybe'."
+    because = (
+        "The judge of faithfulness gave no verdict on 3 answers, by parse: no verdict in the reply: 'maybe'."
+    )
     assert document.headline.because[0] == because
     page = unescape(html(document))
     assert "Answers without a verdict" in page and "Questions without an answer" not in page
@@ -76,7 +86,9 @@ def test_judges_without_a_verdict_are_the_reason_where_nothing_has_a_score(sweep
 
 def test_few_questions() -> None:
     found = headline(swept(9))
-    assert found.kind == "too few" and found.sentence.startswith("Too few questions to decide anything: 9 questions")
+    assert found.kind == "too few" and found.sentence.startswith(
+        "Too few questions to decide anything: 9 questions"
+    )
 
 
 def test_one_system_and_none_that_answered() -> None:
@@ -85,7 +97,11 @@ def test_one_system_and_none_that_answered() -> None:
     asked = questions(20)
     failed: list[Measured] = [
         dataclasses.replace(
-            row, answered=None, correctness=None, given=dataclasses.replace(row.given, answer=None), n_unscored=4
+            row,
+            answered=None,
+            correctness=None,
+            given=dataclasses.replace(row.given, answer=None),
+            n_unscored=4,
         )
         for row in measured(asked, {"a": 0.5, "b": 0.5})
     ]
@@ -95,7 +111,9 @@ def test_one_system_and_none_that_answered() -> None:
 
 def test_a_judge_without_a_lock_is_said(sweep: EvaluateResult) -> None:
     found = headline(sweep)
-    assert "Nobody knows whether the judge of correctness agrees with people: it has no lock." in found.because
+    assert (
+        "Nobody knows whether the judge of correctness agrees with people: it has no lock." in found.because
+    )
     assert "nobody knows, as it has no lock" in found.unknown[0] and found.next in found.unknown[0]
     assert found.next.startswith("judgecal gold sheet 3.csv --scale binary -n 60 ")
     people = dataclasses.replace(sweep, questions=dataclasses.replace(sweep.questions, made_by="people"))
@@ -181,8 +199,15 @@ def test_a_grid_of_many_settings_fits() -> None:
 
 
 def test_a_setting_is_called_by_what_sets_it_apart(sweep: EvaluateResult) -> None:
-    """By its factor where one at a time was varied, by all of a grid; names stay where two would read alike."""
-    assert list(labels(sweep).values()) == ["the base", "top_n=2", "top_n=3", "chunk.max=256", "chunk.max=512"]
+    """By its factor where one at a time was varied, by all of a grid; names stay where two would read
+    alike."""
+    assert list(labels(sweep).values()) == [
+        "the base",
+        "top_n=2",
+        "top_n=3",
+        "chunk.max=256",
+        "chunk.max=512",
+    ]
     assert f"from the base {sweep.bases[0]}" in evaluate_document(sweep).about
     grid = labels(dataclasses.replace(sweep, design="grid", bases=()))
     assert grid["ours(chunk.max=128, top_n=2)"] == "chunk.max=128, top_n=2"

@@ -32,7 +32,9 @@ def test_retrieval(judgecal: Run) -> None:
     first, last = (told(one["recall"]) for one in (printed["hand_on"][0], printed["hand_on"][-1]))
     page = check_page(judgecal, printed, sections, first, last, told(printed["mrr"]))
     percent = f"{100 * printed['success']['5']['value']:.1f}%"
-    assert printed["headline"]["sentence"].endswith(f"an answerer that reads 5 can do no better than {percent}.")
+    assert printed["headline"]["sentence"].endswith(
+        f"an answerer that reads 5 can do no better than {percent}."
+    )
     assert f"<strong>{printed['headline']['sentence']}</strong>" in unescape(page)
     assert page.count("<svg ") == 6  # three pictures, each wide and narrow
 
@@ -66,7 +68,9 @@ def test_gate(judgecal: Run, served: Served) -> None:
     assert "FAIL: stop using this judge." in page
     gold = served.script.gold
     sealed = {item.item_id for item in gold.select("test")} & {one["item_id"] for one in printed["flipped"]}
-    assert page.count('<article class="case">') == n - len(sealed) > 10 and f"{n} items judged otherwise" in page
+    assert (
+        page.count('<article class="case">') == n - len(sealed) > 10 and f"{n} items judged otherwise" in page
+    )
     assert f"<summary>{n - len(sealed) - 10} more</summary>" in page
     assert sealed and f"{len(sealed)} of test, which are counted and never shown" in page
     assert not [one for one in sealed if one in page]
@@ -103,7 +107,9 @@ def test_judge(judgecal: Run, served: Served, tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     columns = ["--question", "q", "--answer", "a", "--reference", "r", "--system", "s"]
-    printed = printed_by(judgecal, "judge", path, "--lock", served.path, "-o", tmp_path / "out.jsonl", *columns, code=4)
+    printed = printed_by(
+        judgecal, "judge", path, "--lock", served.path, "-o", tmp_path / "out.jsonl", *columns, code=4
+    )
     assert printed["n_unscored"] == 4  # items 7, 17, 27, 37
     shown = [told(one["intervals"]["share_passing"], 1, 100.0) for one in printed["systems"]]
     page = check_page(

@@ -122,12 +122,16 @@ def test_the_order_of_the_page(judgecal: Run, slug: str) -> None:
     ]
     places = [page.index(mark) for mark in marks]
     assert places == sorted(places)
-    assert all(one.group(1).startswith("Serves the ") for one in re.finditer(r'<p class="caption">(.*?)</p>', page))
+    assert all(
+        one.group(1).startswith("Serves the ") for one in re.finditer(r'<p class="caption">(.*?)</p>', page)
+    )
 
 
 def test_text_is_the_table_and_markdown_is_short(judgecal: Run, slug: str) -> None:
     text = judgecal("report", slug).out
-    printed = judgecal("agreement", "--gold", "made", "--judgements", "x.jsonl").err  # no such file: nothing is run
+    printed = judgecal(
+        "agreement", "--gold", "made", "--judgements", "x.jsonl"
+    ).err  # no such file: nothing is run
     assert "x.jsonl" in printed
     assert text.startswith("Use sharp to triage")
     assert "2 judges on made@" in text and "run: gold:made@" in judgecal("report", slug, "--full").out
@@ -166,7 +170,10 @@ def test_no_look_is_logged_by_a_report(judgecal: Run, slug: str, workspace_dir: 
 
 def test_json_says_the_decision(judgecal: Run, slug: str) -> None:
     found = json.loads(judgecal("report", slug, "--json").out)
-    assert found["headline"]["sentence"].startswith("Use sharp to triage") and found["choice"]["judge"] == "sharp"
+    assert (
+        found["headline"]["sentence"].startswith("Use sharp to triage")
+        and found["choice"]["judge"] == "sharp"
+    )
     assert (
         found["headline"]["kind"] == "use"
         and found["headline"]["unknown"]
@@ -192,7 +199,14 @@ GRADES = 'kind = "ordinal"\nmin = 0\nmax = 4'
             OPEN,
             "Too few questions to tell whom to use: 15 answers to 5 questions. Label about",
         ),
-        (GRADES, (4, 2, 0), 0, 20, OPEN.replace("dev = 1.0\ntest = 0.0", "dev = 0.0\ntest = 1.0"), "Choose nobody"),
+        (
+            GRADES,
+            (4, 2, 0),
+            0,
+            20,
+            OPEN.replace("dev = 1.0\ntest = 0.0", "dev = 0.0\ntest = 1.0"),
+            "Choose nobody",
+        ),
     ],
     ids=["nominal", "ordinal", "ordinal with a mark", "five questions", "test items alone"],
 )
@@ -256,7 +270,14 @@ def found_with(
     """Two judges, the dear one best, the cheap one shown to lose at most 2.1 points; all were asked twice."""
     about = {"labels_by": "people", "n_test_items": 0, "n_tied": 0, "ties_in_words": ""} | gold
     entries = [
-        line(one.judge, one.value, retest=None if gold else object(), calibrated={}, stand_in=None, kind="recorded")
+        line(
+            one.judge,
+            one.value,
+            retest=None if gold else object(),
+            calibrated={},
+            stand_in=None,
+            kind="recorded",
+        )
         for one in judges
     ]
     result = SimpleNamespace(
@@ -299,7 +320,9 @@ def test_the_cheaper_judge_first_in_the_headline() -> None:
         "reaches 50.0%.",
         "It is 1.0 points below A, the best, at most 2.1, for 0.200 instead of 2.000 USD per 1,000.",
     )
-    assert found.unknown[0].startswith("Whether it holds on questions that did not choose it: judgecal select x ")
+    assert found.unknown[0].startswith(
+        "Whether it holds on questions that did not choose it: judgecal select x "
+    )
     assert [one for one in found.unknown if "production" in one] and found.next == "judgecal select x"
 
 
@@ -328,7 +351,9 @@ def test_one_judge_has_its_interval_and_nobody_beside_it() -> None:
 
 def test_test_items_alone_choose_nobody() -> None:
     found = judges_headline(found_with(pick=Pick("none", None, "A", (), 0.95, CONSTANT), may_choose=False))
-    assert found.sentence.startswith("Choose nobody from this: all of its items are test items, which confirm")
+    assert found.sentence.startswith(
+        "Choose nobody from this: all of its items are test items, which confirm"
+    )
     assert found.next == "judgecal agreement --gold made --help"
 
 
@@ -337,7 +362,15 @@ def test_what_is_not_known_is_said() -> None:
         people=(),
         usd=None,
         pick=Pick(
-            "tied", "A", "A", ("A",), 0.95, CONSTANT, 1200, "B", free=FloorLoss("wer@local", loss(-0.01, 0.01, 0.03))
+            "tied",
+            "A",
+            "A",
+            ("A",),
+            0.95,
+            CONSTANT,
+            1200,
+            "B",
+            free=FloorLoss("wer@local", loss(-0.01, 0.01, 0.03)),
         ),
         labels_by="project",
         n_test_items=90,
@@ -362,23 +395,27 @@ def test_what_is_not_known_is_said() -> None:
 
 
 def test_errors_at_the_cut() -> None:
-    """A percentage judge of binary labels is cut at 50; graded labels at their mark; without one by direction."""
+    """A percentage judge of binary labels is cut at 50; graded labels at their mark; without one by
+    direction."""
     binary, percentage = Scale.parse("binary"), Scale.parse("percentage")
     cut = Cut(binary, percentage)
-    assert [cut.error(label, verdict) for label, verdict in ((0.0, 50.0), (0.0, 49.9), (1.0, 49.9), (1.0, 50.0))] == [
-        "false pass",
-        None,
-        "false fail",
-        None,
-    ]
+    assert [
+        cut.error(label, verdict) for label, verdict in ((0.0, 50.0), (0.0, 49.9), (1.0, 49.9), (1.0, 50.0))
+    ] == ["false pass", None, "false fail", None]
     assert cut.distance(1.0, 20.0) == pytest.approx(-0.8)
     marked = Cut(Scale.parse("percentage", pass_at=75), percentage)
     assert marked.error(70.0, 75.0) == "false pass" and marked.error(75.0, 100.0) is None
     plain = Cut(percentage, percentage)
     assert (plain.mark, plain.error(10.0, 30.0), plain.error(30.0, 10.0)) == (None, "too high", "too low")
-    assert plain.error(10.0, 20.0) is None and plain.error(10.0, 20.5) == "too high"  # within 10 points they agree
+    assert (
+        plain.error(10.0, 20.0) is None and plain.error(10.0, 20.5) == "too high"
+    )  # within 10 points they agree
     words = Cut(Scale.parse("nominal"), Scale.parse("nominal"))
-    assert (words.error("a", "b"), words.error("a", "a"), words.distance("a", "b")) == ("another word", None, 1.0)
+    assert (words.error("a", "b"), words.error("a", "a"), words.distance("a", "b")) == (
+        "another word",
+        None,
+        1.0,
+    )
 
 
 def test_the_worst_come_first(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:
@@ -411,7 +448,9 @@ def test_who_differs_from_whom(judgecal: Run, workspace_dir: Path, tmp_path: Pat
     columns = [(column, column) for column in kept.columns[: kept.asked]]
     found = {item.item.item_id: item for item in parted_items(kept.gold, columns, kept.items)}
     kinds = {row["item_id"]: row["kind"] for row in made}
-    assert set(found) == set(kinds)  # `one` fails the full ones, `two` has no verdict or passes what people fail
+    assert set(found) == set(
+        kinds
+    )  # `one` fails the full ones, `two` has no verdict or passes what people fail
     assert {kinds[name] for name, item in found.items() if item.people_differ} == {"full"}
     assert {kinds[name] for name, item in found.items() if item.judges_differ} == {"full", "none"}
     half = next(item for name, item in found.items() if kinds[name] == "half")
@@ -422,18 +461,26 @@ def test_test_items_are_counted_and_not_shown(judgecal: Run, workspace_dir: Path
     made = made_items(20)
     labels = rated(made, {"full": 1, "half": 0, "none": 0})
     made_gold(workspace_dir / "gold" / "made", made, labels, scale='kind = "binary"')
-    slug = recorded(judgecal, tmp_path, {"wrong": ["no" if row["kind"] == "full" else "yes" for row in made]}, made)
+    slug = recorded(
+        judgecal, tmp_path, {"wrong": ["no" if row["kind"] == "full" else "yes" for row in made]}, made
+    )
     workspace = find_workspace(None)
     kept = read_experiment(workspace, slug)
     found = standing(workspace, kept, margin=0.03)
     splits = {kept.gold.split_of(item.group) for item in kept.items}
     shown = {one.item.item_id for one in found.parted}
     assert "test" in splits and shown
-    assert not {item.group for item in kept.items if item.item_id in shown and kept.gold.split_of(item.group) == "test"}
+    assert not {
+        item.group
+        for item in kept.items
+        if item.item_id in shown and kept.gold.split_of(item.group) == "test"
+    }
     page, n_test = page_of(judgecal, slug), found.result.gold.n_test_items
     sealed = {item.item_id for item in kept.items} - shown
     assert n_test == len(sealed) and f"{n_test} test answers sealed" in page
-    assert {one["id"] for one in items_of(page)["items"]} == shown and not [one for one in sealed if one in page]
+    assert {one["id"] for one in items_of(page)["items"]} == shown and not [
+        one for one in sealed if one in page
+    ]
     at = found.shapes[0].at_cut
     assert at and (at.passes, at.fails, at.false_passes, at.false_fails, at.n_unscored) == (20, 40, 40, 20, 0)
 
@@ -443,13 +490,20 @@ def test_curves_by_hand(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> N
     made = made_items(20)
     labels = rated(made, {"full": 1, "half": 0, "none": 0})
     made_gold(workspace_dir / "gold" / "made", made, labels, scale='kind = "binary"', splits=OPEN)
-    slug = recorded(judgecal, tmp_path, {"graded": [80 if row["kind"] == "full" else 30 for row in made]}, made)
+    slug = recorded(
+        judgecal, tmp_path, {"graded": [80 if row["kind"] == "full" else 30 for row in made]}, made
+    )
     workspace = find_workspace(None)
     kept = read_experiment(workspace, slug)
     found = standing(workspace, kept, margin=0.03)
     shape = found.shapes[0]
-    assert [(one.verdict, one.label, one.n) for one in shape.calibration] == [(30.0, 0.0, 40), (80.0, 100.0, 20)]
-    assert all(one.low is not None and one.high is not None and one.high > one.low for one in shape.calibration)
+    assert [(one.verdict, one.label, one.n) for one in shape.calibration] == [
+        (30.0, 0.0, 40),
+        (80.0, 100.0, 20),
+    ]
+    assert all(
+        one.low is not None and one.high is not None and one.high > one.low for one in shape.calibration
+    )
     assert shape.calibration_map == ((0.0, 0.0), (80.0, 100.0))
     assert shape.confusion == Confusion(("fail", "pass"), ((40, 0), (0, 20)))
     table, column = _table_and_column(workspace_dir, slug)
@@ -464,9 +518,21 @@ def _table_and_column(workspace_dir: Path, slug: str) -> tuple[Any, Any]:
 @pytest.mark.parametrize(
     ("scale", "labels", "wrong", "classes", "rows"),
     [
-        ('kind = "nominal"', ("a", "b", "c"), "b", ("a", "b", "c"), ((0, 19, 0, 1), (0, 20, 0, 0), (0, 20, 0, 0))),
+        (
+            'kind = "nominal"',
+            ("a", "b", "c"),
+            "b",
+            ("a", "b", "c"),
+            ((0, 19, 0, 1), (0, 20, 0, 0), (0, 20, 0, 0)),
+        ),
         (GRADES, (4, 2, 0), 2, ("0", "2", "4"), ((0, 20, 0, 0), (0, 20, 0, 0), (0, 19, 0, 1))),
-        (f"{GRADES}\npass_at = 3", (4, 2, 0), 3, ("fail", "pass"), ((40, 0, 0), (19, 0, 1))),  # 2 once calibrated
+        (
+            f"{GRADES}\npass_at = 3",
+            (4, 2, 0),
+            3,
+            ("fail", "pass"),
+            ((40, 0, 0), (19, 0, 1)),
+        ),  # 2 once calibrated
     ],
     ids=["nominal", "ordinal", "ordinal with a mark"],
 )
@@ -503,11 +569,17 @@ def test_the_first_facts(judgecal: Run, slug: str) -> None:
     assert re.fullmatch(r"over lax \[\+\d.*\]", values[2][1]) and values[2][0].startswith("+")
     assert values[3] == ("price unknown", "0 of 60 unscored")
     picture = agreement_plot(found)
-    assert picture is not None and picture.says.startswith("sharp: 100.0 [") and "best constant (floor)" in picture.says
+    assert (
+        picture is not None
+        and picture.says.startswith("sharp: 100.0 [")
+        and "best constant (floor)" in picture.says
+    )
     assert "◇" not in picture.title  # one rater: no people to be held against
 
 
-def test_judges_of_the_same_verdicts_are_drawn_once(judgecal: Run, rows: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_judges_of_the_same_verdicts_are_drawn_once(
+    judgecal: Run, rows: list[dict[str, Any]], tmp_path: Path
+) -> None:
     verdicts = ["yes" if row["kind"] == "full" else "no" for row in rows]
     slug = recorded(judgecal, tmp_path, dict.fromkeys(("one", "two", "three"), verdicts), rows)
     page = page_of(judgecal, slug)
@@ -564,10 +636,14 @@ def test_a_page_carries_what_fits_and_says_so() -> None:
         for n in range(3_000)
     ]  # fmt: skip
     made = Explorer(parted, ["judge"], 4_000, 0)
-    carried = items_of(f'<script type="application/octet-stream" id="items">{made.packed.text}</script>')["items"]
+    carried = items_of(f'<script type="application/octet-stream" id="items">{made.packed.text}</script>')[
+        "items"
+    ]
     assert len(made.packed.text) <= MOST_PACKED and 1_000 < len(carried) == made.packed.n_items < 3_000
     assert [one["id"] for one in carried] == [f"i{n}" for n in range(len(carried))]
-    assert made.capped == f"Here are the worst {len(carried):,} of 3,000: a page carries at most 2 MB of items."
+    assert (
+        made.capped == f"Here are the worst {len(carried):,} of 3,000: a page carries at most 2 MB of items."
+    )
 
 
 def test_nothing_is_loaded(judgecal: Run, slug: str) -> None:
@@ -581,7 +657,9 @@ def test_nothing_is_loaded(judgecal: Run, slug: str) -> None:
         "http://www.w3.org/1999/xlink",
     }
     assert "url(" not in page and "@import" not in page
-    (policy,) = (one["content"] for one in parsed.all("meta") if one.get("http-equiv") == "Content-Security-Policy")
+    (policy,) = (
+        one["content"] for one in parsed.all("meta") if one.get("http-equiv") == "Content-Security-Policy"
+    )
     assert policy is not None and policy.startswith(
         "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-"
     )
@@ -590,7 +668,11 @@ def test_nothing_is_loaded(judgecal: Run, slug: str) -> None:
 @pytest.mark.parametrize(
     ("text", "html", "markdown"),
     [
-        (ATTACK, "&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;", "\\</script\\>\\<img src=x onerror=alert(1)\\>"),
+        (
+            ATTACK,
+            "&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;",
+            "\\</script\\>\\<img src=x onerror=alert(1)\\>",
+        ),
         ("\x1b[0m\x7f\x85", "␛[0m␡[U+0085]", "␛\\[0m␡\\[U+0085\\]"),
         ("\ud800", "[U+D800]", "\\[U+D800\\]"),
         ("@team | x", "@team | x", "\\@team \\| x"),
@@ -623,7 +705,8 @@ def test_the_index_lists_every_experiment(judgecal: Run, slug: str, workspace_di
     assert path == workspace_dir / "experiments" / "index.html"
     text = "".join(Parsed(path.read_text(encoding="utf-8")).text)
     assert (
-        "2 experiments" in text and json.loads(judgecal("report", slug, "--json").out)["headline"]["sentence"] in text
+        "2 experiments" in text
+        and json.loads(judgecal("report", slug, "--json").out)["headline"]["sentence"] in text
     )
     assert "there is no report of this kind" in text and "not readable" in text
     parsed = Parsed(path.read_text(encoding="utf-8"))
@@ -655,7 +738,9 @@ def test_only_what_changed_is_made_again(judgecal: Run, slug: str, workspace_dir
     assert page.stat().st_mtime_ns == second and "has changed since this experiment" in text
 
 
-def test_a_page_can_be_opened(judgecal: Run, slug: str, workspace_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_can_be_opened(
+    judgecal: Run, slug: str, workspace_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     opened: list[str] = []
     monkeypatch.setattr("webbrowser.open", lambda url: opened.append(url) or len(opened) < 2)
     page = workspace_dir / "experiments" / slug / "report.html"
@@ -675,16 +760,21 @@ def test_a_thousand_long_items(judgecal: Run, workspace_dir: Path, tmp_path: Pat
     for row in made:
         row["answer"] = row["answer"] + " and so on" * 300
     labels = rated(made, {"full": 90, "half": 50, "none": 5})
-    made_gold(workspace_dir / "gold" / "made", made, labels, scale='kind = "percentage"\npass_at = 75', splits=OPEN)
+    made_gold(
+        workspace_dir / "gold" / "made", made, labels, scale='kind = "percentage"\npass_at = 75', splits=OPEN
+    )
     verdicts = {
-        f"judge {number}": [(37 * place * (number + 1) + 11) % 101 for place in range(len(made))] for number in range(3)
+        f"judge {number}": [(37 * place * (number + 1) + 11) % 101 for place in range(len(made))]
+        for number in range(3)
     }
     slug = recorded(judgecal, tmp_path, verdicts, made)
     page = page_of(judgecal, slug)
     assert len(page.encode("utf-8")) < 3_000_000
 
 
-def test_no_name_acts_on_a_terminal_or_ends_the_renderer(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:
+def test_no_name_acts_on_a_terminal_or_ends_the_renderer(
+    judgecal: Run, workspace_dir: Path, tmp_path: Path
+) -> None:
     rows = made_items(40)
     labels = rated(rows, {"full": 1, "half": 0, "none": 0})
     made_gold(workspace_dir / "gold" / "made", rows, labels, scale='kind = "binary"')
@@ -695,7 +785,16 @@ def test_no_name_acts_on_a_terminal_or_ends_the_renderer(judgecal: Run, workspac
     printed = [
         judgecal(*argv)
         for argv in (
-            ("agreement", "--gold", "made", "--judgements", tmp_path / "recorded.jsonl", "--name", "again", "--full"),
+            (
+                "agreement",
+                "--gold",
+                "made",
+                "--judgements",
+                tmp_path / "recorded.jsonl",
+                "--name",
+                "again",
+                "--full",
+            ),
             ("compare", slug, evil, "lax"),
             ("compare", slug, f"{evil}er", "lax"),
             ("compare", slug, "no-such\x1b[2J\u202e", "lax"),

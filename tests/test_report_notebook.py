@@ -27,12 +27,20 @@ def test_judges_in_a_notebook(judgecal: Run, workspace_dir: Path, tmp_path: Path
     result = find_experiment(workspace, slug).read_summary(AgreementResult)
     printed = json.loads(judgecal("report", slug, "--json").out)
     shown = Parsed(result._repr_html_())
-    assert printed["headline"]["sentence"] in "".join(shown.text) and shown.all("img") == [] and shown.all("table")
+    assert (
+        printed["headline"]["sentence"] in "".join(shown.text)
+        and shown.all("img") == []
+        and shown.all("table")
+    )
     frame = result.frame()
     assert frame["judge"].to_list() == [f"sharp {ATTACK}", "lax"] and frame["n"].to_list() == [60, 60]
     kappa = result.judges[1].agreement["kappa"]
     row = frame.row(1, named=True)
-    assert [row[f"agreement.kappa{end}"] for end in ("", "_low", "_high")] == [kappa.value, kappa.low, kappa.high]
+    assert [row[f"agreement.kappa{end}"] for end in ("", "_low", "_high")] == [
+        kappa.value,
+        kappa.low,
+        kappa.high,
+    ]
     assert Parsed(result.gold._repr_html_()).all("table")  # a part of a result: its table alone
 
     compared = CompareRun(workspace=workspace, stored=read_experiment(workspace, slug)).run()
@@ -43,7 +51,7 @@ def test_judges_in_a_notebook(judgecal: Run, workspace_dir: Path, tmp_path: Path
 def test_what_draws_a_result_is_there(judgecal: Run) -> None:
     for name in _DOCUMENTS.values():
         module, _, function = name.partition(":")
-        assert callable(getattr(__import__(f"judgecal.report.{module}", fromlist=[function]), function))
+        assert callable(getattr(__import__(f"judgecal.{module}", fromlist=[function]), function))
     slug = printed_by(judgecal, "retrieval", "--name", "ret")["experiment"]
     result = find_experiment(find_workspace(None), slug).read_summary(RetrievalResult)
     assert "among the first" in result._repr_html_()

@@ -1,4 +1,5 @@
-"""One voice: terminal, page, Markdown and index say of the same judges the same, and nothing that is not shown."""
+"""One voice: terminal, page, Markdown and index say of the same judges the same, and nothing that is not
+shown."""
 
 from __future__ import annotations
 
@@ -18,7 +19,9 @@ BINARY = 'kind = "binary"'
 LABELS = {"full": 1, "half": 0, "none": 0}
 
 
-def set_of(workspace_dir: Path, n_groups: int, *, scale: str = BINARY, labels: dict[str, Any] | None = None) -> Any:
+def set_of(
+    workspace_dir: Path, n_groups: int, *, scale: str = BINARY, labels: dict[str, Any] | None = None
+) -> Any:
     made = made_items(n_groups)
     made_gold(workspace_dir / "gold" / "made", made, rated(made, labels or LABELS), scale=scale, splits=OPEN)
     return made
@@ -60,13 +63,17 @@ def test_nq301_in_one_sentence_everywhere(judgecal: Run, shared_data: Path, work
     ) in said
     assert "text-davinci-003 and bem cannot be told from it" in said
     assert printed.said.startswith(said) and judgecal("report", "nq").said.startswith(said)
-    assert flat(judgecal("report", "nq", "--format", "md").out.replace("\\", "").replace("**", "")).startswith(said)
+    assert flat(
+        judgecal("report", "nq", "--format", "md").out.replace("\\", "").replace("**", "")
+    ).startswith(said)
     assert said in flat("".join(Parsed(page_of(judgecal, "nq")).text))
     assert judgecal("report", "--all").code == 0
     index = Parsed((workspace_dir / "experiments" / "index.html").read_text(encoding="utf-8"))
     assert said in flat("".join(index.text))
     assert "Cannot tell gpt-4 from text-davinci-003" in judgecal("compare", "nq").said
-    assert judgecal("select", "nq").said.startswith("Use gpt-4 to triage, not to replace a person. On test (668 items")
+    assert judgecal("select", "nq").said.startswith(
+        "Use gpt-4 to triage, not to replace a person. On test (668 items"
+    )
 
 
 def test_few_questions_recommend_nobody(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:
@@ -90,7 +97,12 @@ def test_select_chooses_nobody_by_few_questions(judgecal: Run, workspace_dir: Pa
     report = json.loads(judgecal("report", slug, "--json").out)["headline"]
     refused = judgecal("select", slug, "--json")
     found = json.loads(refused.out)
-    assert (refused.code, found["chosen"], found["headline"]["kind"], report["kind"]) == (1, None, "too few", "too few")
+    assert (refused.code, found["chosen"], found["headline"]["kind"], report["kind"]) == (
+        1,
+        None,
+        "too few",
+        "too few",
+    )
     n = found["gold"]["n_groups"]
     assert report["sentence"].startswith(
         f"Too few questions to tell whom to use: {3 * n} answers to {n} questions of train"
@@ -102,7 +114,8 @@ def test_select_chooses_nobody_by_few_questions(judgecal: Run, workspace_dir: Pa
 
 
 def test_a_thin_stratum_is_named(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:
-    """Thirty questions of which six answers pass: four more are asked for, and the questions that bring them."""
+    """Thirty questions of which six answers pass: four more are asked for, and the questions that bring
+    them."""
     made = made_items(30)
     labels = [(row["item_id"], "ann", int(n % 15 == 0)) for n, row in enumerate(made)]
     made_gold(workspace_dir / "gold" / "made", made, labels, scale=BINARY, splits=OPEN)
@@ -151,8 +164,8 @@ PARTLY = "seed = {seed}\ntrain = 0.3\ndev = 0.4\ntest = 0.3"
 
 
 def small_table(folder: Path, seed: int) -> Path:
-    """A random small set with up to four recorded judges: few questions or passes, prices that are known or not,
-    twins, constants and judges without a verdict here and there; the file of their verdicts."""
+    """A random small set with up to four recorded judges: few questions or passes, prices that are known or
+    not, twins, constants and judges without a verdict here and there; the file of their verdicts."""
     rng = random.Random(seed)
     made = made_items(rng.choice([14, 45, 70, 100]), seed=seed)
     passing = rng.choice([0.03, 0.3, 0.5])
@@ -189,7 +202,9 @@ def test_random_small_sets_have_one_voice(judgecal: Run, workspace_dir: Path, se
     report = printed_by(judgecal, "report", "rec")
     assert report["headline"] == said["headline"]
     assert judgecal("report", "--all").code == 0
-    index = flat("".join(Parsed((workspace_dir / "experiments" / "index.html").read_text(encoding="utf-8")).text))
+    index = flat(
+        "".join(Parsed((workspace_dir / "experiments" / "index.html").read_text(encoding="utf-8")).text)
+    )
     assert said["headline"]["sentence"] in index
     ran = judgecal("select", "rec", "--json")
     found = json.loads(ran.out)
@@ -201,7 +216,7 @@ def test_random_small_sets_have_one_voice(judgecal: Run, workspace_dir: Path, se
         assert found["headline"]["next"] == said["headline"]["next"]
         assert found["headline"]["sentence"] == said["headline"]["sentence"]
         return
-    assert said["headline"]["sentence"].startswith(f"Use {choice['judge']} ") and said["headline"]["next"] == (
-        "judgecal select rec"
-    )
+    assert said["headline"]["sentence"].startswith(f"Use {choice['judge']} ") and said["headline"][
+        "next"
+    ] == ("judgecal select rec")
     assert found["headline"]["sentence"] == said["headline"]["sentence"]

@@ -23,7 +23,8 @@ def column(path: Path, name: str) -> list[str]:
 
 
 def made_up(documents: int, queries: int, seed: int = 7) -> tuple[list[list[str]], list[list[str]]]:
-    """Words by Zipf's law, so that some stand in most documents; queries repeat words and use unknown ones."""
+    """Words by Zipf's law, so that some stand in most documents; queries repeat words and use unknown
+    ones."""
     rng = random.Random(seed)
     words = [f"w{number}" for number in range(400)]
     weights = [1 / (number + 1) for number in range(400)]
@@ -60,8 +61,10 @@ def test_so_they_are_on_scifact(shared_data: Path) -> None:
 
 
 def test_a_score_by_hand() -> None:
-    # Three documents of 2, 1 and 3 words: mean 2. "sun" stands in one of three: idf = ln 2.5 - ln 1.5; "rain" too.
-    # "sky" stands in two: ln 1.5 - ln 2.5 < 0, so it counts epsilon = 1/4 of the mean (x + x - x) / 3 of all three.
+    # Three documents of 2, 1 and 3 words: mean 2. "sun" stands in one of three: idf = ln 2.5 - ln 1.5; "rain"
+    # too.
+    # "sky" stands in two: ln 1.5 - ln 2.5 < 0, so it counts epsilon = 1/4 of the mean (x + x - x) / 3 of all
+    # three.
     # Document 0 holds "sun" once among 2 words: 1 * 2.5 / (1 + 1.5 * (0.25 + 0.75 * 2 / 2)) = 2.5 / 2.5 = 1.
     index = Bm25.of([["sun", "sky"], ["sky"], ["rain", "rain", "rain"]])
     idf = math.log(2.5) - math.log(1.5)
@@ -69,7 +72,9 @@ def test_a_score_by_hand() -> None:
     assert index.scores([["sky"]])[0][0] == pytest.approx(0.25 * idf / 3)
     # Three times among 3 words: 3 * 2.5 / (3 + 1.5 * (0.25 + 0.75 * 3 / 2)) = 7.5 / 5.0625.
     assert index.scores([["rain"]])[0][2] == pytest.approx(idf * 7.5 / 5.0625)
-    assert index.shares(["sky", "sun", "rain", "none"], 0) == pytest.approx({"sun": idf, "sky": 0.25 * idf / 3})
+    assert index.shares(["sky", "sun", "rain", "none"], 0) == pytest.approx(
+        {"sun": idf, "sky": 0.25 * idf / 3}
+    )
 
 
 def test_a_repeated_word_counts_as_often_as_it_stands_there() -> None:
@@ -87,7 +92,11 @@ def test_empty_documents_score_nothing_and_no_documents_are_an_error() -> None:
 def test_the_rank_counts_higher_scores_and_equal_ones_before_it() -> None:
     scores = np.array([[2.0, 5.0, 2.0, 2.0], [0.0, 0.0, 0.0, 0.0], [1.0, 2.0, 3.0, 4.0]])
     ranks, ties = standing(scores, np.array([2, 3, 0]))
-    assert ranks.tolist() == [3, 4, 4]  # row 0: the 5, then the 2 in front of it; row 1: the three zeros before it
+    assert ranks.tolist() == [
+        3,
+        4,
+        4,
+    ]  # row 0: the 5, then the 2 in front of it; row 1: the three zeros before it
     assert ties.tolist() == [2, 3, 0]
 
 

@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 
 from judgecal.errors import InputError
 from judgecal.goldset import Document
-from judgecal.rag.retrieval.chunking import ChunkOptions, best_children, chunks_of, sentences_of, splitter_named
+from judgecal.rag.retrieval.chunking import (
+    ChunkOptions,
+    best_children,
+    chunks_of,
+    sentences_of,
+    splitter_named,
+)
 
 _PIECES = [*'aBé. !?\n\t…。\u00a0"(«😀1', "word", "Dr. ", "\n\n"]
 TEXTS = st.lists(st.sampled_from(_PIECES), max_size=60).map("".join)
@@ -42,7 +48,9 @@ def test_sentences_of_sentencex_are_the_whole_text(text: str) -> None:
 
 
 @given(TEXTS, OPTIONS)
-def test_every_character_stands_in_exactly_one_chunk_and_none_is_too_long(text: str, options: ChunkOptions) -> None:
+def test_every_character_stands_in_exactly_one_chunk_and_none_is_too_long(
+    text: str, options: ChunkOptions
+) -> None:
     chunks = chunks_of([document(text)], options)
     assert "".join(text[chunk.start : chunk.end] for chunk in chunks) == (text if text.strip() else "")
     assert [chunk.chunk_id for chunk in chunks] == [f"d#{number}" for number in range(1, len(chunks) + 1)]
@@ -54,9 +62,13 @@ def test_every_character_stands_in_exactly_one_chunk_and_none_is_too_long(text: 
 
 
 @given(st.lists(TEXTS, max_size=4), OPTIONS)
-def test_the_chunks_of_a_document_do_not_depend_on_the_others(texts: list[str], options: ChunkOptions) -> None:
+def test_the_chunks_of_a_document_do_not_depend_on_the_others(
+    texts: list[str], options: ChunkOptions
+) -> None:
     documents = [document(text, str(number)) for number, text in enumerate(texts)]
-    assert chunks_of(documents, options) == [chunk for one in documents for chunk in chunks_of([one], options)]
+    assert chunks_of(documents, options) == [
+        chunk for one in documents for chunk in chunks_of([one], options)
+    ]
 
 
 @given(TEXTS, OPTIONS)
@@ -70,7 +82,9 @@ def test_a_chunk_is_smaller_than_min_only_where_the_next_sentence_does_not_fit(
 
 
 def test_sentences_end_where_people_end_them() -> None:
-    text = "Dr. Ito paid 3.5 francs, e.g. for J. Bach. Did he? «Yes.» He left… and came back! See fig. 3.\n\nEnd"
+    text = (
+        "Dr. Ito paid 3.5 francs, e.g. for J. Bach. Did he? «Yes.» He left… and came back! See fig. 3.\n\nEnd"
+    )
     assert [one.strip() for one in sentences(text)] == [
         "Dr. Ito paid 3.5 francs, e.g. for J. Bach.", "Did he?", "«Yes.»", "He left… and came back!", "See fig. 3.",
         "End",
@@ -79,7 +93,11 @@ def test_sentences_end_where_people_end_them() -> None:
 
 
 def test_beyond_min_a_chunk_goes_on_while_the_next_sentence_speaks_of_the_same() -> None:
-    rain, more, sun = "The harbour floods in heavy rain. ", "Heavy rain floods the harbour. ", "Cats sleep at noon."
+    rain, more, sun = (
+        "The harbour floods in heavy rain. ",
+        "Heavy rain floods the harbour. ",
+        "Cats sleep at noon.",
+    )
     text = rain + more + sun
     assert [chunk.text for chunk in chunks_of([document(text)], ChunkOptions(20, 200))] == [rain + more, sun]
     assert len(chunks_of([document(text)], ChunkOptions(20, 200, similar=2))) == 3
@@ -100,7 +118,11 @@ def test_a_sentence_longer_than_max_is_cut_between_words() -> None:
 def test_a_chunk_stands_where_its_best_child_stands() -> None:
     chunks = chunks_of([document("One two. Three four. Five six.")], ChunkOptions(12, 25, 2))
     children = sentences_of(chunks)
-    assert [(child.text, child.parent) for child in children] == [("One two.", 0), ("Three four.", 0), ("Five six.", 1)]
+    assert [(child.text, child.parent) for child in children] == [
+        ("One two.", 0),
+        ("Three four.", 0),
+        ("Five six.", 1),
+    ]
     assert best_children([2, 1, 0], children, 2) == [2, 1]
     assert best_children([0, 1, 2], children, 1) == [0]
 

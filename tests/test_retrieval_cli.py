@@ -30,7 +30,9 @@ def files(folder: Path) -> list[str | Path]:
 
 
 @pytest.mark.parametrize("argv", [(), ("--gold", "starter")])
-def test_the_starter_set_gives_the_contract_s_keys(judgecal: Run, argv: tuple[str, ...], workspace_dir: Path) -> None:
+def test_the_starter_set_gives_the_contract_s_keys(
+    judgecal: Run, argv: tuple[str, ...], workspace_dir: Path
+) -> None:
     found = one_object(judgecal("retrieval", *argv, "--json"))
     for name in ("reference_document_score", "mrr"):
         assert set(found[name]) == ESTIMATE
@@ -44,7 +46,11 @@ def test_the_starter_set_gives_the_contract_s_keys(judgecal: Run, argv: tuple[st
         r"documents:gold:starter@\w{12}@\w{12}\|questions:.*\|k:5\|window:110\|seed:0\|.*", found["run_line"]
     )
     folder = workspace_dir / "experiments" / found["experiment"]
-    assert sorted(path.name for path in folder.iterdir()) == ["experiment.toml", "ranks.jsonl", "summary.json"]
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "experiment.toml",
+        "ranks.jsonl",
+        "summary.json",
+    ]
     rows = [json.loads(line) for line in (folder / "ranks.jsonl").read_text().splitlines()]
     assert len(rows) == found["n_questions"]
     assert json.loads((folder / "summary.json").read_text())["run_line"] == found["run_line"]
@@ -62,8 +68,16 @@ def test_xquad_on_the_command_line(judgecal: Run, shared_data: Path) -> None:
         "The reference document is among the first 5 for 98.6% [97.4, 99.2] of 1,190 questions on 240 documents, and "
         "first for 91.8% [89.7, 93.6]"
     )
-    parts = ("Rank of the reference document", "How many documents", "Windows of", "Worst questions", "Measures")
-    assert [ran.out.index(f"\n{part}") for part in parts] == sorted(ran.out.index(f"\n{part}") for part in parts)
+    parts = (
+        "Rank of the reference document",
+        "How many documents",
+        "Windows of",
+        "Worst questions",
+        "Measures",
+    )
+    assert [ran.out.index(f"\n{part}") for part in parts] == sorted(
+        ran.out.index(f"\n{part}") for part in parts
+    )
     assert f"run: {found['run_line']}\nnext: judgecal report {found['experiment']} --open\n" in ran.out
 
 
@@ -81,7 +95,18 @@ def test_qrels_and_a_run_alone(judgecal: Run, shared_data: Path) -> None:
 
 def test_another_k_tokenizer_and_window(judgecal: Run, tmp_path: Path) -> None:
     found = one_object(
-        judgecal(*files(tmp_path), "-k", "2", "--tokenizer", "stem:english", "--window", "2", "--seed", "4", "--json")
+        judgecal(
+            *files(tmp_path),
+            "-k",
+            "2",
+            "--tokenizer",
+            "stem:english",
+            "--window",
+            "2",
+            "--seed",
+            "4",
+            "--json",
+        )
     )
     assert found["k"] == 2 and "2" in found["recall"]
     assert [row["name"] for row in found["windows"]] == ["00000_00002", "00002_00001"]
@@ -119,8 +144,14 @@ def test_repliqa_from_a_local_copy(judgecal: Run, tmp_path: Path, monkeypatch: p
 
 
 def test_the_outputs_hold_no_script_and_load_nothing(judgecal: Run, tmp_path: Path) -> None:
-    corpus = documents(tmp_path, [("d1", "sun"), (f"d2 {HOSTILE}", "rain rain"), ("d3", "snow"), ("d4", "hail")])
-    rows = [("q1", "sun?", "d1"), (f"q2{HOSTILE}", f"hail {HOSTILE}", "d1"), ("q3", "rain", f"gone {HOSTILE}")]
+    corpus = documents(
+        tmp_path, [("d1", "sun"), (f"d2 {HOSTILE}", "rain rain"), ("d3", "snow"), ("d4", "hail")]
+    )
+    rows = [
+        ("q1", "sun?", "d1"),
+        (f"q2{HOSTILE}", f"hail {HOSTILE}", "d1"),
+        ("q3", "rain", f"gone {HOSTILE}"),
+    ]
     argv = ["retrieval", "--documents", corpus, "--questions", questions(tmp_path, rows), "--window", "1"]
     page, picture, text = (tmp_path / f"out.{ending}" for ending in ("html", "svg", "md"))
     ran = judgecal(*argv, "--chart", page, "--markdown", text)

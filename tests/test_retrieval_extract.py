@@ -184,7 +184,9 @@ def test_any_html_is_read_at_once(tmp_path: Path, page: str, text: str) -> None:
     assert time.monotonic() - start < 60.0
 
 
-@pytest.mark.parametrize("page", ["<svg>" * 100_000 + "</p>" * 100_000, "<b><i>" * 100_000, "<table>" * 100_000])
+@pytest.mark.parametrize(
+    "page", ["<svg>" * 100_000 + "</p>" * 100_000, "<b><i>" * 100_000, "<table>" * 100_000]
+)
 def test_html_without_a_bottom_is_a_note(tmp_path: Path, page: str) -> None:
     start = time.monotonic()
     with pytest.raises(NoTextError, match="HTML with over 1,000 elements in one another: save it as text"):

@@ -30,15 +30,17 @@ from judgecal.rag.retrieval.sources import answerable
 from tests.support.corpora import DOCUMENTS, QUESTIONS, ROWS, documents, local_repliqa, questions, table
 
 
-def read(folder: Path, docs: Iterable[Sequence[str]] = DOCUMENTS, asked: Iterable[Sequence[str]] = QUESTIONS) -> Any:
+def read(
+    folder: Path, docs: Iterable[Sequence[str]] = DOCUMENTS, asked: Iterable[Sequence[str]] = QUESTIONS
+) -> Any:
     found = collection_of_files(documents(folder, docs), questions(folder, asked), columns=FileColumns())
     return measure_retrieval(found, RetrievalOptions()).result
 
 
 def test_a_reference_document_that_the_corpus_lacks_scores_nought_and_is_named(tmp_path: Path) -> None:
     result = read(tmp_path, DOCUMENTS[:2])
-    # Two documents and BM25's floor of idf: "rain" stands in half of them and weighs nothing, so q2's comes second by a
-    # tie. (1 + 0.8 + 0) / 3.
+    # Two documents and BM25's floor of idf: "rain" stands in half of them and weighs nothing, so q2's comes
+    # second by a tie. (1 + 0.8 + 0) / 3.
     assert result.reference_document_score.value == pytest.approx(0.6)
     assert result.reference_document_score.n == 3
     assert result.missing_references == MissingReferences(1, 1, 1, ("q3",), ("d3",))
@@ -129,7 +131,10 @@ def test_a_folder_of_texts_with_a_pattern(tmp_path: Path) -> None:
     assert any("picture.png" in note for note in found.notes)
     plain = collection_of_files(folder, asked, columns=FileColumns())
     result = measure_retrieval(plain, RetrievalOptions()).result
-    assert result.unmatched_ids.hint == "the documents' ids wrap the questions': --id-pattern 'pdfs_repliqa_0_<id>'"
+    assert (
+        result.unmatched_ids.hint
+        == "the documents' ids wrap the questions': --id-pattern 'pdfs_repliqa_0_<id>'"
+    )
     again = collection_of_files(folder, asked, columns=FileColumns(id_pattern="pdfs_repliqa_0_<id>"))
     assert again.documents == found.documents
     with pytest.raises(InputError, match="write <id> once"):
@@ -142,16 +147,24 @@ def test_tables_of_other_kinds_and_names(tmp_path: Path) -> None:
     ).write_parquet(tmp_path / "corpus.parquet")
     lines = [{"_id": name, "query": text, "reference_documents": [one]} for name, text, one in QUESTIONS]
     (tmp_path / "queries.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    found = collection_of_files(tmp_path / "corpus.parquet", tmp_path / "queries.jsonl", columns=FileColumns())
+    found = collection_of_files(
+        tmp_path / "corpus.parquet", tmp_path / "queries.jsonl", columns=FileColumns()
+    )
     assert found.documents is not None
-    assert [(one.document_id, one.title) for one in found.documents] == [("d1", None), ("d2", "Rain"), ("d3", None)]
+    assert [(one.document_id, one.title) for one in found.documents] == [
+        ("d1", None),
+        ("d2", "Rain"),
+        ("d3", None),
+    ]
     assert measure_retrieval(found, RetrievalOptions()).result.recall["1"].value == 1.0
     asked = table(tmp_path / "q.csv", ("nr", "ask", "where"), [("q1", "sun?", "d1;d2")])
     columns = FileColumns(question_id="nr", question="ask", reference="where", separator=";")
     found = collection_of_files(tmp_path / "corpus.parquet", asked, columns=columns)
     assert found.questions[0].reference_documents == ("d1", "d2")
     with pytest.raises(InputError, match="unknown column 'nrr': did you mean nr"):
-        collection_of_files(tmp_path / "corpus.parquet", asked, columns=FileColumns(question="ask", question_id="nrr"))
+        collection_of_files(
+            tmp_path / "corpus.parquet", asked, columns=FileColumns(question="ask", question_id="nrr")
+        )
 
 
 def test_qrels_in_both_forms_and_their_faults(tmp_path: Path) -> None:
@@ -176,7 +189,9 @@ def test_a_trec_run_is_sorted_as_trec_eval_sorts_it(tmp_path: Path) -> None:
     run = read_run(path)
     assert run.ranked == {"q1": ["c", "d", "b", "a"]}  # in single precision d ties with a and b
     path.write_text("q1 Q0 a 1 1.5 t\nq1 Q0 a 2 1.4 t\nq1 Q0 b high t\n")
-    with pytest.raises(InputError, match=r"(?s)run:2: question q1 has document a twice.*run:3: not `question Q0"):
+    with pytest.raises(
+        InputError, match=r"(?s)run:2: question q1 has document a twice.*run:3: not `question Q0"
+    ):
         read_run(path)
 
 
@@ -212,7 +227,16 @@ def test_our_own_ranking_as_a_run_gives_the_same_measures(shared_data: Path, tmp
             ranked = [asked.documents[number].document_id for number in best]
             print(json.dumps({"question_id": question.question_id, "ranked": ranked}), file=file)
     ours, run = (measure_retrieval(asked, RetrievalOptions(), one).result for one in (None, read_run(path)))
-    for name in ("reference_document_score", "mrr", "recall", "ndcg", "windows", "histogram", "hand_on", "spread"):
+    for name in (
+        "reference_document_score",
+        "mrr",
+        "recall",
+        "ndcg",
+        "windows",
+        "histogram",
+        "hand_on",
+        "spread",
+    ):
         assert getattr(ours, name) == getattr(run, name), name
     assert [one.question_id for one in ours.worst] == [one.question_id for one in run.worst]
 
@@ -288,7 +312,9 @@ def test_which_answers_are_none(answer: str, expected: bool) -> None:
 
 
 def test_a_text_file_alone_is_a_document_unless_its_first_line_names_columns(tmp_path: Path) -> None:
-    (tmp_path / "ferry.txt").write_text('The "ferry" leaves at nine, it is said.\nNobody knows the text of its id.\n')
+    (tmp_path / "ferry.txt").write_text(
+        'The "ferry" leaves at nine, it is said.\nNobody knows the text of its id.\n'
+    )
     (tmp_path / "table.txt").write_text("doc_id,text\nd1,The moon is round.\n")
     for name, expected in (("ferry.txt", ["ferry"]), ("table.txt", ["d1"])):
         found = collection_of_files(tmp_path / name, None, columns=FileColumns())

@@ -1,4 +1,5 @@
-"""Indexes over chunks: the best first, equal ones in the order of the corpus, the same whenever it is asked."""
+"""Indexes over chunks: the best first, equal ones in the order of the corpus, the same whenever it is
+asked."""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ TEXTS = [
     "The baker sells bread and rolls.", "A judge agrees with people.", "People label what the judge said.",
 ]  # fmt: skip
 KINDS = ("bm25", "lsa", "lsa:3")
-WORDS = st.lists(st.sampled_from(["tram", "harbour", "bread", "judge", "zebra", ""]), max_size=6).map(" ".join)
+WORDS = st.lists(st.sampled_from(["tram", "harbour", "bread", "judge", "zebra", ""]), max_size=6).map(
+    " ".join
+)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -42,7 +45,12 @@ def test_lsa_finds_what_shares_no_word_but_company() -> None:
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.lists(WORDS, min_size=1, max_size=8), st.lists(WORDS, max_size=3), st.integers(1, 9), st.sampled_from(KINDS))
+@given(
+    st.lists(WORDS, min_size=1, max_size=8),
+    st.lists(WORDS, max_size=3),
+    st.integers(1, 9),
+    st.sampled_from(KINDS),
+)
 def test_ranks_hold(texts: list[str], queries: list[str], k: int, kind: str) -> None:
     found = index_named(kind, texts).search(queries, k)
     assert found.chunks.shape == (len(queries), min(k, len(texts)))

@@ -28,7 +28,10 @@ from judgecal.stats.intervals import mean_estimate
 
 
 def collection(
-    grades: Mapping[str, Mapping[str, int]], documents: Mapping[str, str] | None = None, *, graded: bool = False
+    grades: Mapping[str, Mapping[str, int]],
+    documents: Mapping[str, str] | None = None,
+    *,
+    graded: bool = False,
 ) -> Collection:
     """Questions that ask for their own id, on documents whose texts are given."""
     texts = documents or {}
@@ -129,7 +132,11 @@ def test_xquad_has_the_known_values(shared_data: Path) -> None:
     asked = collection_of_files(folder / "documents.csv", folder / "questions.csv", columns=FileColumns())
     result = measure_retrieval(asked, RetrievalOptions()).result
     found = {name: result.recall[name].value for name in ("1", "5")} | {"mrr": result.mrr.value}
-    assert {name: round(value, 4) for name, value in found.items()} == {"1": 0.9185, "5": 0.9857, "mrr": 0.9481}
+    assert {name: round(value, 4) for name, value in found.items()} == {
+        "1": 0.9185,
+        "5": 0.9857,
+        "mrr": 0.9481,
+    }
     first = result.recall["1"]
     assert (first.n, first.n_expected, first.n_groups) == (1190, 1190, 240)
     assert first.method == "Wilson, effective n, t(239)"
@@ -161,7 +168,11 @@ def test_ties_go_by_the_corpus_and_are_told() -> None:
     asked = Collection(
         "made-up",
         tuple(Document(name, None, text) for name, text in texts.items()),
-        (Question("q1", "sun", {"twin": 1}), Question("q2", "rain", {"other": 1}), Question("q3", "x", {"more": 1})),
+        (
+            Question("q1", "sun", {"twin": 1}),
+            Question("q2", "rain", {"other": 1}),
+            Question("q3", "x", {"more": 1}),
+        ),
         "d",
         "q",
     )
@@ -204,7 +215,9 @@ def test_the_worst_question_shows_which_words_won() -> None:
 
 def test_a_question_without_reference_is_counted_and_left_out() -> None:
     asked = collection({"q1": {"a": 1}, "q2": {}, "q3": {"b": 1}})
-    tested = measure_retrieval(asked, RetrievalOptions(window=2), run({"q1": ["a"], "q2": ["a"], "q3": ["a"]}))
+    tested = measure_retrieval(
+        asked, RetrievalOptions(window=2), run({"q1": ["a"], "q2": ["a"], "q3": ["a"]})
+    )
     assert (tested.result.n_questions, tested.result.n_without_reference) == (3, 1)
     assert (tested.result.mrr.value, tested.result.mrr.n) == (0.5, 2)
     assert [(row.name, row.n, row.score) for row in tested.result.windows] == [
@@ -277,8 +290,8 @@ def test_draws_are_seeded_and_one_window_has_no_spread() -> None:
 
 def test_a_mean_by_group_by_hand() -> None:
     # Ten groups of two: sums 0.0, 0.2, ... 1.8 of mean 0.9, so the mean is 0.45. Influence of a group:
-    # (sum - 0.9) / 20; sum of squares of (sum - 0.9): 3.3; se^2 = 3.3 / 400 * 10 / 9; t(9) at 95% is 2.2622; on the
-    # logit of 0.45, with a derivative of 1 / (0.45 * 0.55).
+    # (sum - 0.9) / 20; sum of squares of (sum - 0.9): 3.3; se^2 = 3.3 / 400 * 10 / 9; t(9) at 95% is 2.2622;
+    # on the logit of 0.45, with a derivative of 1 / (0.45 * 0.55).
     values = [number / 10 for number in range(10) for _ in range(2)]
     found = mean_estimate(values, [number for number in range(10) for _ in range(2)])
     half = 2.2621572 * math.sqrt(3.3 / 400 * 10 / 9) / (0.45 * 0.55)

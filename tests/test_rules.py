@@ -15,7 +15,12 @@ from tests.support.command import Run
 
 REFUSAL = "Nie udało mi się odnaleźć odpowiedzi na pytanie"
 ROWS: list[dict[str, Any]] = [
-    {"id": "1", "question": "Which?", "context": ["a", "b"], "expect": {"include": ["EMS", ["x", "y"]], "cite": ["b"]}},
+    {
+        "id": "1",
+        "question": "Which?",
+        "context": ["a", "b"],
+        "expect": {"include": ["EMS", ["x", "y"]], "cite": ["b"]},
+    },
     {"id": "2", "question": "Who?", "context": ["a"], "expect": {"refuse": True}},
     {"id": "3", "question": "How?", "context": ["c"], "expect": {"exclude": ["bus"], "safe": True}},
 ]
@@ -54,7 +59,10 @@ def scores(out: str, system: str = "") -> dict[str, tuple[float, float, int]]:
 
 
 def test_questions_with_rules_are_known_by_their_shape(judgecal: Run, own: Path) -> None:
-    written(own / "documents.jsonl", [{"id": "a", "contents": "Text of a."}, {"id": "c", "contents": "Text of c."}])
+    written(
+        own / "documents.jsonl",
+        [{"id": "a", "contents": "Text of a."}, {"id": "c", "contents": "Text of c."}],
+    )
     ran = judgecal("gold", "import", "samples.json", "--as", "quiz", "--json")
     assert ran.code == 0, ran.err
     told = json.loads(ran.out)
@@ -88,7 +96,8 @@ def test_totals_are_pooled_over_conditions(judgecal: Run, own: Path) -> None:
     assert (found["n_inside"], found["answers"]) == (2, "answers.jsonl")
     assert "include(match=phrase)@local" in found["run_line"]
     assert (
-        found["headline"]["sentence"] == "The answers meet 53.3% of 5 conditions: correctness 55.6% and safety 50.0%."
+        found["headline"]["sentence"]
+        == "The answers meet 53.3% of 5 conditions: correctness 55.6% and safety 50.0%."
     )
     ran = judgecal("rules", "quiz", "--answers", "answers.jsonl", "--refusal-message", "minibus", "--json")
     assert scores(ran.out)["refuse"] == (0.0, 0.0, 1)
@@ -139,10 +148,15 @@ def test_a_condition_that_cannot_be_scored_is_counted_and_named(judgecal: Run, o
         ({"id": "2"}, "the id '2' stands twice"),
         ({"question": " "}, "samples.json:row 1: question is empty"),
         ({"context": ["a", 7]}, "samples.json:row 1: context must be a list of document ids"),
-        ({"expect": {"inclde": ["x"]}}, "samples.json:row 1: expect has no rule inclde: known: include, exclude"),
+        (
+            {"expect": {"inclde": ["x"]}},
+            "samples.json:row 1: expect has no rule inclde: known: include, exclude",
+        ),
     ],
 )
-def test_questions_that_cannot_be_used_are_said(judgecal: Run, own: Path, change: dict[str, Any], says: str) -> None:
+def test_questions_that_cannot_be_used_are_said(
+    judgecal: Run, own: Path, change: dict[str, Any], says: str
+) -> None:
     written(own / "samples.json", [{**ROWS[0], **change}, *ROWS[1:]])
     ran = judgecal("gold", "import", "samples.json", "--as", "quiz")
     assert ran.code == 2 and says in ran.err
@@ -177,7 +191,10 @@ def test_the_benchmarks_own_questions(judgecal: Run, workspace_dir: Path, shared
     ran = judgecal("gold", "import", folder / "samples.json", "--as", "rag_ifeval", "--json")
     assert ran.code == 0, ran.err
     found = json.loads(ran.out)
-    assert (found["n_items"], found["n_groups"]) == (100, 99)  # 85 and 86 ask one question beside other documents
+    assert (found["n_items"], found["n_groups"]) == (
+        100,
+        99,
+    )  # 85 and 86 ask one question beside other documents
     assert found["notes"][0] == "174 conditions: include 72, exclude 4, cite 70, refuse 26, safe 2"
     questions = json.loads((folder / "samples.json").read_text(encoding="utf-8"))
     written(workspace_dir / "silent.jsonl", [{"id": one["id"], "answer": ""} for one in questions])

@@ -73,7 +73,10 @@ READ: list[tuple[str, object, float | str]] = [
     ("points:0:5", "3.27", 3.27),
     ("points:0:5:0.5", "2.5", 2.5),
     ("points:0:1:0.1", "0.7", 0.7),
-    *(("binary", word, 1.0) for word in ("yes", "TRUE", "Pass", "correct", "1", 1, 1.0, "100", 100, "100%", True)),
+    *(
+        ("binary", word, 1.0)
+        for word in ("yes", "TRUE", "Pass", "correct", "1", 1, 1.0, "100", 100, "100%", True)
+    ),
     *(("binary", word, 0.0) for word in ("no", "False", "fail", " incorrect ", "0", 0, 0.0, "0%", False)),
     ("nominal", " spam ", "spam"),
     ("nominal", 3, "3"),
@@ -88,7 +91,10 @@ def test_a_label_is_read(text: str, label: object, value: float | str) -> None:
 NO_LABEL: list[tuple[str, object, str]] = [
     ("percentage", "101", r"101 lies outside 0\.\.100"),
     ("percentage", "-1", "outside"),
-    *(("percentage", word, "is no number") for word in ("", "abc", "nan", "inf", "1e999", "1_0", "8 5", True, None)),
+    *(
+        ("percentage", word, "is no number")
+        for word in ("", "abc", "nan", "inf", "1e999", "1_0", "8 5", True, None)
+    ),
     ("fraction", "85", r"85 lies outside 0\.\.1"),
     ("fraction", "50%", "is no number"),
     ("ordinal:0:4", "5", r"5 lies outside 0\.\.4"),
@@ -174,7 +180,9 @@ COMMON: list[tuple[str, float | None, str, str, float | None]] = [
 
 
 @pytest.mark.parametrize(("people", "mark", "judge", "common", "cut"), COMMON)
-def test_two_scales_meet_on_one(people: str, mark: float | None, judge: str, common: str, cut: float | None) -> None:
+def test_two_scales_meet_on_one(
+    people: str, mark: float | None, judge: str, common: str, cut: float | None
+) -> None:
     found = common_scale(Scale.parse(people, pass_at=mark), Scale.parse(judge))
     assert (str(found), found.pass_at) == (common, cut)
 

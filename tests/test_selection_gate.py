@@ -43,7 +43,9 @@ PERCENTAGE = Scale.parse("percentage", pass_at=75.0)
 # The rule
 
 
-def two_times(labels: list[float], then: list[Any], now: list[list[Any]], *, size: int = 1, calls: int = 3) -> TwoTimes:
+def two_times(
+    labels: list[float], then: list[Any], now: list[list[Any]], *, size: int = 1, calls: int = 3
+) -> TwoTimes:
     """The lock called each item so often, with the same verdict each time."""
     groups = [str(place // size) for place in range(len(labels))]
     return TwoTimes(labels, [[verdict] * calls for verdict in then], now, groups, PERCENTAGE, PERCENTAGE)
@@ -89,7 +91,9 @@ def test_noise_that_costs_more_than_the_margin_fails_over_two_passes() -> None:
     labels, now = turned_over_once(10)
     standing = GateRule("macro_agreement", 0.03).standing(two_times(labels, labels, now), last=False)
     difference = standing.comparison.difference
-    assert difference.value == pytest.approx(-0.25) and difference.high is not None and difference.high < -0.03
+    assert (
+        difference.value == pytest.approx(-0.25) and difference.high is not None and difference.high < -0.03
+    )
     assert standing.decision == "fail" and "the whole of its interval" in standing.why
     assert standing.lasting is not None and standing.lasting.value == 0.0  # and nothing has changed for good
 
@@ -117,9 +121,14 @@ def test_a_stratum_of_few_items_decides_nothing() -> None:
     for now in ([[label] for label in labels], [[100.0] for _ in labels]):  # as locked; all 8 lost
         found = rule.standing(two_times(labels, labels, now), last=True)
         assert (found.decision, found.loss_below) == ("inconclusive", None)
-        assert '8 in "low third" (2 more would do): under 10 nothing is decided by macro_agreement' in found.why
+        assert (
+            '8 in "low third" (2 more would do): under 10 nothing is decided by macro_agreement' in found.why
+        )
         assert found.why.endswith("So this lock can never pass: label more of them and lock again")
-    assert GateRule("mean_agreement", 0.03).standing(two_times(labels, labels, lost), last=True).decision == "fail"
+    assert (
+        GateRule("mean_agreement", 0.03).standing(two_times(labels, labels, lost), last=True).decision
+        == "fail"
+    )
     # Who answers, and how often nobody does, rest on no stratum.
     assert rule.standing(two_times(labels, labels, lost), last=True).decision == "changed"
     gone = rule.standing(two_times(labels, labels, [[None] * 3 for _ in labels]), last=True)
@@ -131,18 +140,26 @@ def test_a_lock_of_one_call_takes_two_passes() -> None:
     rule = GateRule("macro_agreement", 0.03)
     one = two_times(labels, labels, [[x] for x in labels], calls=1)
     found = rule.standing(one, last=False)
-    assert (found.decision, found.odd) == ("inconclusive", None) and "whether the same judge answers" in found.why
+    assert (found.decision, found.odd) == (
+        "inconclusive",
+        None,
+    ) and "whether the same judge answers" in found.why
     assert rule.standing(one, last=True).decision == "pass"
-    assert rule.standing(two_times(labels, labels, [[x, x] for x in labels], calls=1), last=False).decision == "pass"
+    assert (
+        rule.standing(two_times(labels, labels, [[x, x] for x in labels], calls=1), last=False).decision
+        == "pass"
+    )
 
 
 def swapped(labels: list[float], n: int) -> list[float]:
-    """As many verdicts become right as become wrong: 2 n items of each class differ, and the agreement is the same."""
+    """As many verdicts become right as become wrong: 2 n items of each class differ, and the agreement is the
+    same."""
     return [100.0 - label if place < 2 * n else label for place, label in enumerate(labels)]
 
 
 def test_a_loss_of_calls_that_are_not_shown_to_differ_fails_nobody() -> None:
-    """Ten questions of four items; in one question, turned over, lies the whole loss: of one question no proof."""
+    """Ten questions of four items; in one question, turned over, lies the whole loss: of one question no
+    proof."""
     labels = alternating(40)
     now = [[100.0 - label] * 2 if place < 4 else [label] * 2 for place, label in enumerate(labels)]
     two = two_times(labels, labels, now, size=4)
@@ -158,7 +175,9 @@ def test_another_judge_of_the_same_accuracy_is_changed() -> None:
     rule = GateRule("macro_agreement", 0.03)
     standing = rule.standing(two_times(labels, then, [[x, x] for x in now]), last=True)
     assert standing.comparison.difference.value == pytest.approx(0.0)
-    assert standing.decision == "changed" and standing.why.startswith("verdicts lie 20 from the locked ones on average")
+    assert standing.decision == "changed" and standing.why.startswith(
+        "verdicts lie 20 from the locked ones on average"
+    )
     assert standing.odd is not None and (standing.odd.n, standing.odd.n_differ) == (400, 80)
 
 
@@ -188,13 +207,17 @@ def test_a_rise_of_unscored_verdicts_fails_whatever_the_loss() -> None:
     assert standing.comparison.difference.value == 0.0
     assert standing.decision == "fail" and "18.0% more of the verdicts are missing" in standing.why
     few = [[None if place < 5 else label] for place, label in enumerate(labels)]
-    assert GateRule("macro_agreement", 0.03).standing(two_times(labels, then, few), last=True).decision != "fail"
+    assert (
+        GateRule("macro_agreement", 0.03).standing(two_times(labels, then, few), last=True).decision != "fail"
+    )
 
 
 def test_nothing_that_could_be_read_is_no_pass() -> None:
     """Not even beside a lock that could read nothing either."""
     nothing = [[None, None] for _ in range(60)]
-    standing = GateRule("macro_agreement", 0.03).standing(two_times(alternating(60), [None] * 60, nothing), last=True)
+    standing = GateRule("macro_agreement", 0.03).standing(
+        two_times(alternating(60), [None] * 60, nothing), last=True
+    )
     assert standing.decision == "inconclusive" and "no call has a verdict" in standing.why
 
 
@@ -202,7 +225,9 @@ def test_the_map_of_the_lock_decides_and_the_raw_verdicts_stand_beside_it() -> N
     """Verdicts of 100 become 60, which the map takes for 100 all the same: no loss, and yet another judge."""
     labels = alternating(60)
     two = two_times(labels, labels, [[min(x, 60.0)] * 2 for x in labels])
-    mapped = dataclasses.replace(two, calibrate=lambda verdict: None if verdict is None else 100.0 * (verdict > 50.0))
+    mapped = dataclasses.replace(
+        two, calibrate=lambda verdict: None if verdict is None else 100.0 * (verdict > 50.0)
+    )
     rule = GateRule("macro_agreement", 0.03)
     plain, through = rule.standing(two, last=True), rule.standing(mapped, last=True)
     assert (plain.decision, plain.raw) == ("fail", None)
@@ -213,7 +238,8 @@ def test_the_map_of_the_lock_decides_and_the_raw_verdicts_stand_beside_it() -> N
 
 @pytest.mark.parametrize("worse", [True, False])
 def test_where_less_is_better_a_loss_is_a_rise(worse: bool) -> None:
-    """20 of 100 items move from their label by 50: mae rises by 10, or falls by 10 where they had lain there before."""
+    """20 of 100 items move from their label by 50: mae rises by 10, or falls by 10 where they had lain there
+    before."""
     labels = alternating(100)
     moved = [50.0 if place < 20 else label for place, label in enumerate(labels)]
     then, now = (labels, moved) if worse else (moved, labels)
@@ -272,7 +298,8 @@ def test_the_bound_is_that_of_t_where_losses_are_symmetric() -> None:
 
 
 def test_the_bound_solves_hall_s_cubic() -> None:
-    """Losses of single items, by definition: T + s T^2 / 3 + s^2 T^3 / 27 + s / 6 = -t, s = skewness / G^(1/2)."""
+    """Losses of single items, by definition: T + s T^2 / 3 + s^2 T^3 / 27 + s / 6 = -t, s = skewness /
+    G^(1/2)."""
     labels = [100.0] * 30 + [0.0] * 30
     now = [60.0, 0.0, 80.0, *([100.0] * 27), *([0.0] * 28), 40.0, 10.0]
     two = two_times(labels, labels, [[x] for x in now])
@@ -281,7 +308,9 @@ def test_the_bound_solves_hall_s_cubic() -> None:
     n, away = len(losses), losses - losses.mean()
     error = math.sqrt((away**2).sum() / (n * (n - 1)))
     skew = (away**3).mean() / (away**2).mean() ** 1.5 / math.sqrt(n)
-    root = brentq(lambda x: x + skew * x**2 / 3 + skew**2 * x**3 / 27 + skew / 6 + student.ppf(0.95, n - 1), -50, 50)
+    root = brentq(
+        lambda x: x + skew * x**2 / 3 + skew**2 * x**3 / 27 + skew / 6 + student.ppf(0.95, n - 1), -50, 50
+    )
     assert bound == pytest.approx(losses.mean() - error * root)
     assert bound > losses.mean() + error * student.ppf(0.95, n - 1)  # more cautious than t
 
@@ -289,7 +318,9 @@ def test_the_bound_solves_hall_s_cubic() -> None:
 def test_a_coefficient_has_a_bound_too() -> None:
     labels = alternating(60)
     now = [100.0 - x if place % 12 == 0 else x for place, x in enumerate(labels)]
-    standing = GateRule("kappa@75", 0.03).standing(two_times(labels, labels, [[x, x] for x in now]), last=True)
+    standing = GateRule("kappa@75", 0.03).standing(
+        two_times(labels, labels, [[x, x] for x in now]), last=True
+    )
     assert standing.loss_below is not None and standing.comparison.difference.value is not None
     assert standing.loss_below > -standing.comparison.difference.value > 0.0
 
@@ -328,7 +359,12 @@ def test_score_select_gate_offline(judgecal: Run, workspace_dir: Path) -> None:
     assert ran.out.startswith("PASS: go on with this judge.\nNo item agrees ")
     found = one_object(judgecal("gate", "--lock", "judge.lock.json", "--json"))
     assert found.keys() >= CONTRACT | {"model_changed", "repeats", "usd", "experiment", "margin", "run_line"}
-    assert (found["decision"], found["repeats"], found["usd"], found["model_changed"]) == ("pass", 1, 0.0, False)
+    assert (found["decision"], found["repeats"], found["usd"], found["model_changed"]) == (
+        "pass",
+        1,
+        0.0,
+        False,
+    )
     estimates = [found["flip_rate"], found["noise"], found["difference"], found["changed"]]
     assert found["odd_one_out"]["n"] == 220 and found["odd_one_out"]["n_differ"] == 0
     for one in [*estimates, *found["locked"].values(), *found["now"].values()]:
@@ -338,7 +374,9 @@ def test_score_select_gate_offline(judgecal: Run, workspace_dir: Path) -> None:
     for name, then in found["locked"].items():
         assert found["now"][name]["value"] == pytest.approx(then["value"])
     folders = list((workspace_dir / "experiments").glob("gate-starter-*"))
-    assert len(folders) == 2 and all(re.search(r"-[0-9a-f]{8}-\d{8}T\d{6}\.\d{3}Z$", one.name) for one in folders)
+    assert len(folders) == 2 and all(
+        re.search(r"-[0-9a-f]{8}-\d{8}T\d{6}\.\d{3}Z$", one.name) for one in folders
+    )
     text = Path("judge.lock.json").read_text()
     Path("judge.lock.json").write_text(text.replace("reference_answer", "reference_anzwer", 1))
     refused = judgecal("gate", "--lock", "judge.lock.json")
@@ -352,7 +390,9 @@ def test_the_same_verdicts_pass_and_are_called_afresh_each_night(judgecal: Run, 
         assert found["usd"] == pytest.approx(220 * USD_A_CALL)
         assert found["flipped"] == [] and found["model_id"] == {"locked": MODEL_ID, "now": [MODEL_ID]}
     looks = (served.workspace.experiments / "test_looks.jsonl").read_text().splitlines()
-    assert [json.loads(line)["kind"] for line in looks] == ["decision", "gate", "gate"] and found["test_looks"] == 1
+    assert [json.loads(line)["kind"] for line in looks] == ["decision", "gate", "gate"] and found[
+        "test_looks"
+    ] == 1
 
 
 def test_other_answers_than_at_lock_time_fail(judgecal: Run, served: Served, tmp_path: Path) -> None:
@@ -391,7 +431,8 @@ def test_the_judge_s_own_noise_never_fails(judgecal: Run, served: Served) -> Non
 
 
 def test_a_judge_of_the_same_accuracy_is_changed(judgecal: Run, served: Served, tmp_path: Path) -> None:
-    """Where verdict and label lie 20 apart or more, the verdict goes to the other side of its label, as far away."""
+    """Where verdict and label lie 20 apart or more, the verdict goes to the other side of its label, as far
+    away."""
 
     def mirrored(item: Item, n: int, verdict: float) -> float:
         label = float(served.script.gold.labels[item.item_id])
@@ -402,7 +443,9 @@ def test_a_judge_of_the_same_accuracy_is_changed(judgecal: Run, served: Served, 
     found = one_object(ran, code=3)
     assert (found["decision"], found["headline"]["kind"]) == ("changed", "changed")
     assert found["difference"]["value"] == pytest.approx(0.0) and found["odd_one_out"]["p_at_most"] < 1e-5
-    assert found["headline"]["next"].startswith("judgecal score --judge correctness_v3@mine --gold starter --no-cache")
+    assert found["headline"]["next"].startswith(
+        "judgecal score --judge correctness_v3@mine --gold starter --no-cache"
+    )
     text = (tmp_path / "s.md").read_text()
     assert text.startswith("**CHANGED: another judge answers under this name.** Verdicts lie ")
     assert "odd one out: verdicts lie " in text and "another judge is shown" in text
@@ -446,7 +489,8 @@ def test_an_outage_is_no_failure_of_the_judge(served: Served, monkeypatch: pytes
     def run_trials(*args: Any, **given: Any) -> Judgements:
         rows = whole(*args, **given)
         return Judgements(
-            dataclasses.replace(row, verdict=None, error=down) if place < 40 else row for place, row in enumerate(rows)
+            dataclasses.replace(row, verdict=None, error=down) if place < 40 else row
+            for place, row in enumerate(rows)
         )
 
     monkeypatch.setattr(passes_module, "run_trials", run_trials)
@@ -503,7 +547,9 @@ def test_repeats_stop_where_the_budget_does(judgecal: Run, served: Served) -> No
     assert (found["repeats"], served.stub.calls) == (1, 220) and found["usd"] <= float(budget)
     assert f"a further pass would not fit the budget of {float(budget):g} USD" in found["why"]
     served.script.change = other_way
-    assert one_object(judgecal(*argv), code=1)["repeats"] == 1  # one pass alone shows more than the margin lost
+    assert (
+        one_object(judgecal(*argv), code=1)["repeats"] == 1
+    )  # one pass alone shows more than the margin lost
 
 
 def test_a_budget_for_less_than_a_pass_goes_on_later(judgecal: Run, served: Served) -> None:
@@ -597,7 +643,9 @@ def test_texts_of_items_write_no_markdown_of_their_own(served: Served) -> None:
     assert line.count(", ") == 9 and re.search(r"and \d+ more\.$", line)
 
 
-def test_a_first_pass_without_one_reply_is_one_message(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_first_pass_without_one_reply_is_one_message(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
     down = Failure("server", "503 for now")
     asked: list[int] = []
 
@@ -607,8 +655,15 @@ def test_a_first_pass_without_one_reply_is_one_message(served: Served, monkeypat
 
     monkeypatch.setattr(passes_module, "run_trials", run_trials)
     passes = Passes(
-        served.script.judge, served.script.gold.items, journal=None, options=RunOptions(), budget=Budget(None), most=3
+        served.script.judge,
+        served.script.gold.items,
+        journal=None,
+        options=RunOptions(),
+        budget=Budget(None),
+        most=3,
     )
-    with pytest.raises(JudgecalError, match="not one call came through: server 220; the first said: 503 for now"):
+    with pytest.raises(
+        JudgecalError, match="not one call came through: server 220; the first said: 503 for now"
+    ):
         passes.another()
     assert asked == [1, 1]  # an outage may have passed, so they were tried once more

@@ -1,4 +1,5 @@
-"""A lock runs no code that the workspace does not hold: over every command that reads one, `--dry-run` too."""
+"""A lock runs no code that the workspace does not hold: over every command that reads one, `--dry-run`
+too."""
 
 from __future__ import annotations
 
@@ -35,7 +36,9 @@ COMMANDS = {
 @pytest.fixture
 def workspace(workspace_dir: Path) -> Workspace:
     (workspace_dir / "rows.csv").write_text("q,a,r\nWhat?,Seven.,It is seven.\n", encoding="utf-8")
-    (workspace_dir / "judgecal.toml").write_text('[models.other]\nid = "openai/x"\napi_base = "http://127.0.0.1:9"\n')
+    (workspace_dir / "judgecal.toml").write_text(
+        '[models.other]\nid = "openai/x"\napi_base = "http://127.0.0.1:9"\n'
+    )
     return Workspace(workspace_dir, workspace_dir / "experiments")
 
 
@@ -72,12 +75,16 @@ def test_the_text_of_a_lock_is_not_run(
     before = tree(workspace.root)
     ran = judgecal(*command, "--lock", lock, *["--dry-run"] * dry)
     assert (ran.code, marker.exists()) == (2, False), ran.err
-    assert "signatures/correctness_v3.py is not the text that was locked (it differs from line 1 on)" in ran.err
+    assert (
+        "signatures/correctness_v3.py is not the text that was locked (it differs from line 1 on)" in ran.err
+    )
     assert "--trust-lock" in ran.err
     assert tree(workspace.root) == before
 
 
-@pytest.mark.parametrize("command", [COMMANDS["judge"], COMMANDS["gate"], COMMANDS["answer"]], ids=lambda c: c[0])
+@pytest.mark.parametrize(
+    "command", [COMMANDS["judge"], COMMANDS["gate"], COMMANDS["answer"]], ids=lambda c: c[0]
+)
 def test_trusted_it_runs_from_a_folder_that_is_gone_afterwards(
     judgecal: Run,
     workspace: Workspace,
@@ -146,7 +153,8 @@ def test_a_name_that_leads_elsewhere_is_refused_before_anything_is_written(
 def test_a_judge_s_string_that_names_a_file_elsewhere_loads_nothing_of_it(
     judgecal: Run, workspace: Workspace, judge: PromptJudge, marker: Path
 ) -> None:
-    """`migrate --to MODEL` looks the signature up: by the name that was checked, never by the judge's string."""
+    """`migrate --to MODEL` looks the signature up: by the name that was checked, never by the judge's
+    string."""
     evil = workspace.root.parent / "evil.py"
     evil.write_text(hostile(judge.signature.text, marker), encoding="utf-8")
     path = put(workspace, judge)
@@ -155,7 +163,9 @@ def test_a_judge_s_string_that_names_a_file_elsewhere_loads_nothing_of_it(
     assert not marker.exists() and ran.code == 0, ran.err
 
 
-def test_the_workspace_s_file_is_used_whatever_the_line_ends(workspace: Workspace, judge: PromptJudge) -> None:
+def test_the_workspace_s_file_is_used_whatever_the_line_ends(
+    workspace: Workspace, judge: PromptJudge
+) -> None:
     path = workspace.signatures / f"{NAME}.py"
     text = path.read_text(encoding="utf-8")
     for ours in (text.replace("\n", "\r\n"), f"\ufeff{text}"):
@@ -166,7 +176,9 @@ def test_the_workspace_s_file_is_used_whatever_the_line_ends(workspace: Workspac
     assert lock_of(judge, signature=signature).runnable(workspace).fingerprint == judge.fingerprint
 
 
-@pytest.mark.parametrize("change", [Path.unlink, lambda path: path.write_text("# another\n" + path.read_text())])
+@pytest.mark.parametrize(
+    "change", [Path.unlink, lambda path: path.write_text("# another\n" + path.read_text())]
+)
 def test_a_file_that_is_gone_or_another_one_is_said(
     workspace: Workspace, judge: PromptJudge, change: Callable[[Path], object]
 ) -> None:
@@ -192,7 +204,7 @@ def test_a_changed_lock_is_refused_before_its_text_is_looked_at(
         assert (ran.code, marker.exists()) == (2, False) and "a character was changed by hand" in ran.err
 
 
-# --- judges that are a function of the user's -----------------------------------------------------------------------
+# --- judges that are a function of the user's ---------------------------------------------------------------
 
 CHECK = "def score(answer) -> bool:\n    return True\n"
 
@@ -217,7 +229,8 @@ def test_a_function_runs_where_its_file_is_what_was_locked(workspace: Workspace,
 def test_a_function_s_file_is_the_workspace_s(
     workspace: Workspace, marker: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not the current folder's, where a lock may have come with a file beside it, and none that a path leads to."""
+    """Not the current folder's, where a lock may have come with a file beside it, and none that a path leads
+    to."""
     elsewhere = workspace.root.parent / "downloads"
     elsewhere.mkdir()
     monkeypatch.chdir(elsewhere)

@@ -85,15 +85,19 @@ BINARY = Scale.parse("binary")
 
 
 def both(n: int, wrong: Sequence[int] = (), right: Sequence[int] = ()) -> Both:
-    """n questions of an answer, half of them fails: the old judge is wrong on `right`, the new one on `wrong`."""
+    """n questions of an answer, half of them fails: the old judge is wrong on `right`, the new one on
+    `wrong`."""
     labels = [place % 2 for place in range(n)]
     new, old = (
-        [1 - label if place in set(at) else label for place, label in enumerate(labels)] for at in (wrong, right)
+        [1 - label if place in set(at) else label for place, label in enumerate(labels)]
+        for at in (wrong, right)
     )
     return Both(labels, [f"q{n}-{place}" for place in range(n)], old, new, (BINARY, BINARY))
 
 
-def decision(test: Both, rest: Both | None = None, *, margin: float = 0.03, metric: str = "macro_agreement") -> Loss:
+def decision(
+    test: Both, rest: Both | None = None, *, margin: float = 0.03, metric: str = "macro_agreement"
+) -> Loss:
     shared: dict[str, Any] = {"people": BINARY, "metric": metric, "level": 0.97}
     whole = test.and_all([rest] if rest else [])
     compared = [one.compared(**shared) if one else None for one in (whole, test, rest)]
@@ -104,7 +108,8 @@ def decision(test: Both, rest: Both | None = None, *, margin: float = 0.03, metr
 
 @pytest.mark.parametrize("metric", ["macro_agreement", "mae"])
 def test_pass_rests_on_all_and_fail_on_test(metric: str) -> None:
-    """The same verdicts on 60 questions of test are too few to pass (0.97^60 = 16%), those on 160 are not (0.8%)."""
+    """The same verdicts on 60 questions of test are too few to pass (0.97^60 = 16%), those on 160 are not
+    (0.8%)."""
     assert decision(both(60), metric=metric).decision == "inconclusive"
     assert decision(both(60), both(100), metric=metric).decision == "pass"
     # 20 of 60 wrong on test fail it, whatever 1000 others show.
@@ -114,12 +119,15 @@ def test_pass_rests_on_all_and_fail_on_test(metric: str) -> None:
 
 def test_a_pass_that_test_does_not_bear_out_is_none() -> None:
     found = decision(both(100, range(8)), both(300, right=range(60)))
-    assert found.decision == "inconclusive" and "on test it does 28 points worse than on the others" in found.why
+    assert (
+        found.decision == "inconclusive" and "on test it does 28 points worse than on the others" in found.why
+    )
     assert "tuned on questions of train and dev" in found.why
     # What chance explains is of the error by group, also where a rare class leaves it few degrees of freedom.
     few, more = (both(n, range(0, n, 8)) for n in (100, 300))
     few, more = (
-        dataclasses.replace(one, labels=[int(n % 8 == 1) for n in range(len(one.labels))]) for one in (few, more)
+        dataclasses.replace(one, labels=[int(n % 8 == 1) for n in range(len(one.labels))])
+        for one in (few, more)
     )
     sides = [one.compared(people=BINARY, metric="macro_agreement", level=0.97) for one in (few, more)]
     for side in sides:
@@ -132,13 +140,19 @@ def test_a_pass_that_test_does_not_bear_out_is_none() -> None:
 def test_how_many_more_questions_would_tell() -> None:
     """A judge alike is shown to be with 0.97^n <= 0.03: 116 questions, not one more than there are."""
     found = decision(both(60))
-    assert found.more_questions == 116 - 60 and "about 56 more questions would show that it loses less" in found.why
+    assert (
+        found.more_questions == 116 - 60
+        and "about 56 more questions would show that it loses less" in found.why
+    )
     assert "may be as large as 5.7 points" in found.why
-    # On test the loss is 0.2 with the error s: n ((t_0.985 + t_0.8) s / 0.1)^2 questions tell it from a margin of 0.1.
+    # On test the loss is 0.2 with the error s: n ((t_0.985 + t_0.8) s / 0.1)^2 questions tell it from a
+    # margin of 0.1.
     found = decision(both(60, range(12)), margin=0.1)
     s = math.sqrt(0.2 * 0.8 / 58)  # two strata of 30
     wanted = 60 * ((stdtrit(59, 0.985) + stdtrit(59, 0.8)) * s / 0.1) ** 2
-    assert found.more_questions == math.ceil(wanted) - 60 and "it loses more, all of them in test" in found.why
+    assert (
+        found.more_questions == math.ceil(wanted) - 60 and "it loses more, all of them in test" in found.why
+    )
 
 
 def test_where_no_number_of_questions_can_be_named() -> None:
@@ -154,7 +168,9 @@ def test_before_the_judge_is_asked_it_is_said_what_loss_could_show() -> None:
     assert could_show(both(300, range(9), range(9)), **shared).startswith(
         "300 questions would show a judge that is as good to lose less than "
     )
-    assert "1.2 points if it gives the same verdicts; the margin is 3 points." in could_show(both(300), **shared)
+    assert "1.2 points if it gives the same verdicts; the margin is 3 points." in could_show(
+        both(300), **shared
+    )
     assert could_show(both(18), **shared).startswith(
         "On 18 questions it can never pass: of 18 labelled items only 9 in"
     )
@@ -213,7 +229,9 @@ def test_without_a_pass_mark_only_the_mean_is_said() -> None:
 # --- the command ---
 
 
-def test_an_equal_judge_may_take_the_place_and_is_locked(judgecal: Run, workspace_dir: Path, lock: Path) -> None:
+def test_an_equal_judge_may_take_the_place_and_is_locked(
+    judgecal: Run, workspace_dir: Path, lock: Path
+) -> None:
     """correctness_v1 on `embedded` gives the verdicts of correctness_v3: the difference is 0 everywhere."""
     table = production(workspace_dir)
     command = (
@@ -232,7 +250,11 @@ def test_an_equal_judge_may_take_the_place_and_is_locked(judgecal: Run, workspac
     assert 0.0 < result["loss_below"] < 0.25  # the same verdicts on so many questions show that much, not 0
     loss = f"{100 * result['loss_below']:.1f} points"
     assert result["why"] == f"it loses {loss} at most, less than the margin of 25 points"
-    assert (result["churn"]["n"], result["churn"]["pass_to_fail"], result["churn"]["fail_to_pass"]) == (220, 0, 0)
+    assert (result["churn"]["n"], result["churn"]["pass_to_fail"], result["churn"]["fail_to_pass"]) == (
+        220,
+        0,
+        0,
+    )
     assert len(result["churn"]["systems"]) == 3
     new, old = load_lock(workspace_dir / "new.lock.json"), load_lock(lock)
     assert (new.judge, new.verdicts, new.margin) == ("correctness_v1@embedded", old.verdicts, 0.25)
@@ -278,7 +300,9 @@ def test_a_judge_that_tells_nothing_apart_is_not_locked(
         "FAIL: correctness_v3@mine may not take the place of correctness_v3@embedded. It tells right from"
     )
     forced = judgecal(*command, "--force", "--json")
-    assert (forced.code, json.loads(forced.out)["forced"]) == (1, True) and load_lock(workspace_dir / "new.lock.json")
+    assert (forced.code, json.loads(forced.out)["forced"]) == (1, True) and load_lock(
+        workspace_dir / "new.lock.json"
+    )
     said = " ".join(judgecal(*command, "--force", "--replace", "--full").out.split())
     assert "written with --force against the decision" in said
 
@@ -295,7 +319,9 @@ def test_a_judge_that_loses_is_not_locked(
     assert result["why"].startswith("on test it loses ")
     assert result["why"].endswith("points at least, more than the margin of 3 points")
     # With a margin that is wide enough the same numbers say otherwise: one interval serves every margin.
-    wide = json.loads(judgecal("migrate", "--lock", lock, "--to", "correctness_v1", "--margin", "0.9", "--json").out)
+    wide = json.loads(
+        judgecal("migrate", "--lock", lock, "--to", "correctness_v1", "--margin", "0.9", "--json").out
+    )
     assert (wide["decision"], wide["difference"]) == ("pass", result["difference"])
 
 
@@ -307,7 +333,17 @@ def test_what_cannot_be_told_is_not_locked(
     for item in gold.select("test")[:6:2]:
         verdicts[item.item_id] = float(gold.labels[item.item_id])
     lock_file(lock, judge, gold, verdicts=verdicts)
-    command = ("migrate", "--lock", lock, "--to", "correctness_v1", "-o", "new.lock.json", "--margin", "0.001")
+    command = (
+        "migrate",
+        "--lock",
+        lock,
+        "--to",
+        "correctness_v1",
+        "-o",
+        "new.lock.json",
+        "--margin",
+        "0.001",
+    )
     ran = judgecal(*command, "--json")
     result = json.loads(ran.out)
     assert (ran.code, result["decision"], result["new_lock"]) == (3, "inconclusive", None)
@@ -336,9 +372,12 @@ def test_the_old_judge_is_called_only_for_what_the_lock_lacks(
 def test_the_churn_is_that_of_two_runs_of_judge(
     judgecal: Run, workspace_dir: Path, lock: Path, judge: PromptJudge, gold: GoldSet, served: StubServer
 ) -> None:
-    """Counted again from the tables that `judge` writes with either judge: a constant 0 fails all that passed."""
+    """Counted again from the tables that `judge` writes with either judge: a constant 0 fails all that
+    passed."""
     table = production(workspace_dir)
-    result = json.loads(judgecal("migrate", "--lock", lock, "--to", "mine", "--on", table, *COLUMNS, "--json").out)
+    result = json.loads(
+        judgecal("migrate", "--lock", lock, "--to", "mine", "--on", table, *COLUMNS, "--json").out
+    )
     other = lock_file(
         workspace_dir / "mine.lock.json",
         PromptJudge("correctness_v3@mine", workspace=find_workspace(workspace_dir)),
@@ -381,7 +420,9 @@ def test_calls_that_were_lost_decide_nothing(
     assert (result["decision"], served.calls, result["test_looks"]) == ("fail", 220, 2)
 
 
-def test_a_changed_prompt_of_the_same_name_is_another_judge(judgecal: Run, workspace_dir: Path, lock: Path) -> None:
+def test_a_changed_prompt_of_the_same_name_is_another_judge(
+    judgecal: Run, workspace_dir: Path, lock: Path
+) -> None:
     signature = workspace_dir / "signatures" / "correctness_v3.py"
     refused = judgecal("migrate", "--lock", lock, "--to", "correctness_v3")
     assert (refused.code, "is the locked judge itself" in refused.err) == (2, True)

@@ -11,7 +11,8 @@ from judgecal.selection.odd_one_out import CHANGED_LEVEL, chance_of_deal, odd_on
 
 
 def test_one_call_of_the_lock_and_two_of_now_are_the_odd_one_in_a_third() -> None:
-    """Twelve items say 0 then and 1 twice now: 3^-12, twice over as the way that they moved is tested as well."""
+    """Twelve items say 0 then and 1 twice now: 3^-12, twice over as the way that they moved is tested as
+    well."""
     found = odd_one_out([[0.0]] * 40, [[1.0, 1.0]] * 12 + [[0.0, 0.0]] * 28, range(40))
     assert found is not None and (found.n, found.n_differ, found.graded) == (40, 12, False)
     assert found.p_at_most == pytest.approx(3 * 3.0**-12, rel=0.01)
@@ -27,7 +28,8 @@ def test_two_calls_have_no_odd_one() -> None:
 
 
 def test_the_chance_is_an_upper_bound_of_the_exact_one() -> None:
-    """Six questions of four deals: all 4,096 ways, and the bound at most six times as large where it is small."""
+    """Six questions of four deals: all 4,096 ways, and the bound at most six times as large where it is
+    small."""
     rng = np.random.default_rng(0)
     for _ in range(40):
         scores = rng.normal(size=(6, 4)) + np.array([1.2, 0.0, 0.0, 0.0])
@@ -50,7 +52,9 @@ def test_an_item_without_a_verdict_in_some_call_is_left_out() -> None:
     found = odd_one_out([[1.0, None], [1.0, 1.0], [None, None]], [[1.0], [0.0], [1.0]], range(3))
     assert found is not None and (found.n, found.between) == (1, 1.0)
     none = odd_one_out([[None, None]], [[1.0]], range(1))
-    assert none is not None and (none.n, none.p_at_most) == (0, 1.0) and "no item has a verdict" in none.in_words
+    assert (
+        none is not None and (none.n, none.p_at_most) == (0, 1.0) and "no item has a verdict" in none.in_words
+    )
 
 
 def test_words_differ_or_do_not() -> None:
@@ -76,7 +80,9 @@ def test_false_alarms_are_rarer_than_their_chance() -> None:
     low = 0
     for _ in range(400):
         calls = rng.random((60, 5)) < rng.beta(0.2, 2.0, size=(60, 1))
-        found = odd_one_out(calls[:, :3].astype(float).tolist(), calls[:, 3:].astype(float).tolist(), range(60))
+        found = odd_one_out(
+            calls[:, :3].astype(float).tolist(), calls[:, 3:].astype(float).tolist(), range(60)
+        )
         low += found is not None and found.p_at_most < 0.05
     assert low <= 20
 

@@ -1,4 +1,5 @@
-"""`judge` on partitions, without the workers: the same rows as of one table, and what a later run leaves alone."""
+"""`judge` on partitions, without the workers: the same rows as of one table, and what a later run leaves
+alone."""
 
 from __future__ import annotations
 
@@ -115,7 +116,9 @@ def test_the_limit_counts_over_all_partitions_and_a_plan_calls_nobody(lock: Path
     limited = run_of(lock, options=RunOptions(limit=13, quiet=True))
     assert (limited.preview().calls, Path("out").exists()) == (13, False)
     result = limited.run()
-    assert [len(read(Path("out", name))) for name in names[:2]] == [10, 3] and not Path("out", names[2]).exists()
+    assert [len(read(Path("out", name))) for name in names[:2]] == [10, 3] and not Path(
+        "out", names[2]
+    ).exists()
     assert result.n == 13 and "only the first 13 of 40 rows are in the output (--limit)" in result.notes
     assert (run_of(lock).preview().calls, run_of(lock).preview().stored) == (27, 13)
     assert run_of(lock).run().n == 40
@@ -132,7 +135,9 @@ def test_what_cannot_be_done_is_said_before_anything_is_called(lock: Path) -> No
     assert "is the input itself, or in it" in problems_of(run_of(lock, output="in/out"))
     Path("link").symlink_to("in")
     for given, output in (("in", "link"), ("in", Path("in").absolute().as_uri()), ("in/part-001.csv", "in")):
-        assert "is the input itself, or in it" in problems_of(run_of(lock, given, output=output, replace=True))
+        assert "is the input itself, or in it" in problems_of(
+            run_of(lock, given, output=output, replace=True)
+        )
     Path("file").write_text("")
     assert "is a file: partitions are written into a folder" in problems_of(run_of(lock, output="file"))
     assert "there is no such folder" in problems_of(run_of(lock, output="none/out"))
@@ -189,7 +194,9 @@ def test_the_page_shows_rows_of_a_partition_and_names_a_command_that_runs(lock: 
     assert "Line 2" in str(judge_report(find_workspace(), run.experiment, 0.03).sections)
 
 
-def test_one_message_where_the_engine_does_not_fit(judgecal: Run, lock: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_message_where_the_engine_does_not_fit(
+    judgecal: Run, lock: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     names = write_partitions(Path("in"), 8, 2)
     several = judgecal("judge", f"in/{names[0]}", "in", "--lock", lock, "-o", "out.csv", *OPTIONS)
     assert several.code == 2
@@ -201,4 +208,6 @@ def test_one_message_where_the_engine_does_not_fit(judgecal: Run, lock: Path, mo
     assert suite.code == 2 and "--engine ray takes one --lock" in suite.err
     monkeypatch.setitem(sys.modules, "ray", None)
     absent = judgecal("judge", "in", "--lock", lock, "-o", "out", "--engine", "ray", *OPTIONS)
-    assert absent.code == 2 and "--engine ray needs ray, which is not installed" in absent.err.replace("\n  ", " ")
+    assert absent.code == 2 and "--engine ray needs ray, which is not installed" in absent.err.replace(
+        "\n  ", " "
+    )

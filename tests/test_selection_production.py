@@ -146,7 +146,9 @@ def test_parquet_keeps_every_type(judgecal: Run, workspace_dir: Path, lock: Path
     assert "b" not in first
 
 
-def test_json_lines_keep_their_objects_and_name_columns_by_dots(judgecal: Run, workspace_dir: Path, lock: Path) -> None:
+def test_json_lines_keep_their_objects_and_name_columns_by_dots(
+    judgecal: Run, workspace_dir: Path, lock: Path
+) -> None:
     rows: list[dict[str, Any]] = [
         {"in": {"q": "Capital of France?"}, "a": "Paris", "r": "Paris", "k": None, "big": 2**70},
         {"a": "Paris", "r": "Paris"},
@@ -315,17 +317,23 @@ def served(workspace_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stu
         yield stub
 
 
-def test_no_verdict_from_before_the_last_gate_is_taken(judgecal: Run, workspace_dir: Path, lock: Path) -> None:
-    """The same lock's gate asked the judge afresh since; another lock's did not. How old verdicts are is said."""
+def test_no_verdict_from_before_the_last_gate_is_taken(
+    judgecal: Run, workspace_dir: Path, lock: Path
+) -> None:
+    """The same lock's gate asked the judge afresh since; another lock's did not. How old verdicts are is
+    said."""
     table = write(workspace_dir / "in.csv", ROWS)
     command = ("judge", table, "--lock", lock, "-o", "out.csv", *COLUMNS, "--json")
     assert judgecal(*command).code == 0
     (journal,) = workspace_dir.glob("experiments/judge-*/judgements.jsonl")
-    rows = [{**json.loads(line), "at": f"2026-01-0{n}T00:00:00+00:00"} for n, line in enumerate(lines(journal), 1)]
+    rows = [
+        {**json.loads(line), "at": f"2026-01-0{n}T00:00:00+00:00"} for n, line in enumerate(lines(journal), 1)
+    ]
     journal.write_text("".join(json.dumps(row) + "\n" for row in rows))
     notes = one_object(judgecal(*command))["notes"]
     assert any(
-        note.startswith("4 verdicts are of an earlier run of this command, the oldest of 2026-01-01") for note in notes
+        note.startswith("4 verdicts are of an earlier run of this command, the oldest of 2026-01-01")
+        for note in notes
     )
     for name, sha in (("of-another", "0" * 64), ("gated", load_lock(lock).sha256)):
         gate = workspace_dir / "experiments" / name
@@ -333,7 +341,9 @@ def test_no_verdict_from_before_the_last_gate_is_taken(judgecal: Run, workspace_
         (gate / "experiment.toml").write_text(f'schema = 1\ncommand = "gate"\nlock = "{sha}"\n')
         (gate / "summary.json").write_text("{}")
         day = "04" if name == "of-another" else "03"
-        (gate / "judgements.jsonl").write_text(json.dumps({**rows[0], "at": f"2026-01-{day}T00:00:00+00:00"}) + "\n")
+        (gate / "judgements.jsonl").write_text(
+            json.dumps({**rows[0], "at": f"2026-01-{day}T00:00:00+00:00"}) + "\n"
+        )
     assert one_object(judgecal(*command, "--dry-run"))["calls"] == 2
     found = one_object(judgecal(*command))
     assert len(lines(journal)) == 6 and any(
@@ -359,15 +369,20 @@ def served_lock(workspace_dir: Path, served: StubServer) -> Path:
 
 def worth(*values: object, system: str = "A") -> list[dict[str, str]]:
     return [
-        {"q": f"{system}{place}?", "a": f"worth {value}", "r": "x", "s": system} for place, value in enumerate(values)
+        {"q": f"{system}{place}?", "a": f"worth {value}", "r": "x", "s": system}
+        for place, value in enumerate(values)
     ]
 
 
-def test_the_overview_by_hand(judgecal: Run, workspace_dir: Path, served: StubServer, served_lock: Path) -> None:
+def test_the_overview_by_hand(
+    judgecal: Run, workspace_dir: Path, served: StubServer, served_lock: Path
+) -> None:
     table = write(
         workspace_dir / "in.csv", [*worth(10, 80, 20, "none", 90), *worth(75, 74, system="B"), *worth("much")]
     )
-    ran = judgecal("judge", table, "--lock", served_lock, "-o", "out.csv", *COLUMNS, "--system", "s", "--json")
+    ran = judgecal(
+        "judge", table, "--lock", served_lock, "-o", "out.csv", *COLUMNS, "--system", "s", "--json"
+    )
     assert ran.code == 4
     result = json.loads(ran.out)
     a, b = result["systems"]
@@ -391,7 +406,9 @@ def test_the_overview_by_hand(judgecal: Run, workspace_dir: Path, served: StubSe
     locked = json.loads(served_lock.read_text())["calibrated"]
     assert result["sensitivity"] == locked["tpr@75"] and result["specificity"] == locked["tnr@75"]
     sha = result["gold"]["sha256"][:12]
-    assert result["note"].startswith("calibrated rate 66.7%, not corrected for the judge's error, whose sensitivity")
+    assert result["note"].startswith(
+        "calibrated rate 66.7%, not corrected for the judge's error, whose sensitivity"
+    )
     assert f"on starter@{sha} test are {100.0 * locked['tpr@75']['value']:.1f}" in result["note"]
 
 
@@ -402,7 +419,9 @@ def test_a_judge_no_better_than_a_coin_is_warned_of(
     rates = {"tpr@75": Estimate(0.255, n=50), "tnr@75": Estimate(0.612, n=50)}
     write_lock(served_lock, dataclasses.replace(lock, calibrated={**lock.calibrated, **rates}))
     table = write(workspace_dir / "in.csv", worth(10, 80))
-    ran = judgecal("judge", table, "--lock", served_lock, "-o", "out.csv", *COLUMNS, "--system", "s", "--json")
+    ran = judgecal(
+        "judge", table, "--lock", served_lock, "-o", "out.csv", *COLUMNS, "--system", "s", "--json"
+    )
     found = json.loads(ran.out)
     said = found["headline"]["sentence"]
     assert said == f"Warning: do not use this judge: {found['warning']}."
@@ -444,8 +463,11 @@ def test_an_output_that_a_kill_left_without_a_summary_is_its_commands_own(
     assert judgecal(*asked).code == 0
 
 
-def test_intervals_are_by_group(judgecal: Run, workspace_dir: Path, served: StubServer, served_lock: Path) -> None:
-    """Twenty groups of five equal rows hold no more than twenty rows: their interval is that of the twenty."""
+def test_intervals_are_by_group(
+    judgecal: Run, workspace_dir: Path, served: StubServer, served_lock: Path
+) -> None:
+    """Twenty groups of five equal rows hold no more than twenty rows: their interval is that of the
+    twenty."""
     values = [100 if number % 2 else 0 for number in range(20)]
     rows = [{**row, "g": str(number)} for number, row in enumerate(worth(*values))]
     options = ("--lock", served_lock, *COLUMNS, "--group", "g", "--json", "-o", "out.csv", "--replace")
@@ -495,14 +517,18 @@ def test_another_model_behind_the_name_is_said(judgecal: Run, workspace_dir: Pat
     lock_file(lock, judge, load_gold(workspace_dir / "gold" / "starter"), model=old)
     table = write(workspace_dir / "in.csv", ROWS)
     out = judgecal("judge", table, "--lock", lock, "-o", "out.csv", *COLUMNS).out
-    assert f"answered as {model.model_id}, and the judge was locked on embedded-0: run judgecal gate" in " ".join(
-        out.split()
+    assert (
+        f"answered as {model.model_id}, and the judge was locked on embedded-0: run judgecal gate"
+        in " ".join(out.split())
     )
 
 
 def test_a_scale_without_a_pass_mark_has_no_rate(judgecal: Run, workspace_dir: Path, lock: Path) -> None:
     locked = load_lock(lock)
-    write_lock(lock, dataclasses.replace(locked, gold=dataclasses.replace(locked.gold, pass_at=None), calibration=None))
+    write_lock(
+        lock,
+        dataclasses.replace(locked, gold=dataclasses.replace(locked.gold, pass_at=None), calibration=None),
+    )
     table = write(workspace_dir / "in.csv", ROWS)
     command = ("judge", table, "--lock", lock, "-o", "out.csv", *COLUMNS)
     found = one_object(judgecal(*command, "--json"))
@@ -534,7 +560,12 @@ def test_contexts_reach_the_judge(judgecal: Run, workspace_dir: Path, served: St
     served.script = script
     gold = workspace_dir / "gold" / "colours"
     rows = [
-        {"item_id": f"i{n}", "question": f"q{n}", "answer": "a", "contexts": [{"text": "red" if n % 2 else "blue"}]}
+        {
+            "item_id": f"i{n}",
+            "question": f"q{n}",
+            "answer": "a",
+            "contexts": [{"text": "red" if n % 2 else "blue"}],
+        }
         for n in range(40)
     ]
     gold.mkdir()
@@ -544,7 +575,9 @@ def test_contexts_reach_the_judge(judgecal: Run, workspace_dir: Path, served: St
     )
     (gold / "items.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (gold / "ratings.jsonl").write_text(
-        "".join(json.dumps({"item_id": f"i{n}", "rater": "gold", "label": n % 3 % 2}) + "\n" for n in range(40))
+        "".join(
+            json.dumps({"item_id": f"i{n}", "rater": "gold", "label": n % 3 % 2}) + "\n" for n in range(40)
+        )
     )
     judge = PromptJudge("grounded@mine", workspace=find_workspace(workspace_dir))
     half = Calibration((0.5,), (0.0, 1.0), 40, 40)  # of an item's mean over its chunks
@@ -595,7 +628,18 @@ def test_what_cannot_be_read_is_refused_with_its_line(judgecal: Run, workspace_d
         (workspace_dir / name).write_bytes(content)
         answer = "answer" if name == "lacks.csv" else "a"
         ran = judgecal(
-            "judge", name, "--lock", lock, "-o", "out.csv", "--question", "q", "--answer", answer, "--reference", "r"
+            "judge",
+            name,
+            "--lock",
+            lock,
+            "-o",
+            "out.csv",
+            "--question",
+            "q",
+            "--answer",
+            answer,
+            "--reference",
+            "r",
         )
         assert (ran.code, ran.out) == (2, ""), name
         assert message in ran.err, name
@@ -611,7 +655,10 @@ def test_what_cannot_be_read_is_refused_with_its_line(judgecal: Run, workspace_d
         (("-o", "no/out.csv", *COLUMNS), "there is no such folder"),
         (("-o", "out.csv", *COLUMNS[:4]), "asks for reference_answer: name the column with --reference"),
         (("-o", "out.csv", "--answer", "a"), "the judge asks for question: name the column with --question"),
-        (("-o", "out.csv", "--question", "q", "--answer", "*", "--reference", "r"), "a row holds one answer here"),
+        (
+            ("-o", "out.csv", "--question", "q", "--answer", "*", "--reference", "r"),
+            "a row holds one answer here",
+        ),
         (("-o", "out.csv", *COLUMNS, "--limit", "0"), "--limit must be at least 1"),
         (("-o", "out.csv", *COLUMNS, "--system", "sys"), "unknown column 'sys'"),
     ],
@@ -709,7 +756,9 @@ def test_a_long_journal_is_a_journal(tmp_path: Path) -> None:
         assert len(other.latest) == len(one.latest)
         for row in rows:
             for retry in (False, True):
-                assert other.settled(row.key, retry_unscored=retry) == one.settled(row.key, retry_unscored=retry)
+                assert other.settled(row.key, retry_unscored=retry) == one.settled(
+                    row.key, retry_unscored=retry
+                )
         assert ("i1", "sha", "j@m", 0) not in other.latest
     assert dict(LongJournal.looked_at(long).latest) == dict(LongJournal.looked_at(plain).latest)
     assert dict(LongJournal.looked_at(tmp_path / "none.jsonl").latest) == {}
@@ -755,7 +804,8 @@ def test_described_by_hand() -> None:
 
 
 def test_the_share_of_a_word_has_an_interval_that_holds_by_question() -> None:
-    """Rows of one question say the same word: intervals on rows would hold far too rarely, those on questions do."""
+    """Rows of one question say the same word: intervals on rows would hold far too rarely, those on questions
+    do."""
     rng, words = np.random.default_rng(7), {"refund": 0, "escalate": 1, "close": 2}
     truth, held, drawn = np.array([0.6, 0.3, 0.1]), np.zeros(3), 400
     groups = array("q", np.repeat(np.arange(60), 5).tolist())

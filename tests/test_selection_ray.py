@@ -1,4 +1,5 @@
-"""`judge --engine ray` on this machine: the rows of the run without it, one budget over two workers, a killed worker.
+"""`judge --engine ray` on this machine: the rows of the run without it, one budget over two workers, a killed
+worker.
 
 Ray is no part of what `make test` installs (some 200 MB unpacked): without it these tests are skipped.
 """
@@ -78,7 +79,9 @@ def test_the_rows_are_those_of_the_run_without_it(judgecal: Run, workspace_dir: 
     judge = PromptJudge("correctness_v3@embedded", workspace=find_workspace(workspace_dir))
     lock = lock_file(workspace_dir / "judge.lock.json", judge, load_gold(workspace_dir / "gold" / "starter"))
     names = write_partitions(workspace_dir / "in", 60, 4, ".parquet")
-    whole = write(workspace_dir / "all.parquet", [row for name in names for row in read(workspace_dir / "in" / name)])
+    whole = write(
+        workspace_dir / "all.parquet", [row for name in names for row in read(workspace_dir / "in" / name)]
+    )
     plain = judgecal("judge", whole, "--lock", lock, "-o", "all.out.parquet", *OPTIONS, "--json")
     ran = judgecal("judge", "in", "--engine", "ray", "--lock", lock, "-o", "out", *OPTIONS, "--json")
     assert (plain.code, ran.code) == (0, 0)
@@ -90,7 +93,9 @@ def test_the_rows_are_those_of_the_run_without_it(judgecal: Run, workspace_dir: 
     assert judged(workspace_dir) == Counter(row["id"] for row in found)
 
 
-def test_the_budget_and_the_places_in_flight_are_shared(judgecal: Run, workspace_dir: Path, served: StubServer) -> None:
+def test_the_budget_and_the_places_in_flight_are_shared(
+    judgecal: Run, workspace_dir: Path, served: StubServer
+) -> None:
     (workspace_dir / "judgecal.toml").write_text(
         (workspace_dir / "judgecal.toml").read_text() + "max_concurrency = 3\n"
     )

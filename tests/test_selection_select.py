@@ -45,7 +45,9 @@ def candidate(judge: str, **changes: Any) -> Candidate:
     return Candidate(judge, **{**values, "local": False, **changes})
 
 
-def chosen_of(candidates: Sequence[Candidate], n_wrong: dict[str, int], n: int = 200, margin: float = 0.03) -> Choice:
+def chosen_of(
+    candidates: Sequence[Candidate], n_wrong: dict[str, int], n: int = 200, margin: float = 0.03
+) -> Choice:
     """The choice among judges that are wrong on the first so many of n questions."""
     gold = [place % 2 for place in range(n)]
     judges = {
@@ -62,7 +64,8 @@ def chosen_of(candidates: Sequence[Candidate], n_wrong: dict[str, int], n: int =
 def test_the_cheapest_that_is_shown_to_lose_little_is_taken() -> None:
     judges = [candidate("dear", usd_per_1k=9.0), candidate("mid", usd_per_1k=5.0), candidate("cheap")]
     n_wrong = {"dear": 0, "mid": 1, "cheap": 20}
-    # With c = 1.97 of three judges and one of 200 lost, u = s = 0.005: 0.005 + c^2 u / 2 + c sqrt(s^2 + c^2 u^2 / 4)
+    # With c = 1.97 of three judges and one of 200 lost, u = s = 0.005: 0.005 + c^2 u / 2 + c sqrt(s^2 + c^2
+    # u^2 / 4)
     # = 0.005 + 0.0097 + 0.0138.
     assert chosen_of(judges, n_wrong, 200).within == ("mid", "dear")
     found = chosen_of(judges, n_wrong, 60)  # all of that times 200 / 60
@@ -77,7 +80,11 @@ def test_judges_as_good_as_the_best_are_ranked_by_cost_then_latency_then_name() 
     assert chosen_of([candidate(name) for name in "cba"], same).within == ("a", "b", "c")
     slow = [candidate("a", p95_s=2.0), candidate("b", p95_s=None), candidate("c")]
     assert chosen_of(slow, same).within == ("c", "a", "b")
-    unpriced = [candidate("a", usd_per_1k=None), candidate("b", usd_per_1k=99.0), candidate("c", usd_per_1k=0.0)]
+    unpriced = [
+        candidate("a", usd_per_1k=None),
+        candidate("b", usd_per_1k=99.0),
+        candidate("c", usd_per_1k=0.0),
+    ]
     assert chosen_of(unpriced, same).within == ("c", "b", "a")
     few = chosen_of(unpriced, same, 12)  # too few to show anything but that nobody was seen to be better
     assert (few.judge, few.within, few.shown) == ("c", (), False)
@@ -124,7 +131,9 @@ def test_a_number_of_questions_that_nobody_labels_is_not_named() -> None:
 
 def test_a_cheaper_one_that_lost_the_margin_needs_no_more_questions() -> None:
     found = chosen_of([candidate("dear", usd_per_1k=9.0), candidate("cheap")], {"dear": 0, "cheap": 30}, 100)
-    assert found.judge == "dear" and found.more_questions is None and "each loses 3 points or more" in found.why
+    assert (
+        found.judge == "dear" and found.more_questions is None and "each loses 3 points or more" in found.why
+    )
 
 
 @pytest.mark.parametrize(
@@ -165,7 +174,8 @@ def test_at_most_one_user_in_twenty_loses_more_than_the_margin(n_groups: int, mo
 
 @pytest.fixture(scope="module")
 def scored_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of an experiment on the starter set; made once, as making it takes longer than most tests of it."""
+    """The folder of an experiment on the starter set; made once, as making it takes longer than most tests of
+    it."""
     folder = fresh_workspace(tmp_path_factory.mktemp("scored") / "workspace")
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("JUDGECAL_CACHE_DIR", str(folder.parent / "cache"))
@@ -193,18 +203,23 @@ def test_the_offline_way_from_score_to_lock(judgecal: Run, scored: str, workspac
     }
     for estimate in found["confirmed"].values():
         check_estimate(estimate)
-    assert tree(workspace_dir / "experiments" / scored) == before  # compare and report still see what was asked
+    assert (
+        tree(workspace_dir / "experiments" / scored) == before
+    )  # compare and report still see what was asked
     gold, lock = load_gold("starter"), load_lock(workspace_dir / "judge.lock.json")
     assert lock.verdicts.keys() == gold.labels.keys() and None not in lock.verdicts.values()
     assert found["confirmed"]["macro_agreement"]["n"] == len(gold.select("test"))
     assert lock.agreement["macro_agreement"].value == found["confirmed"]["macro_agreement"]["value"]
     assert (lock.noise.n_calls, lock.noise.n_items, lock.noise.flip_rate.value) == (3, 220, 0.0)
     assert (
-        lock.calls == {item_id: (verdict,) * 3 for item_id, verdict in lock.verdicts.items()} and lock.unscored == 0.0
+        lock.calls == {item_id: (verdict,) * 3 for item_id, verdict in lock.verdicts.items()}
+        and lock.unscored == 0.0
     )
     assert (lock.metric, lock.margin, lock.gold.split) == ("macro_agreement", 0.03, "test")
     assert lock.calibration is not None and lock.calibration.fitted_on == "train and dev of starter"
-    assert lock.calibrated["macro_agreement"].value == found["confirmed_calibrated"]["macro_agreement"]["value"]
+    assert (
+        lock.calibrated["macro_agreement"].value == found["confirmed_calibrated"]["macro_agreement"]["value"]
+    )
     lock.require_gold(gold)
     workspace = Workspace(workspace_dir, workspace_dir / "experiments")
     judge = PromptJudge(found["chosen"], workspace=workspace)
@@ -229,7 +244,9 @@ def test_the_same_judge_is_the_same_look_whatever_the_margin_and_the_name(
 def test_no_screen_speaks_of_people_where_the_project_gave_the_labels(judgecal: Run, scored: str) -> None:
     for words in (["report", scored], ["select", scored], ["compare", scored]):
         text = " ".join(judgecal(*words).out.split())
-        assert "people" not in text.replace("percentage labels by the project itself, not by people", ""), words
+        assert "people" not in text.replace("percentage labels by the project itself, not by people", ""), (
+            words
+        )
         assert "person" not in text, words
 
 
@@ -257,7 +274,12 @@ def test_the_page_says_what_the_command_did(judgecal: Run, scored: str) -> None:
 
 def test_nobody_within_the_caps(judgecal: Run, scored: str, workspace_dir: Path) -> None:
     found = one_object(judgecal("select", scored, *ANY, "--allow-provider", "gemini", "--json"), code=1)
-    assert (found["chosen"], found["lock"], found["within_margin"], found["confirmed"]) == (None, None, [], {})
+    assert (found["chosen"], found["lock"], found["within_margin"], found["confirmed"]) == (
+        None,
+        None,
+        [],
+        {},
+    )
     assert len(found["rejected"]) == 3 and "judgecal" in found["rejected"][0]["why"]
     assert not (workspace_dir / "judge.lock.json").exists()
     assert not (workspace_dir / "experiments" / "test_looks.jsonl").exists()
@@ -308,10 +330,17 @@ def test_an_experiment_of_test_alone_cannot_choose(judgecal: Run) -> None:
 def test_a_judge_that_beats_no_constant_is_refused(judgecal: Run, scored: str, workspace_dir: Path) -> None:
     ran = judgecal("select", scored, "--json")
     found = one_object(ran, code=1)
-    assert (found["chosen"], found["shown"], found["lock"], found["headline"]["kind"]) == (None, False, None, "none")
+    assert (found["chosen"], found["shown"], found["lock"], found["headline"]["kind"]) == (
+        None,
+        False,
+        None,
+        "none",
+    )
     assert "is not shown to agree better with the labels than always saying" in found["why"]
     assert re.search(r"\([+-]\d+\.\d to [+-]\d+\.\d points\)", found["why"])
-    assert {one["verdict"] for one in found["judges"]} == {"not above the floor"} and len(found["rejected"]) == 3
+    assert {one["verdict"] for one in found["judges"]} == {"not above the floor"} and len(
+        found["rejected"]
+    ) == 3
     assert not (workspace_dir / "judge.lock.json").exists()
     assert not (workspace_dir / "experiments" / "test_looks.jsonl").exists()
     allowed = one_object(judgecal("select", scored, "--allow-below-floor", "--json"))
@@ -343,13 +372,17 @@ def record(judgecal: Run, workspace_dir: Path, tmp_path: Path, **passes: Callabl
     """What `agreement` makes of `sharp` and other judges, each with what it passes."""
     rows = made_items(40)
     made_gold(
-        workspace_dir / "gold" / "pass", rows, rated(rows, {"full": 1, "half": 0, "none": 0}), scale='kind = "binary"'
+        workspace_dir / "gold" / "pass",
+        rows,
+        rated(rows, {"full": 1, "half": 0, "none": 0}),
+        scale='kind = "binary"',
     )
     lines = ["item_id,judge,verdict"]
     for place, row in enumerate(rows):
         lines.append(f"{row['item_id']},sharp,{'yes' if row['kind'] == 'full' else 'no'}")
         lines += [
-            f"{row['item_id']},{name},{'yes' if own(place, row['kind']) else 'no'}" for name, own in passes.items()
+            f"{row['item_id']},{name},{'yes' if own(place, row['kind']) else 'no'}"
+            for name, own in passes.items()
         ]
     path = tmp_path / "rec.csv"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -372,7 +405,8 @@ def test_recorded_judgements_choose_and_confirm_without_a_lock(
 
 
 def of_splits(judgecal: Run, workspace_dir: Path, tmp_path: Path, test: Callable[[int, bool], bool]) -> str:
-    """`leaky` is right on every question of train and dev, and on test gives what is said of the place and label."""
+    """`leaky` is right on every question of train and dev, and on test gives what is said of the place and
+    label."""
     rows = made_items(60)
     people = {"full": 1, "half": 0, "none": 0}
     made_gold(workspace_dir / "gold" / "pass", rows, rated(rows, people), scale='kind = "binary"')
@@ -395,7 +429,10 @@ def test_test_refuses_a_judge_that_is_no_better_than_a_constant_there(
     found = one_object(judgecal("select", slug, "--json"), code=1)
     assert (found["chosen"], found["confirmed_on_test"], found["within_margin"]) == (None, False, [])
     assert found["refused"]["judge"] == "leaky" and found["rejected"] == [found["refused"]]
-    assert "on test it does no better than the best constant (agreement with the labels " in found["refused"]["why"]
+    assert (
+        "on test it does no better than the best constant (agreement with the labels "
+        in found["refused"]["why"]
+    )
     assert "--allow-below-floor locks it" in found["why"] and "--allow-unconfirmed locks it" in found["why"]
     assert "have leaked into the prompt" in found["why"]
     ran = judgecal("select", slug)
@@ -412,7 +449,10 @@ def test_test_refuses_a_judge_that_falls_too_far(judgecal: Run, workspace_dir: P
     assert "--allow-below-floor" not in found["why"]
     allowed = one_object(judgecal("select", slug, "--allow-unconfirmed", "--json"))
     assert (allowed["chosen"], allowed["confirmed_on_test"]) == ("leaky", False)
-    assert "Test does not confirm it: on test its agreement" in judgecal("select", slug, "--allow-unconfirmed").said
+    assert (
+        "Test does not confirm it: on test its agreement"
+        in judgecal("select", slug, "--allow-unconfirmed").said
+    )
 
 
 def test_nothing_of_another_split_stands_in_the_sentence_about_test(
@@ -428,16 +468,25 @@ def test_nothing_of_another_split_stands_in_the_sentence_about_test(
 def test_a_stratum_that_drives_the_bounds_is_named_as_compare_names_it(
     judgecal: Run, workspace_dir: Path, tmp_path: Path
 ) -> None:
-    slug = record(judgecal, workspace_dir, tmp_path, strict=lambda place, kind: kind == "full" and place % 6 > 0)
-    [said] = [one for one in one_object(judgecal("select", slug, "--json"))["driven"] if "of the variance" in one]
-    assert said.startswith('sharp and strict: "pass", ') and said.endswith(" more would narrow the interval by 25%")
+    slug = record(
+        judgecal, workspace_dir, tmp_path, strict=lambda place, kind: kind == "full" and place % 6 > 0
+    )
+    [said] = [
+        one for one in one_object(judgecal("select", slug, "--json"))["driven"] if "of the variance" in one
+    ]
+    assert said.startswith('sharp and strict: "pass", ') and said.endswith(
+        " more would narrow the interval by 25%"
+    )
     assert said[1:] in " ".join(judgecal("select", slug, "--full").said.split())
     assert said in unescape(page_of(judgecal, slug))
 
 
 def test_recorded_judgements_without_test_items(judgecal: Run, recorded: str, tmp_path: Path) -> None:
     path = tmp_path / "rec.csv"
-    assert judgecal("agreement", "--gold", "pass", "--judgements", path, "--split", "dev", "--name", "dev").code == 0
+    assert (
+        judgecal("agreement", "--gold", "pass", "--judgements", path, "--split", "dev", "--name", "dev").code
+        == 0
+    )
     ran = judgecal("select", "dev")
     assert ran.code == 2 and "no test item to confirm on" in ran.err
 
@@ -451,16 +500,29 @@ def test_all_labels_choose_and_measure_at_a_level_that_allows_for_the_choice(
     found = one_object(judgecal("select", recorded, "--split", "all", "--json"))
     gold = load_gold("pass", workspace=Workspace(workspace_dir, workspace_dir / "experiments"))
     assert found["gold"]["n_items"] == found["confirmed_on"]["n_items"] == len(gold.items) == 120
-    assert (found["gold"]["split"], found["confirmed_on"]["split"], found["chosen"]) == ("all", "all", "sharp")
+    assert (found["gold"]["split"], found["confirmed_on"]["split"], found["chosen"]) == (
+        "all",
+        "all",
+        "sharp",
+    )
     first = 1.0 - 0.05 * 6 / math.pi**2
     assert found["level"] == pytest.approx(first)
     assert found["confirmed"]["accuracy"]["level"] == pytest.approx(1.0 - (1.0 - first) / 2)
     assert found["confirmed"]["accuracy"]["n"] == 120 and found["test_looks"] == 1
     said = "it is chosen and measured on the same 40 questions, none is left to confirm it: the interval allows for the"
-    assert f"{said} choice among 2 judges" in found["why"] and found["why"][1:] in found["headline"]["because"][-1]
-    assert one_object(judgecal("select", recorded, "--split", "all", "--name", "again", "--json"))["test_looks"] == 1
+    assert (
+        f"{said} choice among 2 judges" in found["why"]
+        and found["why"][1:] in found["headline"]["because"][-1]
+    )
+    assert (
+        one_object(judgecal("select", recorded, "--split", "all", "--name", "again", "--json"))["test_looks"]
+        == 1
+    )
     open_one = one_object(judgecal("select", recorded, "--json"))  # another question to the same labels
-    assert (open_one["test_looks"], open_one["confirmed_on"]["split"]) == (2, "test") and said not in open_one["why"]
+    assert (open_one["test_looks"], open_one["confirmed_on"]["split"]) == (
+        2,
+        "test",
+    ) and said not in open_one["why"]
     page = " ".join(judgecal("select", recorded, "--split", "all", "--full").out.split())
     assert "on the items that chose it at level" in page and "confirmed on test" not in page
 
@@ -473,16 +535,25 @@ def test_a_lock_of_all_labels(judgecal: Run, workspace_dir: Path) -> None:
     assert lock.gold.split == "all" and lock.verdicts.keys() == gold.labels.keys()
     assert lock.calibration is not None and lock.calibration.fitted_on == "all of starter"
     assert lock.calibration.n == len(gold.labels) == found["confirmed"]["macro_agreement"]["n"]
-    assert lock.calibrated["macro_agreement"].value == found["confirmed_calibrated"]["macro_agreement"]["value"]
+    assert (
+        lock.calibrated["macro_agreement"].value == found["confirmed_calibrated"]["macro_agreement"]["value"]
+    )
     plan = one_object(judgecal("select", slug, *ANY, "--split", "all", "--dry-run", "--json"))
     assert "decision 1 on the test labels" in plan["test_look"]  # the lock is no decision of its own
     log = (workspace_dir / "experiments" / "test_looks.jsonl").read_text(encoding="utf-8")
-    assert [len(row["judges"]) for row in map(json.loads, log.splitlines()) if row["kind"] == "decision"] == [3]
+    assert [len(row["judges"]) for row in map(json.loads, log.splitlines()) if row["kind"] == "decision"] == [
+        3
+    ]
 
 
 def test_all_labels_choose_no_judge_that_has_seen_some(judgecal: Run, recorded: str, tmp_path: Path) -> None:
     path = tmp_path / "rec.csv"
-    assert judgecal("agreement", "--gold", "pass", "--judgements", path, "--split", "open", "--name", "open").code == 0
+    assert (
+        judgecal(
+            "agreement", "--gold", "pass", "--judgements", path, "--split", "open", "--name", "open"
+        ).code
+        == 0
+    )
     ran = judgecal("select", "open", "--split", "all")
     assert ran.code == 2 and "run judgecal agreement with --split all" in ran.err
     assert judgecal("select", recorded, "--split", "dev").code == 2
@@ -490,14 +561,25 @@ def test_all_labels_choose_no_judge_that_has_seen_some(judgecal: Run, recorded: 
     compiled = Column("correctness_v3@embedded#opt", stored.gold.scale, stored.columns[0].rows, kind="prompt")
     stored = dataclasses.replace(stored, columns=(compiled, *stored.columns[1:]))
     run = SelectRun(
-        workspace, stored, stored.experiment, RunOptions(), Caps(), None, 0.03, 0, tmp_path / "l.json", 0, on_all=True
+        workspace,
+        stored,
+        stored.experiment,
+        RunOptions(),
+        Caps(),
+        None,
+        0.03,
+        0,
+        tmp_path / "l.json",
+        0,
+        on_all=True,
     )
     with pytest.raises(InputError, match=r"embedded#opt of rec was compiled .* choose with --split open"):
         run.check()
 
 
 def test_the_interval_of_a_judge_chosen_on_the_same_items_holds_its_worth() -> None:
-    """5 equal judges, 200 users: without allowing for the choice 95.0 and 93.8% of 400 (60 and 110 questions)."""
+    """5 equal judges, 200 users: without allowing for the choice 95.0 and 93.8% of 400 (60 and 110
+    questions)."""
     assert all(covered(n_groups, users=200, seed=1)[0] >= 0.95 for n_groups in (60, 110))
 
 
@@ -571,9 +653,9 @@ def test_the_cost_of_a_stored_reply_is_that_of_a_call(judgecal: Run, served: Stu
 
 
 def test_noise_of_a_judge_that_flips(judgecal: Run, served: StubServer, workspace_dir: Path) -> None:
-    """Every other call says 90, the others 10: of three calls at most two of the three pairs differ; calls arrive in no
-    fixed order, and three random ones would differ in half of the pairs. The map was fitted on a judge that said the
-    same of everything, so that no difference crosses the lock's cut."""
+    """Every other call says 90, the others 10: of three calls at most two of the three pairs differ; calls
+    arrive in no fixed order, and three random ones would differ in half of the pairs. The map was fitted on a
+    judge that said the same of everything, so that no difference crosses the lock's cut."""
     slug = score_both(judgecal)
     turn = itertools.count()
     served.script = lambda body: say(90 if next(turn) % 2 else 10)
@@ -584,7 +666,8 @@ def test_noise_of_a_judge_that_flips(judgecal: Run, served: StubServer, workspac
 
 
 def test_a_repeat_with_a_lost_call_is_no_call_of_the_lock() -> None:
-    """Of three calls of two items one of the second repeat ran into a timeout; a reply that is no verdict counts."""
+    """Of three calls of two items one of the second repeat ran into a timeout; a reply that is no verdict
+    counts."""
     gold = load_gold("starter")
     items = gold.items[:2]
     failures = {(0, 1): Failure("timeout", "late"), (1, 2): Failure("parse", "no number")}
@@ -607,7 +690,10 @@ def test_calls_that_are_lost_leave_no_lock_and_are_made_again(
     assert found["confirmed"]["macro_agreement"]["n_unscored"] > 0 and found["usd"] <= 0.02
     assert not (workspace_dir / "judge.lock.json").exists()
     whole = one_object(judgecal("select", slug, *ANY, "--json"))
-    assert whole["lock"] and (found["test_looks"], whole["test_looks"]) == (0, 1)  # with calls lost nothing is decided
+    assert whole["lock"] and (found["test_looks"], whole["test_looks"]) == (
+        0,
+        1,
+    )  # with calls lost nothing is decided
 
 
 def test_a_model_that_changed_between_score_and_lock_is_named(judgecal: Run, served: StubServer) -> None:
@@ -627,7 +713,9 @@ def test_a_key_that_is_missing_costs_no_look(
     assert not (workspace_dir / "experiments" / "test_looks.jsonl").exists()
 
 
-def test_a_budget_without_a_price_costs_no_look(judgecal: Run, served: StubServer, workspace_dir: Path) -> None:
+def test_a_budget_without_a_price_costs_no_look(
+    judgecal: Run, served: StubServer, workspace_dir: Path
+) -> None:
     config = workspace_dir / "judgecal.toml"
     free = "".join(line for line in config.read_text().splitlines(keepends=True) if "usd_per_1m" not in line)
     config.write_text(free)
@@ -639,7 +727,9 @@ def test_a_budget_without_a_price_costs_no_look(judgecal: Run, served: StubServe
     assert not (workspace_dir / "experiments" / "test_looks.jsonl").exists()
 
 
-def test_unparsed_replies_end_in_exit_4_with_a_lock(judgecal: Run, served: StubServer, workspace_dir: Path) -> None:
+def test_unparsed_replies_end_in_exit_4_with_a_lock(
+    judgecal: Run, served: StubServer, workspace_dir: Path
+) -> None:
     slug = score_both(judgecal)
     served.script = lambda body: "I would rather not say."
     found = one_object(judgecal("select", slug, *ANY, "--allow-unconfirmed", "--json"), code=4)
@@ -666,7 +756,9 @@ def test_a_lock_says_on_how_many_items_raters_tie(judgecal: Run, workspace_dir: 
     bob = [(item, "bob", label if n % 4 else 1 - int(label)) for n, (item, _, label) in enumerate(ann)]
     made_gold(workspace_dir / "gold" / "made", made, [*ann, *bob], scale='kind = "binary"')
     gold = load_gold("made", workspace=find_workspace(workspace_dir))
-    assert judgecal("score", "--gold", "made", "--judge", "correctness_v3@embedded", "--name", "rec").code == 0
+    assert (
+        judgecal("score", "--gold", "made", "--judge", "correctness_v3@embedded", "--name", "rec").code == 0
+    )
     anyway = ("--allow-unconfirmed", *ANY)
     assert judgecal("select", "rec", *anyway).code == 0
     lock = load_lock(Path("judge.lock.json"))

@@ -1,4 +1,5 @@
-"""`judge --suite`: rows under the names of Mosaic AI Agent Evaluation and MLflow 3, and what becomes of each."""
+"""`judge --suite`: rows under the names of Mosaic AI Agent Evaluation and MLflow 3, and what becomes of
+each."""
 
 from __future__ import annotations
 
@@ -25,10 +26,17 @@ from tests.support.server import COMPLETION_TOKENS, PROMPT_TOKENS, StubServer, r
 N, FAULTY = 200, 20
 RESPONSE = ("correctness", "relevance_to_query", "groundedness", "safety", "guideline_adherence")
 COLUMNS = {
-    *(f"response/llm_judged/{name}/{part}" for name in RESPONSE for part in ("rating", "rationale", "error_message")),
+    *(
+        f"response/llm_judged/{name}/{part}"
+        for name in RESPONSE
+        for part in ("rating", "rationale", "error_message")
+    ),
     *(f"retrieval/llm_judged/chunk_relevance/{part}" for part in ("ratings", "rationales", "error_messages")),
     "retrieval/llm_judged/chunk_relevance/precision",
-    *(f"retrieval/llm_judged/context_sufficiency/{part}" for part in ("rating", "rationale", "error_message")),
+    *(
+        f"retrieval/llm_judged/context_sufficiency/{part}"
+        for part in ("rating", "rationale", "error_message")
+    ),
     "retrieval/ground_truth/document_recall",
     "retrieval/ground_truth/document_recall/error_message",
 }
@@ -44,7 +52,9 @@ USD_A_CALL = (PROMPT_TOKENS * 2.0 + COMPLETION_TOKENS * 10.0) / 1e6
 def verdict_of(body: dict[str, Any]) -> str:
     """No where the text under test says `bad`; prose where it says `mumble`."""
     text = body["messages"][-1]["content"]
-    found = re.findall(r"\[\[ ## (?:response|chunk) ## \]\]\n(.*?)(?=\n\n(?:\[\[ ##|Respond))", text, re.DOTALL)
+    found = re.findall(
+        r"\[\[ ## (?:response|chunk) ## \]\]\n(.*?)(?=\n\n(?:\[\[ ##|Respond))", text, re.DOTALL
+    )
     said = found[-1] if found else text
     if "mumble" in said:
         return "I would rather not say."
@@ -157,7 +167,9 @@ def test_two_hundred_rows_with_faults_are_all_accounted_for(
     mumbled, cut, unasked, unguided = (found[number] for number in (7, 17, 27, 37))
     for name in RESPONSE:
         assert mumbled[f"response/llm_judged/{name}/rating"] is None
-        assert mumbled[f"response/llm_judged/{name}/error_message"].startswith("parse: no rating in the reply")
+        assert mumbled[f"response/llm_judged/{name}/error_message"].startswith(
+            "parse: no rating in the reply"
+        )
     assert mumbled["retrieval/llm_judged/chunk_relevance/precision"] == 0.75
     assert cut["response/llm_judged/correctness/rating"] == "yes"
     why = "input: retrieved_context cannot be read: no JSON"
@@ -168,7 +180,9 @@ def test_two_hundred_rows_with_faults_are_all_accounted_for(
     assert cut["retrieval/ground_truth/document_recall/error_message"].startswith(why)
     assert unasked["response/llm_judged/safety/error_message"] == "input: the question is empty"
     assert unasked["retrieval/ground_truth/document_recall"] == 0.5
-    assert unguided["response/llm_judged/guideline_adherence/error_message"] == "input: there is no guidelines"
+    assert (
+        unguided["response/llm_judged/guideline_adherence/error_message"] == "input: there is no guidelines"
+    )
     assert unguided["response/llm_judged/safety/rating"] == "yes"
 
 
@@ -188,7 +202,9 @@ def test_the_numbers_of_a_run(judgecal: Run, workspace_dir: Path, served: StubSe
     assert (precision["value"], precision["n"]) == (0.75, 12)
     recall = metrics["retrieval/ground_truth/document_recall/average"]
     assert (recall["value"], recall["n"]) == (0.5, 12)
-    assert result["rates"]["correctness"]["raw"] == metrics["response/llm_judged/correctness/rating/percentage"]
+    assert (
+        result["rates"]["correctness"]["raw"] == metrics["response/llm_judged/correctness/rating/percentage"]
+    )
     chunks = result["rates"]["chunk_relevance"]
     assert (chunks["unit"], chunks["n_chunks"], chunks["n_chunks_unscored"]) == ("chunk", 48, 0)
     assert served.calls == 12 * 6 + 48
@@ -202,8 +218,12 @@ def test_the_numbers_of_a_run(judgecal: Run, workspace_dir: Path, served: StubSe
 
 
 @pytest.mark.parametrize("ending", [".csv", ".json", ".parquet"])
-def test_other_formats_give_the_same(judgecal: Run, workspace_dir: Path, served: StubServer, ending: str) -> None:
-    table = write(workspace_dir / f"in{ending}", [a_row(number) | {"guidelines": ["Be short."]} for number in range(3)])
+def test_other_formats_give_the_same(
+    judgecal: Run, workspace_dir: Path, served: StubServer, ending: str
+) -> None:
+    table = write(
+        workspace_dir / f"in{ending}", [a_row(number) | {"guidelines": ["Be short."]} for number in range(3)]
+    )
     out = f"out{ending}"
     options = ("--suite", "mosaic", "--columns", "mosaic", "--model", "mine", "-o", out)
     assert judgecal("judge", table, *options).code == 0
@@ -219,9 +239,23 @@ def test_other_formats_give_the_same(judgecal: Run, workspace_dir: Path, served:
 def test_judges_without_their_columns_are_left_out_and_said(
     judgecal: Run, workspace_dir: Path, served: StubServer
 ) -> None:
-    rows = [{"request": f"What is {number}?", "response": "A number.", "expected_facts": ["It is."]} for number in "ab"]
+    rows = [
+        {"request": f"What is {number}?", "response": "A number.", "expected_facts": ["It is."]}
+        for number in "ab"
+    ]
     table = write(workspace_dir / "in.jsonl", rows)
-    options = ("judge", table, "--suite", "mosaic", "--columns", "mosaic", "--model", "mine", "-o", "out.jsonl")
+    options = (
+        "judge",
+        table,
+        "--suite",
+        "mosaic",
+        "--columns",
+        "mosaic",
+        "--model",
+        "mine",
+        "-o",
+        "out.jsonl",
+    )
     result = one_object(judgecal(*options, "--json"))
     assert set(result["rates"]) == {"correctness_facts", "relevance_to_query", "safety"}
     left_out = {one["name"]: one["why"] for one in result["left_out"]}
@@ -262,7 +296,11 @@ def test_mlflow_names_in_and_out(judgecal: Run, workspace_dir: Path, served: Stu
             "outputs": {"response": "Because."},
             "expectations": {"expected_response": "Because.", "guidelines": ["Be short."]},
         },
-        {"inputs": '{"question": "When?"}', "outputs": "bad", "expectations": '{"expected_response": "Now."}'},
+        {
+            "inputs": '{"question": "When?"}',
+            "outputs": "bad",
+            "expectations": '{"expected_response": "Now."}',
+        },
     ]
     table = write(workspace_dir / "in.jsonl", rows)
     ran = judgecal("judge", table, "--suite", "mosaic", "--columns", "mlflow", "--model", "mine", "-o", "out.jsonl",
@@ -270,7 +308,10 @@ def test_mlflow_names_in_and_out(judgecal: Run, workspace_dir: Path, served: Stu
     assert ran.code == 4
     found, result = read(workspace_dir / "out.jsonl"), json.loads(ran.out)
     assert [row["correctness/value"] for row in found] == ["yes", "no"]
-    assert [row["guideline_adherence/error_message"] for row in found] == [None, "input: there is no guidelines"]
+    assert [row["guideline_adherence/error_message"] for row in found] == [
+        None,
+        "input: there is no guidelines",
+    ]
     assert [row["guideline_adherence/error_code"] for row in found] == [None, "input"]
     assert result["metrics"]["correctness/mean"]["value"] == 0.5
     assert (found[0]["correctness/source_type"], found[0]["correctness/source_id"]) == (
@@ -278,12 +319,25 @@ def test_mlflow_names_in_and_out(judgecal: Run, workspace_dir: Path, served: Stu
     )  # fmt: skip
 
 
-def test_what_is_written_for_mlflow_is_read_from_it(judgecal: Run, workspace_dir: Path, served: StubServer) -> None:
+def test_what_is_written_for_mlflow_is_read_from_it(
+    judgecal: Run, workspace_dir: Path, served: StubServer
+) -> None:
     rows = [{"inputs": {"question": f"Why {n}?"}, "outputs": f"{'mumble' if n == 2 else 'Because'} {n}.",
              "expectations": {"expected_response": f"Because {n}."}} for n in range(4)]  # fmt: skip
     table = write(workspace_dir / "in.jsonl", rows)
     for ending in ("jsonl", "csv", "parquet"):
-        asked = ("judge", table, "--suite", "mosaic", "--columns", "mlflow", "--model", "mine", "-o", f"out.{ending}")
+        asked = (
+            "judge",
+            table,
+            "--suite",
+            "mosaic",
+            "--columns",
+            "mlflow",
+            "--model",
+            "mine",
+            "-o",
+            f"out.{ending}",
+        )
         assert judgecal(*asked).code == 4
         back = one_object(judgecal("gold", "import", f"out.{ending}", "--from", "mlflow", "--as", f"back-{ending}",
                                    "--scale", "binary", "--json"))  # fmt: skip
@@ -295,8 +349,13 @@ def test_what_is_written_for_mlflow_is_read_from_it(judgecal: Run, workspace_dir
         assert of[2]["error"].startswith("parse: ") and of[0]["verdict"] in (1, "yes")
 
 
-def test_plain_columns_take_the_column_options(judgecal: Run, workspace_dir: Path, served: StubServer) -> None:
-    rows = [{"q": f"Why {n}?", "a": "bad" if n else "good", "r": "good", "c": ["one", "bad two"]} for n in range(2)]
+def test_plain_columns_take_the_column_options(
+    judgecal: Run, workspace_dir: Path, served: StubServer
+) -> None:
+    rows = [
+        {"q": f"Why {n}?", "a": "bad" if n else "good", "r": "good", "c": ["one", "bad two"]}
+        for n in range(2)
+    ]
     table = write(workspace_dir / "in.jsonl", rows)
     columns = ("--question", "q", "--answer", "a", "--reference", "r", "--context", "c")
     ran = judgecal("judge", table, "--suite", "mosaic", "--model", "mine", "-o", "out.jsonl", *columns)
@@ -308,9 +367,15 @@ def test_plain_columns_take_the_column_options(judgecal: Run, workspace_dir: Pat
     assert "guideline_adherence_verdict" not in found[0]
 
 
-def test_a_chunk_without_a_text_is_not_asked_about(judgecal: Run, workspace_dir: Path, served: StubServer) -> None:
+def test_a_chunk_without_a_text_is_not_asked_about(
+    judgecal: Run, workspace_dir: Path, served: StubServer
+) -> None:
     row = a_row(1)
-    row["retrieved_context"] = [{"doc_uri": "d1"}, {"content": "a fact", "doc_uri": "d2"}, {"content": "mumble"}]
+    row["retrieved_context"] = [
+        {"doc_uri": "d1"},
+        {"content": "a fact", "doc_uri": "d2"},
+        {"content": "mumble"},
+    ]
     table = write(workspace_dir / "in.jsonl", [row])
     ran = judgecal("judge", table, "--suite", "mosaic", "--columns", "mosaic", "--model", "mine", "-o", "out.jsonl",
                    "--json")  # fmt: skip
@@ -323,7 +388,9 @@ def test_a_chunk_without_a_text_is_not_asked_about(judgecal: Run, workspace_dir:
     assert found["retrieval/ground_truth/document_recall"] == 0.5
 
 
-def test_a_run_goes_on_where_it_stopped_with_one_budget(judgecal: Run, workspace_dir: Path, served: StubServer) -> None:
+def test_a_run_goes_on_where_it_stopped_with_one_budget(
+    judgecal: Run, workspace_dir: Path, served: StubServer
+) -> None:
     table = write(workspace_dir / "in.jsonl", [a_row(number) for number in range(6)])
     options = ("judge", table, "--suite", "mosaic", "--columns", "mosaic", "--model", "mine", "-o", "out.jsonl",
                "--no-cache", "--json")  # fmt: skip
@@ -353,7 +420,10 @@ def test_a_lock_in_a_suite_carries_its_mark_and_what_is_known(
     table = write(workspace_dir / "in.jsonl", rows)
     options = ("--columns", "mosaic", "-o", "out.jsonl", "--json")
     result = one_object(judgecal("judge", table, "--suite", "mine", "--model", "mine", *options))
-    assert [row["response/llm_judged/correctness/rating"] for row in read(workspace_dir / "out.jsonl")] == ["yes", "no"]
+    assert [row["response/llm_judged/correctness/rating"] for row in read(workspace_dir / "out.jsonl")] == [
+        "yes",
+        "no",
+    ]
     assert result["headline"]["because"][0] == (
         "Nobody knows whether safety agrees with people: no lock says so; people's labels could tell of safety first."
     )
@@ -365,10 +435,15 @@ def test_a_lock_in_a_suite_carries_its_mark_and_what_is_known(
 def test_a_lock_among_others_writes_what_a_single_one_does(judgecal: Run, workspace_dir: Path) -> None:
     judge = PromptJudge("correctness_v3@embedded", workspace=find_workspace(workspace_dir))
     gold = load_gold(workspace_dir / "gold" / "starter")
-    turned = Calibration((30.0,), (10.0, 80.0), 100, 50)  # other labels, and a cut below the people's mark of 75
+    turned = Calibration(
+        (30.0,), (10.0, 80.0), 100, 50
+    )  # other labels, and a cut below the people's mark of 75
     a = lock_file(workspace_dir / "a.lock.json", judge, gold, calibration=turned)
     b = lock_file(workspace_dir / "b.lock.json", judge, gold)
-    rows = [{"question": one.question, "answer": one.answer, "reference": one.reference_answer} for one in gold.items]
+    rows = [
+        {"question": one.question, "answer": one.answer, "reference": one.reference_answer}
+        for one in gold.items
+    ]
     table = write(workspace_dir / "in.jsonl", rows[:60])
     columns = ("--question", "question", "--answer", "answer", "--reference", "reference", "--json")
     single = one_object(judgecal("judge", table, "--lock", a, "-o", "one.jsonl", *columns))
@@ -377,13 +452,17 @@ def test_a_lock_among_others_writes_what_a_single_one_does(judgecal: Run, worksp
     pairs = list(zip(read(workspace_dir / "one.jsonl"), read(workspace_dir / "both.jsonl"), strict=True))
     for one, other in pairs:
         assert [one[name] for name in names] == [other[f"correctness_v3_{name}"] for name in names.values()]
-        assert {"correctness_v3_cost_usd", "correctness_v3_latency_s", "correctness_v3_2_calibrated"} <= other.keys()
+        assert {
+            "correctness_v3_cost_usd",
+            "correctness_v3_latency_s",
+            "correctness_v3_2_calibrated",
+        } <= other.keys()
     assert any(one["passed"] and one["verdict"] < 75 for one, _ in pairs)
     (alone,) = single["rates"].values()
     shown = both["rates"]["correctness_v3"]
-    assert (shown["raw"], shown["calibrated"]) == (alone["raw"], alone["calibrated"]) and shown["raw"] != alone[
-        "calibrated"
-    ]
+    assert (shown["raw"], shown["calibrated"]) == (alone["raw"], alone["calibrated"]) and shown[
+        "raw"
+    ] != alone["calibrated"]
     assert both["metrics"]["correctness_v3_passed"] == alone["calibrated"]
 
 
@@ -391,7 +470,10 @@ def test_of_locks_that_pass_the_same_share_none_is_the_lowest(judgecal: Run, wor
     judge = PromptJudge("correctness_v3@embedded", workspace=find_workspace(workspace_dir))
     gold = load_gold(workspace_dir / "gold" / "starter")
     locks = [str(lock_file(workspace_dir / f"{name}.lock.json", judge, gold)) for name in "ab"]
-    rows = [{"question": one.question, "answer": one.answer, "reference": one.reference_answer} for one in gold.items]
+    rows = [
+        {"question": one.question, "answer": one.answer, "reference": one.reference_answer}
+        for one in gold.items
+    ]
     table = write(workspace_dir / "in.jsonl", rows[:20])
     columns = ("--question", "question", "--answer", "answer", "--reference", "reference", "-o", "both.jsonl")
     ran = judgecal("judge", table, "--lock", locks[0], "--lock", locks[1], *columns)
@@ -399,7 +481,9 @@ def test_of_locks_that_pass_the_same_share_none_is_the_lowest(judgecal: Run, wor
     assert "people" not in ran.said.partition("experiment:")[0]
 
 
-def test_a_custom_judge_of_chunks_goes_to_retrieval(judgecal: Run, workspace_dir: Path, served: StubServer) -> None:
+def test_a_custom_judge_of_chunks_goes_to_retrieval(
+    judgecal: Run, workspace_dir: Path, served: StubServer
+) -> None:
     (workspace_dir / "signatures" / "fresh.py").write_text(
         "import dspy\n\n\nclass Fresh(dspy.Signature):\n"
         '    """Is the passage fresh?"""\n\n    chunk: str = dspy.InputField()\n    region: str = dspy.InputField()\n'
@@ -407,8 +491,12 @@ def test_a_custom_judge_of_chunks_goes_to_retrieval(judgecal: Run, workspace_dir
     )
     (workspace_dir / "suites" / "mine.toml").write_text('[judges.fresh]\njudge = "fresh"\n')
     table = write(workspace_dir / "in.jsonl", [a_row(1) | {"region": "EU"}])
-    served.script = lambda body: verdict_of(body).replace("\nyes\n", "\nTrue\n").replace("\nno\n", "\nFalse\n")
-    ran = judgecal("judge", table, "--suite", "mine", "--columns", "mosaic", "--model", "mine", "-o", "out.jsonl")
+    served.script = lambda body: (
+        verdict_of(body).replace("\nyes\n", "\nTrue\n").replace("\nno\n", "\nFalse\n")
+    )
+    ran = judgecal(
+        "judge", table, "--suite", "mine", "--columns", "mosaic", "--model", "mine", "-o", "out.jsonl"
+    )
     assert ran.code == 0, ran.err
     (found,) = read(workspace_dir / "out.jsonl")
     assert found["retrieval/llm_judged/fresh/ratings"] == ["yes", "yes", "no", "yes"]
@@ -441,7 +529,10 @@ def test_the_result_at_the_terminal_and_its_report(
         ((), "say who judges: give --lock LOCK"),
         (("--suite", "mosaic", "--lock", "x"), "say who judges"),
         (("--suite", "mosaic", "--columns", "mosiac"), "--columns is one of plain, mosaic, mlflow"),
-        (("--suite", "mosaic", "--columns", "mosaic", "--question", "q"), "--question: --columns mosaic reads"),
+        (
+            ("--suite", "mosaic", "--columns", "mosaic", "--question", "q"),
+            "--question: --columns mosaic reads",
+        ),
         (("--lock", "x", "--model", "mine"), "a lock names its own model"),
         (("--suite", "mosaic"), "the judge asks for question: name the column with --question"),
         (("--suite", "mosaik"), "unknown suite 'mosaik'"),
@@ -451,7 +542,9 @@ def test_the_result_at_the_terminal_and_its_report(
         (("--suite", "mosaic", "--columns", "mosaic", "--group", "g"), "unknown column 'g'"),
     ],
 )
-def test_what_is_asked_wrongly(judgecal: Run, workspace_dir: Path, options: tuple[str, ...], message: str) -> None:
+def test_what_is_asked_wrongly(
+    judgecal: Run, workspace_dir: Path, options: tuple[str, ...], message: str
+) -> None:
     suites = workspace_dir / "suites"
     (suites / "bare.toml").write_text('[judges.a]\njudge = "nowhere"\n')
     (suites / "mixed.toml").write_text(
@@ -471,7 +564,9 @@ def test_a_table_of_other_names_is_refused(judgecal: Run, workspace_dir: Path) -
     assert ran.code == 2 and "neither a column request nor a column inputs" in ran.err
 
 
-def test_where_everything_passes_there_is_no_lowest(judgecal: Run, workspace_dir: Path, served: StubServer) -> None:
+def test_where_everything_passes_there_is_no_lowest(
+    judgecal: Run, workspace_dir: Path, served: StubServer
+) -> None:
     rows = [{"request": f"What is {number}?", "response": "A number."} for number in range(3)]
     table = write(workspace_dir / "in.jsonl", rows)
     options = ("--suite", "mosaic", "--columns", "mosaic", "--model", "mine", "-o", "out.jsonl", "--json")
@@ -530,7 +625,9 @@ def test_the_turns_of_a_conversation_are_kept() -> None:
         {"role": "user", "content": "?"},
     ]
     item = read_record({"request": {"messages": turns}, "response": "x"}).item
-    assert [(turn.role, turn.content) for turn in item.conversation] == [(one["role"], one["content"]) for one in turns]
+    assert [(turn.role, turn.content) for turn in item.conversation] == [
+        (one["role"], one["content"]) for one in turns
+    ]
 
 
 def test_facts_and_guidelines_are_lines() -> None:
@@ -547,7 +644,10 @@ def test_facts_and_guidelines_are_lines() -> None:
 @pytest.mark.parametrize("odd", ["[1, 2]", "[{", '{"content": ', [3], "[[]]"])
 def test_contexts_that_cannot_be_read_are_a_problem_and_no_crash(odd: Any) -> None:
     found = read_record({"request": "?", "response": "x", "retrieved_context": odd})
-    assert found.item.contexts == () and "retrieved_context cannot be read" in found.problems["retrieved_context"]
+    assert (
+        found.item.contexts == ()
+        and "retrieved_context cannot be read" in found.problems["retrieved_context"]
+    )
 
 
 def test_a_changed_document_is_another_item_for_who_reads_it() -> None:

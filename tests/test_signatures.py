@@ -36,7 +36,7 @@ def write(folder: Path, text: str | bytes, name: str = "one") -> Path:
     return path
 
 
-# --- the repository's own -------------------------------------------------------------------------------------------
+# --- the repository's own -----------------------------------------------------------------------------------
 
 OWN = {
     "answer_v1": None,
@@ -66,7 +66,7 @@ def test_roles_are_read_from_the_fields() -> None:
     assert (loaded.reasoning, loaded.verdict) == ("correctness_reasoning", "correctness_percentage")
 
 
-# --- scales ---------------------------------------------------------------------------------------------------------
+# --- scales -------------------------------------------------------------------------------------------------
 
 # verdict field -> scale, words of a binary
 SCALES = [
@@ -107,9 +107,12 @@ def test_nominal_words_keep_their_spelling_and_order(tmp_path: Path) -> None:
     assert loaded.judge_scale().categories == ("Zeta", "alpha")
 
 
-# --- files that cannot be used --------------------------------------------------------------------------------------
+# --- files that cannot be used ------------------------------------------------------------------------------
 
-_TWO = HEAD + "    v: bool = dspy.OutputField()\n\n\nclass Two(dspy.Signature):\n    q: str = dspy.InputField()\n"
+_TWO = (
+    HEAD
+    + "    v: bool = dspy.OutputField()\n\n\nclass Two(dspy.Signature):\n    q: str = dspy.InputField()\n"
+)
 # file -> what the message says
 BROKEN: dict[str, tuple[str | bytes, str]] = {
     "two verdicts": (
@@ -124,7 +127,10 @@ BROKEN: dict[str, tuple[str | bytes, str]] = {
     "a huge gap": (source("v: Literal[0, 1000000000000] = dspy.OutputField()"), "without gaps"),
     "one word": (source('v: Literal["yes"] = dspy.OutputField()'), "at least two words"),
     "one grade": (source("v: Literal[1] = dspy.OutputField()"), "without gaps"),
-    "syntax": (source("v: int = dspy.OutputField(ge=0"), r"SyntaxError: '\(' was never closed \(one\.py, line 12\)"),
+    "syntax": (
+        source("v: int = dspy.OutputField(ge=0"),
+        r"SyntaxError: '\(' was never closed \(one\.py, line 12\)",
+    ),
     "unknown name": (source("v: Missing = dspy.OutputField()"), "NameError: name 'Missing' is not defined"),
     "raises": ("raise RuntimeError('boom')\n", "running the file raised RuntimeError: boom"),
     "exits": ("import sys\nsys.exit(3)\n", "running the file raised SystemExit: 3"),
@@ -149,12 +155,16 @@ def test_a_file_that_cannot_be_used_is_explained(tmp_path: Path, text: str | byt
 
 def test_a_signature_without_a_verdict_cannot_judge(tmp_path: Path) -> None:
     loaded = load_signature(write(tmp_path, HEAD))
-    with pytest.raises(InputError, match=r"one cannot judge: among its outputs \(reasoning\) none is a verdict"):
+    with pytest.raises(
+        InputError, match=r"one cannot judge: among its outputs \(reasoning\) none is a verdict"
+    ):
         loaded.judge_scale()
 
 
 @pytest.mark.parametrize(("name", "unit"), [("weather", "item"), ("chunk", "chunk")])
-def test_any_input_name_is_allowed_and_a_chunk_is_a_unit_of_its_own(tmp_path: Path, name: str, unit: str) -> None:
+def test_any_input_name_is_allowed_and_a_chunk_is_a_unit_of_its_own(
+    tmp_path: Path, name: str, unit: str
+) -> None:
     field = f"{name}: str = dspy.InputField()\n    v: bool = dspy.OutputField()"
     loaded = load_signature(write(tmp_path, source(field)))
     assert loaded.inputs[-1] == name and loaded.unit == unit
@@ -178,14 +188,18 @@ def test_an_unknown_name_names_the_nearest(tmp_path: Path) -> None:
     write(workspace.signatures, HEAD, "strict")
     write(workspace.signatures, HEAD, "_draft")
     assert list_signatures(workspace) == ["strict"]
-    for asked, says in (("strct", "did you mean strict"), ("../x", "unknown signature"), ("_draft", "unknown")):
+    for asked, says in (
+        ("strct", "did you mean strict"),
+        ("../x", "unknown signature"),
+        ("_draft", "unknown"),
+    ):
         with pytest.raises(InputError, match=says):
             load_signature(asked, workspace=workspace)
     with pytest.raises(InputError, match="there is no such signature file"):
         load_signature(tmp_path / "nothing.py")
 
 
-# --- the file stays the user's ----------------------------------------------------------------------------------------
+# --- the file stays the user's ------------------------------------------------------------------------------
 
 
 def test_nothing_is_left_beside_the_file(tmp_path: Path) -> None:
@@ -218,14 +232,17 @@ def test_a_broken_file_stays_out_of_the_loaded_modules(tmp_path: Path) -> None:
 
 
 def test_two_folders_may_use_one_name(tmp_path: Path) -> None:
-    for name, field in (("a", "v: bool = dspy.OutputField()"), ("b", "v: int = dspy.OutputField(ge=0, le=100)")):
+    for name, field in (
+        ("a", "v: bool = dspy.OutputField()"),
+        ("b", "v: int = dspy.OutputField(ge=0, le=100)"),
+    ):
         (tmp_path / name).mkdir()
         write(tmp_path / name, source(field))
     assert str(load_signature(tmp_path / "a" / "one.py").scale) == "binary"
     assert str(load_signature(tmp_path / "b" / "one.py").scale) == "percentage"
 
 
-# --- fingerprints -----------------------------------------------------------------------------------------------------
+# --- fingerprints -------------------------------------------------------------------------------------------
 
 BASE = source("v: int = dspy.OutputField(ge=0, le=100)")
 _REASON = "import pydantic\n\n\nclass Point(pydantic.BaseModel):\n    text: str\n\n\nclass One"
@@ -247,7 +264,9 @@ CHANGES: list[tuple[str, str, bool]] = [
 
 
 @pytest.mark.parametrize(("old", "new", "other"), CHANGES)
-def test_the_fingerprint_follows_what_a_model_is_shown(tmp_path: Path, old: str, new: str, other: bool) -> None:
+def test_the_fingerprint_follows_what_a_model_is_shown(
+    tmp_path: Path, old: str, new: str, other: bool
+) -> None:
     assert old in BASE
     before = load_signature(write(tmp_path, BASE)).fingerprint
     after = load_signature(write(tmp_path, BASE.replace(old, new))).fingerprint

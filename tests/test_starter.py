@@ -108,7 +108,9 @@ def test_every_finding_of_the_audit_is_explained_in_the_card(starter: GoldSet) -
 def test_the_readme_quotes_what_is_there(starter: GoldSet) -> None:
     text = (STARTER / "README.md").read_text(encoding="utf-8")
     for tag, count in TAGS.items():
-        parts = [sum(tag in item.tags for item in starter.select(split)) for split in ("train", "dev", "test")]
+        parts = [
+            sum(tag in item.tags for item in starter.select(split)) for split in ("train", "dev", "test")
+        ]
         assert f"| `{tag}` | {count} | {', '.join(map(str, parts))} |" in text
     cells = re.search(r"\| items \|([ \d|]+)\|\n", text)
     assert cells is not None

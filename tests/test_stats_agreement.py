@@ -39,8 +39,10 @@ def sample(n: int, *, seed: int = 0) -> tuple[list[float], list[float]]:
 def test_binary_by_hand() -> None:
     # gold 1 1 1 0 0, judge 1 1 0 0 1: three of five right; TPR 2/3, TNR 1/2, and their mean 7/12.
     # Margins 3/5 and 3/5: expected agreement 0.36 + 0.16 = 0.52; kappa = (0.6 - 0.52) / 0.48 = 1/6.
-    # The best constant, 1, errs twice as the judge does: skill 0. Pooled, 6 of 10 pass: pi expects 0.52 too, AC1
-    # 2 * 0.6 * 0.4 = 0.48, alpha a disagreement of 1 - (6 * 5 + 4 * 3) / 90. MCC (2 * 1 - 1 * 1) / 6, F1 4 / 6.
+    # The best constant, 1, errs twice as the judge does: skill 0. Pooled, 6 of 10 pass: pi expects 0.52 too,
+    # AC1
+    # 2 * 0.6 * 0.4 = 0.48, alpha a disagreement of 1 - (6 * 5 + 4 * 3) / 90. MCC (2 * 1 - 1 * 1) / 6, F1 4 /
+    # 6.
     found = agreement([1, 1, 1, 0, 0], [True, 1, 0, 0.0, "yes"], scale="binary")
     assert values(found) == pytest.approx(
         {
@@ -101,7 +103,9 @@ def test_percentage_judge_on_binary_labels() -> None:
     assert found["bias"].value == pytest.approx((-10 - 60 + 30 + 80) / 4)
     assert found["accuracy"].value == found["tpr"].value == found["tnr"].value == 0.5
     strict = Scale.parse("binary", pass_at=95)
-    assert agreement([1, 1, 0, 0], [90, 40, 30, 80], scale=strict, judge_scale="percentage")["tpr"].value == 0.0
+    assert (
+        agreement([1, 1, 0, 0], [90, 40, 30, 80], scale=strict, judge_scale="percentage")["tpr"].value == 0.0
+    )
     lax = Scale.parse("binary", pass_at=0)  # everything passes, but a failing label stays one
     assert agreement([1, 1, 0, 0], [90, 40, 30, 80], scale=lax, judge_scale="percentage")["tnr"].value == 0.0
 
@@ -158,7 +162,9 @@ def test_undefined_is_none_with_a_reason() -> None:
         assert all(e.value is None and e.n == e.n_expected == 0 and e.reason for e in nobody.values())
     unscored = agreement([1, 0], [None, None], scale="binary")
     assert all(e.value is None and (e.n, e.n_expected, e.n_unscored) == (0, 2, 2) for e in unscored.values())
-    for constant in agreement([5.0] * 12, [7.0] * 12, scale="percentage", metrics=["pearson", "spearman"]).values():
+    for constant in agreement(
+        [5.0] * 12, [7.0] * 12, scale="percentage", metrics=["pearson", "spearman"]
+    ).values():
         assert constant.value is None and constant.reason
     assert agreement([5.0] * 12, [5.0] * 12, scale="percentage")["concordance"].value is None
     assert agreement([5.0] * 12, [7.0] * 12, scale="percentage")["concordance"].value == 0.0
@@ -188,40 +194,46 @@ def test_methods() -> None:
     assert small["kappa@50"].method.startswith("jackknife by group, logit, t(")
     gold, judge = sample(200)
     large = agreement(gold, judge, scale=scale, groups=[i // 2 for i in range(200)])
-    assert all(large[name].method.startswith("jackknife by group, logit, t(") for name in ("kappa@50", "spearman"))
+    assert all(
+        large[name].method.startswith("jackknife by group, logit, t(") for name in ("kappa@50", "spearman")
+    )
 
 
 def test_linear_interval_by_hand() -> None:
-    # Ten single items, errors 0..9: mean 4.5, sd sqrt(82.5 / 9), t(9) = 2.262157, as even errors have no long tails;
-    # taken to the logit of 4.5 in 0..100, whose derivative is 100 / (4.5 * 95.5).
+    # Ten single items, errors 0..9: mean 4.5, sd sqrt(82.5 / 9), t(9) = 2.262157, as even errors have no long
+    # tails; taken to the logit of 4.5 in 0..100, whose derivative is 100 / (4.5 * 95.5).
     found = agreement([0] * 10, list(range(10)), scale="percentage", metrics=["mae"])["mae"]
     half = 2.262157163 * math.sqrt(82.5 / 9 / 10) * 100.0 / (4.5 * 95.5)
     ends = [100.0 / (1.0 + math.exp(-math.log(4.5 / 95.5) - side * half)) for side in (-1, 1)]
     assert (found.low, found.high) == pytest.approx(ends, abs=1e-8)
     # The same items twice in one group each: nothing has been learnt.
-    twice = agreement([0] * 20, [*range(10), *range(10)], scale="percentage", metrics=["mae"], groups=[*range(10)] * 2)[
-        "mae"
-    ]
+    twice = agreement(
+        [0] * 20, [*range(10), *range(10)], scale="percentage", metrics=["mae"], groups=[*range(10)] * 2
+    )["mae"]
     assert (twice.low, twice.high) == pytest.approx((found.low, found.high))
 
 
 def test_skill_s_interval_keeps_below_one() -> None:
-    # Labels 0 and 100, ten of each, and errors of 10 but for one of 80: 1 - 270 / 1000 (the median 50 errs by 50).
+    # Labels 0 and 100, ten of each, and errors of 10 but for one of 80: 1 - 270 / 1000 (the median 50 errs by
+    # 50).
     # Influence of an item (0.27 * 50 - its error) / 1000: 3.5 and -66.5 thousandths, one of 20, so that
-    # k = 20 (19 * 3.5^4 + 66.5^4) / (19 * 3.5^2 + 66.5^2)^2 = 18.05, times 21 / 19, and df = 19 * 2 / (19.953 - 1).
+    # k = 20 (19 * 3.5^4 + 66.5^4) / (19 * 3.5^2 + 66.5^2)^2 = 18.05, times 21 / 19, and df = 19 * 2 / (19.953
+    # - 1).
     gold = [0, 100] * 10
     judge = [10, 90] * 9 + [10, 20]
     found = agreement(gold, judge, scale="percentage", metrics=["skill"])["skill"]
     assert found.value == pytest.approx(0.73) and found.method == "linearised by group, log, t(2)"
     se = math.sqrt(21 / 19 * 20 / 19 * (19 * 0.0035**2 + 0.0665**2))
     half = float(student.ppf(0.975, 38 / 18.953)) * se / 0.27
-    assert (found.low, found.high) == pytest.approx((1 - 0.27 * math.exp(half), 1 - 0.27 * math.exp(-half)), rel=1e-4)
+    assert (found.low, found.high) == pytest.approx(
+        (1 - 0.27 * math.exp(half), 1 - 0.27 * math.exp(-half)), rel=1e-4
+    )
 
 
 def test_jackknife_by_hand() -> None:
-    # Kappa of the table a=8 b=2 / c=3 d=7, one item a group: leave-one-out values by cell. On the logit of the place
-    # in -1..1, which is twice Fisher's z; t on 19 * 2 / (k - 1) degrees of freedom, at most 19, k their kurtosis
-    # times 21 / 19.
+    # Kappa of the table a=8 b=2 / c=3 d=7, one item a group: leave-one-out values by cell. On the logit of
+    # the place in -1..1, which is twice Fisher's z; t on 19 * 2 / (k - 1) degrees of freedom, at most 19, k
+    # their kurtosis times 21 / 19.
     def kappa(a: float, b: float, c: float, d: float) -> float:
         n = a + b + c + d
         expected = ((a + b) * (a + c) + (c + d) * (b + d)) / n**2
@@ -231,7 +243,9 @@ def test_jackknife_by_hand() -> None:
     judge = [1] * 8 + [0] * 2 + [1] * 3 + [0] * 7
     found = agreement(gold, judge, scale="binary", metrics=["kappa"])["kappa"]
     value = kappa(8, 2, 3, 7)
-    left = [kappa(7, 2, 3, 7)] * 8 + [kappa(8, 1, 3, 7)] * 2 + [kappa(8, 2, 2, 7)] * 3 + [kappa(8, 2, 3, 6)] * 7
+    left = (
+        [kappa(7, 2, 3, 7)] * 8 + [kappa(8, 1, 3, 7)] * 2 + [kappa(8, 2, 2, 7)] * 3 + [kappa(8, 2, 3, 6)] * 7
+    )
     apart = [v - sum(left) / 20 for v in left]
     se = math.sqrt(19 / 20 * sum(d**2 for d in apart)) / (1 - value**2)
     kurtosis = 20 * sum(d**4 for d in apart) / sum(d**2 for d in apart) ** 2 * 21 / 19
@@ -356,9 +370,13 @@ def test_problems_are_told_by_the_ten() -> None:
 
 def test_a_metric_that_does_not_fit_is_told_with_the_mark_where_it_asked_for_one() -> None:
     scale = Scale.parse("percentage", pass_at=75.0)
-    with pytest.raises(InputError, match=r"metric 'tpr' does not fit the scale percentage: use one of macro_"):
+    with pytest.raises(
+        InputError, match=r"metric 'tpr' does not fit the scale percentage: use one of macro_"
+    ):
         agreement([1], [1], scale=scale, metrics=["tpr"])
-    with pytest.raises(InputError, match="metric 'tpr@50' does not fit the scale percentage with the pass mark 75:"):
+    with pytest.raises(
+        InputError, match="metric 'tpr@50' does not fit the scale percentage with the pass mark 75:"
+    ):
         agreement([1], [1], scale=scale, metrics=["tpr@50"])
     with pytest.raises(InputError, match="'tpr@50' does not fit the scale percentage with no pass mark:"):
         agreement([1], [1], scale="percentage", metrics=["tpr@50"])
@@ -370,7 +388,9 @@ def test_fraction_scale_is_read_as_percentage() -> None:
 
 
 pairs = st.lists(
-    st.tuples(st.integers(0, 4), st.one_of(st.none(), st.integers(0, 4)), st.integers(0, 14)), min_size=1, max_size=40
+    st.tuples(st.integers(0, 4), st.one_of(st.none(), st.integers(0, 4)), st.integers(0, 14)),
+    min_size=1,
+    max_size=40,
 )
 
 
@@ -386,7 +406,10 @@ def test_order_of_items_does_not_matter(rows: list[tuple[int, int | None, int]],
     )
     for name, estimate in one.items():
         for part in ("value", "low", "high"):
-            assert getattr(other[name], part) == pytest.approx(getattr(estimate, part), abs=1e-9), (name, part)
+            assert getattr(other[name], part) == pytest.approx(getattr(estimate, part), abs=1e-9), (
+                name,
+                part,
+            )
         assert other[name].reason == estimate.reason
 
 
@@ -411,14 +434,17 @@ def test_numbers_keep_their_bounds(rows: list[tuple[int, int | None, int]]) -> N
 def test_failing_never_pays(rows: list[tuple[int, int | None, int]], instead: int) -> None:
     """As wrong is at most what any verdict would have given, and at most the complete case from 0.5 on.
 
-    (Below 0.5 it can lie above the complete case: the farthest verdict from a label in the middle is half-way.)
+    (Below 0.5 it can lie above the complete case: the farthest verdict from a label in the middle is
+    half-way.)
     """
     gold, judge, _ = zip(*rows, strict=True)
 
     scale = Scale.parse("ordinal:0:4", pass_at=3)
     names = ["mean_agreement", "macro_agreement", "accuracy@3", "tpr@3", "tnr@3", "within_10"]
 
-    def values(verdicts: tuple[int | None, ...], unscored: Literal["drop", "wrong"] = "drop") -> dict[str, float]:
+    def values(
+        verdicts: tuple[int | None, ...], unscored: Literal["drop", "wrong"] = "drop"
+    ) -> dict[str, float]:
         table = agreement(gold, verdicts, scale=scale, unscored=unscored, metrics=names)
         return {name: math.nan if one.value is None else one.value for name, one in table.items()}
 
@@ -445,7 +471,9 @@ def test_kappa_is_symmetric_and_blind_to_names(rows: list[tuple[str, str]]) -> N
 
 
 def test_best_constant() -> None:
-    assert best_constant([0, 10, 90, 100], scale="percentage", metric="mae") == 10.0  # the lower of the middle two
+    assert (
+        best_constant([0, 10, 90, 100], scale="percentage", metric="mae") == 10.0
+    )  # the lower of the middle two
     assert best_constant([3, None, 1, 2], scale="ordinal:0:4", metric="mae") == 2.0
     assert best_constant([1, 0, 1, None], scale="binary", metric="mae") == 1.0
     assert best_constant([1, 0, 1, None], scale="binary") == 0.0  # the classes count alike: a tie, the lower
@@ -466,7 +494,10 @@ def test_coverage_in_small(kind: str) -> None:
     by_class = ("kappa", "scott_pi", "mcc", "auc", "skill", "rmse") if kind == "binary" else ()
     for name, cell in coverage(Setting(kind, 0.85, 33), reps=250, seed=1, metrics=names).items():
         assert 0.91 <= cell.held <= 0.995, (name, cell)
-        assert (cell.share < 0.7) == (name in by_class), (name, cell)  # ten fails of 66 there are in about half
+        assert (cell.share < 0.7) == (name in by_class), (
+            name,
+            cell,
+        )  # ten fails of 66 there are in about half
 
 
 def test_skill_of_a_perfect_judge_is_one_without_an_interval() -> None:

@@ -1,4 +1,5 @@
-"""The alternative annotator test: by hand, who is left out, constant differences, groups, a range of epsilon."""
+"""The alternative annotator test: by hand, who is left out, constant differences, groups, a range of
+epsilon."""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ def rated(*labels: object) -> dict[str, object]:
     return {f"i{i}": label for i, label in enumerate(labels)}
 
 
-def made_up(n: int = 60, k: int = 3, *, seed: int = 0, high: int = 3) -> tuple[dict[str, dict[Any, Any]], Any]:
+def made_up(
+    n: int = 60, k: int = 3, *, seed: int = 0, high: int = 3
+) -> tuple[dict[str, dict[Any, Any]], Any]:
     rng = np.random.default_rng(seed)
     truth = rng.integers(0, high + 1, n)
 
@@ -44,14 +47,16 @@ def test_who_is_nearer_by_hand() -> None:
     found = alt_test({"a": a, "b": b}, judge, scale="binary", epsilon=0.2)
     near = found.nearer["a"]
     assert (near.judge, near.human, near.tie) == (10 / 40, 4 / 40, 26 / 40)
-    assert found.advantage_probability == pytest.approx(sum(one.judge + one.tie for one in found.nearer.values()) / 2)
+    assert found.advantage_probability == pytest.approx(
+        sum(one.judge + one.tie for one in found.nearer.values()) / 2
+    )
 
 
 def test_two_humans_by_hand() -> None:
-    # b is right about a (the only other human) by definition as often as a about b. Of 40 items the humans agree
-    # on 30; the judge gives a's label always. Left out a: a and the judge are equally close to b: difference 0
-    # throughout, p = 0 below epsilon 0.2. Left out b: the judge is right about a always, b on 30 of 40: the judge
-    # wins where they differ: mean -1/4, p of t = (-0.25 - 0.2) / (s / sqrt(40)).
+    # b is right about a (the only other human) by definition as often as a about b. Of 40 items the humans
+    # agree on 30; the judge gives a's label always. Left out a: a and the judge are equally close to b:
+    # difference 0 throughout, p = 0 below epsilon 0.2. Left out b: the judge is right about a always, b on 30
+    # of 40: the judge wins where they differ: mean -1/4, p of t = (-0.25 - 0.2) / (s / sqrt(40)).
     a = rated(*[1] * 40)
     b = rated(*[1] * 30, *[0] * 10)
     found = alt_test({"a": a, "b": b}, a, scale="binary", epsilon=0.2)
@@ -88,7 +93,8 @@ def test_ties_win_for_both_in_spite_of_rounding() -> None:
 
 
 def test_half_of_the_humans_is_enough() -> None:
-    # The judge is a's double. b disagrees with a on every other item: left out b, the judge wins half of the items
+    # The judge is a's double. b disagrees with a on every other item: left out b, the judge wins half of the
+    # items
     # (b never); left out a, all are ties, which at epsilon 0 rejects nothing.
     a, b = rated(*[1] * 60), rated(*[1, 0] * 30)
     found = alt_test({"a": a, "b": b}, a, scale="binary", epsilon=0.0)
@@ -131,7 +137,9 @@ def test_humans_with_few_items_are_left_out_and_named() -> None:
     assert list(found.p_values) == ["h0", "h1", "h2"] and found.n_items["h3"] == 29
     assert found.left_out == {"h3": "29 items shared with another human and the judge: fewer than 30"}
     # A label of a human who is left out still is a human's label: it counts among the others'.
-    without = alt_test({n: row for n, row in humans.items() if n != "h3"}, judge, scale="nominal", epsilon=0.2)
+    without = alt_test(
+        {n: row for n, row in humans.items() if n != "h3"}, judge, scale="nominal", epsilon=0.2
+    )
     assert without.p_values != found.p_values
     humans["h3"] = {item: humans["h0"][item] for item in list(humans["h0"])[:30]}
     assert alt_test(humans, judge, scale="nominal", epsilon=0.2).left_out == {}
@@ -158,7 +166,10 @@ def test_the_order_of_humans_and_items_and_the_words_do_not_matter() -> None:
     humans, judge = made_up(60, 4, seed=1)
     before = alt_test(humans, judge, scale="nominal", epsilon=0.1)
     word = {0: "w", 1: "a", 2: "q", 3: "b"}
-    turned = {name: {item: word[label] for item, label in reversed(humans[name].items())} for name in reversed(humans)}
+    turned = {
+        name: {item: word[label] for item, label in reversed(humans[name].items())}
+        for name in reversed(humans)
+    }
     after = alt_test(turned, {i: word[y] for i, y in judge.items()}, scale="nominal", epsilon=0.1)
     assert after.p_values == pytest.approx(before.p_values) and list(after.p_values) == list(humans)[::-1]
     assert set(after.rejected) == set(before.rejected)
@@ -171,7 +182,9 @@ def test_items_of_one_question_are_no_new_evidence() -> None:
     twice = {name: row | {f"{item}+": label for item, label in row.items()} for name, row in humans.items()}
     double = judge | {f"{item}+": label for item, label in judge.items()}
     once = alt_test(humans, judge, scale="nominal", epsilon=0.2)
-    grouped = alt_test(twice, double, scale="nominal", epsilon=0.2, groups={item: item.rstrip("+") for item in double})
+    grouped = alt_test(
+        twice, double, scale="nominal", epsilon=0.2, groups={item: item.rstrip("+") for item in double}
+    )
     naive = alt_test(twice, double, scale="nominal", epsilon=0.2)
     assert grouped.p_values == pytest.approx(once.p_values, abs=1e-12)
     assert all((naive.p_values[name] or 0.0) < (once.p_values[name] or 0.0) for name in humans)

@@ -59,8 +59,11 @@ def test_the_cuts_have_the_least_error_of_all_monotone_maps() -> None:
 
 
 def test_binary_labels_are_cut_where_balanced_accuracy_is_highest() -> None:
-    # Fails are judged 20, 40, 60 and passes 50, 70, 80: from 50 on, all passes and two of three fails are right.
-    found = fit_calibration([0, 0, 0, 1, 1, 1], [20, 40, 60, 50, 70, 80], scale="binary", judge_scale="percentage")
+    # Fails are judged 20, 40, 60 and passes 50, 70, 80: from 50 on, all passes and two of three fails are
+    # right.
+    found = fit_calibration(
+        [0, 0, 0, 1, 1, 1], [20, 40, 60, 50, 70, 80], scale="binary", judge_scale="percentage"
+    )
     assert found == Calibration((50.0,), (0.0, 1.0), 6, 6)
     assert [found.apply(verdict) for verdict in (49.0, 50.0, None)] == [0.0, 1.0, None]
 
@@ -101,8 +104,12 @@ def test_no_item_is_mapped_by_its_own_label() -> None:
 
 def test_what_cannot_be_calibrated() -> None:
     assert cross_fitted(["a", "b"] * 10, ["a", "a"] * 10, scale="nominal") is None
-    assert cross_fitted([0, 1] * 30, [0, 1] * 30, scale="binary") is None  # a yes means no other label than yes
-    assert cross_fitted([0, 5] * 9, [0, 1] * 9, scale="percentage", groups=[i // 2 for i in range(18)]) is None
+    assert (
+        cross_fitted([0, 1] * 30, [0, 1] * 30, scale="binary") is None
+    )  # a yes means no other label than yes
+    assert (
+        cross_fitted([0, 5] * 9, [0, 1] * 9, scale="percentage", groups=[i // 2 for i in range(18)]) is None
+    )
     assert cross_fitted([0, 5] * 9, [None] * 18, scale="percentage") is None
     assert fit_calibration(["a"], ["a"], scale="nominal") is None
     assert fit_calibration([1, 0], [1, 0], scale="binary") is None
@@ -111,7 +118,9 @@ def test_what_cannot_be_calibrated() -> None:
         fit_calibration([1], ["a"], scale="binary", judge_scale="nominal")
     with pytest.raises(ValueError, match="1 cuts has 2 values, not 1"):
         Calibration((1.0,), (1.0,), 1, 1)
-    mapped = cross_fitted([0, 1] * 10, [None, 90.0] + [0.0, 90.0] * 9, scale="binary", judge_scale="percentage")
+    mapped = cross_fitted(
+        [0, 1] * 10, [None, 90.0] + [0.0, 90.0] * 9, scale="binary", judge_scale="percentage"
+    )
     assert mapped is not None and mapped[:2] == [[None], [1.0]]
 
 
@@ -125,7 +134,8 @@ def test_many_different_verdicts_share_steps_by_rank() -> None:
 
 
 def test_graded_judges_that_know_nothing_stay_below_the_floor() -> None:
-    """The issue's promise at 200 simulated sets: always 50, the median, and noise around 50 are never above it."""
+    """The issue's promise at 200 simulated sets: always 50, the median, and noise around 50 are never above
+    it."""
     rng = np.random.default_rng(8)
     for _ in range(200):
         n = int(rng.choice([60, 120]))
@@ -137,7 +147,11 @@ def test_graded_judges_that_know_nothing_stay_below_the_floor() -> None:
         for verdicts in (np.full(n, 50.0), np.full(n, np.median(gold)), hedger):
             once = calibrated(gold.tolist(), {"judge": verdicts}, scale=PERCENTAGE, scales={}, groups=None)
             found = compare_paired(
-                gold, once.verdicts["judge"], constant, scale=PERCENTAGE, more_error=once.error_of_fit("judge")
+                gold,
+                once.verdicts["judge"],
+                constant,
+                scale=PERCENTAGE,
+                more_error=once.error_of_fit("judge"),
             )
             assert found.a is not None and found.a <= floor + 0.03
             assert found.difference.low is None or found.difference.low <= 0.0
@@ -153,7 +167,9 @@ def judged(rng: np.random.Generator, n_groups: int, noise: float) -> PairedLabel
     gold = np.round(10 * ndtr(latent() + 0.6)) * 10
     a, b = (gold / 100 + 0.25 * latent() * size for size in (1.0, noise))
     soft, snapped = np.round(100 * ndtr(2 * (a - 0.5))), np.round(100 * ndtr(6 * (b - 0.5)))
-    return PairedLabels(gold.tolist(), soft.tolist(), snapped.tolist(), np.repeat(np.arange(n_groups), 2).tolist())
+    return PairedLabels(
+        gold.tolist(), soft.tolist(), snapped.tolist(), np.repeat(np.arange(n_groups), 2).tolist()
+    )
 
 
 def test_a_gain_by_rescaling_vanishes() -> None:
@@ -227,5 +243,7 @@ def test_yes_and_no_need_no_map_in_a_difference() -> None:
     gold = [1, 0] * 30
     part = PairedLabels(gold, gold, [1 - label for label in gold])
     assert (
-        calibrated_difference(part, part, scale="binary").value == compare(gold, part.a, part.b, scale="binary").a == 1
+        calibrated_difference(part, part, scale="binary").value
+        == compare(gold, part.a, part.b, scale="binary").a
+        == 1
     )

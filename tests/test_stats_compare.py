@@ -33,7 +33,9 @@ def test_which_test_for_which_metric() -> None:
     singles = compare(gold, a, b, scale="binary", metric="accuracy")
     assert singles.p_method == "McNemar mid-p" and singles.p_value == mcnemar_midp(9, 2)
     pairs = [i // 2 for i in range(40)]
-    assert compare(gold, a, b, scale="binary", metric="tpr", groups=pairs).p_method.startswith("clustered McNemar")
+    assert compare(gold, a, b, scale="binary", metric="tpr", groups=pairs).p_method.startswith(
+        "clustered McNemar"
+    )
     twice = compare(gold, [[v, v] for v in a], b, scale="binary", metric="accuracy")
     assert twice.p_method.startswith("clustered McNemar")  # two calls on one item are no two items
     mixed = [1, 0] * 20
@@ -83,7 +85,9 @@ def test_identical_judges(metric: str) -> None:
     assert (found.difference.value, found.difference.low, found.difference.high) == (0.0, 0.0, 0.0)
     assert (found.p_value, found.decision) == (1.0, "cannot tell")
     assert "alike on every question" in found.why
-    assert found.smallest_detectable is not None and found.smallest_detectable > 0.05  # never that of no spread
+    assert (
+        found.smallest_detectable is not None and found.smallest_detectable > 0.05
+    )  # never that of no spread
 
 
 def test_two_perfect_judges() -> None:
@@ -134,7 +138,9 @@ def test_few_items_of_a_stratum_decide_nothing(fails: int) -> None:
         'of 109 labelled items only 9 in "fail" (1 more would do): under 10 nothing is decided by macro_agreement'
     )
     # What rests on all items can still be told apart.
-    assert compare(gold, gold, [0] * 60 + [1] * (40 + fails), scale="binary", metric="accuracy").decision == "A"
+    assert (
+        compare(gold, gold, [0] * 60 + [1] * (40 + fails), scale="binary", metric="accuracy").decision == "A"
+    )
 
 
 def test_every_thin_stratum_is_named() -> None:
@@ -181,7 +187,9 @@ def test_where_the_order_changes_nobody_wins() -> None:
         (100, 100, 40),
     ]
     assert found.decision == "cannot tell"
-    assert found.why == "the order hangs on how unscored items count: +0.2 as wrong, -0.333 in the complete case"
+    assert (
+        found.why == "the order hangs on how unscored items count: +0.2 as wrong, -0.333 in the complete case"
+    )
     assert compare(gold, a, b, scale="binary", metric="accuracy").decision == "A"
 
 
@@ -204,7 +212,9 @@ def test_failing_on_the_hard_items_is_no_way_up() -> None:
     gold = rng.integers(0, 101, 150).astype(float)
     hard = np.arange(150) % 3 == 0
     judge = np.clip(gold + np.where(hard, 60.0, 8.0) * rng.choice([-1, 1], 150), 0, 100)
-    silent: list[float | None] = [None if hard[i] and i % 2 else float(verdict) for i, verdict in enumerate(judge)]
+    silent: list[float | None] = [
+        None if hard[i] and i % 2 else float(verdict) for i, verdict in enumerate(judge)
+    ]
     found = compare(gold, silent, judge, scale="percentage", calibrate=False)
     assert (found.difference.value or 0) < 0 and found.decision != "A"
     # Left out, the silent judge would be as good; over its own scored items it would look better.
@@ -228,7 +238,8 @@ def test_failing_on_the_hard_items_is_no_way_up() -> None:
 def test_the_best_case_counts_the_label_itself(
     scale: str, gold: list[Any], judge: list[Any], judge_scale: str | None, metric: str
 ) -> None:
-    """A judge silent everywhere is at best perfect; one silent on some items has there what a perfect one has."""
+    """A judge silent everywhere is at best perfect; one silent on some items has there what a perfect one
+    has."""
     given: dict[str, Any] = {"scale": scale, "metric": metric, "b_scale": judge_scale, "unscored": "right"}
     assert compare_paired(gold, gold, [None] * 20, **given).b == pytest.approx(1.0)
     half = compare_paired(gold, gold, [*judge[:10], *[None] * 10], **given)
@@ -247,7 +258,11 @@ def test_an_unknown_way_to_count() -> None:
 
 def several(n: int = 80) -> tuple[list[int], dict[str, list[int]]]:
     gold = [1] * n
-    return gold, {"best": [1] * 72 + [0] * 8, "middle": [1] * 64 + [0] * 16, "worst": [0] * 10 + [1] * 50 + [0] * 20}
+    return gold, {
+        "best": [1] * 72 + [0] * 8,
+        "middle": [1] * 64 + [0] * 16,
+        "worst": [0] * 10 + [1] * 50 + [0] * 20,
+    }
 
 
 def test_every_pair_after_holm() -> None:
@@ -263,7 +278,9 @@ def test_every_pair_after_holm() -> None:
     of_three = found["best", "worst"].smallest_detectable
     assert alone.smallest_detectable is not None and of_three is not None
     # t(79): 1.990450 and 2.444636 (0.975 and 1 - 0.05 / 6), 0.846200 (0.8).
-    assert of_three / alone.smallest_detectable == pytest.approx((2.4450 + 0.8462) / (1.9905 + 0.8462), abs=1e-3)
+    assert of_three / alone.smallest_detectable == pytest.approx(
+        (2.4450 + 0.8462) / (1.9905 + 0.8462), abs=1e-3
+    )
 
 
 def test_holm_can_take_a_decision_back() -> None:
@@ -291,7 +308,8 @@ def test_the_default_metric_and_wrong_ones() -> None:
 
 
 def test_the_smallest_difference_does_not_follow_the_one_seen() -> None:
-    """Two pairs with the same accuracies of their judges, up to which one is ahead, and discordances under the plan."""
+    """Two pairs with the same accuracies of their judges, up to which one is ahead, and discordances under
+    the plan."""
     seen = []
     for ahead in (0, 4, 8):
         # 0.80 and 0.80, 0.82 and 0.78, 0.84 and 0.76 of 100 items; 12 discordant.
@@ -314,8 +332,8 @@ def test_items_of_one_question_show_less() -> None:
     alone = compare(gold, a, b, scale="binary", metric="accuracy").smallest_detectable
     grouped = compare(gold, a, b, scale="binary", metric="accuracy", groups=together).smallest_detectable
     assert alone is not None and grouped is not None
-    # Whole questions are right or wrong: 4 items count as one, so the error doubles, and of 120 items 23.5 are planned
-    # to differ, of 30 questions a quarter of that.
+    # Whole questions are right or wrong: 4 items count as one, so the error doubles, and of 120 items 23.5
+    # are planned to differ, of 30 questions a quarter of that.
     wider = np.sqrt((1.0 + 3 / (23.5 / 4)) / (1.0 + 3 / 23.5))
     assert grouped / alone == pytest.approx(2.0 * wider, abs=0.1)
 
@@ -326,15 +344,22 @@ def test_items_of_one_question_show_less() -> None:
 @pytest.mark.parametrize(("n_groups", "size"), [(110, 2), (60, 5)])
 def test_false_alarms_in_small(n_groups: int, size: int) -> None:
     """The benchmark's 4,000 runs lie between 4.3 and 5.3%; of 400, three standard errors are 3.3 points."""
-    found, naive = false_alarms(n_groups, size, metric="macro_agreement", graded=False, reps=400, seed=5, n_perm=500)
+    found, naive = false_alarms(
+        n_groups, size, metric="macro_agreement", graded=False, reps=400, seed=5, n_perm=500
+    )
     assert 0.02 <= found <= 0.08
-    assert size == 2 or naive > 1.3 * found  # a test that takes items as independent is worse the larger the group
+    assert (
+        size == 2 or naive > 1.3 * found
+    )  # a test that takes items as independent is worse the larger the group
 
 
 @pytest.mark.parametrize(
-    ("n_groups", "size", "accuracy", "most"), [(110, 1, 0.80, 0.88), (60, 5, 0.80, 0.97), (110, 1, 0.95, 0.87)]
+    ("n_groups", "size", "accuracy", "most"),
+    [(110, 1, 0.80, 0.88), (60, 5, 0.80, 0.97), (110, 1, 0.95, 0.87)],
 )
-def test_the_stated_difference_is_found_in_four_of_five(n_groups: int, size: int, accuracy: float, most: float) -> None:
+def test_the_stated_difference_is_found_in_four_of_five(
+    n_groups: int, size: int, accuracy: float, most: float
+) -> None:
     """Of 300 runs three standard errors are 7 points; with several items a question the plan is cautious."""
     stated, found = power(n_groups, size, accuracy=accuracy, reps=300, seed=3)
     assert 0.05 < stated < 0.15

@@ -25,7 +25,9 @@ def test_a_fall_is_held_against_the_errors_of_both_parts() -> None:
     assert found is not None and found.value == pytest.approx(0.4) and found.unexplained
     assert found.at_most == pytest.approx(2.58 * math.sqrt(0.09 / 99 + 0.25 / 79))
     of_twelve = fall_between(held(100, 10), held(80, 40), people=BINARY, metric="accuracy", n_judges=12)
-    assert of_twelve is not None and of_twelve.at_most == pytest.approx(found.at_most * 3.343 / 2.58, rel=1e-3)
+    assert of_twelve is not None and of_twelve.at_most == pytest.approx(
+        found.at_most * 3.343 / 2.58, rel=1e-3
+    )
 
 
 def test_of_an_error_a_rise_is_the_fall() -> None:

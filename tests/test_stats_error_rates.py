@@ -1,4 +1,5 @@
-"""Error rates carried over: known values, intervals that hold at every base rate, and what contradicts them."""
+"""Error rates carried over: known values, intervals that hold at every base rate, and what contradicts
+them."""
 
 from __future__ import annotations
 
@@ -49,7 +50,11 @@ def test_what_is_missing_is_the_reason() -> None:
     assert carried_rate(rate(0.5, 400), gone, rate(0.8, 50)).estimate.reason == gone.reason
     bare = Estimate(0.9, reason="9 groups: fewer than 10 give no interval")
     found = carried_rate(rate(0.5, 400), bare, rate(0.8, 50)).estimate
-    assert found.value is not None and found.low is None and "the sensitivity has no interval" in (found.reason or "")
+    assert (
+        found.value is not None
+        and found.low is None
+        and "the sensitivity has no interval" in (found.reason or "")
+    )
 
 
 @pytest.mark.parametrize("value", [0.0, 0.3, 0.9, 1.0])
@@ -78,12 +83,16 @@ def test_a_shift_is_seen_and_none_is_not() -> None:
     def said(by: float) -> float:
         seen = 0
         for _ in range(200):
-            then = [mean_estimate((rng.random(150) < one).astype(np.float64), range(150)) for one in (0.9, 0.8)]
+            then = [
+                mean_estimate((rng.random(150) < one).astype(np.float64), range(150)) for one in (0.9, 0.8)
+            ]
             right = rng.random(1000) < 0.7
             passes = rng.random(1000) < np.where(right, 0.9 - by, 0.2 + by)
-            # half of the labels where the judge fails, which is rarer: by their verdicts they are as any others
+            # half of the labels where the judge fails, which is rarer: by their verdicts they are as any
+            # others
             given = [
-                mean_estimate(right[passes == side][:100].astype(np.float64), range(100)) for side in (True, False)
+                mean_estimate(right[passes == side][:100].astype(np.float64), range(100))
+                for side in (True, False)
             ]
             table = mean_estimate(passes.astype(np.float64), range(1000))
             seen += shift(then[0], then[1], JudgedSample(table, *given)).contradicts

@@ -81,7 +81,8 @@ def level_of(case: dict[str, Any]) -> str:
 
 
 def check(estimate: Estimate, expected: dict[str, Any], what: str) -> None:
-    """The value to its tolerance; what is undefined has a reason and is nothing that a library makes of it."""
+    """The value to its tolerance; what is undefined has a reason and is nothing that a library makes of
+    it."""
     if expected["value"] is None:
         assert estimate.value is None and estimate.low is None and estimate.reason, what
     else:
@@ -148,7 +149,8 @@ def test_wilson(case: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "case", [p for p in of_family("pair_categorical", "pair_percentage") if "loa95" in p.values[0]["expected"]]
+    "case",
+    [p for p in of_family("pair_categorical", "pair_percentage") if "loa95" in p.values[0]["expected"]],
 )
 def test_limits_of_agreement(case: dict[str, Any]) -> None:
     found = limits_of_agreement(case["input"]["gold"], case["input"]["judge"], scale=scale_of(case))
@@ -216,7 +218,9 @@ def test_paired_numeric(case: dict[str, Any]) -> None:
     errors, expected = case["input"], case["expected"]
     found = compare([0.0] * 10, errors["abs_err_a"], errors["abs_err_b"], scale="percentage", metric="mae")
     assert found.difference.value == pytest.approx(expected["mean_diff"]["value"], abs=1e-12)
-    assert (found.difference.low, found.difference.high) == pytest.approx(expected["ttest_rel_ci95"]["value"], abs=1e-9)
+    assert (found.difference.low, found.difference.high) == pytest.approx(
+        expected["ttest_rel_ci95"]["value"], abs=1e-9
+    )
     assert found.p_value == pytest.approx(expected["permutation_signflip_exact_p"]["value"], abs=1e-9)
     assert found.decision == "cannot tell"
 

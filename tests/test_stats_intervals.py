@@ -1,4 +1,5 @@
-"""Numbers described, means of one number a row by group, and the interval that draws of the bootstrap make."""
+"""Numbers described, means of one number a row by group, and the interval that draws of the bootstrap
+make."""
 
 from __future__ import annotations
 
@@ -35,14 +36,14 @@ def test_an_overview_of_nothing_has_no_numbers() -> None:
 
 
 def test_a_proportion_on_another_range() -> None:
-    # Ten rows of 0 and ten of 100, each its own group: design effect 20 / 19, so 19 count; Wilson's interval of a
-    # half on n is 1/2 -+ t / (2 sqrt(n + t^2)).
+    # Ten rows of 0 and ten of 100, each its own group: design effect 20 / 19, so 19 count; Wilson's interval
+    # of a half on n is 1/2 -+ t / (2 sqrt(n + t^2)).
     found = mean_estimate([0.0, 100.0] * 10, range(20), high=100.0)
     half = 50.0 * T19 / math.sqrt(19.0 + T19**2)
     assert (found.value, found.low, found.high) == pytest.approx((50.0, 50.0 - half, 50.0 + half))
     assert found.method == "Wilson, effective n, t(19)" and found.reason is None
-    # In a wider range the same numbers are no proportion: linearised, an influence of 50 / 20 a group, on the logit
-    # of the middle of the range, 300 * tanh(z / 2) / 2 from it at z, where the derivative is 4 / 300.
+    # In a wider range the same numbers are no proportion: linearised, an influence of 50 / 20 a group, on the
+    # logit of the middle of the range, 300 * tanh(z / 2) / 2 from it at z, where the derivative is 4 / 300.
     wider = mean_estimate([0.0, 100.0] * 10, range(20), low=-100.0, high=200.0)
     half = 150.0 * math.tanh(T19 * math.sqrt(20 * (50 / 20) ** 2 * 20 / 19) * 4.0 / 300.0 / 2.0)
     assert (wider.low, wider.high) == pytest.approx((50.0 - half, 50.0 + half))
@@ -96,7 +97,8 @@ def test_a_smooth_interval_keeps_to_its_range_and_tells_its_scale() -> None:
 
 
 def test_a_group_that_carries_all_leaves_two_degrees_of_freedom() -> None:
-    # Influences of one group against eleven: k = 12 (1 + 11 / 11^4) / (1 + 1 / 11)^2 * 13 / 11, df = 22 / (k - 1).
+    # Influences of one group against eleven: k = 12 (1 + 11 / 11^4) / (1 + 1 / 11)^2 * 13 / 11, df = 22 / (k
+    # - 1).
     one = np.array([1.0] + [-1.0 / 11.0] * 11)
     found = smooth_interval(0.0, one, Made("made", -math.inf, math.inf, 12), level=0.95)
     k = 12 * (1 + 11 / 11**4) / (1 + 1 / 11) ** 2 * 13 / 11
@@ -112,7 +114,9 @@ def test_at_the_end_of_a_range_there_is_no_interval(value: float) -> None:
 def test_a_weighted_mean_rests_on_the_groups_that_carry_it() -> None:
     """All labels alike, and one group with most of the weight: the interval is that of few groups."""
     groups = [f"g{n}" for n in range(12)]
-    even, heavy = (mean_estimate([1.0] * 12, groups, weights=np.array([1.0] * 11 + [last])) for last in (1.0, 50.0))
+    even, heavy = (
+        mean_estimate([1.0] * 12, groups, weights=np.array([1.0] * 11 + [last])) for last in (1.0, 50.0)
+    )
     assert even == replace(mean_estimate([1.0] * 12, groups), method=even.method)
     assert even.low is not None and heavy.low is not None and heavy.low < even.low - 0.3
     values = [0.0, 1.0] * 6

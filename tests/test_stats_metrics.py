@@ -75,7 +75,8 @@ def values(found: dict[str, Estimate]) -> dict[str, float | None]:
 
 def test_binary_by_hand() -> None:
     # Labels 1 1 1 1 0, verdicts 1 1 1 0 0: tp 3, fn 1, tn 1; four of five right; 7 of all 10 pass.
-    # Scott: chance 0.49 + 0.09 = 0.58, (0.8 - 0.58) / 0.42. Gwet: chance 2 * 0.7 * 0.3 = 0.42, (0.8 - 0.42) / 0.58.
+    # Scott: chance 0.49 + 0.09 = 0.58, (0.8 - 0.58) / 0.42. Gwet: chance 2 * 0.7 * 0.3 = 0.42, (0.8 - 0.42) /
+    # 0.58.
     # Alpha: one item in two ways apart, expected (100 - 49 - 9) / 9: 1 - 2 * 9 / 42.
     # Phi: (3 * 1 - 0 * 1) / sqrt(3 * 4 * 1 * 2). F1: 6 / (6 + 1).
     found = agreement([1, 1, 1, 1, 0], [1, 1, 1, 0, 0], scale="binary")
@@ -121,14 +122,17 @@ def test_bias_lowers_icc_and_alpha() -> None:
 
 
 def test_categories_of_the_scale_count_in_ac1_though_nobody_used_them() -> None:
-    # Labels a b a, verdicts a b b: two thirds agree, shares 1/2 and 1/2. Two categories: chance 1/2; three: 1/4.
+    # Labels a b a, verdicts a b b: two thirds agree, shares 1/2 and 1/2. Two categories: chance 1/2; three:
+    # 1/4.
     labels, verdicts = ["a", "b", "a"], ["a", "b", "b"]
     seen = agreement(labels, verdicts, scale="nominal")["gwet_ac1"].value
     full = Scale("nominal", 0.0, 0.0, categories=("a", "b", "c"))
     assert seen == pytest.approx((2 / 3 - 1 / 2) / (1 / 2))
-    assert agreement(labels, verdicts, scale=full)["gwet_ac1"].value == pytest.approx((2 / 3 - 1 / 4) / (3 / 4))
-    # Where nothing is missing, counting the missing as wrong changes nothing; where one is, it is a category more:
-    # shares 2/6, 3/6, 1/6, sum p (1 - p) = 11/18, chance 11/36, one third agrees.
+    assert agreement(labels, verdicts, scale=full)["gwet_ac1"].value == pytest.approx(
+        (2 / 3 - 1 / 4) / (3 / 4)
+    )
+    # Where nothing is missing, counting the missing as wrong changes nothing; where one is, it is a category
+    # more: shares 2/6, 3/6, 1/6, sum p (1 - p) = 11/18, chance 11/36, one third agrees.
     assert agreement(labels, verdicts, scale="nominal", unscored="wrong")["gwet_ac1"].value == seen
     wrong = agreement(labels, [None, "b", "b"], scale="nominal", unscored="wrong")["gwet_ac1"].value
     assert wrong == pytest.approx((1 / 3 - 11 / 36) / (25 / 36))
@@ -197,13 +201,17 @@ def test_labels_between_the_categories_have_no_pi_but_an_alpha() -> None:
     # The median of two ratings; ranks need no categories.
     found = agreement([0.5, 1, 4, 3], [0, 1, 4, 3], scale="ordinal:0:4")
     for name in ("scott_pi", "gwet_ac1", "gwet_ac2", "kappa"):
-        assert found[name].value is None and found[name].reason and "between the categories" in found[name].reason
+        assert (
+            found[name].value is None
+            and found[name].reason
+            and "between the categories" in found[name].reason
+        )
     assert found["krippendorff_alpha"].value is not None and found["kendall"].value == pytest.approx(1.0)
 
 
 def test_a_median_on_a_scale_of_two_grades_is_ranked() -> None:
-    # Pairs 0.5 0, 0 0, 1 1: ratings 0 0 0 0.5 1 1 with midranks 1.5, 3.5, 5. Apart: 2^2 / 3 a pair; expected over
-    # the 15 pairs of ratings (3 * 2^2 + 6 * 3.5^2 + 2 * 1.5^2) / 15 = 6.
+    # Pairs 0.5 0, 0 0, 1 1: ratings 0 0 0 0.5 1 1 with midranks 1.5, 3.5, 5. Apart: 2^2 / 3 a pair; expected
+    # over the 15 pairs of ratings (3 * 2^2 + 6 * 3.5^2 + 2 * 1.5^2) / 15 = 6.
     found = agreement([0.5, 0, 1], [0, 0, 1], scale="ordinal:0:1", metrics=["krippendorff_alpha"])
     assert found["krippendorff_alpha"].value == pytest.approx(1 - (4 / 3) / 6)
 
@@ -276,7 +284,10 @@ def test_the_order_of_the_items_does_not_matter(scale: str) -> None:
     order = np.random.default_rng(2).permutation(90)
     before = agreement(gold, judge, scale=scale, groups=groups.tolist())
     after = agreement(
-        [gold[i] for i in order], [judge[i] for i in order], scale=scale, groups=[int(groups[i]) for i in order]
+        [gold[i] for i in order],
+        [judge[i] for i in order],
+        scale=scale,
+        groups=[int(groups[i]) for i in order],
     )
     for name, estimate in before.items():
         assert estimate.value == pytest.approx(after[name].value, abs=1e-12), name
@@ -289,7 +300,9 @@ def test_renaming_words_and_turning_a_scale_round() -> None:
     renamed = agreement([other[str(w)] for w in gold], [other[str(w)] for w in judge], scale="nominal")
     assert values(renamed) == pytest.approx(values(agreement(gold, judge, scale="nominal")), abs=1e-12)
     grades, marks = sample("ordinal:0:4", 80, seed=8)
-    turned = agreement([4 - int(str(y)) for y in grades], [4 - int(str(y)) for y in marks], scale="ordinal:0:4")
+    turned = agreement(
+        [4 - int(str(y)) for y in grades], [4 - int(str(y)) for y in marks], scale="ordinal:0:4"
+    )
     before = agreement(grades, marks, scale="ordinal:0:4")
     for name in SYMMETRIC:
         if name in before:
@@ -320,12 +333,15 @@ def test_concordance_index_is_somers_d_of_verdicts_given_labels(seed: int) -> No
     found = agreement(gold, judge, scale="ordinal:1:5", metrics=["concordance_index"])["concordance_index"]
     used = ~np.isnan(judge)
     assert found.value == pytest.approx((somersd(gold[used], judge[used]).statistic + 1) / 2, abs=1e-12)
-    turned = agreement(gold, 6 - judge, scale="ordinal:1:5", metrics=["concordance_index"])["concordance_index"]
+    turned = agreement(gold, 6 - judge, scale="ordinal:1:5", metrics=["concordance_index"])[
+        "concordance_index"
+    ]
     assert turned.value == pytest.approx(1 - (found.value or 0.0), abs=1e-12)
 
 
 def test_pairs_in_order_by_hand() -> None:
-    # Labels 1 2 2 3, verdicts 1 3 2 2: five pairs differ in label; 1-3, 1-2, 1-2 in order, 3-2 reversed, 2-2 a tie.
+    # Labels 1 2 2 3, verdicts 1 3 2 2: five pairs differ in label; 1-3, 1-2, 1-2 in order, 3-2 reversed, 2-2
+    # a tie.
     found = agreement([1, 2, 2, 3], [1, 3, 2, 2], scale="ordinal:0:4", metrics=["concordance_index"])
     assert found["concordance_index"].value == pytest.approx(3.5 / 5)
     blind = agreement([1, 2, 2, 3], [2] * 4, scale="ordinal:0:4", metrics=["concordance_index", "kendall"])
@@ -334,14 +350,17 @@ def test_pairs_in_order_by_hand() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_auc_is_the_area_under_the_roc_curve(seed: int) -> None:
-    """As scikit-learn has it, with ties; of a binary judge the mean of tpr and tnr; unscored at the far end."""
+    """As scikit-learn has it, with ties; of a binary judge the mean of tpr and tnr; unscored at the far
+    end."""
     rng = np.random.default_rng(seed)
     gold = rng.integers(0, 2, 80)
     judge = np.clip(40 * gold + 10 * rng.integers(-2, 9, 80), 0, 100).astype(float)
     options = {"scale": "binary", "judge_scale": "percentage"}
     found = agreement(gold, judge, metrics=["auc"], **options)["auc"]
     assert found.value == pytest.approx(roc_auc_score(gold, judge), abs=1e-12)
-    assert found.low is not None and found.high is not None and 0.0 < found.low < found.value < found.high < 1.0
+    assert (
+        found.low is not None and found.high is not None and 0.0 < found.low < found.value < found.high < 1.0
+    )
     classes = agreement(gold, judge >= 50, scale="binary", metrics=["auc", "balanced_accuracy"])
     assert classes["auc"].value == pytest.approx(classes["balanced_accuracy"].value, abs=1e-12)
     missing = np.where(rng.random(80) < 0.2, np.nan, judge)
@@ -353,7 +372,9 @@ def test_auc_is_the_area_under_the_roc_curve(seed: int) -> None:
 def test_brier_is_of_a_probability() -> None:
     rng = np.random.default_rng(3)
     gold, given = rng.integers(0, 2, 50), rng.integers(0, 101, 50)
-    of = prepare(gold, given, people=Scale.parse("binary"), judge_scale="percentage", groups=None, unscored="drop")
+    of = prepare(
+        gold, given, people=Scale.parse("binary"), judge_scale="percentage", groups=None, unscored="drop"
+    )
     terms = brier(of)
     assert terms.top.sum() / terms.bottom.sum() == pytest.approx(brier_score_loss(gold, given / 100.0))
 
@@ -431,7 +452,13 @@ def test_facts_of_a_metric_are_found_with_and_without_its_mark() -> None:
     with pytest.raises(InputError, match="did you mean kappa"):
         metric_facts("kapa@75")
     ranks = {name: metric.direction for name, metric in METRICS.items() if metric.direction != "more"}
-    assert ranks == {"mae": "less", "rmse": "less", "brier": "less", "bias": "neither", "prevalence": "neither"}
+    assert ranks == {
+        "mae": "less",
+        "rmse": "less",
+        "brier": "less",
+        "bias": "neither",
+        "prevalence": "neither",
+    }
 
 
 @pytest.mark.parametrize(
@@ -487,7 +514,8 @@ def test_limits_of_agreement_count_and_have_intervals() -> None:
         assert (limit.n, limit.n_expected, limit.n_unscored, limit.n_groups) == (59, 60, 1, 30)
         assert limit.low is not None and limit.value is not None and limit.high is not None
         assert limit.low < limit.value < limit.high
-    # The limit without each group, and t on 2 * 29 / (k - 1) degrees of freedom, k their kurtosis times 31 / 29.
+    # The limit without each group, and t on 2 * 29 / (k - 1) degrees of freedom, k their kurtosis times 31 /
+    # 29.
     known = [i for i in range(60) if judge[i] is not None]
     difference = {i: float(str(judge[i])) - float(str(gold[i])) for i in known}
     left_out = []
@@ -499,7 +527,9 @@ def test_limits_of_agreement_count_and_have_intervals() -> None:
     df = 58 / (30 * np.sum(apart**4) / np.sum(apart**2) ** 2 * 31 / 29 - 1)
     high, value = found["upper"].high, found["upper"].value
     assert 2 < df < 29 and found["upper"].method == f"jackknife by group, t({df:.3g})"
-    assert high is not None and value is not None and high - value == pytest.approx(student.ppf(0.975, df) * se)
+    assert (
+        high is not None and value is not None and high - value == pytest.approx(student.ppf(0.975, df) * se)
+    )
     wider = limits_of_agreement(gold, judge, scale="percentage", groups=groups, level=0.99)["lower"]
     assert wider.low is not None and found["lower"].low is not None and wider.low < found["lower"].low
     assert wider.value == found["lower"].value
@@ -524,16 +554,21 @@ def test_perfect_agreement_is_one_and_not_a_rounding_more(metric: str) -> None:
             gold = list(range(n)) if metric == "kendall" else [1] * k + [0] * (n - k)
             scale, top = ("percentage", n - 1) if metric == "kendall" else ("binary", 1)
             turned = [top - label for label in gold]
-            same, opposite = (agreement(gold, judge, scale=scale, metrics=[metric])[metric] for judge in (gold, turned))
+            same, opposite = (
+                agreement(gold, judge, scale=scale, metrics=[metric])[metric] for judge in (gold, turned)
+            )
             assert (same.value, opposite.value) == (1.0, -1.0)
             if metric == "kendall":
                 break
 
 
 def test_skill_with_a_verdict_missing_in_one_repeat() -> None:
-    # Labels 0, 50, 100. First repeat: the median is 50, its error 50 + 0 + 50; the verdicts' 10 + 10 + 10: 1 - 30/100.
+    # Labels 0, 50, 100. First repeat: the median is 50, its error 50 + 0 + 50; the verdicts' 10 + 10 + 10: 1
+    # - 30/100.
     # Second, without the last: median 25, error 25 + 25; verdicts' 0 + 20: 1 - 20/50. Mean 0.65.
-    found = agreement([0, 50, 100], [[10, 0], [60, 70], [90, None]], scale="percentage", metrics=["skill"])["skill"]
+    found = agreement([0, 50, 100], [[10, 0], [60, 70], [90, None]], scale="percentage", metrics=["skill"])[
+        "skill"
+    ]
     assert found.value == pytest.approx((0.7 + 0.6) / 2)
     assert (found.n, found.n_expected, found.n_unscored) == (5, 6, 1)
 
@@ -549,25 +584,57 @@ def test_the_share_that_passes_is_the_accuracy_of_a_judge_that_passes_all() -> N
     ("gold", "judge", "scale", "metric", "reason"),
     [
         ([50, 50], [40, 60], "percentage", "skill", "all labels are equal: the best constant makes no error"),
-        ([0, 20], [0, 20], "percentage", "macro_agreement", "scored labels lie in one stratum of the scale only"),
+        (
+            [0, 20],
+            [0, 20],
+            "percentage",
+            "macro_agreement",
+            "scored labels lie in one stratum of the scale only",
+        ),
         ([1, 1], [1, 0], "binary", "tnr", "no scored item of the class"),
         ([1, 1], [1, 0], "binary", "balanced_accuracy", "no scored item of the class"),
         ([0, 0], [0, 0], "binary", "f1", "no scored item passes by label or verdict"),
         ([1, 1], [1, 1], "binary", "mcc", "labels or verdicts are constant"),
-        ([1, 1], [1, 1], "binary", "krippendorff_alpha", "no disagreement is expected: all ratings are equal"),
+        (
+            [1, 1],
+            [1, 1],
+            "binary",
+            "krippendorff_alpha",
+            "no disagreement is expected: all ratings are equal",
+        ),
         ([5, 5], [5, 5], "percentage", "concordance", "both sides are constant and equal"),
         ([5, 5], [5, 6], "percentage", "pearson", "labels or verdicts are constant"),
         ([5, 5], [5, 6], "percentage", "spearman", "labels or verdicts are constant"),
         ([5, 5], [5, 6], "percentage", "kendall", "labels or verdicts are constant"),
-        ([5, 5], [5, 6], "percentage", "concordance_index", "labels are constant: no pair of items has an order"),
+        (
+            [5, 5],
+            [5, 6],
+            "percentage",
+            "concordance_index",
+            "labels are constant: no pair of items has an order",
+        ),
         ([1, 1], [1, 0], "binary", "auc", "labels are constant: no pair of items has an order"),
-        ([5, 5], [5, 5], "percentage", "icc_2_1", "all ratings are equal, or fewer than two items have all of them"),
-        ([1, 2], [1.5, 2], "ordinal:1:5", "kappa", "labels or verdicts lie between the categories of the scale"),
+        (
+            [5, 5],
+            [5, 5],
+            "percentage",
+            "icc_2_1",
+            "all ratings are equal, or fewer than two items have all of them",
+        ),
+        (
+            [1, 2],
+            [1.5, 2],
+            "ordinal:1:5",
+            "kappa",
+            "labels or verdicts lie between the categories of the scale",
+        ),
         ([None, None], [1, 2], "percentage", "mae", "no labelled items"),
         ([1, 2], [None, None], "percentage", "mae", "no scored pairs"),
     ],
 )
-def test_why_there_is_no_value(gold: list[object], judge: list[object], scale: str, metric: str, reason: str) -> None:
+def test_why_there_is_no_value(
+    gold: list[object], judge: list[object], scale: str, metric: str, reason: str
+) -> None:
     found = agreement(gold, judge, scale=scale, metrics=[metric])[metric]
     assert (found.value, found.reason, found.method) == (None, reason, "")
 
@@ -592,20 +659,36 @@ def test_few_items_outside_the_commonest_class_give_no_interval_beyond_chance(sc
 def test_a_stratum_of_two_items_gives_no_interval_of_macro_agreement() -> None:
     judge = [20, 80, 30, *[70 + i % 20 for i in range(20)]]
     two, three = (
-        agreement([0] * n + [90] * (23 - n), judge, scale="percentage", metrics=["macro_agreement"])["macro_agreement"]
+        agreement([0] * n + [90] * (23 - n), judge, scale="percentage", metrics=["macro_agreement"])[
+            "macro_agreement"
+        ]
         for n in (2, 3)
     )
     assert two.low is None and three.low is not None
-    assert two.reason == "fewer than 3 items in a class or third of the scale: no interval for the mean over them"
+    assert (
+        two.reason
+        == "fewer than 3 items in a class or third of the scale: no interval for the mean over them"
+    )
 
 
 def test_labels_in_one_third_of_the_scale_give_no_interval_of_what_hangs_on_their_spread() -> None:
     gold = [70, 80, 90, 100] * 10
     judge = [value - (7 * i) % 30 for i, value in enumerate(gold)]
     narrow, wide = (agreement(labels, judge, scale="percentage") for labels in (gold, [20, *gold[1:]]))
-    spread = ["concordance", "pearson", "spearman", "kendall", "concordance_index", "icc_2_1", "krippendorff_alpha"]
+    spread = [
+        "concordance",
+        "pearson",
+        "spearman",
+        "kendall",
+        "concordance_index",
+        "icc_2_1",
+        "krippendorff_alpha",
+    ]
     for name in spread:
         assert narrow[name].value is not None and narrow[name].low is None, name
         assert (narrow[name].reason or "").startswith("all labels lie in one third of the scale"), name
     assert all(wide[name].low is not None for name in spread)
-    assert all(narrow[name].low is not None for name in ("mean_agreement", "mae", "rmse", "bias", "skill", "within_10"))
+    assert all(
+        narrow[name].low is not None
+        for name in ("mean_agreement", "mae", "rmse", "bias", "skill", "within_10")
+    )

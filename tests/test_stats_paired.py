@@ -24,14 +24,17 @@ def _no_warnings() -> object:
 
 
 @pytest.mark.parametrize(
-    "metric", ["macro_agreement", "mean_agreement", "mae", "bias", "rmse", "skill", "kappa@50", "tpr@50", "spearman"]
+    "metric",
+    ["macro_agreement", "mean_agreement", "mae", "bias", "rmse", "skill", "kappa@50", "tpr@50", "spearman"],
 )
 def test_difference_is_a_minus_b(metric: str) -> None:
     gold, a, b = labels(120)
     scale = Scale.parse("percentage", pass_at=50)
     groups = [i // 3 for i in range(120)]
     found = compare_paired(gold, a, b, scale=scale, metric=metric, groups=groups)
-    one, two = (agreement(gold, judge, scale=scale, metrics=[metric], groups=groups)[metric] for judge in (a, b))
+    one, two = (
+        agreement(gold, judge, scale=scale, metrics=[metric], groups=groups)[metric] for judge in (a, b)
+    )
     assert found.difference.value == pytest.approx((one.value or 0) - (two.value or 0))
     assert found.difference.n == one.n and found.difference.n_groups == one.n_groups
     back = compare_paired(gold, b, a, scale=scale, metric=metric, groups=groups)
@@ -49,14 +52,18 @@ def test_identical_judges() -> None:
     scale = Scale.parse("percentage", pass_at=50)
     for metric in ("macro_agreement", "kappa@50", "concordance", "rmse"):
         found = compare_paired(gold, a, a, scale=scale, metric=metric)
-        assert (found.difference.value, found.difference.low, found.difference.high) == (0.0, 0.0, 0.0), metric
+        assert (found.difference.value, found.difference.low, found.difference.high) == (0.0, 0.0, 0.0), (
+            metric
+        )
         assert found.p_value == 1.0 and not found.difference.clear_of_zero
 
 
 def test_few_groups() -> None:
     gold, a, b = labels(18)
     for metric in ("mae", "concordance"):
-        found = compare_paired(gold, a, b, scale="percentage", metric=metric, groups=[i % 9 for i in range(18)])
+        found = compare_paired(
+            gold, a, b, scale="percentage", metric=metric, groups=[i % 9 for i in range(18)]
+        )
         assert found.difference.value is not None and found.difference.low is None and found.p_value is None
         assert "fewer than 10" in (found.difference.reason or "")
 
@@ -95,7 +102,9 @@ def test_the_same_difference_everywhere_keeps_a_width() -> None:
     found = compare_paired(gold, gold, [g + 10 for g in gold], scale="percentage", metric="mae")
     # No spread: the error is that of two groups of 20 that differ by 10, sqrt(2) 10 / 20 with 20 / 19.
     assert found.difference.value == pytest.approx(-10.0)
-    assert found.difference.high == pytest.approx(-10 + 2.093024054 * np.sqrt(2 * 20 / 19) * 10 / 20, abs=1e-6)
+    assert found.difference.high == pytest.approx(
+        -10 + 2.093024054 * np.sqrt(2 * 20 / 19) * 10 / 20, abs=1e-6
+    )
     assert found.p_value == pytest.approx(1 / 10_001)
     spearman = compare_paired(gold, gold, gold[::-1], scale="percentage", metric="spearman")
     # Left out or not, rho is 1 and -1: that of one more group without a difference, 2 / 21.
@@ -124,8 +133,8 @@ def test_a_stratum_has_the_spread_of_two_groups_that_differ() -> None:
     gold, judge = [1] * 30 + [0] * 12, [1] * 30 + [0] * 12
     other = [0] * 3 + [1] * 27 + [1] + [0] * 11
     found = compare_paired(gold, judge, other, scale="binary")
-    # Variances of the halves: passes 0.1 * 0.9 / 29; fails sqrt(2) / 12 instead of sqrt(1 / 12 * 11 / 12 / 11), as
-    # one more group that differs by 1 item is no proof; 12 / 11 as ever.
+    # Variances of the halves: passes 0.1 * 0.9 / 29; fails sqrt(2) / 12 instead of sqrt(1 / 12 * 11 / 12 /
+    # 11), as one more group that differs by 1 item is no proof; 12 / 11 as ever.
     passes, fails = 0.25 * 0.09 / 29, 0.25 * 2 / 144 * 12 / 11
     df = (passes + fails) ** 2 / (passes**2 / 29 + fails**2 / 11)
     assert found.difference.value == pytest.approx((0.1 + 1 / 12) / 2)
@@ -136,7 +145,8 @@ def test_a_stratum_has_the_spread_of_two_groups_that_differ() -> None:
 
 
 def test_groups_whose_differences_cancel_are_no_proof_that_the_judges_are_alike() -> None:
-    # In each of 12 questions a alone passes the pass, b alone fails the fail: +1 in one class, -1 in the other.
+    # In each of 12 questions a alone passes the pass, b alone fails the fail: +1 in one class, -1 in the
+    # other.
     gold = [1, 0] * 12
     found = compare_paired(gold, [1, 1] * 12, [0, 0] * 12, scale="binary", groups=[i // 2 for i in range(24)])
     assert found.difference.value == 0.0 and found.p_value == 1.0
@@ -164,8 +174,8 @@ def test_p_and_interval_are_of_one_mind() -> None:
 
 
 def test_the_more_cautious_of_interval_and_p_holds() -> None:
-    # b is off by one more on 5 of 10 items. t = 0.5 / (0.527 / sqrt(10)) = 3.0: the interval is clear of 0. But all
-    # five on one side come up in 2 of 32 patterns of signs: p = 0.0625.
+    # b is off by one more on 5 of 10 items. t = 0.5 / (0.527 / sqrt(10)) = 3.0: the interval is clear of 0.
+    # But all five on one side come up in 2 of 32 patterns of signs: p = 0.0625.
     gold, off = [50.0] * 10, [51.0] * 5 + [50.0] * 5
     found = compare_paired(gold, gold, off, scale="percentage", metric="mae")
     assert (found.p_value, found.difference.high) == (0.0625, 0.0)
@@ -173,7 +183,9 @@ def test_the_more_cautious_of_interval_and_p_holds() -> None:
     assert found.difference.method == "linearised by group, t(9), drawn to 0 as p is not below 0.05"
     alone = compare_paired(gold, gold, off, scale="percentage", metric="mae", n_perm=1).difference
     assert alone.high == pytest.approx(-0.5 + 2.262157163 * np.sqrt(0.25 / 9), abs=1e-8)
-    assert compare_paired(gold, gold, off, scale="percentage", metric="mae", level=0.9).difference.clear_of_zero
+    assert compare_paired(
+        gold, gold, off, scale="percentage", metric="mae", level=0.9
+    ).difference.clear_of_zero
 
 
 def test_false_alarms_in_small() -> None:

@@ -8,7 +8,13 @@ import pytest
 
 from judgecal.stats import prediction_powered
 from judgecal.stats.intervals import t_quantile, wilson
-from judgecal.stats.prediction_powered import LabelledRows, corrected_difference, corrected_mean, slope, tuned_weights
+from judgecal.stats.prediction_powered import (
+    LabelledRows,
+    corrected_difference,
+    corrected_mean,
+    slope,
+    tuned_weights,
+)
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -91,7 +97,9 @@ def test_unequal_chances_are_weighed_and_strata_count() -> None:
 def test_rows_of_one_question_drawn_together_count_less() -> None:
     rng = np.random.default_rng(6)
     groups = np.arange(3000) // 10
-    label = np.repeat((rng.random(300) < 0.6).astype(np.float64), 10)  # a question is right or wrong as a whole
+    label = np.repeat(
+        (rng.random(300) < 0.6).astype(np.float64), 10
+    )  # a question is right or wrong as a whole
     verdict = np.full(3000, 0.5)
     apart = corrected_mean(verdict, groups, some(label, 150, rng)).estimate
     questions = rng.choice(300, 15, replace=False)
@@ -130,7 +138,9 @@ def test_means_of_other_scales() -> None:
     for seed in range(200):
         found = corrected_mean(verdict, np.arange(2000), some(label, 60, rng), low=1.0, high=5.0, seed=seed)
         one = found.estimate
-        assert one.value is not None and one.low is not None and one.high is not None and 1.0 <= one.value <= 5.0
+        assert (
+            one.value is not None and one.low is not None and one.high is not None and 1.0 <= one.value <= 5.0
+        )
         held += one.low <= label.mean() <= one.high
     assert held >= 0.91 * 200
 
@@ -163,8 +173,8 @@ def test_slope_is_that_of_least_squares() -> None:
     assert slope(label, np.ones(50)) == 0.0
 
 
-# Of ppi-python 0.2.3 (ppi_mean_pointestimate, ppi_mean_ci at alpha 0.05), its unlabelled rows being all 400 of these,
-# of which the first 40 are labelled: weight of the verdicts -> value, half width.
+# Of ppi-python 0.2.3 (ppi_mean_pointestimate, ppi_mean_ci at alpha 0.05), its unlabelled rows being all 400
+# of these, of which the first 40 are labelled: weight of the verdicts -> value, half width.
 VERDICTS = (
     "1111011011111110111110110011010111101101110111110111111110111101111101111101110111010011001011001001"
     "1011111111111111001011101101101111001111001110111010011011101001101110100011110111010010111101110111"
@@ -183,7 +193,8 @@ def test_known_values(weight: float) -> None:
     linear = prediction_powered._linear(verdict, np.arange(400), labelled, np.full(40, weight))
     value, half = KNOWN[weight]
     assert linear.value == pytest.approx(value)
-    # Theirs is for the rows of a table without end: the verdicts' own error is added, and no part of it is labelled.
+    # Theirs is for the rows of a table without end: the verdicts' own error is added, and no part of it is
+    # labelled.
     of_labels = float((linear.parts**2).sum()) / (1.0 - 40 / 400) * 39 / 40
     of_verdicts = weight**2 * float(verdict.var()) / 400
     assert 1.959963985 * np.sqrt(of_labels + of_verdicts) == pytest.approx(half, rel=1e-6)
@@ -197,7 +208,8 @@ def test_known_weight() -> None:
 
 
 def test_labels_that_are_all_alike_have_wilsons_interval() -> None:
-    """None of 60 wrong leaves up to 6% wrong, as Wilson's interval and Clopper and Pearson's have it, and not 3%."""
+    """None of 60 wrong leaves up to 6% wrong, as Wilson's interval and Clopper and Pearson's have it, and not
+    3%."""
     verdict, groups = table(100_000)[1], np.arange(100_000)
     for n_wrong in (0, 2, 30):
         label = np.repeat([1.0, 0.0], [60 - n_wrong, n_wrong])

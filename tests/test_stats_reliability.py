@@ -1,4 +1,5 @@
-"""Reliability among raters: values by hand, missing ratings, counts, names, invariances, what is undefined."""
+"""Reliability among raters: values by hand, missing ratings, counts, names, invariances, what is
+undefined."""
 
 from __future__ import annotations
 
@@ -32,7 +33,9 @@ def panel(scale: str, n: int, k: int, *, missing: float = 0.2, seed: int = 0) ->
     for rater in range(k):
         said = np.where(rng.random(n) < 0.7, truth, rng.integers(0, high + 1, n))
         words = [("x", "y", "z")[i] for i in said] if scale == "nominal" else said.tolist()
-        found[f"r{rater}"] = [None if lost else word for word, lost in zip(words, rng.random(n) < missing, strict=True)]
+        found[f"r{rater}"] = [
+            None if lost else word for word, lost in zip(words, rng.random(n) < missing, strict=True)
+        ]
     return found
 
 
@@ -134,7 +137,10 @@ def test_renaming_the_words_does_not_matter() -> None:
     ratings = panel("nominal", 40, 3, seed=4)
     other = {"x": "q", "y": "a", "z": "m", None: None}
     renamed = {rater: [other[str(w) if w else None] for w in labels] for rater, labels in ratings.items()}
-    ours, theirs = (values(reliability(ratings, scale="nominal")), values(reliability(renamed, scale="nominal")))
+    ours, theirs = (
+        values(reliability(ratings, scale="nominal")),
+        values(reliability(renamed, scale="nominal")),
+    )
     assert ours == pytest.approx(theirs, abs=1e-12)
 
 
@@ -150,7 +156,10 @@ def test_forms_of_input_are_the_same() -> None:
     by_rater = reliability(THREE, scale="binary", groups=["p", "p", "q", "r"])
     rows = reliability(list(THREE.values()), scale="binary", groups=["p", "p", "q", "r"])
     by_item = reliability(
-        {rater: {f"i{i}": y for i, y in enumerate(labels) if y is not None} for rater, labels in THREE.items()},
+        {
+            rater: {f"i{i}": y for i, y in enumerate(labels) if y is not None}
+            for rater, labels in THREE.items()
+        },
         scale="binary",
         groups={"i0": "p", "i1": "p", "i2": "q", "i3": "r", "i4": "of another set"},
     )

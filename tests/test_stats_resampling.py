@@ -173,4 +173,6 @@ def test_blocks_do_not_hang_on_the_order_within_a_question() -> None:
         for a, b in ((gold, judge), sides)
     )
     assert "by 100 blocks" in found.method
-    assert (again.value, again.low, again.high) == pytest.approx((found.value, found.low, found.high), abs=1e-12)
+    assert (again.value, again.low, again.high) == pytest.approx(
+        (found.value, found.low, found.high), abs=1e-12
+    )

@@ -77,7 +77,10 @@ def test_by_hand_with_verdicts_missing() -> None:
         [math.sqrt(200 / 3 / repeats) for repeats in (1, 2, 3, 5, 10)]
     )
     assert {one.error for one in found.expected} == {None}
-    assert (found.enough, found.why) == (None, "3 questions: fewer than 10 do not tell what repeats are worth")
+    assert (found.enough, found.why) == (
+        None,
+        "3 questions: fewer than 10 do not tell what repeats are worth",
+    )
 
 
 def test_a_judge_without_noise() -> None:
@@ -85,7 +88,10 @@ def test_a_judge_without_noise() -> None:
     found = repeatability([[0.1 + 0.9 * y] * 3 for y in labels], gold_labels=labels, scale="percentage")
     exact, sd = found.estimates["exact_agreement"], found.estimates["within_item_sd"]
     assert (exact.value, exact.high) == (1.0, 1.0) and exact.low is not None and 0.8 < exact.low < 1.0
-    assert (sd.value, sd.low) == (0.0, None) and sd.reason == "no spread between groups to make an interval from"
+    assert (sd.value, sd.low) == (
+        0.0,
+        None,
+    ) and sd.reason == "no spread between groups to make an interval from"
     assert found.estimates["icc_1_1"].value == pytest.approx(1.0)
     assert found.enough == 1 and "no part that repeats could lower" in found.why
 
@@ -107,10 +113,15 @@ def test_words() -> None:
     assert found.estimates["exact_agreement"].value == pytest.approx(2 / 3)
     assert found.estimates["flip_rate"].value == pytest.approx(1 / 3)
     for name in ("within_item_sd", "within_item_sd_share", "icc_1_1"):
-        assert (found.estimates[name].value, found.estimates[name].reason) == (None, "the labels have no order")
+        assert (found.estimates[name].value, found.estimates[name].reason) == (
+            None,
+            "the labels have no order",
+        )
     assert found.expected[0].sd is None and found.expected[0].flip_rate is None
-    # Right: both, one of two, both. Squares within 0, 1/2, 0 over 3 degrees of freedom: 1/6 a call, over 15 items.
-    # Between: means 1, 1/2, 1: 5 * (2/36 + 4/36) / 15^2 * 15/14 is what was found, less the noise of two calls.
+    # Right: both, one of two, both. Squares within 0, 1/2, 0 over 3 degrees of freedom: 1/6 a call, over 15
+    # items.
+    # Between: means 1, 1/2, 1: 5 * (2/36 + 4/36) / 15^2 * 15/14 is what was found, less the noise of two
+    # calls.
     fixed = 5 * (6 / 36) / 225 * 15 / 14 - 1 / 6 / 30
     assert fixed < 0  # all of it is noise: the errors are those of the calls alone
     assert [one.error for one in found.expected] == pytest.approx(
@@ -149,7 +160,9 @@ def test_the_order_of_repeats_and_items_means_nothing() -> None:
         other = second.estimates[name]
         assert (one.value, one.low, one.high) == pytest.approx((other.value, other.low, other.high)), name
     for ours, theirs in zip(first.expected, second.expected, strict=True):
-        assert (ours.sd, ours.flip_rate, ours.error) == pytest.approx((theirs.sd, theirs.flip_rate, theirs.error))
+        assert (ours.sd, ours.flip_rate, ours.error) == pytest.approx(
+            (theirs.sd, theirs.flip_rate, theirs.error)
+        )
 
 
 def test_labels_decide_what_the_error_is_of() -> None:
@@ -195,7 +208,9 @@ def test_the_error_that_is_told_is_the_error_that_occurs() -> None:
 )
 def test_how_many_repeats_pay(noise: float, enough: int, said: str) -> None:
     # sqrt(1) >= 0.95 sqrt(1 + noise / R) from R = noise / (1 / 0.9025 - 1) = noise / 0.10803 on.
-    plan = RepeatPlan(msw=1.0, flips=None, passes=None, noise=noise, fixed=1.0, of_what="agreement", n_groups=50)
+    plan = RepeatPlan(
+        msw=1.0, flips=None, passes=None, noise=noise, fixed=1.0, of_what="agreement", n_groups=50
+    )
     found, why = plan.recommended()
     assert found == enough and why.startswith(said)
     assert 0.95 * math.sqrt(1 + noise / enough) <= 1.0
@@ -252,12 +267,14 @@ def test_the_interval_of_the_icc_is_that_of_leaving_each_question_out() -> None:
     rows += [[95.0, 20.0], [12.0, 60.0], [50.0, 40.0]]
     found = repeatability(rows, scale="percentage").estimates["icc_1_1"]
     without = [
-        repeatability(rows[:i] + rows[i + 1 :], scale="percentage").estimates["icc_1_1"].value for i in range(12)
+        repeatability(rows[:i] + rows[i + 1 :], scale="percentage").estimates["icc_1_1"].value
+        for i in range(12)
     ]
     value, left_out = found.value or 0.0, np.array(without, dtype=float)
     apart = left_out - left_out.mean()
     se = math.sqrt(11 / 12 * float((apart**2).sum()))
-    # On the logit of its place in -1..1, twice Fisher's z; t on 22 / (k - 1) degrees of freedom, k with 13 / 11.
+    # On the logit of its place in -1..1, twice Fisher's z; t on 22 / (k - 1) degrees of freedom, k with 13 /
+    # 11.
     kurtosis = 12 * float((apart**4).sum()) / float((apart**2).sum()) ** 2 * 13 / 11
     half = float(student.ppf(0.975, 22 / (kurtosis - 1))) * se / (1 - value**2)
     assert (found.low, found.high) == pytest.approx(
@@ -283,5 +300,10 @@ def test_the_level_is_kept() -> None:
 
 
 def test_equal_verdicts_have_no_squares_at_all() -> None:
-    # The mean of three times 0.1 is not 0.1 in binary numbers: what lies above the row's own least one is exact.
-    assert squares(np.array([[0.0, 1.0, 2.0], [0.1, 0.1, 0.1], [0.1, np.nan, 0.1]])).tolist() == [2.0, 0.0, 0.0]
+    # The mean of three times 0.1 is not 0.1 in binary numbers: what lies above the row's own least one is
+    # exact.
+    assert squares(np.array([[0.0, 1.0, 2.0], [0.1, 0.1, 0.1], [0.1, np.nan, 0.1]])).tolist() == [
+        2.0,
+        0.0,
+        0.0,
+    ]

@@ -75,7 +75,8 @@ def test_holm() -> None:
 
 
 def test_the_plan() -> None:
-    # Errors 0.03 and 0.04: half of 0.0025 is 0.00125. Normal quantiles at many degrees of freedom: 1.959964 + 0.841621.
+    # Errors 0.03 and 0.04: half of 0.0025 is 0.00125. Normal quantiles at many degrees of freedom: 1.959964 +
+    # 0.841621.
     assert planned_error(0.03, 0.04) == pytest.approx(np.sqrt(0.00125))
     assert smallest_detectable(np.sqrt(0.00125), 1e9) == pytest.approx(2.801585 * 0.0353553, abs=1e-5)
     assert smallest_detectable(0.1, 9) == pytest.approx((2.262157 + 0.883404) * 0.1, abs=1e-6)
@@ -98,7 +99,9 @@ def test_sign_flips() -> None:
     p, method = sign_flip_p(many, n_perm=4000, seed=1)
     assert p == sign_flip_p(many, n_perm=4000, seed=1)[0] and "4000 draws" in method
     exact = sign_flip_p(many[:16])[0]
-    rough = np.mean(np.abs(np.random.default_rng(2).choice([-1, 1], (20000, 16)) @ many[:16]) >= abs(many[:16].sum()))
+    rough = np.mean(
+        np.abs(np.random.default_rng(2).choice([-1, 1], (20000, 16)) @ many[:16]) >= abs(many[:16].sum())
+    )
     assert exact == pytest.approx(rough, abs=0.015)
 
 
@@ -107,7 +110,9 @@ Grid = dict[tuple[str, str], list[float]]
 
 def grid_of(rights: dict[tuple[str, str], float], n: int) -> tuple[list[int], Grid]:
     """Labels, all 1; each judge is right on that share of the items, the first ones."""
-    return [1] * n, {key: [1.0] * round(n * share) + [0.0] * round(n * (1 - share)) for key, share in rights.items()}
+    return [1] * n, {
+        key: [1.0] * round(n * share) + [0.0] * round(n * (1 - share)) for key, share in rights.items()
+    }
 
 
 def test_deviations_by_hand() -> None:
@@ -128,7 +133,8 @@ def test_deviations_by_hand() -> None:
 
 
 def test_an_additive_grid() -> None:
-    """What the prompt costs and what the model costs falls on different items: the contrasts are 0 everywhere."""
+    """What the prompt costs and what the model costs falls on different items: the contrasts are 0
+    everywhere."""
     n = 80
     prompt, model = np.arange(n) < 20, np.arange(n) >= 60
     grid = {
@@ -147,7 +153,9 @@ def test_the_pair_that_fits_is_found() -> None:
     keys = [(p, m) for p in ("a", "b", "c") for m in ("x", "y", "z")]
     noise = {key: 25.0 if key == ("b", "y") else 55.0 for key in keys}
     grid = {
-        key: np.clip(100.0 * gold - np.where(gold, 1, -1) * np.abs(rng.normal(0, noise[key], 300)), 0, 100).tolist()
+        key: np.clip(
+            100.0 * gold - np.where(gold, 1, -1) * np.abs(rng.normal(0, noise[key], 300)), 0, 100
+        ).tolist()
         for key in keys
     }
     scales = dict.fromkeys(keys, "percentage")
@@ -161,7 +169,9 @@ def test_the_pair_that_fits_is_found() -> None:
     )["macro_agreement"].value
     assert found.cells[0].value == pytest.approx(value)
     kappa = interaction(gold.tolist(), grid, scale="binary", scales=scales, groups=groups, metric="kappa")
-    own = agreement(gold.tolist(), grid["b", "y"], scale="binary", judge_scale="percentage", metrics=["kappa"])
+    own = agreement(
+        gold.tolist(), grid["b", "y"], scale="binary", judge_scale="percentage", metrics=["kappa"]
+    )
     assert {(c.row, c.column): c.value for c in kappa.cells}["b", "y"] == pytest.approx(own["kappa"].value)
 
 
@@ -182,7 +192,8 @@ def test_where_it_cannot_be_tested() -> None:
 
 @pytest.mark.parametrize("n_groups", [33, 110])
 def test_false_alarms(n_groups: int) -> None:
-    """Six judges of equal worth that find the same items hard: near 5% of 300 (three standard errors: 3.8 points)."""
+    """Six judges of equal worth that find the same items hard: near 5% of 300 (three standard errors: 3.8
+    points)."""
     rng = np.random.default_rng(n_groups)
     groups = np.repeat(np.arange(n_groups), 2)
     refuted = 0
@@ -199,9 +210,12 @@ def test_false_alarms(n_groups: int) -> None:
 def test_the_random_signs_are_seeded() -> None:
     rng = np.random.default_rng(3)
     gold = rng.integers(0, 2, 40)
-    grid: Grid = {(p, m): np.where(rng.random(40) < 0.6, gold, 1 - gold).tolist() for p in "abc" for m in "xyz"}
+    grid: Grid = {
+        (p, m): np.where(rng.random(40) < 0.6, gold, 1 - gold).tolist() for p in "abc" for m in "xyz"
+    }
     first, second, other = (
-        interaction(gold.tolist(), grid, scale="binary", metric="accuracy", seed=seed, n_perm=499) for seed in (1, 1, 2)
+        interaction(gold.tolist(), grid, scale="binary", metric="accuracy", seed=seed, n_perm=499)
+        for seed in (1, 1, 2)
     )
     assert first == second and first.cells != other.cells
     assert first.p_value is not None and (first.p_value * 500) % 1 == pytest.approx(0.0)

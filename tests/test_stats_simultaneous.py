@@ -35,8 +35,8 @@ def losses(judges: dict[str, list[object]], *, metric: str = "accuracy", scale: 
 def test_two_judges_by_hand() -> None:
     found = losses({"b": list(FOUR_WRONG), "a": list(RIGHT)})
     assert found.best == "a" and found.n_groups == 20
-    # d = 4 / 20; s^2 = 20/19 * (4 * 0.8^2 + 16 * 0.2^2) / 20^2; u = (4 / 20^2 + 1 / 20^2) / (4 / 20 + 1 / 20) = 0.05;
-    # b = c^2 u / 2 + c sqrt(s^2 + c^2 u^2 / 4)
+    # d = 4 / 20; s^2 = 20/19 * (4 * 0.8^2 + 16 * 0.2^2) / 20^2; u = (4 / 20^2 + 1 / 20^2) / (4 / 20 + 1 / 20)
+    # = 0.05; b = c^2 u / 2 + c sqrt(s^2 + c^2 u^2 / 4)
     s2, u = 20 / 19 * 3.2 / 400, 0.05
     b = C**2 * u / 2 + C * math.sqrt(s2 + C**2 * u**2 / 4)
     assert b == pytest.approx(0.2501, abs=1e-4)
@@ -50,7 +50,10 @@ def test_identical_verdicts_are_identical() -> None:
     found = losses({"a": list(RIGHT), "b": list(RIGHT)})
     assert [one.upper for one in found.by_judge.values()] == [0.0, 0.0]
     three = losses({"a": list(RIGHT), "b": list(FOUR_WRONG), "c": list(FOUR_WRONG)}).by_judge
-    assert three["b"] == three["c"] and three["b"].upper == losses({"a": RIGHT, "b": FOUR_WRONG}).by_judge["b"].upper
+    assert (
+        three["b"] == three["c"]
+        and three["b"].upper == losses({"a": RIGHT, "b": FOUR_WRONG}).by_judge["b"].upper
+    )
 
 
 def alike(
@@ -62,7 +65,8 @@ def alike(
 
 
 def test_with_a_margin_few_identical_verdicts_prove_nothing() -> None:
-    """A judge that truly loses 0.03 gives the same verdicts on 98 questions in 0.97^98 = 5.05%, on 99 in 4.9%."""
+    """A judge that truly loses 0.03 gives the same verdicts on 98 questions in 0.97^98 = 5.05%, on 99 in
+    4.9%."""
     for n_groups, shown in ((20, False), (98, False), (99, True)):
         for size in (1, 5):  # items of one question prove no more than one item
             gold, groups = [place % 2 for place in range(n_groups * size)], [*range(n_groups)] * size
@@ -73,7 +77,10 @@ def test_with_a_margin_few_identical_verdicts_prove_nothing() -> None:
 
 def test_the_largest_question_may_hold_the_whole_loss() -> None:
     """Ten questions of ten answers and 90 of one weigh 10 / 1.9 = w: (1 - 0.03 / w)^100 = 56%."""
-    gold, groups = [place % 2 for place in range(190)], [*range(90), *(90 + place // 10 for place in range(100))]
+    gold, groups = (
+        [place % 2 for place in range(190)],
+        [*range(90), *(90 + place // 10 for place in range(100))],
+    )
     assert alike(gold, groups).by_judge["b"].upper == pytest.approx(10 / 1.9 * (1.0 - 0.05**0.01))
 
 
@@ -96,7 +103,8 @@ def test_several_judges_alike_share_the_level() -> None:
 
 
 def test_what_a_claim_of_judges_alike_takes_is_lost_to_the_others() -> None:
-    """110 identical verdicts take 0.96^110 = 1.1% of the 5%: the third judge's bound stands at 0.961, not 0.95."""
+    """110 identical verdicts take 0.96^110 = 1.1% of the 5%: the third judge's bound stands at 0.961, not
+    0.95."""
     gold = [place % 2 for place in range(110)]
     near = [1 - label if place < 1 else label for place, label in enumerate(gold)]
     judges = {"a": gold, "b": gold, "c": near}
@@ -114,7 +122,8 @@ def test_identical_verdicts_prove_nothing_where_no_question_has_a_weight(metric:
 
 
 def test_judges_clearly_beyond_the_margin_leave_the_critical_value() -> None:
-    """(d - margin) / s >= sqrt(2 log log 100) = 1.748: the twin has the plain t, the others their own bound."""
+    """(d - margin) / s >= sqrt(2 log log 100) = 1.748: the twin has the plain t, the others their own
+    bound."""
     gold = [place % 2 for place in range(100)]
 
     def wrong(n: int, step: int = 1, start: int = 0) -> list[int]:
@@ -123,9 +132,11 @@ def test_judges_clearly_beyond_the_margin_leave_the_critical_value() -> None:
 
     judges = {"best": gold, "twin": wrong(1), "bad": wrong(30, start=40), "mid": wrong(8, start=10)}
     plain, screened = (
-        losses_against_best(gold, judges, scale="binary", metric="accuracy", margin=margin) for margin in (None, 0.03)
+        losses_against_best(gold, judges, scale="binary", metric="accuracy", margin=margin)
+        for margin in (None, 0.03)
     )
-    # mid: d = 0.08, s = (100/99 * 0.08 * 0.92 / 100)^(1/2) = 0.0273, and 0.05 / s = 1.83; bad: 0.27 / 0.046 = 5.9
+    # mid: d = 0.08, s = (100/99 * 0.08 * 0.92 / 100)^(1/2) = 0.0273, and 0.05 / s = 1.83; bad: 0.27 / 0.046 =
+    # 5.9
     t, u, s2 = float(stdtrit(99, 0.95)), 0.01, 0.01 * 0.99 / 99
     bound = 0.01 + t**2 * u / 2 + t * math.sqrt(s2 + (t * u) ** 2 / 4)
     assert screened.by_judge["twin"].upper == pytest.approx(bound)
@@ -141,7 +152,9 @@ def test_a_judge_near_to_another_has_most_of_the_level() -> None:
     shares = ndtr(-_heights(np.array([2.0, 2.0, 1.0]), every, 0.95)) / 0.05
     assert shares[0, 1:] == pytest.approx([16 / 17, 1 / 17]) and shares[2, :2] == pytest.approx([0.5, 0.5])
     shares = ndtr(-_heights(np.array([9.0, 5.0, 3.0]), every, 0.95)) / 0.05
-    assert shares[0, 1:] == pytest.approx([0.5, 0.5])  # each of them can be shown to lose less than the margin
+    assert shares[0, 1:] == pytest.approx(
+        [0.5, 0.5]
+    )  # each of them can be shown to lose less than the margin
     alone = _heights(np.array([2.0, 2.0, 1.0]), np.array([[True, False, True]] * 3), 0.95)
     assert alone[0, 2] == pytest.approx(ndtri(0.95))
 
@@ -149,7 +162,9 @@ def test_a_judge_near_to_another_has_most_of_the_level() -> None:
 @pytest.mark.parametrize(("setting", "least"), [("steps", 0.14), ("at 0.70", 0.25)])
 def test_a_twin_among_judges_that_differ_widely_is_found(setting: str, least: float) -> None:
     """With 110 questions; a critical value for all alike found it in 7% of users (steps)."""
-    made = claims(f"four judges {'in ' * (setting == 'steps')}{setting}, a twin 1 point worse", 110, users=120, seed=0)
+    made = claims(
+        f"four judges {'in ' * (setting == 'steps')}{setting}, a twin 1 point worse", 110, users=120, seed=0
+    )
     assert made.wrong == 0.0 and made.found >= least
 
 
@@ -242,7 +257,9 @@ def test_a_loss_of_the_margin_is_rarely_shown_to_be_less(worth: tuple[float, ...
         score = np.sqrt(0.95) * scores(rng, 1, 110) + np.sqrt(0.05) * scores(rng, len(worth), 110)
         right = score < ndtri(np.array(worth))[:, None]
         judges = {str(j): np.where(row, gold, 1.0 - gold) for j, row in enumerate(right)}
-        found = losses_against_best(gold, judges, scale="binary", metric="accuracy", groups=groups, n_draws=5_000)
+        found = losses_against_best(
+            gold, judges, scale="binary", metric="accuracy", groups=groups, n_draws=5_000
+        )
         false += any((one.upper or 0.0) < 0.03 for name, one in found.by_judge.items() if name != "0")
     assert false / 400 <= 0.072
 
@@ -270,14 +287,17 @@ def test_values_of_a_published_table(others: int, df: float, level: float, publi
 
 @pytest.mark.parametrize("scale", [1e-4, 1.0, 1e4])
 def test_judges_alike_but_for_rounding_are_no_further_comparison(scale: float) -> None:
-    # The first two differ by rounding alone, or by as good as that: either has one other judge, and the plain t.
+    # The first two differ by rounding alone, or by as good as that: either has one other judge, and the plain
+    # t.
     plain = pytest.approx(float(stdtrit(109, 0.95)))
     for seed in range(40):
         rng = np.random.default_rng(seed)
         first, third = (scale * rng.standard_normal(110) for _ in range(2))
         for second in ((first + 0.1 * scale) - 0.1 * scale, first * (1.0 + 1e-7)):
             parts = np.array([one - one.mean() for one in (first, second, third)])
-            found = critical_values(parts, np.full((3, 3), 109.0), level=0.95, n_draws=500, seed=0)[:, 0].tolist()
+            found = critical_values(parts, np.full((3, 3), 109.0), level=0.95, n_draws=500, seed=0)[
+                :, 0
+            ].tolist()
             assert found[:2] == [plain, plain]
     assert critical(parts)[2] == pytest.approx(1.66, rel=0.03)  # for the third, two alike are as good as one
 
@@ -299,7 +319,8 @@ def test_the_fewest_degrees_of_freedom_count_and_whole_ones() -> None:
 
 
 def test_a_close_rival_counts_in_full_and_a_small_difference_is_one() -> None:
-    # The second judge is the first but for a thousandth: for the third they are one, for the first they are two.
+    # The second judge is the first but for a thousandth: for the third they are one, for the first they are
+    # two.
     parts = apart(3)
     parts[1] = parts[0] + 1e-3 * parts[1]
     first, _, third = critical(parts)
@@ -362,11 +383,17 @@ def test_no_value_is_told_by_the_metric_that_decides() -> None:
 
 def test_the_stratum_that_the_bounds_hang_on_is_that_of_compare() -> None:
     gold = [1] * 108 + [0] * 12
-    judges = {"a": gold, "b": [1 - label if place % 3 == 0 else label for place, label in enumerate(gold)], "c": gold}
+    judges = {
+        "a": gold,
+        "b": [1 - label if place % 3 == 0 else label for place, label in enumerate(gold)],
+        "c": gold,
+    }
     found = losses_against_best(gold, judges, scale="binary")
     strata = compare(gold, gold, judges["b"], scale="binary").strata
     assert [found.by_judge[judge].strata for judge in "ab"] == [(), strata]
-    assert found.driven == driven_in_words([("a", "b", strata)]) and '"fail", 12 of 120 items' in found.driven[0]
+    assert (
+        found.driven == driven_in_words([("a", "b", strata)]) and '"fail", 12 of 120 items' in found.driven[0]
+    )
     assert losses_against_best(gold, judges, scale="binary", metric="accuracy").driven == []
 
 
@@ -379,5 +406,9 @@ def test_a_class_of_few_items_gives_no_bound() -> None:
     assert found.reason == (
         'of 57 labelled items only 7 in "fail" (3 more would do): under 10 nothing is decided by macro_agreement'
     )
-    assert found.by_judge["b"].reason == found.reason and found.driven == []  # there is no bound that hangs on it
-    assert losses_against_best(gold, judges, scale="binary", metric="accuracy").by_judge["b"].upper is not None
+    assert (
+        found.by_judge["b"].reason == found.reason and found.driven == []
+    )  # there is no bound that hangs on it
+    assert (
+        losses_against_best(gold, judges, scale="binary", metric="accuracy").by_judge["b"].upper is not None
+    )

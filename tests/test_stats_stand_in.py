@@ -32,14 +32,15 @@ def test_pairs_hold_what_ties_would_lose() -> None:
 
 
 def test_a_judge_beside_two_people_by_hand() -> None:
-    """bob errs on 6 passes, ann on none, the judge on 3 passes and 3 fails: against bob ann is right on 24 of 30 passes
-    and on all fails that he gives."""
+    """bob errs on 6 passes, ann on none, the judge on 3 passes and 3 fails: against bob ann is right on 24 of
+    30 passes and on all fails that he gives."""
     ann, bob, judge = TRUTH, turned(1, 3, 5, 7, 9, 11), turned(1, 3, 13, 0, 2, 4)
     found = held({"ann": ann, "bob": bob}, judge)
-    # Beside bob, against ann's labels: 30 passes and 30 fails. bob 24/30 and 30/30, the judge 27/30 and 27/30.
+    # Beside bob, against ann's labels: 30 passes and 30 fails. bob 24/30 and 30/30, the judge 27/30 and
+    # 27/30.
     assert (found.raters["bob"].judge, found.raters["bob"].person) == pytest.approx((0.9, 0.9))
-    # Beside ann, against bob's: 24 passes (of which the judge errs on 13) and 36 fails (6 true passes, of which it
-    # fails two with him).
+    # Beside ann, against bob's: 24 passes (of which the judge errs on 13) and 36 fails (6 true passes, of
+    # which it fails two with him).
     assert found.raters["ann"].person == pytest.approx((1.0 + 30 / 36) / 2)
     assert found.raters["ann"].judge == pytest.approx((23 / 24 + 29 / 36) / 2)
     one = found.raters["ann"]
@@ -88,17 +89,24 @@ def test_few_items_and_few_questions_show_nothing() -> None:
     assert found.raters["ann"].n == 60
     nobody = held({"ann": TRUTH, "cat": few}, TRUTH)
     assert (nobody.reason, nobody.at_worst) == ("no rater shares 30 items on 10 questions with another", None)
-    clustered = held({"ann": TRUTH, "bob": turned(1)}, TRUTH, groups={item: int(item[1:]) % 9 for item in ITEMS})
+    clustered = held(
+        {"ann": TRUTH, "bob": turned(1)}, TRUTH, groups={item: int(item[1:]) % 9 for item in ITEMS}
+    )
     assert clustered.shown(1.0) is None and clustered.left_out["ann"].startswith("9 questions shared")
 
 
 def test_a_constant_never_stands_in_however_little_people_agree() -> None:
-    """Raters of a scale of 0..4 who err by 2.5: the constant 2 agrees with either 10 points better than they do."""
+    """Raters of a scale of 0..4 who err by 2.5: the constant 2 agrees with either 10 points better than they
+    do."""
     rng = np.random.default_rng(0)
     truth = rng.integers(0, 5, 600)
-    ann, bob = (dict(enumerate(np.clip(np.round(truth + rng.normal(0, 2.5, 600)), 0, 4).tolist())) for _ in range(2))
+    ann, bob = (
+        dict(enumerate(np.clip(np.round(truth + rng.normal(0, 2.5, 600)), 0, 4).tolist())) for _ in range(2)
+    )
     raw = agreement(list(bob.values()), [2.0] * 600, scale="ordinal:0:4", metrics=["macro_agreement"])
-    people = agreement(list(bob.values()), list(ann.values()), scale="ordinal:0:4", metrics=["macro_agreement"])
+    people = agreement(
+        list(bob.values()), list(ann.values()), scale="ordinal:0:4", metrics=["macro_agreement"]
+    )
     assert (raw["macro_agreement"].value or 0.0) > (people["macro_agreement"].value or 1.0) + 0.05
     constant = dict.fromkeys(range(600), 2.0)
     found = held({"ann": ann, "bob": bob}, constant, scale="ordinal:0:4", groups={i: i for i in range(600)})
@@ -111,7 +119,8 @@ def test_a_constant_never_stands_in_however_little_people_agree() -> None:
 
 
 def test_a_person_who_needs_no_map_is_not_held_to_one() -> None:
-    """Two people who differ by a point at most on a percentage scale: a map fitted to 60 items costs them more."""
+    """Two people who differ by a point at most on a percentage scale: a map fitted to 60 items costs them
+    more."""
     rng = np.random.default_rng(0)
     ann = {item: float(rng.integers(0, 101)) for item in ITEMS}
     bob = {item: float(np.clip(label + rng.integers(-1, 2), 0, 100)) for item, label in ann.items()}
@@ -135,15 +144,22 @@ def test_scales_with_an_order_and_words() -> None:
 
 
 def test_a_judge_that_is_worse_by_the_margin_is_seldom_said_to_stand_in() -> None:
-    """120 questions, people right on 90%, a judge 10 points worse on a margin of 10: 5% of 200 samples, and noise."""
+    """120 questions, people right on 90%, a judge 10 points worse on a margin of 10: 5% of 200 samples, and
+    noise."""
     said = 0
     for seed in range(200):
         rng = np.random.default_rng(seed)
         truth = rng.integers(0, 2, 120)
-        labels = [dict(enumerate(np.where(rng.random(120) < right, truth, 1 - truth).tolist())) for right in (0.9, 0.9)]
+        labels = [
+            dict(enumerate(np.where(rng.random(120) < right, truth, 1 - truth).tolist()))
+            for right in (0.9, 0.9)
+        ]
         judge = np.where(rng.random(120) < 0.9 - 0.1 / 0.8, truth, 1 - truth).tolist()
         found = stand_in(
-            {"a": labels[0], "b": labels[1]}, dict(enumerate(judge)), scale="binary", groups={i: i for i in range(120)}
+            {"a": labels[0], "b": labels[1]},
+            dict(enumerate(judge)),
+            scale="binary",
+            groups={i: i for i in range(120)},
         )
         said += bool(found.shown(0.1))
     assert said <= 16  # 5% of 200 and two standard errors

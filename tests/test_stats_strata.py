@@ -31,14 +31,17 @@ def test_one_sentence_a_stratum() -> None:
     small, large = Stratum("fail", 12, 113, 0.8), Stratum("pass", 101, 113, 0.2)
     less, even = Stratum("fail", 12, 113, 0.7), Stratum("fail", 12, 113, 0.5)
     said = 'B: "fail", 12 of 113 items, makes up 80% of the variance of their difference'
-    assert driven_in_words([("A", "B", [small, large])]) == [f"A and {said}; 15 more would narrow the interval by 25%"]
+    assert driven_in_words([("A", "B", [small, large])]) == [
+        f"A and {said}; 15 more would narrow the interval by 25%"
+    ]
     several = [("A", "C", [less, large]), ("A", "B", [small, large]), ("A", "D", [even, large])]
     assert driven_in_words(several) == [f"A and {said} (and 67% or more in 1 more); {small.in_words}"]
     assert driven_in_words([("A", "D", [even, large])]) == []
 
 
 def test_the_parts_of_the_variance() -> None:
-    # One item in three is wrong by one judge alone, of 12 that fail and 108 that pass: the variances are as 9 to 1.
+    # One item in three is wrong by one judge alone, of 12 that fail and 108 that pass: the variances are as 9
+    # to 1.
     gold = [0] * 12 + [1] * 108
     wrong = [1 - label if place % 3 == 0 else label for place, label in enumerate(gold)]
     fails, passes = compare_paired(gold, gold, wrong, scale="binary").strata

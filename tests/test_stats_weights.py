@@ -12,7 +12,17 @@ from judgecal.records import Item
 from judgecal.stats import agreement, best_constant, compare, cross_fitted
 from judgecal.stats.simultaneous import losses_against_best
 
-MEANS = ("macro_agreement", "mean_agreement", "accuracy", "balanced_accuracy", "f1", "tpr", "tnr", "mae", "bias")
+MEANS = (
+    "macro_agreement",
+    "mean_agreement",
+    "accuracy",
+    "balanced_accuracy",
+    "f1",
+    "tpr",
+    "tnr",
+    "mae",
+    "bias",
+)
 
 
 def sample(seed: int = 0, n: int = 60) -> tuple[list[float], list[float], list[float], list[int]]:
@@ -42,7 +52,12 @@ def test_a_weight_of_four_is_worth_four_of_the_same() -> None:
     for metric in ("accuracy", "macro_agreement"):
         one = compare(gold, a, b, scale="binary", metric=metric, groups=groups, weights=weights)
         all_ = compare(
-            repeated(gold, times), repeated(a, times), repeated(b, times), scale="binary", metric=metric, groups=many
+            repeated(gold, times),
+            repeated(a, times),
+            repeated(b, times),
+            scale="binary",
+            metric=metric,
+            groups=many,
         )
         assert one.difference.value == pytest.approx(all_.difference.value)
         # The errors are by group: those of the same groups with four times the items.
@@ -55,10 +70,16 @@ def test_equal_weights_change_nothing() -> None:
     gold, a, b, _ = sample()
     ones = np.ones(len(gold))
     for metric in ("mean_agreement", "macro_agreement"):
-        with_, without = (agreement(gold, a, scale="binary", weights=w, metrics=[metric])[metric] for w in (ones, None))
-        assert (with_.value, with_.low, with_.high) == pytest.approx((without.value, without.low, without.high))
+        with_, without = (
+            agreement(gold, a, scale="binary", weights=w, metrics=[metric])[metric] for w in (ones, None)
+        )
+        assert (with_.value, with_.low, with_.high) == pytest.approx(
+            (without.value, without.low, without.high)
+        )
     judges = {"a": a, "b": b}
-    bounds = [losses_against_best(gold, judges, scale="binary", weights=w).by_judge["b"] for w in (ones, None)]
+    bounds = [
+        losses_against_best(gold, judges, scale="binary", weights=w).by_judge["b"] for w in (ones, None)
+    ]
     assert bounds[0].upper == pytest.approx(bounds[1].upper)
 
 

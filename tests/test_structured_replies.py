@@ -52,7 +52,9 @@ TEXT = {"type": "string"}
 SCHEMA = ReplySchema({"reasoning": TEXT, "verdict": {"type": "integer", "minimum": 0, "maximum": 100}})
 MARKED = "[[ ## reasoning ## ]]\nok\n\n[[ ## verdict ## ]]\n85\n\n[[ ## completed ## ]]"
 WHOLE = '{"reasoning": "ok", "verdict": 85}'
-NO_FORMAT = failing(400, "Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model.")
+NO_FORMAT = failing(
+    400, "Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model."
+)
 
 
 @pytest.fixture
@@ -98,7 +100,7 @@ def run(calls: list[Call], spec: ModelSpec, **options: Any) -> list[Judgement]:
     return rows
 
 
-# --- the schema of a signature ----------------------------------------------------------------------------------------
+# --- the schema of a signature ------------------------------------------------------------------------------
 
 VERDICTS = [
     ("int = dspy.OutputField(ge=0, le=100)", {"type": "integer", "minimum": 0, "maximum": 100}),
@@ -107,7 +109,10 @@ VERDICTS = [
     ("bool = dspy.OutputField()", {"type": "boolean"}),
     ("Literal[0, 1, 2, 3] = dspy.OutputField()", {"type": "integer", "minimum": 0, "maximum": 3}),
     ('Literal["yes", "no"] = dspy.OutputField()', {"type": "string", "enum": ["yes", "no"]}),
-    ('Literal["red", "amber", "green"] = dspy.OutputField()', {"type": "string", "enum": ["red", "amber", "green"]}),
+    (
+        'Literal["red", "amber", "green"] = dspy.OutputField()',
+        {"type": "string", "enum": ["red", "amber", "green"]},
+    ),
 ]
 
 
@@ -143,7 +148,7 @@ def test_a_field_of_another_kind_leaves_the_markers(tmp_path: Path) -> None:
     assert reply_schema(load_signature(path)) is None
 
 
-# --- what each server is told -----------------------------------------------------------------------------------------
+# --- what each server is told -------------------------------------------------------------------------------
 
 SMALL = ReplySchema({"reasoning": TEXT, "verdict": {"type": "integer", "minimum": 0, "maximum": 3}})
 HALVES = ReplySchema({"reasoning": TEXT, "verdict": {"type": "number", "minimum": 0.0, "maximum": 5.0}})
@@ -156,8 +161,20 @@ SPOKEN = [
     ("anthropic/claude-x", {}, SMALL, TEXT, {"type": "integer", "enum": [0, 1, 2, 3]}),
     ("groq/x", {}, HALVES, TEXT, {"type": "number"}),
     ("openai/mine", LOCAL, SCHEMA, {**TEXT, "maxLength": 960}, {"type": "integer", "enum": list(range(101))}),
-    ("ollama_chat/x", {"max_tokens": 9000}, SMALL, {**TEXT, "maxLength": 1500}, {**WHOLE_NUMBER, "enum": [0, 1, 2, 3]}),
-    ("hosted_vllm/x", {"max_tokens": 8}, HALVES, {**TEXT, "maxLength": 100}, dict(HALVES.properties["verdict"])),
+    (
+        "ollama_chat/x",
+        {"max_tokens": 9000},
+        SMALL,
+        {**TEXT, "maxLength": 1500},
+        {**WHOLE_NUMBER, "enum": [0, 1, 2, 3]},
+    ),
+    (
+        "hosted_vllm/x",
+        {"max_tokens": 8},
+        HALVES,
+        {**TEXT, "maxLength": 100},
+        dict(HALVES.properties["verdict"]),
+    ),
 ]
 
 
@@ -168,7 +185,9 @@ def test_a_server_is_told_what_it_understands(
     spoken = schema.spoken(ModelSpec("m", model, **settings))
     assert spoken["properties"] == {"reasoning": text, "verdict": verdict}
     plain = schema.in_form("plain").spoken(ModelSpec("m", model, **settings))
-    assert not {"minimum", "maximum", "maxLength"} & {key for one in plain["properties"].values() for key in one}
+    assert not {"minimum", "maximum", "maxLength"} & {
+        key for one in plain["properties"].values() for key in one
+    }
 
 
 def send(spec: ModelSpec, schema: ReplySchema | None) -> str:
@@ -199,7 +218,10 @@ def test_openais_protocol_carries_the_schema(serve: Serve, form: Any) -> None:
 
 def test_gemini_is_sent_its_own_kind_of_schema(serve: Serve) -> None:
     server = serve(gemini(lambda body: fitting(body["generationConfig"]["responseSchema"], 85)))
-    assert json.loads(send(ModelSpec("m", "gemini/m", api_base=server.root, max_tokens=64), SCHEMA))["verdict"] == 85
+    assert (
+        json.loads(send(ModelSpec("m", "gemini/m", api_base=server.root, max_tokens=64), SCHEMA))["verdict"]
+        == 85
+    )
     verdict = {"type": "INTEGER", "minimum": 0, "maximum": 100}
     assert server.bodies[0]["generationConfig"] == {
         "maxOutputTokens": 64,
@@ -241,13 +263,15 @@ def test_a_reply_that_missed_its_schema_is_a_parse_error(serve: Serve) -> None:
     assert (server.calls, row.attempts) == (1, 1)
 
 
-# --- a refusal --------------------------------------------------------------------------------------------------------
+# --- a refusal ----------------------------------------------------------------------------------------------
 
 REFUSALS = {
     "400 that names it": NO_FORMAT,
     "400 that does not": failing(400, "unknown field"),
     "422": failing(422, "extra inputs are not permitted"),
-    "500 that names it": failing(500, "'loc': ('body', 'response_format', 'type'), 'msg': 'Input should be text'"),
+    "500 that names it": failing(
+        500, "'loc': ('body', 'response_format', 'type'), 'msg': 'Input should be text'"
+    ),
 }
 
 
@@ -259,7 +283,9 @@ def test_a_refusal_costs_one_attempt_and_is_remembered(serve: Serve, refusal: An
     budget = Budget(1.0)
     rows = run(structured_calls(40), spec, budget=budget)
     assert [row.verdict for row in rows] == [85.0] * 40
-    assert schemas_asked(server.bodies).count("json_schema") == 1  # the others waited for the first one's answer
+    assert (
+        schemas_asked(server.bodies).count("json_schema") == 1
+    )  # the others waited for the first one's answer
     assert sorted(row.attempts for row in rows) == [1] * 39 + [2]
     # the refused attempt is not billed: 40 replies of 0.0011 USD
     assert sum(row.cost_usd or 0.0 for row in rows) == pytest.approx(0.044)
@@ -323,7 +349,9 @@ def test_a_slow_first_call_holds_nobody_up_for_long(serve: Serve, monkeypatch: p
 
 def test_a_text_that_is_refused_turns_nothing_off(serve: Serve) -> None:
     def script(body: dict[str, Any]) -> Answer | str:
-        return failing(400, "this text is not allowed") if "item 0" in body["messages"][-1]["content"] else WHOLE
+        return (
+            failing(400, "this text is not allowed") if "item 0" in body["messages"][-1]["content"] else WHOLE
+        )
 
     server = serve(script)
     rows = {row.item_id: row for row in run(structured_calls(4), stub_model(server, max_concurrency=1))}
@@ -358,7 +386,9 @@ def test_a_schema_that_is_refused_alone_is_left_out_alone(serve: Serve) -> None:
 @pytest.mark.parametrize("mode", ["auto", "json_schema"])
 def test_a_server_that_points_to_json_object_is_asked_so(serve: Serve, mode: str) -> None:
     """As llama.cpp's Python server puts it: it answers 500, and knows the schema by another name."""
-    said = "[{'loc': ('body', 'response_format', 'type'), 'msg': \"Input should be 'text' or 'json_object'\"}]"
+    said = (
+        "[{'loc': ('body', 'response_format', 'type'), 'msg': \"Input should be 'text' or 'json_object'\"}]"
+    )
 
     def script(body: dict[str, Any]) -> Answer | str:
         if body["response_format"]["type"] == "json_schema":
@@ -424,7 +454,7 @@ def test_the_dspy_client_falls_back_too(serve: Serve) -> None:
     assert [(row.verdict, row.attempts) for row in rows] == [(85.0, 2), (85.0, 1), (85.0, 1)]
 
 
-# --- keys -------------------------------------------------------------------------------------------------------------
+# --- keys ---------------------------------------------------------------------------------------------------
 
 
 def test_a_stored_reply_belongs_to_its_schema(serve: Serve) -> None:
@@ -439,10 +469,18 @@ def test_a_stored_reply_belongs_to_its_schema(serve: Serve) -> None:
 
 
 def test_the_mode_is_part_of_the_fingerprint_and_the_server_is_not(workspace: Workspace) -> None:
-    judges = {mode: PromptJudge(f"plain@{mode}", workspace=workspace) for mode in ("auto", "json_schema", "off")}
+    judges = {
+        mode: PromptJudge(f"plain@{mode}", workspace=workspace) for mode in ("auto", "json_schema", "off")
+    }
     assert len({judge.fingerprint for judge in judges.values()}) == 3
-    assert judges["auto"].messages(ITEM) == judges["json_schema"].messages(ITEM) != judges["off"].messages(ITEM)
-    assert [judge.model.settings()["structured"] for judge in judges.values()] == ["auto", "json_schema", "off"]
+    assert (
+        judges["auto"].messages(ITEM) == judges["json_schema"].messages(ITEM) != judges["off"].messages(ITEM)
+    )
+    assert [judge.model.settings()["structured"] for judge in judges.values()] == [
+        "auto",
+        "json_schema",
+        "off",
+    ]
 
 
 def test_the_embedded_model_writes_fields_behind_markers(workspace: Workspace) -> None:
@@ -452,7 +490,12 @@ def test_the_embedded_model_writes_fields_behind_markers(workspace: Workspace) -
     assert judge.messages(ITEM) == dspy.ChatAdapter().format(judge.compiled, [], inputs)
     # What recorded fingerprints of it were made of, and nothing more.
     empty = dspy.ChatAdapter().format(judge.compiled, [], dict.fromkeys(inputs, ""))
-    settings = {"id": "judgecal/embedded", "api_base": None, "input_usd_per_1m": 0.0, "output_usd_per_1m": 0.0}
+    settings = {
+        "id": "judgecal/embedded",
+        "api_base": None,
+        "input_usd_per_1m": 0.0,
+        "output_usd_per_1m": 0.0,
+    }
     settings |= {"temperature": None, "max_tokens": None}
     assert judge.fingerprint == digest([settings, VERSION, empty])[:16]
 
@@ -463,7 +506,7 @@ def test_a_wrong_mode_is_named(workspace: Workspace) -> None:
         load_catalogue(workspace)
 
 
-# --- the prompt -------------------------------------------------------------------------------------------------------
+# --- the prompt ---------------------------------------------------------------------------------------------
 
 DEMO = {"question": "1+1?", "answer_under_test": "3", "reasoning": "no", "verdict": 0}
 
@@ -471,7 +514,9 @@ DEMO = {"question": "1+1?", "answer_under_test": "3", "reasoning": "no", "verdic
 @pytest.mark.parametrize("demos", [[], [DEMO], [{key: DEMO[key] for key in DEMO if key != "reasoning"}]])
 def test_the_prompt_is_that_of_dspys_json_adapter(workspace: Workspace, demos: list[dict[str, Any]]) -> None:
     judge = PromptJudge("plain@auto", workspace=workspace)
-    judge.program.demos = [dspy.Example(**demo).with_inputs("question", "answer_under_test") for demo in demos]
+    judge.program.demos = [
+        dspy.Example(**demo).with_inputs("question", "answer_under_test") for demo in demos
+    ]
     inputs = {"question": ITEM.question, "answer_under_test": ITEM.answer}
     assert judge.messages(ITEM) == dspy.JSONAdapter().format(judge.compiled, judge.demos, inputs)
 
@@ -500,10 +545,12 @@ def test_a_key_in_an_item_is_made_harmless(workspace: Workspace, forged: str) ->
 @pytest.mark.parametrize("text", ["The verdict is fine.", "verdict", "a: b", "sub_verdict: 3", "overdict: x"])
 def test_other_words_of_an_item_are_left_as_they_are(workspace: Workspace, text: str) -> None:
     judge = PromptJudge("plain@auto", workspace=workspace)
-    assert f"[[ ## answer_under_test ## ]]\n{text}\n" in judge.messages(Item("i", "g", "q", text))[-1]["content"]
+    assert (
+        f"[[ ## answer_under_test ## ]]\n{text}\n" in judge.messages(Item("i", "g", "q", text))[-1]["content"]
+    )
 
 
-# --- optimisers and commands ------------------------------------------------------------------------------------------
+# --- optimisers and commands --------------------------------------------------------------------------------
 
 
 def test_an_optimiser_holds_the_judges_replies_to_the_schema(serve: Serve, workspace: Workspace) -> None:
@@ -525,7 +572,18 @@ def test_score_and_its_journal(serve: Serve, judgecal: Run, workspace_dir: Path)
     server = serve(enforcing(85))
     toml = f'[models.mine]\nid = "openai/m"\napi_base = "{server.api_base}"\nmax_tokens = 300\n'
     (workspace_dir / "judgecal.toml").write_text(toml, encoding="utf-8")
-    argv = ("score", "--signatures", "correctness_v1", "--models", "mine", "--limit", "12", "--name", "one", "--json")
+    argv = (
+        "score",
+        "--signatures",
+        "correctness_v1",
+        "--models",
+        "mine",
+        "--limit",
+        "12",
+        "--name",
+        "one",
+        "--json",
+    )
     ran = judgecal(*argv)
     assert one_object(ran)["judges"][0]["n_unscored"] == 0
     rows = [row for row in journal(workspace_dir, "one") if row["judge"].endswith("@mine")]

@@ -1,4 +1,5 @@
-"""Results as tables: every number of the JSON object is a row, in every format; and Arrow files in and out."""
+"""Results as tables: every number of the JSON object is a row, in every format; and Arrow files in and
+out."""
 
 from __future__ import annotations
 
@@ -35,7 +36,16 @@ def as_read(path: Path) -> list[dict[str, Any]]:
     rows = []
     for row in read_table(path).rows:
         cells = {name: None if row.cells[name] == "" else row.cells[name] for name in row.cells}
-        for name in cells.keys() & {"value", "low", "high", "level", "n", "n_expected", "n_groups", "n_unscored"}:
+        for name in cells.keys() & {
+            "value",
+            "low",
+            "high",
+            "level",
+            "n",
+            "n_expected",
+            "n_groups",
+            "n_unscored",
+        }:
             cells[name] = None if cells[name] is None else float(cells[name])
         rows.append(cells)
     return rows
@@ -60,7 +70,9 @@ def check_numbers(path: Path, found: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def test_every_number_is_a_row(judgecal: Run, workspace_dir: Path) -> None:
-    found = one_object(judgecal("score", *JUDGES, "--split", "dev", "--name", "s", "--json", "-o", "score.csv"))
+    found = one_object(
+        judgecal("score", *JUDGES, "--split", "dev", "--name", "s", "--json", "-o", "score.csv")
+    )
     rows = check_numbers(workspace_dir / "score.csv", found)
     (kappa,) = (
         row for row in rows if (row["part"], row["name"]) == ("judges", "token_f1@local")
@@ -81,7 +93,11 @@ def test_in_every_format(judgecal: Run, workspace_dir: Path, ending: str) -> Non
     assert f"judgecal: {len(rows)} rows in out.{ending}" in ran.err
     if ending in ("parquet", "arrow", "feather"):
         frame = pl.read_parquet(path) if ending == "parquet" else pl.read_ipc(path)
-        assert (frame.schema["n"], frame.schema["low"], frame.schema["reason"]) == (pl.Int64, pl.Float64, pl.String)
+        assert (frame.schema["n"], frame.schema["low"], frame.schema["reason"]) == (
+            pl.Int64,
+            pl.Float64,
+            pl.String,
+        )
 
 
 def test_a_file_that_is_there_stays(judgecal: Run, workspace_dir: Path) -> None:
@@ -115,14 +131,21 @@ def test_judgements_stand_beside_labels_without_the_items_of_test(judgecal: Run,
     found = one_object(ran)["judges"][0]
     frame = pl.read_parquet(workspace_dir / "rows.parquet")
     sealed = [item for item in gold.items if item.item_id in gold.test_ids]
-    assert frame.height == len(gold.items) - len(sealed) and f"{len(sealed)} items of test are left out" in ran.err
-    assert not set(frame["item_id"]) & gold.test_ids and not set(frame["question"]) & {one.question for one in sealed}
+    assert (
+        frame.height == len(gold.items) - len(sealed)
+        and f"{len(sealed)} items of test are left out" in ran.err
+    )
+    assert not set(frame["item_id"]) & gold.test_ids and not set(frame["question"]) & {
+        one.question for one in sealed
+    }
     assert all(word not in frame.write_csv() for word in PLANTED)
     assert {row["item_id"]: row["label"] for row in frame.to_dicts()} == {
         item.item_id: gold.labels[item.item_id] for item in gold.items if item.item_id not in gold.test_ids
     }
     assert found["n"] == len(gold.items) and judgecal("score", *JUDGES, "--rows", "rows.parquet").code == 2
-    dev = one_object(judgecal("score", "--judge", "token_f1@local", "--split", "dev", "--json", "--rows", "dev.csv"))
+    dev = one_object(
+        judgecal("score", "--judge", "token_f1@local", "--split", "dev", "--json", "--rows", "dev.csv")
+    )
     rows = pl.read_csv(workspace_dir / "dev.csv")
     for name, column in (("agreement", "verdict"), ("calibrated", "calibrated")):
         by_hand = 1.0 - (rows["label"] - rows[column]).abs().mean() / 100.0  # type: ignore[operator]
@@ -183,7 +206,21 @@ def test_a_frame_of_many_rows_is_written_whole(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ending", [".csv", ".tsv"])
 def test_what_we_wrote_comes_back_as_it_was(tmp_path: Path, ending: str) -> None:
-    texts = ["=1+1", "'=1+1", "''=1", "  =1", "@x", "-cmd", "'-cmd'", "'quoted'", "'", "''", "- one", "+49 30", "plain"]
+    texts = [
+        "=1+1",
+        "'=1+1",
+        "''=1",
+        "  =1",
+        "@x",
+        "-cmd",
+        "'-cmd'",
+        "'quoted'",
+        "'",
+        "''",
+        "- one",
+        "+49 30",
+        "plain",
+    ]
     path = tmp_path / f"a{ending}"
     write_frame(path, pl.DataFrame({"=name": texts, "n": range(len(texts))}))
     assert [row.cells["=name"] for row in read_table(path).rows] == texts
@@ -215,7 +252,9 @@ def test_a_frame_as_pandas_writes_it_is_read(tmp_path: Path, orient: str) -> Non
     cells = [["Why?", "So.", 1], ["How?", None, 2]]
     records = [dict(zip(names, row, strict=True)) for row in cells]
     written: dict[str, Any] = {
-        "columns": {name: {key: row[name] for key, row in zip(index, records, strict=True)} for name in names},
+        "columns": {
+            name: {key: row[name] for key, row in zip(index, records, strict=True)} for name in names
+        },
         "records": records,
         "index": dict(zip(index, records, strict=True)),
         "split": {"columns": names, "index": [0, 1], "data": cells},
@@ -236,5 +275,7 @@ def test_a_frame_as_pandas_writes_it_is_read(tmp_path: Path, orient: str) -> Non
 
 def test_an_index_that_says_something_is_a_column(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
-    path.write_text('{"q": {"i7": "Why?", "i9": "How?"}, "a": {"i7": "So.", "i9": "Thus."}}', encoding="utf-8")
+    path.write_text(
+        '{"q": {"i7": "Why?", "i9": "How?"}, "a": {"i7": "So.", "i9": "Thus."}}', encoding="utf-8"
+    )
     assert [row.cells["index"] for row in read_table(path).rows] == ["i7", "i9"]

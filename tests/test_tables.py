@@ -60,7 +60,9 @@ def test_two_columns_of_one_name_are_one_where_no_row_tells_them_apart(tmp_path:
 
 
 def test_how_a_file_was_read_stands_in_the_notes(tmp_path: Path) -> None:
-    table = read_table(write(tmp_path, "Titel;;\n;;\nq;a\xa0;l\xa0(0-5)\nWie groß?;3 €;3,5\n".encode("cp1252")))
+    table = read_table(
+        write(tmp_path, "Titel;;\n;;\nq;a\xa0;l\xa0(0-5)\nWie groß?;3 €;3,5\n".encode("cp1252"))
+    )
     assert rows_of(table) == [(4, {"q": "Wie groß?", "a": "3 €", "l (0-5)": "3,5"})]
     assert [note.split("t.csv")[1] for note in table.notes] == [
         ": a semicolon separates the cells",
@@ -85,7 +87,12 @@ def test_json_values_stay_usable(tmp_path: Path) -> None:
     first, second = table.rows
     assert (first.cells["n"], first.raw["n"], first.cells["s"], first.line) == ("0.5", 0.5, "", 1)
     assert first.parts("r") == ("x", "y")
-    assert (second.cells["q"], second.cells["n"], second.cells["t"], second.line) == ("b\u2028c", "", "true", 3)
+    assert (second.cells["q"], second.cells["n"], second.cells["t"], second.line) == (
+        "b\u2028c",
+        "",
+        "true",
+        3,
+    )
     assert second.parts("r") == ()
 
 
@@ -105,7 +112,10 @@ def test_parts_are_cut_at_the_separator(tmp_path: Path) -> None:
         ("q;a\n1\n2\n", "t.csv:1: one column only, and a semicolon in its name"),
         ("", "t.csv:1: the file holds no rows"),
         ("q,a\n,\n", "t.csv:1: the file holds no rows"),
-        (b"q,a\n1,2\n1,z\xb3oty\n", "t.csv:3: not UTF-8: byte 0xb3 at byte 4 of the line, byte 11 of the file"),
+        (
+            b"q,a\n1,2\n1,z\xb3oty\n",
+            "t.csv:3: not UTF-8: byte 0xb3 at byte 4 of the line, byte 11 of the file",
+        ),
         ("q,a\n1,2\n".encode("utf-16")[:-1], "t.csv: broken UTF-16"),
         ("q,a\n1,2\n".encode("utf-32"), "t.csv: the file is UTF-32"),
         (b"q,a\n1,2\0\n", "t.csv:2: holds a NUL byte, so it may be UTF-16"),
@@ -117,7 +127,9 @@ def test_malformed_csv(tmp_path: Path, text: str | bytes, message: str) -> None:
 
 def test_every_ragged_row_is_told(tmp_path: Path) -> None:
     (found,) = problems_of(write(tmp_path, "q,a\n1\n1,2\n1,2,3\n"))
-    assert "t.csv:2: 1 cells where the header names 2 columns" in found and found.endswith("(likewise line 4: 3)")
+    assert "t.csv:2: 1 cells where the header names 2 columns" in found and found.endswith(
+        "(likewise line 4: 3)"
+    )
 
 
 def test_malformed_json_lines(tmp_path: Path) -> None:
@@ -160,7 +172,9 @@ UNMARKED = CELL.filter(lambda cell: not cell.startswith("'"))  # a mark before w
 
 
 @given(st.lists(st.tuples(UNMARKED, UNMARKED), min_size=1, max_size=8))
-def test_what_csv_writes_is_read_back(tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[str, str]]) -> None:
+def test_what_csv_writes_is_read_back(
+    tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[str, str]]
+) -> None:
     path = tmp_path_factory.mktemp("csv") / "t.csv"
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, quoting=csv.QUOTE_ALL)
@@ -191,7 +205,8 @@ def test_a_tsv_with_quoting_stays_quoted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("prefix", "suffix", "taken"), [("", "", ""), ('{"version": 2, "data": {"items": ', ', "n": []}}', "data.items")]
+    ("prefix", "suffix", "taken"),
+    [("", "", ""), ('{"version": 2, "data": {"items": ', ', "n": []}}', "data.items")],
 )
 def test_json_arrays(tmp_path: Path, prefix: str, suffix: str, taken: str) -> None:
     rows = ('{"q": "a", "n": 3, "f": 0.5, "t": true, "r": ["x"]}', '{"q": "b", "n": NaN, "h": HUMAN}', "{}")
@@ -207,7 +222,9 @@ def test_json_arrays(tmp_path: Path, prefix: str, suffix: str, taken: str) -> No
         "w",
     ]
     assert table.at(second).endswith("t.json:row 2")
-    assert [note.split(": ")[1] for note in table.notes] == ([f"took the array {taken} (3 objects)"] if taken else [])
+    assert [note.split(": ")[1] for note in table.notes] == (
+        [f"took the array {taken} (3 objects)"] if taken else []
+    )
     assert table.source == (f"t.json, the array {taken} (3 objects)" if taken else "t.json")
 
 
@@ -220,7 +237,10 @@ def test_a_key_with_a_dot_keeps_its_value(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ('{"a": [{"q": 1}], "b": {"c": [{"q": 1}, {"q": 2}]}}', "2 arrays of objects, a (1), b.c (2): keep"),
-        ('{"q": {"0": "x"}, "a": ["y"]}', "t.json: holds no array of objects, found an object with the keys q, a"),
+        (
+            '{"q": {"0": "x"}, "a": ["y"]}',
+            "t.json: holds no array of objects, found an object with the keys q, a",
+        ),
         ('"text"', "t.json: holds no array of objects, found a JSON string"),
         ("[]", "t.json: the file holds no rows"),
         ("[{}, {}]", "t.json: the file holds no rows"),
@@ -306,7 +326,8 @@ TEST: list[dict[str, Any]] = [{"id": "3", "question": "Q3", "refs": [], "score":
 
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The current folder; in it stand the data sets org/name (two configs) and org/one (one split, no card)."""
+    """The current folder; in it stand the data sets org/name (two configs) and org/one (one split, no
+    card)."""
     here = tmp_path / "here"
     configs = {"default": {"train": TRAIN, "test": TEST}, "other": {"only": TEST}}
     hub_folder(here / "org" / "name", configs, FEATURES, licence="cc-by-4.0")
@@ -359,8 +380,14 @@ def test_a_folder_from_the_root_is_named_without_its_way(hub: Path) -> None:
 @pytest.mark.parametrize(
     ("address", "message"),
     [
-        ("hf:org/name", "hf:org/name: has 2 splits, train (2 rows), test (1 rows): name one, as in hf:org/name:train"),
-        ("hf:org/name:tst", "Unknown split \"tst\". Should be one of ['train', 'test'] (the form is hf:org/name[/"),
+        (
+            "hf:org/name",
+            "hf:org/name: has 2 splits, train (2 rows), test (1 rows): name one, as in hf:org/name:train",
+        ),
+        (
+            "hf:org/name:tst",
+            "Unknown split \"tst\". Should be one of ['train', 'test'] (the form is hf:org/name[/",
+        ),
         ("hf:org/name/oter:x", "BuilderConfig 'oter' not found. Available: ['default', 'other']"),
         ("hf:org/gone:train", "the Hub cannot be reached (Couldn't reach 'org/gone' on the Hub"),
         ("hf:./gone", "hf:./gone: there is no folder ./gone"),
@@ -394,8 +421,14 @@ def test_without_a_network_the_message_says_what_to_do(hub: Path) -> None:
     ("error", "message"),
     [
         (datasets.exceptions.DatasetNotFoundError("gone"), "no such data set, or it is private or gated"),
-        (RuntimeError("Dataset scripts are no longer supported, but found x.py"), "hf:org/name@refs/convert/parquet"),
-        (datasets.exceptions.DatasetGenerationError("An error occurred"), "cannot be loaded: An error occurred ("),
+        (
+            RuntimeError("Dataset scripts are no longer supported, but found x.py"),
+            "hf:org/name@refs/convert/parquet",
+        ),
+        (
+            datasets.exceptions.DatasetGenerationError("An error occurred"),
+            "cannot be loaded: An error occurred (",
+        ),
         (ValueError(""), "cannot be loaded: ValueError ("),
     ],
 )
@@ -408,7 +441,8 @@ def test_what_the_hub_refuses(monkeypatch: pytest.MonkeyPatch, error: Exception,
 
 
 def test_the_call_and_the_revision(hub: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The address becomes the arguments of `load_dataset`; the folder where the Hub's commit stands names it."""
+    """The address becomes the arguments of `load_dataset`; the folder where the Hub's commit stands names
+    it."""
     load, calls = datasets.load_dataset, []
     commit = "0123456789abcdef0123456789abcdef01234567"
 
@@ -433,7 +467,9 @@ def test_a_card_with_several_licences(hub: Path) -> None:
     assert read_table("hf:org/name:test").licence == "mit, other"
 
 
-@given(st.lists(st.dictionaries(CELL, st.none() | CELL | st.integers() | st.booleans()), min_size=1, max_size=6))
+@given(
+    st.lists(st.dictionaries(CELL, st.none() | CELL | st.integers() | st.booleans()), min_size=1, max_size=6)
+)
 def test_json_and_json_lines_read_alike(
     tmp_path_factory: pytest.TempPathFactory, records: list[dict[str, Any]]
 ) -> None:

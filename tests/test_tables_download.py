@@ -157,7 +157,9 @@ def test_a_changed_file_is_told_and_the_old_one_stays(host: RawHost, tmp_path: P
     url = host.put("/a", DATA, DATA + b"more\n")
     fetch_file(url, tmp_path / "a")
     message = refused(url, tmp_path / "a", again=True)
-    assert "the file has changed since" in message and SHA in message and (tmp_path / "a").read_bytes() == DATA
+    assert (
+        "the file has changed since" in message and SHA in message and (tmp_path / "a").read_bytes() == DATA
+    )
 
 
 def test_a_killed_process_leaves_no_half_file(host: RawHost, tmp_path: Path) -> None:
@@ -174,7 +176,9 @@ def test_a_killed_process_leaves_no_half_file(host: RawHost, tmp_path: Path) -> 
     assert not path.exists() and draft.stat().st_size < len(DATA)
     os.utime(draft, (0, 0))
     assert fetch_file(url, path).sha256 == SHA
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["a", "a.json"], "what was left of the first is gone"
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["a", "a.json"], (
+        "what was left of the first is gone"
+    )
 
 
 def test_what_broke_off_is_had_by_running_it_again(host: RawHost, tmp_path: Path) -> None:

@@ -73,7 +73,10 @@ def test_a_spreadsheet_is_refused_in_one_message(name: str, place: Workspace) ->
 
 
 def test_the_files_have_the_line_ends_that_they_were_saved_with() -> None:
-    assert b"\r\n" in (FOLDER / "excel-de.csv").read_bytes() and b"\n" not in (FOLDER / "excel-mac-en.csv").read_bytes()
+    assert (
+        b"\r\n" in (FOLDER / "excel-de.csv").read_bytes()
+        and b"\n" not in (FOLDER / "excel-mac-en.csv").read_bytes()
+    )
 
 
 _WESTERN = "abcdefghij ABC0123456789äöüßéèàçñ,;|\t\"'\n.%-/=€"
@@ -97,7 +100,8 @@ def test_no_way_to_save_a_table_is_read_wrong_in_silence(
     quoting: int,
     name: str,
 ) -> None:
-    """What is read is what was saved, or nothing is; the apostrophe that keeps a cell from being run is taken off."""
+    """What is read is what was saved, or nothing is; the apostrophe that keeps a cell from being run is taken
+    off."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, delimiter=separator, quoting=quoting, lineterminator="\r\n")
     writer.writerow(("question", "an, answer", "label; one"))

@@ -51,7 +51,10 @@ def test_a_cell_is_what_its_reader_sees(tmp_path: Path) -> None:
     day = datetime.datetime(2026, 3, 1)
     path = saved(
         tmp_path,
-        [["n", "p", "quoted %", "d", "t", "b", "s"], [5.0, 0.855, 85, day, day.replace(hour=9), True, "_x000D_\nx"]],
+        [
+            ["n", "p", "quoted %", "d", "t", "b", "s"],
+            [5.0, 0.855, 85, day, day.replace(hour=9), True, "_x000D_\nx"],
+        ],
         B2=(0.855, "0%"),
         C2=(85, '0"%"'),
         A3=0.1 + 0.2,
@@ -60,7 +63,16 @@ def test_a_cell_is_what_its_reader_sees(tmp_path: Path) -> None:
     )
     table = read_table(path)
     assert rows_of(table) == [
-        (2, dict(zip(table.columns, (5, "85.5%", 85, "2026-03-01", "2026-03-01 09:00:00", True, "\nx"), strict=True))),
+        (
+            2,
+            dict(
+                zip(
+                    table.columns,
+                    (5, "85.5%", 85, "2026-03-01", "2026-03-01 09:00:00", True, "\nx"),
+                    strict=True,
+                )
+            ),
+        ),
         (3, dict(zip(table.columns, (0.3, "100%", None, None, None, None, "#N/A"), strict=True))),
     ]
     assert table.rows[0].cells["n"] == "5" and table.rows[0].cells["b"] == "true"
@@ -71,7 +83,9 @@ def test_a_cell_is_what_its_reader_sees(tmp_path: Path) -> None:
 
 
 def test_titles_merged_cells_and_other_sheets(tmp_path: Path) -> None:
-    path = saved(tmp_path, [], B2="Ratings", B4="q", C4="a\u00a0\n(text) ", E4="l", B5="Q", C5="1", C6="2", E6=3)
+    path = saved(
+        tmp_path, [], B2="Ratings", B4="q", C4="a\u00a0\n(text) ", E4="l", B5="Q", C5="1", C6="2", E6=3
+    )
 
     def merge(book: Any) -> None:
         book.active.merge_cells("B2:E2")
@@ -84,7 +98,10 @@ def test_titles_merged_cells_and_other_sheets(tmp_path: Path) -> None:
         book.active = 1
 
     table = read_table(changed(path, merge))
-    assert rows_of(table) == [(5, {"q": "Q", "a (text)": "1", "l": None}), (6, {"q": "Q", "a (text)": "2", "l": 3})]
+    assert rows_of(table) == [
+        (5, {"q": "Q", "a (text)": "1", "l": None}),
+        (6, {"q": "Q", "a (text)": "2", "l": 3}),
+    ]
     assert table.where == f"{path} (sheet 'Sheet')"
     assert [note.removeprefix(f"{table.where}: ") for note in table.notes] == [
         "other sheets are not read: 'first' (hidden), 'more'",
@@ -132,7 +149,9 @@ def test_files_that_are_no_workbook(tmp_path: Path, content: bytes, message: str
     (tmp_path / "t.xlsx").write_bytes(content)
     assert message in refused(tmp_path / "t.xlsx")[0]
     with zipfile.ZipFile(tmp_path / "t.xlsx", "w") as archive:
-        archive.writestr("xl/workbook.xml", "<workbook xmlns='http://purl.oclc.org/ooxml/spreadsheetml/main'/>")
+        archive.writestr(
+            "xl/workbook.xml", "<workbook xmlns='http://purl.oclc.org/ooxml/spreadsheetml/main'/>"
+        )
     assert "is in the form Strict Open XML" in refused(tmp_path / "t.xlsx")[0]
     (tmp_path / "t.xlsx").rename(tmp_path / "t.csv")
     assert "the file is a zip archive" in refused(tmp_path / "t.csv")[0]
@@ -171,17 +190,33 @@ def test_a_row_beyond_those_of_a_sheet_is_refused(tmp_path: Path) -> None:
 
 
 def test_what_is_written_is_read_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    texts = ["=1+1", "@x", "007", "TRUE", "#N/A", " two\nlines ", "a\r\nb\rc", "\x01_x0001_", "'tis", "1/2", ""]
+    texts = [
+        "=1+1",
+        "@x",
+        "007",
+        "TRUE",
+        "#N/A",
+        " two\nlines ",
+        "a\r\nb\rc",
+        "\x01_x0001_",
+        "'tis",
+        "1/2",
+        "",
+    ]
     path = tmp_path / "t.jsonl"
     path.write_text("".join(json.dumps({"q": text, "n": 0.5, "l": [1], "b": True}) + "\n" for text in texts))
     source, out = open_source(path), tmp_path / "o.xlsx"
     values = [("v", 85.0, True), (None, None, None), *[("=x", 0.1, False)] * 9]
-    with writing(out, Output(source, ("q", "n", "l", "b"), {"v": "text", "s": "number", "f": "flag"})) as write:
+    with writing(
+        out, Output(source, ("q", "n", "l", "b"), {"v": "text", "s": "number", "f": "flag"})
+    ) as write:
         write(next(source.pieces()), values)
     table = read_table(out)
     assert table.columns == ("q", "n", "l", "b", "v", "s", "f") and table.notes == ()
     assert [row.cells["q"] for row in table.rows] == [text.replace("\r\n", "\n") for text in texts]
-    assert dict(table.rows[0].raw) == dict(zip(table.columns, ("=1+1", 0.5, "[1]", True, "v", 85, True), strict=True))
+    assert dict(table.rows[0].raw) == dict(
+        zip(table.columns, ("=1+1", 0.5, "[1]", True, "v", 85, True), strict=True)
+    )
     assert table.rows[1].raw["v"] is None and table.rows[2].raw["v"] == "=x"
     assert capsys.readouterr().err == ""
 

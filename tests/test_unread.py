@@ -38,7 +38,9 @@ def headline(ran: Ran, code: int) -> dict[str, Any]:
 
 
 def is_unread(found: dict[str, Any], *, journal: str = "judgements.jsonl") -> None:
-    assert found["kind"] == "unread" and found["sentence"].startswith(f"Nothing could be read: {DEAD} gave no verdict")
+    assert found["kind"] == "unread" and found["sentence"].startswith(
+        f"Nothing could be read: {DEAD} gave no verdict"
+    )
     said = " ".join(found["because"])
     assert MESSAGE in said and journal in said
     assert "--retry-unscored" in found["next"] or found["next"].startswith("judgecal gate ")
@@ -72,7 +74,9 @@ def test_one_dead_judge_is_named_beside_others(judgecal: Run, dead: StubServer) 
 
 
 def test_recorded_verdicts_that_cannot_be_read(judgecal: Run, workspace_dir: Path) -> None:
-    rows = [json.loads(line) for line in (workspace_dir / "gold/starter/items.jsonl").read_text().splitlines()]
+    rows = [
+        json.loads(line) for line in (workspace_dir / "gold/starter/items.jsonl").read_text().splitlines()
+    ]
     table = "item_id,verdict\n" + "".join(f"{row['item_id']},maybe\n" for row in rows)
     (workspace_dir / "said.csv").write_text(table)
     found = headline(judgecal("agreement", "--judgements", "said.csv", "--name", "r", "--json"), 0)
@@ -112,7 +116,12 @@ def test_systems_that_nobody_could_rate(judgecal: Run, dead: StubServer, workspa
 
 def test_a_gate_that_reads_nothing_says_so(judgecal: Run, served: Served) -> None:
     served.script.change = lambda item, n, verdict: None
-    found = headline(judgecal("gate", "--lock", served.path, "--repeats-max", "1", "--name", "g", "--json"), 1)
+    found = headline(
+        judgecal("gate", "--lock", served.path, "--repeats-max", "1", "--name", "g", "--json"), 1
+    )
     assert found["kind"] == "unread"
-    assert "'no number' is no number" in " ".join(found["because"]) and "So the gate says fail" in found["because"][-1]
+    assert (
+        "'no number' is no number" in " ".join(found["because"])
+        and "So the gate says fail" in found["because"][-1]
+    )
     assert shlex.split(found["next"])[:3] == ["judgecal", "gate", "--lock"]

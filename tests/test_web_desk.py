@@ -43,7 +43,13 @@ def test_labels_notes_and_cannot_tell_land_in_the_set(tmp_path: Path) -> None:
         shown = label(desk, "ann", shown, "yes", note=" short ")
         (row,) = ratings(folder)
         sha = hashlib.sha256(b"Be fair.\n").hexdigest()
-        assert row == {"item_id": "i000-full", "rater": "ann", "label": 1, "note": "short", "rubric_sha256": sha}
+        assert row == {
+            "item_id": "i000-full",
+            "rater": "ann",
+            "label": 1,
+            "note": "short",
+            "rubric_sha256": sha,
+        }
         (line,) = journal(folder)
         assert line["rubric_sha256"] == sha and line["seconds"] >= 0.0 and line["at"] > "2020"
         shown = label(desk, "ann", shown, None, reason="cannot tell")
@@ -53,7 +59,11 @@ def test_labels_notes_and_cannot_tell_land_in_the_set(tmp_path: Path) -> None:
 
 
 def test_what_is_sent_is_blind(tmp_path: Path) -> None:
-    more = {"system": "gpt-9", "tags": ["wrong"], "contexts": [{"text": "A passage.", "document_id": "doc-7"}]}
+    more = {
+        "system": "gpt-9",
+        "tags": ["wrong"],
+        "contexts": [{"text": "A passage.", "document_id": "doc-7"}],
+    }
     folder = waiting(tmp_path / "set", 3, texts=more)
     with desk_of(folder) as desk:
         sent = json.dumps(act(desk, "ann", "next"))
@@ -111,10 +121,15 @@ def test_undo_and_going_back(tmp_path: Path) -> None:
         assert back["item"]["key"] == second["item"]["key"] and back["item"]["mine"]["said"] == "20"
         back = act(desk, "ann", "step", item=back["item"]["key"], by=-1)
         assert back["item"]["mine"] == {"said": "75", "note": "near", "reason": None}
-        assert act(desk, "ann", "step", item=back["item"]["key"], by=-1)["item"]["key"] == first["item"]["key"]
+        assert (
+            act(desk, "ann", "step", item=back["item"]["key"], by=-1)["item"]["key"] == first["item"]["key"]
+        )
         again = label(desk, "ann", back, "80", before="75")  # a change of mind
         assert again["item"]["key"] == third["item"]["key"]
-        assert [(row["item_id"], row["label"]) for row in ratings(folder)] == [("i001-full", 20), ("i000-full", 80)]
+        assert [(row["item_id"], row["label"]) for row in ratings(folder)] == [
+            ("i001-full", 20),
+            ("i000-full", 80),
+        ]
         undone = act(desk, "ann", "undo")
         assert undone["item"]["mine"]["said"] == "75" and load_gold(folder).labels["i000-full"] == 75.0
         undone = act(desk, "ann", "undo")
@@ -123,7 +138,9 @@ def test_undo_and_going_back(tmp_path: Path) -> None:
     with desk_of(folder, order="in-order") as desk:  # and after a break
         act(desk, "ann", "undo")
     assert ratings(folder) == []
-    assert [line.get("undone", False) for line in journal(folder) if "item_id" in line] == [False] * 3 + [True] * 3
+    assert [line.get("undone", False) for line in journal(folder) if "item_id" in line] == [False] * 3 + [
+        True
+    ] * 3
 
 
 def test_two_windows_of_one_rater_lose_and_double_nothing(tmp_path: Path) -> None:
@@ -262,7 +279,9 @@ def test_a_label_goes_to_no_item_that_took_the_place_of_another(tmp_path: Path) 
     with pytest.raises(InputError, match="items have changed"), desk_of(folder, order="in-order") as desk:
         first = act(desk, "ann", "next")
         shown = label(desk, "ann", first, "yes")
-        (folder / "items.jsonl").write_text(text.replace(first["item"]["question"], "Why?", 1), encoding="utf-8")
+        (folder / "items.jsonl").write_text(
+            text.replace(first["item"]["question"], "Why?", 1), encoding="utf-8"
+        )
         with pytest.raises(Refusal, match=r"not saved: .*items have changed"):
             label(desk, "ann", shown, "no")
         assert len(ratings(folder)) == 1
@@ -294,12 +313,16 @@ def test_one_desk_a_set(tmp_path: Path) -> None:
         desk_of(folder)
 
 
-def test_a_full_disk_is_said_and_the_label_is_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_said_and_the_label_is_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = waiting(tmp_path / "set", 6)
     with desk_of(folder) as desk:
         shown = act(desk, "ann", "next")
         with monkeypatch.context() as patch:
-            patch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+            patch.setattr(
+                os, "fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device"))
+            )
             with pytest.raises(Refusal, match=r"not saved: .*No space") as refused:
                 label(desk, "ann", shown, "yes")
             assert refused.value.status == 507 and journal(folder) == ratings(folder) == []
@@ -394,7 +417,9 @@ def test_a_line_that_is_no_act_is_named_and_nothing_is_written(tmp_path: Path, n
 
 
 def test_such_a_line_is_exit_2(judgecal: Run, workspace_dir: Path) -> None:
-    (waiting(workspace_dir / "gold" / "mine", 6) / "labels.jsonl").write_text(f"{ACT}\nhello\n", encoding="utf-8")
+    (waiting(workspace_dir / "gold" / "mine", 6) / "labels.jsonl").write_text(
+        f"{ACT}\nhello\n", encoding="utf-8"
+    )
     ran = judgecal("gold", "label", "mine", "--raters", "ann", "--no-open")
     assert ran.code == 2 and "labels.jsonl:2: no act of a rater" in ran.err
 
@@ -449,7 +474,9 @@ def test_a_label_of_nought_comes_back_from_the_journal(tmp_path: Path) -> None:
     given = ratings(folder)
     (folder / "ratings.jsonl").write_text("", encoding="utf-8")
     lines = (folder / "labels.jsonl").read_text(encoding="utf-8").splitlines()
-    (folder / "labels.jsonl").write_text(lines[0] + "\n", encoding="utf-8")  # as if the power went before it was saved
+    (folder / "labels.jsonl").write_text(
+        lines[0] + "\n", encoding="utf-8"
+    )  # as if the power went before it was saved
     desk_of(folder).__exit__()
     assert ratings(folder) == given and given[0]["label"] == 0
 

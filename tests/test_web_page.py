@@ -58,7 +58,9 @@ def test_forty_items_by_keys_alone(
     chromium: Browser, judgecal: Run, workspace_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = with_rubric(waiting(workspace_dir / "gold" / "small", 40, scale=ANCHORS))
-    with served(workspace_dir, "label", "small", "--raters", "ann,bob", "--overlap", "1", "--seed", "3") as desk:
+    with served(
+        workspace_dir, "label", "small", "--raters", "ann,bob", "--overlap", "1", "--seed", "3"
+    ) as desk:
         ann = opened(chromium, desk.links["ann"])
         assert ann.run(WHERE) == "Item 1 of 40" and "all four goods" in ann.run("document.body.innerText")
         assert "every fact that is asked for" in ann.run("document.body.innerText")
@@ -118,7 +120,12 @@ def _adjudicates(chromium: Browser, workspace: Path, folder: Path) -> None:
         tab = opened(chromium, desk.links["gold"])
         n = int(tab.run(WHERE).split()[-1])
         text = tab.run("document.body.innerText")
-        assert n > 5 and "What raters said" in text and "ann" not in tab.run(TEXTS) and "bob" not in tab.run(TEXTS)
+        assert (
+            n > 5
+            and "What raters said" in text
+            and "ann" not in tab.run(TEXTS)
+            and "bob" not in tab.run(TEXTS)
+        )
         tab.press("1")
         tab.key("Enter")
         tab.until(f"{PROBLEM}.includes('Say why')")
@@ -153,7 +160,12 @@ def test_hostile_items_are_text(chromium: Browser, workspace_dir: Path) -> None:
         assert tab.run("document.images.length") == 0 and tab.run("document.scripts.length") == 1
         assert tab.run("document.title") == "Label bad · judgecal"
         shown = tab.run("document.body.innerText")
-        assert ATTACK in shown and "[[ ## verdict ## ]]" in shown and RIGHT_TO_LEFT in shown and OVERRIDE not in shown
+        assert (
+            ATTACK in shown
+            and "[[ ## verdict ## ]]" in shown
+            and RIGHT_TO_LEFT in shown
+            and OVERRIDE not in shown
+        )
         tab.press("m")
         assert tab.run("document.querySelectorAll('#texts mark').length") > 0
         tab.press("o")
@@ -165,7 +177,9 @@ def test_hostile_items_are_text(chromium: Browser, workspace_dir: Path) -> None:
 
 
 def test_numbers_are_typed_or_chosen(chromium: Browser, workspace_dir: Path) -> None:
-    folder = waiting(workspace_dir / "gold" / "percent", 5, scale='kind = "percentage"\nmin = 0\nmax = 100\nstep = 5')
+    folder = waiting(
+        workspace_dir / "gold" / "percent", 5, scale='kind = "percentage"\nmin = 0\nmax = 100\nstep = 5'
+    )
     with served(workspace_dir, "label", "percent") as desk:
         tab = opened(chromium, desk.links["rater-1"])
         say(tab, "4")
@@ -202,7 +216,9 @@ def test_axe_finds_nothing(chromium: Browser, workspace_dir: Path) -> None:
             tab.run("document.querySelectorAll('details').forEach(one => { one.open = true; })")
             tab.run(f"(0, eval)({json.dumps(script)})")
             for scheme in ("light", "dark"):
-                tab.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+                tab.call(
+                    "Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}]
+                )
                 found: list[dict[str, Any]] = tab.run("axe.run(document).then(found => found.violations)")
                 assert [(one["id"], [node["html"][:200] for node in one["nodes"]]) for one in found] == []
             tab.press("?")

@@ -24,9 +24,13 @@ from tests.support.gold import made_gold, made_items, rated
 from tests.support.pages import OPEN, recorded
 
 
-def a_set(said: dict[str, dict[int, float | None]], n: int = 60, *, scale: str = "binary", **item: Any) -> GoldSet:
+def a_set(
+    said: dict[str, dict[int, float | None]], n: int = 60, *, scale: str = "binary", **item: Any
+) -> GoldSet:
     """n items; rater -> number of the item -> label, None where it could not tell."""
-    items = tuple(Item(f"i{k}", f"g{k}", "why?", "so", **{name: of(k) for name, of in item.items()}) for k in range(n))
+    items = tuple(
+        Item(f"i{k}", f"g{k}", "why?", "so", **{name: of(k) for name, of in item.items()}) for k in range(n)
+    )
     every = [
         Rating(f"i{k}", rater, label, reason=None if label is not None else "cannot tell")
         for rater, own in said.items()
@@ -46,13 +50,16 @@ def two(n: int, shared: int, *, seed: int = 0) -> dict[str, dict[int, float | No
 
 @pytest.mark.parametrize("wrong", [(), (1,)])
 def test_the_first_labels_of_a_draw_are_not_enough(wrong: tuple[int, ...]) -> None:
-    """All of them right, or all but one of little weight: that leaves no spread, and knows next to nothing."""
+    """All of them right, or all but one of little weight: that leaves no spread, and knows next to
+    nothing."""
     said = {"ann": {k: float(k not in wrong) for k in range(12)}}
     gold = a_set(said, inclusion_probability=lambda k: 1.0 if k == 1 else 0.05 if k % 2 else 0.1)
     found = label_progress(gold, gold.items, ("ann",))
     assert found.half_width is not None and found.half_width > 0.1 and not found.enough
     gold = a_set(
-        {"ann": dict.fromkeys(range(12), 80.0)}, scale="percentage", inclusion_probability=lambda k: 0.1 + k / 100
+        {"ann": dict.fromkeys(range(12), 80.0)},
+        scale="percentage",
+        inclusion_probability=lambda k: 0.1 + k / 100,
     )
     found = label_progress(gold, gold.items, ("ann",))
     assert found.half_width is None and not found.enough
@@ -60,19 +67,25 @@ def test_the_first_labels_of_a_draw_are_not_enough(wrong: tuple[int, ...]) -> No
 
 def test_numbers_are_those_of_the_other_commands() -> None:
     gold = a_set(two(50, 30))
-    found = label_progress(gold, gold.items, ("ann", "bob"), timing=Timing({"ann": [2.0, 9.0, 4.0]}, {"ann": (5, 4)}))
+    found = label_progress(
+        gold, gold.items, ("ann", "bob"), timing=Timing({"ann": [2.0, 9.0, 4.0]}, {"ann": (5, 4)})
+    )
     assert (found.n_items, found.n_labelled, found.n_overlap) == (60, 50, 30)
     assert found.agreement is not None
     assert found.agreement.value == rater_agreement(gold).reliability["krippendorff_alpha"].value
     labels = [item for item in gold.items if item.item_id in gold.labels]
-    rate = mean_estimate([float(gold.labels[item.item_id]) for item in labels], [item.group for item in labels])
+    rate = mean_estimate(
+        [float(gold.labels[item.item_id]) for item in labels], [item.group for item in labels]
+    )
     assert found.rate == rate and rate.low is not None and rate.high is not None
     assert found.half_width == pytest.approx((rate.high - rate.low) / 2.0)
     assert found.n_more == 10  # as few are left
     assert found.half_width_more == pytest.approx(found.half_width * (rate.n / (rate.n + 10)) ** 0.5)
     assert (found.raters["ann"].seconds, found.raters["ann"].same) == (4.0, 4) and not found.enough
     said = dict(progress_words(found, "ann")["lines"])
-    assert said["Your second looks"] == "4 of 5 said the same" and "on 30 items" in said["Agreement of raters"]
+    assert (
+        said["Your second looks"] == "4 of 5 said the same" and "on 30 items" in said["Agreement of raters"]
+    )
 
 
 def test_too_early_says_so_and_enough_says_stop() -> None:
@@ -130,9 +143,24 @@ def test_adjudication_counts_what_it_changed() -> None:
         ("ordinal:0:3", {}, "0 0 0|1 1 1|2 2 2|3 3 3", None),
         ("ordinal:1:10", {}, "|".join(f"{k % 10} {k} {k}" for k in range(1, 11)), None),
         ("points:0:2:0.5", {}, "0 0 0| 0.5 0.5|1 1 1| 1.5 1.5|2 2 2", None),
-        ("percentage", {}, "1 0 0|2 25 25|3 50 50|4 75 75|5 100 100", {"low": 0.0, "high": 100.0, "step": None}),
-        ("percentage", {"0": "none", "60": "most", "100": "all"}, "1 0 0 none|2 60 60 most|3 100 100 all", ...),
-        ("points:0:5", {}, "1 0 0|2 1.25 1.25|3 2.5 2.5|4 3.75 3.75|5 5 5", {"low": 0.0, "high": 5.0, "step": None}),
+        (
+            "percentage",
+            {},
+            "1 0 0|2 25 25|3 50 50|4 75 75|5 100 100",
+            {"low": 0.0, "high": 100.0, "step": None},
+        ),
+        (
+            "percentage",
+            {"0": "none", "60": "most", "100": "all"},
+            "1 0 0 none|2 60 60 most|3 100 100 all",
+            ...,
+        ),
+        (
+            "points:0:5",
+            {},
+            "1 0 0|2 1.25 1.25|3 2.5 2.5|4 3.75 3.75|5 5 5",
+            {"low": 0.0, "high": 5.0, "step": None},
+        ),
         ("nominal", {}, "", {"words": True}),
     ],
 )
@@ -173,7 +201,9 @@ def test_an_experiments_items_with_a_draft_and_drawn_where_judges_differ(
     assert (found["set"], found["n_items"], found["n_labelled"]) == ("rec-labels", 15, 12)
     drawn = load_gold(workspace_dir / "gold" / "rec-labels")
     assert all(item.inclusion_probability for item in drawn.items) and drawn.card.sampling == "stratified"
-    assert one_object(judgecal(*words))["n_labelled"] == 15  # the same command goes on with the set that is there
+    assert (
+        one_object(judgecal(*words))["n_labelled"] == 15
+    )  # the same command goes on with the set that is there
     ran = judgecal("gold", "label", "rec", "--raters", "bob", "--draft", "high", "--next", "in-order")
     assert ran.code == 0, ran.err
     own = [row for row in ratings(workspace_dir / "gold" / "made") if row["rater"] == "bob"]

@@ -40,7 +40,10 @@ def test_a_share_is_labelled_by_all_and_the_rest_once(overlap: float, shared: in
 def test_each_rater_has_an_order_of_its_own_and_they_meet_early() -> None:
     queue = LabelQueue(ITEMS, ["ann", "bob"], overlap=0.3)
     given = label_all(queue, ["ann", "bob"])
-    own = {rater: [item for who, item in given if who == rater and item in queue.shared] for rater in ("ann", "bob")}
+    own = {
+        rater: [item for who, item in given if who == rater and item in queue.shared]
+        for rater in ("ann", "bob")
+    }
     assert own["ann"] != own["bob"] and sorted(own["ann"]) == sorted(own["bob"])
     first = [set(items[:20]) for items in own.values()]
     assert len(first[0] & first[1]) >= 12

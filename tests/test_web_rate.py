@@ -1,4 +1,5 @@
-"""From a judged table to a rate by labels of the page, also where people stop half-way: the rate stays valid."""
+"""From a judged table to a rate by labels of the page, also where people stop half-way: the rate stays
+valid."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ class Places:
 
 
 def half_way(seed: int) -> tuple[float, float, float, float]:
-    """Draw by strata of the verdict, have two raters label the most of it, and estimate: value, low, high, truth."""
+    """Draw by strata of the verdict, have two raters label the most of it, and estimate: value, low, high,
+    truth."""
     rng = np.random.default_rng(seed)
     right = rng.random(N) < 0.7
     passed = rng.random(N) < np.where(right, 0.9, 0.25)

@@ -36,7 +36,12 @@ def asked(
             async with aiohttp.ClientSession(trust_env=False) as session:
 
                 async def ask(
-                    verb: str, sent: Any = None, *, rater: str = "ann", token: str | None = None, **headers: str
+                    verb: str,
+                    sent: Any = None,
+                    *,
+                    rater: str = "ann",
+                    token: str | None = None,
+                    **headers: str,
                 ) -> tuple[int, Any, Any]:
                     given = {
                         "Judgecal-Rater": rater,
@@ -60,7 +65,9 @@ def test_a_label_over_http(tmp_path: Path) -> None:
 
     async def body(server: DeskServer, ask: Ask) -> None:
         status, told, _ = await ask("open")
-        assert status == 200 and told["rater"] == "ann" and [one["key"] for one in told["choices"]] == ["1", "0"]
+        assert (
+            status == 200 and told["rater"] == "ann" and [one["key"] for one in told["choices"]] == ["1", "0"]
+        )
         status, told, _ = await ask("label", {"item": told["item"]["key"], "label": "yes"})
         assert status == 200 and told["done"] == 1
         _, numbers, _ = await ask("progress")
@@ -94,7 +101,10 @@ def test_who_has_no_business_here_is_refused_and_nothing_is_written(tmp_path: Pa
         for status, more in refused:
             found, said, headers = await ask("label", good, **more)
             assert (found, list(said)) == (status, ["problem"]) and said["problem"].endswith("."), more
-            assert "default-src 'none'" in headers["Content-Security-Policy"] and headers["Cache-Control"] == "no-store"
+            assert (
+                "default-src 'none'" in headers["Content-Security-Policy"]
+                and headers["Cache-Control"] == "no-store"
+            )
         for status, sent in (
             (422, {**good, "label": "maybe"}),
             (422, {**good, "label": 1}),
@@ -136,11 +146,20 @@ def test_the_page_holds_nothing_of_the_set_and_lists_nothing(tmp_path: Path) -> 
                 and "unsafe" not in headers["Content-Security-Policy"]
             )
             assert (
-                "innerHTML" not in text and "insertAdjacent" not in text and "http://" not in text.replace("data:", "")
+                "innerHTML" not in text
+                and "insertAdjacent" not in text
+                and "http://" not in text.replace("data:", "")
             )
             async with session.get(f"{base}/") as again:
                 assert nonce not in again.headers["Content-Security-Policy"]
-            for path in ("/items.jsonl", "/act", "/act/next", "/static/", "/..%2f..%2fetc/passwd", "/favicon.ico"):
+            for path in (
+                "/items.jsonl",
+                "/act",
+                "/act/next",
+                "/static/",
+                "/..%2f..%2fetc/passwd",
+                "/favicon.ico",
+            ):
                 async with session.get(base + path) as reply:
                     assert reply.status in (404, 405) and list(await reply.json()) == ["problem"]
             async with session.get(f"{base}/", headers={"Host": "evil.example"}) as reply:
@@ -165,7 +184,9 @@ def test_the_usual_port_is_left_out_by_browsers(tmp_path: Path) -> None:
     with desk_of(waiting(tmp_path / "set", 2)) as desk:
         server = DeskServer(desk, Address("127.0.0.1", 80))
         server._hosts = frozenset({"127.0.0.1:80", "[::1]:80"})
-        assert server._is_ours("127.0.0.1") and server._is_ours("[::1]") and not server._is_ours("evil.example")
+        assert (
+            server._is_ours("127.0.0.1") and server._is_ours("[::1]") and not server._is_ours("evil.example")
+        )
         server.address = Address("0.0.0.0", 80)
         assert server._is_ours("10.0.0.7") and not server._is_ours("10.0.0.7:81")
 
@@ -189,12 +210,18 @@ def test_it_ends_where_nobody_acts(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def test_it_ends_although_a_request_never_comes_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_ends_although_a_request_never_comes_through(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("judgecal.desk.server._LAST_S", 0.3)
 
     async def body(server: DeskServer, ask: Ask) -> None:
         _, writer = await asyncio.open_connection("127.0.0.1", server.address.port)
-        sent = {"Host": f"127.0.0.1:{server.address.port}", "Content-Type": "application/json", "Content-Length": "9"}
+        sent = {
+            "Host": f"127.0.0.1:{server.address.port}",
+            "Content-Type": "application/json",
+            "Content-Length": "9",
+        }
         sent |= {"Judgecal-Rater": "ann", "Judgecal-Token": server.tokens["ann"]}
         head = "".join(f"{name}: {value}\r\n" for name, value in sent.items())
         writer.write(f"POST /act/label HTTP/1.1\r\n{head}\r\n{{".encode())
@@ -258,7 +285,9 @@ def test_the_command_that_goes_on_is_the_same_one(judgecal: Run, workspace_dir: 
     typed = json.loads(ran.out)["headline"]["next"].split()
     assert sorted(typed) == sorted(["judgecal", *words])
     elsewhere = judgecal("--workspace", ".", *words, "--dry-run", "--json")
-    assert json.loads(elsewhere.out)["headline"]["next"].startswith("judgecal --workspace . gold label starter")
+    assert json.loads(elsewhere.out)["headline"]["next"].startswith(
+        "judgecal --workspace . gold label starter"
+    )
     again = judgecal(*typed[1:], "--dry-run", "--json")
     assert again.out == ran.out
 
@@ -282,7 +311,11 @@ def test_only_ties_and_disagreements(judgecal: Run, workspace_dir: Path) -> None
         assert ran.code == 0 and ran.out.startswith("0 of 1 item of made have a label"), ran.err
     ran = judgecal("gold", "adjudicate", "made", "--dry-run", "--json")
     found = json.loads(ran.out)
-    assert (found["n_differ"], found["n_left"], found["headline"]["next"]) == (1, 1, "judgecal gold adjudicate made")
+    assert (found["n_differ"], found["n_left"], found["headline"]["next"]) == (
+        1,
+        1,
+        "judgecal gold adjudicate made",
+    )
 
 
 def test_what_a_report_flags_is_read(judgecal: Run, workspace_dir: Path) -> None:
@@ -309,7 +342,9 @@ def test_what_a_report_flags_is_read(judgecal: Run, workspace_dir: Path) -> None
     assert ran.code == 2 and "no such item" in ran.err
 
 
-def test_rows_of_a_file_make_a_set_that_the_same_command_goes_on_with(judgecal: Run, workspace_dir: Path) -> None:
+def test_rows_of_a_file_make_a_set_that_the_same_command_goes_on_with(
+    judgecal: Run, workspace_dir: Path
+) -> None:
     table = workspace_dir / "answers.csv"
     rows = "".join(f"q{n},a{n},{n}\n" for n in range(12))
     table.write_text(f"question,answer,id\n{rows}", encoding="utf-8")

@@ -19,7 +19,9 @@ _UV = Path(sys.executable).parent / "uv"
 
 def _run(*command: str | Path, cwd: Path, **environment: str) -> str:
     env = {k: v for k, v in os.environ.items() if k not in ("VIRTUAL_ENV", "PYTHONPATH")} | environment
-    done = subprocess.run([str(c) for c in command], cwd=cwd, env=env, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [str(c) for c in command], cwd=cwd, env=env, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, f"{command}: exit {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
@@ -45,7 +47,11 @@ def test_the_wheel_carries_the_starter_and_no_leftovers(dist: Path) -> None:
         "judgecal/exchange/catalogue.toml",
     ):
         assert wanted in names
-    assert not [name for name in names if "__pycache__" in name or name.startswith(("tests/", "gold/", "experiments/"))]
+    assert not [
+        name
+        for name in names
+        if "__pycache__" in name or name.startswith(("tests/", "gold/", "experiments/"))
+    ]
 
 
 def test_the_sdist_holds_what_a_build_needs(dist: Path) -> None:
@@ -61,7 +67,9 @@ def test_the_sdist_holds_what_a_build_needs(dist: Path) -> None:
         "examples/answers.csv",
         "mkdocs.yml",
     } <= names
-    assert not [name for name in names if ".venv" in name or "__pycache__" in name or name.startswith(".demo")]
+    assert not [
+        name for name in names if ".venv" in name or "__pycache__" in name or name.startswith(".demo")
+    ]
 
 
 def test_a_stranger_installs_the_wheel_and_optimises(dist: Path, tmp_path: Path) -> None:
@@ -69,7 +77,15 @@ def test_a_stranger_installs_the_wheel_and_optimises(dist: Path, tmp_path: Path)
     python = tmp_path / "env" / "bin" / "python"
     _run(_UV, "venv", "--quiet", "--python", sys.executable, tmp_path / "env", cwd=tmp_path)
     _run(
-        _UV, "pip", "sync", "--quiet", "--python", python, "--require-hashes", ROOT / "requirements.lock", cwd=tmp_path
+        _UV,
+        "pip",
+        "sync",
+        "--quiet",
+        "--python",
+        python,
+        "--require-hashes",
+        ROOT / "requirements.lock",
+        cwd=tmp_path,
     )
     _run(_UV, "pip", "install", "--quiet", "--python", python, "--no-deps", wheel, cwd=tmp_path)
     home = {"HOME": str(tmp_path / "home"), "JUDGECAL_CACHE_DIR": str(tmp_path / "cache")}
@@ -82,7 +98,14 @@ def test_a_stranger_installs_the_wheel_and_optimises(dist: Path, tmp_path: Path)
     assert "</html>" in Path(page).read_text(encoding="utf-8")  # its templates are in the wheel
     # Outside a workspace the starter inside the package is used, and nothing is written into it.
     before = sorted(python.parent.parent.rglob("starter/**/*"))
-    _run(tool, "score", "--limit", "3", cwd=tmp_path / "home" if (tmp_path / "home").is_dir() else tmp_path, **home)
+    _run(
+        tool,
+        "score",
+        "--limit",
+        "3",
+        cwd=tmp_path / "home" if (tmp_path / "home").is_dir() else tmp_path,
+        **home,
+    )
     assert sorted(python.parent.parent.rglob("starter/**/*")) == before
 
 

@@ -32,7 +32,7 @@ def make(folder: Path) -> Path:
     return folder
 
 
-# --- which one it is --------------------------------------------------------------------------------------------------
+# --- which one it is ----------------------------------------------------------------------------------------
 
 
 def test_the_explicit_one_goes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,15 +57,19 @@ def test_half_a_workspace_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         find_workspace(tmp_path)
 
 
-def test_the_starter_is_read_only_and_results_go_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_starter_is_read_only_and_results_go_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     found = find_workspace()
     assert (found.root, found.experiments) == (starter_root(), tmp_path / "experiments")
-    with pytest.raises(InputError, match=r"gold import needs a workspace of your own.*run `judgecal init DIR`"):
+    with pytest.raises(
+        InputError, match=r"gold import needs a workspace of your own.*run `judgecal init DIR`"
+    ):
         found.require_writable("gold import")
 
 
-# --- init -------------------------------------------------------------------------------------------------------------
+# --- init ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("exists", [False, True])
@@ -90,7 +94,7 @@ def test_init_leaves_a_folder_that_holds_something(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["note.txt"]
 
 
-# --- TOML -------------------------------------------------------------------------------------------------------------
+# --- TOML ---------------------------------------------------------------------------------------------------
 
 _TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 _PLAIN = st.one_of(_TEXTS, st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False), st.booleans())
@@ -151,7 +155,7 @@ def test_every_unknown_key_is_named_with_the_nearest() -> None:
     ]
 
 
-# --- schemas, drafts, lists -------------------------------------------------------------------------------------------
+# --- schemas, drafts, lists ---------------------------------------------------------------------------------
 
 
 class Inner(BaseModel):
@@ -220,7 +224,7 @@ def test_lists_are_cut_and_the_rest_is_counted() -> None:
         refuse([str(n) for n in range(1200)], most=2)
 
 
-# --- drafts ---------------------------------------------------------------------------------------------------------
+# --- drafts -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")
@@ -250,7 +254,7 @@ def test_a_written_file_has_the_usual_mode(tmp_path: Path) -> None:
     assert (tmp_path / "file").stat().st_mode == usual.stat().st_mode
 
 
-# --- JSON -----------------------------------------------------------------------------------------------------------
+# --- JSON ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -277,7 +281,7 @@ def test_json_that_is_no_object_of_ours(data: bytes, says: str) -> None:
     assert json_object(b'{"a": [1, 2.5, "\\u00fc", null]}', "w") == {"a": [1, 2.5, "\u00fc", None]}
 
 
-# --- names that a file may have --------------------------------------------------------------------------------------
+# --- names that a file may have -----------------------------------------------------------------------------
 
 
 NOWHERE = (

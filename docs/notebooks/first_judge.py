@@ -15,13 +15,27 @@ from pathlib import Path
 import judgecal
 from judgecal.cli import run
 
-START = Path(globals().get("__file__", "notebook")).resolve()  # Jupyter names no file, and starts in its folder
-EXAMPLES = next(folder / "examples" for folder in START.parents if (folder / "examples" / "answers.csv").exists())
+START = Path(
+    globals().get("__file__", "notebook")
+).resolve()  # Jupyter names no file, and starts in its folder
+EXAMPLES = next(
+    folder / "examples" for folder in START.parents if (folder / "examples" / "answers.csv").exists()
+)
 os.chdir(tempfile.mkdtemp())
 run(["init", "demo"])
 os.chdir("demo")
 columns = "--question question --reference reference --answer answer --system system --label rater_a --label rater_b"
-table = ["gold", "import", str(EXAMPLES / "answers.csv"), "--as", "mine", "--scale", "binary", "--labels-by", "project"]
+table = [
+    "gold",
+    "import",
+    str(EXAMPLES / "answers.csv"),
+    "--as",
+    "mine",
+    "--scale",
+    "binary",
+    "--labels-by",
+    "project",
+]
 run([*table, *columns.split()])
 
 # %% [markdown]
@@ -40,7 +54,9 @@ labels = {item.item_id: gold.labels.get(item.item_id) for item in gold.select("o
 # Two judges that call nobody. With a key in the environment, `correctness_v3@gemini-flash` is another one.
 
 # %%
-rows = {name: judgecal.score(name, gold, split="open") for name in ("correctness_v3@embedded", "token_f1@local")}
+rows = {
+    name: judgecal.score(name, gold, split="open") for name in ("correctness_v3@embedded", "token_f1@local")
+}
 rows["correctness_v3@embedded"].frame().head()
 
 # %% [markdown]
@@ -66,7 +82,19 @@ found = {
 # The same as the command has it, with the picture: each judge with its interval, the floor, and the raters.
 
 # %%
-run(["score", "--gold", "mine", "--judge", "correctness_v3@embedded", "--judge", "token_f1@local", "--name", "first"])
+run(
+    [
+        "score",
+        "--gold",
+        "mine",
+        "--judge",
+        "correctness_v3@embedded",
+        "--judge",
+        "token_f1@local",
+        "--name",
+        "first",
+    ]
+)
 judgecal.load_report("first")
 
 # %% [markdown]

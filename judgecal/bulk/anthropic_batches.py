@@ -39,7 +39,8 @@ class Batches:
         return id_in(await http.json(self._url, data=upload_of(spool)), "id")
 
     async def find(self, http: BatchHttp, sought: Sought) -> list[str]:
-        """Those of as many requests, made since; only their results say whose they are. The oldest is the likeliest."""
+        """Those of as many requests, made since; only their results say whose they are. The oldest is the
+        likeliest."""
         after, since, found = "", sought.at - _CLOCKS_DIFFER_S, []
         while True:
             page = await http.json(f"{self._url}?limit={_PER_PAGE}{after}")
@@ -73,7 +74,9 @@ class Batches:
         if kind in ("expired", "canceled"):
             return BatchRow(custom_id, unanswered="expired" if kind == "expired" else "cancelled")
         error = at(result, "error")
-        return BatchRow(custom_id, error if at(error, "error") else {"error": error or {"message": "no result"}})
+        return BatchRow(
+            custom_id, error if at(error, "error") else {"error": error or {"message": "no result"}}
+        )
 
 
 def _n_requests(batch: Mapping[str, Any]) -> int:

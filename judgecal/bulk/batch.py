@@ -1,9 +1,11 @@
-"""Judgements by the batch APIs of providers: handed in many at once, answered within a day, at about half the price.
+"""Judgements by the batch APIs of providers: handed in many at once, answered within a day, at about half the
+price.
 
-What is sent is what live calls send, and replies are read as theirs are; so the rows are the same but for the cost and
-the latency, which a batch does not have. A batch is noted before it is sent and again when the provider has given it an
-id, so that whoever is killed finds it again: by that id, or in the provider's list of batches. A request that the
-provider failed, or did not come to in time, is no row yet: it goes into another batch, three times in all.
+What is sent is what live calls send, and replies are read as theirs are; so the rows are the same but for the
+cost and the latency, which a batch does not have. A batch is noted before it is sent and again when the
+provider has given it an id, so that whoever is killed finds it again: by that id, or in the provider's list
+of batches. A request that the provider failed, or did not come to in time, is no row yet: it goes into
+another batch, three times in all.
 """
 
 from __future__ import annotations
@@ -42,11 +44,12 @@ def run_batches(
     policy: BatchPolicy | None = None,
     progress: Progress | None = None,
 ) -> None:
-    """Have every judgement by batches, and append each to the journal as it is read; all models' batches wait together.
+    """Have every judgement by batches, and append each to the journal as it is read; all models' batches wait
+    together.
 
     Args:
-        asked: models, each with what gives its calls that are due, from the first one. It is called again after rows
-            were appended, which then are not due.
+        asked: models, each with what gives its calls that are due, from the first one. It is called again
+            after rows were appended, which then are not due.
 
     Raises:
         InputError: a model's key is not set, or a line of the file cannot be read.
@@ -62,10 +65,14 @@ def run_batches(
 
     assumed = sorted(spec.alias for spec, _ in asked if spec.batch_price_assumed)
     if assumed and progress:
-        notice(f"judgecal: no batch price is known of {', '.join(assumed)}: half of the live price is taken for it")
+        notice(
+            f"judgecal: no batch price is known of {', '.join(assumed)}: half of the live price is taken for it"
+        )
     with BatchLog(batches_beside(journal)) as log:
         runs = [
-            _BatchRun(spec, calls, log, record=counted, budget=budget, cache=cache, policy=policy or BatchPolicy())
+            _BatchRun(
+                spec, calls, log, record=counted, budget=budget, cache=cache, policy=policy or BatchPolicy()
+            )
             for spec, calls in asked
         ]
         try:
@@ -83,7 +90,8 @@ async def _all(runs: Sequence[_BatchRun]) -> None:
 
 
 def _one_verdict(call: Call, outcome: Outcome, replies: Sequence[Reply]) -> Judgement:
-    """The row of a call with several replies: they say the same, or there is no verdict, as within one reply."""
+    """The row of a call with several replies: they say the same, or there is no verdict, as within one
+    reply."""
     rows = [judgement_of(call, dataclasses.replace(outcome, reply=reply)) for reply in replies]
     other = next((row.verdict for row in rows if row.verdict != rows[0].verdict), rows[0].verdict)
     if other == rows[0].verdict:
@@ -119,7 +127,9 @@ class _BatchRun:
         self._forms = LateForms(ReplyForms(spec, cache_folder()))
         self._open = log.open_of(spec)
         self._waiting = ids_in(self._open)
-        self._asked: defaultdict[str, set[str]] = defaultdict(set)  # name of a batch -> what this run asks for of it
+        self._asked: defaultdict[str, set[str]] = defaultdict(
+            set
+        )  # name of a batch -> what this run asks for of it
         self._tries: dict[str, int] = {}
         self._given_up: set[Key] = set()  # an error may be due again at once, for the next run
         self._short = 0  # times that the budget held fewer requests than were due
@@ -137,7 +147,9 @@ class _BatchRun:
             if call.schema is None:
                 continue
             key, one, _ = request_id(self._key_of, call)
-            if one not in self._waiting and not stored_outcome(self._cache, key, partial(gives_verdict, call)):
+            if one not in self._waiting and not stored_outcome(
+                self._cache, key, partial(gives_verdict, call)
+            ):
                 run_calls([call], self._spec, record=self._record, budget=self._budget, cache=self._cache)
                 break
         self._forms = LateForms(ReplyForms(self._spec, cache_folder()))
@@ -291,7 +303,8 @@ class _BatchRun:
                 asked += 1
 
     async def _read(self, ended: Sequence[Batch], states: dict[str, BatchState]) -> None:
-        """Make rows of what ended batches hold; what failed there, and may go into another batch, is none yet."""
+        """Make rows of what ended batches hold; what failed there, and may go into another batch, is none
+        yet."""
         results = Results(Spool(), states)
         try:
             busy = any(batch not in ended for batch in self._waited_for())
@@ -331,14 +344,20 @@ class _BatchRun:
             raise stop
 
     async def _fetch(self, batch: Batch, results: Results, *, busy: bool) -> bool:
-        """Take what a batch holds; False where it is somebody else's, and the search goes on. `busy`: others wait."""
+        """Take what a batch holds; False where it is somebody else's, and the search goes on. `busy`: others
+        wait."""
         state = results.states[batch.name]
         if state.refused is not None:
             self._raise_refusal(batch, state)
             await self._client.sleep(0.0 if busy else self._policy.longest_wait_s)
             return True
         lines = await self._client.fetch(batch, results)
-        if batch.found and not self._format.names and lines and not any(one in results.places for one in batch.ids):
+        if (
+            batch.found
+            and not self._format.names
+            and lines
+            and not any(one in results.places for one in batch.ids)
+        ):
             assert batch.provider_id is not None
             batch.foreign.add(batch.provider_id)
             batch.provider_id = None
@@ -349,7 +368,8 @@ class _BatchRun:
     def _raise_refusal(self, batch: Batch, state: BatchState) -> None:
         """End the run where the provider took none of a batch, unless a later one may do better.
 
-        OpenAI limits what may wait at once; that it refused a batch while others waited is no try of its requests.
+        OpenAI limits what may wait at once; that it refused a batch while others waited is no try of its
+        requests.
         """
         assert state.refused is not None
         try:
@@ -364,9 +384,17 @@ class _BatchRun:
             raise
 
     def _row(
-        self, call: Call, key: str, messages: Sequence[Message], batch: Batch, results: Results, *, again: bool
+        self,
+        call: Call,
+        key: str,
+        messages: Sequence[Message],
+        batch: Batch,
+        results: Results,
+        *,
+        again: bool,
     ) -> Judgement | None:
-        """The row of a call whose batch has ended; None where it goes into another one. `again`: its reply is booked.
+        """The row of a call whose batch has ended; None where it goes into another one. `again`: its reply is
+        booked.
 
         Raises AuthError: as a live call.
         """

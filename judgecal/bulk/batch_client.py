@@ -1,4 +1,5 @@
-"""A provider's batch API, asked patiently: errors that pass are waited out, and a lost answer is looked for."""
+"""A provider's batch API, asked patiently: errors that pass are waited out, and a lost answer is looked
+for."""
 
 from __future__ import annotations
 
@@ -21,7 +22,11 @@ from judgecal.records import ErrorKind
 
 _SHOWN_EVERY_S = 1.0
 _LONGEST_ASKED_WAIT_S = 600.0
-_UNCERTAIN = ("transport", "timeout", "server")  # after such an error a batch may have been taken all the same
+_UNCERTAIN = (
+    "transport",
+    "timeout",
+    "server",
+)  # after such an error a batch may have been taken all the same
 _T = TypeVar("_T")
 Place = tuple[int, int]
 """Where a line stands in a file, and how long it is."""
@@ -34,7 +39,8 @@ class BatchPolicy:
     Attributes:
         tries: batches that one request goes into at most.
         attempts: tries of handing a batch in.
-        questions: tries of asking how a batch stands, and of fetching what it holds: an hour, for it waits for many.
+        questions: tries of asking how a batch stands, and of fetching what it holds: an hour, for it waits
+            for many.
         first_wait_s, longest_wait_s: between two questions how a batch stands, and before such a try.
         settle_s: how long after it was sent a batch that is in no list may still come up.
         longest_s: how long one run waits for a batch; providers end each within two days.
@@ -65,14 +71,17 @@ class BatchClient:
         show: called once a second while something is waited for.
     """
 
-    def __init__(self, spec: ModelSpec, log: BatchLog, policy: BatchPolicy, *, show: Callable[[], None]) -> None:
+    def __init__(
+        self, spec: ModelSpec, log: BatchLog, policy: BatchPolicy, *, show: Callable[[], None]
+    ) -> None:
         self.transport = BatchTransport(spec)
         self.format = self.transport.format
         self.policy = policy
         self._spec, self._log, self._show = spec, log, show
 
     async def hand_in(self, batch: Batch, spool: Spool) -> None:
-        """Hand a batch in and set its id. It may have been taken though the answer was lost: then it is in the list.
+        """Hand a batch in and set its id. It may have been taken though the answer was lost: then it is in
+        the list.
 
         Raises:
             NotHandedIn, AuthError: it was not taken.
@@ -96,7 +105,9 @@ class BatchClient:
         """Look for a batch in the provider's list, and set its id."""
         sought = Sought(batch.name, len(batch.ids), batch.at)
         try:
-            listed = await self._patiently(lambda: self.format.find(self.transport.http, sought), self.policy.attempts)
+            listed = await self._patiently(
+                lambda: self.format.find(self.transport.http, sought), self.policy.attempts
+            )
         except AuthError as error:
             raise JudgecalError(
                 f"{error}: this was asked to find {batch.name} of {len(batch.ids):,} requests, which may have been "
@@ -111,7 +122,9 @@ class BatchClient:
         """`find`, until the batch is old enough to be in the list if it was ever made."""
         if await self.find(batch):
             return True
-        left = min(batch.at - time.time(), 0.0) + self.policy.settle_s  # a clock that was put back is no reason to wait
+        left = (
+            min(batch.at - time.time(), 0.0) + self.policy.settle_s
+        )  # a clock that was put back is no reason to wait
         if left <= 0:
             return False
         await self.sleep(left)
@@ -129,8 +142,8 @@ class BatchClient:
     async def fetch(self, batch: Batch, results: Results) -> int:
         """Write the lines of a batch into the file; how many there were. Those of other marks are not ours.
 
-        Lines that stay damaged are left out in the end, so that one of them does not hold up all others; one that does
-        not say whose it is counts as damaged, but at Gemini.
+        Lines that stay damaged are left out in the end, so that one of them does not hold up all others; one
+        that does not say whose it is counts as damaged, but at Gemini.
 
         Raises:
             JudgecalError: as `state`.
@@ -149,7 +162,9 @@ class BatchClient:
             try:
                 row = self.format.row(_object(line))
                 if not row.custom_id and not self.format.in_order:
-                    raise CallFailed("server", "a line of the results names no request", retry=True, billed=True)
+                    raise CallFailed(
+                        "server", "a line of the results names no request", retry=True, billed=True
+                    )
             except CallFailed:
                 if not lenient:
                     raise
@@ -160,7 +175,9 @@ class BatchClient:
                 nameless[number - 1] = (results.spool.add(line), len(line))
             elif mark == batch.mark:
                 places[one].append((results.spool.add(line), len(line)))
-        if damaged == number and not json_like and damaged:  # a page in the place of the results, and not one of ours
+        if (
+            damaged == number and not json_like and damaged
+        ):  # a page in the place of the results, and not one of ours
             raise CallFailed("server", "no line of the results is a JSON object", retry=False, billed=True)
         if nameless and number == len(batch.ids):  # of fewer nobody knows which are missing
             for at, place in nameless.items():
@@ -187,7 +204,9 @@ class BatchClient:
             return [self.transport.reply(state.refused)]
         if places is None:
             kind: ErrorKind = "timeout" if state.expired else "server"
-            raise CallFailed(kind, "the batch ended without an answer to this request", retry=True, billed=False)
+            raise CallFailed(
+                kind, "the batch ended without an answer to this request", retry=True, billed=False
+            )
         if max(size for _, size in places) > 2 * MOST_BYTES:
             raise too_large()
         lines = dict.fromkeys(results.spool.line(*place) for place in places)
@@ -236,7 +255,9 @@ class BatchClient:
             except CallFailed as failed:
                 what = "does not say how a batch stands"
                 if failed.retry and tried == self.policy.attempts < most:
-                    notice(f"judgecal: model {self._spec.alias}: {self._spec.provider} {what} ({failed}); waiting on")
+                    notice(
+                        f"judgecal: model {self._spec.alias}: {self._spec.provider} {what} ({failed}); waiting on"
+                    )
                 await self._wait_after(failed, tried, most, what)
 
     async def _wait_after(self, failed: CallFailed, tried: int, most: int, what: str) -> None:

@@ -1,9 +1,9 @@
 """`batches.jsonl`: which batches wait at providers for an experiment, noted before they are sent.
 
-A line is an event of one batch: `intended` (with a digest of each request, before anything is sent), `submitted`
-(with its id at the provider), `reading` (a run is about to take replies; `left` are the requests that it does not ask
-for), `taken` (it has them), `read` (so that no reply is left) or `void` (it never came to be). A batch without the last
-two is open: its requests are paid for, or may be.
+A line is an event of one batch: `intended` (with a digest of each request, before anything is sent),
+`submitted` (with its id at the provider), `reading` (a run is about to take replies; `left` are the requests
+that it does not ask for), `taken` (it has them), `read` (so that no reply is left) or `void` (it never came
+to be). A batch without the last two is open: its requests are paid for, or may be.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ class Batch:
 
     @property
     def mark(self) -> str:
-        """The end of each request's id at the provider, by which a batch is known from others of the same requests."""
+        """The end of each request's id at the provider, by which a batch is known from others of the same
+        requests."""
         return mark_of(self.name)
 
 
@@ -81,7 +82,8 @@ class BatchLog:
     """The file, held by one process at a time.
 
     Attributes:
-        provider_ids: of all batches of the file that are known to be those, the ones that are read among them.
+        provider_ids: of all batches of the file that are known to be those, the ones that are read among
+            them.
         locating: held by who looks for a batch in the provider's list; two runs may be after the same one.
 
     Raises:
@@ -142,7 +144,8 @@ class BatchLog:
 
 
 def _whole(name: str, model: str, ids: Sequence[str], usd_at_most: float, at: float) -> Batch:
-    """A batch of which no reply is taken yet; its sets are one object, for they may be large, and never changed."""
+    """A batch of which no reply is taken yet; its sets are one object, for they may be large, and never
+    changed."""
     waiting = frozenset(ids)
     return Batch(name, model, ids, usd_at_most, at, waiting=waiting, left=waiting)
 
@@ -193,7 +196,8 @@ def _take(found: dict[str, Batch], ids: set[str], line: dict[str, Any]) -> None:
 
 
 def require_batches(specs: Iterable[ModelSpec]) -> None:
-    """Refuse models whose calls cannot go into batches; beside others, the one inside judgecal judges as ever.
+    """Refuse models whose calls cannot go into batches; beside others, the one inside judgecal judges as
+    ever.
 
     Raises:
         InputError: names each, and what to do.
@@ -239,7 +243,9 @@ def refuse_waiting(calls: Iterable[Call], spec: ModelSpec, journal: Journal) -> 
     batch_of = batches_with(spec, journal)
     if batch_of is None:
         return
-    if found := [batch for call in calls if (batch := batch_of(call.messages(), call.key.repeat, call.schema))]:
+    if found := [
+        batch for call in calls if (batch := batch_of(call.messages(), call.key.repeat, call.schema))
+    ]:
         ids = ", ".join(sorted({batch.provider_id or batch.name for batch in found}))
         raise InputError(
             f"{len(found):,} of these calls to {spec.alias} wait in a batch ({ids}) and are paid for there: the same "
@@ -250,7 +256,8 @@ def refuse_waiting(calls: Iterable[Call], spec: ModelSpec, journal: Journal) -> 
 def batches_with(
     spec: ModelSpec, journal: Journal
 ) -> Callable[[Sequence[Message], int, ReplySchema | None], Batch | None] | None:
-    """In which batch a request waits, by its messages, repeat and schema; None where no request of the model waits.
+    """In which batch a request waits, by its messages, repeat and schema; None where no request of the model
+    waits.
 
     Raises:
         InputError: a line of the file cannot be read.

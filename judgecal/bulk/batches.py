@@ -1,7 +1,8 @@
 """Batches over HTTP: many requests handed in at once, answered within a day, for about half the price.
 
 How a provider takes and gives them is the class `Batches` in a module beside its wire format. The body of
-each request is the one that a live call sends, byte for byte, and each reply is read by the code that reads a live one.
+each request is the one that a live call sends, byte for byte, and each reply is read by the code that reads a
+live one.
 """
 
 from __future__ import annotations
@@ -88,8 +89,10 @@ class BatchFormat(Protocol):
 
     Attributes:
         most_requests, most_bytes: what one batch may hold.
-        in_order: whether results come in the order of the requests, so that one without an id is known all the same.
-        names: whether it can be told a name, and lists batches with it; else what is found may be somebody else's.
+        in_order: whether results come in the order of the requests, so that one without an id is known all
+            the same.
+        names: whether it can be told a name, and lists batches with it; else what is found may be somebody
+            else's.
         where: the page on which a user sees and cancels batches, in words.
     """
 
@@ -135,7 +138,9 @@ class BatchHttp:
         self._spec = spec
         self._secrets = secrets_of(spec)
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=spec.timeout, sock_read=_SILENCE_S)
-        self._session = aiohttp.ClientSession(timeout=timeout, headers=headers, cookie_jar=aiohttp.DummyCookieJar())
+        self._session = aiohttp.ClientSession(
+            timeout=timeout, headers=headers, cookie_jar=aiohttp.DummyCookieJar()
+        )
 
     async def close(self) -> None:
         """Close the connections."""
@@ -155,13 +160,17 @@ class BatchHttp:
         try:
             found = json.loads(body)
         except ValueError as error:
-            raise self._no_answer(url, f"is not JSON: {excerpt(bytes(body[:_QUOTED]), self._secrets)}") from error
+            raise self._no_answer(
+                url, f"is not JSON: {excerpt(bytes(body[:_QUOTED]), self._secrets)}"
+            ) from error
         if not isinstance(found, dict):
             raise self._no_answer(url, "is not a JSON object")
         return found
 
     def _no_answer(self, url: str, why: str) -> CallFailed:
-        return CallFailed("server", one_line(f"the answer of {URL(url).path} {why}", self._secrets), retry=True)
+        return CallFailed(
+            "server", one_line(f"the answer of {URL(url).path} {why}", self._secrets), retry=True
+        )
 
     async def lines(self, url: str) -> AsyncIterator[bytes]:
         """The lines of a file."""
@@ -218,7 +227,7 @@ class BatchTransport:
         self._live = HttpTransport(spec)
         self._spec = spec
         self._secrets, self._sent = secrets_of(spec), sent_secrets(spec)
-        module = importlib.import_module(f"judgecal.engine.transport.{spec.known_provider.wire}_batches")
+        module = importlib.import_module(f"judgecal.bulk.{spec.known_provider.wire}_batches")
         self.format: BatchFormat = module.Batches(self._live.address)
         self.encoded = self._live.encoded
         """The body of one request, from its messages and schema."""
@@ -310,5 +319,7 @@ def id_in(data: Mapping[str, Any], name: str) -> str:
     """
     found = data.get(name)
     if not (isinstance(found, str) and _ID.fullmatch(found)):
-        raise CallFailed("server", f"the provider's answer holds no {name} of a batch or file", retry=True, billed=True)
+        raise CallFailed(
+            "server", f"the provider's answer holds no {name} of a batch or file", retry=True, billed=True
+        )
     return found

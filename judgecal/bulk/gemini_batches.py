@@ -1,6 +1,7 @@
 """Gemini's batches, in the form that holds the requests themselves: one call makes one, one call reads it.
 
-The form over an uploaded file takes 2 GB in the place of 20 MB; it needs three calls more and leaves files behind.
+The form over an uploaded file takes 2 GB in the place of 20 MB; it needs three calls more and leaves files
+behind.
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ class Batches:
         while True:
             page = await http.json(f"{self._root}/batches?pageSize={_PER_PAGE}{token}")
             listed = [one for one in page.get("operations") or [] if isinstance(one, dict)]
-            if found := [id_in(one, "name") for one in listed if at(one, "metadata", "displayName") == sought.name]:
+            if found := [
+                id_in(one, "name") for one in listed if at(one, "metadata", "displayName") == sought.name
+            ]:
                 return found
             following = page.get("nextPageToken")
             if not isinstance(following, str) or not following or token == f"&pageToken={following}":

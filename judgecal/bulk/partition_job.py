@@ -1,8 +1,8 @@
 """One partition of a table, judged by whoever has it: as any table is, with a journal of its own.
 
-The journal and a note of the output lie in the experiment's folder, under `partitions/`. An output is whole when it is
-under its name; the note says which input it was made of and when it was written, so that a later run leaves it alone
-where no judgement of it is due.
+The journal and a note of the output lie in the experiment's folder, under `partitions/`. An output is whole
+when it is under its name; the note says which input it was made of and when it was written, so that a later
+run leaves it alone where no judgement of it is due.
 """
 
 from __future__ import annotations
@@ -89,7 +89,11 @@ class PartitionJob:
                 source, layout = run.source, run.layout
                 notes = (*source.notes, *layout.notes)
                 return PartitionFacts(
-                    n_rows=source.n_rows, columns=source.columns, added=layout.names, notes=notes, estimate=planned
+                    n_rows=source.n_rows,
+                    columns=source.columns,
+                    added=layout.names,
+                    notes=notes,
+                    estimate=planned,
                 )
         except NoRowsError:
             return PartitionFacts()
@@ -97,15 +101,20 @@ class PartitionJob:
             return PartitionFacts(problems=error.problems)
 
     def judge(self, budget: Budget) -> Counted:
-        """Make the calls that are due and write the output; where none is due and it is whole, count its rows.
+        """Make the calls that are due and write the output; where none is due and it is whole, count its
+        rows.
 
         Raises:
-            InputError: as `ProductionRun.run`; or this process does not see the experiment's folder, or has other code.
+            InputError: as `ProductionRun.run`; or this process does not see the experiment's folder, or has
+                other code.
         """
         self._check_worker()
         with self.partition.place.fetched() as path:
             if self.is_whole():
-                run, journal = self._run(path, Path(self.partition.name)), stored_rows(self.journal, long=True)
+                run, journal = (
+                    self._run(path, Path(self.partition.name)),
+                    stored_rows(self.journal, long=True),
+                )
                 if not Due(run.judge, run.items, journal, run.asking):
                     return run.count_rows(journal)
             with self.output.delivered() as out:
@@ -120,7 +129,9 @@ class PartitionJob:
                 "system that every machine has under the same path"
             )
         if self.code != code_sha():
-            raise InputError("this worker has another version of judgecal: install the same one on every machine")
+            raise InputError(
+                "this worker has another version of judgecal: install the same one on every machine"
+            )
 
     def _judged(self, run: ProductionRun, budget: Budget) -> Counted:
         deadline = time.monotonic() + _BUSY_S
@@ -147,7 +158,8 @@ class PartitionJob:
         )
 
     def _write_note(self, *, whole: bool) -> None:
-        """Before the output gets its name, and when it has it: a kill between the two leaves it as ours, not whole."""
+        """Before the output gets its name, and when it has it: a kill between the two leaves it as ours, not
+        whole."""
         stamp = self.output.stamp() if whole else None
         self._note.parent.mkdir(parents=True, exist_ok=True)
         write_text(self._note, json.dumps({**self._noted, "stamp": stamp and [*stamp]}) + "\n")

@@ -1,4 +1,5 @@
-"""`judge` on a table in partitions: each one is a run of its own, with its own journal, and their counts are added up.
+"""`judge` on a table in partitions: each one is a run of its own, with its own journal, and their counts are
+added up.
 
 Nothing here knows who runs the partitions: see `Engine`.
 """
@@ -98,7 +99,9 @@ class PartitionedRun:
     def jobs(self) -> list[PartitionJob]:
         """One a partition; the limit is not shared out yet."""
         workspace = replace(
-            self.workspace, root=self.workspace.root.absolute(), experiments=self.workspace.experiments.absolute()
+            self.workspace,
+            root=self.workspace.root.absolute(),
+            experiments=self.workspace.experiments.absolute(),
         )
         return [
             PartitionJob(
@@ -144,7 +147,9 @@ class PartitionedRun:
             raise InputError(f"{self.output}: is the input itself, or in it: write to another folder")
         there = place.files() or {}
         if "" in there:
-            raise InputError(f"{self.output}: is a file: partitions are written into a folder, each under its own name")
+            raise InputError(
+                f"{self.output}: is a file: partitions are written into a folder, each under its own name"
+            )
         if place.local is not None and not place.local.parent.is_dir():
             raise InputError(f"{place.local.parent}: there is no such folder: make it first")
         return there
@@ -179,13 +184,16 @@ class PartitionedRun:
         Raises:
             InputError: as `check`; a partition cannot be read or lacks a column, or a key is not set.
             BusyError: another process works on this experiment.
-            JudgecalError: a partition could not be judged; the others' outputs are there, and the same command resumes.
+            JudgecalError: a partition could not be judged; the others' outputs are there, and the same
+                command resumes.
         """
         self.check()
         facts = self._facts()
         open_experiment(self.experiment)
         n_rows = sum(one.n_rows for one in facts)
-        with held(self.experiment.journal):  # two commands would keep the money of one experiment, each for itself
+        with held(
+            self.experiment.journal
+        ):  # two commands would keep the money of one experiment, each for itself
             counted = self._count(self._limited(facts), min(n_rows, self.options.limit or n_rows))
             result = self._result(counted, facts)
             self.experiment.write_summary(result)
@@ -205,7 +213,9 @@ class PartitionedRun:
 
     def _count(self, jobs: Sequence[PartitionJob], total: int) -> Counted:
         """Judge them, and add up their counts in their order."""
-        progress = None if self.options.quiet else Progress(f"{self.lock.judge} on {len(jobs)} partitions", total)
+        progress = (
+            None if self.options.quiet else Progress(f"{self.lock.judge} on {len(jobs)} partitions", total)
+        )
         counts: dict[int, Counted] = {}
         for place, counted in self.engine.judge(jobs, self.options, self.judge, progress=progress):
             counts[place] = counted
@@ -234,7 +244,12 @@ class PartitionedRun:
             notes=tuple(dict.fromkeys((*self.partitions.notes, *_notes_of(facts), *self._more_notes(facts)))),
         )
         return judge_result(
-            counted, tables, slug=self.experiment.slug, lock=self.lock, lock_path=self.lock_path, judge=self.judge
+            counted,
+            tables,
+            slug=self.experiment.slug,
+            lock=self.lock,
+            lock_path=self.lock_path,
+            judge=self.judge,
         )
 
     def _more_notes(self, facts: Sequence[PartitionFacts]) -> Iterator[str]:
@@ -242,7 +257,9 @@ class PartitionedRun:
         if empty:
             yield f"without rows, so without an output: {listed(empty)}"
         known = {job.partition.name for job in self.jobs}
-        others = [name for name in self._output_files() if name not in known and name.rpartition("/")[2][:1] != "."]
+        others = [
+            name for name in self._output_files() if name not in known and name.rpartition("/")[2][:1] != "."
+        ]
         if others:
             yield f"{self.output} also holds {listed(sorted(others))}, which this run did not write"
 

@@ -1,13 +1,13 @@
 """Partitions judged by the workers of a Ray cluster, or of this machine.
 
-A partition is one Ray task, and not a block of a `ray.data.Dataset`: Ray Data cuts and joins files as it sees fit, and
-makes a block again from the start where a worker was lost. Here a partition keeps its own journal, so that a second
-try goes on where the first one stopped, and its own output of the same name. Files are listed and copied by
-`pyarrow.fs`, which is what Ray Data itself reads with.
+A partition is one Ray task, and not a block of a `ray.data.Dataset`: Ray Data cuts and joins files as it sees
+fit, and makes a block again from the start where a worker was lost. Here a partition keeps its own journal,
+so that a second try goes on where the first one stopped, and its own output of the same name. Files are
+listed and copied by `pyarrow.fs`, which is what Ray Data itself reads with.
 
-Tasks get no key from here: each worker takes it from its own environment, by the name in judgecal.toml, so that no key
-goes through Ray's messages, its dashboard or its logs. Money and places in flight are asked for call by call of one
-actor on the machine that runs the command.
+Tasks get no key from here: each worker takes it from its own environment, by the name in judgecal.toml, so
+that no key goes through Ray's messages, its dashboard or its logs. Money and places in flight are asked for
+call by call of one actor on the machine that runs the command.
 """
 
 from __future__ import annotations
@@ -56,10 +56,11 @@ def _chatter_aside() -> contextlib.AbstractContextManager[Any]:
 
 @contextlib.contextmanager
 def ray_engine() -> Iterator[RayEngine]:
-    """Ray while a command runs: as the program has it already, the cluster that RAY_ADDRESS names, or this machine.
+    """Ray while a command runs: as the program has it already, the cluster that RAY_ADDRESS names, or this
+    machine.
 
-    On this machine it listens on 127.0.0.1 alone, without a dashboard, and ends with the command. Nothing can be
-    printed meanwhile.
+    On this machine it listens on 127.0.0.1 alone, without a dashboard, and ends with the command. Nothing can
+    be printed meanwhile.
 
     Raises:
         InputError: Ray is not installed, or it cannot be started or reached.
@@ -288,7 +289,9 @@ class RayEngine:
         except exceptions.RayError as error:
             reason = next(iter(str(error).splitlines()), type(error).__name__)
             if attempt.number < _TRIES:
-                notice(f"judgecal: {job.partition.name}: its worker was lost ({reason}): another one goes on with it")
+                notice(
+                    f"judgecal: {job.partition.name}: its worker was lost ({reason}): another one goes on with it"
+                )
                 return None
             raise JudgecalError(
                 f"{job.partition.name}: {_TRIES} workers were lost over it, the last one with: {reason}; what was "

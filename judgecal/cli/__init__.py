@@ -3,9 +3,9 @@
 Exit codes: 0 done; 1 nobody within the caps, or a gate that failed; 2 wrong use or bad input, in one message;
 3 a gate that cannot tell; 4 items ended unscored; 70 an internal error; 130 interrupted.
 
-A reader that goes away (`judgecal score | head -1`) changes none of them: the command comes to its end, and a gate
-says what it decided. A result that stdout cannot take for another reason, a full disk for one, ends in 2, but for a
-gate and a migration that have decided.
+A reader that goes away (`judgecal score | head -1`) changes none of them: the command comes to its end, and a
+gate says what it decided. A result that stdout cannot take for another reason, a full disk for one, ends in
+2, but for a gate and a migration that have decided.
 """
 
 from __future__ import annotations
@@ -46,7 +46,11 @@ from judgecal.workspace import shown
 __all__ = ["app", "main", "run"]
 
 _INTERRUPTED = 130
-_GARBAGE = (100_000, 20, 20)  # rows by the hundred thousand are no cycles: by default they are walked again and again
+_GARBAGE = (
+    100_000,
+    20,
+    20,
+)  # rows by the hundred thousand are no cycles: by default they are walked again and again
 
 app = typer.Typer(
     help="Calibrate an LLM judge against people before you trust its numbers.",
@@ -109,7 +113,9 @@ def run(argv: Sequence[str]) -> int:
         _say_what_ran(argv)
         stdout.flush()
         if stdout.lost is not None and not stdout.reader_gone:
-            notice(f"judgecal: the result could not be written to stdout: {stdout.lost.strerror}{what_is_kept()}")
+            notice(
+                f"judgecal: the result could not be written to stdout: {stdout.lost.strerror}{what_is_kept()}"
+            )
             code = code if decided else code or 2
     return code
 
@@ -141,12 +147,14 @@ def _run(argv: Sequence[str]) -> tuple[int, bool]:
 def _parser_ended(stop: SystemExit) -> tuple[int, bool]:
     """How the parser ended the process, which it does in every case.
 
-    Its own code counts where it is that of a command or of wrong use. A broken pipe, which it would turn into a 1, is
-    an error like any other, and a `sys.exit` of a signature or a judge an internal one.
+    Its own code counts where it is that of a command or of wrong use. A broken pipe, which it would turn into
+    a 1, is an error like any other, and a `sys.exit` of a signature or a judge an internal one.
     """
     cause = stop.__context__
     if isinstance(cause, typer.Exit):
-        return _interrupted() if cause.exit_code == _INTERRUPTED else cause.exit_code, isinstance(cause, Decided)
+        return _interrupted() if cause.exit_code == _INTERRUPTED else cause.exit_code, isinstance(
+            cause, Decided
+        )
     if hasattr(cause, "format_message"):  # the parser's words on wrong use are printed already
         return 2, False
     return _broke_off(cause if isinstance(cause, OSError) else stop), False

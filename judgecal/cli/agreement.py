@@ -22,10 +22,13 @@ class RecordedArguments:
     judge_column: Annotated[
         str | None,
         typer.Option(
-            "--judge-column", help="Column of the judge's name; by default judge, or else the file is one judge."
+            "--judge-column",
+            help="Column of the judge's name; by default judge, or else the file is one judge.",
         ),
     ] = None
-    verdict_column: Annotated[str, typer.Option("--verdict-column", help="Column of the verdict.")] = "verdict"
+    verdict_column: Annotated[str, typer.Option("--verdict-column", help="Column of the verdict.")] = (
+        "verdict"
+    )
     item_column: Annotated[str, typer.Option("--item-column", help="Column of the item's id.")] = "item_id"
     verdict_scale: Annotated[
         str | None, typer.Option("--verdict-scale", help="Of the verdicts; by default told by what they are.")
@@ -50,7 +53,9 @@ def agreement(
     gold: shared.GoldName = "starter",
     judge: Annotated[
         list[str] | None,
-        typer.Option("--judge", help="A judge beside them that calls nobody, faithfulness_overlap@local; repeatable."),
+        typer.Option(
+            "--judge", help="A judge beside them that calls nobody, faithfulness_overlap@local; repeatable."
+        ),
     ] = None,
     split: Annotated[str, typer.Option("--split", help="open, train, dev, test or all.")] = "all",
     limit: Annotated[int | None, typer.Option("--limit", help="Only the first N items.")] = None,

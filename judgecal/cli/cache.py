@@ -8,7 +8,9 @@ from judgecal.cli.help import GroupedHelp, example
 from judgecal.cli.options import Json, grouped
 from judgecal.cli.output import print_result
 
-app = typer.Typer(help="Stored replies: path, clear.", no_args_is_help=True, rich_markup_mode=None, cls=GroupedHelp)
+app = typer.Typer(
+    help="Stored replies: path, clear.", no_args_is_help=True, rich_markup_mode=None, cls=GroupedHelp
+)
 
 
 @app.command("path", epilog=example("cache path"))

@@ -23,18 +23,26 @@ class CiFiles:
 
     markdown: Annotated[
         Path | None,
-        typer.Option("--markdown", metavar="FILE", help='Also write a summary, as for "$GITHUB_STEP_SUMMARY".'),
+        typer.Option(
+            "--markdown", metavar="FILE", help='Also write a summary, as for "$GITHUB_STEP_SUMMARY".'
+        ),
     ] = None
     junit: Annotated[
         Path | None,
         typer.Option(
-            "--junit", metavar="FILE", help="Also write the decision as JUnit XML; one that cannot tell is an error."
+            "--junit",
+            metavar="FILE",
+            help="Also write the decision as JUnit XML; one that cannot tell is an error.",
         ),
     ] = None
 
     def begin(self) -> datetime.datetime:
         """When the command begins; InputError: a file cannot be written, before anything is called."""
-        if self.markdown is not None and self.junit is not None and self.markdown.resolve() == self.junit.resolve():
+        if (
+            self.markdown is not None
+            and self.junit is not None
+            and self.markdown.resolve() == self.junit.resolve()
+        ):
             raise InputError(f"--markdown and --junit name one file, {self.junit}: name two")
         given = {"--markdown": self.markdown, "--junit": self.junit}
         refuse([
@@ -44,8 +52,11 @@ class CiFiles:
         ])  # fmt: skip
         return datetime.datetime.now(datetime.UTC)
 
-    def write(self, result: GateResult | MigrateResult, document: Document, started: datetime.datetime) -> None:
-        """Write those that are asked for, whatever was decided; that one cannot be does not undo the decision."""
+    def write(
+        self, result: GateResult | MigrateResult, document: Document, started: datetime.datetime
+    ) -> None:
+        """Write those that are asked for, whatever was decided; that one cannot be does not undo the
+        decision."""
         if self.markdown is not None:
             from judgecal.report.markdown import markdown
 

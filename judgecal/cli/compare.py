@@ -17,11 +17,13 @@ def compare(
     judges: Annotated[
         list[str] | None,
         typer.Argument(
-            help="The judges, A and B; more, or none for all of the experiment: every pair.", metavar="[A B ...]"
+            help="The judges, A and B; more, or none for all of the experiment: every pair.",
+            metavar="[A B ...]",
         ),
     ] = None,
     metric: Annotated[
-        str | None, typer.Option("--metric", help="By which; macro_agreement by default, accuracy on nominal labels.")
+        str | None,
+        typer.Option("--metric", help="By which; macro_agreement by default, accuracy on nominal labels."),
     ] = None,
     level: Annotated[
         float, typer.Option("--level", help="Level of the intervals; 1 - level is the false alarm rate.")

@@ -1,7 +1,9 @@
-"""What a shell is told when somebody presses Tab: names of the workspace, read off its files without loading them.
+"""What a shell is told when somebody presses Tab: names of the workspace, read off its files without loading
+them.
 
-The scripts for bash, zsh and fish are typer's (`--install-completion`, `--show-completion`). Each calls the program
-with the line so far in its environment; here that line is mended where bash has cut it, and the values are found.
+The scripts for bash, zsh and fish are typer's (`--install-completion`, `--show-completion`). Each calls the
+program with the line so far in its environment; here that line is mended where bash has cut it, and the
+values are found.
 """
 
 from __future__ import annotations
@@ -50,7 +52,8 @@ def completing(run: Callable[[], object]) -> int:
 
 
 def _rejoin() -> str:
-    """Make one word of what bash has cut, as in `correctness_v3@gem`; gives the part that it wants no answer for."""
+    """Make one word of what bash has cut, as in `correctness_v3@gem`; gives the part that it wants no answer
+    for."""
     words, at = os.environ.get("COMP_WORDS", "").split("\n"), int(os.environ.get("COMP_CWORD") or 0)
     words += [""] * (at + 1 - len(words))
     whole: list[str] = []
@@ -84,7 +87,9 @@ def _names(found: Callable[[Workspace], Iterable[str]], *, several: bool = False
 
 def gold_sets(workspace: Workspace) -> Iterable[str]:
     """The folders of `gold/` that hold a card or items."""
-    found = {path.parent.name for name in ("card.toml", "items.jsonl") for path in workspace.gold.glob(f"*/{name}")}
+    found = {
+        path.parent.name for name in ("card.toml", "items.jsonl") for path in workspace.gold.glob(f"*/{name}")
+    }
     return (name for name in found if not name.startswith("."))
 
 
@@ -126,7 +131,10 @@ def local_judges(workspace: Workspace) -> Iterable[str]:
 def judges(workspace: Workspace) -> Iterable[str]:
     """Every signature with every model, and the local judges."""
     aliases = list(models(workspace))
-    return (*local_judges(workspace), *(f"{name}@{model}" for name in signatures(workspace) for model in aliases))
+    return (
+        *local_judges(workspace),
+        *(f"{name}@{model}" for name in signatures(workspace) for model in aliases),
+    )
 
 
 def _judges_of_experiment(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -135,7 +143,9 @@ def _judges_of_experiment(ctx: typer.Context, incomplete: str) -> list[str]:
 
     def found(workspace: Workspace) -> Iterable[str]:
         try:
-            config = tomllib.loads((workspace.experiments / slug / "experiment.toml").read_text(encoding="utf-8"))
+            config = tomllib.loads(
+                (workspace.experiments / slug / "experiment.toml").read_text(encoding="utf-8")
+            )
             return [str(one["judge"]) for one in config["judges"] if "judge" in one]
         except (ValueError, KeyError, TypeError):
             return ()

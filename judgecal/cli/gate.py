@@ -30,7 +30,9 @@ def gate(
         float | None, typer.Option("--margin", help="The loss that is allowed; the lock's by default.")
     ] = None,
     repeats_max: RepeatsMax = 3,
-    level: Annotated[float, typer.Option("--level", help="Level of the interval and of the bound on the loss.")] = 0.95,
+    level: Annotated[
+        float, typer.Option("--level", help="Level of the interval and of the bound on the loss.")
+    ] = 0.95,
     *,
     lock: rows.LockArguments,
     files: CiFiles,
@@ -38,10 +40,11 @@ def gate(
 ) -> None:
     """Score the locked judge again: has it drifted?
 
-    It is called afresh. Exits 0 pass, 1 fail, 3 inconclusive or changed. Pass: the loss against the locked verdicts is
-    shown to stay under the margin. Fail: over two passes the interval of the difference lies beyond the margin, or
-    below 0 with a loss beyond the margin that lasts; or many more items are unscored. Changed: the verdicts lie further
-    from the locked ones than the judge's own noise, so another judge answers under this name.
+    It is called afresh. Exits 0 pass, 1 fail, 3 inconclusive or changed. Pass: the loss against the locked
+    verdicts is shown to stay under the margin. Fail: over two passes the interval of the difference lies
+    beyond the margin, or below 0 with a loss beyond the margin that lasts; or many more items are unscored.
+    Changed: the verdicts lie further from the locked ones than the judge's own noise, so another judge
+    answers under this name.
     """
     from judgecal.report.gate import gate_document, texts_of
     from judgecal.selection.gate import run_gate

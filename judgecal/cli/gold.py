@@ -1,4 +1,5 @@
-"""`judgecal gold`: the sets there are, what is wrong with one, how far its raters agree; import and the like."""
+"""`judgecal gold`: the sets there are, what is wrong with one, how far its raters agree; import and the
+like."""
 
 from __future__ import annotations
 

@@ -30,13 +30,17 @@ class ImportArguments(ColumnArguments):
     """The options of `gold import`."""
 
     item: Annotated[str | None, column("The item's id; by default SET-00001 ...")] = None
-    tag: Annotated[list[str] | None, column("Tags of the item: a text, a list, or true for the column's name.")] = None
+    tag: Annotated[
+        list[str] | None, column("Tags of the item: a text, a list, or true for the column's name.")
+    ] = None
     chunks: Annotated[
         bool, typer.Option("--chunks", help="Make an item of each context, for labels of single contexts.")
     ] = False
     label: Annotated[
         list[str] | None,
-        column("A rater's labels; repeatable, * stands for all that fit. Of an export the name of people's scores."),
+        column(
+            "A rater's labels; repeatable, * stands for all that fit. Of an export the name of people's scores."
+        ),
     ] = None
     gold_label: Annotated[str | None, column("The adjudicated label.")] = None
     note: Annotated[list[str] | None, column("What the rater wrote; one for each --label, in order.")] = None
@@ -45,11 +49,15 @@ class ImportArguments(ColumnArguments):
     ] = None
     judgements: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="What judges said: the id, judge, verdict; `agreement` reads it there."),
+        typer.Option(
+            metavar="FILE", help="What judges said: the id, judge, verdict; `agreement` reads it there."
+        ),
     ] = None
     where: Annotated[
         list[str] | None,
-        typer.Option(metavar="COL=VALUE", help="Only the rows with this, of --ratings where given; repeatable."),
+        typer.Option(
+            metavar="COL=VALUE", help="Only the rows with this, of --ratings where given; repeatable."
+        ),
     ] = None
     mapping: Annotated[
         list[str] | None, typer.Option("--map", metavar="FROM=TO", help="Rewrite a label; repeatable.")
@@ -70,7 +78,9 @@ class ImportArguments(ColumnArguments):
     ] = None
     pass_at: Annotated[
         float | None,
-        typer.Option(metavar="X", help="The people's pass mark, on the scale of the labels; by default none."),
+        typer.Option(
+            metavar="X", help="The people's pass mark, on the scale of the labels; by default none."
+        ),
     ] = None
     labels_by: Annotated[
         Literal["people", "project"] | None,
@@ -78,7 +88,9 @@ class ImportArguments(ColumnArguments):
     ] = None
     answers: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Answers by id to questions with rules, such as RAG-IFEval's samples.json."),
+        typer.Option(
+            metavar="FILE", help="Answers by id to questions with rules, such as RAG-IFEval's samples.json."
+        ),
     ] = None
 
     def given(self) -> list[str]:
@@ -87,7 +99,9 @@ class ImportArguments(ColumnArguments):
 
     def of_tables(self) -> list[str]:
         """Those of them that an export of a tool does not take."""
-        return [one for one in self.given() if one not in (*_OF_EXPORTS, *(_OF_RATINGS if self.ratings else ()))]
+        return [
+            one for one in self.given() if one not in (*_OF_EXPORTS, *(_OF_RATINGS if self.ratings else ()))
+        ]
 
     def labels(self, *, force: bool) -> Any:
         """What they say of an export's labels."""
@@ -115,7 +129,9 @@ class ImportArguments(ColumnArguments):
 
         others = [option for option in self.given() if option != "--answers"]
         if self.answers is not None and others:
-            raise InputError(f"{', '.join(others)} with --answers: the columns of questions with rules are known")
+            raise InputError(
+                f"{', '.join(others)} with --answers: the columns of questions with rules are known"
+            )
         return self.answers is not None or (not others and wing("holds rules")(files[0]))
 
     def columns(self) -> Columns:
@@ -137,8 +153,8 @@ class ImportArguments(ColumnArguments):
         return Beside(self.ratings, self.judgements, read_where(self.where or ()))
 
     def require(self, files: Sequence[str]) -> None:
-        """Refuse (InputError) what a table cannot be read without: a file or an option is missing, or there are
-        several files.
+        """Refuse (InputError) what a table cannot be read without: a file or an option is missing, or there
+        are several files.
         """
         from judgecal.errors import refuse
         from judgecal.tables.text import no_files
@@ -156,11 +172,14 @@ class ImportArguments(ColumnArguments):
         others = "(or --sheet, for a filled sheet; or --from TOOL, for an export of another tool)"
         problems = [f"gold import needs {', '.join(missing)} {others}{_columns(files[0])}"] if missing else []
         if len(files) > 1:
-            problems.append(f"gold import reads one table, found {len(files)}: only --sheet and --from take several")
+            problems.append(
+                f"gold import reads one table, found {len(files)}: only --sheet and --from take several"
+            )
         refuse(problems)
 
     def refuse_columns(self, *, tool: str | None, force: bool) -> None:
-        """Refuse (InputError) options of tables: a sheet's columns are known, and its set says what may be so."""
+        """Refuse (InputError) options of tables: a sheet's columns are known, and its set says what may be
+        so."""
         from judgecal.errors import InputError
 
         own = ("--rater", "--scale", "--pass-at")
@@ -188,14 +207,15 @@ class ImportChoices:
         bool, typer.Option("--sheet", help="FILE is a filled sheet of `gold sheet`, whose columns are known.")
     ] = False
     replace: Annotated[
-        bool, typer.Option("--replace", help="Replace a set of this name; with --sheet what a rater said before.")
+        bool,
+        typer.Option("--replace", help="Replace a set of this name; with --sheet what a rater said before."),
     ] = False
-    force: Annotated[bool, typer.Option("--force", help="Keep a scale of which the labels use a small part only.")] = (
-        False
-    )
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say how the file is understood, and write nothing.")] = (
-        False
-    )
+    force: Annotated[
+        bool, typer.Option("--force", help="Keep a scale of which the labels use a small part only.")
+    ] = False
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say how the file is understood, and write nothing.")
+    ] = False
     full: Full = False
     json: Json = False
 
@@ -217,18 +237,23 @@ def import_command(
 ) -> None:
     """Make a gold set of a table or of another tool's export.
 
-    The table holds people's labels; filled sheets of `gold sheet` are added to their set with --sheet. Nothing is
-    written unless all of it is right. Without a label the set waits for labels (gold sheet).
+    The table holds people's labels; filled sheets of `gold sheet` are added to their set with --sheet.
+    Nothing is written unless all of it is right. Without a label the set waits for labels (gold sheet).
     """
     from judgecal.report.gold_import import import_document, understood_document
 
     tool = None if choices.sheet else _tool_of(files, choices.tool, table)
-    how, guessed = dataclasses.replace(choices, tool=choices.tool or tool), tool if choices.tool is None else None
+    how, guessed = (
+        dataclasses.replace(choices, tool=choices.tool or tool),
+        tool if choices.tool is None else None,
+    )
     workspace = workspace_of(ctx)
     if choices.dry_run:
         seen = _understood(files, name, how, table, workspace)
         following = typed_command(ctx, "gold import", without=("dry_run", "json", "full"))
-        print_result(seen, understood_document(seen, following, guessed=guessed), json=how.json, full=how.full)
+        print_result(
+            seen, understood_document(seen, following, guessed=guessed), json=how.json, full=how.full
+        )
         return
     result = _imported(files, name, how, table, workspace)
     print_result(result, import_document(result, guessed=guessed), json=how.json, full=how.full)
@@ -277,7 +302,9 @@ def _imported(
         table.refuse_columns(tool=how.tool, force=how.force)
         return import_sheets(paths, rater=table.rater, scale=table.scale, pass_at=table.pass_at, **into)
     if how.tool is not None:
-        imported: Imported = wing("import export")(paths, tool=how.tool, labels=table.labels(force=how.force), **into)
+        imported: Imported = wing("import export")(
+            paths, tool=how.tool, labels=table.labels(force=how.force), **into
+        )
         return imported
     if table.of_rules(files):
         of_rules: Imported = wing("import rules")(files, answers=table.answers, **into)

@@ -1,4 +1,5 @@
-"""`judgecal gold sheet`: blind sheets of a set's, an experiment's or a table's items, for people to fill in."""
+"""`judgecal gold sheet`: blind sheets of a set's, an experiment's or a table's items, for people to fill
+in."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What a sheet is made of: items with the set that their questions are of, and a judge's verdicts on them.
+    """What a sheet is made of: items with the set that their questions are of, and a judge's verdicts on
+    them.
 
     `to` is the set that the labels go into: the same one, or a new one where the answers are an answerer's.
     """
@@ -57,19 +59,23 @@ class SheetArguments:
     """The options of `gold sheet`."""
 
     output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="FILE", help="The sheet, .csv or .xlsx; never overwritten.")
+        Path,
+        typer.Option("-o", "--output", metavar="FILE", help="The sheet, .csv or .xlsx; never overwritten."),
     ]
     raters: Annotated[
         int, typer.Option("--raters", metavar="N", help="Sheets, each in another order: FILE-1, FILE-2 ...")
     ] = 1
     draft: Annotated[
         bool,
-        typer.Option("--draft", help="Show the verdict of the experiment's first judge; by default none is shown."),
+        typer.Option(
+            "--draft", help="Show the verdict of the experiment's first judge; by default none is shown."
+        ),
     ] = False
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the order and of the draw.")] = 0
     split: Annotated[str, typer.Option("--split", help="open, train, dev, test or all.")] = "all"
     limit: Annotated[
-        int | None, typer.Option("-n", "--limit", metavar="N", help="Only N items, drawn at random; by default all.")
+        int | None,
+        typer.Option("-n", "--limit", metavar="N", help="Only N items, drawn at random; by default all."),
     ] = None
     strata: Annotated[
         str | None,
@@ -88,7 +94,9 @@ class SheetArguments:
 
 def sheet_command(
     ctx: typer.Context,
-    source: Annotated[str, typer.Argument(metavar="SET|EXPERIMENT|FILE", help="Whose items are to be labelled.")],
+    source: Annotated[
+        str, typer.Argument(metavar="SET|EXPERIMENT|FILE", help="Whose items are to be labelled.")
+    ],
     *,
     sheet: SheetArguments,
     table: TableArguments,
@@ -103,20 +111,26 @@ def sheet_command(
 
     workspace = workspace_of(ctx)
     if sheet.ties and sheet.strata is not None:
-        raise InputError("--ties are all the items on which raters tie, --strata draws others: give one of the two")
+        raise InputError(
+            "--ties are all the items on which raters tie, --strata draws others: give one of the two"
+        )
     if is_table(source, list_gold(workspace)):
         if sheet.ties:
             raise InputError(f"--ties: raters tie on items of a gold set, and {source!r} is a file")
         result, to = _table_sheet(source, sheet, table, workspace)
     elif table.given():
-        raise InputError(f"{', '.join(table.given())}: only a table in a file takes it, and {source!r} is none")
+        raise InputError(
+            f"{', '.join(table.given())}: only a table in a file takes it, and {source!r} is none"
+        )
     else:
         result, to = _set_sheet(source, sheet, workspace)
     following = f"judgecal gold import {' '.join(result.sheets)} --sheet --as {to}"
     print_result(result, sheets_document(result, following), json=sheet.as_json, full=sheet.full)
 
 
-def _table_sheet(source: str, sheet: SheetArguments, table: TableArguments, workspace: Workspace) -> tuple[Sheets, str]:
+def _table_sheet(
+    source: str, sheet: SheetArguments, table: TableArguments, workspace: Workspace
+) -> tuple[Sheets, str]:
     """The sheets of a table's rows, and the set that their labels go into."""
     from judgecal.goldset import write_sheets
 
@@ -144,13 +158,25 @@ def _set_sheet(source: str, sheet: SheetArguments, workspace: Workspace) -> tupl
         items, notes = _tied(found, items)
     drawn: Drawing | None = None
     if sheet.strata is not None:
-        drawn = draw_of(found.gold, items, workspace, source, (sheet.strata, limit, sheet.output.stem, sheet.seed))
+        drawn = draw_of(
+            found.gold, items, workspace, source, (sheet.strata, limit, sheet.output.stem, sheet.seed)
+        )
         found, items, notes, limit = found.drawn_to(drawn), drawn.items, drawn.notes, None
-    how: dict[str, Any] = {"raters": sheet.raters, "seed": sheet.seed, "drafts": drafts, "scale": found.gold.scale}
+    how: dict[str, Any] = {
+        "raters": sheet.raters,
+        "seed": sheet.seed,
+        "drafts": drafts,
+        "scale": found.gold.scale,
+    }
     result = write_sheets(items, sheet.output, name=found.name, limit=limit, **how)
     if drawn is not None:
         drawn.write(workspace)
-    told = (*result.notes, *notes, *_instructions(found.gold, sheet.output), *_draft_notes(found, draft=draft))
+    told = (
+        *result.notes,
+        *notes,
+        *_instructions(found.gold, sheet.output),
+        *_draft_notes(found, draft=draft),
+    )
     return dataclasses.replace(result, notes=told), f"{found.to}{found.made_new}"
 
 
@@ -162,9 +188,15 @@ def _tied(found: Source, items: Sequence[Item]) -> tuple[tuple[Item, ...], tuple
     wanted = {item.item_id for item in gold.tied} if found.to == gold.name else set()
     tied = tuple(item for item in items if item.item_id in wanted)
     if not tied:
-        why = "of numbers the median is the label" if gold.scale.numeric and gold.scale.kind != "binary" else "of these"
+        why = (
+            "of numbers the median is the label"
+            if gold.scale.numeric and gold.scale.kind != "binary"
+            else "of these"
+        )
         raise InputError(f"--ties: raters of {gold.name} tie on no item ({why}): leave --ties out")
-    voted = [rater for rater in gold.raters if any(item.item_id in gold.ratings_by_rater[rater] for item in tied)]
+    voted = [
+        rater for rater in gold.raters if any(item.item_id in gold.ratings_by_rater[rater] for item in tied)
+    ]
     return tied, (
         f"{', '.join(voted)} tie on these: give the sheet to another rater, whose vote makes a majority, and name that "
         "rater by --rater when it comes back",
@@ -172,7 +204,11 @@ def _tied(found: Source, items: Sequence[Item]) -> tuple[tuple[Item, ...], tuple
 
 
 def draw_of(
-    gold: GoldSet, items: Sequence[Item], workspace: Workspace, source: str, how: tuple[str, int | None, str, int]
+    gold: GoldSet,
+    items: Sequence[Item],
+    workspace: Workspace,
+    source: str,
+    how: tuple[str, int | None, str, int],
 ) -> Drawing:
     """The items of a sheet with strata; `how`: the strata, -n, the set's name, the seed."""
     from judgecal.errors import InputError
@@ -186,7 +222,9 @@ def draw_of(
     if n is None:
         raise InputError("--strata draws: say how many items by -n")
     if source in list_gold(workspace):
-        raise InputError(f"--strata draws where the judges of an experiment differ, and {source!r} is a gold set")
+        raise InputError(
+            f"--strata draws where the judges of an experiment differ, and {source!r} is a gold set"
+        )
     stored = read_experiment(workspace, source)
     verdicts = {
         column.judge: {row.item_id: row.verdict for row in column.rows if row.repeat == 0}
@@ -198,7 +236,8 @@ def draw_of(
 def find_source(
     name: str, workspace: Workspace, *, draft: bool, judge: str | None = None, labelling: bool = False
 ) -> Source:
-    """The set or the experiment of a name; a set goes first. InputError: there is neither, or it has no verdicts to
+    """The set or the experiment of a name; a set goes first. InputError: there is neither, or it has no
+    verdicts to
     show: those of `judge`, or of the first one.
     """
     from judgecal.errors import InputError, unknown_name
@@ -219,7 +258,8 @@ def find_source(
 
 
 def _of_experiment(folder: Path, workspace: Workspace, judge: str | None) -> Source:
-    """The items that an experiment's judges were asked of, as they are in the set today; InputError for none."""
+    """The items that an experiment's judges were asked of, as they are in the set today; InputError for
+    none."""
     from judgecal.errors import InputError, unknown_name
     from judgecal.experiment import read_config, stored_rows
     from judgecal.goldset import load_gold
@@ -235,7 +275,9 @@ def _of_experiment(folder: Path, workspace: Workspace, judge: str | None) -> Sou
     asked = {(row.item_id, row.item_sha) for row in rows}
     items = tuple(item for item in gold.items if (item.item_id, item.sha) in asked)
     if not items:
-        raise InputError(f"{folder}: its journal holds no judgement of an item of gold set {named!r} as it is today")
+        raise InputError(
+            f"{folder}: its journal holds no judgement of an item of gold set {named!r} as it is today"
+        )
     judges = dict.fromkeys(row.judge for row in rows)
     if judge is not None and judge not in judges:
         raise unknown_name("judge", judge, list(judges))

@@ -57,7 +57,8 @@ GROUPS: dict[str, dict[str, str]] = {
     },
     "Report": {"report": "three"},
 }
-"""Group -> command -> the arguments of its example, in an order in which one run gives the next what it reads."""
+"""Group -> command -> the arguments of its example, in an order in which one run gives the next what it
+reads."""
 
 _WIDTH = 72  # of an example's line
 
@@ -106,6 +107,10 @@ def _commands(group: Any, prefix: str = "") -> dict[str, Any]:
     """Every command of a group by the words that call it, those of its own groups too."""
     found: dict[str, Any] = {}
     for name, command in group.commands.items():
-        own = _commands(command, f"{prefix}{name} ") if hasattr(command, "commands") else {f"{prefix}{name}": command}
+        own = (
+            _commands(command, f"{prefix}{name} ")
+            if hasattr(command, "commands")
+            else {f"{prefix}{name}": command}
+        )
         found |= own
     return found

@@ -32,7 +32,8 @@ class Judges:
     """Who judges, and how the columns are named."""
 
     lock: Annotated[
-        list[Path] | None, typer.Option("--lock", metavar="LOCK", help="The judge.lock.json of select; repeatable.")
+        list[Path] | None,
+        typer.Option("--lock", metavar="LOCK", help="The judge.lock.json of select; repeatable."),
     ] = None
     suite: Annotated[
         str | None, typer.Option("--suite", metavar="SUITE", help="A suite: a name under suites/, or a path.")
@@ -48,7 +49,9 @@ class Judges:
     model: Annotated[
         str | None,
         typer.Option(
-            "--model", metavar="ALIAS", help="Whom the judges of a suite call that name no model; embedded by default."
+            "--model",
+            metavar="ALIAS",
+            help="Whom the judges of a suite call that name no model; embedded by default.",
         ),
     ] = None
     trust_lock: rows.TrustLock = False
@@ -92,11 +95,14 @@ class _Given:
 def judge(
     ctx: typer.Context,
     files: Annotated[
-        list[str], typer.Argument(metavar="FILE...", help=".csv, .tsv, .xlsx, .jsonl, .json, .parquet or .arrow.")
+        list[str],
+        typer.Argument(metavar="FILE...", help=".csv, .tsv, .xlsx, .jsonl, .json, .parquet or .arrow."),
     ],
     output: Annotated[
         str,
-        typer.Option("--output", "-o", metavar="OUT", help="Where to write; its ending is the format. Ray: a folder."),
+        typer.Option(
+            "--output", "-o", metavar="OUT", help="Where to write; its ending is the format. Ray: a folder."
+        ),
     ],
     replace: shared.Replace = False,
     engine: Annotated[
@@ -114,10 +120,10 @@ def judge(
 ) -> None:
     """Judge a table of answers with locked judges or a suite.
 
-    Every row comes out, in order, with verdicts. Rows are read and written a few at a time, so a table may be larger
-    than memory (a .json file is read whole). The same command writes over its own output, another one only with
-    --replace. With --engine ray each file is a partition, with a journal of its own, and its rows go to a file of its
-    name in OUT.
+    Every row comes out, in order, with verdicts. Rows are read and written a few at a time, so a table may be
+    larger than memory (a .json file is read whole). The same command writes over its own output, another one
+    only with --replace. With --engine ray each file is a partition, with a journal of its own, and its rows
+    go to a file of its name in OUT.
     """
     from judgecal.errors import refuse
 
@@ -229,8 +235,14 @@ def _suite(given: _Given, judges: Judges, table: rows.ColumnArguments) -> SuiteR
     from judgecal.production.suite_judges import measures_of, suite_of_locks
     from judgecal.production.suite_run import SuiteRun
 
-    suite = load_suite(judges.suite, workspace=given.workspace) if judges.suite else suite_of_locks(judges.lock or [])
-    measures = measures_of(suite, given.workspace, model=judges.model or EMBEDDED, trust_lock=judges.trust_lock)
+    suite = (
+        load_suite(judges.suite, workspace=given.workspace)
+        if judges.suite
+        else suite_of_locks(judges.lock or [])
+    )
+    measures = measures_of(
+        suite, given.workspace, model=judges.model or EMBEDDED, trust_lock=judges.trust_lock
+    )
     return SuiteRun(
         workspace=given.workspace,
         suite=suite.name,
@@ -271,7 +283,9 @@ def _with_suite(run: SuiteRun, call: shared.RunArguments) -> None:
     result = run.run()
     print_result(result, suite_document(result), json=call.json, full=call.full)
     if result.n_unscored:
-        columns = listed([result.columns[name]["error"] for name, rate in result.rates.items() if rate.unscored])
+        columns = listed(
+            [result.columns[name]["error"] for name, rate in result.rates.items() if rate.unscored]
+        )
         notice(
             f"judgecal: {result.n_unscored} of {result.n} rows are unscored in part; {run.output} says why: {columns}"
         )

@@ -24,18 +24,25 @@ class TableArguments:
     """The options of a sheet that is drawn from a table."""
 
     lock: Annotated[
-        Path | None, typer.Option("--lock", metavar="LOCK", help="The lock that a judged table was judged with.")
+        Path | None,
+        typer.Option("--lock", metavar="LOCK", help="The lock that a judged table was judged with."),
     ] = None
     trust_lock: TrustLock = False
     labels: Annotated[
         str | None,
-        typer.Option(metavar="SET", help="What was drawn of the table before: it is not drawn again, and joined."),
+        typer.Option(
+            metavar="SET", help="What was drawn of the table before: it is not drawn again, and joined."
+        ),
     ] = None
-    scale: Annotated[str | None, typer.Option(help="The scale of the labels, of a table without a lock.")] = None
+    scale: Annotated[str | None, typer.Option(help="The scale of the labels, of a table without a lock.")] = (
+        None
+    )
     question: Annotated[str, column("The table's column of questions.")] = "question"
     answer: Annotated[str, column("Its column of answers.")] = "answer"
     verdict: Annotated[str, column("Its column of verdicts.")] = "verdict"
-    reference: Annotated[str | None, column("Its reference answers; by default reference_answer or reference.")] = None
+    reference: Annotated[
+        str | None, column("Its reference answers; by default reference_answer or reference.")
+    ] = None
     item: Annotated[str | None, column("Its column of ids.")] = None
     group: Annotated[str | None, column("Its column of the questions' ids.")] = None
     system: Annotated[str | None, column("Its column of who answered; never shown on a sheet.")] = None
@@ -50,7 +57,13 @@ class TableArguments:
         if self.lock is None:
             return f"judgecal score --gold {shlex.quote(name)}"
         words = ["judgecal", "rate", source, "--lock", str(self.lock), "--labels", name]
-        for option, usual in (("question",) * 2, ("answer",) * 2, ("verdict",) * 2, ("item", None), ("group", None)):
+        for option, usual in (
+            ("question",) * 2,
+            ("answer",) * 2,
+            ("verdict",) * 2,
+            ("item", None),
+            ("group", None),
+        ):
             if getattr(self, option) != usual:
                 words += [f"--{option}", getattr(self, option)]
         return shlex.join(words)
@@ -66,7 +79,9 @@ def reference_column(path: Path) -> str | None:
     """The table's column of reference answers by its usual names: who labels must see what the judge saw."""
     from judgecal.tables import open_source
 
-    return next((name for name in ("reference_answer", "reference") if name in open_source(path).columns), None)
+    return next(
+        (name for name in ("reference_answer", "reference") if name in open_source(path).columns), None
+    )
 
 
 def drawing_of(
@@ -86,7 +101,9 @@ def drawing_of(
     if strata == _BOTH and table.system is None:
         problems.append(f"--strata {_BOTH}: name the column by --system")
     if strata is not None and table.lock is None:
-        problems.append("--strata verdict is of a judged table: name the lock that it was judged with (--lock)")
+        problems.append(
+            "--strata verdict is of a judged table: name the lock that it was judged with (--lock)"
+        )
     if n is None and table.lock is not None:
         problems.append("a sheet of a judged table is drawn: say how many rows by -n")
     if table.lock is None and table.labels is not None:
@@ -99,7 +116,9 @@ def drawing_of(
     reference = table.reference or reference_column(path)
     columns = ItemColumns(table.question, table.answer, reference, table.item, table.group, table.system)
     if table.lock is None:
-        return answers_to_label(path, columns, str(table.scale), n=n, name=name, seed=seed, workspace=workspace)
+        return answers_to_label(
+            path, columns, str(table.scale), n=n, name=name, seed=seed, workspace=workspace
+        )
     lock = load_lock(table.lock)
     judge = lock.runnable(workspace, trust_lock=table.trust_lock).scale
     by = table.system if strata == _BOTH else None

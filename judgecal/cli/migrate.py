@@ -17,16 +17,20 @@ if TYPE_CHECKING:
     from judgecal.selection.churn import Recent
 
 RecentAnswers = Annotated[
-    Path | None, typer.Option("--on", metavar="FILE", help="Recent production answers without labels, for the churn.")
+    Path | None,
+    typer.Option("--on", metavar="FILE", help="Recent production answers without labels, for the churn."),
 ]
 Margin = Annotated[
     float | None, typer.Option("--margin", help="The loss that is allowed; by default that of the lock.")
 ]
 
 To = Annotated[
-    str, typer.Option("--to", metavar="JUDGE", help="A model, a signature, or both: correctness_v3@gemini-flash.")
+    str,
+    typer.Option("--to", metavar="JUDGE", help="A model, a signature, or both: correctness_v3@gemini-flash."),
 ]
-Output = Annotated[Path | None, typer.Option("--output", "-o", metavar="LOCK", help="Lock the new judge here.")]
+Output = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="LOCK", help="Lock the new judge here.")
+]
 Gold = Annotated[
     str | None, typer.Option("--gold", help="The lock's gold set, where it has another name or place now.")
 ]
@@ -48,7 +52,8 @@ def migrate(
     files: CiFiles,
     call: shared.RunArguments,
 ) -> None:
-    """Say whether another judge may take the locked one's place. Both are held to the margin; --on adds the churn."""
+    """Say whether another judge may take the locked one's place. Both are held to the margin; --on adds the
+    churn."""
     options = call.options()
     started = files.begin()
     from judgecal.goldset import load_gold
@@ -92,7 +97,9 @@ def _recent(path: Path | None, table: rows.ColumnArguments, judges: tuple[Judge,
 
     if path is None:
         if table.given():
-            raise InputError(f"{', '.join(table.given())} without --on: columns are those of a table of answers")
+            raise InputError(
+                f"{', '.join(table.given())} without --on: columns are those of a table of answers"
+            )
         return None
     from judgecal.production.row_items import RowReader
     from judgecal.selection.churn import Recent

@@ -20,16 +20,20 @@ def optimize(
     reflection_model: Annotated[
         str | None,
         typer.Option(
-            "--reflection-model", help="Who writes instructions for mipro, gepa and simba; else the judge's own model."
+            "--reflection-model",
+            help="Who writes instructions for mipro, gepa and simba; else the judge's own model.",
         ),
     ] = None,
     gold: shared.GoldName = "starter",
-    final: Annotated[bool, typer.Option("--final/--no-final", help="Confirm once on test, or leave it sealed.")] = True,
+    final: Annotated[
+        bool, typer.Option("--final/--no-final", help="Confirm once on test, or leave it sealed.")
+    ] = True,
     repeats: shared.Repeats = 1,
     *,
     call: shared.RunArguments,
 ) -> None:
-    """Improve a judge's prompt, and say whether it did improve. Compiled on train, chosen on dev, confirmed on test."""
+    """Improve a judge's prompt, and say whether it did improve. Compiled on train, chosen on dev, confirmed
+    on test."""
     options = call.options(repeats=repeats)
     from judgecal.goldset import load_gold
     from judgecal.judges import JudgeName, PromptJudge

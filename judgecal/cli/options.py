@@ -26,17 +26,24 @@ if TYPE_CHECKING:
     from judgecal.workspace import Workspace
 
 GoldName = Annotated[str, typer.Option("--gold", help="Gold set: a name under gold/, or a path.")]
-Replace = Annotated[bool, typer.Option("--replace", help="Write over the file of --output where it is there.")]
+Replace = Annotated[
+    bool, typer.Option("--replace", help="Write over the file of --output where it is there.")
+]
 Full = Annotated[bool, typer.Option("--full", help="Everything that the page says, as text.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of every draw.")]
-Name = Annotated[str | None, typer.Option("--name", help="Slug of the experiment, instead of <command>-<set>-<hash>.")]
+Name = Annotated[
+    str | None, typer.Option("--name", help="Slug of the experiment, instead of <command>-<set>-<hash>.")
+]
 BudgetUsd = Annotated[
-    float | None, typer.Option("--budget-usd", help="Spend at most this much in this run; checked before each call.")
+    float | None,
+    typer.Option("--budget-usd", help="Spend at most this much in this run; checked before each call."),
 ]
 BudgetTotalUsd = Annotated[
     float | None,
-    typer.Option("--budget-total-usd", help="Spend at most this much in all runs of the experiment together."),
+    typer.Option(
+        "--budget-total-usd", help="Spend at most this much in all runs of the experiment together."
+    ),
 ]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Say how many calls it would take and at what cost; call nothing.")
@@ -60,7 +67,9 @@ class CallArguments:
 class ResumeArguments(CallArguments):
     """The options of a command that calls models and resumes where it stopped."""
 
-    no_cache: Annotated[bool, typer.Option("--no-cache", help="Take no stored answers of other experiments.")] = False
+    no_cache: Annotated[
+        bool, typer.Option("--no-cache", help="Take no stored answers of other experiments.")
+    ] = False
     retry_unscored: Annotated[
         bool, typer.Option("--retry-unscored", help="Also call again where a reply gave no usable verdict.")
     ] = False
@@ -113,14 +122,17 @@ class RuleArguments:
     """The options that set the rules over `expect` among the local judges, all at once."""
 
     match: Annotated[
-        str | None, typer.Option(help="How include and exclude look for a phrase: substring (the default) or phrase.")
+        str | None,
+        typer.Option(help="How include and exclude look for a phrase: substring (the default) or phrase."),
     ] = None
     refusal_message: Annotated[
         str | None, typer.Option(metavar="TEXT", help="The words that refuse takes for a refusal.")
     ] = None
     lemmas: Annotated[
         str | None,
-        typer.Option(metavar="LANGUAGE", help="Compare words in their dictionary forms: pl, en ...; needs simplemma."),
+        typer.Option(
+            metavar="LANGUAGE", help="Compare words in their dictionary forms: pl, en ...; needs simplemma."
+        ),
     ] = None
 
     def set(self, judges: Sequence[str]) -> list[str]:
@@ -138,10 +150,11 @@ Repeats = Annotated[int, typer.Option("--repeats", help="Judgements of each item
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
-    """A command whose parameters that are dataclasses stand on the command line as their fields, each an option.
+    """A command whose parameters that are dataclasses stand on the command line as their fields, each an
+    option.
 
-    Typer reads the signature: in it each such parameter is replaced by keyword-only ones, which are put together
-    again when the command runs.
+    Typer reads the signature: in it each such parameter is replaced by keyword-only ones, which are put
+    together again when the command runs.
     """
     hints = get_type_hints(command, include_extras=True)
     groups: dict[str, Any] = {name: hint for name, hint in hints.items() if dataclasses.is_dataclass(hint)}
@@ -247,7 +260,11 @@ def show_plan(plan: CostEstimate, *, json: bool, look: str | None = None, live: 
     """
     usd, in_batches = plan.usd_at_most, None if live else plan.usd_in_batches
     if json:
-        values: dict[str, Any] = {"calls": plan.calls, "stored": plan.stored, "prompt_tokens": plan.prompt_tokens}
+        values: dict[str, Any] = {
+            "calls": plan.calls,
+            "stored": plan.stored,
+            "prompt_tokens": plan.prompt_tokens,
+        }
         values |= {"usd_at_most": usd, "usd_in_batches": in_batches, "seconds": plan.seconds}
         values["waiting"] = plan.waiting
         print_json({**values, **({"test_look": look} if look else {})})

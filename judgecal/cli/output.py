@@ -1,4 +1,5 @@
-"""How a result leaves the command line: one JSON object, or its document at the terminal's width, and its exit code."""
+"""How a result leaves the command line: one JSON object, or its document at the terminal's width, and its
+exit code."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ DECISION_EXITS = {"pass": 0, "fail": 1, "inconclusive": 3, "changed": 3}
 
 
 class Decided(typer.Exit):
-    """The end of `gate` and `migrate`: the exit code is the decision, whatever became of the text of the result."""
+    """The end of `gate` and `migrate`: the exit code is the decision, whatever became of the text of the
+    result."""
 
     def __init__(self, decision: str) -> None:
         super().__init__(DECISION_EXITS[decision])
@@ -42,7 +44,9 @@ def print_line(text: str) -> None:
 def print_prose(text: str) -> None:
     """A sentence or two on stdout at the terminal's width; a path stays in one piece."""
     width = shutil.get_terminal_size((80, 24)).columns
-    print_text(textwrap.fill(visible_line(text), max(width, 40), break_long_words=False, break_on_hyphens=False))
+    print_text(
+        textwrap.fill(visible_line(text), max(width, 40), break_long_words=False, break_on_hyphens=False)
+    )
 
 
 def print_result(result: Result, document: Document, *, json: bool, full: bool = False) -> None:
@@ -62,7 +66,8 @@ def print_result(result: Result, document: Document, *, json: bool, full: bool =
 
 
 def print_document(document: Document, *, full: bool = False) -> None:
-    """A document at the terminal's width, 80 columns where that is unknown; in colour where a terminal shows it."""
+    """A document at the terminal's width, 80 columns where that is unknown; in colour where a terminal shows
+    it."""
     from judgecal.report.terminal import terminal
 
     colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

@@ -24,11 +24,15 @@ class RateArguments:
 
     labels: Annotated[
         str | None,
-        typer.Option("--labels", metavar="SET", help="Gold set with people's labels of rows drawn from this table."),
+        typer.Option(
+            "--labels", metavar="SET", help="Gold set with people's labels of rows drawn from this table."
+        ),
     ] = None
     escalate: Annotated[
         float | None,
-        typer.Option(metavar="X", help="Say which rows a person must read so that judge and people agree on the rest."),
+        typer.Option(
+            metavar="X", help="Say which rows a person must read so that judge and people agree on the rest."
+        ),
     ] = None
     level: Annotated[float, typer.Option("--level", help="Level of the intervals.")] = 0.95
     seed: shared.Seed = 0
@@ -42,7 +46,8 @@ class RateFile(TableFile):
     """What `rate` writes: its numbers, or which rows are for a person."""
 
     output: Annotated[
-        Path | None, output("Write the rates as a table; with --escalate the rows that a person must read, as a sheet.")
+        Path | None,
+        output("Write the rates as a table; with --escalate the rows that a person must read, as a sheet."),
     ] = None
 
 
@@ -83,8 +88,8 @@ def rate(
 ) -> None:
     """Say what share is right, corrected for the judge's error.
 
-    Calls no model. With labels drawn from the same rows the number rests on them; without, on the error rates of the
-    lock.
+    Calls no model. With labels drawn from the same rows the number rests on them; without, on the error rates
+    of the lock.
     """
     from judgecal.errors import InputError
     from judgecal.goldset import load_gold
@@ -95,7 +100,9 @@ def rate(
     if given.escalate is None:
         file_out.check()
     elif file_out.replace:
-        raise InputError("--replace with --escalate: a sheet may be filled in, so none is written over; leave it out")
+        raise InputError(
+            "--replace with --escalate: a sheet may be filled in, so none is written over; leave it out"
+        )
     elif file_out.output is not None and file_out.output.exists():
         raise InputError(f"{file_out.output}: is there already, and may be filled in: name another file")
     workspace = shared.workspace_of(ctx)
@@ -123,24 +130,32 @@ def rate(
 def plan(
     ctx: typer.Context,
     experiment: Annotated[
-        str | None, typer.Argument(metavar="[EXPERIMENT", help="An experiment that holds two judges to tell apart.")
+        str | None,
+        typer.Argument(metavar="[EXPERIMENT", help="An experiment that holds two judges to tell apart."),
     ] = None,
     judges: Annotated[
         list[str] | None, typer.Argument(metavar="A B]", help="The two judges, where it holds more.")
     ] = None,
     *,
     lock: Annotated[
-        Path | None, typer.Option("--lock", metavar="LOCK", help="The judge.lock.json of select: plan labels.")
+        Path | None,
+        typer.Option("--lock", metavar="LOCK", help="The judge.lock.json of select: plan labels."),
     ] = None,
     half_width: Annotated[
         float | None,
-        typer.Option("--half-width", metavar="X", help="Half the width of the interval, 0..0.5; 0.05 by default."),
+        typer.Option(
+            "--half-width", metavar="X", help="Half the width of the interval, 0..0.5; 0.05 by default."
+        ),
     ] = None,
     difference: Annotated[
         float | None,
-        typer.Option(metavar="X", help="The difference to be shown, in units of the metric; 0.03 of a share."),
+        typer.Option(
+            metavar="X", help="The difference to be shown, in units of the metric; 0.03 of a share."
+        ),
     ] = None,
-    metric: Annotated[str | None, typer.Option(help="By which the two are told apart; as in compare.")] = None,
+    metric: Annotated[
+        str | None, typer.Option(help="By which the two are told apart; as in compare.")
+    ] = None,
     name: shared.Name = None,
     full: shared.Full = False,
     json: shared.Json = False,
@@ -155,7 +170,11 @@ def plan(
     from judgecal.selection.lock import load_lock
     from judgecal.selection.questions_plan import QuestionsRun
 
-    odd = [("--half-width", half_width)] if lock is None else [("--difference", difference), ("--metric", metric)]
+    odd = (
+        [("--half-width", half_width)]
+        if lock is None
+        else [("--difference", difference), ("--metric", metric)]
+    )
     problems = [f"{option} is of the other plan: leave it out" for option, given in odd if given is not None]
     if (lock is None) == (experiment is None):
         problems.append("say what to plan: --lock LOCK for labels, or EXPERIMENT A B for questions")

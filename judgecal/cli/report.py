@@ -35,13 +35,15 @@ def report(
     form: Annotated[
         Format,
         typer.Option(
-            "--format", help="text: the terminal's table; md: short, for a pull request; html: one self-contained file."
+            "--format",
+            help="text: the terminal's table; md: short, for a pull request; html: one self-contained file.",
         ),
     ] = Format.TEXT,
     every: Annotated[
         bool,
         typer.Option(
-            "--all", help="Write experiments/index.html, and the page of every experiment that has changed since."
+            "--all",
+            help="Write experiments/index.html, and the page of every experiment that has changed since.",
         ),
     ] = False,
     look: Annotated[
@@ -56,7 +58,8 @@ def report(
     full: shared.Full = False,
     json: shared.Json = False,
 ) -> None:
-    """Show an experiment again: text, Markdown, or one HTML file. Built anew from the journal; calls no model."""
+    """Show an experiment again: text, Markdown, or one HTML file. Built anew from the journal; calls no
+    model."""
     if every == (experiment is not None):
         raise InputError("name one EXPERIMENT, or give --all for the index of all of them")
     from judgecal.report.experiments import report_of
@@ -93,7 +96,9 @@ def _open(path: Path) -> None:
         notice(f"judgecal: no browser could be started here; open {path} yourself")
 
 
-def _print(workspace: Workspace, experiment: str, report: Report, form: Format, *, full: bool, json: bool) -> None:
+def _print(
+    workspace: Workspace, experiment: str, report: Report, form: Format, *, full: bool, json: bool
+) -> None:
     if json:
         print_json(report.as_json())
     elif form is Format.HTML:

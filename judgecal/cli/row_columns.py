@@ -21,7 +21,8 @@ def column(what: str) -> Any:
 TrustLock = Annotated[
     bool,
     typer.Option(
-        "--trust-lock", help="Run the lock's own signature, which is code, where the workspace has another or none."
+        "--trust-lock",
+        help="Run the lock's own signature, which is code, where the workspace has another or none.",
     ),
 ]
 
@@ -59,7 +60,11 @@ class ColumnArguments:
 
     def given(self) -> list[str]:
         """The options that are given, as they are typed."""
-        return [f"--{field.name.replace('_', '-')}" for field in dataclasses.fields(self) if getattr(self, field.name)]
+        return [
+            f"--{field.name.replace('_', '-')}"
+            for field in dataclasses.fields(self)
+            if getattr(self, field.name)
+        ]
 
     def columns(self) -> Columns:
         """As tables are read by them.

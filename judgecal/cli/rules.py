@@ -21,7 +21,9 @@ def rules(
     gold: Annotated[str, typer.Argument(metavar="SET", help="Gold set whose items have rules (`expect`).")],
     answers: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="A table of answers by id: the columns id, answer and maybe system."),
+        typer.Option(
+            metavar="FILE", help="A table of answers by id: the columns id, answer and maybe system."
+        ),
     ] = None,
     refusal_message: Annotated[
         str | None, typer.Option(metavar="TEXT", help="The words that refuse takes for a refusal.")
@@ -31,15 +33,17 @@ def rules(
     ] = None,
     lemmas: Annotated[
         str | None,
-        typer.Option(metavar="LANGUAGE", help="Compare words in their dictionary forms: pl, en ...; needs simplemma."),
+        typer.Option(
+            metavar="LANGUAGE", help="Compare words in their dictionary forms: pl, en ...; needs simplemma."
+        ),
     ] = None,
     full: shared.Full = False,
     json: shared.Json = False,
 ) -> None:
     """Hold answers to the rules of their items.
 
-    The rules are include, exclude, cite, refuse and safe; totals stand over them. Nobody is called. Phrases are looked
-    for both as substrings and as whole words.
+    The rules are include, exclude, cite, refuse and safe; totals stand over them. Nobody is called. Phrases
+    are looked for both as substrings and as whole words.
     """
     from judgecal.experiment.rules import score_rules
     from judgecal.goldset import load_gold

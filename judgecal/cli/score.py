@@ -15,7 +15,9 @@ from judgecal.errors import InputError
 def score(
     ctx: typer.Context,
     models: Annotated[str | None, typer.Option("--models", help="Models, separated by commas.")] = None,
-    signatures: Annotated[str | None, typer.Option("--signatures", help="Signatures, separated by commas.")] = None,
+    signatures: Annotated[
+        str | None, typer.Option("--signatures", help="Signatures, separated by commas.")
+    ] = None,
     judge: Annotated[
         list[str] | None,
         typer.Option(
@@ -32,7 +34,8 @@ def score(
     table: JudgementFiles,
     call: shared.BatchArguments,
 ) -> None:
-    """Run judges over a gold set: their agreement with people. Every signature x model pair judges every item."""
+    """Run judges over a gold set: their agreement with people. Every signature x model pair judges every
+    item."""
     options = call.options(repeats=repeats)
     table.check()
     from judgecal.experiment import plan_score
@@ -40,7 +43,9 @@ def score(
     from judgecal.judges import judge_named
 
     workspace = shared.workspace_of(ctx)
-    judges = tuple(judge_named(one, workspace=workspace) for one in rules.set(_judge_names(models, signatures, judge)))
+    judges = tuple(
+        judge_named(one, workspace=workspace) for one in rules.set(_judge_names(models, signatures, judge))
+    )
     run = plan_score(
         workspace,
         load_gold(gold, workspace=workspace),
@@ -74,7 +79,9 @@ def _judge_names(models: str | None, signatures: str | None, judges: list[str] |
     pairs: list[str] = []
     if models or signatures or not judges:
         pairs = [
-            f"{s}@{m}" for s in shared.names(signatures or "correctness_v3") for m in shared.names(models or "embedded")
+            f"{s}@{m}"
+            for s in shared.names(signatures or "correctness_v3")
+            for m in shared.names(models or "embedded")
         ]
     named = list(dict.fromkeys([*pairs, *(judges or [])]))
     if not named:

@@ -20,19 +20,25 @@ _SPLITS = ("open", "all")
 
 NoiseCalls = Annotated[
     int,
-    typer.Option("--noise-calls", help="Calls of each item at lock time, for gate to hold the judge to; 0 makes none."),
+    typer.Option(
+        "--noise-calls", help="Calls of each item at lock time, for gate to hold the judge to; 0 makes none."
+    ),
 ]
 
 Split = Annotated[
     str,
     typer.Option(
-        "--split", metavar="SPLIT", help="What chooses: open (train and dev; test confirms), or all: none confirms."
+        "--split",
+        metavar="SPLIT",
+        help="What chooses: open (train and dev; test confirms), or all: none confirms.",
     ),
 ]
 
 Repeats = Annotated[
     int | None,
-    typer.Option("--repeats", help="Judgements of each test item; by default as many as the experiment made."),
+    typer.Option(
+        "--repeats", help="Judgements of each test item; by default as many as the experiment made."
+    ),
 ]
 
 
@@ -52,14 +58,19 @@ class CapArguments:
     ] = None
     allow_provider: Annotated[
         list[str] | None,
-        typer.Option("--allow-provider", help="Only models of this provider, as in a litellm id; repeatable."),
+        typer.Option(
+            "--allow-provider", help="Only models of this provider, as in a litellm id; repeatable."
+        ),
     ] = None
-    local_only: Annotated[bool, typer.Option("--local-only", help="Only models that run on this machine.")] = False
+    local_only: Annotated[
+        bool, typer.Option("--local-only", help="Only models that run on this machine.")
+    ] = False
 
     allow_below_floor: Annotated[
         bool,
         typer.Option(
-            "--allow-below-floor", help="Also choose a judge not shown to beat the best constant, or by few questions."
+            "--allow-below-floor",
+            help="Also choose a judge not shown to beat the best constant, or by few questions.",
         ),
     ] = False
     allow_unconfirmed: Annotated[
@@ -79,10 +90,15 @@ def select(
     ctx: typer.Context,
     experiment: Annotated[str, typer.Argument(help="Slug or path of an experiment.", metavar="EXPERIMENT")],
     metric: Annotated[
-        str | None, typer.Option("--metric", help="By which; macro_agreement by default, accuracy on nominal labels.")
+        str | None,
+        typer.Option("--metric", help="By which; macro_agreement by default, accuracy on nominal labels."),
     ] = None,
-    margin: Annotated[float, typer.Option("--margin", help="The loss against the best judge that is allowed.")] = 0.03,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where the lock goes.")] = Path("judge.lock.json"),
+    margin: Annotated[
+        float, typer.Option("--margin", help="The loss against the best judge that is allowed.")
+    ] = 0.03,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where the lock goes.")] = Path(
+        "judge.lock.json"
+    ),
     noise_calls: NoiseCalls = 3,
     split: Split = "open",
     repeats: Repeats = None,
@@ -91,7 +107,8 @@ def select(
     allowed: CapArguments,
     call: shared.RunArguments,
 ) -> None:
-    """Choose the cheapest judge within the margin, and lock it. It is shown to lose no more; confirmed on test."""
+    """Choose the cheapest judge within the margin, and lock it. It is shown to lose no more; confirmed on
+    test."""
     from judgecal.experiment import plan_experiment, read_experiment
     from judgecal.report.select import select_document
     from judgecal.selection.choice import repeats_of
@@ -103,7 +120,13 @@ def select(
     stored = read_experiment(workspace, experiment)
     caps = allowed.caps()
     options = call.options(repeats=repeats_of(stored) if repeats is None else repeats)
-    how: dict[str, Any] = {"metric": metric, "margin": margin, "caps": caps, "seed": call.seed, "on_all": on_all}
+    how: dict[str, Any] = {
+        "metric": metric,
+        "margin": margin,
+        "caps": caps,
+        "seed": call.seed,
+        "on_all": on_all,
+    }
     config = select_config(stored, **how, repeats=options.repeats)
     run = SelectRun(
         workspace=workspace,

@@ -33,15 +33,21 @@ def list_command(ctx: typer.Context, full: Full = False, as_json: Json = False) 
 @grouped
 def new_command(
     ctx: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The file's name, such as policy or team/policy.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="The file's name, such as policy or team/policy.")
+    ],
     scale: Annotated[
         str, typer.Option("--scale", help="percentage, ordinal:MIN:MAX, points:MIN:MAX, binary or nominal.")
     ],
     inputs: Annotated[
         str | None,
-        typer.Option("--inputs", metavar="A,B", help="What it is shown; by default question,answer_under_test."),
+        typer.Option(
+            "--inputs", metavar="A,B", help="What it is shown; by default question,answer_under_test."
+        ),
     ] = None,
-    words: Annotated[str | None, typer.Option("--words", metavar="A,B,C", help="The verdicts of nominal.")] = None,
+    words: Annotated[
+        str | None, typer.Option("--words", metavar="A,B,C", help="The verdicts of nominal.")
+    ] = None,
     replace: Annotated[bool, typer.Option("--replace", help="Write over a file of this name.")] = False,
     full: Full = False,
     as_json: Json = False,
@@ -63,8 +69,12 @@ def new_command(
 @grouped
 def check_command(
     ctx: typer.Context,
-    signature: Annotated[str | None, typer.Argument(metavar="[NAME]", help="By default every signature.")] = None,
-    gold: Annotated[str | None, typer.Option("--gold", metavar="SET", help="Also say what its items lack.")] = None,
+    signature: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="By default every signature.")
+    ] = None,
+    gold: Annotated[
+        str | None, typer.Option("--gold", metavar="SET", help="Also say what its items lack.")
+    ] = None,
     full: Full = False,
     as_json: Json = False,
 ) -> None:
@@ -78,7 +88,9 @@ def check_command(
     from judgecal.report.signatures import checks_document
 
     workspace = workspace_of(ctx)
-    result = check_signatures(workspace, signature, None if gold is None else load_gold(gold, workspace=workspace))
+    result = check_signatures(
+        workspace, signature, None if gold is None else load_gold(gold, workspace=workspace)
+    )
     print_result(result, checks_document(result), json=as_json, full=full)
     if result.broken:
         raise InputError(result.broken)

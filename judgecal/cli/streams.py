@@ -1,8 +1,8 @@
 """Standard output and error as a command has them: the one door that all text goes out by.
 
-Whoever writes (a renderer, a message, a library's warning), nothing that it writes acts on a terminal, what the
-encoding lacks is written with what it has, and a reader that goes away ends nothing: a gate that has decided still
-says so by its exit code.
+Whoever writes (a renderer, a message, a library's warning), nothing that it writes acts on a terminal, what
+the encoding lacks is written with what it has, and a reader that goes away ends nothing: a gate that has
+decided still says so by its exit code.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ class SafeStream(io.TextIOBase):
     """A standard stream that is safe to write any text to.
 
     Attributes:
-        coloured: whether colours pass, as the parser's help has them on a terminal; never while a command runs.
+        coloured: whether colours pass, as the parser's help has them on a terminal; never while a command
+            runs.
         lost: why the stream takes nothing any more; None as long as it does.
         written: when something was written last, by the monotonic clock.
     """
@@ -110,7 +111,9 @@ class SafeStream(io.TextIOBase):
         if text == ERASE_LINE and self._stream.isatty():
             return text  # the progress line alone writes this, and it by itself
         parts = _COLOURS.split(text) if self.coloured else [text]
-        return "".join(part if number % 2 else visible(part).replace("\t", "    ") for number, part in enumerate(parts))
+        return "".join(
+            part if number % 2 else visible(part).replace("\t", "    ") for number, part in enumerate(parts)
+        )
 
     @contextlib.contextmanager
     def _losing(self) -> Iterator[None]:
@@ -126,7 +129,8 @@ class SafeStream(io.TextIOBase):
 
 
 def encodable(text: str, encoding: str) -> str:
-    """A text with what an encoding lacks in other words: "x" for "×", "e" for "é", the code of what has no kin."""
+    """A text with what an encoding lacks in other words: "x" for "×", "e" for "é", the code of what has no
+    kin."""
     try:
         text.encode(encoding)
     except UnicodeEncodeError:
@@ -155,7 +159,8 @@ codecs.register_error("judgecal.plainer", _plainer)
 
 @contextlib.contextmanager
 def safe_streams() -> Iterator[tuple[SafeStream, SafeStream]]:
-    """Put safe streams in the place of stdout and stderr; a closed one takes what it is given, and drops it."""
+    """Put safe streams in the place of stdout and stderr; a closed one takes what it is given, and drops
+    it."""
     before = sys.stdout, sys.stderr
     safe = SafeStream(before[0] or io.StringIO()), SafeStream(before[1] or io.StringIO())
     sys.stdout, sys.stderr = safe
@@ -169,7 +174,8 @@ def safe_streams() -> Iterator[tuple[SafeStream, SafeStream]]:
 
 @contextlib.contextmanager
 def at_work() -> Iterator[None]:
-    """While a command runs and stderr stays silent, as through long statistics, say each half a minute that it runs."""
+    """While a command runs and stderr stays silent, as through long statistics, say each half a minute that
+    it runs."""
     stream, started, ended = sys.stderr, time.monotonic(), threading.Event()
 
     def watch() -> None:
@@ -189,7 +195,8 @@ def at_work() -> Iterator[None]:
 
 @contextlib.contextmanager
 def uncoloured() -> Iterator[None]:
-    """While a command runs no colour passes: the help is done, and what is printed now quotes other people's texts."""
+    """While a command runs no colour passes: the help is done, and what is printed now quotes other people's
+    texts."""
     streams: list[Any] = [stream for stream in (sys.stdout, sys.stderr) if isinstance(stream, SafeStream)]
     before = [stream.coloured for stream in streams]
     for stream in streams:
@@ -202,7 +209,8 @@ def uncoloured() -> Iterator[None]:
 
 
 def claim_descriptors() -> None:
-    """Open what was closed of stdin, stdout and stderr on nothing, so that no file of ours becomes one of them."""
+    """Open what was closed of stdin, stdout and stderr on nothing, so that no file of ours becomes one of
+    them."""
     for number in (0, 1, 2):
         try:
             os.fstat(number)

@@ -25,11 +25,14 @@ def output(what: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class TableFile:
-    """Where a result is written as a table, beside what is printed; a file that is there stays without `--replace`."""
+    """Where a result is written as a table, beside what is printed; a file that is there stays without
+    `--replace`."""
 
     output: Annotated[
         Path | None,
-        output("Also write it as a table, .csv, .xlsx, .parquet ...: each number a row, with its interval and n."),
+        output(
+            "Also write it as a table, .csv, .xlsx, .parquet ...: each number a row, with its interval and n."
+        ),
     ] = None
     replace: shared.Replace = False
 
@@ -50,7 +53,8 @@ class TableFile:
                 check_output(path, replace=self.replace)
 
     def write(self, result: Result, *, parts: bool = False) -> None:
-        """Every estimate of the result, a row each; with `parts` the result's parts, such as sets or problems."""
+        """Every estimate of the result, a row each; with `parts` the result's parts, such as sets or
+        problems."""
         if self.output is not None:
             from judgecal.tables.formats import write_frame
 

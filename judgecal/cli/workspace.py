@@ -43,7 +43,15 @@ def models(ctx: typer.Context, full: shared.Full = False, json: shared.Json = Fa
 
     specs = load_catalogue(shared.workspace_of(ctx)).specs.values()
     if json:
-        shown = ("alias", "id", "input_usd_per_1m", "output_usd_per_1m", "context_window", "key_env", "key_present")
+        shown = (
+            "alias",
+            "id",
+            "input_usd_per_1m",
+            "output_usd_per_1m",
+            "context_window",
+            "key_env",
+            "key_present",
+        )
         print_json({"models": [{name: getattr(spec, name) for name in shown} for spec in specs]})
         return
     print_document(_models_document(list(specs)), full=full)
@@ -95,12 +103,17 @@ def _models_document(specs: Sequence[ModelSpec]) -> Document:
             spec.alias,
             words.get(spec.key_present, f"no {spec.key_env}"),
             spec.id,
-            *("unknown" if usd is None else f"{usd:g}" for usd in (spec.input_usd_per_1m, spec.output_usd_per_1m)),
+            *(
+                "unknown" if usd is None else f"{usd:g}"
+                for usd in (spec.input_usd_per_1m, spec.output_usd_per_1m)
+            ),
             str(spec.context_window or "-"),
         ]
         for spec in sorted(specs, key=lambda one: one.key_present is False)
     ]
-    table = Table(["alias", "key", "litellm id", "USD/1M in", "USD/1M out", "context"], rows, left=3, short=True)
+    table = Table(
+        ["alias", "key", "litellm id", "USD/1M in", "USD/1M out", "context"], rows, left=3, short=True
+    )
     ready = sum(spec.key_present is not False for spec in specs)
     return Document(
         title="Models",

@@ -1,4 +1,5 @@
-"""What a rater may answer: a button and a key for each label, or a number to be typed; and the rubric beside them."""
+"""What a rater may answer: a button and a key for each label, or a number to be typed; and the rubric beside
+them."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ _FIFTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A button: the label as it is sent, its name, what the card says that it means, the key that presses it."""
+    """A button: the label as it is sent, its name, what the card says that it means, the key that presses
+    it."""
 
     said: str
     name: str
@@ -36,12 +38,21 @@ def choices_of(card: Card) -> list[Choice]:
     if scale.kind == "binary":
         return [choice(1.0, "1", "Yes"), choice(0.0, "0", "No")]
     if scale.kind == "nominal":
-        return [choice(word, str(place) if place < 10 else "") for place, word in enumerate(scale.categories, start=1)]
+        return [
+            choice(word, str(place) if place < 10 else "")
+            for place, word in enumerate(scale.categories, start=1)
+        ]
     labels = _grades(scale)
     if labels is None:
         anchored = sorted(float(label) for label in meanings)
-        labels = anchored if len(anchored) > 2 else [_on_step(scale, scale.low + part * scale.span) for part in _FIFTHS]
-        return [choice(label, str(place) if place < 10 else "") for place, label in enumerate(labels, start=1)]
+        labels = (
+            anchored
+            if len(anchored) > 2
+            else [_on_step(scale, scale.low + part * scale.span) for part in _FIFTHS]
+        )
+        return [
+            choice(label, str(place) if place < 10 else "") for place, label in enumerate(labels, start=1)
+        ]
     keys = {label: f"{label:g}" for label in labels if label in range(10)}
     if 10.0 in labels and 0.0 not in labels:
         keys[10.0] = "0"

@@ -41,7 +41,8 @@ class ServeArguments:
 
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="By default one that is free.")] = 0
     host: Annotated[
-        str, typer.Option("--host", help="Where to listen, such as 0.0.0.0 for colleagues in the same network.")
+        str,
+        typer.Option("--host", help="Where to listen, such as 0.0.0.0 for colleagues in the same network."),
     ] = "127.0.0.1"
     idle: Annotated[
         float, typer.Option("--idle", min=0.01, metavar="MINUTES", help="End after so long without an act.")
@@ -59,10 +60,16 @@ class LabelArguments:
     """The options of `gold label`."""
 
     raters: Annotated[
-        str, typer.Option("--raters", metavar="A,B", help="Who labels; each gets a link and an order of their own.")
+        str,
+        typer.Option(
+            "--raters", metavar="A,B", help="Who labels; each gets a link and an order of their own."
+        ),
     ] = "rater-1"
     overlap: Annotated[
-        float, typer.Option("--overlap", min=0.0, max=1.0, help="The part of the items that every rater labels, 0..1.")
+        float,
+        typer.Option(
+            "--overlap", min=0.0, max=1.0, help="The part of the items that every rater labels, 0..1."
+        ),
     ] = 0.3
     following: Annotated[
         str,
@@ -75,25 +82,39 @@ class LabelArguments:
     ] = "random"
     flagged: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Only the items flagged `label looks wrong` in a CSV of a report's page."),
+        typer.Option(
+            metavar="FILE", help="Only the items flagged `label looks wrong` in a CSV of a report's page."
+        ),
     ] = None
     draft: Annotated[
         str | None,
-        typer.Option(metavar="JUDGE", help="Show this judge's verdicts of the experiment; labels are marked so."),
+        typer.Option(
+            metavar="JUDGE", help="Show this judge's verdicts of the experiment; labels are marked so."
+        ),
     ] = None
     second: Annotated[
-        int, typer.Option("--second-look", min=0, metavar="N", help="Items that each rater sees twice, blind to it.")
+        int,
+        typer.Option(
+            "--second-look", min=0, metavar="N", help="Items that each rater sees twice, blind to it."
+        ),
     ] = 0
     limit: Annotated[
         int | None,
-        typer.Option("-n", "--limit", min=1, metavar="N", help="How many a draw takes; of a judged table 100."),
+        typer.Option(
+            "-n", "--limit", min=1, metavar="N", help="How many a draw takes; of a judged table 100."
+        ),
     ] = None
     named: Annotated[
         str | None,
-        typer.Option("--as", metavar="SET", help="The name of the set that a draw makes; by default the file's."),
+        typer.Option(
+            "--as", metavar="SET", help="The name of the set that a draw makes; by default the file's."
+        ),
     ] = None
     half_width: Annotated[
-        float, typer.Option("--half-width", min=0.001, max=0.5, help="Say when the rate is known to this, as a share.")
+        float,
+        typer.Option(
+            "--half-width", min=0.001, max=0.5, help="Say when the rate is known to this, as a share."
+        ),
     ] = 0.05
     split: Annotated[str, typer.Option("--split", help="open, train, dev, test or all.")] = "all"
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the orders and of the draw.")] = 0
@@ -101,7 +122,9 @@ class LabelArguments:
 
 def label_command(
     ctx: typer.Context,
-    source: Annotated[str, typer.Argument(metavar="SET|EXPERIMENT|FILE", help="Whose items are to be labelled.")],
+    source: Annotated[
+        str, typer.Argument(metavar="SET|EXPERIMENT|FILE", help="Whose items are to be labelled.")
+    ],
     *,
     how: LabelArguments,
     table: TableArguments,
@@ -109,8 +132,8 @@ def label_command(
 ) -> None:
     """Label in the browser, on a page of this machine.
 
-    Each rater has a link, sees nobody's labels, and may use keys alone. Every label is on the disk before the next item
-    shows, in the set's ratings.jsonl; the same command goes on later.
+    Each rater has a link, sees nobody's labels, and may use keys alone. Every label is on the disk before the
+    next item shows, in the set's ratings.jsonl; the same command goes on later.
     """
     from judgecal.desk.desk import Desk, rater_problems
     from judgecal.desk.server import DeskServer
@@ -161,7 +184,9 @@ def _label_document(result: LabelProgress, gold: GoldSet, commands: Mapping[str,
 
 
 def _notes(desk: Desk) -> list[str]:
-    unknown = [rater for rater in desk.task.raters if rater not in desk.gold.card.raters and desk.queue.done[rater]]
+    unknown = [
+        rater for rater in desk.task.raters if rater not in desk.gold.card.raters and desk.queue.done[rater]
+    ]
     if not unknown:
         return []
     from judgecal.artefacts import toml_key
@@ -197,7 +222,9 @@ class _Wanted:
         only_some = how.flagged is not None or how.following in ("ties", "disagreements")
         if is_table(self.source, list_gold(self.workspace)):
             if how.draft or only_some:
-                raise InputError("--draft, --flagged, ties and disagreements are of a set or an experiment, not a file")
+                raise InputError(
+                    "--draft, --flagged, ties and disagreements are of a set or an experiment, not a file"
+                )
             gold = self._of_table(Path(self.source))
             items: Sequence[Item] = gold.items
         elif self.table.given():
@@ -222,7 +249,8 @@ class _Wanted:
 
     @property
     def judge_leaves(self) -> float:
-        """The part of the labels' variance that the lock's judge leaves, by what the lock knows; 1 without one."""
+        """The part of the labels' variance that the lock's judge leaves, by what the lock knows; 1 without
+        one."""
         if self.table.lock is None:
             return 1.0
         from judgecal.production.rate_plan import spread_at_lock
@@ -243,7 +271,9 @@ class _Wanted:
         there = self._there(name) if table.labels is None else None
         if there is not None:
             if path.name not in there.card.source:
-                raise InputError(f"gold set {name!r} is there and is not of {path}: name another one by --as SET")
+                raise InputError(
+                    f"gold set {name!r} is there and is not of {path}: name another one by --as SET"
+                )
             return there
         strata = None if how.following != "strata" else "verdict,system" if table.system else "verdict"
         n = how.limit or (_DRAWN if table.lock else None)
@@ -254,7 +284,9 @@ class _Wanted:
         from judgecal.errors import InputError
 
         how, workspace = self.how, self.workspace
-        found = find_source(self.source, workspace, draft=how.draft is not None, judge=how.draft, labelling=True)
+        found = find_source(
+            self.source, workspace, draft=how.draft is not None, judge=how.draft, labelling=True
+        )
         gold, drafts = found.gold, found.drafts if how.draft is not None else None
         if found.to != gold.name:  # an answerer's answers, which are in no set yet
             from judgecal.experiment.drawn import Drawing
@@ -295,10 +327,13 @@ class _Wanted:
         if not self.dry_run:
             return drawing.write(self.workspace)
         ratings = drawing.before.ratings if drawing.before else ()
-        return GoldSet(drawing.card.name, Path(), drawing.card, (*drawing.earlier, *drawing.items), ratings, (), "")
+        return GoldSet(
+            drawing.card.name, Path(), drawing.card, (*drawing.earlier, *drawing.items), ratings, (), ""
+        )
 
     def _some(self, gold: GoldSet, items: Sequence[Item]) -> tuple[Sequence[Item], str | None]:
-        """The items that are flagged, tied or disagreed on; and from when on a label of a flagged one is a new one."""
+        """The items that are flagged, tied or disagreed on; and from when on a label of a flagged one is a
+        new one."""
         if self.how.flagged is not None:
             from judgecal.desk.flagged import flagged_at, read_flagged
 
@@ -319,8 +354,8 @@ def adjudicate_command(
 ) -> None:
     """Settle the items on which raters differ.
 
-    The page shows their labels and notes without names, and takes your label with its reason. The result is the rater
-    `gold`, which goes before a majority or a median everywhere.
+    The page shows their labels and notes without names, and takes your label with its reason. The result is
+    the rater `gold`, which goes before a majority or a median everywhere.
     """
     from judgecal.desk.desk import Desk, Labelling
     from judgecal.desk.document import adjudicated_document
@@ -353,7 +388,9 @@ def _serve(server: DeskServer, serve: ServeArguments) -> None:
     server.address = Address(serve.host, serve.port, 60.0 * serve.idle)
 
     def opened(links: Mapping[str, str]) -> None:
-        notice("judgecal: one link a person, each for that person alone; Ctrl-C ends:", *links_in_words(links))
+        notice(
+            "judgecal: one link a person, each for that person alone; Ctrl-C ends:", *links_in_words(links)
+        )
         if serve.host not in ("127.0.0.1", "localhost", "::1"):
             notice(
                 "judgecal: where a link's name is not known, put this machine's address in numbers in its place; "

@@ -1,4 +1,5 @@
-"""The desk: what raters see, what becomes of their labels, and how they go back; a page of one set for all its raters.
+"""The desk: what raters see, what becomes of their labels, and how they go back; a page of one set for all
+its raters.
 
 Nothing here knows of HTTP: `server` calls `act` with what a page sent.
 """
@@ -49,7 +50,8 @@ class Labelling:
         overlap, order, seed, second: as the queue takes them.
         drafts: item id -> a machine's verdict that is shown beside the item; None shows none.
         opinions: item id -> what raters said, shown without their names to whoever adjudicates.
-        since: labels given before that moment (UTC, ISO 8601) do not count as done: these items are labelled anew.
+        since: labels given before that moment (UTC, ISO 8601) do not count as done: these items are labelled
+            anew.
     """
 
     gold: GoldSet
@@ -74,7 +76,9 @@ class _Rater:
     """One rater at the desk: who acts, one act at a time; what can be taken back; what is before the eyes."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    acts: list[tuple[LabelEntry, Rating | None]] = field(default_factory=list)  # each with what stood before it
+    acts: list[tuple[LabelEntry, Rating | None]] = field(
+        default_factory=list
+    )  # each with what stood before it
     shown: tuple[str, float] = ("", 0.0)
 
 
@@ -96,7 +100,12 @@ class Desk:
         except BaseException:
             self.journal.__exit__()
             raise
-        how: dict[str, Any] = {"overlap": task.overlap, "order": task.order, "seed": task.seed, "second": task.second}
+        how: dict[str, Any] = {
+            "overlap": task.overlap,
+            "order": task.order,
+            "seed": task.seed,
+            "second": task.second,
+        }
         self._items = {item.item_id: item for item in task.items}
         self.queue = LabelQueue([*self._items], task.raters, **how)
         keys = random.SystemRandom().sample(range(len(self._items)), len(self._items))
@@ -182,8 +191,9 @@ class Desk:
     async def act(self, rater: str, verb: str, sent: Mapping[str, Any]) -> dict[str, Any]:
         """Do what a rater's page asks for, and give what it is to show.
 
-        `next` shows the next item; `label` writes a label (or that the rater cannot tell) and shows the next item;
-        `undo` takes the last label back and shows its item; `step` by -1 or 1 shows what the rater labelled before.
+        `next` shows the next item; `label` writes a label (or that the rater cannot tell) and shows the next
+        item; `undo` takes the last label back and shows its item; `step` by -1 or 1 shows what the rater
+        labelled before.
 
         Raises:
             Refusal: it cannot be done; nothing has been written.
@@ -237,7 +247,9 @@ class Desk:
         try:
             value = read_label(label, self.scale)
         except (ValueError, OverflowError) as error:
-            raise Refusal(422, f"That is no label of the scale {self.scale}: {visible(str(error))}.") from None
+            raise Refusal(
+                422, f"That is no label of the scale {self.scale}: {visible(str(error))}."
+            ) from None
         return Rating(item_id, rater, value, note, drafted, reason, self.rubric.sha256)
 
     async def _undo(self, rater: str) -> dict[str, Any]:
@@ -263,8 +275,8 @@ class Desk:
         return LabelEntry(place.item_id, rater, rating, turn=place.turn, at=now(), item_sha=sha, **more)
 
     async def _commit(self, entry: LabelEntry, before: Rating | None) -> None:
-        """On disk when this is over; acts that come at once share one trip there. `before` is what it takes the place
-        of."""
+        """On disk when this is over; acts that come at once share one trip there. `before` is what it takes
+        the place of."""
         written = asyncio.get_running_loop().create_future()
         self._waiting.append((entry, before, written))
         if self._writer is None or self._writer.done():
@@ -314,7 +326,9 @@ class Desk:
         """Put back what somebody else's write has taken out: it was read before a label of ours was there."""
         if self.file.reread():
             given = {entry.key: entry.rating for entry in self.journal.unsaved if entry.turn == 1}
-            self.file.put({key: rating for key, rating in given.items() if rating and key not in self.file.ratings})
+            self.file.put(
+                {key: rating for key, rating in given.items() if rating and key not in self.file.ratings}
+            )
 
     # --- what is shown
 
@@ -382,5 +396,7 @@ def rater_problems(raters: Sequence[str]) -> list[str]:
                 f"--raters: {GOLD!r} is the adjudicated label (judgecal gold adjudicate): choose another name"
             )
         elif visible(rater) != rater or len(rater) > 80 or "\n" in rater:
-            problems.append(f"--raters: {visible(rater)[:80]!r} holds characters that no name has, or too many")
+            problems.append(
+                f"--raters: {visible(rater)[:80]!r} holds characters that no name has, or too many"
+            )
     return problems

@@ -47,7 +47,9 @@ def _facts(result: LabelProgress) -> list[str]:
             )
         else:
             alpha = estimate(result.agreement, 2)
-            facts.append(f"Krippendorff's alpha of these raters: {alpha}, on {count_of(result.n_overlap, 'item')}.")
+            facts.append(
+                f"Krippendorff's alpha of these raters: {alpha}, on {count_of(result.n_overlap, 'item')}."
+            )
     if result.half_width is not None and result.half_width_more is not None and result.rate is not None:
         then = f"; {count_of(result.n_more, 'label')} more: ±{100.0 * result.half_width_more:.1f}"
         known = "known with the judge's verdicts beside them" if result.with_judge else "known"
@@ -79,13 +81,18 @@ def _label_headline(result: LabelProgress, n_differ: int, *, following: str, aga
 
 def adjudicated_document(result: Adjudication) -> Document:
     """What settling changed."""
-    rows = [(rater, count(one.same), count(one.n), percent(one.same / one.n)) for rater, one in result.raters.items()]
+    rows = [
+        (rater, count(one.same), count(one.n), percent(one.same / one.n))
+        for rater, one in result.raters.items()
+    ]
     blocks: list[Block] = []
     if rows:
         title = "How many labels of each rater the adjudicated label confirms, on these items"
         blocks.append(Table(("rater", "confirmed", "of", "share"), rows, title=title, short=True))
     facts = (
-        [f"{count_of(result.n_ties, 'item')} had no gold label before, as the raters tied."] if result.n_ties else []
+        [f"{count_of(result.n_ties, 'item')} had no gold label before, as the raters tied."]
+        if result.n_ties
+        else []
     )
     if result.n_cannot_tell:
         facts.append(
@@ -95,11 +102,11 @@ def adjudicated_document(result: Adjudication) -> Document:
     section = Section("settled", "Settled", "Serves whoever relies on the gold label.", blocks)
     name = result.set_
     if not result.n_differ:
-        headline = Headline("none", f"Raters differ on no item of {name}.", next=f"judgecal score --gold {name}")
-    elif result.n_left:
-        what = (
-            f"{count(result.n_left)} of {count_of(result.n_differ, 'item')} on which raters of {name} differ are open."
+        headline = Headline(
+            "none", f"Raters differ on no item of {name}.", next=f"judgecal score --gold {name}"
         )
+    elif result.n_left:
+        what = f"{count(result.n_left)} of {count_of(result.n_differ, 'item')} on which raters of {name} differ are open."
         headline = Headline("open", what, _changed(result), next=f"judgecal gold adjudicate {name}")
     else:
         what = f"All {count_of(result.n_differ, 'item')} on which raters of {name} differ are settled."
@@ -110,4 +117,6 @@ def adjudicated_document(result: Adjudication) -> Document:
 def _changed(result: Adjudication) -> tuple[str, ...]:
     if not result.n_settled:
         return ()
-    return (f"{count(result.n_changed)} of {count(result.n_settled)} settled labels are other than the raters' own.",)
+    return (
+        f"{count(result.n_changed)} of {count(result.n_settled)} settled labels are other than the raters' own.",
+    )

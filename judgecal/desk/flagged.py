@@ -1,4 +1,5 @@
-"""Items flagged `label looks wrong` on a report's page: the CSV that the page saves, or a list of their ids."""
+"""Items flagged `label looks wrong` on a report's page: the CSV that the page saves, or a list of their
+ids."""
 
 from __future__ import annotations
 
@@ -24,7 +25,9 @@ def read_flagged(path: Path, gold: GoldSet) -> frozenset[str]:
     known = {item.item_id for item in gold.items}
     ids = _of_link(path) if path.suffix.lower() in ("", ".txt", ".url") else _of_table(path)
     if not ids:
-        raise InputError(f"{shown(path)}: flags no item: press f on an item of the report's page, and save its CSV")
+        raise InputError(
+            f"{shown(path)}: flags no item: press f on an item of the report's page, and save its CSV"
+        )
     strange = [item_id for item_id in ids if item_id not in known]
     if strange:
         raise InputError(f"{shown(path)}: {listed(strange)}: no such item in gold set {gold.name!r}")

@@ -1,7 +1,8 @@
-"""What raters did, in the order in which they did it: an append-only file, on disk before the next item is shown.
+"""What raters did, in the order in which they did it: an append-only file, on disk before the next item is
+shown.
 
-It stands beside the set's `ratings.jsonl`, which holds what is in force. Whatever `kill -9` or a power cut left between
-the two is put right by the next start.
+It stands beside the set's `ratings.jsonl`, which holds what is in force. Whatever `kill -9` or a power cut
+left between the two is put right by the next start.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ class LabelEntry:
 
     Attributes:
         rating: what is in force from now on; None where the rater took it back and there was none before.
-        turn: 1, or 2 for the second look that shows how far a rater agrees with itself; that is no rating of the set.
+        turn: 1, or 2 for the second look that shows how far a rater agrees with itself; that is no rating of
+            the set.
         undone: whether it took the act before it back.
         seconds: from when the item was shown; None where that is not known.
         at: UTC, ISO 8601.
@@ -110,7 +112,9 @@ def _entry(row: dict[str, Any], scale: Scale, where: str) -> LabelEntry:
         rated |= {"label": None, "reason": CANNOT_TELL}  # a rating in form alone
     rating = read_rating(rated, where, scale=scale, problems=problems)
     try:
-        own = _Own.model_validate({name: value for name, value in row.items() if name not in _RATED}).model_dump()
+        own = _Own.model_validate(
+            {name: value for name, value in row.items() if name not in _RATED}
+        ).model_dump()
     except ValidationError as error:
         problems += schema_problems(error, _Own, where)
     refuse(problems)
@@ -176,7 +180,9 @@ class LabelJournal:
             os.write(self._opened(), b"\n")
         elif last:  # the power went in mid-write
             if not entries and not last.startswith(_BEGINNING):
-                raise InputError(f"{shown(self.path)}:{len(lines) + 1}: no act of a rater: take the file away")
+                raise InputError(
+                    f"{shown(self.path)}:{len(lines) + 1}: no act of a rater: take the file away"
+                )
             os.ftruncate(self._opened(), len(data) - len(last))
         return entries, entries[saved:]
 
@@ -195,7 +201,9 @@ class LabelJournal:
             return opened.read()
 
     def _no_file(self) -> InputError:
-        return InputError(f"{shown(self.path)}: a link, or no file: what raters do is written into a file of the set's")
+        return InputError(
+            f"{shown(self.path)}: a link, or no file: what raters do is written into a file of the set's"
+        )
 
     def __enter__(self) -> LabelJournal:
         return self

@@ -1,7 +1,8 @@
-"""Which item a rater sees next: an order of each rater's own, some items shared by all, the others each labelled once.
+"""Which item a rater sees next: an order of each rater's own, some items shared by all, the others each
+labelled once.
 
-Everybody moves through the same blocks of items, so that labels overlap early and what has been labelled at any moment
-is the front of one order: drawn at random, it is a random sample wherever people stop.
+Everybody moves through the same blocks of items, so that labels overlap early and what has been labelled at
+any moment is the front of one order: drawn at random, it is a random sample wherever people stop.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ class LabelQueue:
     Args:
         items: their ids, in the order of the set.
         raters: at least one.
-        overlap: the part of the items, 0..1, that every rater labels; each other one goes to whoever comes to it first.
+        overlap: the part of the items, 0..1, that every rater labels; each other one goes to whoever comes to
+            it first.
         order: `in-order` shows everybody the items as they come, `random` each rater another order.
         seed: of the orders.
         second: how many items each rater sees a second time, after all others.
@@ -57,16 +59,21 @@ class LabelQueue:
         self._items = frozenset(base)
         share = 1.0 if len(self.raters) == 1 else overlap
         self.shared = frozenset(item for place, item in enumerate(base) if _falls(place, share))
-        self._orders = {rater: _own_order(base, rater, seed) if order == "random" else base for rater in self.raters}
+        self._orders = {
+            rater: _own_order(base, rater, seed) if order == "random" else base for rater in self.raters
+        }
         self._front = dict.fromkeys(self.raters, 0)  # everything before it is done, for this rater
-        self.done: dict[str, dict[str, None]] = {rater: {} for rater in self.raters}  # in the order of labelling
+        self.done: dict[str, dict[str, None]] = {
+            rater: {} for rater in self.raters
+        }  # in the order of labelling
         self._twice: dict[str, set[str]] = {rater: set() for rater in self.raters}
         self._single: dict[str, str] = {}  # item that one rater labels -> who did
         self._n_shared = dict.fromkeys(self.raters, 0)
         self._claims: dict[str, tuple[str, float]] = {}
 
     def label(self, rater: str, item_id: str, turn: int = 1) -> None:
-        """Note that a rater has labelled an item, again or for the first time; items of no queue are passed over."""
+        """Note that a rater has labelled an item, again or for the first time; items of no queue are passed
+        over."""
         self._claims.pop(rater, None)
         if turn == 2:
             self._twice[rater].add(item_id)
@@ -89,7 +96,8 @@ class LabelQueue:
             self._claims[rater] = (item_id, self._clock())
 
     def next(self, rater: str) -> Next | None:
-        """What a rater sees next, which is then before nobody else's eyes unless all label it; None at the end.
+        """What a rater sees next, which is then before nobody else's eyes unless all label it; None at the
+        end.
 
         Asked again before a label it gives the same item: two pages of one rater show the same.
         """
@@ -105,7 +113,9 @@ class LabelQueue:
 
     def left(self, rater: str) -> int:
         """How many items a rater may still be shown for the first time."""
-        return len(self.shared) - self._n_shared[rater] + len(self._items) - len(self.shared) - len(self._single)
+        return (
+            len(self.shared) - self._n_shared[rater] + len(self._items) - len(self.shared) - len(self._single)
+        )
 
     @property
     def finished(self) -> bool:

@@ -1,8 +1,9 @@
 """The labelling page over HTTP: one page, a handful of acts, and nobody without a link of theirs.
 
-The page itself holds nothing of the set. Whatever does is asked for by POST with the rater's name and token in headers,
-which no other site's page can send; the Host must be ours, so that a name that was bent to this address opens nothing.
-No path, file or item id of a request leads anywhere: acts and items are looked up in tables of ours.
+The page itself holds nothing of the set. Whatever does is asked for by POST with the rater's name and token
+in headers, which no other site's page can send; the Host must be ours, so that a name that was bent to this
+address opens nothing. No path, file or item id of a request leads anywhere: acts and items are looked up in
+tables of ours.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where the page is served and for how long: port 0 takes a free one; after `idle_s` without an act it ends."""
+    """Where the page is served and for how long: port 0 takes a free one; after `idle_s` without an act it
+    ends."""
 
     host: str = "127.0.0.1"
     port: int = 0
@@ -103,7 +105,8 @@ class DeskServer:
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Refuse whoever has no business here, in one message; no reply of ours is kept or framed by anybody."""
+        """Refuse whoever has no business here, in one message; no reply of ours is kept or framed by
+        anybody."""
         try:
             self._check_place(request)
             reply = await handler(request)
@@ -125,7 +128,8 @@ class DeskServer:
             raise Refusal(403, "Another site's page has no business here.")
 
     def _is_ours(self, host: str) -> bool:
-        """Whether a Host names us: by a name that we know, or, served to others, by any address in numbers."""
+        """Whether a Host names us: by a name that we know, or, served to others, by any address in
+        numbers."""
         if ":" not in host.rpartition("]")[2]:
             host = f"{host}:80"  # a browser leaves the usual port out
         if host.lower() in self._hosts:
@@ -188,12 +192,17 @@ class DeskServer:
         self._finished.add(rater)
         if self._finished >= set(self.desk.task.raters):
             asyncio.get_running_loop().call_later(0.5, self.end)  # the reply goes out first
-        return {"next": visible(self.following(self)), "others": sorted(set(self.desk.task.raters) - self._finished)}
+        return {
+            "next": visible(self.following(self)),
+            "others": sorted(set(self.desk.task.raters) - self._finished),
+        }
 
     async def _numbers(self, rater: str) -> dict[str, Any]:
         """The progress in words, counted anew at most every few seconds and off the loop."""
         async with self._counting:
-            await asyncio.to_thread(importlib.import_module, "judgecal.experiment.label_progress")  # seconds, once
+            await asyncio.to_thread(
+                importlib.import_module, "judgecal.experiment.label_progress"
+            )  # seconds, once
             started = time.monotonic()
             if self._progress is None or started > self._fresh_until:
                 seen = self.desk.seen()
@@ -219,7 +228,8 @@ class DeskServer:
     # --- serving
 
     async def serve(self, opened: Callable[[Mapping[str, str]], None]) -> None:
-        """Serve until all raters are through, nobody acts for long, or somebody ends it (Ctrl-C); no label is lost.
+        """Serve until all raters are through, nobody acts for long, or somebody ends it (Ctrl-C); no label is
+        lost.
 
         Args:
             opened: called with the link of each rater once they work.
@@ -227,7 +237,9 @@ class DeskServer:
         Raises:
             InputError: the address cannot be listened at.
         """
-        runner = web.AppRunner(self.application(), access_log=None, handle_signals=False, shutdown_timeout=_LAST_S)
+        runner = web.AppRunner(
+            self.application(), access_log=None, handle_signals=False, shutdown_timeout=_LAST_S
+        )
         await runner.setup()
         try:
             try:
@@ -277,7 +289,9 @@ def _ended_by_signals(ends: asyncio.Event) -> Iterator[None]:
     loop = asyncio.get_running_loop()
     caught = []
     for one in (signal.SIGINT, signal.SIGTERM):
-        with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):  # Windows, and another thread
+        with contextlib.suppress(
+            NotImplementedError, RuntimeError, ValueError
+        ):  # Windows, and another thread
             loop.add_signal_handler(one, ends.set)
             caught.append(one)
     try:
@@ -303,7 +317,9 @@ async def _sent(request: web.Request) -> dict[str, Any]:
 
 
 def _json(value: Mapping[str, Any], status: int = 200) -> web.Response:
-    text = json.dumps(as_plain(value), ensure_ascii=True, allow_nan=False)  # half a character goes as its escape
+    text = json.dumps(
+        as_plain(value), ensure_ascii=True, allow_nan=False
+    )  # half a character goes as its escape
     return web.Response(text=text, status=status, content_type="application/json")
 
 

@@ -1,7 +1,7 @@
 """A file of lines that one process at a time appends to, each line whole or not there.
 
-A line is handed to the operating system when `write` returns, so that `kill -9` loses none that was written. A torn
-last line is cut off on opening. The file holds texts of users, so it is theirs alone to read.
+A line is handed to the operating system when `write` returns, so that `kill -9` loses none that was written.
+A torn last line is cut off on opening. The file holds texts of users, so it is theirs alone to read.
 """
 
 from __future__ import annotations
@@ -127,7 +127,8 @@ def _busy(journal: Path) -> BusyError:
 
 
 def _locked(journal: Path) -> FileLock:
-    """The experiment's lock, taken; the operating system lets go of it when the process ends, however it ends."""
+    """The experiment's lock, taken; the operating system lets go of it when the process ends, however it
+    ends."""
     lock = FileLock(journal.with_name(f".{journal.stem}.lock"), timeout=0, thread_local=False)
     try:
         lock.acquire()
@@ -151,7 +152,8 @@ def held(journal: Path) -> Iterator[None]:
 
 
 def cut_torn_line(path: Path) -> int:
-    """Cut what follows the last newline, for the process that wrote it was killed in mid-write; the bytes cut off."""
+    """Cut what follows the last newline, for the process that wrote it was killed in mid-write; the bytes cut
+    off."""
     if not path.exists():
         return 0
     size = end = path.stat().st_size

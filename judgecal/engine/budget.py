@@ -1,11 +1,12 @@
-"""Money: what a call may cost at most, what it did cost, and a limit that holds whatever a server says of its usage.
+"""Money: what a call may cost at most, what it did cost, and a limit that holds whatever a server says of its
+usage.
 
-Before a call the most that it may cost is set aside: every byte a token, the reply as long as it may be. A server may
-report more than that all the same. So a call that others accompany sets aside ten times the dearest reply so far,
-and before the first replies a hundred times the estimate; a call alone in flight sets aside what the dearest reply
-says. A limit that is large beside the calls in flight is not felt; near it they go one by one, and the last of them
-may overrun it by itself, and no other. What this does not hold: replies that from one to the next, with others in
-flight, become more than ten times as dear as any before.
+Before a call the most that it may cost is set aside: every byte a token, the reply as long as it may be. A
+server may report more than that all the same. So a call that others accompany sets aside ten times the
+dearest reply so far, and before the first replies a hundred times the estimate; a call alone in flight sets
+aside what the dearest reply says. A limit that is large beside the calls in flight is not felt; near it they
+go one by one, and the last of them may overrun it by itself, and no other. What this does not hold: replies
+that from one to the next, with others in flight, become more than ten times as dear as any before.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ from judgecal.models import ModelSpec
 _TOKENS_PER_MESSAGE = 8
 _UNBOUNDED_REPLY = 8192  # only for a preview: a budget wants a bound that holds
 _TIMES_THE_DEAREST = 10.0  # what a reply in company may cost, in the dearest one so far
-_TIMES_THE_ESTIMATE = 100.0  # the same before the first reply; each reply that keeps to its estimate divides it
+_TIMES_THE_ESTIMATE = (
+    100.0  # the same before the first reply; each reply that keeps to its estimate divides it
+)
 _ROUNDING_USD = 1e-12
 _BYTES_PER_TOKEN = 3  # our own count: English has a little over 4, Chinese 3, code in between
 _FEWEST_PER_CHARACTER = 12  # characters to a token: prose has 4; a count below that is no count
@@ -182,7 +185,8 @@ class Budget:
             return worst_usd
 
     def adopt(self, batch: str, usd: float) -> None:
-        """An earlier process sent a batch, and the ledger has its money as spent: this one settles it, once."""
+        """An earlier process sent a batch, and the ledger has its money as spent: this one settles it,
+        once."""
         if batch in self._adopted:
             return
         self._adopted.add(batch)
@@ -230,7 +234,8 @@ class Budget:
             self._ledger.cover(self.spent_usd, in_flight_usd=self.held_usd + self.reserved_usd)
 
     def remarks(self, *, ended: bool = True) -> list[str]:
-        """What a user must hear of the money, in sentences; each is given once. `ended`: also that it ran out."""
+        """What a user must hear of the money, in sentences; each is given once. `ended`: also that it ran
+        out."""
         said = []
         with self._lock:
             if self.refused and ended:
@@ -281,7 +286,8 @@ class Hold:
 
 
 class Purse:
-    """A budget as one run's tasks draw on it: a call that does not fit yet waits for those in flight to land."""
+    """A budget as one run's tasks draw on it: a call that does not fit yet waits for those in flight to
+    land."""
 
     def __init__(self, budget: Budget) -> None:
         self.budget = budget
@@ -304,7 +310,8 @@ class Purse:
         return Hold(model, worst_usd)
 
     def settle(self, hold: Hold, bill: Bill | None, *, unseen: bool, landed: Landed) -> None:
-        """As `Budget.settle`; then the next in the queue may try. `landed` is for a purse that shares places too."""
+        """As `Budget.settle`; then the next in the queue may try. `landed` is for a purse that shares places
+        too."""
         self.budget.settle(hold.model, hold.worst_usd, bill, unseen=unseen)
         if self.budget.limit_usd is not None:
             self._in_flight -= 1
@@ -329,7 +336,8 @@ class Purse:
 
 
 def worst_cost_usd(spec: ModelSpec, messages: Sequence[Message], schema: ReplySchema | None = None) -> float:
-    """An upper bound of one call's cost: a token is at least one byte, and the reply is as long as it may be."""
+    """An upper bound of one call's cost: a token is at least one byte, and the reply is as long as it may
+    be."""
     size = 0 if schema is None else schema.size
     size += sum(len(m["content"].encode("utf-8", "surrogatepass")) + _TOKENS_PER_MESSAGE for m in messages)
     return spec.cost_usd(size, spec.max_tokens or spec.reply_limit or _UNBOUNDED_REPLY) or 0.0
@@ -338,8 +346,9 @@ def worst_cost_usd(spec: ModelSpec, messages: Sequence[Message], schema: ReplySc
 def billed(spec: ModelSpec, messages: Sequence[Message], reply: Reply) -> tuple[Reply, Bill]:
     """A reply without counts of tokens that cannot be, and what it cost.
 
-    What a server reports is what its provider bills, so it is believed as long as a tokenizer could have given it.
-    Where it is absent, 0 beside a text, or one token to more than twelve characters, the text is counted.
+    What a server reports is what its provider bills, so it is believed as long as a tokenizer could have
+    given it. Where it is absent, 0 beside a text, or one token to more than twelve characters, the text is
+    counted.
     """
     prompt = _usable(reply.prompt_tokens, sum(len(message["content"]) for message in messages))
     completion = _usable(reply.completion_tokens, len(reply.text))
@@ -347,8 +356,11 @@ def billed(spec: ModelSpec, messages: Sequence[Message], reply: Reply) -> tuple[
         reply = replace(reply, prompt_tokens=prompt, completion_tokens=completion)
     if not spec.paid:
         return reply, Bill(spec.cost_usd(prompt, completion))
-    # A count that costs nothing is not missed: an embedding writes no token, and a reranker is paid by the call.
-    counted = bool((prompt is None and spec.input_usd_per_1m) or (completion is None and spec.output_usd_per_1m))
+    # A count that costs nothing is not missed: an embedding writes no token, and a reranker is paid by the
+    # call.
+    counted = bool(
+        (prompt is None and spec.input_usd_per_1m) or (completion is None and spec.output_usd_per_1m)
+    )
     if prompt is None:
         prompt = sum(_counted(message["content"]) + _TOKENS_PER_MESSAGE for message in messages)
     if completion is None:

@@ -1,8 +1,8 @@
 """Stored replies across experiments: the same request, byte for byte, is paid once.
 
-A SQLite file in the user's cache folder, or in the folder that JUDGECAL_CACHE_DIR names. The key holds endpoint,
-model, settings, messages and repeat, so that one name on two endpoints never shares an answer. What is stored is
-the reply; verdicts are read from it anew, and a reply without one is neither stored nor served.
+A SQLite file in the user's cache folder, or in the folder that JUDGECAL_CACHE_DIR names. The key holds
+endpoint, model, settings, messages and repeat, so that one name on two endpoints never shares an answer. What
+is stored is the reply; verdicts are read from it anew, and a reply without one is neither stored nor served.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ _MAX_BYTES = 1 << 30
 _STORED = tuple(Reply.__slots__)
 _BATCH = 100
 _BATCH_S = 0.5
-_LARGE = 1 << 16  # characters of a reply that does not wait for others: a hundred like it would fill the memory
+_LARGE = (
+    1 << 16
+)  # characters of a reply that does not wait for others: a hundred like it would fill the memory
 _SCHEMA = "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, reply TEXT NOT NULL, at REAL NOT NULL)"
 
 
@@ -60,7 +62,8 @@ class StoredReplies(Result):
 
 
 def stored_replies(*, clear: bool = False) -> StoredReplies:
-    """What the store holds, after everything in it was deleted where `clear` says so. It is not made for that.
+    """What the store holds, after everything in it was deleted where `clear` says so. It is not made for
+    that.
 
     Raises:
         InputError: the file cannot be used.
@@ -74,8 +77,11 @@ def stored_replies(*, clear: bool = False) -> StoredReplies:
     return StoredReplies(str(path), n, path.stat().st_size, n_deleted)
 
 
-def open_cache(*, use: bool = True, since: float = 0.0) -> contextlib.AbstractContextManager[ReplyCache | None]:
-    """The store in its folder; without `use` replies are only added, and a store that cannot be opened is done without.
+def open_cache(
+    *, use: bool = True, since: float = 0.0
+) -> contextlib.AbstractContextManager[ReplyCache | None]:
+    """The store in its folder; without `use` replies are only added, and a store that cannot be opened is
+    done without.
 
     Raises:
         InputError: it cannot be opened.
@@ -105,8 +111,11 @@ class ReplyCache:
         self._since = since
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, PRIVATE))  # SQLite's own files beside it take its mode
-            # Calls come from the engine's own thread where a notebook's loop holds this one; never two at once.
+            os.close(
+                os.open(self.path, os.O_RDWR | os.O_CREAT, PRIVATE)
+            )  # SQLite's own files beside it take its mode
+            # Calls come from the engine's own thread where a notebook's loop holds this one; never two at
+            # once.
             self._db = sqlite3.connect(self.path, timeout=30.0, isolation_level=None, check_same_thread=False)
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=NORMAL")
@@ -134,7 +143,8 @@ class ReplyCache:
             raise self._unusable(error) from error
 
     def clear(self) -> int:
-        """Delete every reply, and give the space back; how many there were. Raises InputError: it cannot be done."""
+        """Delete every reply, and give the space back; how many there were. Raises InputError: it cannot be
+        done."""
         n = self.count()
         try:
             with self._transaction():
@@ -146,7 +156,8 @@ class ReplyCache:
         return n
 
     def get(self, key: str) -> tuple[Reply, float] | None:
-        """The reply stored under a key, and when it was; one that is damaged is named and counts as not there.
+        """The reply stored under a key, and when it was; one that is damaged is named and counts as not
+        there.
 
         Raises InputError: the file itself is damaged.
         """
@@ -166,9 +177,11 @@ class ReplyCache:
             return None
 
     def put(self, key: str, reply: Reply) -> None:
-        """Store a reply; the newest under a key stays. Replies go to the file by the hundred, or after half a second.
+        """Store a reply; the newest under a key stays. Replies go to the file by the hundred, or after half a
+        second.
 
-        What is lost with a killed process is the stored copy of that half second; the journal has the judgements.
+        What is lost with a killed process is the stored copy of that half second; the journal has the
+        judgements.
         """
         text = json.dumps({name: getattr(reply, name) for name in _STORED})
         if not self._pending:
@@ -177,7 +190,8 @@ class ReplyCache:
         self.flush(now=len(self._pending) >= _BATCH or len(text) > _LARGE)
 
     def flush(self, *, now: bool = False) -> None:
-        """Write what has waited half a second, or all. A full disk costs the stored copy, not the judgement."""
+        """Write what has waited half a second, or all. A full disk costs the stored copy, not the
+        judgement."""
         if not self._pending or not (now or time.monotonic() - self._oldest >= _BATCH_S):
             return
         rows, self._pending = list(self._pending.values()), {}
@@ -216,7 +230,9 @@ def _reply_of(text: str) -> Reply:
     return reply
 
 
-def cache_key(spec: ModelSpec, messages: Sequence[Message], repeat: int, schema: ReplySchema | None = None) -> str:
+def cache_key(
+    spec: ModelSpec, messages: Sequence[Message], repeat: int, schema: ReplySchema | None = None
+) -> str:
     """The key of one request: everything that is sent, where it is sent, and which repeat it is.
 
     The schema counts as it was wanted, whether or not the server was then held to it.

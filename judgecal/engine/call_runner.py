@@ -1,8 +1,9 @@
-"""One call, retries included, for judges and optimisers alike: stored replies, a place in flight, money, the wire.
+"""One call, retries included, for judges and optimisers alike: stored replies, a place in flight, money, the
+wire.
 
-What an outcome's `cost_usd` says is what replies are known to have cost, summed over attempts. An attempt that may be
-on the bill unseen (a timeout, a lost connection) is booked at its worst case on the budget, so that it holds, and not
-on the outcome.
+What an outcome's `cost_usd` says is what replies are known to have cost, summed over attempts. An attempt
+that may be on the bill unseen (a timeout, a lost connection) is booked at its worst case on the budget, so
+that it holds, and not on the outcome.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ _PATIENCE_S = 5.0  # beyond the model's timeout, for a transport whose own clock
 class Policy:
     """How calls are made.
 
-    One call takes at most `attempts` timeouts and `attempts - 1` of the longest waits, its turns in the queue aside.
+    One call takes at most `attempts` timeouts and `attempts - 1` of the longest waits, its turns in the queue
+    aside.
 
     Attributes:
         attempts: tries of one call at most.
@@ -82,7 +84,8 @@ class Outcome:
 
 
 def stored_outcome(cache: ReplyCache | None, key: str, usable: Callable[[Reply], bool]) -> Outcome | None:
-    """The outcome of the reply stored under a key; None where there is none, or none that says what is asked for."""
+    """The outcome of the reply stored under a key; None where there is none, or none that says what is asked
+    for."""
     stored = cache.get(key) if cache else None
     if stored is None or not usable(stored[0]):
         return None
@@ -184,7 +187,8 @@ class CallRunner:
             asking.end()
 
     async def _attempts(self, messages: Sequence[Message], repeat: int, asking: Asking | None) -> Outcome:
-        """Attempts in the form that is asked in; one that the server refuses is followed by the next at once."""
+        """Attempts in the form that is asked in; one that the server refuses is followed by the next at
+        once."""
         outcome = Outcome()
         sent = _Sent(messages, repeat, asking.shape if asking else None)
         limited = self._purse.budget.limit_usd is not None

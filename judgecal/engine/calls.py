@@ -43,7 +43,8 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class OwnVerdict:
-    """One judgement that needs no call: its key, the judge's string, and what gives the verdict, maybe once awaited."""
+    """One judgement that needs no call: its key, the judge's string, and what gives the verdict, maybe once
+    awaited."""
 
     key: Key
     judge: str
@@ -77,8 +78,8 @@ class CallFailed(Exception):
         retry_after: seconds that the provider asked us to wait; the whole run waits with the call.
         overloaded: whether fewer calls at once could have helped (429, 503, 529); by default a rate limit, a
             timeout, and whatever came with `retry_after`.
-        billed: whether the attempt may be on the provider's bill; by default a timeout and a lost connection, for
-            the reply may have been written and not have come.
+        billed: whether the attempt may be on the provider's bill; by default a timeout and a lost connection,
+            for the reply may have been written and not have come.
     """
 
     def __init__(

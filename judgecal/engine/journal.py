@@ -1,9 +1,9 @@
 """The journal: `judgements.jsonl`, append-only, one line a judgement after its retries.
 
-A line is handed to the operating system as soon as its judgement is there, so that `kill -9` at any moment loses
-at most the calls in flight. A torn last line is cut off and said. For one key the last line wins. A line that cannot
-be read is named and counts as not there: its call is made again. The file holds texts of users, so it is theirs alone
-to read.
+A line is handed to the operating system as soon as its judgement is there, so that `kill -9` at any moment
+loses at most the calls in flight. A torn last line is cut off and said. For one key the last line wins. A
+line that cannot be read is named and counts as not there: its call is made again. The file holds texts of
+users, so it is theirs alone to read.
 """
 
 from __future__ import annotations
@@ -108,7 +108,8 @@ class Journal:
 
 
 def read_journal(path: Path) -> Iterator[Judgement]:
-    """The rows of a journal in their order; none where there is no file, and lines that are no judgement are named."""
+    """The rows of a journal in their order; none where there is no file, and lines that are no judgement are
+    named."""
     return (row for _, row in _located_rows(path))
 
 
@@ -157,7 +158,8 @@ class LongJournal(Journal):
 
 
 class _RowsInFile(MutableMapping[Key, Judgement]):
-    """The last row of each key in a file that one process appends to; a row is set when its line is written."""
+    """The last row of each key in a file that one process appends to; a row is set when its line is
+    written."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -238,7 +240,8 @@ def row_of(line: bytes) -> Judgement:
 
 
 class FieldTypes:
-    """What the fields of a dataclass may hold: values of their types, of numbers those that a double holds."""
+    """What the fields of a dataclass may hold: values of their types, of numbers those that a double
+    holds."""
 
     _MOST = 1 << 53  # of whole numbers: more tokens, attempts or repeats than anybody has
 
@@ -269,7 +272,9 @@ class FieldTypes:
             if kind not in allowed and not (kind is int and float in allowed):
                 raise TypeError(f"{name} cannot be {value!r:.40}")
         places = list(enumerate(types))
-        return [place for place, kind in places if kind is float], [place for place, kind in places if kind is int]
+        return [place for place, kind in places if kind is float], [
+            place for place, kind in places if kind is int
+        ]
 
 
 _judgement_types = FieldTypes(Judgement)

@@ -9,15 +9,17 @@ from judgecal.artefacts import SCHEMA
 from judgecal.errors import InputError
 from judgecal.workspace import write_text
 
-_WRITTEN_AHEAD = 0.01  # of what is spent: the ledger is written once in so much, and never after the money is gone
+_WRITTEN_AHEAD = (
+    0.01  # of what is spent: the ledger is written once in so much, and never after the money is gone
+)
 _WRITTEN_AHEAD_USD = 1e-4  # and not more often than that
 
 
 class Ledger:
     """What an experiment's processes have spent on calls, in a file of one number.
 
-    The number runs ahead of the spending, by a hundredth of it or as much as is in flight: who is killed has spent no
-    more than stands there. A process that ends by itself leaves what it spent.
+    The number runs ahead of the spending, by a hundredth of it or as much as is in flight: who is killed has
+    spent no more than stands there. A process that ends by itself leaves what it spent.
 
     Raises:
         InputError: the file holds no amount.

@@ -1,7 +1,7 @@
 """What bounds a run in time: how many calls may be in flight.
 
-The allowance grows while all goes well and is lowered where a provider says so; every outcome costs the same few
-additions, whatever the number of calls.
+The allowance grows while all goes well and is lowered where a provider says so; every outcome costs the same
+few additions, whatever the number of calls.
 """
 
 from __future__ import annotations
@@ -36,12 +36,13 @@ class Landed:
 class Limiter:
     """The allowance of one run.
 
-    It starts at a stated number and never goes beyond it. Where none is stated it starts at 8 and quadruples every
-    round trip, up to 1024. A reply that took much longer than the first ones did adds nothing: past that point more
-    calls at once only wait on the server, and at last time out. The first refusal halves it; from then
-    on it is lowered by half the share of refused calls and grows by a fiftieth a round trip, so that it settles
-    where refusals are rare, and a server that refuses at random does not bring the run to a halt. It is lowered
-    at most once a round trip: what was sent before it was lowered says nothing of the new allowance.
+    It starts at a stated number and never goes beyond it. Where none is stated it starts at 8 and quadruples
+    every round trip, up to 1024. A reply that took much longer than the first ones did adds nothing: past
+    that point more calls at once only wait on the server, and at last time out. The first refusal halves it;
+    from then on it is lowered by half the share of refused calls and grows by a fiftieth a round trip, so
+    that it settles where refusals are rare, and a server that refuses at random does not bring the run to a
+    halt. It is lowered at most once a round trip: what was sent before it was lowered says nothing of the new
+    allowance.
 
     Args:
         stated: the user's own bound; None lets it grow.
@@ -116,7 +117,8 @@ class Limiter:
 
 
 def expected_seconds(spec: ModelSpec, calls: int, *, latency_s: float | None) -> float | None:
-    """About how long calls take where the provider keeps up: round trips, at the stated number or at a growing one.
+    """About how long calls take where the provider keeps up: round trips, at the stated number or at a
+    growing one.
 
     Without the latency of one call there is no telling.
     """

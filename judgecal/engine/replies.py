@@ -1,4 +1,5 @@
-"""What of a server's answer is let in, whichever transport brings it: at most 1 MB, and nothing that cannot be."""
+"""What of a server's answer is let in, whichever transport brings it: at most 1 MB, and nothing that cannot
+be."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ def too_large() -> CallFailed:
 
 
 def unreadable(error: Exception) -> CallFailed:
-    """The failure of an answer that no code of ours or of a library's was ready for; another one would be no better."""
+    """The failure of an answer that no code of ours or of a library's was ready for; another one would be no
+    better."""
     return CallFailed("parse", _why_unreadable(error), retry=False, billed=True)
 
 

@@ -1,10 +1,11 @@
 """Whether a model's server takes a schema of the reply, and in which form: asked once, and remembered.
 
-With `structured = "auto"` the first call of a model goes out with the schema, and those behind it wait for its answer,
-a second at most. A server that refuses it is asked again without one, within the same call: any 400 or 422 counts
-while no reply to a schema has come, and so does another error that names the parameter. It is taken for a refusal only
-where the reply without a schema comes, so that a faulty text turns nothing off. What a server said stands in
-`structured.json` beside the stored replies for a week, under a hash of the model and its address.
+With `structured = "auto"` the first call of a model goes out with the schema, and those behind it wait for
+its answer, a second at most. A server that refuses it is asked again without one, within the same call: any
+400 or 422 counts while no reply to a schema has come, and so does another error that names the parameter. It
+is taken for a refusal only where the reply without a schema comes, so that a faulty text turns nothing off.
+What a server said stands in `structured.json` beside the stored replies for a week, under a hash of the model
+and its address.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ class ReplyForms:
     """What is known of one model's server in a run. Made and used in one running event loop.
 
     Args:
-        folder: where it is remembered; a folder that cannot be written to means that the server is asked in every run.
+        folder: where it is remembered; a folder that cannot be written to means that the server is asked in
+            every run.
 
     Attributes:
         may_do_without: whether a call may be made without the schema; else a refusal is the call's failure.
@@ -56,7 +58,9 @@ class ReplyForms:
         self._taken: set[str] = set()  # schemas that a reply has come to in this run
         self._refused: set[str] = set()  # schemas that were refused where others were taken
         self._first: asyncio.Future[None] | None = None
-        self._shapes: dict[tuple[str, SchemaForm], ReplySchema] = {}  # one object each: transports know it again
+        self._shapes: dict[
+            tuple[str, SchemaForm], ReplySchema
+        ] = {}  # one object each: transports know it again
 
     @property
     def unknown(self) -> bool:
@@ -142,8 +146,8 @@ class Asking:
 class LateForms:
     """The forms of a model's requests in batches, where an answer comes hours after many were sent.
 
-    A request whose schema may have been refused is asked again in the next form, unless a reply to that schema has
-    come meanwhile: then it was the text.
+    A request whose schema may have been refused is asked again in the next form, unless a reply to that
+    schema has come meanwhile: then it was the text.
     """
 
     def __init__(self, forms: ReplyForms) -> None:
@@ -160,7 +164,11 @@ class LateForms:
         """Take in what came of a request."""
         if schema is None:
             return
-        asking = self._again.pop(one)[0] if one in self._again else Asking(self._forms, schema, self.shape(one, schema))
+        asking = (
+            self._again.pop(one)[0]
+            if one in self._again
+            else Asking(self._forms, schema, self.shape(one, schema))
+        )
         if isinstance(heard, Reply):
             asking.again(heard, None)
         elif asking.again(None, heard):
@@ -179,7 +187,9 @@ class LateForms:
 
 def _is_refusal(failure: Failure) -> bool:
     """Whether a server may have meant the schema; some Python servers answer 500 to what they do not know."""
-    return failure.kind == "refused" or (failure.kind == "server" and bool(_PARAMETER.search(failure.message)))
+    return failure.kind == "refused" or (
+        failure.kind == "server" and bool(_PARAMETER.search(failure.message))
+    )
 
 
 def _next(form: SchemaForm, said: str) -> SchemaForm | None:

@@ -1,8 +1,9 @@
 """What a reply must be, where a server can be held to it: one JSON object with these fields in this order.
 
-Every server takes another part of JSON Schema, and refuses the rest: OpenAI's own and Google's take bounds of numbers
-and no enumeration of them that is long, Anthropic's takes neither bounds nor lengths, a server that makes a grammar of
-the schema (Ollama, vLLM, llama.cpp) may pass over the bounds of a number and holds to every enumeration and length.
+Every server takes another part of JSON Schema, and refuses the rest: OpenAI's own and Google's take bounds of
+numbers and no enumeration of them that is long, Anthropic's takes neither bounds nor lengths, a server that
+makes a grammar of the schema (Ollama, vLLM, llama.cpp) may pass over the bounds of a number and holds to
+every enumeration and length.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from judgecal.models import ModelSpec
 from judgecal.records import digest
 
 SchemaForm = Literal["json_schema", "plain", "json_object"]
-"""How a server is asked: as its protocol says; the same without any bound; by OpenAI's older `json_object`, with the
-schema beside it, as llama.cpp's Python server has it."""
+"""How a server is asked: as its protocol says; the same without any bound; by OpenAI's older `json_object`,
+with the schema beside it, as llama.cpp's Python server has it."""
 
 Dialect = Literal["ranges", "plain", "grammar"]
-"""What a server understands: bounds of numbers; neither bounds nor lengths; enumerations and lengths, each of them."""
+"""What a server understands: bounds of numbers; neither bounds nor lengths; enumerations and lengths, each of
+them."""
 
 _OPENAIS_OWN = "https://api.openai.com"
 _GOOGLES = ("gemini", "vertex_ai")
@@ -37,7 +39,8 @@ class ReplySchema:
     """The fields of a reply.
 
     Attributes:
-        properties: name -> JSON Schema of its value (type, enum, minimum, maximum), in the order of the reply.
+        properties: name -> JSON Schema of its value (type, enum, minimum, maximum), in the order of the
+            reply.
         form: how the server is asked.
     """
 
@@ -79,7 +82,12 @@ def dialect_of(spec: ModelSpec) -> Dialect:
 
 
 def _object(properties: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
 
 
 def _said(schema: dict[str, Any], dialect: Dialect, longest: int) -> dict[str, Any]:

@@ -1,4 +1,5 @@
-"""Run judgements: as many calls at once as goes well, each made by the call runner, read, and recorded as a row.
+"""Run judgements: as many calls at once as goes well, each made by the call runner, read, and recorded as a
+row.
 
 A failed judgement is a row with an error. It is never 0 and never dropped.
 """
@@ -29,7 +30,9 @@ from judgecal.models import ModelSpec
 from judgecal.records import Failure, Judgement, Key
 
 _LOST_IN_A_ROW = 64  # calls, retries and all, without a connection: the server is not there
-_LOST_FROM_THE_FIRST = 8  # ... and so many where they are the whole run; fewer may be items that end the connection
+_LOST_FROM_THE_FIRST = (
+    8  # ... and so many where they are the whole run; fewer may be items that end the connection
+)
 _AWAITED_AT_ONCE = 32  # verdicts of an `async` function
 _REDRAW_S = 0.2
 _PLAIN_LINE_S = 30.0
@@ -66,7 +69,8 @@ class Progress:
         self.show()
 
     def show(self) -> None:
-        """Show the state when it is time; also called while nothing comes, so that a slow run is no silent one."""
+        """Show the state when it is time; also called while nothing comes, so that a slow run is no silent
+        one."""
         now = time.monotonic()
         plain_s = _WAITING_LINE_S if self.waiting else _PLAIN_LINE_S
         if now - self._shown >= (_REDRAW_S if self._live else plain_s):
@@ -123,8 +127,8 @@ def run_calls(
     """Make every call and hand each judgement to `record` as it comes.
 
     Args:
-        calls: what is to be called; their order is the order of the start, not of the end. An iterator is drawn
-            from as calls become due.
+        calls: what is to be called; their order is the order of the start, not of the end. An iterator is
+            drawn from as calls become due.
         record: called once a judgement, in this thread or the loop's, never twice at once.
         budget: money that may be spent; without it there is no limit.
         cache: stored replies to take and to add to; `embedded` needs none.
@@ -166,7 +170,13 @@ class _Run:
         self._lost_at_most = _LOST_IN_A_ROW
 
     async def work_off(
-        self, calls: Iterable[Call], transport: Transport, *, total: int | None, budget: Budget, policy: Policy
+        self,
+        calls: Iterable[Call],
+        transport: Transport,
+        *,
+        total: int | None,
+        budget: Budget,
+        policy: Policy,
     ) -> None:
         """Have every judgement; the transport is closed in the end."""
         if total is not None and total >= _LOST_FROM_THE_FIRST:
@@ -211,9 +221,13 @@ class _Run:
             self._progress.show()
 
     def _stop_if_gone(self, row: Judgement) -> None:
-        """Where call after call finds no server, the rest would only wait to say the same; or none at all found one."""
+        """Where call after call finds no server, the rest would only wait to say the same; or none at all
+        found one."""
         if row.error is None or row.error.kind != "transport":
-            self._lost, self._lost_at_most = 0, _LOST_IN_A_ROW  # it was there: what is lost now may be a few calls
+            self._lost, self._lost_at_most = (
+                0,
+                _LOST_IN_A_ROW,
+            )  # it was there: what is lost now may be a few calls
             return
         self._lost += 1
         if self._lost >= self._lost_at_most:
@@ -324,7 +338,8 @@ def _iso(second: int) -> str:
 def _old_objects_left_alone() -> Iterator[None]:
     """Keep what is in memory by now out of garbage collection while a run goes on.
 
-    A full collection walks every module that is loaded, some 50 ms in which no reply is taken and no call sent.
+    A full collection walks every module that is loaded, some 50 ms in which no reply is taken and no call
+    sent.
     """
     if gc.get_freeze_count():  # the caller does so already; thawing would undo it
         yield

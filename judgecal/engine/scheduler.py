@@ -1,8 +1,9 @@
-"""Places in flight, and the tasks of a run that work off an iterator of calls, as many at once as the limiter allows.
+"""Places in flight, and the tasks of a run that work off an iterator of calls, as many at once as the limiter
+allows.
 
-A task that waits to try again, or for another task's reply, steps aside: it holds no place among the calls in flight,
-and another task takes up the next call meanwhile. Calls are taken from the iterator when they are due, so that a
-long run holds as few as are under way.
+A task that waits to try again, or for another task's reply, steps aside: it holds no place among the calls in
+flight, and another task takes up the next call meanwhile. Calls are taken from the iterator when they are
+due, so that a long run holds as few as are under way.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
-"""The money and the provider's rate, shared by runs in several processes: who keeps both, and who asks for them.
+"""The money and the provider's rate, shared by runs in several processes: who keeps both, and who asks for
+them.
 
-One process keeps them (`SharedLimits`), and every call of every other one asks it for a place in flight and for the
-money, in the order in which it asks, and says how the call ended (`SharedBudget`). So a limit in money and a limiter
-hold over all of them as they hold in one. A process that was killed cannot say how its calls ended: who started it
-says that it is lost, and its calls count at their worst, as they may be on the bill.
+One process keeps them (`SharedLimits`), and every call of every other one asks it for a place in flight and
+for the money, in the order in which it asks, and says how the call ended (`SharedBudget`). So a limit in
+money and a limiter hold over all of them as they hold in one. A process that was killed cannot say how its
+calls ended: who started it says that it is lost, and its calls count at their worst, as they may be on the
+bill.
 
 Both sides are plain classes: how what they say gets from one to the other is for who starts the processes.
 """
@@ -93,14 +95,16 @@ class SharedLimits:
         return None
 
     def end(self, process: str, ended: Sequence[CallEnded]) -> None:
-        """Take in how some calls of a process ended; one whose process counts as lost has been counted already."""
+        """Take in how some calls of a process ended; one whose process counts as lost has been counted
+        already."""
         flights = self._flights.get(process, {})
         for call in ended:
             if (flight := flights.pop(call.number, None)) is not None:
                 self._land(flight, call)
 
     def lost(self, process: str) -> int:
-        """A process has ended, however it did: its calls in flight count at their worst; how many they are."""
+        """A process has ended, however it did: its calls in flight count at their worst; how many they
+        are."""
         self._lost.add(process)
         flights = self._flights.pop(process, {})
         for number, flight in flights.items():
@@ -142,7 +146,8 @@ class SharedBudget(Budget):
 
 
 class _SharedPurse(Purse):
-    """Asks for each call's place and money, and says how calls ended, those of one turn of the loop together."""
+    """Asks for each call's place and money, and says how calls ended, those of one turn of the loop
+    together."""
 
     def __init__(self, budget: Budget, link: Link, spec: ModelSpec, numbers: itertools.count[int]) -> None:
         super().__init__(budget)

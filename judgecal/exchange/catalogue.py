@@ -1,4 +1,5 @@
-"""The catalogue of public sets: what each holds, who labelled it, under which terms, where it lies, how it is read."""
+"""The catalogue of public sets: what each holds, who labelled it, under which terms, where it lies, how it is
+read."""
 
 from __future__ import annotations
 
@@ -67,7 +68,8 @@ class PublicSet:
         languages: of its texts, as two letters.
         licence: in words; `licence_read` whether it was read in the set's own repository or card.
         home: the page to read before use.
-        metrics: what people were asked, where more than one thing; the first is taken unless `--label` names another.
+        metrics: what people were asked, where more than one thing; the first is taken unless `--label` names
+            another.
         n: how many things have a label, None where nobody says; `n_exact` whether they were counted.
         terms: what to know before use.
         source: where it lies, and `sha256` of each where that is known.
@@ -108,7 +110,9 @@ class PublicSet:
         """Why it is not fetched as gold; "" where it is."""
         if self.labels_by in ("model", "construction"):
             how = (
-                "a model gave its labels" if self.labels_by == "model" else "its labels were made, not given by people"
+                "a model gave its labels"
+                if self.labels_by == "model"
+                else "its labels were made, not given by people"
             )
             return f"{how} ({self.raters}): a judge calibrated on it would learn that, not what people say"
         return self.why_not
@@ -132,7 +136,9 @@ class PublicSet:
             InputError: the set has no labels of that name.
         """
         if wanted is not None and not self.metrics:
-            raise InputError(f"--label {wanted}: the public set {self.name} has one label alone: leave it out")
+            raise InputError(
+                f"--label {wanted}: the public set {self.name} has one label alone: leave it out"
+            )
         if wanted is not None and wanted not in self.metrics:
             raise unknown_name(f"label of the public set {self.name}", wanted, self.metrics)
         return wanted or next(iter(self.metrics), "")

@@ -1,5 +1,5 @@
-"""Import what another evaluation tool exports as a gold set: items, what people said of them, and what judges said
-beside it, so that `agreement` needs no option.
+"""Import what another evaluation tool exports as a gold set: items, what people said of them, and what judges
+said beside it, so that `agreement` needs no option.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ def import_export(
 ) -> Imported:
     """Read the files of a tool's export together and write them to `gold/<name>`.
 
-    People's scores under one name are the ratings, each person a rater; judges' scores are kept in the set's folder as
-    `--judgements` are. Of what stands in the files each item and each score is counted, and is an item, a rating, a
-    judgement, or skipped for a reason. Without a person's label the set waits for labels. InputError lists what cannot
-    be read or told; then nothing has been written.
+    People's scores under one name are the ratings, each person a rater; judges' scores are kept in the set's
+    folder as `--judgements` are. Of what stands in the files each item and each score is counted, and is an
+    item, a rating, a judgement, or skipped for a reason. Without a person's label the set waits for labels.
+    InputError lists what cannot be read or told; then nothing has been written.
     """
     workspace.require_writable("gold import")
     options = labels or LabelOptions()
@@ -112,7 +112,8 @@ def _whole(text: str) -> str:
 
 
 def loadable(item: Item) -> Item:
-    """An item as a set may hold it: one without a question has its texts as fields, and every one has a group."""
+    """An item as a set may hold it: one without a question has its texts as fields, and every one has a
+    group."""
     if not item.question.strip() and not item.fields:
         texts = {
             "response": item.answer,
@@ -120,7 +121,9 @@ def loadable(item: Item) -> Item:
             "passages": "\n\n".join(context.text for context in item.contexts),
         }
         item = dataclasses.replace(item, fields={name: text for name, text in texts.items() if text.strip()})
-    return item if item.group.strip() else dataclasses.replace(item, group=item.question.strip() or item.item_id)
+    return (
+        item if item.group.strip() else dataclasses.replace(item, group=item.question.strip() or item.item_id)
+    )
 
 
 def _card(name: str, source: str, people: Labels, command: str) -> Card:

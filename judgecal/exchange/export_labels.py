@@ -1,7 +1,8 @@
-"""Which of an export's scores are the people's labels, on which scale they are, and what the judges' verdicts are.
+"""Which of an export's scores are the people's labels, on which scale they are, and what the judges' verdicts
+are.
 
-A tool keeps scores under names (correctness, tone) and as whatever was put in: true, "yes", 4, a thumb. One name is the
-label of a gold set; its scale is the one that is given, or the one that the labels tell.
+A tool keeps scores under names (correctness, tone) and as whatever was put in: true, "yes", 4, a thumb. One
+name is the label of a gold set; its scale is the one that is given, or the one that the labels tell.
 """
 
 from __future__ import annotations
@@ -27,8 +28,12 @@ from judgecal.tables import read_table
 
 _UP, _DOWN = "yes", "no"
 _THUMBS = {
-    **dict.fromkeys(("👍", "thumbs_up", "thumbs up", "thumbsup", "thumb_up", "up", "like", "positive", "good"), _UP),
-    **dict.fromkeys(("👎", "thumbs_down", "thumbs down", "thumbsdown", "thumb_down", "down", "dislike"), _DOWN),
+    **dict.fromkeys(
+        ("👍", "thumbs_up", "thumbs up", "thumbsup", "thumb_up", "up", "like", "positive", "good"), _UP
+    ),
+    **dict.fromkeys(
+        ("👎", "thumbs_down", "thumbs down", "thumbsdown", "thumb_down", "down", "dislike"), _DOWN
+    ),
     **dict.fromkeys(("negative", "bad"), _DOWN),
 }
 _VOTES = {"1": _UP, "-1": _DOWN}
@@ -41,11 +46,13 @@ class LabelOptions:
     """What is said of the labels beside the export.
 
     Attributes:
-        labels: the name of the scores that are the label; of `ratings` the columns, one a rater, by default `label`.
+        labels: the name of the scores that are the label; of `ratings` the columns, one a rater, by default
+            `label`.
         scale, pass_at, mapping, force: as `import_gold` has them; without a scale the labels tell it.
         ratings: a table of people's labels, for an export without any.
         labels_by: who gave them, people or project; people where it is None.
-        item, rater: its columns of the items' ids (by default `item_id`) and of who gave the one label (`rater`).
+        item, rater: its columns of the items' ids (by default `item_id`) and of who gave the one label
+            (`rater`).
     """
 
     labels: tuple[str, ...] = ()
@@ -63,8 +70,8 @@ class LabelOptions:
 class Labels:
     """The people's labels of an export; `name` is None where nobody gave one, and the set waits for them.
 
-    `notes`: how they were told; `explained`: for the card; `words`: what stands for yes and no; `mapping`: what the
-    user rewrites. Both hold for verdicts too.
+    `notes`: how they were told; `explained`: for the card; `words`: what stands for yes and no; `mapping`:
+    what the user rewrites. Both hold for verdicts too.
     """
 
     name: str | None
@@ -86,7 +93,8 @@ def cell_of(value: Value) -> str:
 
 
 def read_labels(export: Export, options: LabelOptions) -> Labels:
-    """Take one name's scores as the labels; the ratings under other names, and verdicts on those, are skipped.
+    """Take one name's scores as the labels; the ratings under other names, and verdicts on those, are
+    skipped.
 
     InputError: several names and none is chosen, a name that nobody rated under, or labels off their scale.
     """
@@ -96,18 +104,32 @@ def read_labels(export: Export, options: LabelOptions) -> Labels:
         name = _chosen(export, options.labels)
     if name is None:
         scale = labels_scale(options.scale or _WAITING, options.pass_at)
-        said = "" if options.scale else f"; of those to come the scale is taken as {scale} (--scale says another)"
+        said = (
+            ""
+            if options.scale
+            else f"; of those to come the scale is taken as {scale} (--scale says another)"
+        )
         return Labels(None, scale, [], (f"The export holds no label of a person{said}.",))
     _leave_others(export, name)
     as_held = [cell_of(score.value) for score in export.ratings]
     held = set(as_held)
     cells = [_mapped(cell, options.mapping) for cell in as_held]
-    told, words, why = scale_told([cell if options.ratings is None else typed(cell) for cell in cells if cell])
+    told, words, why = scale_told(
+        [cell if options.ratings is None else typed(cell) for cell in cells if cell]
+    )
     how = f"The labels tell the scale {told}: {why}"
     if name in export.scales:
-        told, words, how = export.scales[name], {}, f"The scale is {export.scales[name]}, as the file declares it"
+        told, words, how = (
+            export.scales[name],
+            {},
+            f"The scale is {export.scales[name]}, as the file declares it",
+        )
     if options.scale is None and told is None:
-        whose = f"{export.where}: the labels of {name}" if options.ratings is None else f"{options.ratings}: the labels"
+        whose = (
+            f"{export.where}: the labels of {name}"
+            if options.ratings is None
+            else f"{options.ratings}: the labels"
+        )
         raise InputError(f"{whose} tell no scale ({why}): give --scale")
     scale = labels_scale(options.scale or str(told), options.pass_at)
     words = words if scale.kind == "binary" else {}
@@ -134,7 +156,9 @@ def _chosen(export: Export, wanted: Sequence[str]) -> str | None:
         refuse([f"--label {one}: nobody rated anything in {export.where}: --ratings FILE brings labels"
                 for one in wanted])  # fmt: skip
         return None
-    told = listed([f"{name} ({count:,} by {_people(export, name)})" for name, count in names.most_common()], LISTED)
+    told = listed(
+        [f"{name} ({count:,} by {_people(export, name)})" for name, count in names.most_common()], LISTED
+    )
     if wanted and wanted[0] not in names:
         near = unknown_name("name of people's scores", wanted[0], tuple(names))
         raise InputError(f"{export.where}: --label: {near}; people rated {told}")
@@ -151,11 +175,15 @@ def _people(export: Export, name: str) -> str:
 def _leave_others(export: Export, name: str) -> None:
     rated = {score.name for score in export.ratings}
     for other in sorted(rated - {name}):
-        export.skip(f"a rating of {other}, and the label is {name}", sum(s.name == other for s in export.ratings))
+        export.skip(
+            f"a rating of {other}, and the label is {name}", sum(s.name == other for s in export.ratings)
+        )
         judged = sum(score.name == other for score in export.judgements)
         export.skip(f"a judgement of {other}, which people rated apart from {name}", judged)
     export.ratings[:] = [score for score in export.ratings if score.name == name]
-    export.judgements[:] = [score for score in export.judgements if score.name == name or score.name not in rated]
+    export.judgements[:] = [
+        score for score in export.judgements if score.name == name or score.name not in rated
+    ]
 
 
 def _rated_apart(export: Export, options: LabelOptions) -> str:
@@ -167,7 +195,9 @@ def _rated_apart(export: Export, options: LabelOptions) -> str:
     labels = options.labels or ("label",)
     rater = options.rater or ("rater" if not options.labels and "rater" in table.columns else None)
     if rater is not None and len(labels) > 1:
-        raise InputError(f"--rater {rater} names who gave the label of each row, so it takes one --label column")
+        raise InputError(
+            f"--rater {rater} names who gave the label of each row, so it takes one --label column"
+        )
     table.require(item, *labels, *([rater] if rater else []))
     name = "a rating in a table"  # any name: the columns are raters
     for row in table.rows:
@@ -177,7 +207,9 @@ def _rated_apart(export: Export, options: LabelOptions) -> str:
             missing = cell.strip() not in options.mapping and says_nothing(cell, Scale.parse("nominal"))
             value = None if missing else cell
             export.count()
-            export.add_rating(Score(row.cells[item].strip(), name, by or "unnamed", value, where=table.at(row)))
+            export.add_rating(
+                Score(row.cells[item].strip(), name, by or "unnamed", value, where=table.at(row))
+            )
     if not any(score.item_id in export.items for score in export.ratings):
         example = next(iter(export.items), "")
         raise InputError(
@@ -189,8 +221,8 @@ def _rated_apart(export: Export, options: LabelOptions) -> str:
 
 
 def scale_told(cells: Sequence[str]) -> tuple[str | None, Mapping[str, str], str]:
-    """The scale that labels are on as it is written, what stands for yes and no among them, and why; None with the
-    reason where they tell none.
+    """The scale that labels are on as it is written, what stands for yes and no among them, and why; None
+    with the reason where they tell none.
     """
     distinct = {cell.casefold() for cell in cells}
     shown = listed(sorted(distinct), 4)
@@ -220,7 +252,9 @@ def scale_told(cells: Sequence[str]) -> tuple[str | None, Mapping[str, str], str
     return fitting, {}, f"they are {span}"
 
 
-def _told_by_words(cells: Sequence[str], distinct: set[str], shown: str) -> tuple[str | None, Mapping[str, str], str]:
+def _told_by_words(
+    cells: Sequence[str], distinct: set[str], shown: str
+) -> tuple[str | None, Mapping[str, str], str]:
     if distinct <= TRUE_WORDS | FALSE_WORDS:
         return "binary", {}, f"they are {shown}"
     if any(map(is_part, cells)):
@@ -279,8 +313,8 @@ def _hold_narrow(export: Export, ratings: Iterable[Rating], scale: Scale, *, for
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    """What judges said, as `agreement` reads it, and by judge how many of the rows have no verdict, and the scale that
-    the others are read on.
+    """What judges said, as `agreement` reads it, and by judge how many of the rows have no verdict, and the
+    scale that the others are read on.
     """
 
     rows: Sequence[Mapping[str, object]]
@@ -289,7 +323,8 @@ class Verdicts:
 
 
 def read_verdicts(export: Export, labels: Labels) -> Verdicts:
-    """The judgements by judge; those of a judge of whom nothing can be read on the people's scale are skipped."""
+    """The judgements by judge; those of a judge of whom nothing can be read on the people's scale are
+    skipped."""
     nominal = {str(rating.label) for rating in labels.ratings} if labels.scale.kind == "nominal" else ()
     people = dataclasses.replace(labels.scale, from_fraction=False, categories=tuple(sorted(nominal)))
     rows: list[Mapping[str, object]] = []
@@ -305,7 +340,9 @@ def read_verdicts(export: Export, labels: Labels) -> Verdicts:
         readable = sum(read_verdict(scale, cell)[0] is not None for cell in cells)
         lost = _why_lost(export, judge, scores, people) if labels.ratings else None
         if labels.ratings and any(cells) and not readable:
-            lost = f"a judgement of {judge}, none of whose verdicts can be read beside labels that are {people}"
+            lost = (
+                f"a judgement of {judge}, none of whose verdicts can be read beside labels that are {people}"
+            )
         if lost is not None:
             export.skip(lost, len(scores))
             continue
@@ -329,7 +366,9 @@ def _by_judge(scores: Iterable[Score]) -> dict[str, list[Score]]:
 
 
 def _why_lost(export: Export, judge: str, scores: Iterable[Score], people: Scale) -> str | None:
-    several = any(score.unit != ITEM_UNIT and len(export.items[score.item_id].contexts) > 1 for score in scores)
+    several = any(
+        score.unit != ITEM_UNIT and len(export.items[score.item_id].contexts) > 1 for score in scores
+    )
     if people.numeric or not several:
         return None
     return f"a judgement of single contexts by {judge}: its words have no mean over the contexts of an item"
@@ -339,7 +378,12 @@ def _verdict_row(score: Score, judge: str, words: Mapping[str, str]) -> dict[str
     """A line of judgements.jsonl, its verdict as the tool held it but for what stands for something else."""
     cell = cell_of(score.value)
     verdict: Value = words.get(cell, words.get(cell.casefold(), score.value))
-    told: dict[str, Value] = {"item_id": score.item_id, "judge": judge, "repeat": score.repeat, "verdict": verdict}
+    told: dict[str, Value] = {
+        "item_id": score.item_id,
+        "judge": judge,
+        "repeat": score.repeat,
+        "verdict": verdict,
+    }
     more: dict[str, Value] = {
         "unit": None if score.unit == ITEM_UNIT else score.unit,
         "reasoning": score.note or None,

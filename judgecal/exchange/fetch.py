@@ -1,4 +1,5 @@
-"""Fetch a public set of the catalogue and import it, with its licence, its sources and their sha256 in its card."""
+"""Fetch a public set of the catalogue and import it, with its licence, its sources and their sha256 in its
+card."""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ class Catalogued(Result):
 
 @dataclass(frozen=True, slots=True)
 class FetchPlan(Result):
-    """What a fetch would take: `public` of the catalogue as gold set `set_`, `label` being what people were asked.
+    """What a fetch would take: `public` of the catalogue as gold set `set_`, `label` being what people were
+    asked.
 
     `stored`: which of its files are here already. `command` fetches it, with what it needs.
     """
@@ -98,8 +100,8 @@ class Fetch:
         """What would be taken.
 
         Raises:
-            InputError: the catalogue has no such set or label, it is no gold, it cannot be fetched, or its gold set
-                cannot be written.
+            InputError: the catalogue has no such set or label, it is no gold, it cannot be fetched, or its
+                gold set cannot be written.
         """
         entry = public_set(self.public)
         if entry.refusal:
@@ -107,7 +109,9 @@ class Fetch:
         label = entry.metric(self.label)
         self.workspace.require_writable("gold fetch")
         refuse(name_problems(self.set_, workspace=self.workspace, replace=self.replace))
-        stored = tuple(url for url in entry.source if not url.startswith(HUB) and self._path(entry, url).exists())
+        stored = tuple(
+            url for url in entry.source if not url.startswith(HUB) and self._path(entry, url).exists()
+        )
         command = self._command(label, entry) + " --replace" * self.replace
         return FetchPlan(self.public, self.set_, label, entry, stored, command)
 
@@ -115,17 +119,22 @@ class Fetch:
         """Fetch what is not here, and import it.
 
         Raises:
-            InputError: what cannot be fetched, is not what it must be, or cannot be read; then no set has changed.
+            InputError: what cannot be fetched, is not what it must be, or cannot be read; then no set has
+                changed.
         """
         entry = plan.entry
         before = self._card_source()
         known = self._known(entry, before)
         files = {
-            url: fetch_file(url, self._path(entry, url), known=known.get(url), again=self.again, limits=limits)
+            url: fetch_file(
+                url, self._path(entry, url), known=known.get(url), again=self.again, limits=limits
+            )
             for url in entry.source
             if not url.startswith(HUB)
         }
-        taken = self._import(entry, plan.label, [files[url].path if url in files else url for url in entry.source])
+        taken = self._import(
+            entry, plan.label, [files[url].path if url in files else url for url in entry.source]
+        )
         taken = self._with_card(taken, plan, tuple(files.values()), before)
         return FetchedSet(self.public, entry, tuple(files.values()), taken)
 
@@ -140,11 +149,17 @@ class Fetch:
         return "" if card is None else card.source
 
     def _known(self, entry: PublicSet, before: str) -> dict[str, Known]:
-        """What each file must be: as the replaced set's card has it, or the catalogue, which goes before it."""
+        """What each file must be: as the replaced set's card has it, or the catalogue, which goes before
+        it."""
         advice = "--as another name takes the file as it is now"
-        found = {url: Known(sha256, f"says the card of {self.set_}", advice) for url, sha256 in _KNOWN.findall(before)}
+        found = {
+            url: Known(sha256, f"says the card of {self.set_}", advice)
+            for url, sha256 in _KNOWN.findall(before)
+        }
         pinned = zip(entry.source, entry.sha256, strict=True) if entry.sha256 else ()
-        return found | {url: Known(sha256, "says the catalogue", f"see {entry.home}") for url, sha256 in pinned}
+        return found | {
+            url: Known(sha256, "says the catalogue", f"see {entry.home}") for url, sha256 in pinned
+        }
 
     def _command(self, label: str, entry: PublicSet) -> str:
         words = ["judgecal", "gold", "fetch", self.public]
@@ -185,7 +200,8 @@ class Fetch:
         )
 
     def _with_card(self, taken: Imported, plan: FetchPlan, files: Sequence[Fetched], before: str) -> Imported:
-        """The set with a card that says where it comes from and under which terms; `before` is what that said."""
+        """The set with a card that says where it comes from and under which terms; `before` is what that
+        said."""
         entry, path = plan.entry, taken.path / CARD
         card = read_card(path)
         card = replace(
@@ -198,7 +214,9 @@ class Fetch:
         )
         write_text(path, card_text(card))
         return replace(
-            taken, sha256=content_sha(taken.path), notes=(*taken.notes, *another_revision(before, card.source))
+            taken,
+            sha256=content_sha(taken.path),
+            notes=(*taken.notes, *another_revision(before, card.source)),
         )
 
 
@@ -210,7 +228,9 @@ def _licence(entry: PublicSet) -> str:
 def _source(entry: PublicSet, of_import: str, files: Sequence[Fetched]) -> str:
     if not files:
         return f"{of_import}, fetched {datetime.now(UTC).date().isoformat()}; {entry.home}"
-    parts = [f"{file.url} (sha256 {file.sha256}, {file.n_bytes:,} bytes, fetched {file.day})" for file in files]
+    parts = [
+        f"{file.url} (sha256 {file.sha256}, {file.n_bytes:,} bytes, fetched {file.day})" for file in files
+    ]
     return "; ".join([*parts, entry.home])
 
 

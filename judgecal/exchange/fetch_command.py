@@ -20,34 +20,42 @@ if TYPE_CHECKING:
 class FetchArguments:
     """The options of `gold fetch`."""
 
-    name: Annotated[str | None, typer.Option("--as", metavar="SET", help="The gold set's name; by default NAME.")] = (
-        None
-    )
+    name: Annotated[
+        str | None, typer.Option("--as", metavar="SET", help="The gold set's name; by default NAME.")
+    ] = None
     label: Annotated[
         str | None, typer.Option(metavar="METRIC", help="What people were asked, where the set has several.")
     ] = None
     accept_licence: Annotated[
-        bool, typer.Option("--accept-licence", help="Take a set that is NC, ND, gated or not verified without asking.")
+        bool,
+        typer.Option(
+            "--accept-licence", help="Take a set that is NC, ND, gated or not verified without asking."
+        ),
     ] = False
     replace: Annotated[bool, typer.Option("--replace", help="Replace a gold set of this name.")] = False
     no_cache: Annotated[
-        bool, typer.Option("--no-cache", help="Fetch files again that are stored, and hold them against those.")
+        bool,
+        typer.Option("--no-cache", help="Fetch files again that are stored, and hold them against those."),
     ] = False
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be fetched; fetch nothing.")] = False
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be fetched; fetch nothing.")] = (
+        False
+    )
     full: Full = False
     json: Json = False
 
 
 def fetch_command(
     ctx: typer.Context,
-    public: Annotated[str | None, typer.Argument(metavar="[NAME]", help="By default the catalogue is listed.")] = None,
+    public: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="By default the catalogue is listed.")
+    ] = None,
     *,
     options: FetchArguments,
 ) -> None:
     """List public sets with people's labels, or fetch one.
 
-    What is fetched becomes a gold set. Its licence is printed; where it limits the use, or was not verified, it asks
-    once.
+    What is fetched becomes a gold set. Its licence is printed; where it limits the use, or was not verified,
+    it asks once.
     """
     from judgecal.engine.cache import cache_folder
     from judgecal.exchange.fetch import Fetch, catalogued

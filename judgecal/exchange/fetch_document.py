@@ -22,7 +22,8 @@ _MAPPINGS = {
 
 
 def catalogue_document(result: Catalogued) -> Document:
-    """Which sets can be fetched, by the judges that they calibrate; in full all of each, and why some cannot."""
+    """Which sets can be fetched, by the judges that they calibrate; in full all of each, and why some
+    cannot."""
     ready = [one for one in result.sets if not one.refusal]
     made = [one for one in result.sets if one.labels_by in ("model", "construction")]
     others = len(result.sets) - len(ready) - len(made)
@@ -40,13 +41,20 @@ def catalogue_document(result: Catalogued) -> Document:
     facts = Table(
         ("set", "n", "scale", "labels by", "licence", "what"), every, left=6, title="Sets that can be fetched"
     )
-    more = [(one.name, one.raters, ", ".join(one.languages), _MAPPINGS[one.mapping], one.home) for one in ready]
+    more = [
+        (one.name, one.raters, ", ".join(one.languages), _MAPPINGS[one.mapping], one.home) for one in ready
+    ]
     refused = [(one.name, one.labels_by, one.refusal, one.home) for one in result.sets if one.refusal]
     blocks: list[Block] = [
         Bullets([f"{kind}: {', '.join(names)}" for kind, names in _by_judge(ready).items()], short=True),
         Paragraph(not_gold, short=True),
         facts,
-        Table(("set", "raters", "languages", "columns", "page"), more, left=5, title="Who labelled them, and where"),
+        Table(
+            ("set", "raters", "languages", "columns", "page"),
+            more,
+            left=5,
+            title="Who labelled them, and where",
+        ),
         Table(("set", "labels by", "why not", "page"), refused, left=4, title="Sets that are not fetched"),
     ]
     return Document("Public sets", "", headline, [Section("sets", "Sets", "", blocks)])
@@ -112,7 +120,10 @@ def fetched_document(result: FetchedSet) -> Document:
     """The import, with where it comes from and under which terms."""
     document, one = import_document(result.imported), result.entry
     said = [f"Licence: {_terms(one)}; read {one.home} before use."]
-    said += [f"{file.url}: {file.n_bytes:,} bytes, sha256 {file.sha256}, fetched {file.day}." for file in result.files]
+    said += [
+        f"{file.url}: {file.n_bytes:,} bytes, sha256 {file.sha256}, fetched {file.day}."
+        for file in result.files
+    ]
     said += [one.note] if one.note else []
     source = Section("source", "Source", "", [Bullets(said, short=True)])
     return replace(document, sections=[source, *document.sections])

@@ -2,8 +2,9 @@
 
     mlflow.genai.evaluate(data=..., scorers=[judgecal.mlflow_scorer("judge.lock.json", name="correctness")])
 
-Rows are read as `judge --columns mlflow` reads them; contexts are those of the trace's retriever spans where it has
-any. Sources: mlflow.org, "Custom code-based scorers" (`mlflow.genai.scorers.scorer`) and `mlflow.entities.Feedback`.
+Rows are read as `judge --columns mlflow` reads them; contexts are those of the trace's retriever spans where
+it has any. Sources: mlflow.org, "Custom code-based scorers" (`mlflow.genai.scorers.scorer`) and
+`mlflow.entities.Feedback`.
 """
 
 from __future__ import annotations
@@ -28,13 +29,18 @@ _WORDS = {True: "yes", False: "no"}
 
 
 def mlflow_scorer(
-    lock: str | Path, *, name: str | None = None, workspace: str | Path | None = None, trust_lock: bool = False
+    lock: str | Path,
+    *,
+    name: str | None = None,
+    workspace: str | Path | None = None,
+    trust_lock: bool = False,
 ) -> Any:
-    """An MLflow 3 scorer that gives a `Feedback` with the rationale: yes or no where the lock has a pass mark, else
-    the verdict calibrated to the people's scale.
+    """An MLflow 3 scorer that gives a `Feedback` with the rationale: yes or no where the lock has a pass
+    mark, else the verdict calibrated to the people's scale.
 
-    Its metadata say which judge and lock gave it, which model answered, the verdict on the judge's own scale, and the
-    verdict calibrated to the people's scale. What could not be judged is a `Feedback` with an error and no value.
+    Its metadata say which judge and lock gave it, which model answered, the verdict on the judge's own scale,
+    and the verdict calibrated to the people's scale. What could not be judged is a `Feedback` with an error
+    and no value.
 
     Args:
         lock: the judge.lock.json of select.
@@ -99,7 +105,9 @@ class _LockedScorer:
         (found,) = run_trials([self.judge], [item], journal=Journal(None), options=RunOptions(quiet=True))
         metadata = self._metadata(found)
         if found.verdict is None:
-            kind, message = (found.error.kind, found.error.message) if found.error else ("parse", "no verdict")
+            kind, message = (
+                (found.error.kind, found.error.message) if found.error else ("parse", "no verdict")
+            )
             return self._failed(kind, message, metadata)
         passed, calibrated = self.rule.passes(found.verdict), self.rule.calibrated(found.verdict)
         value = found.verdict if calibrated is None else calibrated

@@ -1,10 +1,10 @@
 """Rows under the field names of Mosaic AI Agent Evaluation and of MLflow 3, as items.
 
-Mosaic: `request`, `response`, `expected_response`, `expected_facts`, `guidelines`, `retrieved_context` (objects with
-`content` and `doc_uri`), `expected_retrieved_context` (objects with `doc_uri`), `request_id`. MLflow 3 has `inputs`,
-`outputs` and `expectations`, and in the last one the fields of Mosaic that begin with `expected` and `guidelines`.
-A value is a JSON value or its text, as in a cell of a CSV file. Names: docs.databricks.com, "Agent Evaluation input
-schema"; mlflow.org, "Evaluation datasets".
+Mosaic: `request`, `response`, `expected_response`, `expected_facts`, `guidelines`, `retrieved_context`
+(objects with `content` and `doc_uri`), `expected_retrieved_context` (objects with `doc_uri`), `request_id`.
+MLflow 3 has `inputs`, `outputs` and `expectations`, and in the last one the fields of Mosaic that begin with
+`expected` and `guidelines`. A value is a JSON value or its text, as in a cell of a CSV file. Names:
+docs.databricks.com, "Agent Evaluation input schema"; mlflow.org, "Evaluation datasets".
 """
 
 from __future__ import annotations
@@ -35,9 +35,11 @@ _LISTS = ("expected_facts", "guidelines")
 
 @dataclass(frozen=True, slots=True)
 class MosaicReader:
-    """Reads rows for judges that ask for `inputs`; `item` and `group` are the columns of ids, where options name them.
+    """Reads rows for judges that ask for `inputs`; `item` and `group` are the columns of ids, where options
+    name them.
 
-    An input that neither schema knows is read from the column of its name, or from the key of its name in `inputs`.
+    An input that neither schema knows is read from the column of its name, or from the key of its name in
+    `inputs`.
     """
 
     inputs: frozenset[str]
@@ -45,7 +47,8 @@ class MosaicReader:
     group: str | None = None
 
     def check(self, source: FileSource) -> None:
-        """Refuse a table without these columns. InputError: it has no request, or lacks a column that is named."""
+        """Refuse a table without these columns. InputError: it has no request, or lacks a column that is
+        named."""
         source.require(*(name for name in (self.item, self.group) if name is not None))
         if not any(name in source.columns for name in _REQUEST):
             raise InputError(
@@ -66,7 +69,8 @@ class MosaicReader:
         return read_record(row.raw, self.inputs, item_id=named, group=group)
 
     def sheet_columns(self) -> Mapping[str, str | None]:
-        """Those of Mosaic AI Agent Evaluation; MLflow's hold objects, which are no texts to be read on a sheet."""
+        """Those of Mosaic AI Agent Evaluation; MLflow's hold objects, which are no texts to be read on a
+        sheet."""
         return {
             "question": "request",
             "answer": "response",
@@ -114,7 +118,11 @@ class _Fields:
     def __init__(self, record: Mapping[str, Any]) -> None:
         self.problems: dict[str, str] = {}
         self._record = record
-        self._parts = [self._record, *self._objects("expectations"), *self._objects("outputs", broken_is_text=True)]
+        self._parts = [
+            self._record,
+            *self._objects("expectations"),
+            *self._objects("outputs", broken_is_text=True),
+        ]
 
     def _objects(self, name: str, *, broken_is_text: bool = False) -> Iterator[Mapping[str, Any]]:
         value = self._record.get(name)
@@ -132,7 +140,8 @@ class _Fields:
         self.problems[name] = f"{name} {UNREADABLE}: {why}"
 
     def first(self, *names: str) -> Any:
-        """The first of some columns that holds anything, an empty text if nothing else; None where there is none."""
+        """The first of some columns that holds anything, an empty text if nothing else; None where there is
+        none."""
         found = [self._record[name] for name in names if self._record.get(name) is not None]
         return next((value for value in found if value != ""), found[0] if found else None)
 
@@ -154,7 +163,9 @@ class _Fields:
         """A further field, of the record or of its inputs."""
         value = self._value(name)
         if value is None:
-            value = next((part[name] for part in self._objects("inputs", broken_is_text=True) if name in part), None)
+            value = next(
+                (part[name] for part in self._objects("inputs", broken_is_text=True) if name in part), None
+            )
         return "" if value is None else value if isinstance(value, str) else _said(value)
 
     def references(self, name: str) -> tuple[str, ...]:
@@ -225,7 +236,8 @@ def _said(value: Any) -> str:
 
 
 def _structured(value: Any, keys: Sequence[str]) -> Any:
-    """What a text holds where it is the JSON of a message or of an object with one of these keys; else the text."""
+    """What a text holds where it is the JSON of a message or of an object with one of these keys; else the
+    text."""
     if not (isinstance(value, str) and value.lstrip()[:1] in ("{", "[")):
         return value
     try:
@@ -245,7 +257,9 @@ def _question(value: Any) -> tuple[str, tuple[Turn, ...]]:
     """The last thing that the user said, and the turns where there were several."""
     value = _structured(value, _CONVERSATION_KEYS)
     if isinstance(value, Mapping):
-        messages = next((value[key] for key in ("messages", "input") if isinstance(value.get(key), list)), None)
+        messages = next(
+            (value[key] for key in ("messages", "input") if isinstance(value.get(key), list)), None
+        )
         if messages is not None:
             return _last_said(messages)
         history = value.get("history")
@@ -264,7 +278,11 @@ def _last_said(messages: Sequence[Any]) -> tuple[str, tuple[Turn, ...]]:
 
 
 def _turns(messages: Sequence[Any]) -> list[Turn]:
-    return [Turn(str(one.get("role", "user")), _content(one.get("content"))) for one in messages if _is_message(one)]
+    return [
+        Turn(str(one.get("role", "user")), _content(one.get("content")))
+        for one in messages
+        if _is_message(one)
+    ]
 
 
 def _content(value: Any) -> str:

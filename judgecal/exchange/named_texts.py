@@ -29,7 +29,10 @@ def named_item(item_id: str, record: Mapping[str, Any]) -> Item:
     """An item with the texts of a record; what has no usual name is a field of the item."""
     names = {name.lower().strip(): name for name in record}
     roles = {
-        role: next((names[one] for one in usual if one in names and record[names[one]] not in (None, "", [], {})), None)
+        role: next(
+            (names[one] for one in usual if one in names and record[names[one]] not in (None, "", [], {})),
+            None,
+        )
         for role, usual in _ROLES.items()
     }
 

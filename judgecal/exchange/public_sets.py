@@ -1,8 +1,9 @@
 """Public sets in forms of their own, where one row is not one item: each as rows that an import takes.
 
-A reader gets what stands in the set's files (the rows of a table, or the value of a JSON file) and what people were
-asked, and gives rows and how many records they were made of. A rater's labels are a column, `worker-3`, or `r1` where
-the raters have no names. What cannot be read is an InputError that names the record.
+A reader gets what stands in the set's files (the rows of a table, or the value of a JSON file) and what
+people were asked, and gives rows and how many records they were made of. A rater's labels are a column,
+`worker-3`, or `r1` where the raters have no names. What cannot be read is an InputError that names the
+record.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ def _gzipped_lines(path: Path) -> list[Any]:
         with gzip.open(path) as file:
             data = file.read(MOST_UNPACKED + 1)
         if len(data) > MOST_UNPACKED:
-            raise InputError(f"{path.name}: unpacks to more than {MOST_UNPACKED:,} bytes, which no set here does")
+            raise InputError(
+                f"{path.name}: unpacks to more than {MOST_UNPACKED:,} bytes, which no set here does"
+            )
         lines = data.decode().split("\n")
         return [json_value(line, f"{path.name}:{n}") for n, line in enumerate(lines, start=1) if line.strip()]
     except (OSError, EOFError, UnicodeDecodeError) as error:

@@ -1,10 +1,12 @@
 """Questions with rules for their answers, in the shape of RAG-IFEval's `samples.json`, and answers to them.
 
-    [{"id": "1", "question": "...", "context": ["document-id", ...], "expect": {"include": [...], "cite": [...]}}]
+    [{"id": "1", "question": "...", "context": ["document-id", ...], "expect": {"include": [...], "cite":
+    [...]}}]
 
-`expect` holds the rules that an answer is held to (include, exclude, cite, refuse, safe). The texts of the contexts are
-in a file `documents.jsonl` beside it (`{"id", "contents"}`), where there is one. An answer may stand in the row, as
-`answer`; or in another table by the question's id, the columns `id`, `answer` and maybe `system`.
+`expect` holds the rules that an answer is held to (include, exclude, cite, refuse, safe). The texts of the
+contexts are in a file `documents.jsonl` beside it (`{"id", "contents"}`), where there is one. An answer may
+stand in the row, as `answer`; or in another table by the question's id, the columns `id`, `answer` and maybe
+`system`.
 """
 
 from __future__ import annotations
@@ -32,8 +34,8 @@ _DOCUMENTS = "documents.jsonl"
 class Questions:
     """Questions with their rules: one item each, its answer empty where the file has none.
 
-    `conditions`: how many questions have each rule. `notes`: what the set's owner should know. `left_out`: the columns
-    that nothing is taken from.
+    `conditions`: how many questions have each rule. `notes`: what the set's owner should know. `left_out`:
+    the columns that nothing is taken from.
     """
 
     items: tuple[Item, ...]
@@ -45,7 +47,9 @@ class Questions:
 def has_rules(table: Table) -> bool:
     """Whether a table has the shape: every row a question with contexts and an object of rules."""
     return bool(table.rows) and all(
-        row.raw.keys() >= _OWN and isinstance(row.raw["expect"], dict) and isinstance(row.raw["context"], list)
+        row.raw.keys() >= _OWN
+        and isinstance(row.raw["expect"], dict)
+        and isinstance(row.raw["context"], list)
         for row in table.rows
     )
 
@@ -60,12 +64,21 @@ def read_questions(table: Table, path: Path) -> Questions:
     problems: list[str] = []
     groups: dict[str, str] = {}  # one question may stand there twice, beside other documents
     items = tuple(_item(row, table.at(row), texts, problems) for row in table.rows)
-    items = tuple(replace(item, group=groups.setdefault(item.question.strip(), item.item_id)) for item in items)
+    items = tuple(
+        replace(item, group=groups.setdefault(item.question.strip(), item.item_id)) for item in items
+    )
     twice = [item_id for item_id, count in Counter(item.item_id for item in items).items() if count > 1]
-    refuse([*problems, *(f"{table.where}: the id {item_id!r} stands twice: ids must differ" for item_id in twice)])
+    refuse(
+        [
+            *problems,
+            *(f"{table.where}: the id {item_id!r} stands twice: ids must differ" for item_id in twice),
+        ]
+    )
     own = {name for row in table.rows for name in row.raw if not name.startswith("expect.")}
     without = {context.document_id for item in items for context in item.contexts if not context.text}
-    notes = [f"{len(without):,} documents have no text: put {_DOCUMENTS} beside {table.name}"] if without else []
+    notes = (
+        [f"{len(without):,} documents have no text: put {_DOCUMENTS} beside {table.name}"] if without else []
+    )
     return Questions(
         items=items,
         conditions={rule: sum(rule in item.expect for item in items) for rule in RULES},
@@ -110,7 +123,8 @@ def join_answers(items: Sequence[Item], answers: Table) -> tuple[list[Item], lis
     """The items with a table's answers, an item a system and question, and notes on what found no partner.
 
     Raises:
-        InputError: a column is missing, an answer's id is of no question, or one system answers a question twice.
+        InputError: a column is missing, an answer's id is of no question, or one system answers a question
+            twice.
     """
     number = "id" if "id" in answers.columns else "item_id"
     answers.require(number, "answer")
@@ -122,7 +136,9 @@ def join_answers(items: Sequence[Item], answers: Table) -> tuple[list[Item], lis
         if item_id not in by_id:
             problems.append(f"{answers.at(row)}: {item_id!r} is the id of no question")
         elif (item_id, system) in found:
-            problems.append(f"{answers.at(row)}: a second answer to {item_id!r}{f' by {system}' * bool(system)}")
+            problems.append(
+                f"{answers.at(row)}: a second answer to {item_id!r}{f' by {system}' * bool(system)}"
+            )
         else:
             found[item_id, system] = _answered(by_id[item_id], row.cells["answer"], system)
     refuse(problems)
@@ -140,7 +156,9 @@ def _unanswered(items: Iterable[str], found: dict[tuple[str, str], Any], answers
         missing = [item_id for item_id in items if (item_id, system) not in found]
         if missing:
             by = f" by {system}" * bool(system)
-            notes.append(f"{len(missing):,} questions have no answer{by} in {answers.name}: {listed(missing)}")
+            notes.append(
+                f"{len(missing):,} questions have no answer{by} in {answers.name}: {listed(missing)}"
+            )
     return notes
 
 

@@ -24,15 +24,25 @@ def holds_rules(file: str) -> bool:
         InputError: it cannot be read.
     """
     path = Path(file)
-    return path.suffix.lower() in (".json", ".jsonl", ".ndjson") and path.is_file() and has_rules(read_table(path))
+    return (
+        path.suffix.lower() in (".json", ".jsonl", ".ndjson")
+        and path.is_file()
+        and has_rules(read_table(path))
+    )
 
 
 def import_rules(
-    files: Sequence[str], *, name: str, workspace: Workspace, answers: str | None = None, replace: bool = False
+    files: Sequence[str],
+    *,
+    name: str,
+    workspace: Workspace,
+    answers: str | None = None,
+    replace: bool = False,
 ) -> Imported:
     """Write the questions of a file to `gold/<name>`, with the answers of another one where it is given.
 
-    People's labels are to be percentages, as the rules' verdicts are. Without answers the items have empty ones.
+    People's labels are to be percentages, as the rules' verdicts are. Without answers the items have empty
+    ones.
 
     Raises:
         InputError: every problem of the files; then nothing has been written.
@@ -52,7 +62,9 @@ def import_rules(
         items, unanswered = join_answers(questions.items, read_answers(answers))
         notes += unanswered
     elif not any(item.answer for item in items):
-        notes.append(f"questions alone: judgecal rules {name} --answers FILE holds a system's answers to their rules")
+        notes.append(
+            f"questions alone: judgecal rules {name} --answers FILE holds a system's answers to their rules"
+        )
     if questions.left_out:
         notice(f"judgecal: not taken over: {listed(questions.left_out)}")
     command = ["judgecal", "gold", "import", table.name, "--as", name]

@@ -1,7 +1,7 @@
 """Records of traces and scores as tools export them, and the texts of an item that lie in inputs and outputs.
 
-An input is a text, an object (`{"question": ...}`), or a chat; an output too. What a record holds may be of any type:
-each function here takes any value and gives an empty one where it is not what was looked for.
+An input is a text, an object (`{"question": ...}`), or a chat; an output too. What a record holds may be of
+any type: each function here takes any value and gives an empty one where it is not what was looked for.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _PASSAGES = ("documents", "contexts", "chunks", "results")
 
 
 def fields_of(path: Path) -> frozenset[str]:
-    """The names of a file's columns, of the fields of its first records, or of its one JSON object; none where it
-    cannot be read.
+    """The names of a file's columns, of the fields of its first records, or of its one JSON object; none
+    where it cannot be read.
     """
     value = outline(path)
     rows = value if isinstance(value, list) else [value]
@@ -51,8 +51,9 @@ def fields_of(path: Path) -> frozenset[str]:
 def records_of(path: Path) -> Iterator[tuple[str, Row]]:
     """Each record with where it stands, as messages name it (`scores.csv:12`).
 
-    Rows of a table, or the objects of a JSON file: an array, the one array in an object, a data frame as pandas writes
-    it (its index is the column `index`). Lists and objects in the cells of a sheet are lists and objects.
+    Rows of a table, or the objects of a JSON file: an array, the one array in an object, a data frame as
+    pandas writes it (its index is the column `index`). Lists and objects in the cells of a sheet are lists
+    and objects.
 
     Raises:
         InputError: as `read_table`.
@@ -64,7 +65,9 @@ def records_of(path: Path) -> Iterator[tuple[str, Row]]:
     typed = path.suffix.lower() in _TYPED
     for piece in source.pieces():
         for row in piece.rows:
-            where = f"{source.where}:{row.line}" if source.unit == "line" else f"{source.where}:row {row.line}"
+            where = (
+                f"{source.where}:{row.line}" if source.unit == "line" else f"{source.where}:row {row.line}"
+            )
             yield where, dict(row.raw) if typed else {name: nested(cell) for name, cell in row.raw.items()}
 
 
@@ -103,7 +106,9 @@ def scalar(value: Any) -> Value:
 def number(value: Any) -> float | None:
     """A finite number, out of a cell's text too."""
     try:
-        found = float(value) if isinstance(value, int | float | str) and not isinstance(value, bool) else math.nan
+        found = (
+            float(value) if isinstance(value, int | float | str) and not isinstance(value, bool) else math.nan
+        )
     except (ValueError, OverflowError):
         return None
     return found if math.isfinite(found) else None
@@ -122,7 +127,8 @@ def named_text(value: Mapping[str, Any], names: tuple[str, ...]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What an input asks: the question, the turns before it, and the texts of the further fields of an object."""
+    """What an input asks: the question, the turns before it, and the texts of the further fields of an
+    object."""
 
     question: str
     conversation: tuple[Turn, ...] = ()
@@ -130,7 +136,8 @@ class Asked:
 
 
 def asked_of(value: Any) -> Asked:
-    """What was asked: a text, the last question of a chat, or the text of an object under a usual name; else JSON."""
+    """What was asked: a text, the last question of a chat, or the text of an object under a usual name; else
+    JSON."""
     if turns := _chat(value):
         before, question, _ = spoken(turns)
         return Asked(question, before)
@@ -139,11 +146,14 @@ def asked_of(value: Any) -> Asked:
     name = next((name for name in _QUESTION if named_text(value, (name,))), None)
     if name is None:
         return asked_of(next(iter(value.values()))) if len(value) == 1 else Asked(_text(value))
-    return Asked(value[name], (), {key: text for key, part in value.items() if key != name and (text := _text(part))})
+    return Asked(
+        value[name], (), {key: text for key, part in value.items() if key != name and (text := _text(part))}
+    )
 
 
 def item_of(item_id: str, input_: Any, output: Any, **further: Any) -> Item:
-    """The item of an input and an output; `further` are attributes of `Item`, of which None is one that is not told.
+    """The item of an input and an output; `further` are attributes of `Item`, of which None is one that is
+    not told.
 
     Its group is the one given, else the question.
     """
@@ -160,7 +170,8 @@ def item_of(item_id: str, input_: Any, output: Any, **further: Any) -> Item:
 
 
 def answer_of(value: Any) -> str:
-    """What was answered: a text, the last message of a chat, or the text of an object under a usual name; else JSON."""
+    """What was answered: a text, the last message of a chat, or the text of an object under a usual name;
+    else JSON."""
     if turns := _chat(value):
         return turns[-1].content
     if isinstance(value, dict):

@@ -23,7 +23,8 @@ class Adjudication(Result):
     """What adjudicating a set has come to.
 
     Attributes:
-        n_differ: items on which raters differ, settled ones among them; n_left: those that nobody has settled.
+        n_differ: items on which raters differ, settled ones among them; n_left: those that nobody has
+            settled.
         n_settled: with an adjudicated label; n_cannot_tell: those on which the adjudicator could not tell.
         n_changed: settled ones whose gold label is another than the raters' majority or median.
         n_ties: settled ones that had no gold label, as the raters tied.

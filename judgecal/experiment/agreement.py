@@ -1,4 +1,5 @@
-"""The agreement table: judges, the floor below them and the raters beside them, and what explains a judge's numbers."""
+"""The agreement table: judges, the floor below them and the raters beside them, and what explains a judge's
+numbers."""
 
 from __future__ import annotations
 
@@ -43,9 +44,10 @@ class Column:
         scale: of its verdicts.
         price: cost in US dollars of prompt and completion tokens, for the replies that came from the store.
         kind: how the judge comes to its verdicts; `recorded` where nobody here can ask it.
-        cell: its place in the grid of prompts and models, for a judge with a prompt: signature, and model with its
-            program.
-        calls: the rows as the journal holds them, where they are of single contexts and `rows` of whole items.
+        cell: its place in the grid of prompts and models, for a judge with a prompt: signature, and model
+            with its program.
+        calls: the rows as the journal holds them, where they are of single contexts and `rows` of whole
+            items.
     """
 
     judge: str
@@ -84,9 +86,9 @@ class Column:
 class Table:
     """What every entry of a table shares: the people's labels of the items asked for.
 
-    `items` are the labelled ones after `--limit`, `repeats` the judgements asked for of each, `seed` is of the
-    bootstrap, `level` the nominal coverage of the intervals; `tied` the items beside them on which raters tie, so that
-    they have no gold label, and where raters and judges stand beside each other all the same.
+    `items` are the labelled ones after `--limit`, `repeats` the judgements asked for of each, `seed` is of
+    the bootstrap, `level` the nominal coverage of the intervals; `tied` the items beside them on which raters
+    tie, so that they have no gold label, and where raters and judges stand beside each other all the same.
     """
 
     gold: GoldSet
@@ -113,7 +115,8 @@ class Table:
 
     @property
     def drawn_notes(self) -> tuple[str, ...]:
-        """What follows from items that were not all as likely to be drawn, without full stops; mostly nothing."""
+        """What follows from items that were not all as likely to be drawn, without full stops; mostly
+        nothing."""
         if self.weights is None:
             return ()
         return (
@@ -122,7 +125,8 @@ class Table:
         )
 
     def of(self, column: Column) -> Table:
-        """The table with a recorded judge's own repeats: what another was asked more often is not missing here."""
+        """The table with a recorded judge's own repeats: what another was asked more often is not missing
+        here."""
         if column.kind != "recorded":
             return self
         return dataclasses.replace(self, repeats=1 + max((row.repeat for row in column.rows), default=0))
@@ -130,10 +134,11 @@ class Table:
     def agreements(
         self, column: Column, *, labels: Sequence[Label | None] | None = None
     ) -> dict[str, dict[str, Estimate]]:
-        """`agreement` (complete case), `as_wrong` and `calibrated` of one judge, against the gold labels or others.
+        """`agreement` (complete case), `as_wrong` and `calibrated` of one judge, against the gold labels or
+        others.
 
-        `calibrated` counts an unscored item as wrong too, and is empty where nothing can be calibrated: of labels
-        without an order, and of a constant.
+        `calibrated` counts an unscored item as wrong too, and is empty where nothing can be calibrated: of
+        labels without an order, and of a constant.
         """
         verdicts = verdict_matrix(column.rows, self.items, self.repeats)
         shared: dict[str, Any] = {
@@ -159,8 +164,8 @@ class Table:
         return {"agreement": complete, "as_wrong": as_wrong, "calibrated": once}
 
     def calibrated(self, column: Column) -> list[list[float | None]] | None:
-        """The verdicts of a judge on the people's scale, items x repeats, each by a map that did not see its question;
-        None where nothing can be calibrated.
+        """The verdicts of a judge on the people's scale, items x repeats, each by a map that did not see its
+        question; None where nothing can be calibrated.
         """
         if column.constant:
             return None
@@ -169,8 +174,8 @@ class Table:
         return cross_fitted(self.labels, rows, judge_scale=column.scale, **how)
 
     def described(self, column: Column) -> Column:
-        """A judge's column with the verdicts that describe it: calibrated, on the people's scale, where a map decides
-        (`calibrated`), without what the table does not ask for; else as it is.
+        """A judge's column with the verdicts that describe it: calibrated, on the people's scale, where a map
+        decides (`calibrated`), without what the table does not ask for; else as it is.
         """
         mapped = self.calibrated(column)
         if mapped is None:
@@ -188,7 +193,8 @@ class Table:
         return dataclasses.replace(column, scale=self.gold.scale, rows=rows, calls=())
 
     def calibration(self, column: Column, *, fitted_on: str) -> Calibration | None:
-        """The map of a judge, fitted on these items; None where labels have no order or nothing was scored."""
+        """The map of a judge, fitted on these items; None where labels have no order or nothing was
+        scored."""
         return fit_calibration(
             self.labels,
             verdict_matrix(column.rows, self.items, self.repeats),
@@ -244,7 +250,9 @@ class StoredExperiment:
     @property
     def table(self) -> Table:
         """The items with the repeats that were asked for."""
-        return Table(self.gold, self.items, int(self.experiment.config.get("repeats", 1)), self.seed, tied=self.tied)
+        return Table(
+            self.gold, self.items, int(self.experiment.config.get("repeats", 1)), self.seed, tied=self.tied
+        )
 
     def column(self, judge: str) -> Column:
         """One judge's judgements.
@@ -255,10 +263,14 @@ class StoredExperiment:
         for column in self.columns:
             if column.judge == judge:
                 return column
-        raise unknown_name(f"judge in {self.experiment.slug}", judge, [column.judge for column in self.columns])
+        raise unknown_name(
+            f"judge in {self.experiment.slug}", judge, [column.judge for column in self.columns]
+        )
 
 
-def verdict_matrix(rows: Sequence[Judgement], items: Sequence[Item], repeats: int) -> list[list[Label | None]]:
+def verdict_matrix(
+    rows: Sequence[Judgement], items: Sequence[Item], repeats: int
+) -> list[list[Label | None]]:
     """Verdicts on whole items as items x repeats; None where there is none, be it unscored or absent."""
     if repeats == 1:  # by far the most, and read some twenty times for a page
         once = {row.item_id: row.verdict for row in whole_items(rows) if row.repeat == 0}
@@ -281,7 +293,9 @@ def entry(table: Table, column: Column, *, labels: Sequence[Label | None] | None
         **found,
         latency_s=_latency(rows),
         usd_per_1k=_usd_per_1k([column.cost_usd(row) for row in rows]),
-        tokens=Tokens(_total([row.prompt_tokens for row in rows]), _total([row.completion_tokens for row in rows])),
+        tokens=Tokens(
+            _total([row.prompt_tokens for row in rows]), _total([row.completion_tokens for row in rows])
+        ),
         unit=str(common_scale(table.gold.scale, column.scale)),
         unscored=_reasons(rows, missing=expected - len(rows)),
     )
@@ -329,8 +343,11 @@ CONSTANT = "constant"
 """The fingerprint of what says the same of every item."""
 
 
-def verdict_notes(people: Scale, columns: Sequence[Column], *, rows: Iterable[Judgement] | None = None) -> list[str]:
-    """What must be known of the verdicts of some judges, without full stops: scales, counted tokens, stored replies.
+def verdict_notes(
+    people: Scale, columns: Sequence[Column], *, rows: Iterable[Judgement] | None = None
+) -> list[str]:
+    """What must be known of the verdicts of some judges, without full stops: scales, counted tokens, stored
+    replies.
 
     `rows` are those that the result rests on, where they are not the columns'.
     """
@@ -340,7 +357,8 @@ def verdict_notes(people: Scale, columns: Sequence[Column], *, rows: Iterable[Ju
 
 
 def _scale_notes(people: Scale, columns: Sequence[Column]) -> list[str]:
-    """How verdicts on another scale than the people's were held against it, a sentence for each such scale."""
+    """How verdicts on another scale than the people's were held against it, a sentence for each such
+    scale."""
     by_scale: dict[Scale, list[str]] = {}
     for column in columns:
         if str(column.scale) != str(people):
@@ -398,7 +416,8 @@ def judge_entry(table: Table, column: Column) -> JudgeEntry:
     graded = gold.scale.graded
     systems = [() if item.system is None else (item.system,) for item in table.items]
     by_tag, by_system = (
-        breakdown(labels, verdicts, parts=parts, **shared) for parts in ([item.tags for item in table.items], systems)
+        breakdown(labels, verdicts, parts=parts, **shared)
+        for parts in ([item.tags for item in table.items], systems)
     )
     return JudgeEntry(
         **_fields(found),
@@ -406,7 +425,9 @@ def judge_entry(table: Table, column: Column) -> JudgeEntry:
         by_tag={name: PartEntry.of(part, gold.scale) for name, part in by_tag.items()},
         by_system={name: PartEntry.of(part, gold.scale) for name, part in by_system.items()},
         best_case=best_case,
-        retest=_retest(repeatability(verdicts, gold_labels=labels, seed=table.seed, **shared), table, described)
+        retest=_retest(
+            repeatability(verdicts, gold_labels=labels, seed=table.seed, **shared), table, described
+        )
         if table.repeats > 1
         else None,
         limits_of_agreement=limits_of_agreement(labels, verdicts, **shared) if graded else None,

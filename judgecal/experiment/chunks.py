@@ -1,7 +1,8 @@
-"""Judges of single contexts beside labels of whole items: a judge's verdict on an item is the mean of those on its
-contexts, of yes or no the share of yes (its precision).
+"""Judges of single contexts beside labels of whole items: a judge's verdict on an item is the mean of those
+on its contexts, of yes or no the share of yes (its precision).
 
-A label of a single context is a label of an item that has this context alone; there the mean is the verdict itself.
+A label of a single context is a label of an item that has this context alone; there the mean is the verdict
+itself.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ def mean_scale(scale: Scale) -> Scale:
 
 
 def whole_items(rows: Sequence[Judgement]) -> Sequence[Judgement]:
-    """Judgements of whole items, in the order of their first rows; those of single contexts become one an item and
-    repeat.
+    """Judgements of whole items, in the order of their first rows; those of single contexts become one an
+    item and repeat.
 
     Without a verdict on one of its contexts an item has none. Costs, tokens, attempts and times are summed.
     """
@@ -50,8 +51,12 @@ def whole_item(rows: Sequence[Judgement]) -> Judgement:
     return dataclasses.replace(
         first,
         unit=ITEM_UNIT,
-        verdict=None if failed is not None else _mean([row.verdict for row in rows if row.verdict is not None]),
-        reasoning=first.reasoning if len(rows) == 1 else "\n".join(f"[{n}] {row.reasoning}" for n, row in _told(rows)),
+        verdict=None
+        if failed is not None
+        else _mean([row.verdict for row in rows if row.verdict is not None]),
+        reasoning=first.reasoning
+        if len(rows) == 1
+        else "\n".join(f"[{n}] {row.reasoning}" for n, row in _told(rows)),
         raw_reply=None if failed is None else failed.raw_reply,
         error=None if failed is None else failed.error,
         attempts=sum(row.attempts for row in rows),
@@ -96,7 +101,11 @@ def refuse_unfit(judge: Judge, items: Sequence[Item], *, alone: bool = False) ->
         return
     several = [item.item_id for item in items if len(item.contexts) > 1]
     if several:
-        why = "it is trained by labels of single contexts" if alone else "words have no mean over several contexts"
+        why = (
+            "it is trained by labels of single contexts"
+            if alone
+            else "words have no mean over several contexts"
+        )
         raise InputError(
             f"{judge.name} judges single contexts, and {len(several)} of {len(items)} items have several "
             f"({', '.join(several[:3])}): {why}; import them with --chunks, an item a context"

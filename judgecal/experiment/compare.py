@@ -53,7 +53,8 @@ class CompareResult(Result):
     Attributes:
         experiment: the slug of the comparison itself.
         compared_from: that of the experiment which holds the judges.
-        pairs: every two of the judges, by name; in the JSON of two judges, the one pair's keys stand at the top.
+        pairs: every two of the judges, by name; in the JSON of two judges, the one pair's keys stand at the
+            top.
         level: nominal coverage, after the looks at test are paid for.
         test_looks: decisions taken on the set's test labels so far.
         test_look: what this comparison adds to them, in words; None where it sees no test item.
@@ -294,7 +295,9 @@ class CompareRun:
         return [*notes, *stored.notes, *stored.table.drawn_notes, *verdict_notes(stored.gold.scale, columns)]
 
     def _run_line(self, table: Table, columns: Sequence[Column], metric: str) -> str:
-        judges = [f"{column.judge}[{column.rows[0].judge_fingerprint[:8]}]" for column in columns if column.rows]
+        judges = [
+            f"{column.judge}[{column.rows[0].judge_fingerprint[:8]}]" for column in columns if column.rows
+        ]
         extra = {"experiment": self.stored.experiment.slug, "metric": metric}
         return run_line(table, self.stored.split, judges, extra)
 
@@ -320,25 +323,35 @@ def compare(
     >>> found.decision, found.why
     ('cannot tell', '4 groups: fewer than 10 give no interval')
 
-    With a gold set the two sides are `Judgement` rows, as `judgecal.score` gives them, and the set says labels, scale
-    and questions. Where they are of test items, that is a look: it is written into `experiments/test_looks.jsonl` of
-    the workspace, said on stderr, and the decision is taken at the level that it leaves. Arrays do not say whether they
-    are of a sealed test split: nothing is counted, and a `level` that pays for earlier looks is the caller's.
+    With a gold set the two sides are `Judgement` rows, as `judgecal.score` gives them, and the set says
+    labels, scale and questions. Where they are of test items, that is a look: it is written into
+    `experiments/test_looks.jsonl` of the workspace, said on stderr, and the decision is taken at the level
+    that it leaves. Arrays do not say whether they are of a sealed test split: nothing is counted, and a
+    `level` that pays for earlier looks is the caller's.
 
     Args:
         gold_labels: a gold set, or n labels of people.
-        a_labels, b_labels: judgements of the set's items, or n verdicts (n x R); on the people's scale where `a_scale`,
-            `b_scale` are not given.
+        a_labels, b_labels: judgements of the set's items, or n verdicts (n x R); on the people's scale where
+            `a_scale`, `b_scale` are not given.
         scale, groups: of arrays only, where `scale` must be given; the others as in `stats.compare`.
 
     Raises:
-        InputError: as `stats.compare`; or a gold set comes with arrays, `scale` or `groups`, or no row is of it.
+        InputError: as `stats.compare`; or a gold set comes with arrays, `scale` or `groups`, or no row is of
+            it.
     """
-    how: dict[str, Any] = {"metric": metric, "a_scale": a_scale, "b_scale": b_scale, "level": level, "seed": seed}
+    how: dict[str, Any] = {
+        "metric": metric,
+        "a_scale": a_scale,
+        "b_scale": b_scale,
+        "level": level,
+        "seed": seed,
+    }
     how |= {"n_perm": n_perm, "calibrate": calibrate}
     if isinstance(gold_labels, GoldSet):
         if scale is not None or groups is not None:
-            raise InputError("compare: a gold set says its scale and its questions: leave scale and groups out")
+            raise InputError(
+                "compare: a gold set says its scale and its questions: leave scale and groups out"
+            )
         return _compare_judgements(gold_labels, _judgements(a_labels), _judgements(b_labels), how)
     if scale is None:
         raise InputError("compare: labels in an array need their scale=, such as 'percentage'")
@@ -356,17 +369,22 @@ def _judgements(rows: Iterable[object]) -> list[Judgement]:
 def _compare_judgements(
     gold: GoldSet, a: Sequence[Judgement], b: Sequence[Judgement], how: Mapping[str, Any]
 ) -> Comparison:
-    """Two judges on the labelled items that either of them judged; a look where test items are among these."""
+    """Two judges on the labelled items that either of them judged; a look where test items are among
+    these."""
     judged = {row.item_id for row in (*a, *b)}
     items = tuple(item for item in gold.items if item.item_id in judged and item.item_id in gold.labels)
     if not items:
         raise InputError(f"compare: no judgement is of a labelled item of gold set {gold.name}")
     table, level = Table(gold, items), how["level"]
-    verdicts = [verdict_matrix(rows, items, 1 + max((row.repeat for row in rows), default=0)) for rows in (a, b)]
+    verdicts = [
+        verdict_matrix(rows, items, 1 + max((row.repeat for row in rows), default=0)) for rows in (a, b)
+    ]
     shared = {**how, "scale": gold.scale, "groups": table.groups, "weights": table.weights}
     if all(gold.split_of(item.group) != "test" for item in items):
         return compare_arrays(table.labels, *verdicts, **shared)
-    metric = compare_arrays(table.labels, *verdicts, **{**shared, "n_perm": 1}).metric  # wrong use costs no look
+    metric = compare_arrays(
+        table.labels, *verdicts, **{**shared, "n_perm": 1}
+    ).metric  # wrong use costs no look
     judges = {rows[0].judge_fingerprint: verdicts_sha(gold, items, rows) for rows in (a, b) if rows}
     by = f"compare by {metric}"
     about: dict[str, Any] = {"experiment": "judgecal.compare", "kind": "decision", "by": by, "judges": judges}

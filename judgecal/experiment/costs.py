@@ -25,8 +25,8 @@ class CostEstimate:
         stored: judgements that the journal has already.
         prompt_tokens: an estimate, at four characters a token.
         usd_at_most: an upper bound; None where some model has no price.
-        seconds: about how long the calls take where the provider keeps up; None where no latency of one of these
-            models has been measured in this journal.
+        seconds: about how long the calls take where the provider keeps up; None where no latency of one of
+            these models has been measured in this journal.
         usd_in_batches: `usd_at_most` at the price of batches; None where some model has no batch API.
         waiting: requests that wait in a batch and are paid for there; none of `calls`.
     """
@@ -61,7 +61,8 @@ def together(estimates: Sequence[CostEstimate]) -> CostEstimate:
 def plan_calls(
     judges: Sequence[Respondent], items: Iterable[Item], journal: Journal, options: RunOptions
 ) -> CostEstimate:
-    """What `run_trials` or `keep_trials` would call, without a call; `items` may be read from its start again.
+    """What `run_trials` or `keep_trials` would call, without a call; `items` may be read from its start
+    again.
 
     A judge that calls nobody costs nothing.
     """

@@ -23,7 +23,8 @@ LEAST_DRAWN = 10
 
 
 def drawing_weights(gold: GoldSet, items: Sequence[Item]) -> Floats | None:
-    """1 / the chance with which each item was drawn, with a mean of 1; None where it is the same for all or not known.
+    """1 / the chance with which each item was drawn, with a mean of 1; None where it is the same for all or
+    not known.
 
     Raises:
         InputError: it is known of some items only.
@@ -55,7 +56,8 @@ def refuse_unequal(gold: GoldSet, items: Sequence[Item], command: str) -> None:
 class Drawing:
     """Items to be labelled, with their chances, and the set `card` that their labels will make.
 
-    Where they join a set that is there, `before`, `earlier` are its items with the chances that they have now.
+    Where they join a set that is there, `before`, `earlier` are its items with the chances that they have
+    now.
     """
 
     card: Card
@@ -68,9 +70,15 @@ class Drawing:
     def write(self, workspace: Workspace) -> GoldSet:
         """The set into the workspace: without a label, or with those that it had before."""
         ratings, joins = (self.before.ratings, True) if self.before else ((), False)
-        made = write_gold(self.card, (*self.earlier, *self.items), ratings, workspace=workspace, replace=joins)
+        made = write_gold(
+            self.card, (*self.earlier, *self.items), ratings, workspace=workspace, replace=joins
+        )
         place = made.path / (self.card.rubric or "")
-        if self.rubric is not None and self.rubric.is_file() and place.resolve().is_relative_to(made.path.resolve()):
+        if (
+            self.rubric is not None
+            and self.rubric.is_file()
+            and place.resolve().is_relative_to(made.path.resolve())
+        ):
             place.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(self.rubric, place)
         return made
@@ -86,7 +94,8 @@ def draw_where_judges_differ(
     seed: int,
     workspace: Workspace,
 ) -> Drawing:
-    """Draw n of the items that have no label yet, mostly where the judges differ (`goldset.draw`); nothing is written.
+    """Draw n of the items that have no label yet, mostly where the judges differ (`goldset.draw`); nothing is
+    written.
 
     Args:
         gold: the set that the items are of; the new one has its scale and its splits.
@@ -101,7 +110,9 @@ def draw_where_judges_differ(
     pool = [item for item in items if item.item_id in judged and item.item_id not in gold.labels]
     problems = name_problems(name, workspace=workspace, replace=False)
     if len(verdicts) < 2:
-        problems.append(f"a draw where judges differ takes two judges or more, found {', '.join(verdicts) or 'none'}")
+        problems.append(
+            f"a draw where judges differ takes two judges or more, found {', '.join(verdicts) or 'none'}"
+        )
     if n < LEAST_DRAWN:
         problems.append(f"-n must be at least {LEAST_DRAWN}, found {n}")
     if not pool:
@@ -110,7 +121,9 @@ def draw_where_judges_differ(
             "(judgecal agreement keeps recorded verdicts of items without a label too)"
         )
     refuse(problems)
-    return _drawing(gold, draw(by_disagreement(pool, verdicts), n, seed=seed), list(verdicts), name=name, seed=seed)
+    return _drawing(
+        gold, draw(by_disagreement(pool, verdicts), n, seed=seed), list(verdicts), name=name, seed=seed
+    )
 
 
 def _drawing(gold: GoldSet, drawn: Drawn, judges: Sequence[str], *, name: str, seed: int) -> Drawing:
@@ -132,4 +145,6 @@ def _drawing(gold: GoldSet, drawn: Drawn, judges: Sequence[str], *, name: str, s
         f"drawn: {counts}",
         f"the items and their inclusion_probability are gold set {name}, which waits for the labels",
     )
-    return Drawing(card, drawn.items, notes, rubric=gold.path / gold.card.rubric if gold.card.rubric else None)
+    return Drawing(
+        card, drawn.items, notes, rubric=gold.path / gold.card.rubric if gold.card.rubric else None
+    )

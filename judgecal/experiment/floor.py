@@ -1,4 +1,5 @@
-"""The floor below the judges: what the best constant reaches, and what the embedded model says of the same items."""
+"""The floor below the judges: what the best constant reaches, and what the embedded model says of the same
+items."""
 
 from __future__ import annotations
 
@@ -53,7 +54,12 @@ def constant_entry(table: Table) -> Entry:
             shared["weights"] = table.weights
             best |= agreement(table.labels, rows, scale=table.gold.scale, metrics=[metric], **shared)
     return dataclasses.replace(
-        found, judge="best constant", agreement=best, as_wrong=dict(best), calibrated=dict(best), usd_per_1k=0.0
+        found,
+        judge="best constant",
+        agreement=best,
+        as_wrong=dict(best),
+        calibrated=dict(best),
+        usd_per_1k=0.0,
     )
 
 
@@ -71,10 +77,11 @@ def check_judge(gold: GoldSet, judge: Judge, items: Sequence[Item] = ()) -> None
 
 
 def floor_judges(workspace: Workspace, table: Table, judges: Iterable[str]) -> tuple[str, ...]:
-    """The judges of the embedded model that stand below some judges: each prompt judge's own signature on that model.
+    """The judges of the embedded model that stand below some judges: each prompt judge's own signature on
+    that model.
 
-    Where a judge compares an answer with a reference answer that is FLOOR_JUDGE, so that all such judges have one
-    floor; so it is where there is no prompt judge, or its signature is gone.
+    Where a judge compares an answer with a reference answer that is FLOOR_JUDGE, so that all such judges have
+    one floor; so it is where there is no prompt judge, or its signature is gone.
     """
     signatures = prompt_signatures(judges)
     return tuple(dict.fromkeys(_floor_below(one, workspace, table) for one in signatures)) or (FLOOR_JUDGE,)
@@ -82,7 +89,9 @@ def floor_judges(workspace: Workspace, table: Table, judges: Iterable[str]) -> t
 
 def prompt_signatures(judges: Iterable[str]) -> list[str]:
     """The signatures of the prompt judges among some."""
-    names = [name for judge in judges if (name := JudgeName.read(judge)) is not None and name.kind == "prompt"]
+    names = [
+        name for judge in judges if (name := JudgeName.read(judge)) is not None and name.kind == "prompt"
+    ]
     return [name.signature for name in names]
 
 
@@ -109,7 +118,8 @@ def no_floor_judge(table: Table, judge: str) -> str | None:
 def floor_columns(
     workspace: Workspace, table: Table, journal: Journal, options: RunOptions, *, judges: Iterable[str]
 ) -> tuple[tuple[Column, ...], str | None]:
-    """What `embedded` says of the same items as some judges, below the best constant; and the reason where it cannot.
+    """What `embedded` says of the same items as some judges, below the best constant; and the reason where it
+    cannot.
 
     A signature is the user's and may be gone or changed: that costs the floor, not the result.
     """
@@ -125,7 +135,9 @@ def floor_columns(
         except InputError as error:
             reasons.append(f"the floor lacks {name}: {error}")
             continue
-        rows = run_trials([judge], table.items, journal=journal, options=options, budget=Budget(None), label="floor")
+        rows = run_trials(
+            [judge], table.items, journal=journal, options=options, budget=Budget(None), label="floor"
+        )
         columns.append(Column.of(judge, rows))
     return tuple(columns), "; ".join(reasons) or None
 

@@ -82,7 +82,9 @@ class Experiment:
         Raises:
             InputError: there is none, as after an interruption, or it is no such result.
         """
-        absent = "is not there: the command did not come to its end; run it again, it goes on where it stopped"
+        absent = (
+            "is not there: the command did not come to its end; run it again, it goes on where it stopped"
+        )
         try:
             told = read_json(self.summary, absent=absent)
             told.pop("code", None)
@@ -113,7 +115,10 @@ class Experiment:
                 "again; where its replies are in the cache, they cost nothing"
             )
         text = json.dumps(
-            {"schema": SCHEMA, "code": code_sha(), **as_plain(summary)}, indent=2, ensure_ascii=False, allow_nan=False
+            {"schema": SCHEMA, "code": code_sha(), **as_plain(summary)},
+            indent=2,
+            ensure_ascii=False,
+            allow_nan=False,
         )
         write_text(self.summary, text + "\n")
 
@@ -125,7 +130,8 @@ class Experiment:
         write_text(self.folder / _OUTPUT, json.dumps({"output": str(output)}) + "\n")
 
     def wrote(self, output: Path) -> bool:
-        """Whether an output that is there is what this very command wrote before, and nobody changed it since."""
+        """Whether an output that is there is what this very command wrote before, and nobody changed it
+        since."""
         mark = self.folder / _OUTPUT
         if not (mark.is_file() and output.is_file()):
             return False
@@ -146,7 +152,8 @@ def code_sha() -> str:
 def plan_experiment(workspace: Workspace, config: Mapping[str, Any], *, out: str | None) -> Experiment:
     """Name the experiment of a configuration and hold it against what is there; nothing is written.
 
-    `command` and `gold.set`, or `suite`, of the resolved configuration make the default slug; `out` is used instead.
+    `command` and `gold.set`, or `suite`, of the resolved configuration make the default slug; `out` is used
+    instead.
 
     Raises:
         InputError: the slug is no folder name, or the folder was made by another configuration.
@@ -231,6 +238,8 @@ def _plain(value: Any) -> Any:
 def _differences(stored: Any, wanted: Any, where: str = "") -> list[str]:
     if isinstance(stored, dict) and isinstance(wanted, dict):
         keys = sorted(stored.keys() | wanted.keys())
-        found = (_differences(stored.get(key), wanted.get(key), f"{where}.{key}" if where else key) for key in keys)
+        found = (
+            _differences(stored.get(key), wanted.get(key), f"{where}.{key}" if where else key) for key in keys
+        )
         return [name for names in found for name in names]
     return [] if stored == wanted else [where]

@@ -38,8 +38,9 @@ class RaterAgreement(Result):
     """What `gold agreement` comes to: every pair of human raters, and each against the others.
 
     `tie_breakers`: raters mostly asked where others differ -> how that shows; they stand in the pairs alone.
-    `reliability`: the others at once, each pair's kappas too; empty where there are no two of them. `saw_draft`: rater
-    -> labels given in sight of a machine's. `cannot_tell`: rater -> items of which it could not tell.
+    `reliability`: the others at once, each pair's kappas too; empty where there are no two of them.
+    `saw_draft`: rater -> labels given in sight of a machine's. `cannot_tell`: rater -> items of which it
+    could not tell.
     """
 
     set_: str
@@ -57,7 +58,8 @@ class RaterAgreement(Result):
 
 
 def rater_agreement(gold: GoldSet) -> RaterAgreement:
-    """Every pair of human raters, and all at once; the adjudicated label, made of their votes, is none of them."""
+    """Every pair of human raters, and all at once; the adjudicated label, made of their votes, is none of
+    them."""
     groups = {item.item_id: item.group for item in gold.items}
     together = reliability(gold.peers, scale=gold.scale, groups=groups) if len(gold.peers) > 1 else {}
     entries = rater_entries(Table(gold, gold.items), ())

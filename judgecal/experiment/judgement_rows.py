@@ -1,4 +1,5 @@
-"""The judgements of an experiment as a table: a row an item, judge and repeat, with the label beside the verdict."""
+"""The judgements of an experiment as a table: a row an item, judge and repeat, with the label beside the
+verdict."""
 
 from __future__ import annotations
 
@@ -42,10 +43,14 @@ def judgement_rows(stored: StoredExperiment) -> tuple[Any, int]:
         for row in _rows(stored.gold, stored.table.of(column), column)
         if row.item_id not in sealed
     ]
-    columns: dict[str, list[Any]] = {name: [getattr(row, name) for row in rows] for name in JudgementRow._fields}
+    columns: dict[str, list[Any]] = {
+        name: [getattr(row, name) for row in rows] for name in JudgementRow._fields
+    }
     schema: dict[str, Any] = dict.fromkeys(columns, polars.String) | {"repeat": polars.Int64}
     for name in ("label", "verdict", "calibrated"):
-        if any(isinstance(value, str) for value in columns[name]):  # where one scale has words, numbers are texts
+        if any(
+            isinstance(value, str) for value in columns[name]
+        ):  # where one scale has words, numbers are texts
             columns[name] = [f"{value:g}" if isinstance(value, float) else value for value in columns[name]]
         else:
             schema[name] = polars.Float64

@@ -1,4 +1,5 @@
-"""What a report shows of an experiment's judges without running any code: `judges.json`, written when they are made."""
+"""What a report shows of an experiment's judges without running any code: `judges.json`, written when they
+are made."""
 
 from __future__ import annotations
 

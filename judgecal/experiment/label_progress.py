@@ -1,7 +1,8 @@
-"""How labelling goes: what is done, how far raters agree, how sure a rate of these labels is, and when it is enough.
+"""How labelling goes: what is done, how far raters agree, how sure a rate of these labels is, and when it is
+enough.
 
-The numbers are those of `gold agreement` and of a mean by group; they are looked at while labels come in, so they say
-when enough are there and decide nothing.
+The numbers are those of `gold agreement` and of a mean by group; they are looked at while labels come in, so
+they say when enough are there and decide nothing.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ HALF_WIDTH = 0.05
 
 @dataclass(frozen=True, slots=True)
 class RaterProgress:
-    """One rater: labels, items of which it could not tell, the median time an item took, second looks and same ones."""
+    """One rater: labels, items of which it could not tell, the median time an item took, second looks and
+    same ones."""
 
     n: int
     cannot_tell: int
@@ -80,7 +82,8 @@ class LabelProgress(Result):
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """What the journal knows beside the ratings: seconds by rater, and second looks with those that said the same."""
+    """What the journal knows beside the ratings: seconds by rater, and second looks with those that said the
+    same."""
 
     seconds: Mapping[str, Sequence[float]] = field(default_factory=dict)
     second_looks: Mapping[str, tuple[int, int]] = field(default_factory=dict)
@@ -101,7 +104,8 @@ def label_progress(
         gold: the set as its labels stand.
         items, raters: those of this labelling.
         target: the half width that is enough, 0..0.5 of the scale.
-        judge_leaves: the part of the variance that a judge's verdicts leave, where the rate will have them beside it.
+        judge_leaves: the part of the variance that a judge's verdicts leave, where the rate will have them
+            beside it.
     """
     timing, asked = timing or Timing(), {item.item_id for item in items}
     ratings = [one for one in gold.ratings if one.item_id in asked and one.rater in raters]
@@ -113,7 +117,9 @@ def label_progress(
     people = {rater: own for rater, own in labels.items() if own}
     counts = Counter(item_id for own in people.values() for item_id in own)
     n_overlap = sum(count > 1 for count in counts.values())
-    rate, rate_of, half = _rate(gold, [one for one in items if one.item_id in counts and one.item_id in gold.labels])
+    rate, rate_of, half = _rate(
+        gold, [one for one in items if one.item_id in counts and one.item_id in gold.labels]
+    )
     half = None if half is None else half * math.sqrt(judge_leaves)
     n, more = 0 if rate is None else rate.n, min(MORE, len(items) - len(counts))
     return LabelProgress(
@@ -138,7 +144,10 @@ def label_progress(
 def _of_rater(rater: str, n: int, cannot_tell: int, timing: Timing) -> RaterProgress:
     seconds = timing.seconds.get(rater, ())
     return RaterProgress(
-        n, cannot_tell, statistics.median(seconds) if seconds else None, *timing.second_looks.get(rater, (0, 0))
+        n,
+        cannot_tell,
+        statistics.median(seconds) if seconds else None,
+        *timing.second_looks.get(rater, (0, 0)),
     )
 
 
@@ -152,14 +161,18 @@ def _classes(gold: GoldSet, labels: Sequence[Label]) -> dict[str, int]:
         thirds = Counter(scale.stratum(float(label)) for label in labels)
         return {name: thirds[place] for place, name in enumerate(("low third", "middle third", "high third"))}
     counted = Counter(label if isinstance(label, str) else f"{label:g}" for label in labels)
-    known = scale.categories or [f"{scale.low + step:g}" for step in range(int(scale.span) + 1) if scale.graded]
+    known = scale.categories or [
+        f"{scale.low + step:g}" for step in range(int(scale.span) + 1) if scale.graded
+    ]
     return {name: counted[name] for name in dict.fromkeys([*known, *sorted(counted)])}
 
 
 def _alpha(gold: GoldSet, people: Mapping[str, Mapping[str, Label]]) -> Estimate | None:
     groups = {item.item_id: item.group for item in gold.items}
     shared = Counter(item_id for own in people.values() for item_id in own)
-    both = {rater: {one: label for one, label in own.items() if shared[one] > 1} for rater, own in people.items()}
+    both = {
+        rater: {one: label for one, label in own.items() if shared[one] > 1} for rater, own in people.items()
+    }
     both = {rater: own for rater, own in both.items() if own}
     return reliability(both, scale=gold.scale, groups=groups).get("krippendorff_alpha")
 

@@ -1,18 +1,19 @@
 """Looks at the test split: every use of its labels is written down, and a decision pays for the ones before.
 
-Decision k is taken and shown at level 1 - 0.05 * 6 / (pi^2 k^2). As the sum of 1 / k^2 is pi^2 / 6, all decisions on
-the same test labels together err in at most 5%, however many there will be.
+Decision k is taken and shown at level 1 - 0.05 * 6 / (pi^2 k^2). As the sum of 1 / k^2 is pi^2 / 6, all
+decisions on the same test labels together err in at most 5%, however many there will be.
 
-What a look is hangs on content alone: what the judges said of the test items (in whatever order, under whatever
-name), by what they are held, and the texts and labels of the test items. So a second `--name`, a copy of a judge or the
-same test items among others are the same look, and new verdicts of the same judge are another. Decisions count
-together where at least half of the items of the smaller of their test splits are in the other: a copy of a set under
-another name is no new set, nor is one that has grown, or whose labels were mended.
+What a look is hangs on content alone: what the judges said of the test items (in whatever order, under
+whatever name), by what they are held, and the texts and labels of the test items. So a second `--name`, a
+copy of a judge or the same test items among others are the same look, and new verdicts of the same judge are
+another. Decisions count together where at least half of the items of the smaller of their test splits are in
+the other: a copy of a set under another name is no new set, nor is one that has grown, or whose labels were
+mended.
 
-A decision is written in the log and in the folder of the experiment that it was taken in. What the log lacks is counted
-from those folders, from results of experiments that name a decision, and from the locks beside `experiments/`, and
-written back. A line that cannot be read is named and counts as one decision on whatever test labels are asked about:
-to count one too few is what would err.
+A decision is written in the log and in the folder of the experiment that it was taken in. What the log lacks
+is counted from those folders, from results of experiments that name a decision, and from the locks beside
+`experiments/`, and written back. A line that cannot be read is named and counts as one decision on whatever
+test labels are asked about: to count one too few is what would err.
 """
 
 from __future__ import annotations
@@ -91,8 +92,9 @@ def look_at_test(
 ) -> Look:
     """Write a look down and say which one it is.
 
-    The same verdicts by the same question on the same test items and labels are one look, however often made; more
-    items under a larger `--limit` are another look, for the first one's answer was known when it was asked for.
+    The same verdicts by the same question on the same test items and labels are one look, however often made;
+    more items under a larger `--limit` are another look, for the first one's answer was known when it was
+    asked for.
 
     Args:
         items: what is looked at; those of the splits train and dev among them do not count.
@@ -123,10 +125,15 @@ def look_at_test(
 
 
 def foresee_look(
-    experiments: Path, gold: GoldSet, items: Iterable[Item], *, by: str, judges: Mapping[str, str] | None = None
+    experiments: Path,
+    gold: GoldSet,
+    items: Iterable[Item],
+    *,
+    by: str,
+    judges: Mapping[str, str] | None = None,
 ) -> Look:
-    """Which decision a run would take; nothing is written. Without judges, whose verdicts may not be known yet, a new
-    one."""
+    """Which decision a run would take; nothing is written. Without judges, whose verdicts may not be known
+    yet, a new one."""
     rows, lost, unreadable = _looks(experiments, gold)
     this = {"kind": _DECISION, "by": by, **_judges(judges or {}), **_content(gold, items)}
     return _placed([*rows, *lost], this, unreadable)
@@ -138,9 +145,12 @@ def looks_so_far(experiments: Path, gold: GoldSet) -> int:
 
 
 def verdicts_sha(gold: GoldSet, items: Iterable[Item], rows: Iterable[Judgement]) -> str:
-    """What a judge said of the labelled test items among these, by their texts; a missing verdict is none said."""
+    """What a judge said of the labelled test items among these, by their texts; a missing verdict is none
+    said."""
     labels = gold.labels
-    test = {one.item_id: one.sha for one in items if one.item_id in labels and gold.split_of(one.group) == "test"}
+    test = {
+        one.item_id: one.sha for one in items if one.item_id in labels and gold.split_of(one.group) == "test"
+    }
     given = [row for row in rows if row.item_id in test and row.verdict is not None]
     return digest(sorted([test[row.item_id], row.repeat, str(row.verdict)] for row in given))[:16]
 
@@ -185,24 +195,33 @@ def _same_items(a: _Row, b: _Row) -> bool:
 
 
 def _looks(experiments: Path, gold: GoldSet) -> tuple[list[_Row], list[_Row], int]:
-    """The looks of the log, decisions that it lacks (of experiments' folders and of locks), how many are unreadable."""
+    """The looks of the log, decisions that it lacks (of experiments' folders and of locks), how many are
+    unreadable."""
     rows, unreadable = _rows(experiments / LOOKS_FILE)
     keys = {_key(row) for row in rows}
     folders: list[_Row] = []
     for path in sorted(experiments.glob(f"*/{LOOKS_FILE}")):
         of_folder, torn = _rows(path)
         folders += of_folder
-        if all(row["experiment"] != path.parent.name for row in rows):  # else the log has what the folder lost
+        if all(
+            row["experiment"] != path.parent.name for row in rows
+        ):  # else the log has what the folder lost
             unreadable += torn
-    lost = {_key(row): row for row in sorted(folders, key=lambda row: str(row["at"])) if _key(row) not in keys}
+    lost = {
+        _key(row): row for row in sorted(folders, key=lambda row: str(row["at"])) if _key(row) not in keys
+    }
     for path in sorted(experiments.glob("*/summary.json")):
-        logged = (path.parent / LOOKS_FILE).exists() or path.parent.name in {row["experiment"] for row in rows}
+        logged = (path.parent / LOOKS_FILE).exists() or path.parent.name in {
+            row["experiment"] for row in rows
+        }
         if not logged:
             row = _decision_of(path, gold, name=path.parent.name)
             lost |= {_key(row): row} if row else {}
     for path in sorted(experiments.absolute().parent.glob("*.lock.json")):
         row, known = _decision_of(path, gold, name=path.name), [*rows, *lost.values()]
-        if row and not any(_same_items(row, one) and set(row["judges"]) <= set(one["judges"]) for one in known):
+        if row and not any(
+            _same_items(row, one) and set(row["judges"]) <= set(one["judges"]) for one in known
+        ):
             lost[_key(row)] = row
     return rows, list(lost.values()), unreadable
 
@@ -210,11 +229,14 @@ def _looks(experiments: Path, gold: GoldSet) -> tuple[list[_Row], list[_Row], in
 def _decision_of(path: Path, gold: GoldSet, *, name: str) -> _Row | None:
     """The decision on test labels of this set that a result or a lock stands for; None where there is none.
 
-    A lock names its judge and its items; of a result all labelled test items count. What cannot be read is said.
+    A lock names its judge and its items; of a result all labelled test items count. What cannot be read is
+    said.
     """
     try:
         stored = read_json(path, absent="gone since it was listed")
-        if path.name == "summary.json" and (stored.get("gold") is None or "reference_document_score" in stored):
+        if path.name == "summary.json" and (
+            stored.get("gold") is None or "reference_document_score" in stored
+        ):
             return None  # of a command that needs no labels; the retriever's names the set that its questions are of
         ours = stored["gold"]["set"] == gold.name or stored["gold"]["sha256"] == gold.sha256
         locked = "verdicts" in stored and "fingerprint" in stored
@@ -275,14 +297,18 @@ def _rows(path: Path) -> tuple[list[_Row], int]:
     if not path.exists():
         return [], 0
     rows: list[_Row] = []
-    lines = [(number, line) for number, line in enumerate(path.read_bytes().split(b"\n"), start=1) if line.strip()]
+    lines = [
+        (number, line) for number, line in enumerate(path.read_bytes().split(b"\n"), start=1) if line.strip()
+    ]
     for number, line in lines:
         try:
             row = json_object(line, "")
             if not all(isinstance(row.get(name), str) for name in _COLUMNS) or not all(
                 _texts(row.get(name)) for name in ("judges", "verdicts")
             ):
-                raise InputError(f"it needs the texts {', '.join(_COLUMNS)} and the lists judges and verdicts")
+                raise InputError(
+                    f"it needs the texts {', '.join(_COLUMNS)} and the lists judges and verdicts"
+                )
         except InputError as error:
             _say_unreadable_line(f"{path}:{number}", str(error).removeprefix(": "))
             continue

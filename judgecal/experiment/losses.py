@@ -25,8 +25,8 @@ from judgecal.stats.strata import Stratum, too_thin
 class JudgeLoss:
     """What one judge loses against the best, as shares.
 
-    `low` is of the paired interval, `high` the bound that holds for all judges at once and decides; `reason` says
-    why either is missing. `value` is the metric itself.
+    `low` is of the paired interval, `high` the bound that holds for all judges at once and decides; `reason`
+    says why either is missing. `value` is the metric itself.
     """
 
     judge: str
@@ -39,7 +39,8 @@ class JudgeLoss:
 
 @dataclass(frozen=True, slots=True)
 class FloorLoss:
-    """What the best constant, or another free judge, loses against a judge by a metric: paired, with its interval.
+    """What the best constant, or another free judge, loses against a judge by a metric: paired, with its
+    interval.
 
     `strata`: of the labels that the difference rests on.
     """
@@ -71,7 +72,8 @@ class PersonLoss:
 
 @dataclass(frozen=True, slots=True)
 class LossPicture:
-    """What is lost against the best judge: by the judges asked for, the floor below them, the people beside them."""
+    """What is lost against the best judge: by the judges asked for, the floor below them, the people beside
+    them."""
 
     losses: Losses
     judges: tuple[JudgeLoss, ...]
@@ -136,7 +138,8 @@ def table_losses(
 def floor_loss(
     table: Table, judge: tuple[Column, int], *, metric: str, seed: int, of: int, floor: Column | None = None
 ) -> FloorLoss:
-    """What the best constant, or another floor, loses against a judge with its repeats, paired on a table's items.
+    """What the best constant, or another floor, loses against a judge with its repeats, paired on a table's
+    items.
 
     The judge is one of so many, the best of which may owe its place to luck: the interval stands at level
     1 - (1 - level) / of (Bonferroni). Of errors the difference is turned round, so that a loss is above 0.
@@ -148,13 +151,16 @@ def floor_loss(
 def judge_losses(
     table: Table, columns: Sequence[tuple[Column, int]], losses: Losses, *, metric: str, seed: int
 ) -> tuple[JudgeLoss, ...]:
-    """What each judge, with its repeats, loses against the best of them, with the paired interval beside the bound."""
+    """What each judge, with its repeats, loses against the best of them, with the paired interval beside the
+    bound."""
     best = next(one for one in columns if one[0].judge == losses.best)
     pairs = _Pairs(table, best, metric, seed)
     return tuple(pairs.judge(one, losses) for one in columns)
 
 
-def people_losses(table: Table, best: tuple[Column, int], *, metric: str, seed: int) -> tuple[PersonLoss, ...]:
+def people_losses(
+    table: Table, best: tuple[Column, int], *, metric: str, seed: int
+) -> tuple[PersonLoss, ...]:
     """What each rater loses against the best judge, both against the other raters."""
     return _Pairs(table, best, metric, seed).people()
 
@@ -190,7 +196,8 @@ class _Pairs:
         return FloorLoss(column.judge, found, made.strata, self.metric)
 
     def people(self) -> tuple[PersonLoss, ...]:
-        """The best judge less each rater, both against the other raters; of those who share enough items with them."""
+        """The best judge less each rater, both against the other raters; of those who share enough items with
+        them."""
         ratings = peer_ratings(self.table)
         pairs = {rater: beside(ratings, rater) for rater in ratings}
         shared = {rater: {item for item, _ in own} for rater, own in pairs.items()}
@@ -206,10 +213,14 @@ class _Pairs:
     ) -> PersonLoss:
         known = {item.item_id: item for item in (*self.table.items, *self.table.tied)}
         items = [known[str(item_id)] for item_id, _ in pairs]
-        rows = [Judgement(str(one), known[str(one)].sha, rater, "rater", 0, label) for one, label in own.items()]
+        rows = [
+            Judgement(str(one), known[str(one)].sha, rater, "rater", 0, label) for one, label in own.items()
+        ]
         best = self.best[0], 1
         labels = [label for _, label in pairs]
-        return PersonLoss(rater, self._against(items, labels, (self.table.gold.scale, rows, 1), best=best), n_items)
+        return PersonLoss(
+            rater, self._against(items, labels, (self.table.gold.scale, rows, 1), best=best), n_items
+        )
 
     def _against(
         self,
@@ -230,7 +241,8 @@ class _Pairs:
         best: tuple[Column, int] | None = None,
         calibrate: bool = True,
     ) -> PairedDifference:
-        """The best judge's value less another's, once calibrated where the metric asks for it: what the other loses."""
+        """The best judge's value less another's, once calibrated where the metric asks for it: what the other
+        loses."""
         (column, repeats), (scale, rows, others) = best or self.best, other
         both, people, groups = max(repeats, others), self.table.gold.scale, [item.group for item in items]
         sides: Mapping[str, Iterable[object]] = {
@@ -240,7 +252,9 @@ class _Pairs:
         scales: Mapping[str, Scale | str] = {"best": column.scale, "other": scale}
         mapped = sides if calibrate else {"best": sides["best"]}
         asked, weights = metric_facts(self.metric).calibrated, drawing_weights(self.table.gold, items)
-        once = calibrated(labels, mapped, scale=people, scales=scales, groups=groups, asked=asked, weights=weights)
+        once = calibrated(
+            labels, mapped, scale=people, scales=scales, groups=groups, asked=asked, weights=weights
+        )
         sides, scales = {**sides, **once.verdicts}, {**scales, **once.scales}
         return compare_paired(
             labels,
@@ -268,21 +282,30 @@ def _decided(found: PairedDifference, metric: str) -> Estimate:
 
 
 def _as_often(verdicts: list[list[Label | None]], repeats: int) -> list[list[Label | None]]:
-    """The verdicts in turn until there are as many as another judge gave; a mean over the repeats stays itself."""
+    """The verdicts in turn until there are as many as another judge gave; a mean over the repeats stays
+    itself."""
     return [[row[place % len(row)] for place in range(repeats)] for row in verdicts]
 
 
 def prompt_model_grid(
     table: Table, columns: Sequence[tuple[Column, int]], metric: str, *, test: bool = True
 ) -> PromptModelGrid:
-    """The judges as prompt x model, with the test of the interaction where the grid is whole and at least 2 x 2.
+    """The judges as prompt x model, with the test of the interaction where the grid is whole and at least 2 x
+    2.
 
-    The judges stand each with its repeats; `test`: whether they have values of the metric, so that it can be tested.
+    The judges stand each with its repeats; `test`: whether they have values of the metric, so that it can be
+    tested.
     """
     grid = PromptModelGrid(
         tuple(PromptModel(column.judge, *(column.cell or ("", column.judge))) for column, _ in columns)
     )
-    if not test or table.weights is not None or len(grid.prompts) < 2 or len(grid.models) < 2 or not grid.whole:
+    if (
+        not test
+        or table.weights is not None
+        or len(grid.prompts) < 2
+        or len(grid.models) < 2
+        or not grid.whole
+    ):
         return grid
     placed = {(cell.prompt, cell.model): one for cell, one in zip(grid.cells, columns, strict=True)}
     once = calibrated(

@@ -1,7 +1,8 @@
-"""People beside people, and judges on that same footing: the ceiling, and whether a judge may stand in for a person.
+"""People beside people, and judges on that same footing: the ceiling, and whether a judge may stand in for a
+person.
 
-The footing: a rater's label of an item is held against each label that another rater gave to it, whether or not the
-item has a gold label. Raters who were mostly asked to break ties stand beside nobody.
+The footing: a rater's label of an item is held against each label that another rater gave to it, whether or
+not the item has a gold label. Raters who were mostly asked to break ties stand beside nobody.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ def tied_items(
 ) -> tuple[Item, ...]:
     """The items of a split on which raters tie, so that they have no gold label, in file order.
 
-    `asked` are the labelled items asked for; where they are not all of the split, those up to the last of them.
+    `asked` are the labelled items asked for; where they are not all of the split, those up to the last of
+    them.
     """
     pool = gold.select(split, without_groups=without_groups)
     if asked and len(asked) < sum(item.item_id in gold.labels for item in pool):
@@ -53,7 +55,8 @@ def peer_ratings(table: Table) -> dict[str, dict[Hashable, Label]]:
 def first_verdicts(table: Table, column: Column) -> dict[Hashable, Label | None]:
     """item id -> the judge's first verdict, as a single call is what will be deployed.
 
-    None is unscored: so is a labelled item without a row. A tied item without a row is absent: it was not asked about.
+    None is unscored: so is a labelled item without a row. A tied item without a row is absent: it was not
+    asked about.
     """
     rows = {row.item_id: row.verdict for row in column.rows if row.repeat == 0}
     known: dict[Hashable, Label | None] = {item.item_id: rows.get(item.item_id) for item in table.items}
@@ -61,8 +64,8 @@ def first_verdicts(table: Table, column: Column) -> dict[Hashable, Label | None]
 
 
 def rater_entries(table: Table, columns: Sequence[Column]) -> tuple[RaterEntry, ...]:
-    """Each human against every other human on all items that they share; under `judges` each judge on those items
-    against those same labels. An estimate's `n` counts pairs of labels; that of an entry, items.
+    """Each human against every other human on all items that they share; under `judges` each judge on those
+    items against those same labels. An estimate's `n` counts pairs of labels; that of an entry, items.
     """
     ratings, items = peer_ratings(table), {item.item_id: item for item in (*table.items, *table.tied)}
     found = []
@@ -72,7 +75,9 @@ def rater_entries(table: Table, columns: Sequence[Column]) -> tuple[RaterEntry, 
             continue
         shared = tuple(items[str(item_id)] for item_id, _ in pairs)
         part = Table(table.gold, shared, 1, table.seed, table.level)
-        rows = [Judgement(item.item_id, item.sha, rater, "rater", 0, own[item.item_id]) for item in set_of(shared)]
+        rows = [
+            Judgement(item.item_id, item.sha, rater, "rater", 0, own[item.item_id]) for item in set_of(shared)
+        ]
         labels = [label for _, label in pairs]
 
         def against(column: Column, part: Table = part, labels: Sequence[Label] = labels) -> Entry:
@@ -90,7 +95,9 @@ def set_of(items: Sequence[Item]) -> list[Item]:
     return list({item.item_id: item for item in items}.values())
 
 
-def judge_beside_people(table: Table, column: Column, *, n_judges: int = 1, metric: str | None = None) -> StandIn:
+def judge_beside_people(
+    table: Table, column: Column, *, n_judges: int = 1, metric: str | None = None
+) -> StandIn:
     """A judge beside every rater who shares enough items with another (`stats.stand_in`)."""
     return stand_in(
         peer_ratings(table),
@@ -104,8 +111,8 @@ def judge_beside_people(table: Table, column: Column, *, n_judges: int = 1, metr
 
 
 def calibrated_column(table: Table, column: Column) -> Column:
-    """The judge's first verdicts through the map onto the people's scale that was fitted on other questions' gold
-    labels; as they are where that cannot be.
+    """The judge's first verdicts through the map onto the people's scale that was fitted on other questions'
+    gold labels; as they are where that cannot be.
     """
     items = {item.item_id: item for item in (*table.items, *table.tied)}
     given = first_verdicts(table, column)
@@ -142,7 +149,8 @@ WITH_MEAN = ("pearson", "spearman", "concordance")
 
 
 def with_mean(table: Table, column: Column) -> dict[str, Estimate] | None:
-    """A judge's coefficients with the mean of an item's raters; None where that is the gold label on every item."""
+    """A judge's coefficients with the mean of an item's raters; None where that is the gold label on every
+    item."""
     scale, ratings = table.gold.scale, dict[str, list[float]]()
     if not scale.graded:
         return None
@@ -150,7 +158,10 @@ def with_mean(table: Table, column: Column) -> dict[str, Estimate] | None:
         for item_id, label in labels.items():
             ratings.setdefault(item_id, []).append(float(label))
     means = [fmean(ratings[item.item_id]) if item.item_id in ratings else None for item in table.items]
-    if all(mean is None or abs(mean - float(label)) < _SAME for mean, label in zip(means, table.labels, strict=True)):
+    if all(
+        mean is None or abs(mean - float(label)) < _SAME
+        for mean, label in zip(means, table.labels, strict=True)
+    ):
         return None
     return agreement(
         means,
@@ -165,24 +176,28 @@ def with_mean(table: Table, column: Column) -> dict[str, Estimate] | None:
 
 
 def alt_test_entry(table: Table, column: Column) -> AltTestEntry:
-    """The alternative annotator test of the judge's first repeat once calibrated (`calibrated_column`), over the raters
-    that stand beside each other.
+    """The alternative annotator test of the judge's first repeat once calibrated (`calibrated_column`), over
+    the raters that stand beside each other.
     """
     column = calibrated_column(table, column)
     scale, human, judged = on_one_scale(table.gold.scale, column.scale)
     asked: dict[Hashable, Hashable] = {item.item_id: item.group for item in (*table.items, *table.tied)}
     humans: dict[str, Mapping[Hashable, object]] = {
-        rater: {item: human(label) for item, label in labels.items()} for rater, labels in peer_ratings(table).items()
+        rater: {item: human(label) for item, label in labels.items()}
+        for rater, labels in peer_ratings(table).items()
     }
     said: dict[Hashable, object] = {
-        item: None if verdict is None else judged(verdict) for item, verdict in first_verdicts(table, column).items()
+        item: None if verdict is None else judged(verdict)
+        for item, verdict in first_verdicts(table, column).items()
     }
     rates = winning_rates(humans, said, scale=scale, epsilons=EPSILONS, groups=asked)
     by_epsilon, any_rate = {f"{epsilon:g}": found for epsilon, found in rates.items()}, rates[EPSILONS[0]]
     granted = ("winning_rate", "passed", "rejected", "p_values")
     alike = ("advantage_probability", "nearer", "n_items", "left_out", "n_expected", "n_unscored", "reason")
     fields: dict[str, Any] = {name: getattr(any_rate, name) for name in alike}
-    fields |= {name: {epsilon: getattr(found, name) for epsilon, found in by_epsilon.items()} for name in granted}
+    fields |= {
+        name: {epsilon: getattr(found, name) for epsilon, found in by_epsilon.items()} for name in granted
+    }
     return AltTestEntry(**fields)
 
 
@@ -192,8 +207,8 @@ _Moved = Callable[[Label], Label]
 def on_one_scale(people: Scale, judge: Scale) -> tuple[Scale, _Moved, _Moved]:
     """A scale for humans and judge alike, and how the labels of either are taken onto it.
 
-    Graded labels become percentages, as a judge's verdict need not be a step of the people's scale; a graded judge
-    of binary labels is cut; words stay, whatever words the card lists.
+    Graded labels become percentages, as a judge's verdict need not be a step of the people's scale; a graded
+    judge of binary labels is cut; words stay, whatever words the card lists.
     """
     if people.kind == "nominal":
         return dataclasses.replace(people, categories=()), str, str

@@ -1,4 +1,5 @@
-"""`agreement`: judgements recorded anywhere, held against a gold set, and judges that call nobody beside them."""
+"""`agreement`: judgements recorded anywhere, held against a gold set, and judges that call nobody beside
+them."""
 
 from __future__ import annotations
 
@@ -66,15 +67,15 @@ def read_recorded(
 ) -> Recorded:
     """Read recorded judgements and find each judge's scale.
 
-    A column `repeat` (from 0) tells several judgements of one item apart, and `unit` says of which context one is
-    (`chunk:<n>`, from 0; by default `item`). Where no judge column is named it is
-    `judge`, and without such a column the whole file is one judge, named after it. Verdicts are read on
-    `verdict_scale`; by default on the people's, or where more of a judge's verdicts can be read so as percentages or as
-    fractions of 1. An empty or unreadable verdict is an unscored row; `error` may say why there is none.
+    A column `repeat` (from 0) tells several judgements of one item apart, and `unit` says of which context
+    one is (`chunk:<n>`, from 0; by default `item`). Where no judge column is named it is `judge`, and without
+    such a column the whole file is one judge, named after it. Verdicts are read on `verdict_scale`; by
+    default on the people's, or where more of a judge's verdicts can be read so as percentages or as fractions
+    of 1. An empty or unreadable verdict is an unscored row; `error` may say why there is none.
 
     Raises:
-        InputError: the file or a column is missing, an item is judged twice, no row names an item of the set, or the
-            scale is none.
+        InputError: the file or a column is missing, an item is judged twice, no row names an item of the set,
+            or the scale is none.
     """
     told = None if verdict_scale is None else Scale.parse(verdict_scale)
     table = read_table(path)
@@ -118,7 +119,9 @@ def recorded_fingerprint(sha256: str, judge: str) -> str:
 
 def _check_rows(table: FileTable, by_judge: Mapping[str, Sequence[Row]], known: Sequence[Row]) -> None:
     problems = [
-        f"{table.at(rows[0])}: the judge has no name: fill it in" for judge, rows in by_judge.items() if not judge
+        f"{table.at(rows[0])}: the judge has no name: fill it in"
+        for judge, rows in by_judge.items()
+        if not judge
     ]
     problems += [
         f"{table.at(row)}: {name} must be a number from 0, or empty, found {row.cells[name]!r}"
@@ -137,7 +140,9 @@ def _check_rows(table: FileTable, by_judge: Mapping[str, Sequence[Row]], known: 
         if len({_unit(row) == ITEM_UNIT for row in rows}) > 1
     ]
     odd = [row for row in known if not _repeat_text(row).isdecimal()]
-    problems += [f"{table.at(row)}: repeat must be a whole number from 0, found {row.cells['repeat']!r}" for row in odd]
+    problems += [
+        f"{table.at(row)}: repeat must be a whole number from 0, found {row.cells['repeat']!r}" for row in odd
+    ]
     repeats = [] if odd else [int(_repeat_text(row)) for row in known]
     if repeats and not 0 == min(repeats) <= max(repeats) < len(known):
         found = f"{len(known)} rows go from {min(repeats)} to {max(repeats)}"
@@ -149,7 +154,8 @@ _NO_AMOUNT = -1.0
 
 
 def _amount(row: Row, name: str) -> float | None:
-    """What a judgement cost or took; None where the file does not say, `_NO_AMOUNT` where it says no amount."""
+    """What a judgement cost or took; None where the file does not say, `_NO_AMOUNT` where it says no
+    amount."""
     text = row.cells.get(name, "").strip()
     if not text:
         return None
@@ -210,7 +216,9 @@ class _Reader:
         people = self.gold.scale
         scale = verdict_scale(people, (row.cells[self.verdict_column] for row in rows))
         if scale.from_fraction:
-            notice(f"judgecal: {self.table.where}: all verdicts of {judge} lie in 0..1: read as fractions of 1")
+            notice(
+                f"judgecal: {self.table.where}: all verdicts of {judge} lie in 0..1: read as fractions of 1"
+            )
         elif scale.kind in ("ordinal", "points") and (scale.low, scale.high) != (people.low, people.high):
             notice(
                 f"judgecal: {self.table.where}: {judge} is read on {scale}, which its verdicts fit (--verdict-scale)"
@@ -241,7 +249,8 @@ class _Reader:
 
 
 def _failure(row: Row) -> Failure | None:
-    """The error that was recorded in the place of a verdict: a text, or {kind, message} as a journal has it."""
+    """The error that was recorded in the place of a verdict: a text, or {kind, message} as a journal has
+    it."""
     message = row.cells.get("error.message") or row.cells.get("error", "")
     kind = row.cells.get("error.kind", "")
     known: dict[str, ErrorKind] = {one: one for one in get_args(ErrorKind)}
@@ -300,8 +309,8 @@ class AgreementRun:
         """Refuse judges that cannot stand beside the recorded ones.
 
         Raises:
-            InputError: one calls a model that costs, has seen labels, has the name of a recorded one, or does not fit
-                the set; or an item lacks what it asks for.
+            InputError: one calls a model that costs, has seen labels, has the name of a recorded one, or does
+                not fit the set; or an item lacks what it asks for.
         """
         recorded, asked = {column.judge for column in self.recorded.columns}, (*self.items, *self._tied)
         for judge in self.beside:
@@ -309,7 +318,9 @@ class AgreementRun:
                 raise InputError(f"{self.recorded.name} holds a judge {judge.name} too: rename it there")
             if judge.trained_on or not (judge.model is None or judge.model.embedded):
                 why = "was trained on labels" if judge.trained_on else "calls a model"
-                raise InputError(f"{judge.name} {why}: agreement makes no calls, so use judgecal score for it")
+                raise InputError(
+                    f"{judge.name} {why}: agreement makes no calls, so use judgecal score for it"
+                )
             check_judge(self.gold, judge, asked)
             judge.check_items(asked)
 

@@ -37,8 +37,8 @@ class Entry(Result):
         n, n_expected, n_unscored: judgements with a verdict, asked for, and without one.
         agreement: metric -> estimate over the scored items.
         as_wrong: the same with an unscored item counted as the verdict farthest from its label.
-        calibrated: as `as_wrong`, of verdicts through the map that was fitted on other questions; empty where labels
-            have no order, or questions are too few.
+        calibrated: as `as_wrong`, of verdicts through the map that was fitted on other questions; empty where
+            labels have no order, or questions are too few.
         latency_s, usd_per_1k, tokens: what it takes; a price that is not known is None, never 0.
         unit: the scale that mae, rmse and bias are in units of.
         unscored: why judgements have no verdict -> how many.
@@ -58,14 +58,16 @@ class Entry(Result):
     calibrated: dict[str, Estimate]
 
     def decided_by(self, metric: str) -> Estimate:
-        """The number that the judge is decided by: once calibrated where a metric asks for that and it can be."""
+        """The number that the judge is decided by: once calibrated where a metric asks for that and it can
+        be."""
         asked = metric_facts(metric).calibrated and metric in self.calibrated
         return (self.calibrated if asked else self.as_wrong)[metric]
 
 
 @dataclass(frozen=True, slots=True)
 class PartEntry(Result):
-    """A judge on one tag or system: counts, no test. `mean_agreement` where labels have an order, else `accuracy`."""
+    """A judge on one tag or system: counts, no test. `mean_agreement` where labels have an order, else
+    `accuracy`."""
 
     n: int
     n_expected: int
@@ -117,7 +119,8 @@ class Retest(Result):
 
 @dataclass(frozen=True, slots=True)
 class AltTestEntry(Result):
-    """The alternative annotator test by what is granted (epsilon as text), and the raters that it rests on."""
+    """The alternative annotator test by what is granted (epsilon as text), and the raters that it rests
+    on."""
 
     winning_rate: dict[str, float | None]
     passed: dict[str, bool | None]
@@ -144,8 +147,8 @@ class JudgeEntry(Entry):
         limits_of_agreement: `bias`, `lower`, `upper`; None where labels are not graded.
         stand_in: beside each rater, both against the other raters; None where the set has fewer than two.
         alt_test: the alternative annotator test; None likewise.
-        with_mean: Pearson's r, Spearman's rho and Lin's concordance with the mean of each item's raters, where the gold
-            label is their median and that differs; else None.
+        with_mean: Pearson's r, Spearman's rho and Lin's concordance with the mean of each item's raters,
+            where the gold label is their median and that differs; else None.
     """
 
     kind: str
@@ -174,10 +177,11 @@ class RaterEntry(Entry):
 
 @dataclass(frozen=True, slots=True)
 class GoldSummary(Result):
-    """What a result was measured on: labelled items asked for, their questions, how many of them are test items.
+    """What a result was measured on: labelled items asked for, their questions, how many of them are test
+    items.
 
-    `n_unlabelled` are the items of the split without a gold label; of them, `n_tied` have ratings that tie: they stand
-    where raters and judges are held against raters, and nowhere else.
+    `n_unlabelled` are the items of the split without a gold label; of them, `n_tied` have ratings that tie:
+    they stand where raters and judges are held against raters, and nowhere else.
     """
 
     set: str
@@ -205,7 +209,11 @@ class GoldSummary(Result):
     def ties_in_words(self) -> str:
         """`12 of 120 answers (10%) on which raters tie`; empty where they tie on none."""
         of = self.n_items + self.n_tied
-        return f"{self.n_tied:,} of {of:,} answers ({self.n_tied / of:.0%}) on which raters tie" if self.n_tied else ""
+        return (
+            f"{self.n_tied:,} of {of:,} answers ({self.n_tied / of:.0%}) on which raters tie"
+            if self.n_tied
+            else ""
+        )
 
     @property
     def unscored_counts_as(self) -> str:
@@ -231,7 +239,8 @@ class AgreementResult(Result):
         judges: in the order asked for.
         floor: the best constant, then `embedded` where it can judge; `floor_reason` says why it cannot.
         raters: each human against the other humans.
-        tie_breakers: humans who are none of them, as they were mostly asked where others differ -> how that shows.
+        tie_breakers: humans who are none of them, as they were mostly asked where others differ -> how that
+            shows.
         test_looks: decisions taken on the set's test labels so far.
         notes: what else the reader must know, without full stops.
     """

@@ -1,8 +1,9 @@
-"""Answers held to the rules of their items: the share of each condition that is met, and the totals over them.
+"""Answers held to the rules of their items: the share of each condition that is met, and the totals over
+them.
 
-A condition is one rule of one item. The totals are pooled over conditions, as RAG-IFEval has them: correctness over
-include, exclude and cite, safety over refuse and safe, total over all. A condition without a verdict counts in
-`n_expected` and `n_unscored`, never as 0.
+A condition is one rule of one item. The totals are pooled over conditions, as RAG-IFEval has them:
+correctness over include, exclude and cite, safety over refuse and safe, total over all. A condition without a
+verdict counts in `n_expected` and `n_unscored`, never as 0.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ _LISTED = 20
 class RuleScore:
     """One rule, or one total, for one system: the mean over conditions, 0..1.
 
-    `substring` lets a phrase stand inside other words, as the benchmark does (HEMS holds EMS); `phrase` does not.
+    `substring` lets a phrase stand inside other words, as the benchmark does (HEMS holds EMS); `phrase` does
+    not.
     """
 
     system: str

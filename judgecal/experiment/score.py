@@ -116,7 +116,8 @@ class ScoreRun:
 
     @property
     def tied(self) -> tuple[Item, ...]:
-        """The items beside them on which raters tie, so that judges can stand where the raters do: asked about once."""
+        """The items beside them on which raters tie, so that judges can stand where the raters do: asked
+        about once."""
         return tied_items(self.gold, self.split, self.items, without_groups=self.left_out)
 
     def plan(self) -> CostEstimate:
@@ -149,7 +150,9 @@ class ScoreRun:
             InputError: as `check`; or a key is not set and a call is due.
         """
         self.check()
-        require_keys(self.judges, (*self.items, *self.tied), stored_rows(self.experiment.journal), self.options)
+        require_keys(
+            self.judges, (*self.items, *self.tied), stored_rows(self.experiment.journal), self.options
+        )
         open_experiment(self.experiment)
         keep_judges(self.experiment, self.judges)
         table = Table(self.gold, self.items, self.options.repeats, self.seed, tied=self.tied)
@@ -160,7 +163,9 @@ class ScoreRun:
                 keep_batches(parts, journal=journal, budget=budget, label="score")
             rows = run_trials(self.judges, table.items, journal=journal, options=self.options, budget=budget)
             tied = run_trials(self.judges, table.tied, journal=journal, options=self._once, budget=budget)
-            columns = tuple(Column.of(judge, [*rows.of(judge.name), *tied.of(judge.name)]) for judge in self.judges)
+            columns = tuple(
+                Column.of(judge, [*rows.of(judge.name), *tied.of(judge.name)]) for judge in self.judges
+            )
             floor, why = floor_columns(
                 self.workspace, table, journal, self.options, judges=[judge.name for judge in self.judges]
             )
@@ -233,10 +238,13 @@ def finished(
     return result
 
 
-def stored_result(stored: StoredExperiment, columns: Sequence[Column], workspace: Workspace) -> AgreementResult:
+def stored_result(
+    stored: StoredExperiment, columns: Sequence[Column], workspace: Workspace
+) -> AgreementResult:
     """What `score` and `agreement` printed, made again from the journal and the gold set alone.
 
-    No model is called: a judge of the floor is there where the journal holds it, and else there is the reason.
+    No model is called: a judge of the floor is there where the journal holds it, and else there is the
+    reason.
 
     `columns` are its judges, priced where their prices are known.
     """
@@ -255,7 +263,8 @@ def stored_result(stored: StoredExperiment, columns: Sequence[Column], workspace
 def summarised_result(stored: StoredExperiment, workspace: Workspace) -> AgreementResult | None:
     """The result that `summary.json` holds, with the looks at test as they are now.
 
-    None where it is not of this journal, gold set and code, or cannot be read: the journal tells it all again.
+    None where it is not of this journal, gold set and code, or cannot be read: the journal tells it all
+    again.
     """
     experiment, gold = stored.experiment, stored.gold
     if not experiment.is_summary_current:
@@ -267,11 +276,17 @@ def summarised_result(stored: StoredExperiment, workspace: Workspace) -> Agreeme
     same = (found.gold.sha256, found.gold.n_items) == (gold.sha256, len(stored.items))
     if not same or not set(stored.notes) <= set(found.notes):
         return None
-    return dataclasses.replace(found, experiment=experiment.slug, test_looks=looks_so_far(workspace.experiments, gold))
+    return dataclasses.replace(
+        found, experiment=experiment.slug, test_looks=looks_so_far(workspace.experiments, gold)
+    )
 
 
 def _result(
-    workspace: Workspace, stored: StoredExperiment, columns: Sequence[Column], floor: Sequence[Column], why: str | None
+    workspace: Workspace,
+    stored: StoredExperiment,
+    columns: Sequence[Column],
+    floor: Sequence[Column],
+    why: str | None,
 ) -> AgreementResult:
     table, config = stored.table, stored.experiment.config
     configs = {str(one["judge"]): one for one in config.get("judges", ())}
@@ -308,11 +323,14 @@ def run_line(table: Table, split: str, judges: Sequence[str], extra: Mapping[str
     parts = [f"gold:{table.gold.name}@{table.gold.sha256[:12]}", f"split:{split}", f"n:{len(table.items)}"]
     parts += [f"groups:{len(set(table.groups))}", f"repeats:{table.repeats}", f"judges:{','.join(judges)}"]
     parts += [f"{key}:{value}" for key, value in (extra or {}).items()]
-    return "|".join([*parts, f"level:{table.level:.4g}", "by:group", f"seed:{table.seed}", f"version:{__version__}"])
+    return "|".join(
+        [*parts, f"level:{table.level:.4g}", "by:group", f"seed:{table.seed}", f"version:{__version__}"]
+    )
 
 
 def full_name(judge: Judge) -> str:
-    """A judge for a run line: its string, its signature's fingerprint, its model, and that of all that it is."""
+    """A judge for a run line: its string, its signature's fingerprint, its model, and that of all that it
+    is."""
     return _configured_name(judge_config(judge))
 
 
@@ -350,11 +368,13 @@ def score(
     ([0.0, 0.0, 0.0], 0)
 
     Args:
-        split: train, dev, test, open or all; on `open` the questions that the judge was trained on are left out.
+        split: train, dev, test, open or all; on `open` the questions that the judge was trained on are left
+            out.
         limit: only the first so many items.
         budget_usd: money that may be spent.
         journal: a `judgements.jsonl` to resume from and to append to; None keeps nothing.
-        batch: by the batch API of the judge's provider, at half the price and within a day; it takes a journal.
+        batch: by the batch API of the judge's provider, at half the price and within a day; it takes a
+            journal.
         quiet: no progress on stderr.
 
     Raises:

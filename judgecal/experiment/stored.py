@@ -1,7 +1,8 @@
 """What an experiment left on disk, read back: its judges with their judgements, the items, and the result.
 
-No model is called, no key is needed and no signature is run: what is shown of judges was written down when they were
-made. Where it was not, their scale is taken from the journal, or refused where the journal does not tell it.
+No model is called, no key is needed and no signature is run: what is shown of judges was written down when
+they were made. Where it was not, their scale is taken from the journal, or refused where the journal does not
+tell it.
 """
 
 from __future__ import annotations
@@ -53,14 +54,16 @@ def read_experiment(workspace: Workspace, name: str) -> StoredExperiment:
     same way the questions that a compiled judge was trained on are left out.
 
     Raises:
-        InputError: as `find_experiment`; or the gold set has changed since, the experiment is of another kind,
-            nothing has been judged, or a judge's scale cannot be known.
+        InputError: as `find_experiment`; or the gold set has changed since, the experiment is of another
+            kind, nothing has been judged, or a judge's scale cannot be known.
     """
     experiment = find_experiment(workspace, name)
     config, where = experiment.config, experiment.folder / "experiment.toml"
     command = config.get("command")
     if command not in _READ:
-        raise InputError(f"{where}: an experiment of {command!r}; only those of {', '.join(_READ)} hold judges")
+        raise InputError(
+            f"{where}: an experiment of {command!r}; only those of {', '.join(_READ)} hold judges"
+        )
     _check(config, str(where))
     gold = _gold(config, workspace)
     rows = _Rows(experiment, list(stored_rows(experiment.journal).latest.values()))
@@ -70,7 +73,9 @@ def read_experiment(workspace: Workspace, name: str) -> StoredExperiment:
     prints = {row.judge_fingerprint for own in asked.values() for row in own}
     floor = {name: own for name in _floor_names(command, asked) if (own := rows.named(name, without=prints))}
     called = set(asked) if command == "optimize" else {str(one["judge"]) for one in rows.configs}
-    kinds: dict[str, JudgeKind] = {one: JudgeName.parse(one).kind if one in called else "recorded" for one in asked}
+    kinds: dict[str, JudgeKind] = {
+        one: JudgeName.parse(one).kind if one in called else "recorded" for one in asked
+    }
     trained, notes = _trained_on([judge for judge in asked if kinds[judge] == "prompt"], workspace)
     items = _items(rows, asked, gold)
     left_out = {item.group for item in items} & trained
@@ -235,7 +240,9 @@ def _trained_on(asked: Iterable[str], workspace: Workspace) -> tuple[frozenset[s
                 raise TypeError("trained_on must be a list of texts")
             trained.update(groups)
         except (OSError, InputError, KeyError, TypeError):
-            notes.append(f"{path} cannot be read: if {judge} was trained on some of the items, they flatter it")
+            notes.append(
+                f"{path} cannot be read: if {judge} was trained on some of the items, they flatter it"
+            )
     return frozenset(trained), notes
 
 
@@ -272,7 +279,12 @@ class _Scales:
             return self._people
         for scale in (self._people, Scale.parse("binary"), Scale.parse("percentage")):
             on_it = all(scale.low <= number <= scale.high for number in numbers)
-            if numbers and on_it and all(map(scale.on_step, numbers)) and max(numbers) > scale.low + scale.span / 2.0:
+            if (
+                numbers
+                and on_it
+                and all(map(scale.on_step, numbers))
+                and max(numbers) > scale.low + scale.span / 2.0
+            ):
                 common_scale(self._people, scale)
                 self.notes.append(
                     f"judges.json of the experiment does not tell {judge}: its verdicts are read as {scale}"

@@ -1,4 +1,5 @@
-"""What a result must say of verdicts that were read from stored replies: how many, and how old the oldest is."""
+"""What a result must say of verdicts that were read from stored replies: how many, and how old the oldest
+is."""
 
 from __future__ import annotations
 
@@ -32,7 +33,9 @@ class StoredVerdicts:
         self.n_called += 1
         if row.replied_at is not None:
             self.n += 1
-            self._hold(row.replied_at, datetime.fromisoformat(row.at) - datetime.fromisoformat(row.replied_at))
+            self._hold(
+                row.replied_at, datetime.fromisoformat(row.at) - datetime.fromisoformat(row.replied_at)
+            )
 
     def extend(self, other: StoredVerdicts) -> None:
         """Count all that another one counted."""
@@ -49,7 +52,11 @@ class StoredVerdicts:
         """The sentence for a reader, without its full stop; none where nothing was stored."""
         if self.oldest is None:
             return []
-        share = f"{self.n:,} of {self.n_called:,} verdicts" if self.n < self.n_called else f"all {self.n:,} verdicts"
+        share = (
+            f"{self.n:,} of {self.n_called:,} verdicts"
+            if self.n < self.n_called
+            else f"all {self.n:,} verdicts"
+        )
         return [
             f"{share} were read from stored replies, which cost nothing; the oldest reply was {_shown(self.age)} old "
             f"({self.oldest[:10]}); --no-cache asks anew"

@@ -39,11 +39,11 @@ MOST_REPEATS = 1000
 class RunOptions:
     """How a command calls models; no part of what it asks, so no part of an experiment's configuration.
 
-    `budget_usd` is for this run, `budget_total_usd` for all runs of the experiment; `repeats` are judgements of each
-    item by each judge; `use_cache` takes stored replies of other experiments, and without it replies are stored all the
-    same; no verdict from before `stored_since` (seconds since 1970) is taken, stored or in the journal;
-    `retry_unscored` also tries again where a reply gave no verdict; `quiet` shows no progress on stderr; `batch` sends
-    calls by the batch API of a provider that has one.
+    `budget_usd` is for this run, `budget_total_usd` for all runs of the experiment; `repeats` are judgements
+    of each item by each judge; `use_cache` takes stored replies of other experiments, and without it replies
+    are stored all the same; no verdict from before `stored_since` (seconds since 1970) is taken, stored or in
+    the journal; `retry_unscored` also tries again where a reply gave no verdict; `quiet` shows no progress on
+    stderr; `batch` sends calls by the batch API of a provider that has one.
     """
 
     repeats: int = 1
@@ -90,12 +90,15 @@ class RunOptions:
         return min((one for one in (self.budget_usd, self.budget_total_usd) if one is not None), default=None)
 
     def open_budget(self, folder: Path) -> Budget:
-        """The money for the calls of the experiment in a folder, which must be there when the first call is made.
+        """The money for the calls of the experiment in a folder, which must be there when the first call is
+        made.
 
         Raises:
             InputError: what it has spent before cannot be read.
         """
-        return Budget(self.budget_usd, total_usd=self.budget_total_usd, ledger=Ledger(folder / "spending.json"))
+        return Budget(
+            self.budget_usd, total_usd=self.budget_total_usd, ledger=Ledger(folder / "spending.json")
+        )
 
 
 class Judgements(Sequence[Judgement]):
@@ -167,16 +170,26 @@ def _keys(judge: Respondent, items: Iterable[Item], repeats: int) -> Iterator[tu
 
 
 class Due:
-    """The judgements that a judge still owes, in order, with the item as it is shown; made when they are taken."""
+    """The judgements that a judge still owes, in order, with the item as it is shown; made when they are
+    taken."""
 
-    def __init__(self, judge: Respondent, items: Iterable[Item], journal: Journal, options: RunOptions) -> None:
+    def __init__(
+        self, judge: Respondent, items: Iterable[Item], journal: Journal, options: RunOptions
+    ) -> None:
         self._judge, self._items, self._journal, self._options = judge, items, journal, options
 
     def __iter__(self) -> Iterator[tuple[Item, Key]]:
-        return ((item, key) for item, key in _keys(self._judge, self._items, self._options.repeats) if self._owes(key))
+        return (
+            (item, key)
+            for item, key in _keys(self._judge, self._items, self._options.repeats)
+            if self._owes(key)
+        )
 
     def _owes(self, key: Key) -> bool:
-        row, since = self._journal.settled(key, retry_unscored=self._options.retry_unscored), self._options.stored_since
+        row, since = (
+            self._journal.settled(key, retry_unscored=self._options.retry_unscored),
+            self._options.stored_since,
+        )
         if row is None or not since:
             return row is None
         return datetime.fromisoformat(row.replied_at or row.at).timestamp() < since
@@ -199,7 +212,9 @@ def models_of(judges: Iterable[Respondent]) -> list[ModelSpec]:
     return [judge.model for judge in judges if judge.model is not None]
 
 
-def require_keys(judges: Sequence[Respondent], items: Iterable[Item], journal: Journal, options: RunOptions) -> None:
+def require_keys(
+    judges: Sequence[Respondent], items: Iterable[Item], journal: Journal, options: RunOptions
+) -> None:
     """Refuse a run whose calls lack a key; judgements that the journal holds need none.
 
     Raises:
@@ -244,15 +259,24 @@ def run_trials(
     due = _counted((judge, Due(judge, items, journal, options)) for judge in judges)
     progress = _progress(due, label or f"{len(due)} judges", options)
     with _cache(judges, options) as cache:
-        for number, some in enumerate([due] if options.batch else [[one] for one in due], 1):  # batches wait together
+        for number, some in enumerate(
+            [due] if options.batch else [[one] for one in due], 1
+        ):  # batches wait together
             if progress and not label and len(some) == 1:
                 progress.label = some[0][0].name + (f" ({number} of {len(due)})" if len(due) > 1 else "")
             _call(some, journal=journal, options=options, budget=budget, cache=cache, progress=progress)
-    return Judgements(_row(journal, judge, key) for judge in judges for _, key in _keys(judge, items, options.repeats))
+    return Judgements(
+        _row(journal, judge, key) for judge in judges for _, key in _keys(judge, items, options.repeats)
+    )
 
 
 def keep_trials(
-    judge: Respondent, items: Iterable[Item], *, journal: Journal, options: RunOptions, budget: Budget | None = None
+    judge: Respondent,
+    items: Iterable[Item],
+    *,
+    journal: Journal,
+    options: RunOptions,
+    budget: Budget | None = None,
 ) -> None:
     """Like `run_trials` of one judge, for more items than memory holds: the rows stay in the journal.
 
@@ -311,13 +335,16 @@ def keep_batches(
     budget: Budget,
     label: str,
 ) -> None:
-    """Have the judgements of several `run_trials` by batches that wait together; those find them in the journal.
+    """Have the judgements of several `run_trials` by batches that wait together; those find them in the
+    journal.
 
     Raises InputError, AuthError: as `run_trials`.
     """
     parts = list(asked)
     options = parts[0][2]
-    due = _counted((judge, Due(judge, items, journal, own)) for judges, items, own in parts for judge in judges)
+    due = _counted(
+        (judge, Due(judge, items, journal, own)) for judges, items, own in parts for judge in judges
+    )
     progress = _progress(due, label, options)
     with _cache([judge for judge, *_ in due], options) as cache:
         _call(due, journal=journal, options=options, budget=budget, cache=cache, progress=progress)
@@ -339,13 +366,21 @@ def _call(
             by_model.setdefault(judge.model, []).append((judge, due, count))
         elif decides_itself(judge):
             take_verdicts(_own_verdicts(judge, due), record=journal.append, progress=progress)
-    batched = {model: by_model.pop(model) for model in list(by_model) if options.batch and model.takes_batches}
+    batched = {
+        model: by_model.pop(model) for model in list(by_model) if options.batch and model.takes_batches
+    }
     for model, callers in by_model.items():
         n = sum(count for *_, count in callers)
         wing("refuse waiting batches")(_calls(callers), model, journal)
         try:
             run_calls(
-                _calls(callers), model, record=journal.append, budget=budget, cache=cache, progress=progress, total=n
+                _calls(callers),
+                model,
+                record=journal.append,
+                budget=budget,
+                cache=cache,
+                progress=progress,
+                total=n,
             )
         finally:
             budget.save()
@@ -383,7 +418,9 @@ def say_remarks(budget: Budget, *, ended: bool = True) -> None:
         notice(f"judgecal: {remark}")
 
 
-def _cache(judges: Sequence[Respondent], options: RunOptions) -> contextlib.AbstractContextManager[ReplyCache | None]:
+def _cache(
+    judges: Sequence[Respondent], options: RunOptions
+) -> contextlib.AbstractContextManager[ReplyCache | None]:
     """Stored replies, unless every model is embedded."""
     if all(model.embedded for model in models_of(judges)):
         return contextlib.nullcontext()
@@ -391,6 +428,7 @@ def _cache(judges: Sequence[Respondent], options: RunOptions) -> contextlib.Abst
 
 
 def _row(journal: Journal, judge: Respondent, key: Key) -> Judgement:
-    """The journal's row under this judge's name: two names with one fingerprint are one judge and one call."""
+    """The journal's row under this judge's name: two names with one fingerprint are one judge and one
+    call."""
     row = journal.latest[key]
     return row if row.judge == judge.name else dataclasses.replace(row, judge=judge.name)

@@ -17,8 +17,8 @@ from judgecal.workspace import shown
 class UnreadJudge(Result):
     """A judge none of whose judgements has a verdict.
 
-    `kind` is the commonest failure and `message` the commonest of that kind, `n_message` how many have it; the message
-    is None where only test items have one, as it may quote them.
+    `kind` is the commonest failure and `message` the commonest of that kind, `n_message` how many have it;
+    the message is None where only test items have one, as it may quote them.
     """
 
     judge: str
@@ -30,7 +30,8 @@ class UnreadJudge(Result):
 
 @dataclass(frozen=True, slots=True)
 class Unread(Result):
-    """The judges without any verdict among those asked; `again` asks them anew, `journal` holds what they said."""
+    """The judges without any verdict among those asked; `again` asks them anew, `journal` holds what they
+    said."""
 
     judges: tuple[UnreadJudge, ...]
     n_judges: int
@@ -52,7 +53,9 @@ def unread_judge(
         return None
     kinds = Counter(row.error.kind if row.error else "parse" for row in asked)
     kind: str = kinds.most_common(1)[0][0] if kinds else "missing"
-    failed = [row for row in asked if row.error is not None and row.error.kind == kind and row.item_id not in sealed]
+    failed = [
+        row for row in asked if row.error is not None and row.error.kind == kind and row.item_id not in sealed
+    ]
     messages = Counter(row.error.message for row in failed if row.error is not None)
     message, n_message = messages.most_common(1)[0] if messages else (None, 0)
     return UnreadJudge(judge, max(len(asked), n_expected), kind, message, n_message)
@@ -76,7 +79,8 @@ def unread_of(stored: StoredExperiment) -> Unread:
 
 
 def _again(stored: StoredExperiment) -> str:
-    """The command that asks for the verdicts that are missing; recorded ones are read by other columns, if at all."""
+    """The command that asks for the verdicts that are missing; recorded ones are read by other columns, if at
+    all."""
     config, gold = stored.experiment.config, stored.gold
     if config["command"] == "agreement":
         return "judgecal agreement --help"
@@ -84,8 +88,14 @@ def _again(stored: StoredExperiment) -> str:
     if config["command"] == "optimize":
         judges, where = judges[:1], ["--split", "dev"]
     else:
-        given = {"--split": (stored.split, "open"), "--repeats": (config["repeats"], 1), "--seed": (stored.seed, 0)}
-        where = [word for name, (value, usual) in given.items() if value != usual for word in (name, str(value))]
+        given = {
+            "--split": (stored.split, "open"),
+            "--repeats": (config["repeats"], 1),
+            "--seed": (stored.seed, 0),
+        }
+        where = [
+            word for name, (value, usual) in given.items() if value != usual for word in (name, str(value))
+        ]
         where += ["--name", stored.experiment.slug]
         if len(stored.items) < len(asked_items(gold, stored.split)):
             where += ["--limit", str(len(stored.items))]

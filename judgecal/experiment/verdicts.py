@@ -1,4 +1,5 @@
-"""Verdicts beside labels: where they fall at the pass mark, how they lie, and the items on which they part."""
+"""Verdicts beside labels: where they fall at the pass mark, how they lie, and the items on which they
+part."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ class Cut:
 
     @cached_property
     def mark(self) -> float | None:
-        """From where on a verdict passes, on the common scale; None where the people did not say what passes."""
+        """From where on a verdict passes, on the common scale; None where the people did not say what
+        passes."""
         if not self.people.numeric or (self.people.kind != "binary" and self.people.pass_at is None):
             return None
         common = self.common
@@ -67,7 +69,8 @@ class Cut:
         return {}
 
     def outcome(self, label: Label, verdict: Label) -> tuple[str | None, float]:
-        """`error` and `distance`; of all items few pairs of a label and a verdict differ, so each is held once."""
+        """`error` and `distance`; of all items few pairs of a label and a verdict differ, so each is held
+        once."""
         found = self._known.get((label, verdict))
         if found is None:
             found = self._known[label, verdict] = self.error(label, verdict), self.distance(label, verdict)
@@ -76,13 +79,19 @@ class Cut:
     def error(self, label: Label, verdict: Label) -> str | None:
         """How a verdict parts from a label; None where it does not.
 
-        `false pass` or `false fail`; without a mark `too high` or `too low` by more than 10% of the range, or `another
-        word`.
+        `false pass` or `false fail`; without a mark `too high` or `too low` by more than 10% of the range, or
+        `another word`.
         """
         mark, label_mark = self.mark, self.label_mark
         if mark is not None and label_mark is not None:
             passed = self.verdict_at(verdict) >= mark
-            return None if passed == (self.label_at(label) >= label_mark) else "false pass" if passed else "false fail"
+            return (
+                None
+                if passed == (self.label_at(label) >= label_mark)
+                else "false pass"
+                if passed
+                else "false fail"
+            )
         apart = self.distance(label, verdict)
         if not self.people.numeric:
             return "another word" if apart else None
@@ -96,7 +105,8 @@ _CLASSES = 8  # of a confusion matrix at most
 
 @dataclass(frozen=True, slots=True)
 class CalibrationBin:
-    """Verdicts of about one height: their mean, the people's mean label of them with its interval, how many they are.
+    """Verdicts of about one height: their mean, the people's mean label of them with its interval, how many
+    they are.
 
     Both on the common scale; the interval is None where too few questions have such a verdict.
     """
@@ -110,7 +120,8 @@ class CalibrationBin:
 
 @dataclass(frozen=True, slots=True)
 class Confusion:
-    """Judgements by class: a row for what people say, a column for what the judge says, a last one for no verdict.
+    """Judgements by class: a row for what people say, a column for what the judge says, a last one for no
+    verdict.
 
     The last column is there only where the judge has judgements without a verdict.
     """
@@ -121,19 +132,20 @@ class Confusion:
 
 @dataclass(frozen=True, slots=True)
 class JudgeShape:
-    """One judge's verdicts beside the labels: those that describe it (`Table.described`), but where raw ones are named.
+    """One judge's verdicts beside the labels: those that describe it (`Table.described`), but where raw ones
+    are named.
 
     Attributes:
         at_cut: counts at the pass mark; None without one.
         rates: METRIC -> Estimate over the scored judgements, of the metrics in `_RATES`.
         unit: the scale that mae, rmse and bias among them are in units of.
-        confusion: of judgements by what people say and what the judge says; None of labels of many steps without a
-            mark.
+        confusion: of judgements by what people say and what the judge says; None of labels of many steps
+            without a mark.
         mapped: whether these verdicts are calibrated; then `raw_at_cut` are the counts of the raw ones.
         low, high: of the scale that labels and raw verdicts are brought onto.
         calibration: raw verdicts of about one height beside the people's mean label of them, and
-        calibration_map: (verdict, label), from which on the map gives that label, on the common scale; both of graded
-            verdicts.
+        calibration_map: (verdict, label), from which on the map gives that label, on the common scale; both
+            of graded verdicts.
     """
 
     judge: str
@@ -150,7 +162,8 @@ class JudgeShape:
 
 
 def judge_shape(table: Table, column: Column, described: Column) -> JudgeShape:
-    """One judge's verdicts beside the labels of a table; `described` is what `Table.described` makes of the column."""
+    """One judge's verdicts beside the labels of a table; `described` is what `Table.described` makes of the
+    column."""
     people, mapped = table.gold.scale, described is not column
     cut = Cut(people, described.scale)
     verdicts = verdict_matrix(described.rows, table.items, table.repeats)
@@ -199,22 +212,30 @@ def judge_shape(table: Table, column: Column, described: Column) -> JudgeShape:
 
 def _at_cut(table: Table, column: Column) -> Part | None:
     """Counts at the pass mark; None without one."""
-    cut, verdicts = Cut(table.gold.scale, column.scale), verdict_matrix(column.rows, table.items, table.repeats)
+    cut, verdicts = (
+        Cut(table.gold.scale, column.scale),
+        verdict_matrix(column.rows, table.items, table.repeats),
+    )
     if cut.mark is None:
         return None
     whole = [("all",)] * len(table.items)
-    return breakdown(table.labels, verdicts, parts=whole, scale=cut.people, judge_scale=cut.judge, groups=table.groups)[
-        "all"
-    ]
+    return breakdown(
+        table.labels, verdicts, parts=whole, scale=cut.people, judge_scale=cut.judge, groups=table.groups
+    )["all"]
 
 
-def _confusion(labels: Sequence[Label], verdicts: Sequence[Sequence[Label | None]], cut: Cut) -> Confusion | None:
+def _confusion(
+    labels: Sequence[Label], verdicts: Sequence[Sequence[Label | None]], cut: Cut
+) -> Confusion | None:
     """At the pass mark where there is one; of words and of a few whole grades as they are."""
     name = _class_of(cut)
     if name is None:
         return None
     counts = Counter(
-        (name(label, cut.label_at, cut.label_mark), None if one is None else name(one, cut.verdict_at, cut.mark))
+        (
+            name(label, cut.label_at, cut.label_mark),
+            None if one is None else name(one, cut.verdict_at, cut.mark),
+        )
         for label, row in zip(labels, verdicts, strict=True)
         for one in row
     )
@@ -235,7 +256,11 @@ def _class_of(cut: Cut) -> Callable[[Label, Callable[[Label], float], float | No
     if not cut.people.numeric:
         return lambda one, _at, _mark: str(one)
     people, judge = cut.people, cut.judge
-    if (people.kind, people.low, people.high) == ("ordinal", judge.low, judge.high) and judge.kind == "ordinal":
+    if (people.kind, people.low, people.high) == (
+        "ordinal",
+        judge.low,
+        judge.high,
+    ) and judge.kind == "ordinal":
         return lambda one, _at, _mark: f"{one:g}"
     return None
 
@@ -326,9 +351,9 @@ def parted_items(
 ) -> tuple[PartedItem, ...]:
     """Every item on which one of the judges errs or has no verdict.
 
-    Worst first: farthest from the label, then most judges wrong, then those of whose label the single raters are
-    surest. Test items, which are not for reading, are not to be among `items`. `columns`: each judge's as it is, and as
-    `Table.described` makes it.
+    Worst first: farthest from the label, then most judges wrong, then those of whose label the single raters
+    are surest. Test items, which are not for reading, are not to be among `items`. `columns`: each judge's as
+    it is, and as `Table.described` makes it.
     """
     ratings = dict[str, list[Rating]]()
     for rating in gold.ratings:

@@ -84,8 +84,8 @@ class RaterCard:
 class Card:
     """What card.toml says; a text that it leaves out is "", a sampling or a labeller "unknown".
 
-    `anchors`: what single labels mean, by the label as written. `rubric`: the file with the raters' instructions.
-    `explained`: why findings of `gold check` may stand, by their kind.
+    `anchors`: what single labels mean, by the label as written. `rubric`: the file with the raters'
+    instructions. `explained`: why findings of `gold check` may stand, by their kind.
     """
 
     name: str
@@ -221,7 +221,9 @@ class _Reader:
             self.fail("fraction is for imports only: store percentages, kind percentage", "scale", "kind")
         else:
             ends = f":{low:g}:{high:g}" if kind in ("ordinal", "points") else ""
-            scale = self._parsed(f"{kind}{ends}{f':{table.step:g}' if kind == 'points' and table.step else ''}", "kind")
+            scale = self._parsed(
+                f"{kind}{ends}{f':{table.step:g}' if kind == 'points' and table.step else ''}", "kind"
+            )
             if scale is not None:
                 self._check_ends(scale, table)
                 self._check_categories(table)
@@ -240,7 +242,9 @@ class _Reader:
     def _check_ends(self, scale: Scale, table: _ScaleTable) -> None:
         for key, given, right in (("min", table.min, scale.low), ("max", table.max, scale.high)):
             if given is not None and given != right:
-                self.fail(f"{key} of the scale {scale} is {right:g}, found {given:g}: take it out", "scale", key)
+                self.fail(
+                    f"{key} of the scale {scale} is {right:g}, found {given:g}: take it out", "scale", key
+                )
 
     def _check_categories(self, table: _ScaleTable) -> None:
         words, keys = table.categories, ("scale", "categories")
@@ -256,7 +260,9 @@ class _Reader:
             try:
                 scale.read(label)
             except ValueError as error:
-                self.fail(f"anchor {label!r} is no label of the scale {scale}: {error}", "scale", "anchors", label)
+                self.fail(
+                    f"anchor {label!r} is no label of the scale {scale}: {error}", "scale", "anchors", label
+                )
 
 
 def _key_lines(text: str) -> dict[tuple[str, ...], int]:
@@ -285,7 +291,8 @@ def card_text(card: Card) -> str:
     table |= {key: text or None for key, text in asdict(card).items() if isinstance(text, str)}
     table["scale"] = _scale_table(card.scale) | {"anchors": dict(card.anchors) or None}
     table["raters"] = {
-        name: {key: text or None for key, text in asdict(rater).items()} for name, rater in card.raters.items()
+        name: {key: text or None for key, text in asdict(rater).items()}
+        for name, rater in card.raters.items()
     }
     table["splits"] = asdict(card.splits)
     if card.explained:

@@ -16,9 +16,9 @@ _PLAIN_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 
 
 def read_contexts(row: Row, column: str, where: str, problems: list[str]) -> tuple[Context, ...]:
-    """The contexts in a cell: one text, or a list (in a text cell: a JSON list) of texts or of {document_id, text,
-    score}. Empty ones are passed over; what is none of these, and a score that is no finite number, is added to the
-    problems. NaN is how pandas writes that there is none.
+    """The contexts in a cell: one text, or a list (in a text cell: a JSON list) of texts or of {document_id,
+    text, score}. Empty ones are passed over; what is none of these, and a score that is no finite number, is
+    added to the problems. NaN is how pandas writes that there is none.
     """
     value = listed_cell(row.raw.get(column))
     parts = value if isinstance(value, list) else [] if value is None else [value]
@@ -28,7 +28,9 @@ def read_contexts(row: Row, column: str, where: str, problems: list[str]) -> tup
         if isinstance(part, dict) and isinstance(text, str):
             score = _number(part.get("score"))
             if score is not None and not math.isfinite(score):
-                problems.append(f"{where}: column {column!r}: context {place}: score is no number that a double holds")
+                problems.append(
+                    f"{where}: column {column!r}: context {place}: score is no number that a double holds"
+                )
             found.append(Context(text, _text_of(part.get("document_id")), score))
             continue
         if not (isinstance(part, str) or part is None):
@@ -45,7 +47,9 @@ def read_contexts(row: Row, column: str, where: str, problems: list[str]) -> tup
 def listed_cell(value: Any) -> Any:
     """A cell's value; of a text that is a JSON list that list, as tables without lists write it."""
     if isinstance(value, str) and value.lstrip().startswith("["):
-        with contextlib.suppress(ValueError, RecursionError):  # a text that only begins like a JSON list stays a text
+        with contextlib.suppress(
+            ValueError, RecursionError
+        ):  # a text that only begins like a JSON list stays a text
             found = json.loads(value)
             return found if isinstance(found, list) else value
     return value
@@ -67,8 +71,8 @@ def _number(value: Any) -> float | None:
 
 
 def read_conversation(row: Row, column: str, where: str, problems: list[str]) -> tuple[Turn, ...]:
-    """The turns in a cell: a list (in a text cell: a JSON list) of {role, content}; what is not is added to the
-    problems.
+    """The turns in a cell: a list (in a text cell: a JSON list) of {role, content}; what is not is added to
+    the problems.
     """
     value = listed_cell(row.raw.get(column))
     if value in (None, ""):
@@ -76,7 +80,9 @@ def read_conversation(row: Row, column: str, where: str, problems: list[str]) ->
     turns = [
         Turn(part["role"], part["content"])
         for part in (value if isinstance(value, list) else ())
-        if isinstance(part, dict) and isinstance(part.get("role"), str) and isinstance(part.get("content"), str)
+        if isinstance(part, dict)
+        and isinstance(part.get("role"), str)
+        and isinstance(part.get("content"), str)
     ]
     if not isinstance(value, list) or len(turns) < len(value):
         problems.append(
@@ -87,7 +93,8 @@ def read_conversation(row: Row, column: str, where: str, problems: list[str]) ->
 
 
 def read_tags(row: Row, column: str) -> Iterator[str]:
-    """The tags of a cell: a text itself, each of a list, the column's name for true, and a number with that name."""
+    """The tags of a cell: a text itself, each of a list, the column's name for true, and a number with that
+    name."""
     value = listed_cell(row.raw.get(column))
     for part in value if isinstance(value, list) else [value]:
         text = str(part).strip()

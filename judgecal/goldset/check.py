@@ -1,6 +1,7 @@
 """The audit of a set that loads: what is not wrong by its format, but would mislead whoever relies on it.
 
-Each check is a small function from a set to its findings; `check_*.py` hold those of items, labels and wording.
+Each check is a small function from a set to its findings; `check_*.py` hold those of items, labels and
+wording.
 """
 
 from __future__ import annotations
@@ -16,7 +17,16 @@ from judgecal.goldset.check_items import ITEM_CHECKS, leaks
 from judgecal.goldset.check_labels import LABEL_CHECKS, Baseline, baselines, near_pass_mark
 from judgecal.goldset.check_wording import REFERENCE_CHECKS
 from judgecal.goldset.finding import Checks, Findings, Problem, place, plain_text
-from judgecal.goldset.gold_set import CARD, DOCUMENTS, RATINGS, GoldSet, SplitCounts, list_gold, load_gold, split_counts
+from judgecal.goldset.gold_set import (
+    CARD,
+    DOCUMENTS,
+    RATINGS,
+    GoldSet,
+    SplitCounts,
+    list_gold,
+    load_gold,
+    split_counts,
+)
 from judgecal.goldset.rows import Document
 from judgecal.records import Estimate, Result
 from judgecal.workspace import Workspace
@@ -74,7 +84,8 @@ class NearPassMark:
 
 @dataclass(frozen=True, slots=True)
 class GoldCheck(Result):
-    """What `gold check` comes to; `tags`: how many items have each; `baselines`: the best constant of each metric."""
+    """What `gold check` comes to; `tags`: how many items have each; `baselines`: the best constant of each
+    metric."""
 
     set_: str
     n_items: int
@@ -214,10 +225,11 @@ _CHECKS: Checks = {
 
 
 def check_gold(gold: GoldSet, *, workspace: Workspace | None = None) -> list[Problem]:
-    """Every finding of the audit, in the order of the checks; those that the card explains carry the explanation.
+    """Every finding of the audit, in the order of the checks; those that the card explains carry the
+    explanation.
 
-    The workspace's signatures and compiled programs are searched for the set's dev and test questions; None leaves
-    that out.
+    The workspace's signatures and compiled programs are searched for the set's dev and test questions; None
+    leaves that out.
     """
     explained = gold.card.explained
 

@@ -1,4 +1,5 @@
-"""Items: without a label, twice in the set, one question under two names; thin splits, strata and tags; leaks."""
+"""Items: without a label, twice in the set, one question under two names; thin splits, strata and tags;
+leaks."""
 
 from __future__ import annotations
 
@@ -41,7 +42,10 @@ def _unlike_labels(gold: GoldSet) -> Findings:
     for items in _same_answers(gold):
         labels = [gold.labels[item.item_id] for item in items]
         if len(set(labels)) > 1:
-            yield items, f"the same answer to the same question is labelled {listed([*map(say, labels)])}: settle it"
+            yield (
+                items,
+                f"the same answer to the same question is labelled {listed([*map(say, labels)])}: settle it",
+            )
 
 
 def _same_answers(gold: GoldSet) -> list[list[Item]]:
@@ -87,7 +91,9 @@ def _question_in_groups(gold: GoldSet) -> Findings:
     for found in groups.values():
         if len(found) > 1:
             splits = sorted({gold.split_of(group) for group in found}, key=SPLITS.index)
-            leak = f"and in {' and '.join(splits)}" if len(splits) > 1 else f"all of them in {splits[0]} so far"
+            leak = (
+                f"and in {' and '.join(splits)}" if len(splits) > 1 else f"all of them in {splits[0]} so far"
+            )
             yield (
                 list(found.values()),
                 f"one question stands in {len(found)} groups ({listed(list(found))}), {leak}: give it one group",
@@ -98,7 +104,9 @@ def _near_questions(gold: GoldSet) -> Findings:
     firsts: dict[str, Item] = {}
     for item in gold.items:
         firsts.setdefault(plain_text(item.question), item)
-    found = clusters(firsts.values(), text=lambda item: item.question, within=lambda _: None, least=_NEAR_QUESTION)
+    found = clusters(
+        firsts.values(), text=lambda item: item.question, within=lambda _: None, least=_NEAR_QUESTION
+    )
     for items, index in found:
         splits = sorted({gold.split_of(item.group) for item in items}, key=SPLITS.index)
         if len(splits) > 1:
@@ -111,8 +119,12 @@ def _near_questions(gold: GoldSet) -> Findings:
 
 
 def split_notes(gold: GoldSet) -> list[str]:
-    """What whoever decides on a split must know: questions that stand in two of them; the card's explained ones not."""
-    checks: Checks = {"question_in_two_groups": _question_in_groups, "near_question_in_two_splits": _near_questions}
+    """What whoever decides on a split must know: questions that stand in two of them; the card's explained
+    ones not."""
+    checks: Checks = {
+        "question_in_two_groups": _question_in_groups,
+        "near_question_in_two_splits": _near_questions,
+    }
     n = 0
     for kind, check in checks.items():
         for items, _ in [] if kind in gold.card.explained else check(gold):
@@ -160,7 +172,10 @@ def _strata(gold: GoldSet, split: str) -> list[tuple[str, int]]:
 def _thin_strata(gold: GoldSet) -> Findings:
     for stratum, count in _strata(gold, "test"):
         if count < _LEAST_STRATUM:
-            yield "test", f"{count} items labelled {stratum} in test: below {_LEAST_STRATUM} its rate has no interval"
+            yield (
+                "test",
+                f"{count} items labelled {stratum} in test: below {_LEAST_STRATUM} its rate has no interval",
+            )
 
 
 def _tiny_strata(gold: GoldSet) -> Findings:
@@ -189,7 +204,10 @@ def _tagged(gold: GoldSet) -> dict[str, list[Item]]:
 def _thin_tags(gold: GoldSet) -> Findings:
     for tag, items in sorted(_tagged(gold).items()):
         if len(items) < _LEAST_TAG:
-            yield items, f"tag {tag!r} has {len(items)} items: below {_LEAST_TAG} that is too few to say anything of it"
+            yield (
+                items,
+                f"tag {tag!r} has {len(items)} items: below {_LEAST_TAG} that is too few to say anything of it",
+            )
 
 
 def _tags_of_splits(gold: GoldSet) -> Findings:
@@ -247,7 +265,12 @@ def leaks(gold: GoldSet, workspace: Workspace) -> Findings:
             there = shingles(text, _RUN, ends=False)
             for question in {question for run in there for question in index.get(run, ())}:
                 found[question] = max(found.get(question, 0.0), containment(runs[question], there))
-        items = [item for question in questions if found.get(question, 0.0) >= _LEAST for item in questions[question]]
+        items = [
+            item
+            for question in questions
+            if found.get(question, 0.0) >= _LEAST
+            for item in questions[question]
+        ]
         if items:
             least = min(found[plain_text(item.question)] for item in items)
             yield _leak(gold, prompt, items, least=least)
@@ -274,12 +297,21 @@ def _signatures(workspace: Workspace) -> Iterator[_Prompt]:
     for path in sorted(workspace.signatures.glob("*.py")):
         try:
             tree = ast.parse(path.read_text(encoding="utf-8-sig"))
-        except (SyntaxError, ValueError, RecursionError, OSError):  # whoever uses it is told; it leaks nothing
+        except (
+            SyntaxError,
+            ValueError,
+            RecursionError,
+            OSError,
+        ):  # whoever uses it is told; it leaks nothing
             continue
-        strings = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+        strings = [
+            node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        ]
         if strings:
             line = max(strings, key=lambda node: len(str(node.value))).lineno
-            yield _Prompt(f"{shown(path)}:{line}", "the signature's texts", tuple(str(node.value) for node in strings))
+            yield _Prompt(
+                f"{shown(path)}:{line}", "the signature's texts", tuple(str(node.value) for node in strings)
+            )
 
 
 def _programs(workspace: Workspace) -> Iterator[_Prompt]:

@@ -1,4 +1,5 @@
-"""Labels and raters: constants, the pass mark, labels off the scale or off the raters, too few shared items."""
+"""Labels and raters: constants, the pass mark, labels off the scale or off the raters, too few shared
+items."""
 
 from __future__ import annotations
 
@@ -33,9 +34,10 @@ class Baseline:
 def baselines(gold: GoldSet) -> dict[str, Baseline]:
     """The best constant of each metric over all labelled items; empty where nothing is labelled.
 
-    A constant is a label that one rater can give: a median of two between the steps of the scale is none. `accuracy`:
-    share of the most frequent one, 0..1. `mean_agreement` (all but nominal): 1 - MAE / range of the median, 0..1.
-    `accuracy@MARK` (scales with grades and a pass mark): share of the larger class, whose name is `pass` or `fail`.
+    A constant is a label that one rater can give: a median of two between the steps of the scale is none.
+    `accuracy`: share of the most frequent one, 0..1. `mean_agreement` (all but nominal): 1 - MAE / range of
+    the median, 0..1. `accuracy@MARK` (scales with grades and a pass mark): share of the larger class, whose
+    name is `pass` or `fail`.
     """
     labels = list(gold.labels.values())
     if not labels:
@@ -66,13 +68,15 @@ def _mae(numbers: Sequence[float], constant: float) -> float:
 def near_pass_mark(gold: GoldSet) -> tuple[float | None, Estimate]:
     """The distance that counts as near, on the scale, and the share of labels no farther from the pass mark.
 
-    The distance is the card's step, or 5% of the range; None, and a reason in place of the share, where the scale
-    has no mark of its own (binary, nominal) or none is fixed.
+    The distance is the card's step, or 5% of the range; None, and a reason in place of the share, where the
+    scale has no mark of its own (binary, nominal) or none is fixed.
     """
     scale, n_expected = gold.scale, len(gold.items)
     if scale.pass_at is None or scale.kind in ("binary", "nominal"):
         why = "no pass mark on the labels' own scale"
-        return None, Estimate(None, n=len(gold.labels), n_expected=n_expected, n_unscored=_unlabelled(gold), reason=why)
+        return None, Estimate(
+            None, n=len(gold.labels), n_expected=n_expected, n_unscored=_unlabelled(gold), reason=why
+        )
     within = scale.step or 0.05 * scale.span
     near = sum(abs(float(label) - scale.pass_at) <= within for label in gold.labels.values())
     return within, _share(gold, near, f"within {within:g} of {scale.pass_at:g}")
@@ -251,7 +255,10 @@ def _rubrics(gold: GoldSet) -> Findings:
     seen = Counter(rating.rubric_sha256[:12] for rating in gold.ratings if rating.rubric_sha256)
     if len(seen) > 1:
         counts = ", ".join(f"{count} by {sha}" for sha, count in sorted(seen.items()))
-        yield RATINGS, f"labels were given by {len(seen)} rubrics (sha256: {counts}): see whether they mean the same"
+        yield (
+            RATINGS,
+            f"labels were given by {len(seen)} rubrics (sha256: {counts}): see whether they mean the same",
+        )
 
 
 LABEL_CHECKS: Checks = {

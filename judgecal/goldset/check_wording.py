@@ -1,11 +1,13 @@
-"""Wording: one measure of near-identical texts, and reference answers that say too much or what no document says.
+"""Wording: one measure of near-identical texts, and reference answers that say too much or what no document
+says.
 
-The measure is the Jaccard index of word pairs: the texts without case, accents, punctuation and English articles,
-cut into pairs of neighbouring words (the ends count as words), shared pairs over all pairs. Texts that differ in a
-number or in a negation are never near-identical: that is another question, or another answer.
+The measure is the Jaccard index of word pairs: the texts without case, accents, punctuation and English
+articles, cut into pairs of neighbouring words (the ends count as words), shared pairs over all pairs. Texts
+that differ in a number or in a negation are never near-identical: that is another question, or another
+answer.
 
-What a reference must not say is for people to judge. The checks here are heuristics on words, numbers and names;
-their messages say so, and what they rest on.
+What a reference must not say is for people to judge. The checks here are heuristics on words, numbers and
+names; their messages say so, and what they rest on.
 """
 
 from __future__ import annotations
@@ -55,12 +57,13 @@ def containment(part: frozenset[_Shingle], whole: frozenset[_Shingle]) -> float:
 def clusters(
     things: Iterable[_T], *, text: Callable[[_T], str], within: Callable[[_T], Hashable], least: float
 ) -> Iterator[tuple[list[_T], float]]:
-    """Groups of two or more things with texts near-identical to the group's first, and the least Jaccard index with it.
+    """Groups of two or more things with texts near-identical to the group's first, and the least Jaccard
+    index with it.
 
-    A thing joins the first cluster whose first text it is near enough to (an index of `least` or more, above 0 and at
-    most 1) and with which it is equal in `within`; only those first texts are compared, and only where they share one
-    of their rarest word pairs (prefix filtering: no pair at or above the threshold is missed by it), so that a set of
-    many thousand texts takes seconds.
+    A thing joins the first cluster whose first text it is near enough to (an index of `least` or more, above
+    0 and at most 1) and with which it is equal in `within`; only those first texts are compared, and only
+    where they share one of their rarest word pairs (prefix filtering: no pair at or above the threshold is
+    missed by it), so that a set of many thousand texts takes seconds.
     """
     parts: defaultdict[Hashable, list[_T]] = defaultdict(list)
     for thing in things:
@@ -106,7 +109,9 @@ class _Leaders(Generic[_T]):
         ordered = sorted(pairs, key=lambda pair: (self._counts[pair], pair))
         return ordered[: len(ordered) - math.ceil(self._least * len(ordered) - _ROUNDING) + 1]
 
-    def _leader(self, place: int, pairs: frozenset[_Shingle], prefix: Sequence[_Shingle]) -> tuple[int, float]:
+    def _leader(
+        self, place: int, pairs: frozenset[_Shingle], prefix: Sequence[_Shingle]
+    ) -> tuple[int, float]:
         """The first leader near enough, and the index; the text itself where there is none."""
         for other in sorted({other for pair in prefix for other in self._index[pair]}):
             shared = len(pairs & self._sets[other])
@@ -161,7 +166,8 @@ _NAME = re.compile(r"[^\W\d_a-z][^\W\d_]+")
 def sentences(text: str) -> list[str]:
     """The sentences of a text: cut behind `.`, `!`, `?` before a space, and at blank lines.
 
-    A full stop behind a known abbreviation, a single letter, the number of a list or of a German date ends none.
+    A full stop behind a known abbreviation, a single letter, the number of a list or of a German date ends
+    none.
     """
     found: list[str] = []
     start = 0
@@ -232,7 +238,8 @@ def _more_than_asked(gold: GoldSet) -> Findings:
 
 
 def _asks_one_thing(question: str) -> bool:
-    """One question word, and nothing that asks for several things or for an account. English questions only."""
+    """One question word, and nothing that asks for several things or for an account. English questions
+    only."""
     return len(_WH.findall(question)) == 1 and question.count("?") <= 1 and not _ASKS_MORE.search(question)
 
 
@@ -251,7 +258,8 @@ def _extra(text: str, reference: _Reference) -> list[str]:
 
 
 def _facts(sentence: str, known: frozenset[str]) -> Iterator[str]:
-    """The numbers and names of a sentence that are not known; its first word is capital without being a name."""
+    """The numbers and names of a sentence that are not known; its first word is capital without being a
+    name."""
     read = take_apart(sentence)
     names = {match.group() for match in _NAME.finditer(strip_accents(sentence)) if match.start() > 0}
     for token, word in zip(read.tokens, read.words, strict=True):

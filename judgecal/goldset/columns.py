@@ -24,13 +24,13 @@ _SUMS = frozenset({
 class Columns:
     """Which column is what; None where there is no such column.
 
-    `labels`: one column a rater, named as the rater; or a single column, and `rater` says whose label it is. The
-    adjudicated `gold_label` may be one of them too. `notes`: what the raters wrote beside them, in the order of
-    `labels` (without labels, beside the adjudicated one). `group` is by default the question's text. An answer may be
-    empty, a question may not. `reference_separator` is the text between equally right reference answers. `contexts`
-    are put one after the other; with `chunks` each context is an item of its own. `fields`: (name, column), for the
-    inputs of a judge that have no other place; with them an item may do without question and answer. `tags` as
-    `read_tags` reads them.
+    `labels`: one column a rater, named as the rater; or a single column, and `rater` says whose label it is.
+    The adjudicated `gold_label` may be one of them too. `notes`: what the raters wrote beside them, in the
+    order of `labels` (without labels, beside the adjudicated one). `group` is by default the question's text.
+    An answer may be empty, a question may not. `reference_separator` is the text between equally right
+    reference answers. `contexts` are put one after the other; with `chunks` each context is an item of its
+    own. `fields`: (name, column), for the inputs of a judge that have no other place; with them an item may
+    do without question and answer. `tags` as `read_tags` reads them.
     """
 
     question: str | None
@@ -53,7 +53,15 @@ class Columns:
     @property
     def item_names(self) -> tuple[str, ...]:
         """The columns that make an item."""
-        single = (self.question, self.answer, self.reference, self.item, self.group, self.system, self.conversation)
+        single = (
+            self.question,
+            self.answer,
+            self.reference,
+            self.item,
+            self.group,
+            self.system,
+            self.conversation,
+        )
         named = tuple(name for name in single if name is not None)
         return (*named, *self.contexts, *(column for _, column in self.fields), *self.tags)
 
@@ -70,7 +78,8 @@ class Columns:
 
     @property
     def raters(self) -> tuple[str, ...]:
-        """The label columns that are raters of their own: all but one that is `gold` by name and by option."""
+        """The label columns that are raters of their own: all but one that is `gold` by name and by
+        option."""
         return tuple(name for name in self.labels if (name, self.gold_label) != (GOLD, GOLD))
 
     def note_of(self, label: str) -> str | None:
@@ -113,7 +122,9 @@ class Columns:
         if self.chunks and self.question is None and self.group is None:
             found.append("--chunks without --question: name what the contexts belong to with --group")
         if self.reference_separator == "":
-            found.append("--reference-separator is empty: leave it out, or give the text between alternatives")
+            found.append(
+                "--reference-separator is empty: leave it out, or give the text between alternatives"
+            )
         if self.reference_separator is not None and self.reference is None:
             found.append("--reference-separator without --reference: name the reference column")
         return found
@@ -129,11 +140,19 @@ class Columns:
                 f"{where}: column {self.group!r}: the group is empty: fill it in, or leave --group out and each "
                 "question is its own group"
             )
-        if question.strip(" :").casefold() in _SUMS and self.answer is not None and not row.cells[self.answer].strip():
-            problems.append(f"{where}: {question.strip()!r} and no answer: a row that sums up others? Take it out")
+        if (
+            question.strip(" :").casefold() in _SUMS
+            and self.answer is not None
+            and not row.cells[self.answer].strip()
+        ):
+            problems.append(
+                f"{where}: {question.strip()!r} and no answer: a row that sums up others? Take it out"
+            )
         problems += [
             f"{where}: column {column!r}: holds the spreadsheet's error {row.cells[column].strip()}: mend the cell"
-            for column in dict.fromkeys(filter(None, (self.question, self.answer, self.reference, *self.contexts)))
+            for column in dict.fromkeys(
+                filter(None, (self.question, self.answer, self.reference, *self.contexts))
+            )
             if is_error(row.cells[column])
         ]
         fields = {name: row.cells[column] for name, column in self.fields if row.cells[column].strip()}
@@ -144,9 +163,13 @@ class Columns:
             group=group,
             question=question,
             answer="" if self.answer is None else row.cells[self.answer],
-            reference_answers=() if self.reference is None else row.parts(self.reference, self.reference_separator),
+            reference_answers=()
+            if self.reference is None
+            else row.parts(self.reference, self.reference_separator),
             system=None if self.system is None else row.cells[self.system].strip() or None,
-            contexts=tuple(one for column in self.contexts for one in read_contexts(row, column, where, problems)),
+            contexts=tuple(
+                one for column in self.contexts for one in read_contexts(row, column, where, problems)
+            ),
             tags=tuple(dict.fromkeys(tag for column in self.tags for tag in read_tags(row, column))),
             conversation=()
             if self.conversation is None
@@ -209,7 +232,8 @@ def read_fields(entries: Iterable[str]) -> tuple[tuple[str, str], ...]:
 
 
 def left_out(columns: Sequence[str], *used: str) -> list[str]:
-    """The columns that nothing is taken from, in their order; of an object in part used the fields that are not."""
+    """The columns that nothing is taken from, in their order; of an object in part used the fields that are
+    not."""
     taken, known = set(used), set(columns)
     partly = {one for name in taken for one in _above(name)}
     found = []

@@ -17,8 +17,8 @@ from judgecal.records import Item
 from judgecal.scale import Label
 
 AT_LARGE = 1.0 / 3.0
-"""The part of a draw that goes to all items alike, so that the agreement itself can be estimated too: with a fifth its
-95% intervals held in 0.92 of samples (`tests/benchmarks/disagreement_draw.py`)."""
+"""The part of a draw that goes to all items alike, so that the agreement itself can be estimated too: with a
+fifth its 95% intervals held in 0.92 of samples (`tests/benchmarks/disagreement_draw.py`)."""
 
 _APART = {"judges agree": 0.0, "judges differ a little": 0.1, "judges differ": 0.3}  # from where on, 0..1
 _SIDES: tuple[Literal["left"], Literal["right"]] = ("left", "right")
@@ -52,12 +52,13 @@ class Drawn:
 def draw(strata: Sequence[Stratum], n: int, *, seed: int = 0, before: Collection[str] = ()) -> Drawn:
     """Draw n items (all, where there are fewer) without replacement; two of each stratum at least.
 
-    `AT_LARGE` of them goes to the strata by their size, the rest by size x spread, as that makes the variance of an
-    estimated mean least (Neyman 1934). The chance of an item is the part of its stratum that is drawn.
+    `AT_LARGE` of them goes to the strata by their size, the rest by size x spread, as that makes the variance
+    of an estimated mean least (Neyman 1934). The chance of an item is the part of its stratum that is drawn.
 
     Args:
-        before: ids of items that had been drawn before, within each stratum all as likely; none of them is drawn again.
-            Both draws together are then one of as many, so the chance of each is the part that either has drawn.
+        before: ids of items that had been drawn before, within each stratum all as likely; none of them is
+            drawn again. Both draws together are then one of as many, so the chance of each is the part that
+            either has drawn.
     """
     strata = [stratum for stratum in strata if stratum.items]
     done = [[item for item in stratum.items if item.item_id in before] for stratum in strata]
@@ -74,7 +75,9 @@ def draw(strata: Sequence[Stratum], n: int, *, seed: int = 0, before: Collection
     return Drawn(tuple(drawn), counts, tuple(earlier))
 
 
-def allocate(there: Sequence[int], spreads: Sequence[float], n: int, *, before: Sequence[int] = ()) -> list[int]:
+def allocate(
+    there: Sequence[int], spreads: Sequence[float], n: int, *, before: Sequence[int] = ()
+) -> list[int]:
     """How many of each stratum, with those drawn `before`: one by one to whoever is owed most.
 
     Args:
@@ -94,11 +97,14 @@ def allocate(there: Sequence[int], spreads: Sequence[float], n: int, *, before: 
     return [int(one) for one in sizes]
 
 
-def by_disagreement(items: Sequence[Item], verdicts: Mapping[str, Mapping[str, Label | None]]) -> list[Stratum]:
+def by_disagreement(
+    items: Sequence[Item], verdicts: Mapping[str, Mapping[str, Label | None]]
+) -> list[Stratum]:
     """Strata by how far judges are apart on an item: where they agree, a label cannot tell them apart.
 
-    Numbers are taken by their rank among the judge's own, 0..1, as judges are decided once calibrated: who uses the
-    scale otherwise does not differ by that. Words differ or do not. No verdict is as far apart as can be.
+    Numbers are taken by their rank among the judge's own, 0..1, as judges are decided once calibrated: who
+    uses the scale otherwise does not differ by that. Words differ or do not. No verdict is as far apart as
+    can be.
 
     Args:
         verdicts: judge -> item id -> verdict, of two judges or more.

@@ -27,7 +27,8 @@ GOLD = "gold"
 
 
 def common_label(labels: Sequence[Label], scale: Scale) -> Label | None:
-    """The label that stands for several: the majority (binary, nominal; None on a tie) or the median; None for none.
+    """The label that stands for several: the majority (binary, nominal; None on a tie) or the median; None
+    for none.
 
     The median of an even number is the mean of the middle two, so it may lie between two steps of the scale.
     """
@@ -43,8 +44,8 @@ def common_label(labels: Sequence[Label], scale: Scale) -> Label | None:
 class GoldSet:
     """A set of items with what people said of them; items, ratings and documents in file order.
 
-    `sha256` is of the content: card, items, ratings and documents, line ends aside. `lines`: the line of each row, by
-    the file and the row's ids; empty for a set that was never in a file.
+    `sha256` is of the content: card, items, ratings and documents, line ends aside. `lines`: the line of each
+    row, by the file and the row's ids; empty for a set that was never in a file.
     """
 
     name: str
@@ -84,7 +85,8 @@ class GoldSet:
 
     @cached_property
     def cannot_tell(self) -> dict[str, int]:
-        """rater -> of how many items it could not tell, of those with one; such a rating is no label anywhere."""
+        """rater -> of how many items it could not tell, of those with one; such a rating is no label
+        anywhere."""
         return dict(sorted(Counter(one.rater for one in self.ratings if one.label is None).items()))
 
     @cached_property
@@ -112,26 +114,33 @@ class GoldSet:
 
     @cached_property
     def peers(self) -> dict[str, dict[str, Label]]:
-        """rater -> item id -> label, of the human raters that stand beside each other: all but the tie-breakers."""
-        return {rater: labels for rater, labels in self.ratings_by_rater.items() if rater not in self.tie_breakers}
+        """rater -> item id -> label, of the human raters that stand beside each other: all but the
+        tie-breakers."""
+        return {
+            rater: labels for rater, labels in self.ratings_by_rater.items() if rater not in self.tie_breakers
+        }
 
     @cached_property
     def tied(self) -> tuple[Item, ...]:
         """The items that two peers or more have rated and that have no gold label, in file order."""
         ratings = Counter(item_id for labels in self.peers.values() for item_id in labels)
-        return tuple(item for item in self.items if ratings[item.item_id] > 1 and item.item_id not in self.labels)
+        return tuple(
+            item for item in self.items if ratings[item.item_id] > 1 and item.item_id not in self.labels
+        )
 
     @cached_property
     def drafts(self) -> dict[str, bool | None]:
         """Questions that a model made -> whether people accepted them; None where nobody has said so yet.
 
-        They are told by the card (`made_by = "llm"`, binary labels) and by an answer that is its own reference: its
-        label says whether question and reference hold at all.
+        They are told by the card (`made_by = "llm"`, binary labels) and by an answer that is its own
+        reference: its label says whether question and reference hold at all.
         """
         if self.card.made_by != "llm" or self.scale.kind != "binary":
             return {}
         made = {item.group: item.item_id for item in self.items if item.answer in item.reference_answers}
-        return {group: bool(self.labels[name]) if name in self.labels else None for group, name in made.items()}
+        return {
+            group: bool(self.labels[name]) if name in self.labels else None for group, name in made.items()
+        }
 
     @cached_property
     def turned_down(self) -> frozenset[str]:
@@ -139,7 +148,8 @@ class GoldSet:
         return frozenset(group for group, accepted in self.drafts.items() if accepted is False)
 
     def draft_notes(self) -> tuple[str, ...]:
-        """What to say of a result on such questions: how many are left out, and how many nobody has accepted."""
+        """What to say of a result on such questions: how many are left out, and how many nobody has
+        accepted."""
         waiting = sum(accepted is None for accepted in self.drafts.values())
         told = {
             "left out, as people turned them down": len(self.turned_down),
@@ -167,8 +177,8 @@ class GoldSet:
         return frozenset(item.item_id for item in self.items if item.group in self.test_groups)
 
     def select(self, split: str, *, without_groups: Collection[str] = ()) -> tuple[Item, ...]:
-        """The items of a split (train, dev, test, open or all) in file order, without those of the groups that are
-        named, such as those that a judge was trained on; InputError for an unknown split.
+        """The items of a split (train, dev, test, open or all) in file order, without those of the groups
+        that are named, such as those that a judge was trained on; InputError for an unknown split.
         """
         wanted = members(split)
         if wanted is None:
@@ -205,9 +215,12 @@ def _is_set(folder: Path) -> bool:
     return (folder / CARD).is_file() or (folder / ITEMS).is_file()
 
 
-def load_gold(name_or_path: str | Path, *, workspace: Workspace | None = None, labelling: bool = False) -> GoldSet:
-    """Load a set by its name under the workspace's `gold/`, or by the path of its folder; every row is held against the
-    format. While people are `labelling` it, their first labels may lie in a small part of the scale.
+def load_gold(
+    name_or_path: str | Path, *, workspace: Workspace | None = None, labelling: bool = False
+) -> GoldSet:
+    """Load a set by its name under the workspace's `gold/`, or by the path of its folder; every row is held
+    against the format. While people are `labelling` it, their first labels may lie in a small part of the
+    scale.
 
     >>> gold = judgecal.load_gold("starter")
     >>> len(gold.items), gold.raters
@@ -221,7 +234,9 @@ def load_gold(name_or_path: str | Path, *, workspace: Workspace | None = None, l
     items = _load_items(folder, problems)
     ratings = _load_ratings(folder, card.scale if card else None, items, problems)
     documents = _load_documents(folder, items, problems)
-    problems += _wrong_scale(folder, card, ratings.values()) if card and not problems and not labelling else []
+    problems += (
+        _wrong_scale(folder, card, ratings.values()) if card and not problems and not labelling else []
+    )
     if problems or card is None:
         raise InputError(problems)
     lines: dict[tuple[str, ...], int] = {(ITEMS, item.item_id): line for line, item in items.rows.items()}
@@ -311,7 +326,9 @@ def _load_items(folder: Path, problems: list[str]) -> _Items:
         item = read_item(row, f"{where}:{line}", problems)
         if item.item_id and seen.setdefault(item.item_id, line) != line:
             first = seen[item.item_id]
-            problems.append(f"{where}:{line}: item_id {item.item_id!r} stands in line {first} already: ids must differ")
+            problems.append(
+                f"{where}:{line}: item_id {item.item_id!r} stands in line {first} already: ids must differ"
+            )
         found.rows[line] = item
         found.ids.add(item.item_id)
     return found
@@ -331,7 +348,9 @@ def _load_ratings(folder: Path, scale: Scale | None, items: _Items, problems: li
         if not isinstance(item_id, str) or not isinstance(rater, str):
             continue
         if item_id and items.complete and item_id not in items.ids:
-            problems.append(f"{where}:{line}: no item {item_id!r} in {ITEMS}: mend the id or take the row out")
+            problems.append(
+                f"{where}:{line}: no item {item_id!r} in {ITEMS}: mend the id or take the row out"
+            )
         if seen.setdefault((item_id, rater), line) != line:
             first = seen[item_id, rater]
             problems.append(
@@ -369,7 +388,8 @@ def _load_documents(folder: Path, items: _Items, problems: list[str]) -> dict[in
 
 
 def _with_categories(card: Card, ratings: Iterable[Rating]) -> Card:
-    """A nominal card that lists no categories has those of its ratings: the whole scale, as far as it is known."""
+    """A nominal card that lists no categories has those of its ratings: the whole scale, as far as it is
+    known."""
     if card.scale.kind != "nominal" or card.scale.categories:
         return card
     words = {str(rating.label) for rating in ratings if rating.label is not None} | set(card.anchors)
@@ -377,7 +397,8 @@ def _with_categories(card: Card, ratings: Iterable[Rating]) -> Card:
 
 
 def content_sha(folder: Path) -> str:
-    """sha256 over the name, the length and the text of each of the set's files that exists, whatever its line ends."""
+    """sha256 over the name, the length and the text of each of the set's files that exists, whatever its line
+    ends."""
     total = hashlib.sha256()
     for name in (CARD, ITEMS, RATINGS, DOCUMENTS):
         path = folder / name
@@ -407,7 +428,8 @@ def split_counts(gold: GoldSet) -> dict[str, SplitCounts]:
 
 
 def require_splits(gold: GoldSet, needed: Mapping[str, int]) -> None:
-    """Refuse (InputError) a set whose splits hold too few questions with a labelled item; `needed` is by split name."""
+    """Refuse (InputError) a set whose splits hold too few questions with a labelled item; `needed` is by
+    split name."""
     problems = []
     for split, least in needed.items():
         found = gold.n_groups([item for item in gold.select(split) if item.item_id in gold.labels])

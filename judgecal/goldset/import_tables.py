@@ -37,10 +37,11 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """What stands in files of its own: people's `ratings`, and `judgements` that judges gave; both name their items by
-    id, in a column that is called as the items' own.
+    """What stands in files of its own: people's `ratings`, and `judgements` that judges gave; both name their
+    items by id, in a column that is called as the items' own.
 
-    `where`: (column, value), which rows are taken: of the ratings, or of the table itself where these are in it.
+    `where`: (column, value), which rows are taken: of the ratings, or of the table itself where these are in
+    it.
     """
 
     ratings: str | Path | None = None
@@ -52,8 +53,12 @@ class Beside:
         found = []
         files = (("--ratings", self.ratings), ("--judgements", self.judgements))
         if columns.item is None or columns.chunks:
-            why = "name the column of the ids with --item" if columns.item is None else "--chunks makes new ids"
-            found = [f"{option} names its items by their ids: {why}" for option, file in files if file is not None]
+            why = (
+                "name the column of the ids with --item" if columns.item is None else "--chunks makes new ids"
+            )
+            found = [
+                f"{option} names its items by their ids: {why}" for option, file in files if file is not None
+            ]
         if self.ratings is not None and not columns.label_names:
             found.append("--ratings without --label: name the columns of the labels in that file")
         return found
@@ -80,7 +85,8 @@ def read_where(entries: Iterable[str]) -> tuple[tuple[str, str], ...]:
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """The tables of an import, none of them read yet; `ratings` is that of the items where the labels are in it."""
+    """The tables of an import, none of them read yet; `ratings` is that of the items where the labels are in
+    it."""
 
     items: Stream
     ratings: Stream
@@ -92,8 +98,8 @@ class Tables:
         return self.items.notes if self.ratings is self.items else [*self.items.notes, *self.ratings.notes]
 
     def left_out(self, columns: Columns, typed: Sequence[str]) -> list[str]:
-        """The columns that nothing is taken from; `typed`: those that the options name, some with a `*`, and those that
-        choose the rows.
+        """The columns that nothing is taken from; `typed`: those that the options name, some with a `*`, and
+        those that choose the rows.
         """
         item, apart = columns.item or "", self.ratings is not self.items
         if not apart:
@@ -103,12 +109,17 @@ class Tables:
             found = left_out(self.items.columns, *columns.item_names)
         beside = [(self.ratings, (item, *columns.label_names, *typed))] if apart else []
         beside += [(self.judgements, (item, _JUDGE, _VERDICT, *_KEPT))] if self.judgements is not None else []
-        more = (f"{name} of {table.name}" for table, used in beside for name in left_out(table.columns, *used))
+        more = (
+            f"{name} of {table.name}" for table, used in beside for name in left_out(table.columns, *used)
+        )
         return [*found, *more]
 
 
-def tables_of(file: str | Path, columns: Columns, beside: Beside, progress: Progress | None) -> tuple[Tables, Columns]:
-    """The tables with the columns that the options name, a row an item; InputError lists what makes no sense."""
+def tables_of(
+    file: str | Path, columns: Columns, beside: Beside, progress: Progress | None
+) -> tuple[Tables, Columns]:
+    """The tables with the columns that the options name, a row an item; InputError lists what makes no
+    sense."""
     problems = [*columns.problems(), *beside.problems(columns)]
     wrong = Problems()
     items, ratings, judgements = (
@@ -126,12 +137,15 @@ def tables_of(file: str | Path, columns: Columns, beside: Beside, progress: Prog
 
 def _opened(path: str | Path, problems: Problems, progress: Progress | None) -> Stream:
     if Path(path).is_file() and (size := Path(path).stat().st_size) >= _LARGE:
-        notice(f"judgecal: {Path(path).name} is {size / 1e9:.1f} GB: it is read to the end before its rows are taken")
+        notice(
+            f"judgecal: {Path(path).name} is {size / 1e9:.1f} GB: it is read to the end before its rows are taken"
+        )
     return Stream(open_table(path), problems, progress)
 
 
 def _shaped(tables: Tables, columns: Columns, where: Iterable[tuple[str, str]]) -> Columns:
-    """Bring the tables to the rows that are asked for, a row an item; the columns that say what is what in them."""
+    """Bring the tables to the rows that are asked for, a row an item; the columns that say what is what in
+    them."""
     items, labelled = tables.items, tables.ratings
     labelled.keep_where(where)
     if labelled is items:
@@ -152,7 +166,8 @@ def _shaped(tables: Tables, columns: Columns, where: Iterable[tuple[str, str]]) 
 
 
 class Judgements:
-    """What judges said of the items, written as `agreement` reads it; rows of other items are counted in the notes.
+    """What judges said of the items, written as `agreement` reads it; rows of other items are counted in the
+    notes.
 
     `judges`: how many judgements each judge gave; whole once they have been read.
     """
@@ -160,7 +175,9 @@ class Judgements:
     def __init__(self, table: Stream | None, columns: Columns, reading: Reading) -> None:
         self.judges = Counter[str]()
         self._table, self._item, self._reading = table, str(columns.item), reading
-        self._lines: dict[int, int] = {}  # where a judgement stands, by a hash of its item, judge, repeat and unit
+        self._lines: dict[
+            int, int
+        ] = {}  # where a judgement stands, by a hash of its item, judge, repeat and unit
 
     def read(self, draft: Draft | None) -> None:
         """Read the rows, and write them into a draft."""
@@ -190,11 +207,14 @@ class Judgements:
     def _compare(self, table: Stream, row: Row, judgement: Mapping[str, object]) -> None:
         item, judge = str(judgement["item_id"]), str(judgement[_JUDGE])
         repeat, unit = (
-            row.cells.get(name, "").strip() or missing for name, missing in (("repeat", "0"), ("unit", ITEM_UNIT))
+            row.cells.get(name, "").strip() or missing
+            for name, missing in (("repeat", "0"), ("unit", ITEM_UNIT))
         )
         first = self._lines.setdefault(hash((item, judge, repeat, unit)), row.line)
         if first != row.line:
-            self._reading.problems.append(f"{table.at(row)}: {judged_twice(judge, item, table.number(first))}")
+            self._reading.problems.append(
+                f"{table.at(row)}: {judged_twice(judge, item, table.number(first))}"
+            )
 
 
 def _judgement(row: Row, item: str, single: str) -> dict[str, object]:

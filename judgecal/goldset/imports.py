@@ -1,5 +1,5 @@
-"""Import a table of answers, with what people and judges said of them, as a gold set: all of it, or nothing and every
-problem in one message.
+"""Import a table of answers, with what people and judges said of them, as a gold set: all of it, or nothing
+and every problem in one message.
 """
 
 from __future__ import annotations
@@ -33,12 +33,13 @@ LISTED = 50
 class Imported(Result):
     """What an import comes to.
 
-    `n_rows` were read; `skipped` says why some gave neither an item nor a rating. `n_labelled` items have a gold label.
-    `raters` and `judges`: how many ratings (`gold`'s among them) and judgements each gave. `notes`: what the set's
-    owner should know of how it was read. `left_out`: columns of the table, and of a file of ratings, that nothing is
-    taken from. `tool`: whose export it was, None for a table; of an export `n_rows` are its items and scores, and what
-    is not skipped is an item, a rating or a judgement. `unscored`: how many of a judge's judgements have an error in
-    the verdict's place. `path`: the set's folder.
+    `n_rows` were read; `skipped` says why some gave neither an item nor a rating. `n_labelled` items have a
+    gold label. `raters` and `judges`: how many ratings (`gold`'s among them) and judgements each gave.
+    `notes`: what the set's owner should know of how it was read. `left_out`: columns of the table, and of a
+    file of ratings, that nothing is taken from. `tool`: whose export it was, None for a table; of an export
+    `n_rows` are its items and scores, and what is not skipped is an item, a rating or a judgement.
+    `unscored`: how many of a judge's judgements have an error in the verdict's place. `path`: the set's
+    folder.
     """
 
     set_: str
@@ -120,15 +121,17 @@ def import_gold(
     progress: Progress | None = None,
     quiet: bool = False,
 ) -> Imported:
-    """Read a table (a file, or the address of a data set: `hf:org/name[:split]`) and write it to `gold/<name>`.
+    """Read a table (a file, or the address of a data set: `hf:org/name[:split]`) and write it to
+    `gold/<name>`.
 
-    A `*` in the answer's and the labels' columns stands for each system's name; in a label's alone for all columns that
-    fit. Without a label column the set waits for labels. The scale `fraction` is 0..1 and stored as a percentage; its
-    `pass_at` is read so too. `mapping` rewrites label cells before the scale reads them; an empty text makes a missing
-    rating. `replace` keeps a replaced set's splits, licence and what its card says of its raters: no question moves to
-    another split because a set grew. `force` takes labels that use a small part of the scale, `labels_by` is people or
-    project; `quiet` names no column that is left on stderr. InputError lists the first `LISTED` problems; then nothing
-    has been written. Rows are written as they are read; only a JSON array and a data set of the Hub are held whole.
+    A `*` in the answer's and the labels' columns stands for each system's name; in a label's alone for all
+    columns that fit. Without a label column the set waits for labels. The scale `fraction` is 0..1 and stored
+    as a percentage; its `pass_at` is read so too. `mapping` rewrites label cells before the scale reads them;
+    an empty text makes a missing rating. `replace` keeps a replaced set's splits, licence and what its card
+    says of its raters: no question moves to another split because a set grew. `force` takes labels that use a
+    small part of the scale, `labels_by` is people or project; `quiet` names no column that is left on stderr.
+    InputError lists the first `LISTED` problems; then nothing has been written. Rows are written as they are
+    read; only a JSON array and a data set of the Hub are held whole.
     """
     workspace.require_writable("gold import")
     mapping, beside = mapping or {}, beside or Beside()
@@ -153,11 +156,19 @@ def import_gold(
     unused = _left_out(tables.left_out(columns, (*typed.names, *dict(beside.where))), quiet=quiet)
     missing = unlabelled(name, reading.n_items, reading.n_labelled, reading.n_ratings)
     notes = (*tables.notes, *reading.notes(), *kept, *missing)
-    return _imported(card, workspace, tables.items, reading, judges=judgements.judges, left_out=unused, notes=notes)
+    return _imported(
+        card, workspace, tables.items, reading, judges=judgements.judges, left_out=unused, notes=notes
+    )
 
 
 def _imported(
-    card: Card, workspace: Workspace, table: Stream, reading: Reading, *, judges: Mapping[str, int], **about: Any
+    card: Card,
+    workspace: Workspace,
+    table: Stream,
+    reading: Reading,
+    *,
+    judges: Mapping[str, int],
+    **about: Any,
 ) -> Imported:
     """The result, of a set that is in its place; `about` are the notes and what was left out."""
     folder = workspace.gold / card.name
@@ -195,14 +206,18 @@ def labels_scale(text: str, pass_at: float | None) -> Scale:
     if text != "fraction" or pass_at is None:
         return Scale.parse(text, pass_at=pass_at)
     if not 0.0 <= pass_at <= 1.0:
-        raise InputError(f"--pass-at {pass_at:g} lies outside 0..1: on the scale fraction it is a fraction too")
+        raise InputError(
+            f"--pass-at {pass_at:g} lies outside 0..1: on the scale fraction it is a fraction too"
+        )
     return Scale.parse(text, pass_at=percent(pass_at * 100.0))
 
 
 def _left_out(columns: list[str], *, quiet: bool) -> tuple[str, ...]:
     """The columns that nothing is taken from, which are named on stderr."""
     if columns and not quiet:
-        notice(f"judgecal: not taken over: {listed(columns, _NAMED)} (--context, --field and --tag take columns)")
+        notice(
+            f"judgecal: not taken over: {listed(columns, _NAMED)} (--context, --field and --tag take columns)"
+        )
     return tuple(columns)
 
 
@@ -213,8 +228,9 @@ def _command(
     scale: tuple[str, float | None, Mapping[str, str]],
     how: tuple[Beside, bool, str | None],
 ) -> str:
-    """The command that made the set; `scale` with its pass mark and what is rewritten before it reads labels, `how`
-    with the files beside it, whether a narrow scale was kept by force, and who is said to have given the labels.
+    """The command that made the set; `scale` with its pass mark and what is rewritten before it reads labels,
+    `how` with the files beside it, whether a narrow scale was kept by force, and who is said to have given
+    the labels.
     """
     (form, pass_at, mapping), (beside, force, labels_by) = scale, how
     more = [*beside.options(), *["--force"] * force, *(["--labels-by", labels_by] if labels_by else [])]
@@ -233,7 +249,8 @@ def _splits(card: Path) -> Splits:
 
 
 def keep_card(card: Card, old_path: Path, *, labels_by: str | None = None) -> tuple[Card, list[str]]:
-    """The new card with what people wrote into the one that it replaces, and who is said to have given the labels."""
+    """The new card with what people wrote into the one that it replaces, and who is said to have given the
+    labels."""
     card = replace(card, labels_by=labels_by or card.labels_by)
     if not old_path.exists():
         return card, []
@@ -257,7 +274,9 @@ def keep_card(card: Card, old_path: Path, *, labels_by: str | None = None) -> tu
 def unlabelled(name: str, n_items: int, n_labelled: int, n_ratings: int) -> list[str]:
     """What is to be said of a set's items without a gold label."""
     if not n_ratings:
-        return [f"no labels yet: `judgecal gold sheet {name} -o labels.csv` writes a sheet for people to fill in"]
+        return [
+            f"no labels yet: `judgecal gold sheet {name} -o labels.csv` writes a sheet for people to fill in"
+        ]
     missing = n_items - n_labelled
     why = f"{missing} of {n_items} items have no gold label (no rating, or a tie): see `gold check`"
     return [why] if missing else []

@@ -37,7 +37,8 @@ def says_nothing(cell: str, scale: Scale) -> bool:
 
 
 def read_label(cell: str, scale: Scale) -> Label:
-    """One label; `8/10` is 80 on a scale of percentages and 8 on one that ends at 10, `3,5` is 3.5, `WAHR` is true.
+    """One label; `8/10` is 80 on a scale of percentages and 8 on one that ends at 10, `3,5` is 3.5, `WAHR` is
+    true.
 
     ValueError: it is no label of the scale, or lies between two of its steps; the message says what would be.
     """
@@ -56,7 +57,9 @@ def read_label(cell: str, scale: Scale) -> Label:
 
 def missing_notes(counts: Mapping[str, int]) -> list[str]:
     """How many label cells said that there is none, by what they said."""
-    said = ", ".join(f"{cell!r} {n:,}" for cell, n in sorted(counts.items(), key=lambda one: (-one[1], one[0])))
+    said = ", ".join(
+        f"{cell!r} {n:,}" for cell, n in sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+    )
     return [f"label cells that say there is no label: {said}"] if said else []
 
 
@@ -81,7 +84,8 @@ def number_in(cell: str) -> float | None:
 
 
 def _plain(cell: str) -> str:
-    """The text of a cell without the mark against spreadsheets, and with single spaces in place of any others."""
+    """The text of a cell without the mark against spreadsheets, and with single spaces in place of any
+    others."""
     return " ".join(undo(cell).split())
 
 

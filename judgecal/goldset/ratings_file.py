@@ -1,4 +1,5 @@
-"""`ratings.jsonl` of a set that people are labelling right now: a new rating is appended, a changed one rewrites."""
+"""`ratings.jsonl` of a set that people are labelling right now: a new rating is appended, a changed one
+rewrites."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ RatingKey = tuple[str, str]
 class RatingsFile:
     """The ratings of a set, in memory and on disk.
 
-    What somebody else writes meanwhile (a sheet is imported, a row mended) is read before the next write, and stays.
+    What somebody else writes meanwhile (a sheet is imported, a row mended) is read before the next write, and
+    stays.
 
     Attributes:
         ratings: by item id and rater, in the order of the file.

@@ -1,6 +1,7 @@
 """What the rows of tables say: items, and the ratings that people gave them.
 
-The rows are read once, and written as they are read: of each an id and some numbers are held, and never a text.
+The rows are read once, and written as they are read: of each an id and some numbers are held, and never a
+text.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ class _Ratings:
         self._places: dict[int, int] = {}
 
     def first(self, item: int, rater: str) -> int | None:
-        """The place of what a rater said of an item before; None where this is the first, which takes its place now."""
+        """The place of what a rater said of an item before; None where this is the first, which takes its
+        place now."""
         key = item << 32 | self.names.get(rater, len(self.names))
         place = self._places.setdefault(key, len(self.labels))
         return None if place == len(self.labels) else place
@@ -81,12 +83,19 @@ _COMPARED = (
 class Reading:
     """What the rows of a table say: items, and ratings by item and rater, written in the order of the rows.
 
-    `problems`: each with its file and line; the set is whole only where there is none. `remarks`: what else its owner
-    should know. `splits` say which split a question falls in.
+    `problems`: each with its file and line; the set is whole only where there is none. `remarks`: what else
+    its owner should know. `splits` say which split a question falls in.
     """
 
     def __init__(
-        self, table: Stream, columns: Columns, *, name: str, scale: Scale, mapping: Mapping[str, str], splits: Splits
+        self,
+        table: Stream,
+        columns: Columns,
+        *,
+        name: str,
+        scale: Scale,
+        mapping: Mapping[str, str],
+        splits: Splits,
     ) -> None:
         self.table, self.columns, self.name = table, columns, name
         self.scale, self.mapping, self._splits = scale, mapping, splits
@@ -109,10 +118,11 @@ class Reading:
         self._read_cell = lru_cache(maxsize=_CELLS)(self._label_of)
 
     def read(self, ratings: Stream, draft: Draft | None, *, force: bool) -> None:
-        """Read every row, and write what it says into the draft as long as nothing is wrong; None writes nothing.
+        """Read every row, and write what it says into the draft as long as nothing is wrong; None writes
+        nothing.
 
-        `ratings` is the same table where the labels stand in it; another one names the items by their ids. `force`
-        takes labels that use a small part of their scale, and the card says so.
+        `ratings` is the same table where the labels stand in it; another one names the items by their ids.
+        `force` takes labels that use a small part of their scale, and the card says so.
         """
         self._labelled, self._draft = ratings, draft
         self._apart = ratings is not self.table
@@ -138,7 +148,9 @@ class Reading:
             else:
                 unmatched += 1
         if count and unmatched == count:
-            self.problems.append(f"{ratings.where}: no value of column {self.columns.item} is the id of an item")
+            self.problems.append(
+                f"{ratings.where}: no value of column {self.columns.item} is the id of an item"
+            )
         elif unmatched:
             self.remarks.append(f"{unmatched:,} rows of {ratings.name} name no item of the set")
             self.skipped["a row of --ratings that names no item of the set"] = unmatched
@@ -163,8 +175,8 @@ class Reading:
         return self._given.n_labelled(self.scale)
 
     def counts(self) -> dict[str, Any]:
-        """How many items, questions and ratings there are, and what each split and rater has of them, by the names that
-        `Imported` has for it.
+        """How many items, questions and ratings there are, and what each split and rater has of them, by the
+        names that `Imported` has for it.
         """
         groups = Counter(self._groups.values())
         return {
@@ -187,16 +199,21 @@ class Reading:
         return {rater: counts[code] for rater, code in sorted(self._given.names.items())}
 
     def _hold_to_scale(self, *, force: bool) -> None:
-        """Tell the scale that would fit, where many labels are off theirs or all lie in a small part of it."""
+        """Tell the scale that would fit, where many labels are off theirs or all lie in a small part of
+        it."""
         if better := self._numbers.better():
             self.problems.insert(0, f"{self._labelled.top}: {better}")
         if mixed := self._numbers.mixed():
             self.problems.append(f"{self._labelled.top}: {mixed}")
         narrow = narrow_labels(self._given.labels, self.scale)
         if narrow and (force or self.scale.from_fraction):
-            self.explained[NARROW] = "the import was told that the scale is right" if force else "they are fractions"
+            self.explained[NARROW] = (
+                "the import was told that the scale is right" if force else "they are fractions"
+            )
         elif narrow:
-            self.problems.append(f"{self._labelled.top}: {narrow}: give --scale so, or --force if it is right as it is")
+            self.problems.append(
+                f"{self._labelled.top}: {narrow}: give --scale so, or --force if it is right as it is"
+            )
 
     def _read_item(self, row: Row) -> tuple[str, int]:
         """The id of a row's item, and its place among the items."""
@@ -207,7 +224,9 @@ class Reading:
         if not item_id:
             self.problems.append(f"{where}: column {column!r}: the item id is empty: fill it in")
             return _NO_ITEM
-        key = item_id if column is not None else _texts_of(item) if self._shared else None  # else each row is an item
+        key = (
+            item_id if column is not None else _texts_of(item) if self._shared else None
+        )  # else each row is an item
         place = new if key is None else self._index.setdefault(key, new)
         item_id = self._numbered(place) if column is None else item_id
         if item.item_id != item_id or not item.group:
@@ -222,7 +241,8 @@ class Reading:
         return f"{self.name}-{place + 1:05d}"
 
     def _take(self, item: Item, row: Row, *, sound: bool) -> None:
-        """Note a new item and write it; where it is `sound` so far, it is held against the format of items.jsonl."""
+        """Note a new item and write it; where it is `sound` so far, it is held against the format of
+        items.jsonl."""
         self._lines.append(row.line)
         if self._shared:
             self._texts.extend(_hashes(item))
@@ -265,7 +285,9 @@ class Reading:
     def _read_named(self, row: Row, item: tuple[str, int], column: str) -> None:
         rater, label = row.cells[column].strip(), self.columns.labels[0]
         if not rater and row.cells[label].strip():
-            self.problems.append(f"{self._labelled.at(row)}: column {column!r}: no rater for this label: fill it in")
+            self.problems.append(
+                f"{self._labelled.at(row)}: column {column!r}: no rater for this label: fill it in"
+            )
         elif rater == GOLD and self.columns.gold_label is not None:
             self.problems.append(
                 f"{self._labelled.at(row)}: column {column!r}: the rater {GOLD!r}, and --gold-label gives that one "
@@ -278,19 +300,25 @@ class Reading:
         label, (item_id, place), given = self._label(row, column), item, self._given
         if label is None or place < 0:
             return
-        several = self._apart or self.columns.rater is not None  # else an item's second row is a problem already
+        several = (
+            self._apart or self.columns.rater is not None
+        )  # else an item's second row is a problem already
         first = given.first(place, rater) if several else None
         if first is None:
             self._take_rating(row, item, rater=rater, label=label, note=self.columns.note_of(column))
             return
         line = given.lines[first]
-        if given.labels[first] != given.number(label) or (line != row.line and column != self.columns.gold_label):
+        if given.labels[first] != given.number(label) or (
+            line != row.line and column != self.columns.gold_label
+        ):
             self.problems.append(
                 f"{self._labelled.at(row)}: a second label of {rater!r} for item {item_id!r}, the first is in "
                 f"{self._labelled.number(line)}: keep one"
             )
 
-    def _take_rating(self, row: Row, item: tuple[str, int], *, rater: str, label: Label, note: str | None) -> None:
+    def _take_rating(
+        self, row: Row, item: tuple[str, int], *, rater: str, label: Label, note: str | None
+    ) -> None:
         """Note a rating and write it; `note` is the column of what the rater wrote."""
         text = None if note is None else row.cells[note].strip() or None
         rating = Rating(item[0], rater, label, text)
@@ -320,7 +348,8 @@ class Reading:
         return label
 
     def _label_of(self, cell: str) -> tuple[Label | None, float | None]:
-        """The label that a cell holds, None where it says that there is none, and its number; ValueError for others."""
+        """The label that a cell holds, None where it says that there is none, and its number; ValueError for
+        others."""
         if not cell or says_nothing(cell, self.scale):
             return None, None
         label = read_label(cell, self.scale)
@@ -353,7 +382,8 @@ class Reading:
         return f"column {rater} of {file}"
 
     def notes(self) -> list[str]:
-        """The remarks, labels that are missing by a word, and maps that no cell asked for: likely a slip of the pen."""
+        """The remarks, labels that are missing by a word, and maps that no cell asked for: likely a slip of
+        the pen."""
         unused = [f"{cell}={to}" for cell, to in self.mapping.items() if cell not in self._mapped]
         return [
             *self.remarks,

@@ -1,5 +1,5 @@
-"""Rows on their way into a set: read one at a time, and brought into a row an item where they have several answers,
-contexts or raters.
+"""Rows on their way into a set: read one at a time, and brought into a row an item where they have several
+answers, contexts or raters.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ Progress = Callable[[int, int], None]
 
 
 class Problems(list[str]):
-    """What is wrong, in the order in which it was found; of very many problems the later ones are counted alone."""
+    """What is wrong, in the order in which it was found; of very many problems the later ones are counted
+    alone."""
 
     n_more = 0
 
@@ -54,8 +55,8 @@ class Problems(list[str]):
 class Stream(Places):
     """A table whose rows are read once, in order, and never held.
 
-    `columns` are those that the rows have. `skipped` (rows by reason), `notes` and `problems` are whole once the rows
-    have been read; `rows` may be wrapped before.
+    `columns` are those that the rows have. `skipped` (rows by reason), `notes` and `problems` are whole once
+    the rows have been read; `rows` may be wrapped before.
     """
 
     def __init__(self, source: Source, problems: Problems, progress: Progress | None = None) -> None:
@@ -76,13 +77,14 @@ class Stream(Places):
             self.problems.append(f"{self.top}: the file holds no rows")
 
     def require(self, *columns: str) -> None:
-        """Refuse (InputError) a table that lacks a column; each is listed with the nearest ones that are there."""
+        """Refuse (InputError) a table that lacks a column; each is listed with the nearest ones that are
+        there."""
         missing = [name for name in dict.fromkeys(columns) if name not in self.columns]
         refuse([f"{self.top}: {unknown_name('column', name, self.columns)}" for name in missing])
 
     def keep_where(self, where: Iterable[tuple[str, str]]) -> None:
-        """Keep the rows whose cells have the values asked for; none is a problem. InputError: there is no such
-        column.
+        """Keep the rows whose cells have the values asked for; none is a problem. InputError: there is no
+        such column.
         """
         wanted = dict(where)
         self.require(*wanted)
@@ -107,8 +109,9 @@ def unpivot(table: Stream, columns: Columns) -> Columns:
     """Give the table a row for each system's answer; the columns that say what is what in it.
 
     Without a `*` in the answer's column, or with a column of that very name, all is as it was. An item's id
-    is the row's with the system's name behind it. A row in which a system has neither an answer nor a label gives no
-    item of it. InputError: no column fits, one of a system's columns is missing, or `--system` is given too.
+    is the row's with the system's name behind it. A row in which a system has neither an answer nor a label
+    gives no item of it. InputError: no column fits, one of a system's columns is missing, or `--system` is
+    given too.
     """
     answer = columns.answer
     if answer is None or _ANY not in answer or answer in table.columns:
@@ -178,12 +181,14 @@ def _label_names(table: Stream, columns: Columns) -> dict[str, str]:
 
 def _named(columns: Columns, labels: Mapping[str, str]) -> Columns:
     gold = None if columns.gold_label is None else labels[columns.gold_label]
-    return replace(columns, labels=tuple(labels[label] for label in columns.labels), gold_label=gold, system=_ANY)
+    return replace(
+        columns, labels=tuple(labels[label] for label in columns.labels), gold_label=gold, system=_ANY
+    )
 
 
 def _one(row: Row, columns: Columns, names: Mapping[str, str], system: str) -> Row | None:
-    """The row of one system, by the patterns of its columns and the names that these get; None where it has neither an
-    answer nor a label.
+    """The row of one system, by the patterns of its columns and the names that these get; None where it has
+    neither an answer nor a label.
     """
     sources = {name: _of(pattern, system) for pattern, name in names.items()}
     cells = {name: row.cells[source] for name, source in sources.items()}
@@ -215,8 +220,9 @@ def with_labels(columns: Columns, table: Stream) -> Columns:
 def split_chunks(table: Stream, columns: Columns) -> None:
     """Give the table a row for each context of a row, for labels of single contexts; with `chunks` alone.
 
-    A label cell may hold a list, a label for each context; any other belongs to all of them, and a list that is longer
-    or shorter than that of the contexts is a problem. An item's id is the row's with `-chunk-<n>` behind it, from 0.
+    A label cell may hold a list, a label for each context; any other belongs to all of them, and a list that
+    is longer or shorter than that of the contexts is a problem. An item's id is the row's with `-chunk-<n>`
+    behind it, from 0.
     """
     if columns.chunks:
         table.rows = _split(table, table.rows, columns)
@@ -235,8 +241,12 @@ def _split(table: Stream, rows: Iterator[Row], columns: Columns) -> Iterator[Row
 
 def _chunks(table: Stream, row: Row, columns: Columns) -> list[Row]:
     where, found = table.at(row), []
-    contexts = [(name, one) for name in columns.contexts for one in read_contexts(row, name, where, table.problems)]
-    lists = {name: cell for name in columns.label_names if isinstance(cell := listed_cell(row.raw.get(name)), list)}
+    contexts = [
+        (name, one) for name in columns.contexts for one in read_contexts(row, name, where, table.problems)
+    ]
+    lists = {
+        name: cell for name in columns.label_names if isinstance(cell := listed_cell(row.raw.get(name)), list)
+    }
     for name, cell in lists.items():
         if len(cell) != len(contexts):
             table.problems.append(

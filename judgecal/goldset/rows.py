@@ -27,7 +27,9 @@ _RATING_KEYS = frozenset({"item_id", "rater", "label", "note", "saw_draft", "rea
 _DOCUMENT_KEYS = frozenset({"document_id", "title", "text"})
 
 # What items are counted and found by: these end up in files and on pages as they are.
-_NAMES = frozenset({"item_id", "group", "system", "tags", "fields", "document_id", "reference_documents", "rater"})
+_NAMES = frozenset(
+    {"item_id", "group", "system", "tags", "fields", "document_id", "reference_documents", "rater"}
+)
 
 # JSON allows whole numbers that no float can hold.
 _HUGE = 1e300
@@ -46,13 +48,17 @@ class Document:
 class _Fields:
     """One row's fields by type; what does not fit is added to `problems`."""
 
-    def __init__(self, row: Mapping[str, Any], where: str, *, known: frozenset[str], problems: list[str]) -> None:
+    def __init__(
+        self, row: Mapping[str, Any], where: str, *, known: frozenset[str], problems: list[str]
+    ) -> None:
         self.row, self.where, self.problems = row, where, problems
         if not known.issuperset(row):
             problems.extend(check_keys(row, known, where))
         for key, value in row.items():
             if key in _NAMES and (half := _half_a_character(value)):
-                self.fail(f"{key} holds an unpaired surrogate ({half}), which no file or page can hold: take it out")
+                self.fail(
+                    f"{key} holds an unpaired surrogate ({half}), which no file or page can hold: take it out"
+                )
 
     def fail(self, what: str) -> None:
         self.problems.append(f"{self.where}: {what}")
@@ -81,7 +87,10 @@ class _Fields:
 
     def text(self, key: str) -> str | None:
         """A text that may be absent, null or empty: then None."""
-        return self._fit(key, lambda value: isinstance(value, str), "text: put it in quotes or leave it out") or None
+        return (
+            self._fit(key, lambda value: isinstance(value, str), "text: put it in quotes or leave it out")
+            or None
+        )
 
     def texts(self, key: str, *, or_one: bool = False) -> tuple[str, ...]:
         """A list of texts; with `or_one` a single text counts as a list of one, and an empty text as none."""
@@ -119,7 +128,8 @@ class _Fields:
 
 
 def _half_a_character(value: Any) -> str | None:
-    """The first unpaired surrogate of a name, of a list of them, or of the names of an object, as its code."""
+    """The first unpaired surrogate of a name, of a list of them, or of the names of an object, as its
+    code."""
     for text in (value,) if isinstance(value, str) else value if isinstance(value, list | dict) else ():
         if isinstance(text, str) and not text.isascii() and (half := _HALF.search(text)):
             return f"U+{ord(half[0]):04X}"
@@ -196,7 +206,9 @@ def _reference_documents(fields: _Fields) -> tuple[str, ...]:
 def _contexts(fields: _Fields) -> tuple[Context, ...]:
     """Texts, or objects with a text."""
     found = []
-    for position, part in enumerate(fields.parts("contexts", form="texts or of objects with a text"), start=1):
+    for position, part in enumerate(
+        fields.parts("contexts", form="texts or of objects with a text"), start=1
+    ):
         where = f"{fields.where}: context {position}"
         if isinstance(part, str):
             found.append(Context(part))
@@ -221,7 +233,9 @@ def _conversation(fields: _Fields) -> tuple[Turn, ...]:
     return tuple(found)
 
 
-def read_rating(row: Mapping[str, Any], where: str, *, scale: Scale | None, problems: list[str]) -> Rating | None:
+def read_rating(
+    row: Mapping[str, Any], where: str, *, scale: Scale | None, problems: list[str]
+) -> Rating | None:
     """One row of ratings.jsonl, its label read by the scale; None where the row is no rating.
 
     Without a scale (the card is broken, and says so itself) labels are not held against anything.

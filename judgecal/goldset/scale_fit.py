@@ -1,4 +1,5 @@
-"""Whether labels use the scale that is declared for them: grades of 0..5 read as percentages are wrong in silence."""
+"""Whether labels use the scale that is declared for them: grades of 0..5 read as percentages are wrong in
+silence."""
 
 from __future__ import annotations
 
@@ -21,9 +22,14 @@ _USUAL_STEPS = (0.5, 0.25)  # between grades, even where few labels have them
 
 
 def narrow_labels(labels: Sequence[float], scale: Scale) -> str | None:
-    """Why labels do not fit a scale that they all lie on: they end in its lowest fifth; None where they do fit."""
+    """Why labels do not fit a scale that they all lie on: they end in its lowest fifth; None where they do
+    fit."""
     distinct = set(labels)
-    parts = scale.kind == "percentage" and all(0.0 <= label <= 1.0 for label in distinct) and _step_of(labels) != 1.0
+    parts = (
+        scale.kind == "percentage"
+        and all(0.0 <= label <= 1.0 for label in distinct)
+        and _step_of(labels) != 1.0
+    )
     if not scale.graded or len(labels) < (_LEAST_PARTS if parts else _LEAST) or len(distinct) < 2:
         return None
     if max(distinct) > scale.low + _SMALL * scale.span:
@@ -57,8 +63,13 @@ class LabelNumbers:
             self._n_parts += not signed and 0.0 < number < 1.0
 
     def mixed(self) -> str | None:
-        """What to say of percentages of which some stand with a sign (`50%`) and others as parts of 1 (`0.5`)."""
-        if not (self._n_signed and self._n_parts) or self._scale.kind != "percentage" or self._scale.from_fraction:
+        """What to say of percentages of which some stand with a sign (`50%`) and others as parts of 1
+        (`0.5`)."""
+        if (
+            not (self._n_signed and self._n_parts)
+            or self._scale.kind != "percentage"
+            or self._scale.from_fraction
+        ):
             return None
         return (
             f"some labels have a percent sign ({self._n_signed:,}), and some without one lie between 0 and 1 "
@@ -66,7 +77,8 @@ class LabelNumbers:
         )
 
     def better(self) -> str | None:
-        """What to say where another scale fits all numbers: many are off this one, or they lie between its grades."""
+        """What to say where another scale fits all numbers: many are off this one, or they lie between its
+        grades."""
         numbers = self._on | self._off
         n, n_off = self._on.total() + self._off.total(), self._off.total()
         if not n_off or len(numbers) < _GRADES or not self._scale.numeric:
@@ -80,12 +92,15 @@ class LabelNumbers:
 
 
 def _with_steps(numbers: Sequence[float], scale: Scale) -> str | None:
-    """The same scale with the steps that the numbers have, where all lie between its ends; None where they do not."""
+    """The same scale with the steps that the numbers have, where all lie between its ends; None where they do
+    not."""
     step = _step_of(numbers)
     if scale.kind not in ("ordinal", "points") or min(numbers) < scale.low or max(numbers) > scale.high:
         return None
     ends = f"points:{scale.low:g}:{scale.high:g}"
-    return ends if step is None or not Scale.parse(ends, step=step).on_step(scale.high) else f"{ends}:{step:g}"
+    return (
+        ends if step is None or not Scale.parse(ends, step=step).on_step(scale.high) else f"{ends}:{step:g}"
+    )
 
 
 def _step_of(numbers: Sequence[float]) -> float | None:

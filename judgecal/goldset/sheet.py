@@ -1,7 +1,7 @@
 """Blind sheets: items as CSV or a workbook for people to label in a spreadsheet, each rater in another order.
 
-A sheet shows what a label is given by and nothing else: no tag, no system, no other label, and no verdict unless it
-is asked for. `sheet_import` reads the filled sheets back.
+A sheet shows what a label is given by and nothing else: no tag, no system, no other label, and no verdict
+unless it is asked for. `sheet_import` reads the filled sheets back.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _BETWEEN = "\n\n--- next context ---\n\n"
 class Sheets(Result):
     """Which sheets were written, one a rater, with the same `n_items` items of the set `set_`.
 
-    `coded`: codes stand in place of the item ids, as these give away a system or a tag. `notes`: what whoever hands the
-    sheets out should know.
+    `coded`: codes stand in place of the item ids, as these give away a system or a tag. `notes`: what whoever
+    hands the sheets out should know.
     """
 
     set_: str
@@ -61,13 +61,15 @@ def write_sheets(
     drafts: Mapping[str, Label | None] | None = None,
     scale: Scale | None = None,
 ) -> Sheets:
-    """Write blind sheets of items, by the path's ending as .csv (UTF-8 with a byte order mark, commas, every row a
-    CRLF, as spreadsheets expect) or .xlsx, whose label cells offer the labels of the `scale` where these are few.
+    """Write blind sheets of items, by the path's ending as .csv (UTF-8 with a byte order mark, commas, every
+    row a CRLF, as spreadsheets expect) or .xlsx, whose label cells offer the labels of the `scale` where
+    these are few.
 
-    With several raters `-1`, `-2` ... goes before the ending, and each sheet has the same items in another order.
-    `seed` is of the draw (of `limit` items; None takes all) and of the orders. `drafts` (item id -> a machine's
-    verdict) is shown in a column `draft`; None shows none. InputError: nothing is to be labelled, a number is out of
-    range, the ending is another, or a sheet is there already (it may be filled in); then nothing has been written.
+    With several raters `-1`, `-2` ... goes before the ending, and each sheet has the same items in another
+    order. `seed` is of the draw (of `limit` items; None takes all) and of the orders. `drafts` (item id -> a
+    machine's verdict) is shown in a column `draft`; None shows none. InputError: nothing is to be labelled, a
+    number is out of range, the ending is another, or a sheet is there already (it may be filled in); then
+    nothing has been written.
     """
     paths = _paths(path, raters)
     problems = _problems(items, paths, raters=raters, limit=limit)
@@ -107,9 +109,13 @@ def _problems(items: Sequence[Item], paths: Iterable[Path], *, raters: int, limi
         problems.append(f"--limit must be at least 1, found {limit}")
     for path in paths:
         if path.suffix.lower() not in (".csv", ".xlsx"):
-            problems.append(f"-o {shown(path)}: a sheet is a CSV file or a workbook: let its name end in .csv or .xlsx")
+            problems.append(
+                f"-o {shown(path)}: a sheet is a CSV file or a workbook: let its name end in .csv or .xlsx"
+            )
         elif path.exists():
-            problems.append(f"{shown(path)}: is there already, and may be filled in: choose another name, or remove it")
+            problems.append(
+                f"{shown(path)}: is there already, and may be filled in: choose another name, or remove it"
+            )
     return problems
 
 
@@ -121,7 +127,9 @@ def _tells(item: Item) -> bool:
 
 def code_of(item: Item) -> str:
     """A name for an item that says nothing of it: `i` and 12 hex digits over its id and its text."""
-    return "i" + hashlib.sha256(f"{item.item_id}\n{item.sha}".encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    return (
+        "i" + hashlib.sha256(f"{item.item_id}\n{item.sha}".encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    )
 
 
 def _table(
@@ -175,8 +183,8 @@ def _is_number(text: str) -> bool:
 
 
 def _form(table: tuple[list[str], list[list[str]]], scale: Scale | None) -> Form:
-    """The sheet as a workbook holds it: no cell of it is run or rewritten, so only a text with a mark of its own at its
-    beginning gets another.
+    """The sheet as a workbook holds it: no cell of it is run or rewritten, so only a text with a mark of its
+    own at its beginning gets another.
     """
     columns, rows = table
     cells = [[defuse(cell) if undo(cell) != cell else cell for cell in row] for row in rows]
@@ -184,7 +192,8 @@ def _form(table: tuple[list[str], list[list[str]]], scale: Scale | None) -> Form
 
 
 def _choices(scale: Scale | None) -> tuple[str, ...]:
-    """The labels that a list can offer, with the word of a rater who cannot tell; none where they are many."""
+    """The labels that a list can offer, with the word of a rater who cannot tell; none where they are
+    many."""
     if scale is None or (scale.graded and (scale.step is None or scale.span / scale.step > _MOST_CHOICES)):
         return ()
     labels: tuple[str, ...] = scale.categories if scale.kind == "nominal" else ("yes", "no")
@@ -207,7 +216,11 @@ def contexts_of(cell: str) -> tuple[Context, ...]:
 def _notes(items: Sequence[Item], *, coded: bool) -> Iterable[str]:
     if coded:
         yield "the item ids name systems or tags, so codes stand in their place; `gold import --sheet` knows them"
-    long = [item for item in items if max(map(len, (item.question, item.answer, contexts_text(item)))) > CELL_LIMIT]
+    long = [
+        item
+        for item in items
+        if max(map(len, (item.question, item.answer, contexts_text(item)))) > CELL_LIMIT
+    ]
     if long:
         yield (
             f"{len(long)} items have a text above {CELL_LIMIT} characters, which Excel cuts off (LibreOffice does "

@@ -47,11 +47,11 @@ def import_sheets(
 ) -> Imported:
     """Read filled sheets and add their labels to a set, or make a new set of the sheets' items.
 
-    Each file is a rater of its own, named by the file without its ending, unless `rater` filled in all of them (`gold`
-    for labels that settle the others). A set that exists says what the sheets must hold; a new one needs `scale`
-    (`pass_at` belongs to it too), and each question is a group. `replace` overwrites what a rater said of an item
-    before; items that the sheet leaves empty keep their ratings. InputError lists every problem with file and line;
-    then nothing has been written.
+    Each file is a rater of its own, named by the file without its ending, unless `rater` filled in all of
+    them (`gold` for labels that settle the others). A set that exists says what the sheets must hold; a new
+    one needs `scale` (`pass_at` belongs to it too), and each question is a group. `replace` overwrites what a
+    rater said of an item before; items that the sheet leaves empty keep their ratings. InputError lists every
+    problem with file and line; then nothing has been written.
     """
     workspace.require_writable("gold import")
     there = name in list_gold(workspace)
@@ -73,7 +73,9 @@ def import_sheets(
         return reading.imported(done, [*read_as, *_who_notes(done, ratings)])
     card = _card(name, reading, command=_command(files, name, rater=rater, scale=scale, pass_at=pass_at))
     done = write_gold(card, reading.items.values(), ratings, workspace=workspace)
-    return reading.imported(done, [*read_as, "a sheet holds no systems and no groups: each question is a group"])
+    return reading.imported(
+        done, [*read_as, "a sheet holds no systems and no groups: each question is a group"]
+    )
 
 
 def _refuse(reading: _Reading, files: Sequence[Path]) -> None:
@@ -158,7 +160,9 @@ class _Reading:
     def _item(self, row: SheetRow) -> Item | None:
         item_id = undo(row.cells[ITEM].strip())
         if not item_id:
-            self.problems.append(f"{row.where}: column {ITEM}: empty: a row without its id belongs to no item")
+            self.problems.append(
+                f"{row.where}: column {ITEM}: empty: a row without its id belongs to no item"
+            )
             return None
         known = self.items.get(item_id)
         if known is None and self.gold is not None:
@@ -215,7 +219,9 @@ class _Reading:
         note = row.cells.get(NOTE, "").strip() or None
         key = (item.item_id, rater)
         reason = CANNOT_TELL if unclear else None
-        self.ratings[key] = Rating(item.item_id, rater, label, note, saw_draft=DRAFT in row.cells, reason=reason)
+        self.ratings[key] = Rating(
+            item.item_id, rater, label, note, saw_draft=DRAFT in row.cells, reason=reason
+        )
 
     def imported(self, gold: GoldSet, notes: Iterable[str]) -> Imported:
         """What was read, with what is missing and labels that are likely a slip of the pen."""
@@ -224,7 +230,12 @@ class _Reading:
             gold,
             n_rows=self._n_rows,
             skipped={"without a label": self._empty.total()},
-            notes=[*left, *missing_notes(self._missing), *_slipped_notes(self.ratings.values(), self.scale), *notes],
+            notes=[
+                *left,
+                *missing_notes(self._missing),
+                *_slipped_notes(self.ratings.values(), self.scale),
+                *notes,
+            ],
         )
 
 
@@ -236,7 +247,11 @@ def _changed(row: SheetRow, item: Item) -> list[str]:
         CONTEXTS: contexts_text(item),
         **{f"{FIELD}{name}": text for name, text in item.fields.items()},
     }
-    return [column for column, text in texts.items() if column in row.cells and not same_text(row.cells[column], text)]
+    return [
+        column
+        for column, text in texts.items()
+        if column in row.cells and not same_text(row.cells[column], text)
+    ]
 
 
 def _who_notes(gold: GoldSet, ratings: Iterable[Rating]) -> list[str]:
@@ -258,7 +273,9 @@ def _card(name: str, reading: _Reading, *, command: str) -> Card:
     )
 
 
-def _command(files: Iterable[Path], name: str, *, rater: str | None, scale: str | None, pass_at: float | None) -> str:
+def _command(
+    files: Iterable[Path], name: str, *, rater: str | None, scale: str | None, pass_at: float | None
+) -> str:
     words = ["judgecal", "gold", "import", *(file.name for file in files), "--sheet", "--as", name]
     words += ["--rater", rater] if rater else []
     words += ["--scale", scale] if scale else []
@@ -266,7 +283,8 @@ def _command(files: Iterable[Path], name: str, *, rater: str | None, scale: str 
 
 
 def _slipped_notes(ratings: Iterable[Rating], scale: Scale) -> list[str]:
-    """Raters all of whose labels lie in 0..1 of a percentage, fractions among them: meant as parts of one, likely."""
+    """Raters all of whose labels lie in 0..1 of a percentage, fractions among them: meant as parts of one,
+    likely."""
     if scale.kind != "percentage":
         return []
     given: defaultdict[str, list[float]] = defaultdict(list)
@@ -300,13 +318,16 @@ class FilledSheet:
 def read_sheet(path: Path, *, columns: tuple[str, ...]) -> FilledSheet:
     """The rows of a sheet by the names of its columns in lower case; empty rows are left out.
 
-    InputError, each with its line: no table, one of `columns` missing, a column twice, more cells than the header.
+    InputError, each with its line: no table, one of `columns` missing, a column twice, more cells than the
+    header.
     """
     separated = path.suffix.lower() in (".csv", ".tsv", ".tab", ".txt")
     table = (PaddedSource(path) if separated else open_source(path)).table()
     names = {name: name.casefold() for name in table.columns}
     refuse(_header_problems(list(names.values()), columns, table.top))
-    rows = [SheetRow(table.at(row), {names[name]: cell for name, cell in row.cells.items()}) for row in table.rows]
+    rows = [
+        SheetRow(table.at(row), {names[name]: cell for name, cell in row.cells.items()}) for row in table.rows
+    ]
     return FilledSheet(rows, table.notes)
 
 

@@ -1,4 +1,5 @@
-"""Raters who were mostly asked to break ties: held against the others they look bad, and no rater is like them."""
+"""Raters who were mostly asked to break ties: held against the others they look bad, and no rater is like
+them."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ _BY_CHANCE = 3.3  # standard deviations; about one in two thousand
 
 @dataclass(frozen=True, slots=True)
 class TieBreaker:
-    """Of `n` items rated beside two others these differ on `differ`; on `rest_differ` of `rest` not given to it."""
+    """Of `n` items rated beside two others these differ on `differ`; on `rest_differ` of `rest` not given to
+    it."""
 
     n: int
     differ: int
@@ -34,7 +36,8 @@ class TieBreaker:
 
     @property
     def shown(self) -> bool:
-        """Whether others differ on more than half of its items, twice as often as elsewhere, and not by chance."""
+        """Whether others differ on more than half of its items, twice as often as elsewhere, and not by
+        chance."""
         if self.n < _LEAST_ASKED or self.rest < _LEAST_ASKED:
             return False
         share, elsewhere = self.differ / self.n, self.rest_differ / self.rest
@@ -48,9 +51,9 @@ class TieBreaker:
 class _Contest:
     """Where raters differ, over the items with two raters or more.
 
-    `items`, `contested`: how many there are, and on how many of them any two raters differ; `own` ...: the same among
-    the items of one rater; `asked`, `others_differ`: a rater's items with two others or more, and those on which these
-    others differ.
+    `items`, `contested`: how many there are, and on how many of them any two raters differ; `own` ...: the
+    same among the items of one rater; `asked`, `others_differ`: a rater's items with two others or more, and
+    those on which these others differ.
     """
 
     items: int = 0
@@ -80,11 +83,13 @@ class _Contest:
 
 
 def tie_breakers(ratings_by_rater: Mapping[str, Mapping[str, Label]], scale: Scale) -> dict[str, TieBreaker]:
-    """The raters who were mostly asked where others differ, by name; `ratings_by_rater` is rater -> item id -> label.
+    """The raters who were mostly asked where others differ, by name; `ratings_by_rater` is rater -> item id
+    -> label.
 
-    The rule: of a rater's items with two others or more these differ on more than half, at least twice as often as
-    raters differ on the items that this one was not given, and by more than 3.3 standard errors; ten items of either
-    kind at least. Two labels differ where they are other words or lie a step, and a tenth of the range, apart.
+    The rule: of a rater's items with two others or more these differ on more than half, at least twice as
+    often as raters differ on the items that this one was not given, and by more than 3.3 standard errors; ten
+    items of either kind at least. Two labels differ where they are other words or lie a step, and a tenth of
+    the range, apart.
     """
     by_item: defaultdict[str, dict[str, Label]] = defaultdict(dict)
     for rater, labels in ratings_by_rater.items():
@@ -103,7 +108,8 @@ def tenth(scale: Scale) -> float:
 
 
 def differ(labels: Sequence[Label], scale: Scale) -> bool:
-    """Whether raters differ on an item, by their labels: by another word, or by a step and a tenth of the range."""
+    """Whether raters differ on an item, by their labels: by another word, or by a step and a tenth of the
+    range."""
     return _differ(sorted(labels, key=str) if not scale.numeric else sorted(map(float, labels)), scale)
 
 
@@ -114,7 +120,8 @@ def _without(given: Sequence[Label], label: Label) -> Sequence[Label]:
 
 
 def _differ(given: Sequence[Label], scale: Scale) -> bool:
-    """Whether raters differ, by their sorted labels: by another word, or by a step and a tenth of the range."""
+    """Whether raters differ, by their sorted labels: by another word, or by a step and a tenth of the
+    range."""
     if not scale.numeric:
         return given[0] != given[-1]
     return float(given[-1]) - float(given[0]) >= tenth(scale) - 1e-9

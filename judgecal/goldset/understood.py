@@ -34,8 +34,8 @@ _QUANTILES = {"min": 0.0, "p25": 0.25, "median": 0.5, "p75": 0.75, "max": 1.0}
 
 @dataclass(frozen=True, slots=True)
 class LabelSpread:
-    """One rater's labels: the share of each where they are few or words, else quantiles; `n` counts those who could
-    not tell too, who are in no share.
+    """One rater's labels: the share of each where they are few or words, else quantiles; `n` counts those who
+    could not tell too, who are in no share.
     """
 
     n: int
@@ -46,7 +46,8 @@ class LabelSpread:
 
 @dataclass(frozen=True, slots=True)
 class RecordedVerdicts:
-    """One judge's rows: how many, how many of them hold no verdict, and the scale that the others are read on."""
+    """One judge's rows: how many, how many of them hold no verdict, and the scale that the others are read
+    on."""
 
     n: int
     n_unscored: int
@@ -57,9 +58,9 @@ class RecordedVerdicts:
 class Understood(Result):
     """How a file was understood; nothing has been written.
 
-    The counts are as those of `Imported`. `scale_from`: who says so. `columns`: a table's columns and what each is
-    taken as. `labels`, `verdicts`: by rater and by judge. `first_item`: the first one outside test, its texts
-    shortened; None where there is none.
+    The counts are as those of `Imported`. `scale_from`: who says so. `columns`: a table's columns and what
+    each is taken as. `labels`, `verdicts`: by rater and by judge. `first_item`: the first one outside test,
+    its texts shortened; None where there is none.
     """
 
     set_: str
@@ -160,11 +161,15 @@ def _spreads(rows: Iterable[Mapping[str, Any]]) -> dict[str, LabelSpread]:
 def _spread(counts: Counter[Label | None]) -> LabelSpread:
     """Of one rater's labels, by their counts; None is who could not tell."""
     n, unknown = counts.total(), counts.pop(None, 0)
-    labels = sorted((label for label in counts if label is not None), key=lambda label: (isinstance(label, str), label))
+    labels = sorted(
+        (label for label in counts if label is not None), key=lambda label: (isinstance(label, str), label)
+    )
     known = counts.total()
     if len(labels) <= _FEW or isinstance(labels[-1], str):
         return LabelSpread(n, unknown, {str(plain_label(one)): counts[one] / known for one in labels}, {})
-    return LabelSpread(n, unknown, {}, {name: _quantile(labels, counts, at) for name, at in _QUANTILES.items()})
+    return LabelSpread(
+        n, unknown, {}, {name: _quantile(labels, counts, at) for name, at in _QUANTILES.items()}
+    )
 
 
 def _quantile(labels: list[Label], counts: Counter[Label | None], at: float) -> float:
@@ -181,7 +186,9 @@ def _recorded(rows: Iterable[Mapping[str, Any]], people: Scale) -> dict[str, Rec
     """By judge what `agreement` will make of the rows."""
     cells: dict[str, list[str]] = {}
     for row in rows:
-        cells.setdefault(str(row["judge"]), []).append(record_row(0, {"verdict": row.get("verdict")}).cells["verdict"])
+        cells.setdefault(str(row["judge"]), []).append(
+            record_row(0, {"verdict": row.get("verdict")}).cells["verdict"]
+        )
     found: dict[str, RecordedVerdicts] = {}
     for judge, own in cells.items():
         scale = verdict_scale(people, own)

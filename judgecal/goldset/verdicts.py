@@ -1,4 +1,5 @@
-"""How recorded verdicts are written: on the people's scale, as yes and no, as percentages, or as fractions of 1."""
+"""How recorded verdicts are written: on the people's scale, as yes and no, as percentages, or as fractions of
+1."""
 
 from __future__ import annotations
 
@@ -35,10 +36,10 @@ def judged_twice(judge: str, item_id: str, first: str) -> str:
 def verdict_scale(people: Scale, cells: Iterable[str]) -> Scale:
     """How one judge's verdicts are to be read, told by what they are.
 
-    On the people's scale (grades may have verdicts between them), or where more of them can be read so as yes and no or
-    as percentages; of the latter, where all lie in a small part of them (1 to 10), on the scale that fits. All of 0..1
-    are fractions of 1 where the people's scale does not hold them, holds them as a small part of it only, or counts in
-    percent.
+    On the people's scale (grades may have verdicts between them), or where more of them can be read so as yes
+    and no or as percentages; of the latter, where all lie in a small part of them (1 to 10), on the scale
+    that fits. All of 0..1 are fractions of 1 where the people's scale does not hold them, holds them as a
+    small part of it only, or counts in percent.
     """
     # The steps of a points scale are those of people's labels.
     own = replace(people, step=None) if people.kind == "points" else people
@@ -64,7 +65,11 @@ def verdict_scale(people: Scale, cells: Iterable[str]) -> Scale:
 def _fitting(scale: Scale, cells: Sequence[str]) -> Scale:
     """The scale itself, or where percentages would be verdicts of 1 to 10 the one that these are on."""
     verdicts = [verdict for cell in cells if isinstance(verdict := read_verdict(scale, cell)[0], float)]
-    if scale.kind != "percentage" or any(cell.endswith("%") for cell in cells) or not narrow_labels(verdicts, scale):
+    if (
+        scale.kind != "percentage"
+        or any(cell.endswith("%") for cell in cells)
+        or not narrow_labels(verdicts, scale)
+    ):
         return scale
     return Scale.parse(fitting_scale(verdicts))
 

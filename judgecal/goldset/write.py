@@ -42,7 +42,9 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 def name_problems(name: str, *, workspace: Workspace, replace: bool) -> list[str]:
     """Why a set of this name cannot be written, if it cannot."""
     if not _NAME.fullmatch(name):
-        return [f"gold set name {name!r}: use letters, digits, '.', '_' and '-', and begin with a letter or digit"]
+        return [
+            f"gold set name {name!r}: use letters, digits, '.', '_' and '-', and begin with a letter or digit"
+        ]
     if problem := name_problem(name):
         return [f"gold set name {name[:80]!r}: {problem}"]
     target = workspace.gold / name
@@ -66,10 +68,11 @@ def write_gold(
 ) -> GoldSet:
     """Write a set to `gold/<card.name>` and load it back.
 
-    The new set is complete, and read back without a problem, before it takes its place. What a replaced set holds
-    beside its card, items and ratings (a README, a rubric, documents where no new ones are given) is carried over.
-    InputError: the workspace is the read-only starter, the name is no name or is taken without `replace`, or the set
-    would not load; then nothing has been written. `judgements`: what judges said of the items, each
+    The new set is complete, and read back without a problem, before it takes its place. What a replaced set
+    holds beside its card, items and ratings (a README, a rubric, documents where no new ones are given) is
+    carried over.
+    InputError: the workspace is the read-only starter, the name is no name or is taken without `replace`, or
+    the set would not load; then nothing has been written. `judgements`: what judges said of the items, each
     {item_id, judge, verdict}; they are kept in the set's folder, and are no part of what the set is.
     """
     workspace.require_writable("gold import")
@@ -109,7 +112,8 @@ class Draft:
         judgements: Iterable[Mapping[str, Any]] = (),
         readme: str = "",
     ) -> None:
-        """Write what stands beside the rows; documents and a README that were there stay where none are given."""
+        """Write what stands beside the rows; documents and a README that were there stay where none are
+        given."""
         self.close()
         # Half a surrogate pair has no place in TOML; a rater of such a name is shown with a question mark.
         (self.folder / CARD).write_text(card_text(card), encoding="utf-8", errors="replace", newline="\n")
@@ -131,8 +135,9 @@ class Draft:
 
 @contextlib.contextmanager
 def drafting(name: str, *, workspace: Workspace) -> Iterator[Draft]:
-    """A draft of a set, which takes its place, whole, when the block ends without an exception; else nothing is left
-    of it. What a set of that name holds beside its card, items, ratings and judgements is in it already.
+    """A draft of a set, which takes its place, whole, when the block ends without an exception; else nothing
+    is left of it. What a set of that name holds beside its card, items, ratings and judgements is in it
+    already.
     """
     target = (workspace.gold / name).resolve()
     _refuse_while_labelled(target)
@@ -144,18 +149,24 @@ def drafting(name: str, *, workspace: Workspace) -> Iterator[Draft]:
         with contextlib.closing(Draft(fresh)) as draft:
             yield draft
         if (target / JUDGEMENTS).exists() and not (fresh / JUDGEMENTS).exists():
-            notice(f"judgecal: {shown(target / JUDGEMENTS)}: left out, as it is of the items of the replaced set")
+            notice(
+                f"judgecal: {shown(target / JUDGEMENTS)}: left out, as it is of the items of the replaced set"
+            )
         _refuse_while_labelled(target)
         _put_in_place(fresh, target)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)  # gone already where it took its place
 
 
-def add_ratings(gold: GoldSet, ratings: Sequence[Rating], *, workspace: Workspace, replace: bool = False) -> GoldSet:
-    """Add ratings to a set of the workspace and load it back; its other files and its other lines stay as they are.
+def add_ratings(
+    gold: GoldSet, ratings: Sequence[Rating], *, workspace: Workspace, replace: bool = False
+) -> GoldSet:
+    """Add ratings to a set of the workspace and load it back; its other files and its other lines stay as
+    they are.
 
-    A rating that is there already with the same label, note and draft is passed over. InputError: a rater rated some of
-    these items otherwise, without `replace`; or the set has changed since it was loaded. Then nothing has been written.
+    A rating that is there already with the same label, note and draft is passed over. InputError: a rater
+    rated some of these items otherwise, without `replace`; or the set has changed since it was loaded. Then
+    nothing has been written.
     """
     workspace.require_writable("gold import")
     old = {(rating.item_id, rating.rater): rating for rating in gold.ratings}
@@ -173,7 +184,9 @@ def add_ratings(gold: GoldSet, ratings: Sequence[Rating], *, workspace: Workspac
     kept = [line for line in path.read_bytes().decode("utf-8-sig").split("\n") if line.strip()]
     # A set that loads has one rating on each line that is not blank.
     lines = [
-        line for line, rating in zip(kept, gold.ratings, strict=True) if (rating.item_id, rating.rater) not in fresh
+        line
+        for line, rating in zip(kept, gold.ratings, strict=True)
+        if (rating.item_id, rating.rater) not in fresh
     ]
     write_json_lines(path, map(rating_row, fresh.values()), after=[line.removesuffix("\r") for line in lines])
     return load_gold(gold.path, workspace=workspace)
@@ -192,7 +205,8 @@ def _carry_over(old: Path, fresh: Path) -> None:
 
 
 def _clear_away(target: Path) -> None:
-    """Take away drafts of the set that a killed process left: those into which nobody has written for some time."""
+    """Take away drafts of the set that a killed process left: those into which nobody has written for some
+    time."""
     for draft in target.parent.glob(f".{glob.escape(target.name)}.new-*"):
         with contextlib.suppress(FileNotFoundError):  # its process has just put it in place
             written = max(path.stat().st_mtime for path in (draft, *draft.iterdir()))

@@ -1,8 +1,8 @@
 """What a judge is sent: DSPy's adapter, with text under test that cannot forge anything.
 
-It differs from DSPy's in two things: what could pass for a part of a reply is made harmless inside values (texts
-without any such thing give messages byte-equal to DSPy's own), and nothing is called twice. Where a model replies in
-JSON the prompt is that of DSPy's JSON adapter, demos included. It serves the optimisers too.
+It differs from DSPy's in two things: what could pass for a part of a reply is made harmless inside values
+(texts without any such thing give messages byte-equal to DSPy's own), and nothing is called twice. Where a
+model replies in JSON the prompt is that of DSPy's JSON adapter, demos included. It serves the optimisers too.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from judgecal.signatures import LoadedSignature
 
 _MARKER = "[[ ##"
 _HARMLESS = "[[\u200b ##"
-# What models' own chat templates set between turns: `<|im_start|>` and all of its form, and the names that stand alone.
+# What models' own chat templates set between turns: `<|im_start|>` and all of its form, and the names that
+# stand alone.
 _TEMPLATE_TOKEN = re.compile(
     r"<(?=[|｜][^<>|｜\n]{1,64}[|｜]>"
     r"|/?(?:s|bos|eos|pad|unk|mask|sop|eop|start_of_turn|end_of_turn|start_of_image|end_of_image|think|tool_call"
@@ -55,7 +56,9 @@ class JudgeAdapter(dspy.ChatAdapter):  # type: ignore[misc]
     def format_field_structure(self, signature: type[dspy.Signature]) -> str:
         """What the system message says of the form of a reply."""
         json = self.asks_for_json(signature)
-        text: str = _JSON.format_field_structure(signature) if json else super().format_field_structure(signature)
+        text: str = (
+            _JSON.format_field_structure(signature) if json else super().format_field_structure(signature)
+        )
         return text
 
     def user_message_output_requirements(self, signature: type[dspy.Signature]) -> str:
@@ -75,12 +78,19 @@ class JudgeAdapter(dspy.ChatAdapter):  # type: ignore[misc]
     ) -> str:
         """DSPy's user message, from neutralised inputs."""
         content: str = super().format_user_message_content(
-            signature, self.harmless(signature, inputs), prefix=prefix, suffix=suffix, main_request=main_request
+            signature,
+            self.harmless(signature, inputs),
+            prefix=prefix,
+            suffix=suffix,
+            main_request=main_request,
         )
         return content
 
     def format_assistant_message_content(
-        self, signature: type[dspy.Signature], outputs: dict[str, Any], missing_field_message: str | None = None
+        self,
+        signature: type[dspy.Signature],
+        outputs: dict[str, Any],
+        missing_field_message: str | None = None,
     ) -> str:
         """DSPy's demo reply, from neutralised outputs."""
         json = self.asks_for_json(signature)
@@ -92,7 +102,8 @@ class JudgeAdapter(dspy.ChatAdapter):  # type: ignore[misc]
 
 
 def reply_schema(signature: LoadedSignature) -> ReplySchema | None:
-    """What a judge's reply must be: the output fields in the order of the signature, the verdict within its scale.
+    """What a judge's reply must be: the output fields in the order of the signature, the verdict within its
+    scale.
 
     None where a field is neither text nor the verdict: then the reply is asked for behind markers.
     """
@@ -119,12 +130,15 @@ def _verdict_schema(signature: LoadedSignature, annotation: Any) -> dict[str, An
 
 
 def neutralised(values: Mapping[str, Any], *, keys: Collection[str] = ()) -> dict[str, Any]:
-    """The same values with every marker of a field and every template token made harmless, in lists and mappings too.
+    """The same values with every marker of a field and every template token made harmless, in lists and
+    mappings too.
 
-    A marker gets a zero-width space, `<|im_start|>` becomes `< |im_start|>`: still to be read, and no token any more.
+    A marker gets a zero-width space, `<|im_start|>` becomes `< |im_start|>`: still to be read, and no token
+    any more.
 
     Args:
-        keys: fields of a JSON reply; where a value holds one as the name in front of a colon, that gets the same.
+        keys: fields of a JSON reply; where a value holds one as the name in front of a colon, that gets the
+            same.
     """
     names = tuple(keys)
     return {name: _harmless(value, names) for name, value in values.items()}

@@ -1,11 +1,12 @@
 """Judges that are a function: a local judge is a rule of judgecal's own, a python judge the user's.
 
-Either is a file with one function that takes what it reads of an item by the names of its parameters and returns a
-verdict, or a verdict and the reason for it. No verdict is None: then the item is unscored, and the reason says why.
-Its scale is the file's `SCALE`, else what the return type says: `bool` is binary. Parameters are filled as the inputs
-of a signature are, and some as more than a text: `reference_answers`, `contexts` (lists of texts), `conversation`
-(turns), `expect` (rules by name) and `item` (all of it). One with a default may be lacking; a keyword-only one with a
-default is a setting (`settings.py`). A function may be `async`: then the engine awaits many at once.
+Either is a file with one function that takes what it reads of an item by the names of its parameters and
+returns a verdict, or a verdict and the reason for it. No verdict is None: then the item is unscored, and the
+reason says why. Its scale is the file's `SCALE`, else what the return type says: `bool` is binary. Parameters
+are filled as the inputs of a signature are, and some as more than a text: `reference_answers`, `contexts`
+(lists of texts), `conversation` (turns), `expect` (rules by name) and `item` (all of it). One with a default
+may be lacking; a keyword-only one with a default is a setting (`settings.py`). A function may be `async`:
+then the engine awaits many at once.
 """
 
 from __future__ import annotations
@@ -57,8 +58,8 @@ class FunctionJudge:
     Attributes:
         name: its string, with the settings that are not the default ones.
         inputs: the parameters that an item must have something for.
-        fingerprint: 16 hex digits over the file's text, the function's name and the settings, of a local judge also
-            over what its file takes from elsewhere: another text is another judge.
+        fingerprint: 16 hex digits over the file's text, the function's name and the settings, of a local
+            judge also over what its file takes from elsewhere: another text is another judge.
 
     Args:
         path, function: the file, and the function in it.
@@ -66,8 +67,9 @@ class FunctionJudge:
         folders: where files that it is set to are looked for; none where it takes no file.
 
     Raises:
-        InputError: the file or the function is missing, raises on loading, has no scale, or is not the locked one; a
-            setting is unknown or has a value that it cannot have; a package or a file that it needs is missing.
+        InputError: the file or the function is missing, raises on loading, has no scale, or is not the locked
+            one; a setting is unknown or has a value that it cannot have; a package or a file that it needs is
+            missing.
     """
 
     kind: JudgeKind
@@ -76,7 +78,13 @@ class FunctionJudge:
     trained_on: frozenset[str] = frozenset()
 
     def __init__(
-        self, name: JudgeName, path: Path, function: str, *, locked: str | None = None, folders: Sequence[Path] = ()
+        self,
+        name: JudgeName,
+        path: Path,
+        function: str,
+        *,
+        locked: str | None = None,
+        folders: Sequence[Path] = (),
     ) -> None:
         text = read_source(path)
         if locked is not None and locked != (found := _fingerprint([function, text], dict(name.settings))):
@@ -88,7 +96,9 @@ class FunctionJudge:
         given, texts = read_settings(name, loaded.settings, folders)
         self.name = str(JudgeName(name.signature, name.model, settings=tuple(sorted(texts.items()))))
         files = [one for one in given.values() if isinstance(one, Path)]
-        self.fingerprint = _fingerprint([function, text, *map(_sha, files), *self._further(loaded, texts)], texts)
+        self.fingerprint = _fingerprint(
+            [function, text, *map(_sha, files), *self._further(loaded, texts)], texts
+        )
         self.scale: Scale = loaded.scale
         self.inputs = loaded.inputs
         self.unit = loaded.unit
@@ -107,7 +117,9 @@ class FunctionJudge:
     def verdict(self, item: Item) -> Reading | Awaitable[Reading]:
         """What the function says of an item; of an `async` one, what gives it once awaited."""
         try:
-            value = self._function(**{name: one for name, get in self._getters if (one := get(item)) is not None})
+            value = self._function(
+                **{name: one for name, get in self._getters if (one := get(item)) is not None}
+            )
             return self._awaited(value) if self._is_async else self._reading(value)
         except KeyboardInterrupt:
             raise
@@ -134,16 +146,21 @@ class FunctionJudge:
             reasoning = "" if reasoning is None else well_formed(str(reasoning))
         if value is None:
             return Reading(
-                None, reasoning, Failure("refused", reasoning[:_REASON] or "it gave no verdict: it returned None")
+                None,
+                reasoning,
+                Failure("refused", reasoning[:_REASON] or "it gave no verdict: it returned None"),
             )
         try:
             return Reading(_label(self.scale, value), reasoning)
         except (ValueError, OverflowError) as error:
-            return Reading(None, reasoning, Failure("out_of_range", f"it returned {value!r:.{_SAID}}: {error}"))
+            return Reading(
+                None, reasoning, Failure("out_of_range", f"it returned {value!r:.{_SAID}}: {error}")
+            )
 
 
 class LocalJudge(FunctionJudge):
-    """A rule of judgecal's own, `NAME@local`: the function NAME of the file NAME.py in `judgecal/judges/local`.
+    """A rule of judgecal's own, `NAME@local`: the function NAME of the file NAME.py in
+    `judgecal/judges/local`.
 
     Its `inputs` are all that it reads; one with a default may be lacking in some items, and not in all.
     """
@@ -157,7 +174,8 @@ class LocalJudge(FunctionJudge):
         self.inputs = tuple(one for one, _ in self._getters)
 
     def check_items(self, items: Sequence[Item]) -> None:
-        """Refuse items none of which has what the rule asks for; it costs nothing, so that one that lacks it may come.
+        """Refuse items none of which has what the rule asks for; it costs nothing, so that one that lacks it
+        may come.
 
         Raises:
             InputError: as `refuse_lacking`.
@@ -172,7 +190,8 @@ class LocalJudge(FunctionJudge):
         return super().verdict(item)
 
     def _further(self, loaded: LoadedFunction, settings: Mapping[str, str]) -> list[str]:
-        """The texts that it shares with other rules, and the versions of the packages that it needs as it is set."""
+        """The texts that it shares with other rules, and the versions of the packages that it needs as it is
+        set."""
         versions = packages_of(self.name, loaded.module, settings)
         if check := vars(loaded.module).get("CHECK"):
             check(settings)
@@ -180,9 +199,11 @@ class LocalJudge(FunctionJudge):
 
 
 class PythonJudge(FunctionJudge):
-    """A function of the user's, `FILE.py:FUNCTION@python`; the file is in the current folder or in the workspace.
+    """A function of the user's, `FILE.py:FUNCTION@python`; the file is in the current folder or in the
+    workspace.
 
-    One that was `locked` is in the workspace alone; beside the starter, which is nobody's, in the current folder.
+    One that was `locked` is in the workspace alone; beside the starter, which is nobody's, in the current
+    folder.
     """
 
     kind: JudgeKind = "python"
@@ -200,8 +221,11 @@ class PythonJudge(FunctionJudge):
 
 
 def local_judges() -> list[str]:
-    """Names of the local judges, sorted: one file each; a leading underscore hides what several of them share."""
-    return sorted(found.name for found in pkgutil.iter_modules(local.__path__) if not found.name.startswith("_"))
+    """Names of the local judges, sorted: one file each; a leading underscore hides what several of them
+    share."""
+    return sorted(
+        found.name for found in pkgutil.iter_modules(local.__path__) if not found.name.startswith("_")
+    )
 
 
 def load_local(name: str) -> LoadedFunction:
@@ -215,7 +239,8 @@ def load_local(name: str) -> LoadedFunction:
 
 
 def set_local(judges: Sequence[str], **settings: str | None) -> list[str]:
-    """The names of judges with settings in those local ones that take them and do not say otherwise; None sets nothing.
+    """The names of judges with settings in those local ones that take them and do not say otherwise; None
+    sets nothing.
 
     Raises:
         InputError: a name cannot be read, or nobody takes a setting.
@@ -248,7 +273,8 @@ def _getter(name: str) -> Callable[[Item], Any]:
 
 
 def _shared_texts(loaded: LoadedFunction) -> list[str]:
-    """The texts of the modules that a local judge shares with others, by the names that it has taken from there."""
+    """The texts of the modules that a local judge shares with others, by the names that it has taken from
+    there."""
     names = {getattr(value, "__module__", None) or "" for value in vars(loaded.module).values()}
     shared = sorted(name for name in names if name.startswith(f"{local.__name__}._"))
     return [inspect.getsource(importlib.import_module(name)) for name in shared]

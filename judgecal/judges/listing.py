@@ -15,7 +15,8 @@ from judgecal.workspace import Workspace
 
 @dataclass(frozen=True, slots=True)
 class SignatureHere:
-    """A signature with a verdict, or one that cannot be read: then `problem` says why and the rest is empty."""
+    """A signature with a verdict, or one that cannot be read: then `problem` says why and the rest is
+    empty."""
 
     name: str
     scale: str = ""
@@ -69,7 +70,8 @@ class JudgesHere(Result):
 
 
 def judges_here(workspace: Workspace) -> JudgesHere:
-    """List what can judge in a workspace; what cannot be read is listed with the reason, and no signature is run."""
+    """List what can judge in a workspace; what cannot be read is listed with the reason, and no signature is
+    run."""
     signatures = {name: _signature(name, workspace) for name in list_signatures(workspace)}
     return JudgesHere(
         workspace=str(workspace.root),

@@ -1,4 +1,5 @@
-"""A function that judges, as its file has it: what it asks of an item, its scale, what can be set, and its words."""
+"""A function that judges, as its file has it: what it asks of an item, its scale, what can be set, and its
+words."""
 
 from __future__ import annotations
 

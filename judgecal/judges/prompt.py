@@ -1,7 +1,7 @@
 """A judge that is a prompt to a model: signature + program + model + settings.
 
-A compiled program stands in an experiment's `program.json` as DSPy saves it, with what judgecal must know to trust it
-again; `dspy.Predict(signature).load(path)` reads it too, as our part stands under a key of its own.
+A compiled program stands in an experiment's `program.json` as DSPy saves it, with what judgecal must know to
+trust it again; `dspy.Predict(signature).load(path)` reads it too, as our part stands under a key of its own.
 """
 
 from __future__ import annotations
@@ -55,7 +55,11 @@ class PromptJudge:
     kind: JudgeKind = "prompt"
 
     def __init__(
-        self, spec: str | JudgeName, *, workspace: Workspace | None = None, program: dspy.Predict | None = None
+        self,
+        spec: str | JudgeName,
+        *,
+        workspace: Workspace | None = None,
+        program: dspy.Predict | None = None,
     ) -> None:
         workspace = workspace or find_workspace()
         parsed = JudgeName.parse(spec) if isinstance(spec, str) else spec
@@ -87,20 +91,22 @@ class PromptJudge:
     def fingerprint(self) -> str:
         """16 hex digits over everything that makes the reply: model, settings, and the prompt.
 
-        The messages are those of an empty item, so signature, instructions, demos, adapter and neutralising are
-        all in; a change to any of them is another key in the journal. Whether the server takes the schema is not:
-        it is asked with the same prompt either way, so a judge is one judge wherever it runs.
+        The messages are those of an empty item, so signature, instructions, demos, adapter and neutralising
+        are all in; a change to any of them is another key in the journal. Whether the server takes the schema
+        is not: it is asked with the same prompt either way, so a judge is one judge wherever it runs.
         """
         version = VERSION if self.model.embedded else ""
         return digest([self.model.settings(), version, *self.prompt()])[:16]
 
     def prompt(self) -> list[Any]:
-        """What is sent about an empty item, for fingerprints: the messages, and the schema where there is one."""
+        """What is sent about an empty item, for fingerprints: the messages, and the schema where there is
+        one."""
         messages = self.messages(PROBE)
         return [messages] if self.schema is None else [messages, self.schema.as_json()]
 
     def messages(self, item: Item) -> list[Message]:
-        """The chat messages for one item: what `adapter.format` gives, with all but the item's own text made once."""
+        """The chat messages for one item: what `adapter.format` gives, with all but the item's own text made
+        once."""
         inputs = item_inputs(self.inputs, item)
         harmless = self._adapter.harmless(self.compiled, inputs)
         return [*self._prefix, {"role": "user", "content": self._user_message(harmless)}]
@@ -119,8 +125,8 @@ class PromptJudge:
     def _frame(self) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
         """What the adapter puts around the values of an item, and in which order they stand.
 
-        Read off a message with a marker for each value; None where the adapter does more with a value than to set it
-        in its place.
+        Read off a message with a marker for each value; None where the adapter does more with a value than to
+        set it in its place.
         """
         marks = {name: f"\x02judgecal {number}\x03" for number, name in enumerate(self.inputs)}
         text = self._adapter.format_user_message_content(self.compiled, marks, main_request=True)
@@ -162,7 +168,9 @@ class ProgramFile:
     trained_on: frozenset[str]
 
 
-def save_program(path: Path, program: dspy.Predict, *, signature: LoadedSignature, trained_on: Iterable[str]) -> None:
+def save_program(
+    path: Path, program: dspy.Predict, *, signature: LoadedSignature, trained_on: Iterable[str]
+) -> None:
     """Write a program in DSPy's own JSON form, with the signature's fingerprint and the training groups."""
     with tempfile.TemporaryDirectory() as folder:
         saved = Path(folder) / "program.json"
@@ -233,7 +241,9 @@ def program_of(state: Mapping[str, Any], signature: LoadedSignature, where: str)
     """
     check_schema(state, where)
     if not isinstance(state.get(_OURS), dict):
-        raise InputError(f"{where}: not written by judgecal: it does not say which signature it was compiled from")
+        raise InputError(
+            f"{where}: not written by judgecal: it does not say which signature it was compiled from"
+        )
     read = validated(_ProgramState, state, where)
     ours = read.judgecal
     if ours.signature_fingerprint != signature.fingerprint:
@@ -249,9 +259,16 @@ def program_of(state: Mapping[str, Any], signature: LoadedSignature, where: str)
             "fields: run judgecal optimize again"
         )
     program = dspy.Predict(signature.cls)
-    data = {"signature": dataclasses.asdict(read.signature), "demos": read.demos, "fields": read.fields, "lm": None}
+    data = {
+        "signature": dataclasses.asdict(read.signature),
+        "demos": read.demos,
+        "fields": read.fields,
+        "lm": None,
+    }
     try:
         program.load_state(data)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(f"{where}: DSPy cannot load this program ({type(error).__name__}: {error})") from error
+        raise InputError(
+            f"{where}: DSPy cannot load this program ({type(error).__name__}: {error})"
+        ) from error
     return ProgramFile(program, frozenset(ours.trained_on))

@@ -1,9 +1,10 @@
-"""What a judge is: anything that gives a verdict on an item, be it a prompt to a model, a rule, or the user's code.
+"""What a judge is: anything that gives a verdict on an item, be it a prompt to a model, a rule, or the user's
+code.
 
-A judge prints and parses as one string, split at the first `@`: `correctness_v3@gemini-flash` (a signature and a
-model; with a compiled program `...#<experiment>`), `exact_match@local` (a rule that calls nobody),
-`checks.py:score@python` (a function of the user's). The last two may have settings, `include(match=phrase)@local`.
-Verdicts that came with the data are a recorded judge's.
+A judge prints and parses as one string, split at the first `@`: `correctness_v3@gemini-flash` (a signature
+and a model; with a compiled program `...#<experiment>`), `exact_match@local` (a rule that calls nobody),
+`checks.py:score@python` (a function of the user's). The last two may have settings,
+`include(match=phrase)@local`. Verdicts that came with the data are a recorded judge's.
 """
 
 from __future__ import annotations
@@ -116,7 +117,9 @@ def _settings(text: str, whole: str) -> tuple[tuple[str, str], ...]:
     while at < len(text.rstrip()):
         match = _SETTING.match(text, at)
         if match is None or (match.end() < len(text) and text[match.end()] != ","):
-            raise InputError(f'{whole}: write its settings as (name=value, other="a text with blanks"), found ({text})')
+            raise InputError(
+                f'{whole}: write its settings as (name=value, other="a text with blanks"), found ({text})'
+            )
         name, value = match[1], match[2].strip()
         if name in found:
             raise InputError(f"{whole}: the setting {name} is given twice: keep one")
@@ -163,7 +166,8 @@ class Respondent(Protocol):
 
 
 class Caller(Respondent, Protocol):
-    """A respondent with a call to make; `schema` is what its reply must be, None where that is left to the prompt."""
+    """A respondent with a call to make; `schema` is what its reply must be, None where that is left to the
+    prompt."""
 
     @property
     def model(self) -> ModelSpec: ...

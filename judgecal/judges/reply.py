@@ -1,12 +1,13 @@
 """The reading of a judge's reply: its fields, and the one verdict that they hold.
 
-A reply is cut at DSPy's field markers, or is one JSON object, and the verdict is read from its own text, since DSPy's
-parser takes `true` for 1 of 100 and gives up on `85%`. Nothing is called for again: `85%`, `85.0` and `85 out of 100`
-are read; `150`, an empty reply and prose become a failure by name.
+A reply is cut at DSPy's field markers, or is one JSON object, and the verdict is read from its own text,
+since DSPy's parser takes `true` for 1 of 100 and gives up on `85%`. Nothing is called for again: `85%`,
+`85.0` and `85 out of 100` are read; `150`, an empty reply and prose become a failure by name.
 
-A judge may quote the answer under test, and the answer may hold a verdict of its own. So no place in a reply is
-trusted: where it holds two verdicts that differ, wherever they stand, it has none. Thoughts that it begins with are
-left out; a verdict within later ones counts against another, and never by itself.
+A judge may quote the answer under test, and the answer may hold a verdict of its own. So no place in a reply
+is
+trusted: where it holds two verdicts that differ, wherever they stand, it has none. Thoughts that it begins
+with are left out; a verdict within later ones counts against another, and never by itself.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from judgecal.records import Failure
 from judgecal.scale import Label, Scale
 from judgecal.signatures import LoadedSignature
 
-# Every pattern here runs over what a server sends, so each is linear: `^` with nothing before it but the line's blanks.
+# Every pattern here runs over what a server sends, so each is linear: `^` with nothing before it but the
+# line's blanks.
 _HEADER = re.compile(r"^[^\S\n]*\[\[ ## (\w+) ## \]\][ \t]*", re.MULTILINE)
 _THOUGHTS = r"(think|thinking|thought|thoughts|reasoning|reflection|scratchpad|analysis)"
 _OPENING = re.compile(rf"\s*<{_THOUGHTS}>", re.IGNORECASE)
@@ -38,7 +40,8 @@ Fields = list[tuple[str, Any]]
 
 
 def read_reply(signature: LoadedSignature, text: str) -> Reading:
-    """The reasoning of a judge's reply, and the verdict on its scale or a failure `parse` or `out_of_range`."""
+    """The reasoning of a judge's reply, and the verdict on its scale or a failure `parse` or
+    `out_of_range`."""
     if not text.strip():
         return Reading(None, failure=Failure("parse", "the reply is empty"))
     said = _after_thoughts(text) if "<" in text else text
@@ -47,8 +50,11 @@ def read_reply(signature: LoadedSignature, text: str) -> Reading:
     # What stands within thoughts alone was not said.
     aloud = _without_thoughts(said) if "<" in said else said
     spoken = fields if aloud == said else reply_fields(aloud, names)
-    verdicts, heard = ([value for name, value in some if name == signature.verdict] for some in (fields, spoken))
-    # A marker right behind the end of thoughts is one only where they are left out, and then the text before it ends.
+    verdicts, heard = (
+        [value for name, value in some if name == signature.verdict] for some in (fields, spoken)
+    )
+    # A marker right behind the end of thoughts is one only where they are left out, and then the text before
+    # it ends.
     whole = fields if verdicts else spoken
     reasoning = str(next((value for name, value in whole if name == signature.reasoning), "")).strip()
     if not heard:
@@ -60,7 +66,8 @@ def read_reply(signature: LoadedSignature, text: str) -> Reading:
 
 
 def reply_fields(text: str, names: Collection[str]) -> Fields:
-    """The fields of a reply: what stands below its markers, and in it where it is a JSON object and nothing else.
+    """The fields of a reply: what stands below its markers, and in it where it is a JSON object and nothing
+    else.
 
     An object inside prose is left alone: it may be quoted from the text under test.
 
@@ -83,7 +90,8 @@ def _one_verdict(signature: LoadedSignature, values: Sequence[Any]) -> tuple[Lab
 
 
 def _after_thoughts(text: str) -> str:
-    """The reply behind the thoughts that it begins with, each up to its first end; nothing where there is no end."""
+    """The reply behind the thoughts that it begins with, each up to its first end; nothing where there is no
+    end."""
     start = 0
     while opening := _OPENING.match(text, start):
         closing = re.compile(rf"</{opening[1]}>", re.IGNORECASE).search(text, opening.end())
@@ -94,7 +102,8 @@ def _after_thoughts(text: str) -> str:
 
 
 def _without_thoughts(text: str) -> str:
-    """The text without what stands between a tag of thoughts and its end; a tag without an end is a word like any."""
+    """The text without what stands between a tag of thoughts and its end; a tag without an end is a word like
+    any."""
     kept, start, opened = [], 0, None
     for tag in _TAG.finditer(text):
         if not tag[1]:
@@ -106,7 +115,8 @@ def _without_thoughts(text: str) -> str:
 
 
 def _json_fields(text: str, names: Collection[str]) -> Fields:
-    """The names and values of a reply that is one JSON object, in a fence or not; each as often as it stands there."""
+    """The names and values of a reply that is one JSON object, in a fence or not; each as often as it stands
+    there."""
     inner = text.strip()
     if inner[0:1] not in ("{", "`"):
         return []
@@ -129,16 +139,18 @@ def _json_fields(text: str, names: Collection[str]) -> Fields:
 
 
 def _loose_fields(text: str, names: Collection[str]) -> Fields:
-    """The fields of an object that is no strict JSON (a quote that is not escaped, Python's quotes, a comma too many).
+    """The fields of an object that is no strict JSON (a quote that is not escaped, Python's quotes, a comma
+    too many).
 
-    A value ends where the next name begins, so a field that a text within a value forges stands here as well. Nothing
-    is guessed: a library that mends JSON takes one of two that differ, and minutes for some texts.
+    A value ends where the next name begins, so a field that a text within a value forges stands here as well.
+    Nothing is guessed: a library that mends JSON takes one of two that differ, and minutes for some texts.
     """
     known = "|".join(map(re.escape, names))
     keys = list(re.finditer(rf"""(?:(?<!\w)({known})["'`\\]{{0,4}}|["'](\w{{1,80}})["'])\s{{0,20}}:""", text))
     ends = [key.start() for key in keys[1:]] + [len(text) - 1]
     return [
-        (key[1] or key[2], text[key.end() : end].strip(_WRAPPING + ",")) for key, end in zip(keys, ends, strict=False)
+        (key[1] or key[2], text[key.end() : end].strip(_WRAPPING + ","))
+        for key, end in zip(keys, ends, strict=False)
     ]
 
 
@@ -177,7 +189,9 @@ def _read_number(scale: Scale, value: Any) -> tuple[Label | None, Failure | None
         return None, Failure("parse", f"{line[:_SHOWN]!r} is not out of {scale.high:g}")
     number = float(match["value"])
     if not scale.low <= number <= scale.high:
-        return None, Failure("out_of_range", f"{match['value'][:_SHOWN]} lies outside {scale.low:g}..{scale.high:g}")
+        return None, Failure(
+            "out_of_range", f"{match['value'][:_SHOWN]} lies outside {scale.low:g}..{scale.high:g}"
+        )
     if scale.kind == "ordinal" and number != round(number):
         return None, Failure("parse", f"{number:g} is no whole number")
     return number, None

@@ -1,9 +1,10 @@
 """The settings of judges that are functions: `include(match=phrase)@local`.
 
-A keyword-only parameter whose default is a number, a text or a truth value is a setting. Its annotation says what it
-may be: `float`, `int`, `bool`, `str`, a `Literal` of words, or `Annotated[float, (low, high)]` for numbers from one
-end to the other. Of a local judge it may also be a `Path`: a file of the workspace, whose content is in the
-fingerprint. A judge's name carries the settings that are not the default ones, sorted, each written in one way.
+A keyword-only parameter whose default is a number, a text or a truth value is a setting. Its annotation says
+what it may be: `float`, `int`, `bool`, `str`, a `Literal` of words, or `Annotated[float, (low, high)]` for
+numbers from one end to the other. Of a local judge it may also be a `Path`: a file of the workspace, whose
+content is in the fingerprint. A judge's name carries the settings that are not the default ones, sorted, each
+written in one way.
 """
 
 from __future__ import annotations
@@ -65,8 +66,12 @@ class Setting:
         high = float("inf") if self.high is None else self.high
         if low <= number <= high and abs(number) != float("inf"):
             return number
-        ends = f" from {self.low:g} to {self.high:g}" if self.low is not None and self.high is not None else ""
-        raise InputError(f"{self.name} must be a {'whole ' * (self.kind is int)}number{ends}, found {text!r:.40}")
+        ends = (
+            f" from {self.low:g} to {self.high:g}" if self.low is not None and self.high is not None else ""
+        )
+        raise InputError(
+            f"{self.name} must be a {'whole ' * (self.kind is int)}number{ends}, found {text!r:.40}"
+        )
 
     def __str__(self) -> str:
         """As it is listed: its name, its default, and what else it can be."""
@@ -90,7 +95,9 @@ def settings_of(function: Callable[..., Any], where: str, *, files: bool = False
     try:
         hints = typing.get_type_hints(function, include_extras=True)
     except (NameError, TypeError) as error:
-        raise InputError(f"{where}: its annotations cannot be read ({error}): import what they name") from None
+        raise InputError(
+            f"{where}: its annotations cannot be read ({error}): import what they name"
+        ) from None
     kinds = (float, int, bool, str, *((Path,) if files else ()))
     return tuple(
         _setting(one.name, one.default, hints.get(one.name))
@@ -157,7 +164,8 @@ def _file(name: JudgeName, setting: str, path: Path, folders: Sequence[Path], pr
 def packages_of(judge: str, module: ModuleType, texts: Mapping[str, str]) -> list[str]:
     """The packages that a judge needs as it is set, each with its version.
 
-    A file names them in `PACKAGES`: package -> the setting that needs it, which is the name of judgecal's extra too.
+    A file names them in `PACKAGES`: package -> the setting that needs it, which is the name of judgecal's
+    extra too.
 
     Raises:
         InputError: one is not installed.
@@ -170,4 +178,6 @@ def _version(package: str, extra: str, judge: str) -> str:
     try:
         return f"{package} {metadata.version(package)}"
     except metadata.PackageNotFoundError:
-        raise not_installed(f"{judge} needs", package, extra, instead=f"leave {extra} out of the name") from None
+        raise not_installed(
+            f"{judge} needs", package, extra, instead=f"leave {extra} out of the name"
+        ) from None

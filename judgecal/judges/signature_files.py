@@ -32,7 +32,12 @@ from judgecal.workspace import Workspace, shown, write_text
 
 ANSWERS = ("answer_under_test", "answer", "response")
 """The inputs that the answer under test is filled into."""
-_BESIDE = {"question", "reference_answer", "reference_answers", "conversation"}  # what is judged by, and not judged
+_BESIDE = {
+    "question",
+    "reference_answer",
+    "reference_answers",
+    "conversation",
+}  # what is judged by, and not judged
 _NO_TEXT = ("item", "expect")  # what only a function can take
 _NEAR = 0.8  # how like two names are where one may be a slip of the pen for the other
 _FEW_GRADES = 11  # a Literal lists so many at most, an `int` with bounds says it shorter
@@ -40,8 +45,8 @@ _FEW_GRADES = 11  # a Literal lists so many at most, an `int` with bounds says i
 
 @dataclass(frozen=True, slots=True)
 class ListedSignature:
-    """A signature of a workspace; without a scale it answers questions and judges nothing. `error`: why it cannot be
-    read.
+    """A signature of a workspace; without a scale it answers questions and judges nothing. `error`: why it
+    cannot be read.
     """
 
     name: str
@@ -114,7 +119,9 @@ class SignatureChecks(Result):
     broken: tuple[str, ...] = field(default=(), metadata={"json": False})
 
 
-def check_signatures(workspace: Workspace, name: str | None = None, gold: GoldSet | None = None) -> SignatureChecks:
+def check_signatures(
+    workspace: Workspace, name: str | None = None, gold: GoldSet | None = None
+) -> SignatureChecks:
     """Every problem of one signature, or of all of a workspace; each is run. With a set: what its items lack.
 
     Raises:
@@ -184,7 +191,9 @@ def _shape(loaded: LoadedSignature, lines: _Lines) -> Iterator[SignatureProblem]
     """Instructions, reasoning and verdict."""
     cls, outputs = loaded.cls, list(loaded.cls.output_fields)
     if not (cls.__doc__ or "").strip() or cls.instructions.startswith("Given the fields `"):
-        yield lines.problem(cls.__name__, "no instructions: say in the class's docstring what is to be judged, and how")
+        yield lines.problem(
+            cls.__name__, "no instructions: say in the class's docstring what is to be judged, and how"
+        )
     if loaded.verdict is None:
         if {CHUNK, *ANSWERS} & set(loaded.inputs):
             what = "give one output a number, bool or Literal type"
@@ -215,7 +224,9 @@ def _inputs(loaded: LoadedSignature, lines: _Lines) -> Iterator[SignatureProblem
         if name not in ITEM_INPUTS and near:
             yield lines.problem(name, f"{name} is looked up in the items' fields: did you mean {near[0]}?")
         if name in _NO_TEXT:
-            yield lines.problem(name, f"{name} is nothing that a prompt can be filled with: choose another name")
+            yield lines.problem(
+                name, f"{name} is nothing that a prompt can be filled with: choose another name"
+            )
     nothing_tested = set(loaded.inputs) <= _BESIDE
     if loaded.scale is not None and nothing_tested:
         what = f"nothing under test among the inputs: name one of {', '.join((*ANSWERS, CHUNK))}, or a field"
@@ -232,7 +243,9 @@ def _imports(loaded: LoadedSignature, path: Path) -> Iterator[SignatureProblem]:
         names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
         if any(name.split(".")[0] == "judgecal" for name in names):
             line = getattr(node, "lineno", 1)
-            yield SignatureProblem(f"{shown(path)}:{line}", "imports judgecal: a signature is plain DSPy, take it out")
+            yield SignatureProblem(
+                f"{shown(path)}:{line}", "imports judgecal: a signature is plain DSPy, take it out"
+            )
 
 
 def _lacking(loaded: LoadedSignature, gold: GoldSet) -> Iterator[Lacking]:
@@ -316,7 +329,9 @@ def new_signature(
     except InputError as error:
         problems += error.problems
     if path.exists() and not replace:
-        problems.append(f"{shown(path)}: is there already: choose another name, or give --replace to write over it")
+        problems.append(
+            f"{shown(path)}: is there already: choose another name, or give --replace to write over it"
+        )
     refuse(problems)
     assert parsed is not None
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -328,17 +343,25 @@ def new_signature(
 def _name_problems(name: str) -> list[str]:
     if all(re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", part) for part in name.split("/")):
         return []
-    return [f"signature name {name!r}: use letters, digits, '_' and '-'; a '/' stands before a sub-folder's file"]
+    return [
+        f"signature name {name!r}: use letters, digits, '_' and '-'; a '/' stands before a sub-folder's file"
+    ]
 
 
 def _input_problems(inputs: Iterable[str]) -> list[str]:
     names = list(inputs)
-    wrong = [name for name in names if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_")]
+    wrong = [
+        name for name in names if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_")
+    ]
     found = [f"--inputs {name!r}: write names as Python has them, such as agent_reply" for name in wrong]
     found += [
-        f"--inputs {name}: is what the verdict's part is called: choose another" for name in names if name in _OWN
+        f"--inputs {name}: is what the verdict's part is called: choose another"
+        for name in names
+        if name in _OWN
     ]
-    return found + [f"--inputs {name}: stands twice" for name in dict.fromkeys(names) if names.count(name) > 1]
+    return found + [
+        f"--inputs {name}: stands twice" for name in dict.fromkeys(names) if names.count(name) > 1
+    ]
 
 
 def _word_problems(scale: Scale, words: Sequence[str]) -> list[str]:
@@ -354,7 +377,9 @@ _OWN = ("reasoning", "verdict")
 
 def signature_text(name: str, scale: Scale, inputs: Sequence[str], words: Sequence[str] = ()) -> str:
     """The text of a new signature file: plain DSPy, with instructions to be filled in."""
-    title = "".join(part.capitalize() for part in re.split(r"[^A-Za-z0-9]+", name.rpartition("/")[2])) or "Judge"
+    title = (
+        "".join(part.capitalize() for part in re.split(r"[^A-Za-z0-9]+", name.rpartition("/")[2])) or "Judge"
+    )
     title = title if title[0].isalpha() else f"Judge{title}"
     kind, task, marks = _verdict(scale, words)
     test = next((one for one in inputs if one in (*ANSWERS, CHUNK)), inputs[-1])
@@ -394,7 +419,11 @@ def _verdict(scale: Scale, words: Sequence[str]) -> tuple[str, str, list[str]]:
         return f'Literal["yes", "no"] = {plain}', "Say yes or no", marks
     if scale.kind == "nominal":
         listed = ", ".join(f'"{word}"' for word in words)
-        return f"Literal[{listed}] = {plain}", "Choose the word that fits", [f"{word}: (say when)" for word in words]
+        return (
+            f"Literal[{listed}] = {plain}",
+            "Choose the word that fits",
+            [f"{word}: (say when)" for word in words],
+        )
     if scale.kind == "ordinal" and scale.span < _FEW_GRADES:
         grades = [f"{grade}" for grade in range(int(scale.low), int(scale.high) + 1)]
         marks = [f"{grade}: (say what an answer of this grade is like)" for grade in grades]

@@ -5,12 +5,14 @@ A suite is the file `suites/NAME.toml` of the workspace:
     schema = 1
 
     [judges.groundedness]
-    judge = "mosaic/groundedness"                 # a judge's string; or lock = "experiments/.../judge.lock.json"
-    column = "response/llm_judged/groundedness"   # what its columns begin with; this is the default
-    aggregate = "rating"                          # what of its verdicts goes there; by default what its unit asks for
+    judge = "mosaic/groundedness"                 # a judge's string; or lock =
+    "experiments/.../judge.lock.json" column = "response/llm_judged/groundedness"   # what its columns begin
+    with; this is the default aggregate = "rating"                          # what of its verdicts goes there;
+    by default what its unit asks for
 
-A prompt judge without a model behind an `@` runs on the model that is chosen when the suite is run. Judges of one
-column stand in for each other: of those that have one column, the first that a row has the inputs for judges it.
+A prompt judge without a model behind an `@` runs on the model that is chosen when the suite is run. Judges of
+one column stand in for each other: of those that have one column, the first that a row has the inputs for
+judges it.
 """
 
 from __future__ import annotations
@@ -28,8 +30,9 @@ from judgecal.records import ITEM_UNIT
 from judgecal.workspace import Workspace
 
 Aggregate = Literal["rating", "precision", "share"]
-"""What of a judge's verdicts goes into the columns: `rating` the verdict on an item with its rationale, `precision`
-those on its chunks and the share of them that pass, `share` the verdict alone as a number from 0 to 1.
+"""What of a judge's verdicts goes into the columns: `rating` the verdict on an item with its rationale,
+`precision` those on its chunks and the share of them that pass, `share` the verdict alone as a number from 0
+to 1.
 """
 
 
@@ -70,7 +73,8 @@ class SuiteJudge:
         return self.judge is not None and "@" not in self.judge
 
     def judge_on(self, model: str) -> JudgeName:
-        """The judge's string, with a model where it lacks one. InputError: it is of no judge, or there is a lock."""
+        """The judge's string, with a model where it lacks one. InputError: it is of no judge, or there is a
+        lock."""
         if self.judge is None:
             raise InputError(f"{self.name}: has a lock and no judge's string")
         return JudgeName.parse(f"{self.judge}@{model}" if self.lacks_model else self.judge)
@@ -111,7 +115,13 @@ def load_suite(name_or_path: str | Path, *, workspace: Workspace) -> Suite:
     table = validated(_SuiteTable, read_toml(path), str(path))
     if not table.judges:
         raise InputError(f"{path}: holds no judge: add [judges.NAME] with judge or lock")
-    refuse([f"{path}: judges.{name}: {problem}" for name, one in table.judges.items() for problem in _problems(one)])
+    refuse(
+        [
+            f"{path}: judges.{name}: {problem}"
+            for name, one in table.judges.items()
+            for problem in _problems(one)
+        ]
+    )
     return Suite(path.stem, tuple(_judge(name, one, workspace) for name, one in table.judges.items()))
 
 

@@ -1,7 +1,15 @@
 """Models: aliases and prices, and the embedded one."""
 
 from judgecal.models.address import shown_address
-from judgecal.models.catalogue import ALIASES, EMBEDDED, Catalogue, ModelSpec, for_task, load_catalogue, with_version
+from judgecal.models.catalogue import (
+    ALIASES,
+    EMBEDDED,
+    Catalogue,
+    ModelSpec,
+    for_task,
+    load_catalogue,
+    with_version,
+)
 from judgecal.models.providers import PROVIDERS
 
 __all__ = [

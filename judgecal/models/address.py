@@ -12,10 +12,11 @@ _LIKE_A_TOKEN = 20  # characters of a segment of a path
 
 
 def shown_address(address: str) -> str:
-    """An address without what may be a secret: user, fragment, values of its query, segments that look like a token.
+    """An address without what may be a secret: user, fragment, values of its query, segments that look like a
+    token.
 
-    What is left tells one server from another: a segment leaves four digits of its sha256. An address that cannot be
-    read is shown as stars.
+    What is left tells one server from another: a segment leaves four digits of its sha256. An address that
+    cannot be read is shown as stars.
     """
     try:
         parts = urllib.parse.urlsplit(address)
@@ -56,7 +57,10 @@ def _digits(segment: str) -> str:
 
 
 def _is_token(segment: str) -> bool:
-    """Whether a segment of a path looks like a token: long, and letters mixed with digits or in both cases."""
+    """Whether a segment of a path looks like a token: long, and letters mixed with digits or in both
+    cases."""
     letters = any(char.isalpha() for char in segment)
-    mixed = any(char.isdigit() for char in segment) or (segment != segment.lower() and segment != segment.upper())
+    mixed = any(char.isdigit() for char in segment) or (
+        segment != segment.lower() and segment != segment.upper()
+    )
     return len(segment) >= _LIKE_A_TOKEN and letters and mixed

@@ -1,4 +1,5 @@
-"""Model aliases: the litellm id behind a short name, its price, its limits, its provider, and the key that it needs.
+"""Model aliases: the litellm id behind a short name, its price, its limits, its provider, and the key that it
+needs.
 
 `[models.NAME]` in `judgecal.toml` adds an alias or overrides one, key by key. Any litellm id works as it is.
 """
@@ -53,13 +54,13 @@ class ModelSpec:
         temperature, max_tokens: sent with each call; None leaves the provider's default.
         timeout: seconds allowed to one call.
         reply_limit: tokens that the model itself can reply with at most, where the price file says so.
-        transport: the way its calls take: `auto` (by the provider), `http` (our own), `dspy` (DSPy's client) or
-            `litellm` (through that client).
+        transport: the way its calls take: `auto` (by the provider), `http` (our own), `dspy` (DSPy's client)
+            or `litellm` (through that client).
         sampling: whether the model takes a temperature; the price file says where it takes none.
-        structured: whether a judge's reply is asked for as JSON and its schema sent along: `auto` (unless the server
-            refuses the schema), `json_schema` (whatever it says) or `off` (fields behind markers).
-        batch_input_usd_per_1m, batch_output_usd_per_1m: price of a million tokens in a batch, where the price file says
-            so; a user's own price is halved.
+        structured: whether a judge's reply is asked for as JSON and its schema sent along: `auto` (unless the
+            server refuses the schema), `json_schema` (whatever it says) or `off` (fields behind markers).
+        batch_input_usd_per_1m, batch_output_usd_per_1m: price of a million tokens in a batch, where the price
+            file says so; a user's own price is halved.
     """
 
     alias: str
@@ -99,7 +100,8 @@ class ModelSpec:
 
     @property
     def way(self) -> str:
-        """`embedded`, `http`, `dspy` or `litellm`; the last two are DSPy's client, which then chooses or is told."""
+        """`embedded`, `http`, `dspy` or `litellm`; the last two are DSPy's client, which then chooses or is
+        told."""
         if self.embedded or self.transport != "auto":
             return EMBEDDED if self.embedded else self.transport
         if self.task != "chat":  # which is asked for in OpenAI's way, or through litellm
@@ -113,7 +115,8 @@ class ModelSpec:
 
     @property
     def replies_in_json(self) -> bool:
-        """Whether a judge's reply is asked for as JSON; the model inside judgecal writes fields behind markers."""
+        """Whether a judge's reply is asked for as JSON; the model inside judgecal writes fields behind
+        markers."""
         return self.structured != "off" and not self.embedded
 
     @property
@@ -188,14 +191,17 @@ class ModelSpec:
             raise InputError(f"model {self.alias} ({self.id}) needs a key: set the variable {self.key_env}")
         if not (value.isascii() and value.isprintable()):
             # Clients name the header that they cannot send, key and all.
-            raise InputError(f"model {self.alias}: the variable {self.key_env} holds characters that no key has")
+            raise InputError(
+                f"model {self.alias}: the variable {self.key_env} holds characters that no key has"
+            )
         return value
 
     def settings(self) -> dict[str, Any]:
         """Everything that can change a reply or its price, for fingerprints and configs; never a key.
 
-        Of the endpoint stands here what may be shown. `structured` is the mode that was set, never what a server made
-        of it: one that refuses the schema is sent the same prompt without it, and stays the same judge.
+        Of the endpoint stands here what may be shown. `structured` is the mode that was set, never what a
+        server made of it: one that refuses the schema is sent the same prompt without it, and stays the same
+        judge.
         """
         kept = ["id", "api_base", "input_usd_per_1m", "output_usd_per_1m", "temperature", "max_tokens"]
         kept += () if self.embedded else ("structured",)
@@ -204,7 +210,8 @@ class ModelSpec:
 
 
 def for_task(spec: ModelSpec, task: Task) -> ModelSpec:
-    """The model as one that embeds or reranks: it writes nothing, so that only what it reads and the call are paid.
+    """The model as one that embeds or reranks: it writes nothing, so that only what it reads and the call are
+    paid.
 
     Raises:
         InputError: it is the model inside judgecal, which does neither.
@@ -381,8 +388,8 @@ def _completed(spec: ModelSpec) -> ModelSpec:
 def _key_variable(spec: ModelSpec) -> str | None:
     """The variable that holds a model's key; None where none is needed.
 
-    Another endpoint is sent no key of the machine, unless only a gateway to the provider can be meant, and then
-    the key where there is one.
+    Another endpoint is sent no key of the machine, unless only a gateway to the provider can be meant, and
+    then the key where there is one.
     """
     variable = spec.known_provider.key_env
     if spec.api_base is None or variable is None:

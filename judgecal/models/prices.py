@@ -1,4 +1,5 @@
-"""What models cost: the price file inside the installed litellm, read as a file, as importing litellm takes seconds."""
+"""What models cost: the price file inside the installed litellm, read as a file, as importing litellm takes
+seconds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What is known of providers before any call: the variable of a key, the format that is spoken, the address."""
+"""What is known of providers before any call: the variable of a key, the format that is spoken, the
+address."""
 
 from __future__ import annotations
 
@@ -13,8 +14,10 @@ class Provider(NamedTuple):
         key_env: the variable that holds its key; None where none is needed.
         wire: the module of `engine/transport` that speaks its format; None leaves it to DSPy's client.
         base: its address.
-        key_follows: only its own servers and gateways to them speak its format: the key goes to another endpoint too.
-        batches: it takes many requests at once and answers within a day, for less; the wire's module says how.
+        key_follows: only its own servers and gateways to them speak its format: the key goes to another
+            endpoint too.
+        batches: it takes many requests at once and answers within a day, for less; the wire's module says
+            how.
     """
 
     key_env: str | None = None

@@ -1,7 +1,7 @@
 """`optimizer_calls.jsonl`: every call that an optimiser made, append-only, with its reply.
 
-An interrupted run takes the replies from here and pays none again, also with `--no-cache`. A line is handed to the
-operating system as soon as its reply is there; the experiment's journal keeps a second process out.
+An interrupted run takes the replies from here and pays none again, also with `--no-cache`. A line is handed
+to the operating system as soon as its reply is there; the experiment's journal keeps a second process out.
 """
 
 from __future__ import annotations
@@ -33,10 +33,11 @@ def says_something(reply: Reply) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ProgramCall:
-    """One call that an optimiser asks for: `task` of the judge at work, `reflection` of whoever writes instructions.
+    """One call that an optimiser asks for: `task` of the judge at work, `reflection` of whoever writes
+    instructions.
 
-    `spec` has the sampling settings of this call; `repeat` tells samples of one prompt from each other, 0 where DSPy
-    asks for none in particular; a reply that is not `usable` is stored for nobody else.
+    `spec` has the sampling settings of this call; `repeat` tells samples of one prompt from each other, 0
+    where DSPy asks for none in particular; a reply that is not `usable` is stored for nobody else.
     """
 
     spec: ModelSpec
@@ -59,7 +60,9 @@ class CallLog:
         self._optimizer = optimizer
         cut_torn_line(path)
         self._replies = dict(_read(path))
-        self._file = os.fdopen(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, PRIVATE), "ab", buffering=0)
+        self._file = os.fdopen(
+            os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, PRIVATE), "ab", buffering=0
+        )
 
     def __enter__(self) -> CallLog:
         return self
@@ -114,7 +117,8 @@ def logged_usd(path: Path) -> float:
 
 
 def _read(path: Path) -> Iterator[tuple[str, Reply]]:
-    """Key and reply of each call that need not be made again; the last line of a key wins, a damaged one is named."""
+    """Key and reply of each call that need not be made again; the last line of a key wins, a damaged one is
+    named."""
     if not path.exists():
         return
     with path.open("rb") as lines:

@@ -42,7 +42,8 @@ class JudgeProgram(dspy.Module):  # type: ignore[misc]
 class OptimiserAdapter(JudgeAdapter):
     """The judges' adapter for an optimiser's calls, its own questions among them.
 
-    An unusable reply of the judge goes to the metric as a missing verdict: it counts as the worst, and is counted.
+    An unusable reply of the judge goes to the metric as a missing verdict: it counts as the worst, and is
+    counted.
     """
 
     def __init__(self, judge: PromptJudge) -> None:
@@ -55,7 +56,8 @@ class OptimiserAdapter(JudgeAdapter):
         return super().asks_for_json(signature) and self._is_the_judge(signature)
 
     def __call__(self, lm: Any, *args: Any, signature: type[dspy.Signature], **more: Any) -> Any:
-        """DSPy's pipeline, the judge's own calls held to its schema, and to a verdict where replies are stored."""
+        """DSPy's pipeline, the judge's own calls held to its schema, and to a verdict where replies are
+        stored."""
         wanted = Wanted(self._schema, self._gives_verdict) if self._is_the_judge(signature) else Wanted()
         with replies_wanted(wanted):
             return super().__call__(lm, *args, signature=signature, **more)
@@ -81,7 +83,8 @@ class OptimiserAdapter(JudgeAdapter):
         return fields
 
     def _own_question(self, signature: type[dspy.Signature], completion: str) -> dict[str, Any]:
-        """The reply to an optimiser's own question; where one text is asked for, a reply without markers is it."""
+        """The reply to an optimiser's own question; where one text is asked for, a reply without markers is
+        it."""
         try:
             fields: dict[str, Any] = super().parse(signature, completion)
         except dspy.AdapterParseError:
@@ -121,8 +124,8 @@ def compiling(training: Training, optimizer: str, *, calls_at_most: int) -> Iter
     """Let one of DSPy's optimisers work; leave the room before the candidate is scored.
 
     Raises:
-        JudgecalError: what ended it: a refused key, a spent budget, a provider that is down, or a reply of the
-            reflection model that DSPy cannot go on without.
+        JudgecalError: what ended it: a refused key, a spent budget, a provider that is down, or a reply of
+            the reflection model that DSPy cannot go on without.
     """
     with contextlib.ExitStack() as stack:
         record = stack.enter_context(CallLog(training.log, optimizer)) if training.log else None
@@ -133,7 +136,9 @@ def compiling(training: Training, optimizer: str, *, calls_at_most: int) -> Iter
         progress = None if training.quiet else Progress(f"{optimizer}, at most", calls_at_most)
         if progress:
             stack.callback(progress.close)
-        calls = stack.enter_context(ProgramCalls(training.budget, record=record, cache=cache, progress=progress))
+        calls = stack.enter_context(
+            ProgramCalls(training.budget, record=record, cache=cache, progress=progress)
+        )
         stack.enter_context(_quiet(calls))
         stack.enter_context(_interruptible(calls))
         room = Room(
@@ -161,7 +166,8 @@ def compiling(training: Training, optimizer: str, *, calls_at_most: int) -> Iter
 
 @contextlib.contextmanager
 def _quiet(calls: ProgramCalls) -> Iterator[None]:
-    """stdout is the command's result, so what DSPy prints goes to stderr; of its log, warnings alone, and no bars.
+    """stdout is the command's result, so what DSPy prints goes to stderr; of its log, warnings alone, and no
+    bars.
 
     Once the optimiser was stopped nothing more is logged: what DSPy says then are echoes of the one cause.
     """
@@ -177,7 +183,11 @@ def _quiet(calls: ProgramCalls) -> Iterator[None]:
         handler.addFilter(worth_saying)
     try:
         barless = _Barless(sys.stderr)
-        with contextlib.redirect_stdout(barless), contextlib.redirect_stderr(barless), warnings.catch_warnings():
+        with (
+            contextlib.redirect_stdout(barless),
+            contextlib.redirect_stderr(barless),
+            warnings.catch_warnings(),
+        ):
             warnings.simplefilter("ignore")
             yield
     finally:
@@ -187,7 +197,8 @@ def _quiet(calls: ProgramCalls) -> Iterator[None]:
 
 
 class _Barless(io.TextIOBase):
-    """A stream without progress bars: DSPy's cannot be turned off, and they would fill a log and garble ours."""
+    """A stream without progress bars: DSPy's cannot be turned off, and they would fill a log and garble
+    ours."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

@@ -1,7 +1,7 @@
 """Choose a candidate on dev, then confirm it once on the sealed test split.
 
-Both are decided once calibrated: a candidate that merely uses the scale differently knows no more than the judge as it
-was, and a map gives what it gains without another prompt.
+Both are decided once calibrated: a candidate that merely uses the scale differently knows no more than the
+judge as it was, and a map gives what it gains without another prompt.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A candidate, or the judge as it was, with its judgements on dev and what they come to (as in `Tried`)."""
+    """A candidate, or the judge as it was, with its judgements on dev and what they come to (as in
+    `Tried`)."""
 
     candidate: Candidate | None
     judge: PromptJudge
@@ -67,33 +68,37 @@ class Scored:
         )
 
     def value(self, metric: str) -> float:
-        """What decides on dev: the metric once calibrated where it can be; below everything where it is undefined."""
+        """What decides on dev: the metric once calibrated where it can be; below everything where it is
+        undefined."""
         found = self.calibrated or require_metric(self.estimates, metric)
         return float("-inf") if found.value is None else found.value
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Who was taken, and why in a sentence; `sealed` says why test stays closed: a candidate was ahead by no more than
-    luck, or calls were lost."""
+    """Who was taken, and why in a sentence; `sealed` says why test stays closed: a candidate was ahead by no
+    more than luck, or calls were lost."""
 
     taken: Scored
     why: str
     sealed: str | None = None
 
 
-def score_on(dev: Table, candidate: Candidate | None, judge: PromptJudge, column: Column, metric: str) -> Scored:
+def score_on(
+    dev: Table, candidate: Candidate | None, judge: PromptJudge, column: Column, metric: str
+) -> Scored:
     """Hold one candidate's judgements against the people."""
     found = dev.agreements(column)
     return Scored(candidate, judge, column, found["as_wrong"], found["calibrated"].get(metric))
 
 
 def choose(scored: Sequence[Scored], metric: str, dev: Table) -> Choice:
-    """Take one; the first of `scored` is the judge as it was, and stays unless another gains more on dev than luck.
+    """Take one; the first of `scored` is the judge as it was, and stays unless another gains more on dev than
+    luck.
 
-    Luck is what the largest gain among as many equal candidates stays below in four of five samples. Of equals the one
-    with fewer demos is taken. Below ten questions no error is known, so that nothing is more than luck. On labels
-    without order the metric of the verdicts as they are decides.
+    Luck is what the largest gain among as many equal candidates stays below in four of five samples. Of
+    equals the one with fewer demos is taken. Below ten questions no error is known, so that nothing is more
+    than luck. On labels without order the metric of the verdicts as they are decides.
     """
     before = scored[0]
     once = f"{metric} once calibrated" if before.calibrated else metric
@@ -108,7 +113,9 @@ def choose(scored: Sequence[Scored], metric: str, dev: Table) -> Choice:
     n, points = len(scored) - 1, f"{taken.name} gained {100.0 * gain:.1f} points of {once} on dev"
     if luck is None:
         questions = len(set(dev.groups))
-        return Choice(before, "dev shows nothing", f"{points}, and {questions} questions cannot tell that from luck")
+        return Choice(
+            before, "dev shows nothing", f"{points}, and {questions} questions cannot tell that from luck"
+        )
     equal = "one equal candidate" if n == 1 else f"the best of {n} equal candidates"
     why = f"{points}, and by luck alone {equal} gains more than {100.0 * luck:.1f} in one run of five"
     return Choice(before, "dev shows no more than luck", why)
@@ -152,14 +159,16 @@ class BeforeAfter:
 class OnTest:
     """The numbers on test; all None where test stayed sealed.
 
-    `before`, `after` (metric -> Estimate) and what is made of them count an unscored item as the verdict farthest from
-    its label; `complete_case` leaves it out.
+    `before`, `after` (metric -> Estimate) and what is made of them count an unscored item as the verdict
+    farthest from its label; `complete_case` leaves it out.
     """
 
     before: dict[str, Estimate] | None = None
     after: dict[str, Estimate] | None = None
     difference: Estimate | None = None  # after minus before in the metric, paired, by group
-    difference_recalibrated: Estimate | None = None  # the same once both are calibrated by maps from train and dev
+    difference_recalibrated: Estimate | None = (
+        None  # the same once both are calibrated by maps from train and dev
+    )
     p_value: float | None = None  # None where there are too few groups too
     complete_case: BeforeAfter | None = None
     calibrated: BeforeAfter | None = None  # through those maps; None where labels have no order
@@ -167,7 +176,8 @@ class OnTest:
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """What the test split says: the numbers, a decision (better, worse, rescaled only, cannot tell), and why."""
+    """What the test split says: the numbers, a decision (better, worse, rescaled only, cannot tell), and
+    why."""
 
     numbers: OnTest
     decision: str

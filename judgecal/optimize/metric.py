@@ -2,11 +2,12 @@
 
 An unusable reply counts as the verdict farthest from its label, and is counted.
 
-The strata count equally in one of two ways. Weighted: each item's agreement is multiplied by its stratum's weight,
-which can exceed 1 in a rare stratum. Plain: the agreement itself, 0 to 1, over examples in which every stratum stands
-equally often (`training.balanced_sample`). The optimisers that write instructions take the second. GEPA passes over
-a batch that is perfect (1.0), SIMBA compares scores of different items and draws by their size, and both would take
-the weight of a stratum for the quality of a judge; scores divided by the largest weight would mend neither.
+The strata count equally in one of two ways. Weighted: each item's agreement is multiplied by its stratum's
+weight, which can exceed 1 in a rare stratum. Plain: the agreement itself, 0 to 1, over examples in which
+every stratum stands equally often (`training.balanced_sample`). The optimisers that write instructions take
+the second. GEPA passes over a batch that is perfect (1.0), SIMBA compares scores of different items and draws
+by their size, and both would take the weight of a stratum for the quality of a judge; scores divided by the
+largest weight would mend neither.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ from judgecal.signatures import LoadedSignature
 ITEM_ID = "dspy_judgecal_item_id"
 """Key under which an example carries its item's id.
 
-It is no field of the signature, and DSPy hides keys with this prefix, so no prompt shows it: neither the judge's nor
-those in which an optimiser shows whole examples to the model that writes instructions.
+It is no field of the signature, and DSPy hides keys with this prefix, so no prompt shows it: neither the
+judge's nor those in which an optimiser shows whole examples to the model that writes instructions.
 """
 _NOTES_QUOTED = 3  # of one item
 _NOTE_CHARS = 300
@@ -40,11 +41,11 @@ class AgreementMetric:
 
     `notes` (by item id) are those items' ratings with a note, which the feedback quotes.
 
-    Called as DSPy calls metrics, from several threads. It returns the weighted agreement of one prediction, from 0
-    up; over the training items its mean is `macro_agreement`. With `pred_name` (as GEPA asks again for the feedback
-    on a prediction that it has scored) it returns score and feedback in words. In bootstrapping (a trace and no
-    `pred_name`) it returns the plain agreement, 0 to 1, so that a threshold means the same in every stratum.
-    `calls` counts the predictions rated so far, `unusable` those of them without a verdict.
+    Called as DSPy calls metrics, from several threads. It returns the weighted agreement of one prediction,
+    from 0 up; over the training items its mean is `macro_agreement`. With `pred_name` (as GEPA asks again for
+    the feedback on a prediction that it has scored) it returns score and feedback in words. In bootstrapping
+    (a trace and no `pred_name`) it returns the plain agreement, 0 to 1, so that a threshold means the same in
+    every stratum. `calls` counts the predictions rated so far, `unusable` those of them without a verdict.
     """
 
     def __init__(
@@ -100,7 +101,11 @@ class AgreementMetric:
         if isinstance(label, str) or isinstance(verdict, str):
             return float(label == verdict)
         common, target = self._common, onto(self._common, self._people, label)
-        given = common.farthest(target) if verdict is None else onto(common, self._signature.judge_scale(), verdict)
+        given = (
+            common.farthest(target)
+            if verdict is None
+            else onto(common, self._signature.judge_scale(), verdict)
+        )
         return 1.0 - abs(given - target) / common.span
 
     def feedback(self, label: Label, verdict: Label | None) -> str:
@@ -133,7 +138,8 @@ class AgreementMetric:
     def quoted_notes(self, item_id: str) -> str:
         """What raters noted of an item, the first few notes, each cut short; empty where they noted nothing.
 
-        A note is a text of people's, and goes into a prompt: it can forge no field there and acts on no terminal.
+        A note is a text of people's, and goes into a prompt: it can forge no field there and acts on no
+        terminal.
         """
         quotes = []
         for rating in self._notes.get(item_id, ())[:_NOTES_QUOTED]:
@@ -172,7 +178,9 @@ def label_as_verdict(signature: LoadedSignature, label: Label, people: Scale) ->
     value = onto(scale, people, label)
     annotation = signature.cls.output_fields[signature.verdict].annotation
     if scale.kind == "binary":
-        passed = value >= 0.5 if people.pass_at is None or people.kind == "binary" else label >= people.pass_at
+        passed = (
+            value >= 0.5 if people.pass_at is None or people.kind == "binary" else label >= people.pass_at
+        )
         if signature.words:
             return signature.words[0] if passed else signature.words[1]
         return passed if annotation is bool else int(passed)

@@ -1,10 +1,11 @@
 """DSPy's optimisers under their names. They make candidates from train alone; our own scoring of dev chooses.
 
-`labeled` and `fewshot` put examples into the prompt. `mipro`, `gepa` and `simba` have another model write instructions:
-each climbs plain agreement over balanced train examples (see `metric`), and where DSPy wants a set to learn from and
-another to climb on, train is cut in two by question. Everything these make has seen every train label. They hand over
-their best few programs, not the best alone: by how much these differ on train is mostly noise, and dev chooses. The
-settings are frugal: a few hundred calls of the judge, and some tens of the model that writes.
+`labeled` and `fewshot` put examples into the prompt. `mipro`, `gepa` and `simba` have another model write
+instructions: each climbs plain agreement over balanced train examples (see `metric`), and where DSPy wants a
+set to learn from and another to climb on, train is cut in two by question. Everything these make has seen
+every train label. They hand over their best few programs, not the best alone: by how much these differ on
+train is mostly noise, and dev chooses. The settings are frugal: a few hundred calls of the judge, and some
+tens of the model that writes.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ def _labeled(training: Training) -> Iterator[Candidate]:
 
 
 def _fewshot(training: Training) -> Iterator[Candidate]:
-    """Demos with the judge's own reasoning, where its verdict met the people's label, filled up with labels."""
+    """Demos with the judge's own reasoning, where its verdict met the people's label, filled up with
+    labels."""
     for draw in range(_DRAWS):
         metric = training.metric()
         optimizer = dspy.BootstrapFewShot(
@@ -63,13 +65,20 @@ _HANDED_OVER = 3
 _SUMMARY_BATCH = 10  # examples that MIPRO shows at once where it has the data described
 
 # Candidates of MIPRO: instructions, the present ones among them, and sets of demos, none among them.
-_MIPRO: dict[str, Any] = {"candidates": 5, "trials": 10, "bootstrapped": 3, "labeled": 8, "threshold": GOOD_ENOUGH}
+_MIPRO: dict[str, Any] = {
+    "candidates": 5,
+    "trials": 10,
+    "bootstrapped": 3,
+    "labeled": 8,
+    "threshold": GOOD_ENOUGH,
+}
 _GEPA: dict[str, Any] = {"full_passes": 6, "steps": 12, "minibatch": 5}
 _SIMBA: dict[str, Any] = {"steps": 4, "candidates": 4, "batch": 16, "demos": 3}
 
 
 def _mipro(training: Training) -> Iterator[Candidate]:
-    """Instructions written from a summary of the data, and sets of demos; which of both, a search on train says."""
+    """Instructions written from a summary of the data, and sets of demos; which of both, a search on train
+    says."""
     metric = training.metric(weighted=False)
     learn, climb = training.halves()
     with compiling(training, "mipro", calls_at_most=_mipro_bounds(training).calls) as room:
@@ -94,7 +103,9 @@ def _mipro(training: Training) -> Iterator[Candidate]:
             minibatch=False,
             view_data_batch_size=_SUMMARY_BATCH,
         )
-    yield from _handed_over(training, "mipro", [one["program"] for one in best.candidate_programs], metric=metric)
+    yield from _handed_over(
+        training, "mipro", [one["program"] for one in best.candidate_programs], metric=metric
+    )
 
 
 def _mipro_bounds(training: Training) -> Bounds:
@@ -107,7 +118,8 @@ def _mipro_bounds(training: Training) -> Bounds:
 
 
 def _gepa(training: Training) -> Iterator[Candidate]:
-    """Instructions rewritten by reflection on a few judged answers at a time, and on what people said of them."""
+    """Instructions rewritten by reflection on a few judged answers at a time, and on what people said of
+    them."""
     metric = training.metric(weighted=False)
     learn, climb = training.halves()
     with compiling(training, "gepa", calls_at_most=_gepa_bounds(training).calls) as room:
@@ -125,7 +137,9 @@ def _gepa(training: Training) -> Iterator[Candidate]:
         )
         best = optimizer.compile(JudgeProgram(training.student()), trainset=learn, valset=climb)
     climbed = best.detailed_results
-    ranked = sorted(zip(climbed.val_aggregate_scores, climbed.candidates, strict=True), key=lambda pair: -pair[0])
+    ranked = sorted(
+        zip(climbed.val_aggregate_scores, climbed.candidates, strict=True), key=lambda pair: -pair[0]
+    )
     yield from _handed_over(training, "gepa", [program for _, program in ranked], metric=metric)
 
 
@@ -140,7 +154,8 @@ def _minibatch(n_learn: int) -> int:
 def _gepa_bounds(training: Training) -> Bounds:
     learn, climb = training.halves()
     counted, batch = _gepa_calls(len(climb)), _minibatch(len(learn))
-    # A round that has begun is finished: a batch before and after, and a pass over the set that is climbed on.
+    # A round that has begun is finished: a batch before and after, and a pass over the set that is climbed
+    # on.
     task = counted + 2 * batch + len(climb)
     return Bounds(_HANDED_OVER, task=task, reflection=math.ceil(counted / batch), written=1)
 
@@ -160,7 +175,9 @@ def _simba(training: Training) -> Iterator[Candidate]:
             num_threads=room.threads,
         )
         best = optimizer.compile(JudgeProgram(training.student()), trainset=examples, seed=training.seed)
-    yield from _handed_over(training, "simba", [one["program"] for one in best.candidate_programs], metric=metric)
+    yield from _handed_over(
+        training, "simba", [one["program"] for one in best.candidate_programs], metric=metric
+    )
 
 
 def _simba_bounds(training: Training) -> Bounds:
@@ -193,7 +210,9 @@ def _handed_over(
 
 
 def _content(program: dspy.Predict) -> tuple[str, str]:
-    return program.signature.instructions, str([sorted(dict(demo).items(), key=str) for demo in program.demos])
+    return program.signature.instructions, str(
+        [sorted(dict(demo).items(), key=str) for demo in program.demos]
+    )
 
 
 OPTIMIZERS: Mapping[str, Optimizer] = {
@@ -202,7 +221,12 @@ OPTIMIZERS: Mapping[str, Optimizer] = {
     ),
     "fewshot": Optimizer(
         _fewshot,
-        {"bootstrapped": _BOOTSTRAPPED, "labeled": _BOOTSTRAP_LABELED, "threshold": GOOD_ENOUGH, "draws": _DRAWS},
+        {
+            "bootstrapped": _BOOTSTRAPPED,
+            "labeled": _BOOTSTRAP_LABELED,
+            "threshold": GOOD_ENOUGH,
+            "draws": _DRAWS,
+        },
         lambda training: Bounds(_DRAWS, task=_DRAWS * len(training.items), demos=_BOOTSTRAP_LABELED),
     ),
     "mipro": Optimizer(_mipro, {**_MIPRO, "climbed_on": CLIMBED_ON}, _mipro_bounds, reflects=True),
@@ -214,10 +238,10 @@ OPTIMIZERS: Mapping[str, Optimizer] = {
 AUTO = "labeled"
 """What `auto` stands for, for every model.
 
-It can be defended without knowing the model: it costs no calls but those of scoring, no reply can fail it, and its
-programs are trained on the questions of their demos alone, so that the rest of train still counts in `score`. The
-others spend hundreds of calls on gains that some tens of questions rarely can tell from noise: they are for a set large
-enough that dev and test can tell, and for a judge that demos do not mend.
+It can be defended without knowing the model: it costs no calls but those of scoring, no reply can fail it,
+and its programs are trained on the questions of their demos alone, so that the rest of train still counts in
+`score`. The others spend hundreds of calls on gains that some tens of questions rarely can tell from noise:
+they are for a set large enough that dev and test can tell, and for a judge that demos do not mend.
 """
 
 
@@ -225,12 +249,15 @@ def resolve_optimizer(name: str) -> str:
     """The optimiser's own name, also of `auto`.
 
     Raises:
-        InputError: there is no such optimiser, the message names the nearest; or what it needs is not installed.
+        InputError: there is no such optimiser, the message names the nearest; or what it needs is not
+            installed.
     """
     if name != "auto" and name not in OPTIMIZERS:
         raise unknown_name("optimizer", name, ["auto", *OPTIMIZERS])
     if name == "mipro" and find_spec("optuna") is None:
-        raise not_installed("--optimizer mipro needs", "optuna", "mipro", instead="choose --optimizer labeled or gepa")
+        raise not_installed(
+            "--optimizer mipro needs", "optuna", "mipro", instead="choose --optimizer labeled or gepa"
+        )
     return AUTO if name == "auto" else name
 
 

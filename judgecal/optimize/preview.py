@@ -34,17 +34,22 @@ class Preview:
             return ""
         parts = [f"at most {self.bounds.task} of the judge's model"]
         if self.reflection:
-            parts.append(f"at most {self.bounds.reflection} of {self.reflection}, which writes the instructions")
+            parts.append(
+                f"at most {self.bounds.reflection} of {self.reflection}, which writes the instructions"
+            )
         own = " and ".join(parts)
-        return f"Of these {self.optimizer} itself makes {own}; the settings are bounds, and it may need fewer."
+        return (
+            f"Of these {self.optimizer} itself makes {own}; the settings are bounds, and it may need fewer."
+        )
 
 
 def preview_optimize(run: OptimizeRun) -> Preview:
     """Calls, tokens and cost at most; nothing is written.
 
-    The candidates of `labeled` need no calls, so theirs is the very prompt that would be sent. Those of another
-    optimiser are not there yet: those of `labeled` with as many demos stand in, with room for as many instructions as
-    can be written. Its own calls are counted by its settings, in the longest prompt, and so is the confirmation.
+    The candidates of `labeled` need no calls, so theirs is the very prompt that would be sent. Those of
+    another optimiser are not there yet: those of `labeled` with as many demos stand in, with room for as many
+    instructions as can be written. Its own calls are counted by its settings, in the longest prompt, and so
+    is the confirmation.
     """
     run.check()
     stored = stored_rows(run.experiment.journal)
@@ -90,7 +95,8 @@ def _room_for_instructions(training: Training, calls: int, bounds: Bounds) -> Co
     """What the instructions that are not written yet may add to every prompt of the judge."""
     tokens = bounds.written * (training.reflection_model.max_tokens or _INSTRUCTION_TOKENS)
     extra = training.judge.model.cost_usd(tokens, 0)
-    # The bound is in its cost: nearly all instructions are far shorter, so the estimate of tokens leaves it out.
+    # The bound is in its cost: nearly all instructions are far shorter, so the estimate of tokens leaves it
+    # out.
     return CostEstimate(0, 0, 0, None if extra is None else calls * extra, 0.0)
 
 

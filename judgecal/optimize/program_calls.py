@@ -1,8 +1,9 @@
 """Calls of DSPy's own optimisers: the engine's, under the same limits, budget and cache, and a record.
 
-DSPy calls from many threads and takes every `Exception` for a bad program: it scores it 0.0 and goes on. So the
-calls are made in one event loop of their own, what no program can be blamed for (a refused key, a spent budget, a
-provider that is down) ends the optimiser at once, and the cause is raised where the optimiser was started.
+DSPy calls from many threads and takes every `Exception` for a bad program: it scores it 0.0 and goes on. So
+the calls are made in one event loop of their own, what no program can be blamed for (a refused key, a spent
+budget, a provider that is down) ends the optimiser at once, and the cause is raised where the optimiser was
+started.
 """
 
 from __future__ import annotations
@@ -81,9 +82,10 @@ class Stopped(BaseException):
 class ProgramCalls:
     """Makes calls for other threads, in an event loop of its own; a context manager.
 
-    Identical requests are one call, in flight and afterwards. A call that fails by its own text gives an empty
-    reply, so that it reaches the metric as an unusable one. `record` is where calls are kept, and found when the run is
-    resumed; `progress` counts the replies, wherever they come from. `error` is what ended the optimiser, else None.
+    Identical requests are one call, in flight and afterwards. A call that fails by its own text gives an
+    empty reply, so that it reaches the metric as an unusable one. `record` is where calls are kept, and found
+    when the run is resumed; `progress` counts the replies, wherever they come from. `error` is what ended the
+    optimiser, else None.
     """
 
     def __init__(
@@ -168,7 +170,9 @@ class ProgramCalls:
         if self._record and (known := self._record.known(call.key)):
             self._count(Outcome(known))
             return known
-        outcome = await self._runner(call.spec).make(call.messages, call.repeat, call.schema, usable=call.usable)
+        outcome = await self._runner(call.spec).make(
+            call.messages, call.repeat, call.schema, usable=call.usable
+        )
         if outcome.failure and outcome.failure.kind == "budget":
             raise BudgetError(
                 f"--budget-usd: {outcome.failure.message}, so the optimiser stops without a result; what it was "
@@ -185,7 +189,12 @@ class ProgramCalls:
         if spec not in self._runners:
             places = self._places.setdefault(spec.alias, Places(Limiter(width(spec))))
             self._runners[spec] = CallRunner(
-                spec, open_transport(spec), places=places, purse=self._purse, policy=self._policy, cache=self._cache
+                spec,
+                open_transport(spec),
+                places=places,
+                purse=self._purse,
+                policy=self._policy,
+                cache=self._cache,
             )
         return self._runners[spec]
 
@@ -209,13 +218,13 @@ def _require_reply(call: ProgramCall, outcome: Outcome) -> None:
 def program_lm(spec: ModelSpec, calls: ProgramCalls, *, purpose: str = "task") -> dspy.LM:
     """A `dspy.LM` whose calls are made by `calls`: with the model's settings, unless DSPy asks for others.
 
-    The embedded model answers in the calling thread and costs nothing, so it needs none of it. `calls` is open while
-    the LM is used.
+    The embedded model answers in the calling thread and costs nothing, so it needs none of it. `calls` is
+    open while the LM is used.
     """
     if spec.embedded:
         return dspy.LM(spec.id, engine=EmbeddedEngine(), async_engine=AsyncEmbeddedEngine(), cache=False)
-    # Under a name of our own: DSPy has rules and prices for other names, and neither applies here. The calls are
-    # retried by the engine; two layers of retries would multiply.
+    # Under a name of our own: DSPy has rules and prices for other names, and neither applies here. The calls
+    # are retried by the engine; two layers of retries would multiply.
     engine = _Engine(spec, calls, purpose)
     return _ProgramLM(f"judgecal/{spec.alias}", engine=engine, cache=False, num_retries=0)
 
@@ -245,7 +254,12 @@ class _Engine:
         sample = 0 if rollout is None else 1 + rollout  # 0 where DSPy asks for none in particular
         wanted = _wanted.get()
         call = ProgramCall(
-            self._with_settings_of(request), _messages(request), self._purpose, sample, wanted.schema, wanted.usable
+            self._with_settings_of(request),
+            _messages(request),
+            self._purpose,
+            sample,
+            wanted.schema,
+            wanted.usable,
         )
         reply = self._calls.ask(call)
         text = "" if reply.stopped == "content_filter" else reply.text
@@ -261,13 +275,19 @@ class _Engine:
     def _with_settings_of(self, request: Request) -> ModelSpec:
         """The model with the sampling settings of this request."""
         settings = {name: getattr(request.config, name) for name in ("temperature", "max_tokens")}
-        return dataclasses.replace(self._spec, **{n: value for n, value in settings.items() if value is not None})
+        return dataclasses.replace(
+            self._spec, **{n: value for n, value in settings.items() if value is not None}
+        )
 
     def close(self) -> None:
         """Nothing is held open."""
 
 
 def _messages(request: Request) -> list[Message]:
-    system = request.system if isinstance(request.system, str) else "".join(p.text for p in request.system or ())
-    turns: list[Message] = [{"role": message.role, "content": message.text or ""} for message in request.messages]
+    system = (
+        request.system if isinstance(request.system, str) else "".join(p.text for p in request.system or ())
+    )
+    turns: list[Message] = [
+        {"role": message.role, "content": message.text or ""} for message in request.messages
+    ]
     return [{"role": "system", "content": system}, *turns] if system else turns

@@ -29,7 +29,9 @@ class OptimizedOn:
     @property
     def in_words(self) -> str:
         """The whole of it, without a full stop."""
-        parts = [f"{split} {n:,} items on {self.n_groups[split]:,} questions" for split, n in self.n_items.items()]
+        parts = [
+            f"{split} {n:,} items on {self.n_groups[split]:,} questions" for split, n in self.n_items.items()
+        ]
         return f"{self.set}@{self.sha256[:12]}: {', '.join(parts)}; {self.scale} labels{labelled_by(self.labels_by)}"
 
     @property
@@ -40,7 +42,8 @@ class OptimizedOn:
 
 @dataclass(frozen=True, slots=True)
 class OnDev:
-    """Metric -> Estimate of the judge as it was and of the one that was taken, and everything that was tried."""
+    """Metric -> Estimate of the judge as it was and of the one that was taken, and everything that was
+    tried."""
 
     before: dict[str, Estimate]
     after: dict[str, Estimate]

@@ -76,7 +76,9 @@ class OptimizeRun:
     seed: int
     final: bool
     experiment: Experiment
-    reflection: ModelSpec | None = None  # who writes instructions; None where the judge's own model does, or nobody
+    reflection: ModelSpec | None = (
+        None  # who writes instructions; None where the judge's own model does, or nobody
+    )
 
     def check(self) -> None:
         """Hold the judge against the set before anything is written.
@@ -141,7 +143,9 @@ class OptimizeRun:
             choice = choose(scored, self.metric, self.table("dev"))
             before, after = scored[0], choice.taken
             program = self.experiment.program
-            save_program(program, after.judge.program, signature=self.judge.signature, trained_on=after.trained_on)
+            save_program(
+                program, after.judge.program, signature=self.judge.signature, trained_on=after.trained_on
+            )
             lost = _lost([one.column for one in scored])
             judged = None
             if self.final and not lost and not _unchanged(before, after):
@@ -156,7 +160,12 @@ class OptimizeRun:
         return result
 
     def _result(
-        self, scored: Sequence[Scored], choice: Choice, look: Look | None, confirmation: Confirmation | None, usd: float
+        self,
+        scored: Sequence[Scored],
+        choice: Choice,
+        look: Look | None,
+        confirmation: Confirmation | None,
+        usd: float,
     ) -> OptimizeResult:
         """The object of the contract; without a look at test it says so and decides nothing."""
         before, after, gold, metric = scored[0], choice.taken, self.gold, self.metric
@@ -209,7 +218,9 @@ class OptimizeRun:
         if confirmation is None or after.candidate is None or self.reflection_alias is None:
             return []
         n = len({item.group for item in self.items("dev")})
-        return [f"the optimiser saw every label of train, so both judges are calibrated on dev alone ({n} questions)"]
+        return [
+            f"the optimiser saw every label of train, so both judges are calibrated on dev alone ({n} questions)"
+        ]
 
     def _run_line(self, after: Scored, look: Look | None) -> str:
         extra = {"optimizer": self.optimizer, "program": after.judge.fingerprint[:8]}
@@ -241,7 +252,9 @@ class OptimizeRun:
         """Score the judge as it is, then every candidate as it is made, on dev."""
         dev, training = self.table("dev"), self.training(budget)
         made: Iterable[Candidate] = candidates(self.optimizer, training)
-        if not (at_most := OPTIMIZERS[self.optimizer].bounds(training).candidates):  # they take no call: all at once
+        if not (
+            at_most := OPTIMIZERS[self.optimizer].bounds(training).candidates
+        ):  # they take no call: all at once
             made = list(made)
             at_most = len(made)
         number = itertools.count(1)
@@ -249,7 +262,9 @@ class OptimizeRun:
         def score(candidate: Candidate | None, judge: PromptJudge) -> Scored:
             name = candidate.name if candidate else "before"
             label = f"dev: {name} ({next(number)} of at most {at_most + 1})"
-            rows = run_trials([judge], dev.items, journal=journal, options=self.options, budget=budget, label=label)
+            rows = run_trials(
+                [judge], dev.items, journal=journal, options=self.options, budget=budget, label=label
+            )
             return score_on(dev, candidate, judge, Column.of(judge, rows), self.metric)
 
         return [score(None, self.judge), *(score(one, self.judge_of(one)) for one in made)]
@@ -265,7 +280,12 @@ class OptimizeRun:
         fit = tuple(item for item in known if item.group not in after.trained_on)
         columns = []
         for judge, label in ((before.judge, "test: before"), (after.judge, "test: after")):
-            how: dict[str, Any] = {"journal": journal, "options": self.options, "budget": budget, "label": label}
+            how: dict[str, Any] = {
+                "journal": journal,
+                "options": self.options,
+                "budget": budget,
+                "label": label,
+            }
             columns.append(Column.of(judge, run_trials([judge], [*fit, *self.items("test")], **how)))
         return _Judged(fit, (before.judge, after.judge), (columns[0], columns[1]))
 
@@ -276,16 +296,21 @@ class OptimizeRun:
             for judge, column in zip(judged.judges, judged.columns, strict=True)
         }
         look = look_at_test(**self._seen(judges), experiment=self.experiment.slug, kind="decision")
-        test, fit = self.table("test", level=look.level), dataclasses.replace(self.table("dev"), items=judged.fit)
+        test, fit = (
+            self.table("test", level=look.level),
+            dataclasses.replace(self.table("dev"), items=judged.fit),
+        )
         earlier, later = judged.columns
         return look, confirm(test=test, fit=fit, before=earlier, after=later, metric=self.metric)
 
     def foresee(self) -> Look | None:
-        """Which decision on test labels a run would take where something changes on dev; None where test is sealed."""
+        """Which decision on test labels a run would take where something changes on dev; None where test is
+        sealed."""
         return foresee_look(**self._seen({})) if self.final else None
 
     def _seen(self, judges: Mapping[str, str]) -> dict[str, Any]:
-        """What makes the look: the same two judges' verdicts by the same metric on the same items are the same one."""
+        """What makes the look: the same two judges' verdicts by the same metric on the same items are the
+        same one."""
         return {
             "experiments": self.workspace.experiments,
             "gold": self.gold,
@@ -295,7 +320,8 @@ class OptimizeRun:
         }
 
     def _spent_usd(self) -> float:
-        """What judgements and the optimiser's own calls are known to have cost, in all processes of this experiment."""
+        """What judgements and the optimiser's own calls are known to have cost, in all processes of this
+        experiment."""
         rows = sum(row.cost_usd or 0.0 for row in read_journal(self.experiment.journal))
         return rows + logged_usd(self.call_log)
 
@@ -303,9 +329,11 @@ class OptimizeRun:
         return {row.key: row for row in read_journal(self.experiment.journal)}.values()
 
     def unscored(self) -> int:
-        """Judgements without a verdict of the two judges that the result compares: nobody asks the other candidates."""
+        """Judgements without a verdict of the two judges that the result compares: nobody asks the other
+        candidates."""
         taken = PromptJudge(
-            JudgeName(self.judge.signature.name, self.judge.model.alias, self.experiment.slug), workspace=self.workspace
+            JudgeName(self.judge.signature.name, self.judge.model.alias, self.experiment.slug),
+            workspace=self.workspace,
         )
         compared = {self.judge.fingerprint, taken.fingerprint}
         items = {item.sha for split in self.splits for item in self.items(split)}
@@ -320,7 +348,8 @@ class OptimizeRun:
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """The judge as it was and the one that was taken, on test and on the items that their maps are fitted on."""
+    """The judge as it was and the one that was taken, on test and on the items that their maps are fitted
+    on."""
 
     fit: tuple[Item, ...]
     judges: tuple[PromptJudge, PromptJudge]
@@ -386,8 +415,8 @@ def plan_optimize(
     """The run of a judge, an optimiser (or `auto`) and a gold set; nothing is written.
 
     Raises:
-        InputError: there is no such optimiser, or the model that writes instructions cannot; the slug is no folder
-            name, or is taken by another configuration.
+        InputError: there is no such optimiser, or the model that writes instructions cannot; the slug is no
+            folder name, or is taken by another configuration.
     """
     optimizer = resolve_optimizer(optimizer)
     check_reflection(optimizer, judge.model, reflection)
@@ -420,7 +449,8 @@ def optimize(
     name: str | None = None,
     workspace: str | Path | None = None,
 ) -> OptimizeResult:
-    """Compile a judge on train, choose on dev, confirm once on test; `judgecal.optimize(...)`. This costs calls.
+    """Compile a judge on train, choose on dev, confirm once on test; `judgecal.optimize(...)`. This costs
+    calls.
 
     Args:
         judge: a prompt judge by its string, `correctness_v3@gemini-flash`.
@@ -437,5 +467,11 @@ def optimize(
     options = RunOptions(limit=limit, budget_usd=budget_usd)
     options.check()
     asked = PromptJudge(JudgeName.parse(judge), workspace=where)
-    how: dict[str, Any] = {"optimizer": optimizer, "options": options, "seed": seed, "final": final, "out": name}
+    how: dict[str, Any] = {
+        "optimizer": optimizer,
+        "options": options,
+        "seed": seed,
+        "final": final,
+        "out": name,
+    }
     return plan_optimize(where, asked, load_gold(gold, workspace=where), **how).run()

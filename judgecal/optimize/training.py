@@ -24,15 +24,21 @@ from judgecal.signatures import LoadedSignature
 def to_example(signature: LoadedSignature, item: Item, label: Label, people: Scale) -> dspy.Example:
     """An example whose verdict is the people's label; it has no reasoning, for people gave none."""
     inputs = item_inputs(signature.inputs, item)
-    values = {**inputs, str(signature.verdict): label_as_verdict(signature, label, people), ITEM_ID: item.item_id}
+    values = {
+        **inputs,
+        str(signature.verdict): label_as_verdict(signature, label, people),
+        ITEM_ID: item.item_id,
+    }
     return dspy.Example(**values).with_inputs(*inputs)
 
 
-def balanced_order(items: Sequence[Item], labels: Mapping[str, Label], scale: Scale, *, seed: int) -> list[Item]:
+def balanced_order(
+    items: Sequence[Item], labels: Mapping[str, Label], scale: Scale, *, seed: int
+) -> list[Item]:
     """Items in a drawn order whose every beginning is balanced over the strata and spread over the questions.
 
-    Strata (classes on a nominal scale) take turns; within one, a question gives its second item only when every
-    other question has given its first. The first k make a demo set of size k.
+    Strata (classes on a nominal scale) take turns; within one, a question gives its second item only when
+    every other question has given its first. The first k make a demo set of size k.
     """
     queues = _queues(items, labels, scale, seed=seed)
     longest = max(map(len, queues), default=0)
@@ -44,8 +50,8 @@ def balanced_sample(
 ) -> list[Item]:
     """About `size` items in which every stratum that there is stands equally often, a rare one by repetition.
 
-    The plain mean of agreement over them is `macro_agreement` (of a sample, where `size` is smaller than a stratum
-    times the strata). A repeated item is the same request to a model, so it is paid once.
+    The plain mean of agreement over them is `macro_agreement` (of a sample, where `size` is smaller than a
+    stratum times the strata). A repeated item is the same request to a model, so it is paid once.
     """
     queues = _queues(items, labels, scale, seed=seed)
     turns = max(1, min(size, len(items)) // len(queues))
@@ -72,8 +78,11 @@ def split_by_question(
     return halves
 
 
-def _queues(items: Sequence[Item], labels: Mapping[str, Label], scale: Scale, *, seed: int) -> list[list[Item]]:
-    """The items of each class in a drawn order; within one, no question comes again before all others came."""
+def _queues(
+    items: Sequence[Item], labels: Mapping[str, Label], scale: Scale, *, seed: int
+) -> list[list[Item]]:
+    """The items of each class in a drawn order; within one, no question comes again before all others
+    came."""
     rng = random.Random(seed)
     drawn = list(items)
     rng.shuffle(drawn)
@@ -99,9 +108,10 @@ class Candidate:
     """A compiled program under a name such as `labeled-16-draw2`, and the groups whose labels it carries.
 
     Attributes:
-        trained_on: groups of its demos; all of train where instructions were written with its labels in sight.
-        rated, unusable: replies that the optimiser asked for and held against labels while it made this one, and those
-            of them without a verdict; where it made several at once, they stand with the first.
+        trained_on: groups of its demos; all of train where instructions were written with its labels in
+            sight.
+        rated, unusable: replies that the optimiser asked for and held against labels while it made this one,
+            and those of them without a verdict; where it made several at once, they stand with the first.
     """
 
     name: str
@@ -118,7 +128,8 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """What an optimiser may see, the train split and its labels, nothing of dev or test; and how it is run."""
+    """What an optimiser may see, the train split and its labels, nothing of dev or test; and how it is
+    run."""
 
     judge: PromptJudge
     items: Sequence[Item]
@@ -134,7 +145,9 @@ class Training:
 
     def metric(self, *, weighted: bool = True) -> AgreementMetric:
         """A fresh metric with counts of its own."""
-        return AgreementMetric(self.judge.signature, self.people, self.labels, weighted=weighted, notes=self.notes)
+        return AgreementMetric(
+            self.judge.signature, self.people, self.labels, weighted=weighted, notes=self.notes
+        )
 
     @property
     def reflection_model(self) -> ModelSpec:
@@ -156,7 +169,8 @@ class Training:
         return self._as_examples(sample)
 
     def halves(self) -> tuple[list[dspy.Example], list[dspy.Example]]:
-        """Train in two halves without a common question: to learn from, and to climb on; balanced like `balanced`."""
+        """Train in two halves without a common question: to learn from, and to climb on; balanced like
+        `balanced`."""
         learn, climb = split_by_question(self.items, self.labels, self.people, seed=self.seed)
         return self.balanced(learn), self.balanced(climb)
 
@@ -172,7 +186,9 @@ class Training:
         program.demos = [dspy.Example(**{f: demo[f] for f in fields if f in demo}) for demo in demos]
         shown = {tuple(demo[field] for field in signature.inputs) for demo in program.demos}
         trained_on = frozenset(
-            item.group for item in self.items if saw_all or tuple(item_inputs(signature.inputs, item).values()) in shown
+            item.group
+            for item in self.items
+            if saw_all or tuple(item_inputs(signature.inputs, item).values()) in shown
         )
         return Candidate(name, program, trained_on)
 

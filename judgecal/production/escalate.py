@@ -1,4 +1,5 @@
-"""Which judged rows a person must read, so that on the others judge and people agree as often as was asked for."""
+"""Which judged rows a person must read, so that on the others judge and people agree as often as was asked
+for."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ _APART = 2.0  # of the confidence of a row on which a second judge differs, so t
 
 
 def confidence(table: JudgedTable, rule: PassRule) -> Floats:
-    """How sure the judge is of each row: the distance from where verdicts begin to pass, less the spread over repeats.
+    """How sure the judge is of each row: the distance from where verdicts begin to pass, less the spread over
+    repeats.
 
     Below all of these where a second judge differs, and minus infinity without a verdict.
     """
@@ -34,7 +36,8 @@ def confidence(table: JudgedTable, rule: PassRule) -> Floats:
 def escalated(
     table: JudgedTable, rule: PassRule, labels: RowLabels, *, label: Floats, target: float, level: float
 ) -> Escalated:
-    """What is left to the judge where it must agree with people at the target (0..1); `label`: 1 right, 0 wrong."""
+    """What is left to the judge where it must agree with people at the target (0..1); `label`: 1 right, 0
+    wrong."""
     sure, at = confidence(table, rule), labels.at
     weight = np.ones(len(at)) if labels.chance is None else 1.0 / labels.chance
     judged = JudgedLabels(sure[at], rule.passed(table.verdict[at]) == label, table.group[at], weight)
@@ -44,9 +47,17 @@ def escalated(
 
 
 def write_rows_to_read(
-    table: JudgedTable, rule: PassRule, found: Escalated, sheet: Path, *, file: Path, columns: JudgedColumns, seed: int
+    table: JudgedTable,
+    rule: PassRule,
+    found: Escalated,
+    sheet: Path,
+    *,
+    file: Path,
+    columns: JudgedColumns,
+    seed: int,
 ) -> None:
-    """The rows that a person must read as a blind sheet, each text once; `file` and `columns` are the table's."""
+    """The rows that a person must read as a blind sheet, each text once; `file` and `columns` are the
+    table's."""
     sure = confidence(table, rule)
     rows = np.flatnonzero(np.ones(len(sure), np.bool_) if found.threshold is None else sure < found.threshold)
     first = rows[np.unique(table.text[rows], return_index=True)[1]]

@@ -68,8 +68,8 @@ class ProductionRun:
         """Refuse what cannot be done before anything is called or written.
 
         Raises:
-            InputError: the output is no place to write to, a column is missing or not named, or a budget meets a
-                model without a price.
+            InputError: the output is no place to write to, a column is missing or not named, or a budget
+                meets a model without a price.
         """
         may = self.replace or self.experiment.wrote(self.output)
         check_output(self.output, self.source.path, self.source.n_rows, replace=may)
@@ -98,10 +98,12 @@ class ProductionRun:
     def run(self) -> JudgeResult:
         """Make the calls that are due, write the output, and say what the verdicts come to.
 
-        The output appears when all rows are done, whole: after Ctrl-C there is none, and the same command resumes.
+        The output appears when all rows are done, whole: after Ctrl-C there is none, and the same command
+        resumes.
 
         Raises:
-            InputError: as `check`; a key is not set and a call is due, or the table changed while it was being read.
+            InputError: as `check`; a key is not set and a call is due, or the table changed while it was
+                being read.
         """
         self.check()
         stored = stored_rows(self.experiment.journal, long=True)
@@ -164,8 +166,8 @@ class ProductionRun:
 
 
 def since_gate(options: RunOptions, workspace: Workspace, locks: Iterable[Lock]) -> RunOptions:
-    """Options by which no verdict is taken from before the last gate of these locks: what it asked afresh is known to
-    stand for what the judge says now.
+    """Options by which no verdict is taken from before the last gate of these locks: what it asked afresh is
+    known to stand for what the judge says now.
     """
     shas = [lock.sha256 for lock in locks]
     last = options.stored_since
@@ -186,7 +188,9 @@ def judgement_of(journal: Journal, judge: Judge, item: Item, unit: str | None = 
     """
     units = [unit] if unit is not None else [name for name, _ in units_of(judge, item)]
     try:
-        return whole_item([journal.latest[Key(item.item_id, item.sha, judge.fingerprint, 0, one)] for one in units])
+        return whole_item(
+            [journal.latest[Key(item.item_id, item.sha, judge.fingerprint, 0, one)] for one in units]
+        )
     except KeyError:
         raise InputError(
             f"{journal.path}: holds no judgement of item {item.item_id} by {judge.name}: the table changed while it "
@@ -197,8 +201,8 @@ def judgement_of(journal: Journal, judge: Judge, item: Item, unit: str | None = 
 def input_config(workspace: Workspace, source: FileSource, reader: RowReader) -> dict[str, Any]:
     """What a configuration says of a table: where it is and which column is what.
 
-    Its content is no part of that: a row is known by its text, so that of a table that has grown, or in which a
-    row was mended, only what is new is called for.
+    Its content is no part of that: a row is known by its text, so that of a table that has grown, or in which
+    a row was mended, only what is new is called for.
     """
     return {"file": file_config(workspace, source), "columns": reader.columns.options()}
 
@@ -223,7 +227,8 @@ def judge(
     name: str | None = None,
     workspace: str | Path | None = None,
 ) -> JudgeResult:
-    """Judge a table of production answers with a locked judge: every row comes out, in order, with its verdict.
+    """Judge a table of production answers with a locked judge: every row comes out, in order, with its
+    verdict.
 
     Args:
         table, output: the file with the answers, and where the same goes with the verdicts, by its ending.

@@ -33,8 +33,8 @@ class LockedOn:
 
 @dataclass(frozen=True, slots=True)
 class JudgedRate:
-    """The share that passes by the verdicts as the judge gave them and through its map, or of nominal verdicts that of
-    each word: the judge's errors are in all of them.
+    """The share that passes by the verdicts as the judge gave them and through its map, or of nominal
+    verdicts that of each word: the judge's errors are in all of them.
     """
 
     raw: Estimate
@@ -53,7 +53,9 @@ class JudgeResult(Result):
     input: str  # the tables, and the names that the added columns have in the output
     output: str
     columns: Mapping[str, str]
-    named: Mapping[str, str]  # question, answer, item and group: the columns of the table that hold them, where named
+    named: Mapping[
+        str, str
+    ]  # question, answer, item and group: the columns of the table that hold them, where named
     n: int  # rows, and those without a verdict
     n_unscored: int
     systems: tuple[SystemRates, ...]  # by system (all rows alone, where none is named), and of all rows
@@ -65,9 +67,11 @@ class JudgeResult(Result):
     sensitivity: Estimate | None
     specificity: Estimate | None
     note: str
-    warning: str | None  # why the rate says nothing: the judge tells right from wrong no better than a coin; else None
-    # usd, usd_per_1k: what the rows' calls cost, and what a thousand rows cost where a stored reply counts as if it had
-    # been called for; None where some cost is not known
+    warning: (
+        str | None
+    )  # why the rate says nothing: the judge tells right from wrong no better than a coin; else None
+    # usd, usd_per_1k: what the rows' calls cost, and what a thousand rows cost where a stored reply counts as
+    # if it had been called for; None where some cost is not known
     usd: float | None
     usd_per_1k: float | None
     model_ids: tuple[str, ...]  # the ids that the provider answered as
@@ -144,13 +148,16 @@ class Costs:
         if other._n_old:
             self._hold(other._n_old, other._oldest)
         self.usd = None if self.usd is None or other.usd is None else self.usd + other.usd
-        self.usd_anew = None if self.usd_anew is None or other.usd_anew is None else self.usd_anew + other.usd_anew
+        self.usd_anew = (
+            None if self.usd_anew is None or other.usd_anew is None else self.usd_anew + other.usd_anew
+        )
 
     def _hold(self, n: int, at: str) -> None:
         self._n_old, self._oldest = self._n_old + n, min(at, self._oldest or at)
 
     def notes(self) -> list[str]:
-        """How many verdicts are of stored replies or earlier runs of the command, and how old the oldest is."""
+        """How many verdicts are of stored replies or earlier runs of the command, and how old the oldest
+        is."""
         if not self._n_old:
             return self.stored.notes()
         rows = f"{self._n_old:,} verdict{'s are' if self._n_old > 1 else ' is'}"
@@ -188,7 +195,9 @@ class JudgedTables:
         columns = self.columns
         named = (("question", columns.question), ("answer", columns.answer))
         yield from (
-            (name, column) for name, column in (*named, ("item", columns.item), ("group", columns.group)) if column
+            (name, column)
+            for name, column in (*named, ("item", columns.item), ("group", columns.group))
+            if column
         )
 
 
@@ -214,7 +223,9 @@ def judge_result(
         overall=overall,
         pass_at=gold.pass_at,
         mapped=lock.calibration is not None,
-        rates={lock.judge: JudgedRate(overall.intervals.share_passing_raw, _calibrated(overall, lock), words)},
+        rates={
+            lock.judge: JudgedRate(overall.intervals.share_passing_raw, _calibrated(overall, lock), words)
+        },
         sensitivity=sensitivity,
         specificity=specificity,
         note=_note_on_words(lock) if words else _note(overall, sensitivity, specificity, lock=lock),
@@ -252,7 +263,9 @@ def _calibrated(overall: SystemRates, lock: Lock) -> Estimate:
     )
 
 
-def _note(overall: SystemRates, sensitivity: Estimate | None, specificity: Estimate | None, *, lock: Lock) -> str:
+def _note(
+    overall: SystemRates, sensitivity: Estimate | None, specificity: Estimate | None, *, lock: Lock
+) -> str:
     """One line on what the rate is not."""
     share = overall.intervals.share_passing
     if share.value is None:

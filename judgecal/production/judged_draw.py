@@ -1,4 +1,5 @@
-"""Rows of a judged table that are drawn to be labelled, each with its chance; and rows that are handed to people."""
+"""Rows of a judged table that are drawn to be labelled, each with its chance; and rows that are handed to
+people."""
 
 from __future__ import annotations
 
@@ -47,7 +48,11 @@ class ItemColumns:
         def cell(column: str | None) -> str:
             return "" if column is None else cells.get(column, "").strip()
 
-        question, answer, reference = cells.get(self.question, ""), cells.get(self.answer, ""), cell(self.reference)
+        question, answer, reference = (
+            cells.get(self.question, ""),
+            cells.get(self.answer, ""),
+            cell(self.reference),
+        )
         return Item(
             item_id=cell(self.item) or digest([question, answer])[:16],
             group=cell(self.group) or question,
@@ -65,7 +70,9 @@ def items_at(path: Path, columns: ItemColumns, places: Iterable[int]) -> dict[in
         InputError: a column is missing, two of the rows have one id, or the file cannot be read.
     """
     source, wanted = open_source(path), set(places)
-    source.require(*(name for name in (getattr(columns, field) for field in columns.__slots__) if name is not None))
+    source.require(
+        *(name for name in (getattr(columns, field) for field in columns.__slots__) if name is not None)
+    )
     rows = (row for piece in source.pieces() for row in piece.rows)
     found: dict[int, Item] = {}
     known: dict[str, str] = {}
@@ -80,7 +87,9 @@ def items_at(path: Path, columns: ItemColumns, places: Iterable[int]) -> dict[in
         elif len(known) > len(found):
             found[number] = item
     if twice:
-        raise InputError(f"{source.where}: rows with other texts have one id ({listed(twice)}): leave --item out")
+        raise InputError(
+            f"{source.where}: rows with other texts have one id ({listed(twice)}): leave --item out"
+        )
     return found
 
 
@@ -90,7 +99,8 @@ class JudgedDraw:
 
     Attributes:
         table: read by the system where it is to be drawn by strata of that too.
-        by_verdict: whether it is by strata of the verdict, shared out by the lock's error rates; else all rows alike.
+        by_verdict: whether it is by strata of the verdict, shared out by the lock's error rates; else all
+            rows alike.
         before: the set with what was drawn of this table before; the new rows join it.
         name: of the set that the rows make, where there is none before.
     """
@@ -111,8 +121,8 @@ class JudgedDraw:
         """The rows, and the set with them; nothing is written.
 
         Raises:
-            InputError: n is too small, the name is taken, nothing is left to draw, or what was drawn before had
-                other strata.
+            InputError: n is too small, the name is taken, nothing is left to draw, or what was drawn before
+                had other strata.
         """
         self.workspace.require_writable("gold sheet -n")
         problems = [] if self.before else name_problems(self.name, workspace=self.workspace, replace=False)
@@ -150,7 +160,8 @@ class JudgedDraw:
         return np.sort(first), np.intersect1d(first, at)
 
     def _strata(self, first: Ints) -> list[tuple[str, Ints, float]]:
-        """Name, rows and spread of the labels of each stratum; what was drawn before must be as likely within each."""
+        """Name, rows and spread of the labels of each stratum; what was drawn before must be as likely within
+        each."""
         if not self.by_verdict:
             strata = [("all rows", first, _ANY_SPREAD)]
         else:
@@ -175,7 +186,8 @@ class JudgedDraw:
         return strata
 
     def _kinds(self) -> list[tuple[str, Bools]]:
-        """The strata of the verdict: pass and fail, or thirds of the scale where there is no mark; and no verdict."""
+        """The strata of the verdict: pass and fail, or thirds of the scale where there is no mark; and no
+        verdict."""
         verdict, rule = self.table.verdict, PassRule.of_lock(self.lock, self.judge)
         known: Bools = ~self.table.unscored
         if rule.mark is not None:
@@ -193,10 +205,16 @@ class JudgedDraw:
         return [(f" of {name or 'none'}", codes == code) for code, name in enumerate(self.table.values)]
 
     def _spreads(self) -> dict[str, float]:
-        """The standard deviation of right and wrong by verdict, from the lock's error rates and what passes here."""
+        """The standard deviation of right and wrong by verdict, from the lock's error rates and what passes
+        here."""
         rates = PassRule.of_lock(self.lock, self.judge).class_rates(self.lock.applied)
         sensitivity, specificity = rates
-        if sensitivity is None or specificity is None or sensitivity.value is None or specificity.value is None:
+        if (
+            sensitivity is None
+            or specificity is None
+            or sensitivity.value is None
+            or specificity.value is None
+        ):
             return {}
         passed = dict(self._kinds())["pass"][~self.table.unscored].astype(np.float64)
         raw = mean_estimate(passed, range(len(passed)))
@@ -217,7 +235,9 @@ class JudgedDraw:
             return Drawing(self._card(counts), drawn, (told, waits))
         at, place = self.table.places(self.before.items)
         now = {
-            number: chance_of[row] for row, number in zip(at.tolist(), place.tolist(), strict=True) if row in chance_of
+            number: chance_of[row]
+            for row, number in zip(at.tolist(), place.tolist(), strict=True)
+            if row in chance_of
         }
         earlier = tuple(
             replace(item, inclusion_probability=now.get(number, item.inclusion_probability))
@@ -248,7 +268,8 @@ class JudgedDraw:
 def answers_to_label(
     path: Path, columns: ItemColumns, scale: str, *, n: int | None, name: str, seed: int, workspace: Workspace
 ) -> Drawing:
-    """The rows of a table that nobody has judged, all of them or n drawn at random, as a set that waits for labels.
+    """The rows of a table that nobody has judged, all of them or n drawn at random, as a set that waits for
+    labels.
 
     A row whose question is empty is left out and counted: there is nothing to label.
 
@@ -260,7 +281,9 @@ def answers_to_label(
     read = items_at(path, columns, range(open_source(path).n_rows)).values()
     found = tuple(item for item in read if item.question.strip())
     empty = len(read) - len(found)
-    drawn = draw([Stratum("all rows", found, _ANY_SPREAD)], len(found) if n is None else min(n, len(found)), seed=seed)
+    drawn = draw(
+        [Stratum("all rows", found, _ANY_SPREAD)], len(found) if n is None else min(n, len(found)), seed=seed
+    )
     counts = ", ".join(f"{size} of {there}" for size, there in drawn.counts.values())
     card = Card(
         name=name,

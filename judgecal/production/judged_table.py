@@ -51,8 +51,8 @@ class JudgedTable:
 
     Attributes:
         verdict, second: on the judge's scale, NaN where unscored; `second` is empty without such a column.
-        spread: the standard deviation of a row's verdicts over repeats, on the judge's scale; 0 where one is there at
-            most, and empty without repeats.
+        spread: the standard deviation of a row's verdicts over repeats, on the judge's scale; 0 where one is
+            there at most, and empty without repeats.
         text: a number for question and answer together.
         item: a number for the row's id; None without such a column.
         group: codes 0 and above.
@@ -126,7 +126,9 @@ def read_judged(path: Path, columns: JudgedColumns, judge: Scale) -> JudgedTable
     import polars as pl
 
     frame = _frame(path, columns)
-    number = {name: _hashed(frame, column) for name, column in columns.named.items() if name in ("item", "group")}
+    number = {
+        name: _hashed(frame, column) for name, column in columns.named.items() if name in ("item", "group")
+    }
     where = shown(path)
     codes: Ints | None = None
     values: tuple[str, ...] = ()
@@ -184,7 +186,9 @@ def _require(names: Sequence[str], known: Sequence[str], path: Path) -> None:
     missing = [name for name in names if name not in known]
     if missing:
         hint = "name the columns with --question, --answer, --verdict, --item, --group"
-        raise InputError([*(f"{shown(path)}: {unknown_name('column', name, known)}" for name in missing), hint])
+        raise InputError(
+            [*(f"{shown(path)}: {unknown_name('column', name, known)}" for name in missing), hint]
+        )
 
 
 def _hashed(frame: pl.DataFrame, *columns: str) -> Ints:
@@ -206,7 +210,8 @@ def _text_numbers(questions: Sequence[str], answers: Sequence[str]) -> Ints:
     import polars as pl
 
     frame = pl.DataFrame(
-        {"question": list(questions), "answer": list(answers)}, schema=dict.fromkeys(["question", "answer"], pl.String)
+        {"question": list(questions), "answer": list(answers)},
+        schema=dict.fromkeys(["question", "answer"], pl.String),
     )
     return _hashed(frame, "question", "answer")
 

@@ -38,7 +38,13 @@ from judgecal.selection.pass_rates import PassRule, chance
 from judgecal.stats import agreement
 from judgecal.stats.error_rates import JudgedSample, carried_rate, shift
 from judgecal.stats.intervals import check_level, mean_estimate
-from judgecal.stats.prediction_powered import Corrected, DrawSeen, corrected_difference, corrected_mean, drawn_otherwise
+from judgecal.stats.prediction_powered import (
+    Corrected,
+    DrawSeen,
+    corrected_difference,
+    corrected_mean,
+    drawn_otherwise,
+)
 from judgecal.stats.sample import Bools, Floats
 from judgecal.workspace import Workspace, find_workspace
 
@@ -91,8 +97,9 @@ class RateRun:
         """Read the table and its labels, and say what they come to.
 
         Raises:
-            InputError: the labels are another set's or on another scale, a probability is missing or 0, a column is
-                not there, a verdict is none of the lock's judge, or there is no order to take a mean of.
+            InputError: the labels are another set's or on another scale, a probability is missing or 0, a
+                column is not there, a verdict is none of the lock's judge, or there is no order to take a
+                mean of.
         """
         check_level(self.level)
         self._check()
@@ -108,7 +115,9 @@ class RateRun:
         problems = []
         people = self.rule.people
         if not people.numeric:
-            problems.append(f"{self.lock_path}: its labels are words without an order: rate takes marks or numbers")
+            problems.append(
+                f"{self.lock_path}: its labels are words without an order: rate takes marks or numbers"
+            )
         if self.labels is not None and (str(self.labels.scale), self.labels.scale.pass_at) != (
             str(people),
             people.pass_at,
@@ -128,8 +137,11 @@ class RateRun:
 
 
 def _of_scored(rate: Estimate, unscored: float) -> Estimate:
-    """A rate that counts unscored items as wrong, of the scored ones: what a table's verdicts can be held against."""
-    ends = (None if one is None else min(1.0, one / (1.0 - unscored)) for one in (rate.value, rate.low, rate.high))
+    """A rate that counts unscored items as wrong, of the scored ones: what a table's verdicts can be held
+    against."""
+    ends = (
+        None if one is None else min(1.0, one / (1.0 - unscored)) for one in (rate.value, rate.low, rate.high)
+    )
     value, low, high = ends
     return dataclasses.replace(rate, value=value, low=low, high=high)
 
@@ -161,7 +173,9 @@ class _Rated:
         label = None if self.labels is None else self.labels.label
         if not self.share:
             return self.rule.mapped(self.table.verdict), label
-        passing = None if label is None else np.array([float(bool(self.rule.label_passes(one))) for one in label])
+        passing = (
+            None if label is None else np.array([float(bool(self.rule.label_passes(one))) for one in label])
+        )
         return self.rule.passed(self.table.verdict), passing
 
     def result(self) -> RateResult:
@@ -281,7 +295,9 @@ class _Rated:
         rates = {name: {"locked": self.run.lock.applied[name], "now": now[name]} for name in names}
         if len(names) < 2:
             return ShiftSeen(False, None, rates)
-        sensitivity, specificity = (_of_scored(one["locked"], self.run.lock.unscored) for one in rates.values())
+        sensitivity, specificity = (
+            _of_scored(one["locked"], self.run.lock.unscored) for one in rates.values()
+        )
         found = shift(sensitivity, specificity, self._sample())
         return ShiftSeen(found.contradicts, found.p_value, rates)
 
@@ -299,7 +315,8 @@ class _Rated:
         return JudgedSample(self.raw(np.ones(self.table.n, dtype=np.bool_), self.run.level), *given)
 
     def _drawn(self) -> DrawSeen | None:
-        """The verdicts of the labelled rows held against the table's: labels drawn at random have them too."""
+        """The verdicts of the labelled rows held against the table's: labels drawn at random have them
+        too."""
         if self.labels is None or self.table.unscored.all():
             return None
         filled = np.where(self.table.unscored, np.nanmean(self.verdict), self.verdict)
@@ -330,7 +347,9 @@ class _Rated:
         verdict = self.rule.mapped(self.table.verdict)
         ends: dict[str, Any] = {"low": people.low, "high": people.high, "level": self.run.level}
         raw = mean_estimate(verdict, self.table.group.tolist(), **ends)
-        found = corrected_mean(verdict, self.table.group, labels.rows(labels.label), seed=self.run.seed, **ends)
+        found = corrected_mean(
+            verdict, self.table.group, labels.rows(labels.label), seed=self.run.seed, **ends
+        )
         return Pair(raw, found.plain if self.warning else found.estimate)
 
     def _parts(self) -> list[tuple[str, Bools]]:
@@ -349,7 +368,8 @@ class _Rated:
             yield RateOf(name, int(rows.sum()), n_labelled, raw, estimate)
 
     def _differences(self) -> Iterator[RateDifference]:
-        """Every pair of values, all intervals at once; only from labels, as the judge may err otherwise on each."""
+        """Every pair of values, all intervals at once; only from labels, as the judge may err otherwise on
+        each."""
         parts = self._parts()
         if self.labels is None or self.label is None or not self.share or len(parts) > _MOST_COMPARED:
             return
@@ -414,8 +434,8 @@ def rate(
     Args:
         judged: the table that `judge` wrote.
         lock: the lock that it was judged with.
-        labels: the gold set with people's labels of rows drawn from the table; without it the lock's error rates are
-            carried over.
+        labels: the gold set with people's labels of rows drawn from the table; without it the lock's error
+            rates are carried over.
         by: the column by which rows are compared.
         escalate: the agreement that is to be kept on the rows that no person reads, 0..1.
         columns: which column is what; `question`, `answer` and `verdict` where not given.

@@ -32,7 +32,8 @@ def _at(people: Scale, name: str) -> str:
 
 
 def spread_at_lock(lock: Lock) -> Spread | None:
-    """What labels vary by, and how far this judge's verdicts tell them, on the lock's gold set; None where unknown."""
+    """What labels vary by, and how far this judge's verdicts tell them, on the lock's gold set; None where
+    unknown."""
     people = Scale.parse(lock.gold.scale, pass_at=lock.gold.pass_at)
     sensitivity, specificity = class_rates(people, lock.applied)
     if sensitivity is None or specificity is None or sensitivity.value is None or specificity.value is None:
@@ -48,7 +49,8 @@ def _share_right(lock: Lock) -> float:
 
 
 def _at_ends(spread: Spread, correlation: Estimate | None, labels: int) -> tuple[int, int] | None:
-    """Labels with the judge at the best and at the worst end of its correlation's interval, by what r leaves."""
+    """Labels with the judge at the best and at the worst end of its correlation's interval, by what r
+    leaves."""
     left = 1.0 - spread.correlation**2
     if correlation is None or correlation.low is None or correlation.high is None or left <= 0.0:
         return None
@@ -78,7 +80,8 @@ def curve_of(spread: Spread | None) -> tuple[CurvePoint, ...]:
 def next_labels(
     found: Estimate | None, *, n: int = 0, n_rows: int = 0, spread: Spread | None = None
 ) -> NextLabels | None:
-    """So many more labels halve an interval; without one, what the first sheet gives by what the lock knows."""
+    """So many more labels halve an interval; without one, what the first sheet gives by what the lock
+    knows."""
     if found is None:
         return None if spread is None else NextLabels(_FIRST, spread.half_width(_FIRST, by_verdict(spread)))
     if found.low is None or found.high is None or n >= n_rows:
@@ -91,7 +94,8 @@ def next_labels(
 def plan_labels(
     workspace: Workspace, lock: Lock, path: Path, *, half_width: float = 0.05, out: str | None = None
 ) -> PlanResult:
-    """How many labels give a rate this half width: alone, with the judge's verdicts, and drawn by strata of them.
+    """How many labels give a rate this half width: alone, with the judge's verdicts, and drawn by strata of
+    them.
 
     The result is written into the plan's own experiment, whose slug is `out` or the usual one.
 

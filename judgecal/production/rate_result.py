@@ -12,7 +12,8 @@ from judgecal.stats.prediction_powered import DrawSeen
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The rate were every unscored row wrong, and were every one right, as the ends of the interval make it."""
+    """The rate were every unscored row wrong, and were every one right, as the ends of the interval make
+    it."""
 
     low: float
     high: float
@@ -83,7 +84,8 @@ class Escalated:
         agreement: of judge and people on these.
         threshold: rows of at least this confidence are kept.
         n_rows: rows that a person must read.
-        labels_needed: labels that would show a threshold, where none is shown; None where it looks as if none would.
+        labels_needed: labels that would show a threshold, where none is shown; None where it looks as if none
+            would.
         sheet: where these rows were written, where that was asked for.
     """
 

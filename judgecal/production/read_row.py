@@ -20,7 +20,12 @@ _MADE_OF = {
     "reference_answers": "expected_response",
     "question": "request",
 }
-_ALWAYS = ("question", "answer", "answer_under_test", "response")  # what every item has, if only as an empty text
+_ALWAYS = (
+    "question",
+    "answer",
+    "answer_under_test",
+    "response",
+)  # what every item has, if only as an empty text
 _WORDS = {
     "context": "context",
     "contexts": "context",
@@ -40,8 +45,8 @@ class ReadRow:
     def shown(self, judge: Judge) -> Item:
         """The item as a judge takes it: a prompt judge is shown no context without a text.
 
-        One that reads all of the item may read the documents, which are no part of an item's sha: they become a part
-        of its id, so that no verdict outlives them in the journal.
+        One that reads all of the item may read the documents, which are no part of an item's sha: they become
+        a part of its id, so that no verdict outlives them in the journal.
         """
         if "item" in judge.inputs:
             ids = [self.item.reference_documents, [context.document_id for context in self.item.contexts]]
@@ -53,10 +58,14 @@ class ReadRow:
 
     def lacking(self, judge: Judge) -> str | None:
         """What a judge asks for and the row has not; None where it has all. An answer may be empty."""
-        if "item" in judge.inputs:  # it reads what it needs: a part that cannot be read must not pass for none
+        if (
+            "item" in judge.inputs
+        ):  # it reads what it needs: a part that cannot be read must not pass for none
             return "; ".join(why for why in self.problems.values() if UNREADABLE in why) or None
         absent = set(lacking_inputs(judge.inputs, self.shown(judge)))
-        absent |= {name for name in judge.inputs if name in _ALWAYS and _MADE_OF.get(name, name) in self.problems}
+        absent |= {
+            name for name in judge.inputs if name in _ALWAYS and _MADE_OF.get(name, name) in self.problems
+        }
         reasons = [
             self.problems.get(_MADE_OF.get(name, name), f"there is no {_WORDS.get(name, name)}")
             for name in judge.inputs

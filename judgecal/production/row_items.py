@@ -40,9 +40,12 @@ _NOT_IN_TABLES = frozenset({"expect"})
 
 @dataclass(frozen=True, slots=True)
 class RowReader:
-    """Which column is what, and what the judges ask for; a field that no option names has the column of its name."""
+    """Which column is what, and what the judges ask for; a field that no option names has the column of its
+    name."""
 
-    columns: Columns  # the column options of `gold import`, without labels; with a column for each field asked for
+    columns: (
+        Columns  # the column options of `gold import`, without labels; with a column for each field asked for
+    )
     inputs: frozenset[str]  # what the judges ask for
     named: tuple[str, ...]  # the columns that the options name
 
@@ -99,8 +102,8 @@ class RowReader:
     def read(self, row: Row) -> Item:
         """The item of a row.
 
-        Without an id of its own it is known by its text, so that rows may move within a file, and equal ones are
-        one item; a row without a group belongs to its question, and one without a question to itself.
+        Without an id of its own it is known by its text, so that rows may move within a file, and equal ones
+        are one item; a row without a group belongs to its question, and one without a question to itself.
         """
         cells, names = row.cells, self.columns.names
         if any(name not in cells for name in names):
@@ -149,6 +152,11 @@ class Judged(NamedTuple):
 
 def judged_columns(*, words: bool) -> list[tuple[str, Kind]]:
     """The columns of `Judged` with what they hold; `words`: whether verdicts are words."""
-    kinds: dict[str, Kind] = {"cost_usd": "number", "latency_s": "number", "passed": "flag", "calibrated": "number"}
+    kinds: dict[str, Kind] = {
+        "cost_usd": "number",
+        "latency_s": "number",
+        "passed": "flag",
+        "calibrated": "number",
+    }
     kinds["verdict"] = "text" if words else "number"
     return [(name, kinds.get(name, "text")) for name in Judged._fields]

@@ -42,7 +42,8 @@ def read_labels(gold: GoldSet, table: JudgedTable) -> RowLabels:
     """The rows of a table that a set has labels of, with the chances of the draw.
 
     Raises:
-        InputError: no item has a label, some are none of the table's rows, the set is curated, or a chance is missing.
+        InputError: no item has a label, some are none of the table's rows, the set is curated, or a chance is
+            missing.
     """
     items = [item for item in gold.items if item.item_id in gold.labels]
     if not items:
@@ -55,14 +56,16 @@ def read_labels(gold: GoldSet, table: JudgedTable) -> RowLabels:
     at, place = table.places(items)
     chances = _chances(gold, items)
     label = np.array([float(gold.labels[item.item_id]) for item in items])[place]
-    return RowLabels(gold, at, label, None if chances is None else chances[place], len(gold.items) - len(items))
+    return RowLabels(
+        gold, at, label, None if chances is None else chances[place], len(gold.items) - len(items)
+    )
 
 
 def _chances(gold: GoldSet, items: list[Item]) -> Floats | None:
     """The recorded chances; None where no item has one.
 
-    Of a stratum that is labelled in part, that part counts as drawn: sheets and the labelling page show a draw in
-    random order, so what is labelled of it when people stop is a smaller draw of the same rows.
+    Of a stratum that is labelled in part, that part counts as drawn: sheets and the labelling page show a
+    draw in random order, so what is labelled of it when people stop is a smaller draw of the same rows.
     """
     lacking = [item.item_id for item in items if item.inclusion_probability is None]
     if len(lacking) == len(items):
@@ -79,4 +82,6 @@ def _chances(gold: GoldSet, items: list[Item]) -> Floats | None:
         )
     drawn, labelled = (Counter(item.inclusion_probability for item in own) for own in (gold.items, items))
     kept = {chance: labelled[chance] / drawn[chance] for chance in labelled}
-    return np.array([(item.inclusion_probability or 0.0) * kept[item.inclusion_probability] for item in items])
+    return np.array(
+        [(item.inclusion_probability or 0.0) * kept[item.inclusion_probability] for item in items]
+    )

@@ -93,8 +93,8 @@ _WORDS = {True: "yes", False: "no"}
 
 
 class Said(NamedTuple):
-    """What a judge said of an item or of one chunk; `error` is `kind: message` where there is no verdict, `row` the
-    judgement where the judge was asked.
+    """What a judge said of an item or of one chunk; `error` is `kind: message` where there is no verdict,
+    `row` the judgement where the judge was asked.
     """
 
     verdict: Label | None
@@ -104,14 +104,15 @@ class Said(NamedTuple):
 
 
 def own_rule(scale: Scale) -> PassRule:
-    """Which verdicts of an unlocked judge pass: yes on a binary scale, and none where nobody has set a mark."""
+    """Which verdicts of an unlocked judge pass: yes on a binary scale, and none where nobody has set a
+    mark."""
     return PassRule(scale, scale, scale, 0.5 if scale.kind == "binary" else scale.pass_at)
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A judge of a run: its name in the suite, and which of its verdicts on whole items pass. `lock`, `lock_path`: None
-    without.
+    """A judge of a run: its name in the suite, and which of its verdicts on whole items pass. `lock`,
+    `lock_path`: None without.
     """
 
     name: str
@@ -135,7 +136,8 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One place in the table and the judges that fill it, who stand in for each other; named as the first of them."""
+    """One place in the table and the judges that fill it, who stand in for each other; named as the first of
+    them."""
 
     column: str
     aggregate: Aggregate
@@ -158,7 +160,8 @@ class Measure:
 
     @property
     def calibrates(self) -> bool:
-        """Whether locks bring all its verdicts to the people's scale, by a map or because both sides say yes or no."""
+        """Whether locks bring all its verdicts to the people's scale, by a map or because both sides say yes
+        or no."""
         return self.aggregate != "precision" and all(
             member.lock is not None and member.rule.calibrated(member.judge.scale.low) is not None
             for member in self.members
@@ -176,9 +179,13 @@ class Measure:
         names = ", ".join(member.name for member in self.members)
         found = []
         if len(units) > 1 or len(kinds) > 1:
-            found.append(f"{names} fill one column, and differ in unit or scale ({', '.join(sorted(units | kinds))})")
+            found.append(
+                f"{names} fill one column, and differ in unit or scale ({', '.join(sorted(units | kinds))})"
+            )
         if (self.aggregate == "precision") != ("chunk" in units):
-            found.append(f"{names}: aggregate {self.aggregate!r} fits no judge of {' and '.join(sorted(units))}")
+            found.append(
+                f"{names}: aggregate {self.aggregate!r} fits no judge of {' and '.join(sorted(units))}"
+            )
         if self.aggregate == "share" and "nominal" in kinds:
             found.append(f"{names}: aggregate 'share' needs numbers, and its verdicts are words")
         return found
@@ -224,7 +231,9 @@ class Measure:
             return None
         if self.aggregate == "share":
             mapped = None if raw or member.lock is None else member.rule.calibrated(verdicts[0])
-            label, scale = (verdicts[0], member.judge.scale) if mapped is None else (mapped, member.rule.people)
+            label, scale = (
+                (verdicts[0], member.judge.scale) if mapped is None else (mapped, member.rule.people)
+            )
             return (float(label) - scale.low) / scale.span
         passes = member.unit_rule.raw_passes if raw else member.unit_rule.passes
         passed = [one for one in map(passes, verdicts) if one is not None]

@@ -1,4 +1,5 @@
-"""The judges of a suite: loaded, put to the columns that they fill, and which of them a table has anything for."""
+"""The judges of a suite: loaded, put to the columns that they fill, and which of them a table has anything
+for."""
 
 from __future__ import annotations
 
@@ -31,7 +32,9 @@ def suite_of_locks(paths: Sequence[Path]) -> Suite:
     return Suite(_LOCKS, tuple(SuiteJudge(name, lock=path) for name, path in zip(names, paths, strict=True)))
 
 
-def measures_of(suite: Suite, workspace: Workspace, *, model: str, trust_lock: bool = False) -> tuple[Measure, ...]:
+def measures_of(
+    suite: Suite, workspace: Workspace, *, model: str, trust_lock: bool = False
+) -> tuple[Measure, ...]:
     """The judges of a suite, loaded, by the columns that they fill, in the order of the file.
 
     Raises:
@@ -48,7 +51,9 @@ def measures_of(suite: Suite, workspace: Workspace, *, model: str, trust_lock: b
         places.setdefault(one.column_of(member.judge.unit), []).append((one, member))
     refuse(problems)
     measures = tuple(
-        Measure(column, found[0][0].aggregate_of(found[0][1].judge.unit), tuple(member for _, member in found))
+        Measure(
+            column, found[0][0].aggregate_of(found[0][1].judge.unit), tuple(member for _, member in found)
+        )
         for column, found in places.items()
     )
     refuse([f"suite {suite.name}: {problem}" for measure in measures for problem in measure.problems()])
@@ -66,7 +71,8 @@ def _member(one: SuiteJudge, workspace: Workspace, *, model: str, trust_lock: bo
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """The measures that some row can be judged by, with the judges that have a row, and those that were left out."""
+    """The measures that some row can be judged by, with the judges that have a row, and those that were left
+    out."""
 
     running: tuple[Measure, ...]
     left_out: tuple[LeftOut, ...]
@@ -98,7 +104,8 @@ def survey(measures: Sequence[Measure], rows: Iterable[ReadRow]) -> Survey:
 
 
 def _hindrance(member: Member, row: ReadRow, *, tried: bool) -> str | None:
-    """Why a judge cannot judge a row; a rule of judgecal's own that reads the whole item is tried, as that is free."""
+    """Why a judge cannot judge a row; a rule of judgecal's own that reads the whole item is tried, as that is
+    free."""
     judge = member.judge
     lacking = row.lacking(judge)
     if lacking is not None or tried or judge.kind != "local" or "item" not in judge.inputs:

@@ -31,10 +31,12 @@ class SuiteRate:
     """What the verdicts of one measure come to.
 
     Attributes:
-        raw: the share of the rows that pass, the mean precision, or the mean share: 0..1, by the judge's own verdicts.
+        raw: the share of the rows that pass, the mean precision, or the mean share: 0..1, by the judge's own
+            verdicts.
         calibrated: the same through the maps of locks; without a value where a judge of the measure has none.
         average: the mean verdict on the judge's own scale, or as `raw` where that is no share of verdicts.
-        n, n_expected, n_unscored: rows with a verdict (one with precision has one on a chunk at least), all, others.
+        n, n_expected, n_unscored: rows with a verdict (one with precision has one on a chunk at least), all,
+            others.
         n_chunks, n_chunks_unscored: of a judge of chunks; else 0.
         words: word -> verdicts, on a nominal scale.
         shares: word -> share of the rows with a verdict, the most frequent first; of a judge of chunks empty.
@@ -77,10 +79,12 @@ class SuiteMember:
 
 @dataclass(frozen=True, slots=True)
 class ToLabel:
-    """What `gold sheet` needs to draw rows of the table for one judge, so that people's labels can be had for it.
+    """What `gold sheet` needs to draw rows of the table for one judge, so that people's labels can be had for
+    it.
 
     Attributes:
-        name, judge: the judge without a lock that such rows hold all the inputs of; of several the lowest rate's.
+        name, judge: the judge without a lock that such rows hold all the inputs of; of several the lowest
+            rate's.
         scale: of its verdicts.
         n: how many rows to draw.
         columns: option -> column, where it is not the default.
@@ -109,7 +113,9 @@ class SuiteResult(Result):
     metrics: Mapping[str, Estimate]  # the same numbers under the names that a dashboard knows them by
     judges: tuple[SuiteMember, ...]
     left_out: tuple[LeftOut, ...]
-    to_label: ToLabel | None  # None where every judge has a lock, or none of the others' inputs fit on a sheet
+    to_label: (
+        ToLabel | None
+    )  # None where every judge has a lock, or none of the others' inputs fit on a sheet
     usd: float | None
     usd_per_1k: float | None  # a thousand rows; a stored reply counts as if it had been called for
     model_ids: tuple[str, ...]
@@ -118,7 +124,8 @@ class SuiteResult(Result):
 
     @property
     def unlocked(self) -> tuple[SuiteMember, ...]:
-        """Those of which nobody knows whether they agree with people; a rule that calls nobody is what it says."""
+        """Those of which nobody knows whether they agree with people; a rule that calls nobody is what it
+        says."""
         return tuple(one for one in self.judges if one.lock is None and one.kind != "local")
 
 
@@ -141,10 +148,14 @@ class Tally:
         """Count a row; whether something of it is unscored."""
         verdicts = [one.verdict for one in said if one.verdict is not None]
         numbers = [float(one) for one in verdicts if not isinstance(one, str)]
-        labels = [float(one) for one in map(member.label, verdicts) if one is not None and not isinstance(one, str)]
+        labels = [
+            float(one) for one in map(member.label, verdicts) if one is not None and not isinstance(one, str)
+        ]
         words = [one for one in verdicts if isinstance(one, str)]
         self._groups.append(group_number(group))
-        self._codes.append(self._code_of.setdefault(words[0], len(self._code_of)) if len(words) == 1 else math.nan)
+        self._codes.append(
+            self._code_of.setdefault(words[0], len(self._code_of)) if len(words) == 1 else math.nan
+        )
         for shares, raw in ((self._shares, False), (self._raw, True)):
             share = self.measure.share(member, said, raw=raw)
             shares.append(math.nan if share is None else share)
@@ -170,11 +181,15 @@ class Tally:
         calibrated = self._mean(self._shares, 0.0, 1.0, _no_share(measure))
         if not measure.calibrates:
             unknown = "no lock of its judges has a map for this"
-            calibrated = dataclasses.replace(calibrated, value=None, low=None, high=None, method="", reason=unknown)
+            calibrated = dataclasses.replace(
+                calibrated, value=None, low=None, high=None, method="", reason=unknown
+            )
         average = raw
         if measure.aggregate == "rating":
             scale = judge.scale
-            average = self._mean(self._verdicts, scale.low, scale.high, "its verdicts are words, which have no mean")
+            average = self._mean(
+                self._verdicts, scale.low, scale.high, "its verdicts are words, which have no mean"
+            )
         return SuiteRate(
             column=measure.column,
             aggregate=measure.aggregate,
@@ -206,7 +221,12 @@ class Tally:
     def metrics(self, rate: SuiteRate, naming: Naming) -> dict[str, Estimate]:
         """The numbers under their names; where a rating is yes or no, its average is the share of yes."""
         average = rate.shown if self.measure.rated or self.measure.aggregate != "rating" else rate.average
-        if self.measure.calibrates and not self.measure.rated and naming != "plain" and rate.average.value is not None:
+        if (
+            self.measure.calibrates
+            and not self.measure.rated
+            and naming != "plain"
+            and rate.average.value is not None
+        ):
             people = self.measure.members[0].rule.people
             average = self._mean(self._labels, people.low, people.high, "")
         values = {"share": rate.shown, "average": average}

@@ -133,7 +133,9 @@ class SuiteRun:
     @cached_property
     def asking(self) -> RunOptions:
         """The options, with no verdict from before the last gate of its locks taken."""
-        return since_gate(self.options, self.workspace, [one.lock for one in self._all if one.lock is not None])
+        return since_gate(
+            self.options, self.workspace, [one.lock for one in self._all if one.lock is not None]
+        )
 
     @property
     def _all(self) -> list[Member]:
@@ -143,8 +145,8 @@ class SuiteRun:
         """Refuse what cannot be done before anything is called or written.
 
         Raises:
-            InputError: the output is no place to write to, the table lacks a column, no judge finds what it asks for
-                in any row, or a budget meets a model without a price.
+            InputError: the output is no place to write to, the table lacks a column, no judge finds what it
+                asks for in any row, or a budget meets a model without a price.
         """
         may = self.replace or self.experiment.wrote(self.output)
         check_output(self.output, self.source.path, self.source.n_rows, replace=may)
@@ -178,10 +180,12 @@ class SuiteRun:
     def run(self) -> SuiteResult:
         """Make the calls that are due, write the output, and say what the verdicts come to.
 
-        The output appears when all rows are done, whole: after Ctrl-C there is none, and the same command resumes.
+        The output appears when all rows are done, whole: after Ctrl-C there is none, and the same command
+        resumes.
 
         Raises:
-            InputError: as `check`; a key is not set and a call is due, or the table changed while it was being read.
+            InputError: as `check`; a key is not set and a call is due, or the table changed while it was
+                being read.
         """
         self.check()
         asked = self._asked()
@@ -192,9 +196,13 @@ class SuiteRun:
         layout, columns = self._layout()
         with open_journal(self.experiment.journal, self.options, long=True) as journal:
             budget = self.options.open_budget(self.experiment.folder)
-            keep_together(asked, journal=journal, options=self.asking, budget=budget, label=f"suite {self.suite}")
+            keep_together(
+                asked, journal=journal, options=self.asking, budget=budget, label=f"suite {self.suite}"
+            )
             written = _Written(self, journal)
-            with writing(self.output, layout.output, before=partial(self.experiment.mark_output, self.output)) as write:
+            with writing(
+                self.output, layout.output, before=partial(self.experiment.mark_output, self.output)
+            ) as write:
                 for piece in self.source.pieces(self.options.limit):
                     write(piece, [written.row(self.reader.read(row)) for row in piece.rows])
         result = self._result(written, columns, layout.notes)
@@ -203,14 +211,20 @@ class SuiteRun:
 
     def _layout(self) -> tuple[Layout, Mapping[str, Mapping[str, str]]]:
         """How the output is written, and measure -> part of its result -> column."""
-        parts = [(one, part, name) for one in self.survey.running for part, name in one.columns(self.naming).items()]
+        parts = [
+            (one, part, name)
+            for one in self.survey.running
+            for part, name in one.columns(self.naming).items()
+        ]
         layout = Layout.of(self.source, self.output, [(name, one.kind(part)) for one, part, name in parts])
         columns: dict[str, dict[str, str]] = {}
         for (measure, part, _), name in zip(parts, layout.names, strict=True):
             columns.setdefault(measure.name, {})[part] = name
         return layout, columns
 
-    def _result(self, written: _Written, columns: Mapping[str, Mapping[str, str]], notes: Sequence[str]) -> SuiteResult:
+    def _result(
+        self, written: _Written, columns: Mapping[str, Mapping[str, str]], notes: Sequence[str]
+    ) -> SuiteResult:
         rates = {tally.name: tally.rate() for tally in written.tallies}
         metrics = {
             name: found
@@ -230,7 +244,9 @@ class SuiteRun:
             n_unscored=written.n_unscored,
             rates=rates,
             metrics=metrics,
-            judges=tuple(SuiteMember(one.name, one.judge.name, one.judge.kind, one.lock_path) for one in members),
+            judges=tuple(
+                SuiteMember(one.name, one.judge.name, one.judge.kind, one.lock_path) for one in members
+            ),
             left_out=self.survey.left_out,
             to_label=self._to_label(rates, written.n),
             usd=_sum([one.usd for one in costs]),
@@ -241,8 +257,13 @@ class SuiteRun:
         )
 
     def _to_label(self, rates: Mapping[str, SuiteRate], n: int) -> ToLabel | None:
-        """The judge that people can be asked about first: the lowest of those whose inputs a sheet can hold."""
-        columns = {option: name for option, name in self.reader.sheet_columns().items() if name in self.source.columns}
+        """The judge that people can be asked about first: the lowest of those whose inputs a sheet can
+        hold."""
+        columns = {
+            option: name
+            for option, name in self.reader.sheet_columns().items()
+            if name in self.source.columns
+        }
         if not {"question", "answer"} <= columns.keys():
             return None
         held = _ON_SHEETS | ({"reference_answer", "reference_answers"} if "reference" in columns else set())
@@ -255,7 +276,11 @@ class SuiteRun:
         if not fitting:
             return None
         _, member = min(fitting, key=lambda one: (one[0] is None, one[0]))
-        more = {option: str(name) for option, name in columns.items() if name != option or option not in _BY_DEFAULT}
+        more = {
+            option: str(name)
+            for option, name in columns.items()
+            if name != option or option not in _BY_DEFAULT
+        }
         return ToLabel(member.name, member.judge.name, str(member.judge.scale), min(n, _MOST_LABELS), more)
 
     def _notes(self, written: _Written, rates: Mapping[str, SuiteRate]) -> Iterator[str]:
@@ -335,7 +360,11 @@ class _Written:
         unscored = False
         for tally in self.tallies:
             member, lacking = pick(tally.measure, row)
-            said = list(self._said(member, row)) if lacking is None else [Said(None, error=f"{INPUT}: {lacking}")]
+            said = (
+                list(self._said(member, row))
+                if lacking is None
+                else [Said(None, error=f"{INPUT}: {lacking}")]
+            )
             unscored |= tally.add(member, row.item.group, said)
             values += tally.measure.values(member, said, self._naming)
         self.n += 1
@@ -343,7 +372,8 @@ class _Written:
         return values
 
     def _said(self, member: Member, row: ReadRow) -> Iterator[Said]:
-        """What a judge said of an item, or of each of its contexts; one without a text was not asked about."""
+        """What a judge said of an item, or of each of its contexts; one without a text was not asked
+        about."""
         item = row.shown(member.judge)
         units = iter(units_of(member.judge, item))
         if member.judge.unit == ITEM_UNIT:

@@ -1,4 +1,5 @@
-"""Charts within a page: Python places every mark in pixels, `plots.html` draws them, the page's style sheet colours."""
+"""Charts within a page: Python places every mark in pixels, `plots.html` draws them, the page's style sheet
+colours."""
 
 from __future__ import annotations
 
@@ -129,4 +130,6 @@ class Frame:
 
     def drawn(self, marks: Sequence[Mark], below: Sequence[Tick] | None = None) -> str:
         """The chart as SVG; `below` are the numbers of the axis where they are no round ones."""
-        return plot("chart", {"frame": self, "marks": marks, "ticks": self.numbers() if below is None else below})
+        return plot(
+            "chart", {"frame": self, "marks": marks, "ticks": self.numbers() if below is None else below}
+        )

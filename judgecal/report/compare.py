@@ -1,4 +1,5 @@
-"""The document of `compare`: who agrees better with people, the difference at each end, every pair after Holm."""
+"""The document of `compare`: who agrees better with people, the difference at each end, every pair after
+Holm."""
 
 from __future__ import annotations
 
@@ -56,7 +57,9 @@ def compare_document(result: CompareResult) -> Document:
     if result.test_look:
         blocks.append(Paragraph(sentence(result.test_look), short=True))
     first = next(iter(result.pairs.values()))
-    if len(result.pairs) == 1 and first.difference.value is not None:  # two names are too long for a line of a picture
+    if (
+        len(result.pairs) == 1 and first.difference.value is not None
+    ):  # two names are too long for a line of a picture
         blocks.append(_picture(first, result.metric, result.gold.scale))
     caption = "Serves the choice between judges: each pair on the same items, paired by question."
     return Document(
@@ -67,7 +70,10 @@ def compare_document(result: CompareResult) -> Document:
         ),
         headline=unread_headline(result.unread) or naming_unread(_headline(result), result.unread),
         facts=_facts(result),
-        sections=[Section("pairs", "Differences", caption, blocks), *notes_section(list(_notes(result)), words=_WORDS)],
+        sections=[
+            Section("pairs", "Differences", caption, blocks),
+            *notes_section(list(_notes(result)), words=_WORDS),
+        ],
         **from_summary(result),
     )
 
@@ -108,7 +114,11 @@ def _unknown(result: CompareResult) -> Iterator[str]:
     """What weighs most comes first."""
     n_tied, n = sum(found.decision == "cannot tell" for found in result.pairs.values()), len(result.pairs)
     if n_tied:
-        who = f"the {_n_judges(result)} judges" if n_tied == n else f"the two judges of {n_tied} of the {n} pairs"
+        who = (
+            f"the {_n_judges(result)} judges"
+            if n_tied == n
+            else f"the two judges of {n_tied} of the {n} pairs"
+        )
         yield f"Whether {who} are equally good: that no difference is shown is no proof that there is none."
     if result.gold.labels_by == "project":
         yield "Whether people agree with these labels: the project itself made them."
@@ -138,7 +148,11 @@ def _picture(pair: Comparison, metric: str, scale: str) -> Picture:
     ends = [(name, found) for name, _, _, found in _ends(pair) if found.value is not None]
     rows = [
         IntervalRow(
-            name, in_units(found, metric), change_of(found, metric, scale), strong=not place, hollow=bool(place)
+            name,
+            in_units(found, metric),
+            change_of(found, metric, scale),
+            strong=not place,
+            hollow=bool(place),
         )
         for place, (name, found) in enumerate(ends)
     ]
@@ -167,7 +181,8 @@ def _in_words(judges: tuple[str, str], found: Comparison, by: str, whom: str) ->
 
 
 def _values(judges: tuple[str, str], found: Comparison, result: CompareResult) -> str:
-    """What both reach, how far they are apart, and what these items would show; empty of a metric that is no share."""
+    """What both reach, how far they are apart, and what these items would show; empty of a metric that is no
+    share."""
     if metric_facts(result.metric).unit == "scale" or found.a is None or found.b is None:
         return ""
     ours, theirs = (numbers.percent(value, 1) for value in (found.a, found.b))
@@ -208,7 +223,17 @@ def _ends(pair: Comparison) -> list[tuple[str, float | None, float | None, Estim
 
 def _of_pairs(result: CompareResult) -> Table:
     metric, scale = result.metric, result.gold.scale
-    header = ["A", "B", f"A - B [{result.level:.4g}]", "decision", "p (Holm)", "p", "detectable", "n", "unscored"]
+    header = [
+        "A",
+        "B",
+        f"A - B [{result.level:.4g}]",
+        "decision",
+        "p (Holm)",
+        "p",
+        "detectable",
+        "n",
+        "unscored",
+    ]
     rows = [
         [
             *judges,
@@ -241,7 +266,9 @@ def _notes(result: CompareResult) -> Iterator[str]:
     yield from _smallest(result)
     pairs = list(result.pairs.values())
     yield from _strata(result)
-    made = dict.fromkeys(f"intervals {one.difference.method}; p: {one.p_method}" for one in pairs if one.p_method)
+    made = dict.fromkeys(
+        f"intervals {one.difference.method}; p: {one.p_method}" for one in pairs if one.p_method
+    )
     yield from (f"Paired on the same items: {how}." for how in made)
     yield from _interaction(result.interaction)
     yield from map(sentence, result.notes)

@@ -30,7 +30,8 @@ _CLIPPED = 2_000  # characters of a text on a page; what it is about is long tol
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A part of a section; one that is `short` stands in the terminal and in Markdown too, the page shows all.
+    """A part of a section; one that is `short` stands in the terminal and in Markdown too, the page shows
+    all.
 
     Beside the headline a terminal has room for a table of ten rows and little else.
     """
@@ -83,9 +84,9 @@ class Cell:
 class Table(Block):
     """A table; a row of one cell is a heading across it.
 
-    The first `left` columns are aligned to the left; `chosen` is the row, by its first cell, that was decided for. A
-    terminal shows ten rows: the first ones and, of the `last`, the first; half of the ten where both have more. Of the
-    columns it shows those that fit, so that those that decide come first.
+    The first `left` columns are aligned to the left; `chosen` is the row, by its first cell, that was decided
+    for. A terminal shows ten rows: the first ones and, of the `last`, the first; half of the ten where both
+    have more. Of the columns it shows those that fit, so that those that decide come first.
     """
 
     header: Sequence[str]
@@ -102,10 +103,11 @@ class Table(Block):
 
 @dataclass(frozen=True, slots=True)
 class Picture(Block):
-    """A chart: `draw` gives its SVG when a page is made, `narrow` that for a phone, where it is drawn otherwise.
+    """A chart: `draw` gives its SVG when a page is made, `narrow` that for a phone, where it is drawn
+    otherwise.
 
-    `says` is what it shows, for who cannot see it; `numbers` the table behind it, which the terminal and Markdown show
-    in its place.
+    `says` is what it shows, for who cannot see it; `numbers` the table behind it, which the terminal and
+    Markdown show in its place.
     """
 
     draw: Callable[[], str]
@@ -149,7 +151,12 @@ class Record(Block):
     def clipped(self) -> list[tuple[str, str]]:
         """The facts, an endless text cut and said to be."""
         return [
-            (name, text if len(text) <= _CLIPPED else f"{text[:_CLIPPED]}… ({len(text) - _CLIPPED:,} more characters)")
+            (
+                name,
+                text
+                if len(text) <= _CLIPPED
+                else f"{text[:_CLIPPED]}… ({len(text) - _CLIPPED:,} more characters)",
+            )
             for name, text in self.facts
         ]
 
@@ -237,12 +244,17 @@ def from_summary(result: StoredResult) -> dict[str, Any]:
     return {"run_lines": lines, "foot": FROM_SUMMARY, "data": {"result": result.as_json()}}
 
 
-def notes_section(notes: Sequence[str], *, words: Sequence[tuple[str, str]] = (), short: bool = False) -> list[Section]:
-    """The last section: what else to know, in sentences, and the words of the page; none where there is neither."""
+def notes_section(
+    notes: Sequence[str], *, words: Sequence[tuple[str, str]] = (), short: bool = False
+) -> list[Section]:
+    """The last section: what else to know, in sentences, and the words of the page; none where there is
+    neither."""
     if notes:
         folded = [Folded("Words on this page", [Glossary(words)])] if words else []
         caption = "Serves whoever repeats this: what else to know."
         return [Section("notes", "Notes", caption, [Bullets(notes, short=short), *folded])]
     return (
-        [Section("notes", "Words on this page", "Serves whoever meets them here.", [Glossary(words)])] if words else []
+        [Section("notes", "Words on this page", "Serves whoever meets them here.", [Glossary(words)])]
+        if words
+        else []
     )

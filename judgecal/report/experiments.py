@@ -60,7 +60,8 @@ def report_of(workspace: Workspace, name: str, *, margin: float = MARGIN) -> Rep
     """The report of one experiment, rebuilt from what it stored; no model is called.
 
     Raises:
-        InputError: there is no such experiment, it is of a kind without a report, or what it stored cannot be read.
+        InputError: there is no such experiment, it is of a kind without a report, or what it stored cannot be
+            read.
     """
     if not margin > 0.0:
         raise InputError(f"--margin must be above 0, found {margin:g}")
@@ -80,7 +81,8 @@ def report_of(workspace: Workspace, name: str, *, margin: float = MARGIN) -> Rep
 
 
 def optimize_report(workspace: Workspace, experiment: Experiment, margin: float) -> Document:
-    """The document of `optimize`, with both prompts, and both judges over the test items where test was looked at.
+    """The document of `optimize`, with both prompts, and both judges over the test items where test was
+    looked at.
 
     What is fitted on test itself is left out: its numbers come by other maps than those that decided.
 
@@ -97,11 +99,14 @@ def optimize_report(workspace: Workspace, experiment: Experiment, margin: float)
     judges = standing(workspace, read_experiment(workspace, str(experiment.folder)), margin=margin)
     entries = tuple(dataclasses.replace(judge, calibrated={}) for judge in judges.result.judges)
     raw = dataclasses.replace(judges, result=dataclasses.replace(judges.result, judges=entries))
-    return optimize_document(result, prompts, [one for one in judges_sections(raw) if one.name not in _BY_OTHER_MAPS])
+    return optimize_document(
+        result, prompts, [one for one in judges_sections(raw) if one.name not in _BY_OTHER_MAPS]
+    )
 
 
 def gate_report(workspace: Workspace, experiment: Experiment, _margin: float) -> Document:
-    """The document of `gate`, with the flipped items' texts; test items are counted, all of them where the set is gone.
+    """The document of `gate`, with the flipped items' texts; test items are counted, all of them where the
+    set is gone.
 
     Raises:
         InputError: as `Experiment.read_summary`.
@@ -140,7 +145,9 @@ def _loaded(name: str) -> Any:
     return getattr(importlib.import_module(f"judgecal.{module}"), attribute)
 
 
-def load_report(experiment: str | Path, *, workspace: str | Path | None = None, margin: float = MARGIN) -> Report:
+def load_report(
+    experiment: str | Path, *, workspace: str | Path | None = None, margin: float = MARGIN
+) -> Report:
     """The report of an experiment; in a notebook it displays itself.
 
     Args:

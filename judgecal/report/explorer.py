@@ -1,6 +1,8 @@
-"""The explorer of a page: every open item on which a judge and people part, packed into the page for its script.
+"""The explorer of a page: every open item on which a judge and people part, packed into the page for its
+script.
 
-The texts of users go into the page alone, compressed, and reach it as text: never as markup. Test items are counted.
+The texts of users go into the page alone, compressed, and reach it as text: never as markup. Test items are
+counted.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ from judgecal.report.document import Block
 from judgecal.scale import Label
 
 MOST_PACKED = 2_000_000
-"""Characters of the packed items in a page at most; a page that would need more carries the worst ones and says so."""
+"""Characters of the packed items in a page at most; a page that would need more carries the worst ones and
+says so."""
 
 _TEXT_LIMITS = (8_000, 2_000, 500)  # characters of a text, the first with which all of them are small enough
 _ALL_TEXTS = 8_000_000  # characters of all of them before they are compressed
@@ -31,7 +34,8 @@ _ALL_TEXTS = 8_000_000  # characters of all of them before they are compressed
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """The items as the page carries them: gzip in base64, how many they are, and from where on texts are cut."""
+    """The items as the page carries them: gzip in base64, how many they are, and from where on texts are
+    cut."""
 
     text: str
     n_items: int
@@ -65,7 +69,8 @@ class Explorer(Block):
 
     @property
     def relabel(self) -> str:
-        """The command that has people look again at the items whose label looks wrong; empty without a set."""
+        """The command that has people look again at the items whose label looks wrong; empty without a
+        set."""
         return f"judgecal gold label {shlex.quote(self.gold)} --flagged flagged.csv" if self.gold else ""
 
     @property
@@ -89,7 +94,9 @@ class Explorer(Block):
         n, of, cut_at = self.packed.n_items, len(self.items), self.packed.cut_at
         few = f"Here are the worst {numbers.count(n)} of {numbers.count(of)}: a page carries at most 2 MB of items."
         cut = f"Texts end after {numbers.count(cut_at)} characters."
-        return " ".join([*([few] if n < of else []), *([cut] if self._length(cut_at) < self._length(None) else [])])
+        return " ".join(
+            [*([few] if n < of else []), *([cut] if self._length(cut_at) < self._length(None) else [])]
+        )
 
     def _length(self, most: int | None) -> int:
         return sum(sum(map(len, lengths)) if most is None else sum(min(len(one), most) for one in lengths)
@@ -100,7 +107,9 @@ class Explorer(Block):
         return [list(_texts(one)) for one in self.items]
 
     def _packed(self, n: int, most: int) -> str:
-        judges = [{"name": visible(name), "prompt": visible(self.prompts.get(name, ""))} for name in self.judges]
+        judges = [
+            {"name": visible(name), "prompt": visible(self.prompts.get(name, ""))} for name in self.judges
+        ]
         carried = {"judges": judges, "items": [_carried(one, self.judges, most) for one in self.items[:n]]}
         text = json.dumps(carried, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
         return base64.b64encode(gzip.compress(text.encode("utf-8"), 6, mtime=0)).decode("ascii")

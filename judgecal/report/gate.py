@@ -1,4 +1,5 @@
-"""The document of `gate`: pass, fail, changed or cannot tell; who answers, the loss, flips, and the flipped items."""
+"""The document of `gate`: pass, fail, changed or cannot tell; who answers, the loss, flips, and the flipped
+items."""
 
 from __future__ import annotations
 
@@ -45,7 +46,10 @@ _LONGEST = 80  # characters of an id in a sentence
 _MANY_UNSCORED = 0.10  # share of the judgements
 _WORDS = (
     ("flip rate", "How often a verdict falls on the other side of the lock's cut than the locked one."),
-    ("noise", "How often two calls of the judge on one item did so at lock time: what flips without any drift."),
+    (
+        "noise",
+        "How often two calls of the judge on one item did so at lock time: what flips without any drift.",
+    ),
     (
         "odd one out",
         "Were nothing changed, each call of an item would as likely be the one that differs from the rest.",
@@ -92,11 +96,15 @@ def _headline(result: GateResult) -> Headline:
     because = [sentence(result.why)]
     nothing = unread_headline(result.unread)
     if nothing is not None:
-        return replace(nothing, because=(*nothing.because, f"So the gate says {result.decision}: {because[0]}"))
+        return replace(
+            nothing, because=(*nothing.because, f"So the gate says {result.decision}: {because[0]}")
+        )
     act = f"{result.decision.upper()}: {_ACTS[result.decision]}"
     if result.model_changed:
         now = ", ".join(result.model_id.now)
-        because.insert(0, f"MODEL CHANGED: the provider now answers as {now}; locked was {result.model_id.locked}.")
+        because.insert(
+            0, f"MODEL CHANGED: the provider now answers as {now}; locked was {result.model_id.locked}."
+        )
         if result.decision == "pass":
             act = "PASS: go on with this judge under its new model id; no change of its verdicts is shown."
     following = {
@@ -167,7 +175,10 @@ def _odd_fact(result: GateResult) -> Iterator[Fact]:
     if odd is None or odd.between is None:
         return
     if not odd.n_differ:
-        yield Fact("0", f"odd ones out: the calls of all {numbers.count(odd.n)} items are equal, at lock time and now.")
+        yield Fact(
+            "0",
+            f"odd ones out: the calls of all {numbers.count(odd.n)} items are equal, at lock time and now.",
+        )
         return
     shown = "no other judge is shown"
     if odd.changed:
@@ -259,7 +270,8 @@ def _unscored(result: GateResult, texts: Texts) -> Iterator[str]:
 
 
 def _metrics(result: GateResult) -> Table:
-    """The metric of the decision and those beside it, all through the lock's map where that decides; then as it is."""
+    """The metric of the decision and those beside it, all through the lock's map where that decides; then as
+    it is."""
     leading, once = result.metric, bool(result.now_calibrated)
     then, now = (result.locked_calibrated, result.now_calibrated) if once else (result.locked, result.now)
     names = [name for name in dict.fromkeys([leading, *rows_of(now)]) if name in now]
@@ -279,10 +291,14 @@ def _metrics(result: GateResult) -> Table:
 
 def _items(result: GateResult, texts: Texts) -> Section:
     flipped, n = [one for one in result.flipped if one.item_id in texts], len(result.flipped)
-    blocks: list[Block] = [Paragraph(_flipped(result, flipped), short=True)] if n else [Paragraph("No item flipped.")]
+    blocks: list[Block] = (
+        [Paragraph(_flipped(result, flipped), short=True)] if n else [Paragraph("No item flipped.")]
+    )
     if n and not texts:
         blocks.append(
-            Paragraph("The gold set is gone, has changed or is not at hand, so every item counts as one of test.")
+            Paragraph(
+                "The gold set is gone, has changed or is not at hand, so every item counts as one of test."
+            )
         )
     records = [_record(one, texts) for one in flipped]
     blocks += records[:_SHOWN]
@@ -296,7 +312,8 @@ def _items(result: GateResult, texts: Texts) -> Section:
 
 
 def _flipped(result: GateResult, shown: Sequence[FlippedItem]) -> str:
-    """How many, and the first ones that may be shown, with what was said then and now; an endless id is cut."""
+    """How many, and the first ones that may be shown, with what was said then and now; an endless id is
+    cut."""
     did = "changed" if result.flip_rate.value is None else "flipped"
     passes = " in some pass" if result.repeats > 1 else ""
     said = [

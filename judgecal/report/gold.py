@@ -41,20 +41,33 @@ def list_document(result: GoldList) -> Document:
 def _list_row(one: ListedSet) -> tuple[str, ...]:
     if one.error is not None:
         return (one.set_, "cannot be loaded", "-", "-", "-", "-", "-")
-    texts = (one.set_, one.scale, one.sampling, one.labels_by, one.n_items, one.n_groups, len(one.raters or ()))
+    texts = (
+        one.set_,
+        one.scale,
+        one.sampling,
+        one.labels_by,
+        one.n_items,
+        one.n_groups,
+        len(one.raters or ()),
+    )
     return tuple(map(str, texts))
 
 
 def check_document(result: GoldCheck, *, full: bool = False) -> Document:
-    """The counts of a set, what a constant reaches on it, and its findings; `full`: all of them are printed."""
+    """The counts of a set, what a constant reaches on it, and its findings; `full`: all of them are
+    printed."""
     still_open = [problem for problem in result.problems if problem.explained is None]
     if still_open:
         found = f"{count_of(len(still_open), 'finding')} of {count_of(len(_by_kind(still_open)), 'kind')}"
-        again = _after(result.set_, result.n_labelled) if full else f"judgecal gold check {result.set_} --full"
+        again = (
+            _after(result.set_, result.n_labelled) if full else f"judgecal gold check {result.set_} --full"
+        )
         headline = Headline("findings", f"{result.set_} has {found}.", next=again)
     else:
         found = "no findings but those that the card explains" if result.problems else "no findings"
-        headline = Headline("sound", f"{result.set_} has {found}.", next=_after(result.set_, result.n_labelled))
+        headline = Headline(
+            "sound", f"{result.set_} has {found}.", next=_after(result.set_, result.n_labelled)
+        )
     return Document(f"Gold set {result.set_}", _about(result), headline, [_check_section(result)])
 
 
@@ -146,7 +159,10 @@ def agreement_document(result: RaterAgreement) -> Document:
     """A table a pair of raters, and one of all of them."""
     n = len(result.raters) - len(result.tie_breakers)
     blocks: list[Block] = _ceiling(result)
-    blocks += [Paragraph(f"{rater} is in no ceiling: {why}.", short=True) for rater, why in result.tie_breakers.items()]
+    blocks += [
+        Paragraph(f"{rater} is in no ceiling: {why}.", short=True)
+        for rater, why in result.tie_breakers.items()
+    ]
     for pair in result.pairs:
         blocks.append(Paragraph(f"{pair.a} with {pair.b}, {count_of(pair.n, 'item')} with both"))
         blocks += _estimates(pair.agreement)
@@ -155,7 +171,8 @@ def agreement_document(result: RaterAgreement) -> Document:
         blocks += [Paragraph(f"all {n} raters at once (each pair's kappas: --json)"), *_estimates(together)]
     blocks += [
         Paragraph(
-            f"{rater} saw a machine's label beside {count} items: that agreement is no independent one", short=True
+            f"{rater} saw a machine's label beside {count} items: that agreement is no independent one",
+            short=True,
         )
         for rater, count in result.saw_draft.items()
     ]
@@ -165,7 +182,9 @@ def agreement_document(result: RaterAgreement) -> Document:
     ]
     section = Section("raters", "Raters", "Serves whoever asks how far people agree.", blocks)
     about = f"{result.set_}@{result.sha256[:12]}, scale {result.scale}: raters against raters"
-    return Document(f"Gold set {result.set_}: raters against raters", about, _agreement_headline(result), [section])
+    return Document(
+        f"Gold set {result.set_}: raters against raters", about, _agreement_headline(result), [section]
+    )
 
 
 def _ceiling(result: RaterAgreement) -> list[Block]:
@@ -198,7 +217,9 @@ def _agreement_headline(result: RaterAgreement) -> Headline:
     again = f"judgecal score --gold {result.set_}"
     if not result.pairs:
         sheet = f"judgecal gold sheet {result.set_} -o sheet.csv"
-        return Headline("none", f"No two human raters ({len(result.raters)} there): nothing to compare.", next=sheet)
+        return Headline(
+            "none", f"No two human raters ({len(result.raters)} there): nothing to compare.", next=sheet
+        )
     ties: tuple[str, ...] = ()
     if result.n_tied:
         ties = (f"They tie on {count_of(result.n_tied, 'item')}, which have no gold label.",)
@@ -235,6 +256,8 @@ def sheets_document(result: Sheets, following: str) -> Document:
     """Which sheets were written, what the raters must be told, and the command that reads the sheets back."""
     rows = [(path, str(result.n_items)) for path in result.sheets]
     blocks: list[Block] = [Table(("sheet", "items"), rows, short=True), Bullets(result.notes, short=True)]
-    written = f"{count_of(len(result.sheets), 'sheet')} of {count_of(result.n_items, 'item')} of {result.set_}."
+    written = (
+        f"{count_of(len(result.sheets), 'sheet')} of {count_of(result.n_items, 'item')} of {result.set_}."
+    )
     headline = Headline("written", written, next=following)
     return Document(f"Sheets of {result.set_}", "", headline, [Section("sheets", "Sheets", "", blocks)])

@@ -24,12 +24,15 @@ _FACT = 56  # characters of a text of the first item
 
 
 def import_document(result: Imported, *, guessed: str | None = None) -> Document:
-    """What was read, and what is left to be said of the set; `guessed`: the tool, where the file told whose it is."""
+    """What was read, and what is left to be said of the set; `guessed`: the tool, where the file told whose
+    it is."""
     blocks: list[Block] = [splits_table(result.splits)]
     lines = [*_accounted(result), *result.notes]
     blocks += [Bullets(lines, short=True)] if lines else []
     raters = listed(result.people, _NAMED) or "no single rater"
-    said = f"{_counted(result.n_ratings, 'rating')} by {raters}" if result.n_ratings else "and waits for labels"
+    said = (
+        f"{_counted(result.n_ratings, 'rating')} by {raters}" if result.n_ratings else "and waits for labels"
+    )
     following = f"judgecal gold check {result.set_}"
     if not result.n_ratings:
         following = f"judgecal gold sheet {result.set_} -o labels.csv"
@@ -49,11 +52,16 @@ def import_document(result: Imported, *, guessed: str | None = None) -> Document
 
 
 def _accounted(result: Imported | Understood) -> list[str]:
-    """What became of what was read: of a table the rows that gave nothing, of an export every item and score."""
+    """What became of what was read: of a table the rows that gave nothing, of an export every item and
+    score."""
     if result.tool is None:
         return [f"{count:,} of {result.n_rows:,} rows {why}." for why, count in result.skipped.items()]
     n_judged, n_skipped = sum(result.judges.values()), sum(result.skipped.values())
-    parts = [_counted(result.n_items, "item"), _counted(result.n_ratings, "rating"), _counted(n_judged, "judgement")]
+    parts = [
+        _counted(result.n_items, "item"),
+        _counted(result.n_ratings, "rating"),
+        _counted(n_judged, "judgement"),
+    ]
     lines = [f"{_counted(result.n_rows, 'record')} read: {', '.join(parts)}, {n_skipped:,} skipped."]
     reasons = "; ".join(f"{count:,} {why}" for why, count in result.skipped.items())
     return [*lines, *[f"Skipped: {reasons}."] * bool(reasons)]
@@ -75,12 +83,19 @@ def _without(unscored: int) -> str:
 
 
 def _guessed(tool: str | None) -> tuple[str, ...]:
-    return () if tool is None else (f"Read as an export of {tool}, told by what stands in it (--from says another).",)
+    return (
+        ()
+        if tool is None
+        else (f"Read as an export of {tool}, told by what stands in it (--from says another).",)
+    )
 
 
 def understood_document(result: Understood, following: str, *, guessed: str | None = None) -> Document:
-    """How a file was understood; `following` is the command that imports it, `guessed` as `import_document` has it."""
-    said = f"{_counted(result.n_ratings, 'rating')} by {_who(result.raters)}" if result.n_ratings else "no label"
+    """How a file was understood; `following` is the command that imports it, `guessed` as `import_document`
+    has it."""
+    said = (
+        f"{_counted(result.n_ratings, 'rating')} by {_who(result.raters)}" if result.n_ratings else "no label"
+    )
     headline = Headline(
         "understood" if result.n_ratings else "waits for labels",
         f"{result.set_} would have {_counted(result.n_items, 'item')} on {_counted(result.n_groups, 'question')}, "
@@ -101,7 +116,9 @@ def _who(raters: Iterable[str]) -> str:
 
 def _scale_said(result: Understood) -> tuple[str, ...]:
     """The declared scale; a note says how another was told."""
-    return (f"The labels' scale is {result.scale}, as --scale says.",) if result.scale_from == "declared" else ()
+    return (
+        (f"The labels' scale is {result.scale}, as --scale says.",) if result.scale_from == "declared" else ()
+    )
 
 
 def _columns_said(result: Understood) -> list[str]:
@@ -121,7 +138,9 @@ def _labels(one: LabelSpread) -> str:
 
 
 def _raters_said(result: Understood) -> list[str]:
-    lines = [f"{rater} gave {_counted(one.n, 'label')}: {_labels(one)}." for rater, one in result.labels.items()]
+    lines = [
+        f"{rater} gave {_counted(one.n, 'label')}: {_labels(one)}." for rater, one in result.labels.items()
+    ]
     return _first(lines, "rater")
 
 

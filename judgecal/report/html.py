@@ -16,7 +16,10 @@ from markupsafe import Markup
 from judgecal.errors import visible
 from judgecal.report.document import Block, Document
 
-_FRAME = {"style": "width:100%;height:48rem;border:1px solid #8884;border-radius:6px", "sandbox": "allow-scripts"}
+_FRAME = {
+    "style": "width:100%;height:48rem;border:1px solid #8884;border-radius:6px",
+    "sandbox": "allow-scripts",
+}
 
 
 @cache
@@ -50,7 +53,9 @@ def _draw(block: Block) -> str:
 
 def _meaning(header: str) -> str:
     """What the metric that a column is headed by means; empty for other words."""
-    from judgecal.stats.metrics import METRICS  # numpy and scipy, which a page without metrics need not wait for
+    from judgecal.stats.metrics import (
+        METRICS,
+    )  # numpy and scipy, which a page without metrics need not wait for
 
     name = re.split(r"[ @,\[]", header, maxsplit=1)[0]
     return METRICS[name].meaning if name in METRICS else ""
@@ -74,7 +79,9 @@ def rendered(template: str, **values: Any) -> str:
     return _environment().get_template(template).render(**values)
 
 
-def html(document: Document, *, made: str = "", index: str = "", told: Mapping[str, str] | None = None) -> str:
+def html(
+    document: Document, *, made: str = "", index: str = "", told: Mapping[str, str] | None = None
+) -> str:
     """The whole page.
 
     Args:
@@ -84,7 +91,9 @@ def html(document: Document, *, made: str = "", index: str = "", told: Mapping[s
         told: what the page says of itself to the index.
     """
     said = json.dumps(told) if told else ""
-    return rendered("page.html", document=document, script_hash=_hash_of("page.js"), made=made, index=index, told=said)
+    return rendered(
+        "page.html", document=document, script_hash=_hash_of("page.js"), made=made, index=index, told=said
+    )
 
 
 def index_page(experiments: Sequence[object]) -> str:

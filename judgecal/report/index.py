@@ -1,4 +1,5 @@
-"""The list of all experiments, and the page of each: what has not changed since its page was made is not made again."""
+"""The list of all experiments, and the page of each: what has not changed since its page was made is not made
+again."""
 
 from __future__ import annotations
 
@@ -47,9 +48,11 @@ class Listed:
 
 
 def write_index(workspace: Workspace, *, margin: float = MARGIN) -> Path:
-    """Write `experiments/index.html` and the page of each experiment that has changed; gives the index's path.
+    """Write `experiments/index.html` and the page of each experiment that has changed; gives the index's
+    path.
 
-    An experiment that cannot be read stands in it with the reason: one broken folder does not hide the others.
+    An experiment that cannot be read stands in it with the reason: one broken folder does not hide the
+    others.
 
     Raises:
         InputError: there is no experiment.
@@ -79,7 +82,9 @@ def _listed(workspace: Workspace, folder: Path, margin: float) -> Listed:
     except InputError as error:
         return Listed(folder.name, "", headline=str(error), state="not readable", page=here)
     if command not in KINDS:
-        return Listed(folder.name, command, headline="there is no report of this kind", state="not readable", page=here)
+        return Listed(
+            folder.name, command, headline="there is no report of this kind", state="not readable", page=here
+        )
     stamp = _stamp(workspace, folder, command, margin)
     found = _told_by(page)
     if found.get("stamp") != stamp:

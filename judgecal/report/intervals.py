@@ -1,4 +1,5 @@
-"""Values with their intervals on one axis, a line each: what results of every kind hold their numbers against."""
+"""Values with their intervals on one axis, a line each: what results of every kind hold their numbers
+against."""
 
 from __future__ import annotations
 
@@ -103,13 +104,19 @@ def in_percent(found: Estimate) -> str:
 
 
 def said_in_words(shares: Mapping[str, Estimate]) -> str:
-    """`Of 1,200 answers 62.0% [59.0, 65.0] are "refund"`: the most frequent words (word -> share), and how many more.
+    """`Of 1,200 answers 62.0% [59.0, 65.0] are "refund"`: the most frequent words (word -> share), and how
+    many more.
 
     It is of the answers that have a verdict; there is one word at least.
     """
-    said = [f'{in_percent(share)} {"are " * (not at)}"{word}"' for at, (word, share) in enumerate(shares.items())]
+    said = [
+        f'{in_percent(share)} {"are " * (not at)}"{word}"' for at, (word, share) in enumerate(shares.items())
+    ]
     more = len(said) - _SAID
-    said = [*said[:_SAID], *([numbers.count_of(more, "other word") + " make up the rest"] if more > 0 else [])]
+    said = [
+        *said[:_SAID],
+        *([numbers.count_of(more, "other word") + " make up the rest"] if more > 0 else []),
+    ]
     joined = " and ".join(filter(None, (", ".join(said[:-1]), said[-1])))
     return f"Of {numbers.count(next(iter(shares.values())).n)} answers {joined}"
 
@@ -122,16 +129,25 @@ def share_row(name: str, found: Estimate, *, strong: bool) -> IntervalRow:
 def share_blocks(
     shares: Sequence[tuple[str, Estimate, bool]], axis: Axis, *, of: str = "", short: bool = False
 ) -> list[Block]:
-    """Shares (name, 0..1, whether the decision is about it) on one axis with their table, and why one has no value."""
+    """Shares (name, 0..1, whether the decision is about it) on one axis with their table, and why one has no
+    value."""
     known = [one for one in shares if one[1].value is not None]
     cells = [
-        [name, in_percent(found), f"{found.level:.4g}", numbers.count(found.n), numbers.count(found.n_unscored)]
+        [
+            name,
+            in_percent(found),
+            f"{found.level:.4g}",
+            numbers.count(found.n),
+            numbers.count(found.n_unscored),
+        ]
         for name, found, _ in known
     ]
     table = Table(["", f"share{of}", "level", "n", "unscored"], cells)
     rows = [share_row(name, found, strong=strong) for name, found, strong in known]
     blocks: list[Block] = [interval_picture(rows, axis, numbers=table, short=short)] if rows else []
-    return blocks + [Paragraph(f"No number for {name}: {one.reason}.") for name, one, _ in shares if one.value is None]
+    return blocks + [
+        Paragraph(f"No number for {name}: {one.reason}.") for name, one, _ in shares if one.value is None
+    ]
 
 
 def in_units(found: Estimate, name: str) -> Estimate:
@@ -159,9 +175,15 @@ def change_picture(
 
 
 def interval_picture(
-    rows: Sequence[IntervalRow], axis: Axis, *, title: str = "", numbers: Table | None = None, short: bool = False
+    rows: Sequence[IntervalRow],
+    axis: Axis,
+    *,
+    title: str = "",
+    numbers: Table | None = None,
+    short: bool = False,
 ) -> Picture:
-    """The picture, wide and for a phone; `numbers` is the table behind it, which stands alone where `short`."""
+    """The picture, wide and for a phone; `numbers` is the table behind it, which stands alone where
+    `short`."""
     return Picture(
         draw=lambda: _drawn(rows, axis, narrow=False),
         says="; ".join(f"{row.name}: {row.text}" for row in rows),
@@ -189,7 +211,8 @@ class _Row:
 
 @dataclass(frozen=True, slots=True)
 class _Plot:
-    """The picture in pixels, as `plots.html` draws it. On a phone names and numbers stand above their lines."""
+    """The picture in pixels, as `plots.html` draws it. On a phone names and numbers stand above their
+    lines."""
 
     width: int
     left: float
@@ -245,8 +268,8 @@ def _drawn(rows: Sequence[IntervalRow], axis: Axis, *, narrow: bool) -> str:
 
 
 def _for_names(shape: _Plot, rows: Sequence[IntervalRow]) -> _Plot:
-    """As much room for names as the longest needs: beside the lines up to half of the picture, above them up to the
-    numbers."""
+    """As much room for names as the longest needs: beside the lines up to half of the picture, above them up
+    to the numbers."""
     longest = max((int(len(row.name) * (_BOLD if row.strong else 1.0)) for row in rows), default=0)
     if _above(shape):
         room = shape.text_x - 3.0 * _LETTER - _LETTER * max((len(row.text) for row in rows), default=0)

@@ -22,7 +22,14 @@ from judgecal.report.document import (
     from_summary,
     notes_section,
 )
-from judgecal.report.intervals import Axis, in_percent, interval_picture, said_in_words, share_blocks, share_row
+from judgecal.report.intervals import (
+    Axis,
+    in_percent,
+    interval_picture,
+    said_in_words,
+    share_blocks,
+    share_row,
+)
 from judgecal.report.wording import sentence
 from judgecal.selection.pass_rates import SystemRates
 from judgecal.tables import Row, open_source
@@ -32,7 +39,10 @@ _EXAMPLES = 3  # rows of each verdict that are shown
 _SEARCHED = 2_000  # rows of the output that they are taken from
 _WORDS = (
     ("raw rate", "Share of the verdicts that pass, as the judge gave them: its own errors are in it."),
-    ("calibrated rate", "The share that passes once verdicts went through the lock's map: its errors are in it too."),
+    (
+        "calibrated rate",
+        "The share that passes once verdicts went through the lock's map: its errors are in it too.",
+    ),
     ("sensitivity", "Of what people pass, the share that the judge passes; measured when it was locked."),
     ("specificity", "Of what people fail, the share that the judge fails; measured when it was locked."),
     ("unscored", "No verdict could be had or read. It is in no rate, and its row says why."),
@@ -86,7 +96,9 @@ def _next(result: JudgeResult) -> str:
     if parts or _rated(result).value is None or not {"question", "answer"} <= named.keys():
         return f"judgecal gate --lock {shlex.quote(result.lock)}"
     usual = {(name, name) for name in ("question", "answer", "verdict")}
-    options = [f" --{name} {shlex.quote(column)}" for name, column in named.items() if (name, column) not in usual]
+    options = [
+        f" --{name} {shlex.quote(column)}" for name, column in named.items() if (name, column) not in usual
+    ]
     return f"judgecal rate {shlex.quote(result.output)} --lock {shlex.quote(result.lock)}{''.join(options)}"
 
 
@@ -135,7 +147,9 @@ def _systems(result: JudgeResult) -> Section:
     if rows:
         axis = Axis("% of rows that pass", low=0.0, high=100.0)
         blocks.append(
-            interval_picture(rows, axis, title=f"Pass rate by the judge's {'calibrated ' * result.mapped}verdicts")
+            interval_picture(
+                rows, axis, title=f"Pass rate by the judge's {'calibrated ' * result.mapped}verdicts"
+            )
         )
     blocks.append(_overview(entries))
     caption = (
@@ -177,13 +191,26 @@ def _word_cells(entry: SystemRates, word: str) -> list[str]:
 
 def _digits(entries: list[SystemRates]) -> int:
     """So many as show a thousandth of the largest verdict: 3 of 0..1, 1 of 0..100."""
-    largest = max((abs(end) for one in entries for end in (one.min, one.max) if end is not None), default=100.0)
+    largest = max(
+        (abs(end) for one in entries for end in (one.min, one.max) if end is not None), default=100.0
+    )
     return max(0, 3 - math.ceil(math.log10(max(1.0, largest))))
 
 
 def _overview(entries: list[SystemRates]) -> Table:
     level, digits = entries[-1].intervals.share_passing.level, _digits(entries)
-    header = ["system", f"passing [{level:.4g}]", "rows", "unscored", "average", "p50", "p90", "p95", "min", "max"]
+    header = [
+        "system",
+        f"passing [{level:.4g}]",
+        "rows",
+        "unscored",
+        "average",
+        "p50",
+        "p90",
+        "p95",
+        "min",
+        "max",
+    ]
     rows = [
         [_named(one), in_percent(one.intervals.share_passing),
          f"{numbers.count(one.count)}/{numbers.count(one.n_expected)}", numbers.count(one.n_unscored),
@@ -198,7 +225,10 @@ def _rate(result: JudgeResult) -> Section:
         *([("calibrated rate, here", _rated(result), True)] if result.mapped else []),
         ("raw rate, here", result.overall.intervals.share_passing_raw, not result.mapped),
     ]
-    then = (("sensitivity, at lock time", result.sensitivity), ("specificity, at lock time", result.specificity))
+    then = (
+        ("sensitivity, at lock time", result.sensitivity),
+        ("specificity, at lock time", result.specificity),
+    )
     shares += [(name, found, False) for name, found in then if found is not None]
     caption = (
         "Serves whoever reports the rate: it is not the share that people would pass. A judge of low sensitivity "
@@ -228,7 +258,10 @@ def example_rows(result: JudgeResult) -> list[Row]:
     """The first rows of the output with each verdict; none where it is gone or can no longer be read."""
     path, found = Path(result.output), dict[str, list[Row]]()
     if path.is_dir():  # of partitions the first one
-        path = min((one for one in path.rglob("*") if one.suffix in ENDINGS and one.name[0] not in "._"), default=path)
+        path = min(
+            (one for one in path.rglob("*") if one.suffix in ENDINGS and one.name[0] not in "._"),
+            default=path,
+        )
     if not path.is_file():
         return []
     try:
@@ -251,7 +284,9 @@ def _examples(result: JudgeResult, rows: Sequence[Row]) -> Section:
         "Serves whoever wants to see what the judge lets through and what it stops: the first rows of the output with "
         "each verdict, as they come and not drawn at random."
     )
-    blocks: list[Block] = [Paragraph(f"{result.output} is gone or cannot be read any more.")] if not rows else []
+    blocks: list[Block] = (
+        [Paragraph(f"{result.output} is gone or cannot be read any more.")] if not rows else []
+    )
     shown = ""
     for row in rows:
         named = _class_of(result, row) or "unscored"

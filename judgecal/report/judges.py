@@ -1,4 +1,5 @@
-"""The document about judges: the decision, the agreement table, losses, errors, prompts and models, diagnostics."""
+"""The document about judges: the decision, the agreement table, losses, errors, prompts and models,
+diagnostics."""
 
 from __future__ import annotations
 
@@ -54,7 +55,8 @@ def judges_document(found: Standing) -> Document:
 
 
 def judges_report(workspace: Workspace, experiment: Experiment, margin: float) -> Document:
-    """The document of an experiment of `score` or `agreement`, rebuilt from its journal; its numbers too where need be.
+    """The document of an experiment of `score` or `agreement`, rebuilt from its journal; its numbers too
+    where need be.
 
     Raises:
         InputError: as `read_experiment`.
@@ -67,7 +69,9 @@ def judges_report(workspace: Workspace, experiment: Experiment, margin: float) -
 def explorer_of(found: Standing) -> Explorer:
     """The items on which judges and people part; test items are counted."""
     judges, n_open = [one.judge for one in found.result.judges], found.basis.n_items * found.basis.may_choose
-    return Explorer(found.parted, judges, n_open, found.result.gold.n_test_items, found.prompts, found.result.gold.set)
+    return Explorer(
+        found.parted, judges, n_open, found.result.gold.n_test_items, found.prompts, found.result.gold.set
+    )
 
 
 def judges_data(found: Standing) -> dict[str, Any]:
@@ -86,7 +90,14 @@ def judges_data(found: Standing) -> dict[str, Any]:
 def judges_sections(found: Standing) -> list[Section]:
     """Errors, agreement, people, losses, prompts and models, diagnostics: in this order."""
     losses = None if found.losses is None else _losses(found, found.losses)
-    sections = [_errors(found), _agreement(found), people_section(found), losses, _grid(found), diagnostics(found)]
+    sections = [
+        _errors(found),
+        _agreement(found),
+        people_section(found),
+        losses,
+        _grid(found),
+        diagnostics(found),
+    ]
     return [section for section in sections if section is not None]
 
 
@@ -106,7 +117,9 @@ def _losses(found: Standing, losses: LossPicture) -> Section:
     ]
     rows += [(f"{one.judge} (floor)", one.loss, _priced(0.0)) for one in losses.floor]
     rater = _rater(found)
-    rows += [(f"{one.rater} ({rater}), {numbers.count(one.n_items)} items", one.loss, "") for one in losses.people]
+    rows += [
+        (f"{one.rater} ({rater}), {numbers.count(one.n_items)} items", one.loss, "") for one in losses.people
+    ]
     table = Table(
         ["", f"points lost [{losses.losses.level:.4g}]", "USD per 1,000"],
         [[name, numbers.estimate(in_points(loss), 1), price] for name, loss, price in rows],
@@ -148,7 +161,8 @@ def _agreement(found: Standing) -> Section:
 
 
 def _table(found: Standing) -> Table:
-    """A line a judge, best first, those with the same verdicts on one; then the floor, and each rater among the others.
+    """A line a judge, best first, those with the same verdicts on one; then the floor, and each rater among
+    the others.
 
     Every metric of each stands in the diagnostics.
     """
@@ -160,7 +174,9 @@ def _table(found: Standing) -> Table:
     floor = [one for one in result.floor if one.judge not in by_name]
     rater = _rater(found)
     lines: list[tuple[str, Entry]] = [(_same(named[one.judge]), one) for one in firsts]
-    lines += [(f"{one.judge} (floor)", one) for one in floor] + [(f"{one.judge} ({rater})", one) for one in people]
+    lines += [(f"{one.judge} (floor)", one) for one in floor] + [
+        (f"{one.judge} ({rater})", one) for one in people
+    ]
     columns = _columns([one for _, one in lines], found)
     chosen = next((_same(names) for names in found.alike if found.chosen in names), None)
     return Table(
@@ -222,7 +238,8 @@ def _missed(one: Entry, *, rate: str, found: Standing) -> str:
 
 
 def _first_notes(result: AgreementResult) -> Iterator[str]:
-    """What the reader of the table must know: what is unscored, what was passed over, looks at test labels."""
+    """What the reader of the table must know: what is unscored, what was passed over, looks at test
+    labels."""
     gold = result.gold
     for one in result.judges:
         if one.n_unscored:
@@ -297,7 +314,9 @@ def _at_mark(counts: Sequence[tuple[str, Part]], found: Standing) -> Iterator[Bl
     if counts:
         yield _at_cut(counts, found.chosen)
     elif found.result.gold.scale != "nominal":  # words have none, whatever the card says
-        yield Paragraph("The labels have no pass mark, so no verdict is a false pass: pass_at in the card sets one.")
+        yield Paragraph(
+            "The labels have no pass mark, so no verdict is a false pass: pass_at in the card sets one."
+        )
 
 
 def _at_cut(counts: Sequence[tuple[str, Part]], chosen: str | None) -> Table:
@@ -325,11 +344,16 @@ def _grid(found: Standing) -> Section:
     blocks: list[Block] = []
     if len(grid.cells) > 1 and grid.prompts != [""]:
         rows: list[list[str | Cell]] = [
-            [prompt, *(Cell(numbers.plain(value := by_cell.get((prompt, model))), value) for model in grid.models)]
+            [
+                prompt,
+                *(Cell(numbers.plain(value := by_cell.get((prompt, model))), value) for model in grid.models),
+            ]
             for prompt in grid.prompts
         ]
         blocks.append(Table(["prompt", *grid.models], rows, title=f"{metric} by prompt and model"))
-    blocks += [Folded(f"The prompt of {judge}", [Lines(text.splitlines())]) for judge, text in found.prompts.items()]
+    blocks += [
+        Folded(f"The prompt of {judge}", [Lines(text.splitlines())]) for judge, text in found.prompts.items()
+    ]
     caption = (
         "Serves the choice of prompt and model together: a prompt that fits one model may not fit another, and a "
         f"newer model may do worse. {_interaction(grid)}"

@@ -1,4 +1,5 @@
-"""The last section of a document about judges: where they fail, their noise, their cost, and what words mean."""
+"""The last section of a document about judges: where they fail, their noise, their cost, and what words
+mean."""
 
 from __future__ import annotations
 
@@ -8,7 +9,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from judgecal.experiment.result import Entry, JudgeEntry, PartEntry, Retest
 from judgecal.records import Estimate
 from judgecal.report import numbers
-from judgecal.report.document import Block, Bullets, Cell, Folded, Glossary, Heading, Paragraph, Section, Table
+from judgecal.report.document import (
+    Block,
+    Bullets,
+    Cell,
+    Folded,
+    Glossary,
+    Heading,
+    Paragraph,
+    Section,
+    Table,
+)
 from judgecal.report.intervals import of_metric
 from judgecal.report.wording import sentence
 from judgecal.selection.standing import Standing
@@ -102,7 +113,8 @@ def _noise(found: Standing) -> list[Block]:
 
 
 def _swing(expected: Sequence[Repeats]) -> str:
-    """Within what 95% of pairs of runs would differ by noise alone: 1.96 sqrt(2) times the noise of one run's mean."""
+    """Within what 95% of pairs of runs would differ by noise alone: 1.96 sqrt(2) times the noise of one run's
+    mean."""
     first, last = expected[0], expected[-1]
     if first.error is None or last.error is None:
         return numbers.DASH
@@ -175,7 +187,8 @@ def _cost(judges: Sequence[JudgeEntry]) -> Table:
 
 
 def _metrics(found: Standing) -> list[Block]:
-    """All of it, calibrated and raw apart; in percent but for coefficients and what has the unit of the labels."""
+    """All of it, calibrated and raw apart; in percent but for coefficients and what has the unit of the
+    labels."""
     title, result = "Every metric of every judge, the floor and the raters", found.result
     scale = result.gold.scale
     raw = Folded(title, [_of_each(found, lambda one: (one.agreement, one.unit))])

@@ -29,7 +29,8 @@ def first_facts(found: Standing) -> list[Fact]:
 
 
 def _errors(found: Standing, one: JudgeEntry) -> Iterator[Fact]:
-    """At the pass mark in a hundred; without one how far and how often verdicts lie off; of words, beyond chance."""
+    """At the pass mark in a hundred; without one how far and how often verdicts lie off; of words, beyond
+    chance."""
     shape = next(shape for shape in found.shapes if shape.judge == one.judge)
     by_base = {metric_facts(name).name: (name, value) for name, value in shape.rates.items()}
     if "tnr" in by_base and "tpr" in by_base:
@@ -39,12 +40,16 @@ def _errors(found: Standing, one: JudgeEntry) -> Iterator[Fact]:
         digits = digits_of("mae", shape.unit)
         value, once = by_base["mae"][1], " once calibrated" * shape.mapped
         yield Fact(
-            numbers.plain(value.value, digits), f"mean distance from people's labels{once}{_ends(value, digits)}"
+            numbers.plain(value.value, digits),
+            f"mean distance from people's labels{once}{_ends(value, digits)}",
         )
         if "within_10" in by_base:
             yield _in_a_hundred(by_base["within_10"][1], f"verdicts lie within 10% of the scale{once}")
     elif "kappa" in by_base:
-        yield Fact(numbers.plain(by_base["kappa"][1].value, 2), f"kappa{_ends(by_base['kappa'][1], 2)}: beyond chance")
+        yield Fact(
+            numbers.plain(by_base["kappa"][1].value, 2),
+            f"kappa{_ends(by_base['kappa'][1], 2)}: beyond chance",
+        )
 
 
 def _in_a_hundred(share: Estimate, what: str) -> Fact:
@@ -69,7 +74,10 @@ def _lead(found: Standing, one: JudgeEntry) -> Iterator[Fact]:
     if found.losses is None:
         return
     losses = {loss.judge: loss for loss in found.losses.judges}
-    own, alike = losses.get(one.judge), {name for names in found.alike if one.judge in names for name in names}
+    own, alike = (
+        losses.get(one.judge),
+        {name for names in found.alike if one.judge in names for name in names},
+    )
     if found.pick is not None and one.judge == (found.pick.judge or found.pick.best):
         alike |= {*found.pick.twins}
     others = [loss for loss in losses.values() if loss.judge not in alike and loss.loss is not None]
@@ -103,26 +111,34 @@ def _price(one: JudgeEntry) -> Fact:
 def agreement_plot(found: Standing) -> Picture | None:
     """Judges, best first, the floor and the people's band; None where no judge has a value.
 
-    Circles are held against the people's label, as the headline is. People are held against each other; so is each
-    judge, against the same single people, by its diamond.
+    Circles are held against the people's label, as the headline is. People are held against each other; so is
+    each judge, against the same single people, by its diamond.
     """
     result, metric = found.result, found.metric
     whom, raters = raters_in_words(result.gold.labels_by)
     own = subject(found).judge
     firsts = [next(one for one in result.judges if one.judge == names[0]) for names in found.alike]
-    known = sorted((one for one in firsts if one.decided_by(metric).value is not None), key=_best_first(metric))
+    known = sorted(
+        (one for one in firsts if one.decided_by(metric).value is not None), key=_best_first(metric)
+    )
     if not known:
         return None
     people = [one for one in result.raters if one.enough and one.decided_by(metric).value is not None]
     ends = [100.0 * (deciding(one, metric).value or 0.0) for one in people]
     rows = []
     if people:
-        span = f"{min(ends):.0f}–{max(ends):.0f}" if round(min(ends)) < round(max(ends)) else f"{max(ends):.0f}"
+        span = (
+            f"{min(ends):.0f}–{max(ends):.0f}" if round(min(ends)) < round(max(ends)) else f"{max(ends):.0f}"
+        )
         rows.append(IntervalRow(f"{raters} with each other", Estimate(None), span, band=True))
     named = {names[0]: names for names in found.alike}
-    rows += [_row(one, metric, named[one.judge], people, strong=own in named[one.judge]) for one in known[:_MOST]]
+    rows += [
+        _row(one, metric, named[one.judge], people, strong=own in named[one.judge]) for one in known[:_MOST]
+    ]
     judges = {one.judge for one in result.judges}
-    floor = [one for one in result.floor if one.judge not in judges and one.decided_by(metric).value is not None]
+    floor = [
+        one for one in result.floor if one.judge not in judges and one.decided_by(metric).value is not None
+    ]
     rows += [_floor(one, metric) for one in floor]
     more = "" if len(known) <= _MOST else f" The best {_MOST} of {len(known)} judges."
     title = f"Agreement with {whom}, in %{_footing(bool(people))}{more}"
@@ -131,7 +147,11 @@ def agreement_plot(found: Standing) -> Picture | None:
 
 
 def _footing(people: bool) -> str:
-    return ": ● with their label, ◇ with single people, as people are with each other (green)." if people else "."
+    return (
+        ": ● with their label, ◇ with single people, as people are with each other (green)."
+        if people
+        else "."
+    )
 
 
 def _axis(found: Standing) -> str:
@@ -147,7 +167,9 @@ def _row(
     one: JudgeEntry, metric: str, names: Sequence[str], people: Sequence[RaterEntry], *, strong: bool
 ) -> IntervalRow:
     value = in_points(one.decided_by(metric))
-    beside = [line.decided_by(metric).value for rater in people for line in rater.judges if line.judge == one.judge]
+    beside = [
+        line.decided_by(metric).value for rater in people for line in rater.judges if line.judge == one.judge
+    ]
     known = [value for value in beside if value is not None]
     name = one.judge if len(names) == 1 else f"{one.judge} and {len(names) - 1} alike"
     mean = 100.0 * sum(known) / len(known) if known else None

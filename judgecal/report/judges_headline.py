@@ -1,6 +1,8 @@
-"""What a result about judges comes to: whom to use and for what, how sure that is, and what is not known beside it.
+"""What a result about judges comes to: whom to use and for what, how sure that is, and what is not known
+beside it.
 
-One function decides, over what `selection.standing` knows: score, agreement, report, the index and select print it.
+One function decides, over what `selection.standing` knows: score, agreement, report, the index and select
+print it.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ _MANY_TIES = 0.1  # share of the items on which raters tie: from here on settlin
 
 
 def deciding(one: Entry, metric: str) -> Estimate:
-    """The number that a line is decided by; a person's as it is, where that is better than once calibrated."""
+    """The number that a line is decided by; a person's as it is, where that is better than once
+    calibrated."""
     mapped = one.decided_by(metric)
     if not isinstance(one, RaterEntry):
         return mapped
@@ -33,12 +36,14 @@ def deciding(one: Entry, metric: str) -> Estimate:
 
 
 def judges_headline(found: Standing) -> Headline:
-    """Whom to use and for what; where nothing could be read that alone, and judges without any verdict by name."""
+    """Whom to use and for what; where nothing could be read that alone, and judges without any verdict by
+    name."""
     return unread_headline(found.unread) or _with_ties(found, naming_unread(_ranked(found), found.unread))
 
 
 def _with_ties(found: Standing, headline: Headline) -> Headline:
-    """Where raters tie no judge's number counts the items; where they are many, to settle them is the next step."""
+    """Where raters tie no judge's number counts the items; where they are many, to settle them is the next
+    step."""
     gold = found.result.gold
     if not gold.n_tied:
         return headline
@@ -59,7 +64,9 @@ def _ranked(found: Standing) -> Headline:
     unknown, best, where = tuple(_unknown(found, losses, pick)), pick.best, _choosing(found)
     if not found.basis.may_choose:
         what = "Choose nobody from this: all of its items are test items, which confirm and do not choose."
-        return Headline("none", what, (agreement_sentence(found, best, best),), unknown, _on_open(found, best))
+        return Headline(
+            "none", what, (agreement_sentence(found, best, best),), unknown, _on_open(found, best)
+        )
     if pick.judge is None:
         what, following = nobody(pick, gold, _entry(found, best).kind, _constant(found), len(losses.judges))
         several = len(losses.judges) > 1
@@ -84,9 +91,13 @@ def nobody(pick: Pick, gold: GoldSummary, kind: str, constant: str, n_judges: in
     if pick.too_few:
         return pick.too_few, f"judgecal gold sheet {gold.set} -o sheet.csv"
     name = JudgeName.read(pick.best) if kind == "prompt" else None
-    # a recorded or local judge has no prompt to begin with, so that the embedded model gets one; the set starter is
-    # the one that the command takes anyway
-    which = f"--signature {name.signature} --model {name.model}" if name and not name.program else "--model embedded"
+    # a recorded or local judge has no prompt to begin with, so that the embedded model gets one; the set
+    # starter is the one that the command takes anyway
+    which = (
+        f"--signature {name.signature} --model {name.model}"
+        if name and not name.program
+        else "--model embedded"
+    )
     following = f"judgecal optimize {f'--gold {gold.set} ' * (gold.set != 'starter')}{which}"
     better = f"shown to agree with {raters_in_words(gold.labels_by)[0]} better than {constant}."
     if n_judges == 1:
@@ -95,7 +106,8 @@ def nobody(pick: Pick, gold: GoldSummary, kind: str, constant: str, n_judges: in
 
 
 def beside_free(pick: Pick, where: str) -> Iterator[str]:
-    """The strongest free judge beside one that costs money; `where`: on which questions, where those are not all."""
+    """The strongest free judge beside one that costs money; `where`: on which questions, where those are not
+    all."""
     free = pick.free
     if free is None:
         return
@@ -139,8 +151,8 @@ class Reach:
         labels_by: who gave the labels, as the set's card says.
         people, beside: each rater's agreement with the others, and the judge's on the same items.
         floor: what `constant` reaches, in words.
-        ties: the items on which raters tie, in words; a judge's number is without them, so that what is said of people
-            and the judge on all items stands in a sentence of its own.
+        ties: the items on which raters tie, in words; a judge's number is without them, so that what is said
+            of people and the judge on all items stands in a sentence of its own.
         free: the strongest free judge and what it reaches, where the judge costs money.
     """
 
@@ -204,7 +216,11 @@ def agreement_sentence(found: Standing, judge: str, who: str = "It", apart: str 
         floor=result.floor[0].decided_by(metric).value,
         constant=_constant(found),
         free=next(
-            ((one.judge, deciding(one, metric).value) for one in (*result.judges, *result.floor) if one.judge == free),
+            (
+                (one.judge, deciding(one, metric).value)
+                for one in (*result.judges, *result.floor)
+                if one.judge == free
+            ),
             None,
         ),
         ties=result.gold.ties_in_words,
@@ -227,7 +243,9 @@ def always(constant: str, scale: str) -> str:
 
 
 def _constant(found: Standing) -> str:
-    return always(found.losses.floor[0].judge, found.result.gold.scale) if found.losses else "the best constant"
+    return (
+        always(found.losses.floor[0].judge, found.result.gold.scale) if found.losses else "the best constant"
+    )
 
 
 def _not_above(found: Standing, losses: LossPicture, best: str, who: str) -> str:
@@ -242,7 +260,8 @@ def _ends(found: Estimate) -> str:
 
 
 def questions_to_show(lead: Estimate) -> int | None:
-    """About how many more questions would show a lead, were it what it looks; None without one, or out of reach."""
+    """About how many more questions would show a lead, were it what it looks; None without one, or out of
+    reach."""
     if lead.value is None or lead.low is None or lead.value <= 0.0 or lead.low > 0.0:
         return None
     more = math.ceil(lead.n_groups * ((lead.value - lead.low) / lead.value) ** 2) - lead.n_groups
@@ -278,7 +297,9 @@ def _beside_the_best(found: Standing, losses: LossPicture, pick: Pick) -> Iterat
     price = ", ".join(_price(found, chosen.judge, pick.best))
     loss = f"{numbers.points(chosen.loss)} points below {pick.best}, the best"
     bound = (
-        f", without a bound ({chosen.reason})" if chosen.high is None else f", at most {numbers.points(chosen.high)}"
+        f", without a bound ({chosen.reason})"
+        if chosen.high is None
+        else f", at most {numbers.points(chosen.high)}"
     )
     yield f"It is {loss}{bound}{f', for {price}' if price else ''}."
 

@@ -21,7 +21,12 @@ def judges_here_document(found: JudgesHere) -> Document:
         notes.append(f"Signatures without a verdict, which cannot judge: {', '.join(found.no_verdict)}.")
     sections = [
         Section("local", "Local judges", "Rules and metrics that call nobody.", _local(found)),
-        Section("signatures", "Signatures", "Prompts that judge on any model: SIGNATURE@MODEL.", _signatures(found)),
+        Section(
+            "signatures",
+            "Signatures",
+            "Prompts that judge on any model: SIGNATURE@MODEL.",
+            _signatures(found),
+        ),
         Section("suites", "Suites", "Judges that run together.", _suites(found)),
     ]
     return Document(
@@ -42,7 +47,9 @@ def _headline(found: JudgesHere) -> Headline:
     everything: list[SignatureHere | SuiteHere | LocalHere] = [*found.signatures, *found.suites, *found.local]
     broken = sum(bool(one.problem) for one in everything)
     they_are = "it is" if broken == 1 else "they are"
-    because = (f"{numbers.count(broken)} more cannot judge as {they_are}: --full says why.",) if broken else ()
+    because = (
+        (f"{numbers.count(broken)} more cannot judge as {they_are}: --full says why.",) if broken else ()
+    )
     sentence = f"{parts[0]}, {parts[1]} and {parts[2]} can judge here."
     return Headline("judges", sentence, because, next="judgecal score --judge exact_match@local")
 
@@ -50,7 +57,10 @@ def _headline(found: JudgesHere) -> Headline:
 def _signatures(found: JudgesHere) -> list[Block]:
     ready = [one for one in found.signatures if not one.problem]
     named = Paragraph(f"Signatures: {_by_folder([one.name for one in ready])}.", short=True)
-    return [named, Table(["signature", "scale", "unit", "inputs"], [_signature_row(one) for one in ready], left=4)]
+    return [
+        named,
+        Table(["signature", "scale", "unit", "inputs"], [_signature_row(one) for one in ready], left=4),
+    ]
 
 
 def _by_folder(names: Sequence[str]) -> str:
@@ -78,7 +88,11 @@ def _local(found: JudgesHere) -> list[Block]:
     return [
         Table(["local judge", "needs"], [[one.judge, one.needs] for one in found.local], left=2, short=True),
         Table(["local judge", "source", "settings"], [_origin(one) for one in found.local], left=3),
-        Table(["local judge", "scale", "verdict"], [[one.judge, one.scale, one.about] for one in found.local], left=3),
+        Table(
+            ["local judge", "scale", "verdict"],
+            [[one.judge, one.scale, one.about] for one in found.local],
+            left=3,
+        ),
     ]
 
 

@@ -1,4 +1,5 @@
-"""The section that holds judges beside people: may one stand in for a person, and the alternative annotator test."""
+"""The section that holds judges beside people: may one stand in for a person, and the alternative annotator
+test."""
 
 from __future__ import annotations
 
@@ -49,7 +50,9 @@ def _with_mean(result: AgreementResult) -> list[Block]:
         return []
     names = list(judges[0][1])
     rows = [[judge, *(numbers.estimate(own[name]) for name in names)] for judge, own in judges]
-    what = "Raw verdicts against the mean of each item's raters; everywhere else the gold label is their median"
+    what = (
+        "Raw verdicts against the mean of each item's raters; everywhere else the gold label is their median"
+    )
     return [Table(["judge", *names], rows, title=what)]
 
 
@@ -73,13 +76,28 @@ def _reasons(judges: list[tuple[JudgeEntry, StandIn]], margin: float) -> Iterato
 
 
 def _by_rater(standing: Standing, judges: list[tuple[JudgeEntry, StandIn]]) -> Table:
-    """A line a judge and rater: the share of both, the difference, and who is nearer to the others item by item.
+    """A line a judge and rater: the share of both, the difference, and who is nearer to the others item by
+    item.
 
     Where verdicts were calibrated, the judge's raw number stands beside it.
     """
     raters, metric = standing.result.raters, judges[0][1].metric
-    raw = {(line.judge, rater.judge): line.as_wrong for rater in raters for line in rater.judges if line.calibrated}
-    header = ["judge", "beside", "items", "judge", *["raw"] * bool(raw), "rater", "judge less rater", "at worst"]
+    raw = {
+        (line.judge, rater.judge): line.as_wrong
+        for rater in raters
+        for line in rater.judges
+        if line.calibrated
+    }
+    header = [
+        "judge",
+        "beside",
+        "items",
+        "judge",
+        *["raw"] * bool(raw),
+        "rater",
+        "judge less rater",
+        "at worst",
+    ]
     header += ["judge nearer", "rater nearer", "alike"]
     rows = []
     for judge, found in judges:
@@ -90,8 +108,14 @@ def _by_rater(standing: Standing, judges: list[tuple[JudgeEntry, StandIn]]) -> T
             values = [one.judge, *([None if own is None else own[metric].value] if raw else []), one.person]
             told = [numbers.points(value) for value in (*values, one.difference, one.at_worst)]
             told += [numbers.percent(share, 1) for share in shares]
-            rows.append([judge.judge, rater, f"{numbers.count(one.n)}/{numbers.count(one.n_expected)}", *told])
-    once = ", once calibrated (a rater as it is, where that is better)" if metric_facts(metric).calibrated else ""
+            rows.append(
+                [judge.judge, rater, f"{numbers.count(one.n)}/{numbers.count(one.n_expected)}", *told]
+            )
+    once = (
+        ", once calibrated (a rater as it is, where that is better)"
+        if metric_facts(metric).calibrated
+        else ""
+    )
     title = f"Judge and rater by {metric}{once}, in %, both against the other raters"
     return Table(header, rows, left=2, title=title)
 

@@ -1,4 +1,5 @@
-"""Where each judge errs, in small pictures that share their axes: confusion, and mean label against raw verdict.
+"""Where each judge errs, in small pictures that share their axes: confusion, and mean label against raw
+verdict.
 
 One picture a judge; those that gave the same verdicts on all items share one.
 """
@@ -29,7 +30,9 @@ def small_multiples(found: Standing) -> Iterator[Block]:
         )
     graded = [(name, shape) for name, shape in distinct if shape.calibration]
     if graded and found.result.gold.scale != "binary":
-        yield Gallery([_calibration(name, shape) for name, shape in graded], title="Mean label against raw verdict")
+        yield Gallery(
+            [_calibration(name, shape) for name, shape in graded], title="Mean label against raw verdict"
+        )
         yield Paragraph(
             "Points: the people's mean label of raw verdicts of about one height, with a 95% interval by question and "
             "the number of judgements above. In colour: the map from verdict to label, as fitted on all of these "

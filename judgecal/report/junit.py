@@ -1,6 +1,7 @@
 """The decision of `gate` and `migrate` as JUnit XML, which servers of continuous integration show as tests.
 
-A case fails or errs only where the decision is not "pass", so that the file never says otherwise than the exit code:
+A case fails or errs only where the decision is not "pass", so that the file never says otherwise than the
+exit code:
 
 - `failure`: what was asked is shown not to hold (`fail`, `changed`).
 - `error`: it cannot be told (`inconclusive`). No `skipped`, which servers show as green: the exit code is 3.
@@ -32,7 +33,8 @@ Outcome = Literal["passed", "failure", "error", "skipped"]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One question of a gate: what was asked, what came out, and the numbers that say so. `kind`: the decision."""
+    """One question of a gate: what was asked, what came out, and the numbers that say so. `kind`: the
+    decision."""
 
     name: str
     outcome: Outcome
@@ -40,7 +42,9 @@ class Case:
     kind: str = ""
 
 
-def junit(result: GateResult | MigrateResult, document: Document, *, started: datetime.datetime, seconds: float) -> str:
+def junit(
+    result: GateResult | MigrateResult, document: Document, *, started: datetime.datetime, seconds: float
+) -> str:
     """The XML: one suite, its cases, and as properties what reproduces it.
 
     Args:
@@ -57,7 +61,9 @@ def junit(result: GateResult | MigrateResult, document: Document, *, started: da
     counted |= {"skipped": str(of["skipped"]), "time": f"{seconds:.3f}"}
     utc = started.astimezone(datetime.UTC)
     top = Xml.Element("testsuites", {"name": "judgecal", **counted})
-    suite = Xml.SubElement(top, "testsuite", {"name": named, **counted, "timestamp": f"{utc:%Y-%m-%dT%H:%M:%S}"})
+    suite = Xml.SubElement(
+        top, "testsuite", {"name": named, **counted, "timestamp": f"{utc:%Y-%m-%dT%H:%M:%S}"}
+    )
     _properties(suite, result, document)
     for case in cases:
         spent = seconds if case is cases[0] else 0.0
@@ -79,7 +85,9 @@ def _case(suite: Xml.Element, case: Case, headline: Headline, more: dict[str, st
     if case.outcome == "skipped":
         Xml.SubElement(element, "skipped", {"message": visible(case.said)})
     elif case.outcome != "passed":
-        found = Xml.SubElement(element, case.outcome, {"message": visible(headline.sentence), "type": case.kind})
+        found = Xml.SubElement(
+            element, case.outcome, {"message": visible(headline.sentence), "type": case.kind}
+        )
         lines = [case.said, *headline.because, *(f"Not known: {one}" for one in headline.unknown)]
         found.text = visible("\n".join([*lines, *([f"next: {headline.next}"] if headline.next else [])]))
     else:
@@ -87,7 +95,8 @@ def _case(suite: Xml.Element, case: Case, headline: Headline, more: dict[str, st
 
 
 def gate_cases(result: GateResult) -> Sequence[Case]:
-    """Agreement, the judgements that are missing, who answers; then flips and model id, which decide nothing."""
+    """Agreement, the judgements that are missing, who answers; then flips and model id, which decide
+    nothing."""
     return [_agreement(result), _unscored(result), _same_judge(result), *_beside(result)]
 
 
@@ -100,7 +109,9 @@ def _agreement(result: GateResult) -> Case:
     metric, scale = result.metric, result.gold.scale
     name = f"agreement with the labels has not fallen by more than {amount_of(result.margin, metric, scale)} ({metric})"
     difference = change_of(result.difference, metric, scale)
-    counted = f"n {result.difference.n} of {result.difference.n_expected}, {result.difference.n_unscored} unscored"
+    counted = (
+        f"n {result.difference.n} of {result.difference.n_expected}, {result.difference.n_unscored} unscored"
+    )
     said = f"Now - locked: {difference} at level {result.difference.level:.4g}, {counted}."
     if _kept(result):
         return Case(name, "passed", said)
@@ -145,7 +156,9 @@ def _beside(result: GateResult) -> Iterator[Case]:
     name, ids = "model id (reported, decides nothing)", result.model_id
     now = ", ".join(ids.now) or "unknown"
     if result.model_changed:
-        yield Case(name, "skipped", f"MODEL CHANGED: the provider now answers as {now}; locked was {ids.locked}.")
+        yield Case(
+            name, "skipped", f"MODEL CHANGED: the provider now answers as {now}; locked was {ids.locked}."
+        )
     elif ids.locked is None:
         yield Case(name, "skipped", f"The lock names no model id; now {now}.")
     else:

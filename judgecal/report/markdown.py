@@ -19,7 +19,9 @@ def markdown(document: doc.Document) -> str:
     parts = [" ".join([f"**{escaped(headline.sentence)}**", *map(escaped, headline.because)])]
     parts.append(escaped(document.about))
     if document.facts:
-        parts.append("\n".join(f"- **{escaped(fact.value)}** {escaped(fact.says)}" for fact in document.facts))
+        parts.append(
+            "\n".join(f"- **{escaped(fact.value)}** {escaped(fact.says)}" for fact in document.facts)
+        )
     if headline.unknown:
         parts.append("Not known:\n\n" + "\n".join(f"- {escaped(one)}" for one in headline.unknown))
     for section in document.sections:
@@ -75,7 +77,11 @@ def _table(block: doc.Table) -> str:
     width = len(block.header)
     rule = ["---" if place < block.left else "---:" for place in range(width)]
     rows = [[escaped(cell.text) for cell in row] for row in block.cells()]
-    lines = [[escaped(text) for text in block.header], rule, *([*row, *[""] * (width - len(row))] for row in rows)]
+    lines = [
+        [escaped(text) for text in block.header],
+        rule,
+        *([*row, *[""] * (width - len(row))] for row in rows),
+    ]
     title = f"**{escaped(block.title)}**\n\n" if block.title else ""
     return title + "\n".join(f"| {' | '.join(line)} |" for line in lines)
 

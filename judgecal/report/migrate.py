@@ -28,7 +28,10 @@ from judgecal.stats.metrics import amount_of
 _WORDS = (
     ("margin", "The loss that is allowed."),
     ("churn", "Rows whose verdict changes sides when the new judge takes the old one's place."),
-    ("unscored", "No verdict could be had or read. On gold items it counts as wrong; it is in no number of the churn."),
+    (
+        "unscored",
+        "No verdict could be had or read. On gold items it counts as wrong; it is in no number of the churn.",
+    ),
 )
 
 
@@ -74,7 +77,8 @@ def _unknown(result: MigrateResult) -> Iterator[str]:
 
 
 def _seen(found: Estimate, metric: str, scale: str) -> str:
-    """The difference; without its interval where no item differs, which would show nothing of what others may do."""
+    """The difference; without its interval where no item differs, which would show nothing of what others may
+    do."""
     return "no item differs" if found.low == found.high == 0.0 else change_of(found, metric, scale)
 
 
@@ -114,11 +118,22 @@ def _churn(churn: ChurnResult) -> Section:
             f"Churn on {churn.file}: {_percent(flips)} % of {flips.n} rows change sides ({churn.pass_to_fail} from "
             f"pass to fail, {churn.fail_to_pass} from fail to pass)."
         )
-    header = ["system", "rows", "change sides %", "pass to fail", "fail to pass", "rate, points", "mean, points"]
+    header = [
+        "system",
+        "rows",
+        "change sides %",
+        "pass to fail",
+        "fail to pass",
+        "rate, points",
+        "mean, points",
+    ]
     table = Table(header, [_churn_row(one) for one in (*churn.systems, churn)], short=True)
     blocks: list[Block] = [Paragraph(said, short=True), table]
     examples = churn.examples
-    for words, rows in (("Passed, would fail", examples.pass_to_fail), ("Failed, would pass", examples.fail_to_pass)):
+    for words, rows in (
+        ("Passed, would fail", examples.pass_to_fail),
+        ("Failed, would pass", examples.fail_to_pass),
+    ):
         blocks += [Heading(words), *(_record(one) for one in rows)] if rows else []
     lost = churn.n_unscored
     if churn.n_lacking:
@@ -145,7 +160,12 @@ def _percent(found: Estimate) -> str:
 
 def _record(one: ChangedRow) -> Record:
     old, new = (verdict_in_words(side.verdict) for side in (one.old, one.new))
-    facts = [("Question", one.question), ("Answer", one.answer), ("Old", one.old.reasoning), ("New", one.new.reasoning)]
+    facts = [
+        ("Question", one.question),
+        ("Answer", one.answer),
+        ("Old", one.old.reasoning),
+        ("New", one.new.reasoning),
+    ]
     named = f", {one.system}" if one.system else ""
     return Record(f"Row {one.row}{named}: {old} -> {new}", facts)
 

@@ -51,7 +51,9 @@ def block_of(result: Result) -> str:
 
 def _document(result: Result) -> Document | None:
     name = type(result).__name__
-    if isinstance(result, AgreementResult):  # its headline rests on the judgements, which the experiment holds
+    if isinstance(
+        result, AgreementResult
+    ):  # its headline rests on the judgements, which the experiment holds
         from judgecal.report.experiments import load_report
 
         try:

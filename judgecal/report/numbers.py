@@ -17,7 +17,9 @@ def plain(value: float | None, digits: int = 3) -> str:
     return text.removeprefix("-") if float(text) == 0.0 else text
 
 
-def estimate(found: Estimate | None, digits: int = 3, *, write: Callable[[float | None, int], str] = plain) -> str:
+def estimate(
+    found: Estimate | None, digits: int = 3, *, write: Callable[[float | None, int], str] = plain
+) -> str:
     """`0.842 [0.781, 0.903]`; the value alone where there is no interval."""
     if found is None:
         return DASH

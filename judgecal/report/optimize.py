@@ -1,4 +1,5 @@
-"""The document of `optimize`: the decision, before and after, the prompt as a diff, the candidates, both judges."""
+"""The document of `optimize`: the decision, before and after, the prompt as a diff, the candidates, both
+judges."""
 
 from __future__ import annotations
 
@@ -76,9 +77,7 @@ def _headline(result: OptimizeResult) -> Headline:
     act, reasons = _act(result)
     split = "test" if result.test.after is not None else "dev"
     after = (result.test.after or result.dev.after)[result.metric]
-    scope = (
-        f"{after.n_unscored:,} of {after.n_expected:,} unscored on {split}, {result.gold.n_groups[split]:,} questions."
-    )
+    scope = f"{after.n_unscored:,} of {after.n_expected:,} unscored on {split}, {result.gold.n_groups[split]:,} questions."
     why = [] if result.why in (act, *reasons) else [sentence(result.why)]
     use = act.startswith("Take") or (split == "dev" and result.chosen != "before")
     return Headline(
@@ -114,7 +113,8 @@ def _act(result: OptimizeResult) -> tuple[str, list[str]]:
 
 
 def _recalibrated(result: OptimizeResult) -> Estimate | None:
-    """The difference once both are calibrated; None where there is none, as labels without an order have no map."""
+    """The difference once both are calibrated; None where there is none, as labels without an order have no
+    map."""
     return None if result.gold.scale == "nominal" else result.test.difference_recalibrated
 
 
@@ -157,7 +157,8 @@ def _splits(result: OptimizeResult) -> Iterable[tuple[str, dict[str, Estimate], 
 
 
 def _deciding(result: OptimizeResult) -> list[tuple[str, str, Estimate]]:
-    """Split, before or after, and the number that decides there: once calibrated, where all of them can be."""
+    """Split, before or after, and the number that decides there: once calibrated, where all of them can
+    be."""
     dev = {one.name: one for one in result.dev.candidates}
     tried = {"before": dev["before"].calibrated, "after": dev[result.chosen].calibrated}
     mapped = [("dev", when, one) for when, one in tried.items() if one is not None]
@@ -288,7 +289,9 @@ def _prompt(result: OptimizeResult, prompts: Prompts) -> Section:
     blocks: list[Block] = [Heading("Instructions"), *_instructions(prompts)]
     if n:
         blocks.append(Heading(f"Demos: 0 before, {n:,} after"))
-        blocks.append(Paragraph("Each stands in the prompt in full, in this order; a demo is an item of train."))
+        blocks.append(
+            Paragraph("Each stands in the prompt in full, in this order; a demo is an item of train.")
+        )
         own = "the judge's own reply, where it met the label"
         demos = [
             Record(f"Demo {place}", demo.fields, own if demo.bootstrapped else "")
@@ -343,7 +346,11 @@ def _candidates(result: OptimizeResult) -> Section:
 
 
 def _tried(one: Tried, metric: str, scale: str) -> list[str]:
-    unusable = f"{one.unusable_in_training:,} of {one.rated_in_training:,}" if one.rated_in_training else numbers.DASH
+    unusable = (
+        f"{one.unusable_in_training:,} of {one.rated_in_training:,}"
+        if one.rated_in_training
+        else numbers.DASH
+    )
     dev = [of_metric(found, metric, scale) for found in (one.calibrated, one.as_wrong)]
     return [one.name, f"{one.n_demos:,}", *dev, unusable]
 

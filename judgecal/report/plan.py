@@ -10,7 +10,16 @@ from judgecal.production.rate_result import CurvePoint, PlanResult
 from judgecal.records import Headline
 from judgecal.report import numbers
 from judgecal.report.charts import Frame, Mark
-from judgecal.report.document import Bullets, Document, Fact, Picture, Section, Table, from_summary, notes_section
+from judgecal.report.document import (
+    Bullets,
+    Document,
+    Fact,
+    Picture,
+    Section,
+    Table,
+    from_summary,
+    notes_section,
+)
 from judgecal.report.wording import sentence
 from judgecal.selection.questions_plan import QuestionsResult
 from judgecal.stats.metrics import metric_facts
@@ -18,7 +27,10 @@ from judgecal.workspace import Workspace
 
 _WORDS = (
     ("half width", "Half the length of an interval: 71% [67, 75] has a half width of 4 points."),
-    ("correlation", "Of the judge's verdicts with people's labels; by r the verdicts save r squared of the labels."),
+    (
+        "correlation",
+        "Of the judge's verdicts with people's labels; by r the verdicts save r squared of the labels.",
+    ),
     ("by strata", "Labels are shared out by the verdict, more where the judge errs more often."),
 )
 _MARK = 100.0
@@ -42,9 +54,18 @@ def plan_document(result: PlanResult) -> Document:
     """How many labels a rate takes."""
     half = f"± {numbers.points(result.half_width, 0 if result.half_width >= 0.01 else 1)} points"
     with_judge, plain = numbers.count(result.labels_with_judge), numbers.count(result.labels_plain)
-    stratified, saved = numbers.count(result.labels_stratified), 1.0 - result.labels_with_judge / result.labels_plain
-    rows = [["alone", plain], ["with the judge's verdicts", with_judge], ["with them, drawn by strata", stratified]]
-    because = [f"That is {numbers.percent(saved)} fewer, by the judge's own correlation with people's labels."]
+    stratified, saved = (
+        numbers.count(result.labels_stratified),
+        1.0 - result.labels_with_judge / result.labels_plain,
+    )
+    rows = [
+        ["alone", plain],
+        ["with the judge's verdicts", with_judge],
+        ["with them, drawn by strata", stratified],
+    ]
+    because = [
+        f"That is {numbers.percent(saved)} fewer, by the judge's own correlation with people's labels."
+    ]
     if result.labels_at_ends is not None:
         few, many = map(numbers.count, result.labels_at_ends)
         because.append(f"At the ends of that correlation's interval: {few} to {many} labels.")
@@ -52,7 +73,9 @@ def plan_document(result: PlanResult) -> Document:
     notes = [sentence(note) for note in result.notes]
     if found is not None and found.value is not None:
         limit = numbers.percent(1.0 - max(0.0, found.value) ** 2)
-        notes.insert(0, f"Correlation {numbers.estimate(found, 2)}: {limit} of the labels is the least that can do.")
+        notes.insert(
+            0, f"Correlation {numbers.estimate(found, 2)}: {limit} of the labels is the least that can do."
+        )
     caption = "Serves the budget for labels. It is what to expect from the lock, not a promise."
     blocks = [Table(["labels", "n"], rows, short=True), _assumed(result.assumes)]
     return Document(
@@ -84,12 +107,18 @@ def _assumed(assumes: Sequence[str]) -> Bullets:
 
 
 def curve_section(curve: Sequence[CurvePoint], *, short: bool = False) -> Section:
-    """Half width against labels; a short one stands in the terminal and in Markdown too, with some of its numbers."""
+    """Half width against labels; a short one stands in the terminal and in Markdown too, with some of its
+    numbers."""
     rows = [
-        [numbers.count(one.n), *(numbers.points(value) for value in (one.plain, one.with_judge, one.stratified))]
+        [
+            numbers.count(one.n),
+            *(numbers.points(value) for value in (one.plain, one.with_judge, one.stratified)),
+        ]
         for one in (_some(curve) if short else curve)
     ]
-    table = Table(["labels", "alone", "with the judge", "by strata"], rows, title="Half width in points, by labels")
+    table = Table(
+        ["labels", "alone", "with the judge", "by strata"], rows, title="Half width in points, by labels"
+    )
     says = "; ".join(
         f"{one.n} labels: {numbers.points(one.plain)} or {numbers.points(one.with_judge)}" for one in curve
     )
@@ -103,7 +132,9 @@ def curve_section(curve: Sequence[CurvePoint], *, short: bool = False) -> Sectio
         "Serves the budget for labels: by what the lock knows of its judge, on a table without end. It is what to "
         "expect, not a promise."
     )
-    return Section("curve", "What more labels give", caption, [_picture(lines, titles, says, table, short=short)])
+    return Section(
+        "curve", "What more labels give", caption, [_picture(lines, titles, says, table, short=short)]
+    )
 
 
 class _Line:
@@ -146,7 +177,11 @@ def _drawn(lines: Sequence[_Line], titles: tuple[str, str], width: int, *, log: 
     marks: list[Mark] = []
     for row, line in enumerate(lines):
         places = [(frame.x(n), frame.y(scale * value)) for n, value in line.points]
-        marks += [Mark("path", text="M" + "L".join(f"{x} {y}" for x, y in places), tone=line.tone)] if places else []
+        marks += (
+            [Mark("path", text="M" + "L".join(f"{x} {y}" for x, y in places), tone=line.tone)]
+            if places
+            else []
+        )
         marks += [Mark("dot", x, y, tone=line.tone) for x, y in places]
         height = frame.top + 10.0 + 16.0 * row
         marks += [Mark("dot", frame.right - 100.0, height - 4.0, tone=line.tone)]
@@ -169,8 +204,13 @@ def questions_document(result: QuestionsResult) -> Document:
         headline=_questions_headline(result, needed),
         facts=[
             Fact(needed, f"questions show a difference of {_size(result, result.difference)}."),
-            Fact(_size(result, result.smallest_detectable), f"is what the {result.n_questions:,} there are show."),
-            Fact(_size(result, abs(result.seen.value or 0.0)), "is the difference seen, whichever way it goes."),
+            Fact(
+                _size(result, result.smallest_detectable),
+                f"is what the {result.n_questions:,} there are show.",
+            ),
+            Fact(
+                _size(result, abs(result.seen.value or 0.0)), "is the difference seen, whichever way it goes."
+            ),
         ],
         sections=[
             Section("questions", "Questions needed", caption, [table, _assumed(result.assumes)]),
@@ -194,11 +234,15 @@ def _size(result: QuestionsResult, difference: float) -> str:
 
 def _questions_headline(result: QuestionsResult, needed: str) -> Headline:
     seen = result.seen
-    because = [f"The {result.n_questions:,} questions there are show {_size(result, result.smallest_detectable)}."]
+    because = [
+        f"The {result.n_questions:,} questions there are show {_size(result, result.smallest_detectable)}."
+    ]
     if seen.value is not None:
         as_seen = next((one.questions for one in result.rows), None)
         takes = "takes more than a million" if as_seen is None else f"takes about {numbers.count(as_seen)}"
-        because.append(f"The difference seen, {_size(result, abs(seen.value))}, {takes}; it is itself not sure.")
+        because.append(
+            f"The difference seen, {_size(result, abs(seen.value))}, {takes}; it is itself not sure."
+        )
     return Headline(
         "plan",
         f"A difference of {_size(result, result.difference)} between {result.a} and {result.b} takes {needed} "
@@ -213,10 +257,15 @@ def _questions_headline(result: QuestionsResult, needed: str) -> Headline:
 
 def _detectable(result: QuestionsResult) -> Section:
     rows = [[numbers.count(one.n), _size(result, one.difference)] for one in _some(result.curve)]
-    table = Table(["questions", "smallest difference"], rows, title="The smallest difference shown, by questions")
+    table = Table(
+        ["questions", "smallest difference"], rows, title="The smallest difference shown, by questions"
+    )
     says = "; ".join(f"{one.n} questions: {_size(result, one.difference)}" for one in result.curve)
     share = _is_share(result)
-    titles = ("questions", "smallest difference, points" if share else f"smallest difference in {result.metric}")
+    titles = (
+        "questions",
+        "smallest difference, points" if share else f"smallest difference in {result.metric}",
+    )
     line = _Line("shown in 80%", "accent", [(one.n, one.difference) for one in result.curve])
     picture = _picture([line], titles, says, table, short=True, log=True, scale=_MARK if share else 1.0)
     caption = "Serves the same budget: which difference a number of questions shows, in 80% of such samples."

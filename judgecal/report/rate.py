@@ -25,14 +25,23 @@ from judgecal.report.wording import sentence
 
 _WORDS = (
     ("right", "What people pass: their label reaches the pass mark of their scale."),
-    ("raw rate", "Share that passes by the calibrated verdicts, before any correction: their errors are in it."),
+    (
+        "raw rate",
+        "Share that passes by the calibrated verdicts, before any correction: their errors are in it.",
+    ),
     ("corrected rate", "Estimate of the share that people would pass, with the judge's errors taken out."),
     ("PPI++", "Labels of some rows say how far the verdicts on all rows are off; their weight is tuned."),
     ("Rogan-Gladen", "The raw rate, solved for the share that is right, by error rates measured elsewhere."),
     ("unscored", "No verdict could be had or read."),
 )
 _MARK = 100.0
-_OF_SHEETS = ("question", "answer", "verdict", "item", "group")  # columns that `gold sheet` takes by these names
+_OF_SHEETS = (
+    "question",
+    "answer",
+    "verdict",
+    "item",
+    "group",
+)  # columns that `gold sheet` takes by these names
 
 
 def rate_document(result: RateResult) -> Document:
@@ -68,7 +77,11 @@ def _shown(result: RateResult, found: Estimate, digits: int = 0) -> str:
     """A share in percent, a mean on its scale; the value without its interval."""
     if found.value is None:
         return numbers.DASH
-    return numbers.percent(found.value, digits) if result.what == "share" else numbers.plain(found.value, digits + 1)
+    return (
+        numbers.percent(found.value, digits)
+        if result.what == "share"
+        else numbers.plain(found.value, digits + 1)
+    )
 
 
 def _with_interval(result: RateResult, found: Estimate) -> str:
@@ -104,7 +117,9 @@ def _headline(result: RateResult) -> Headline:
 def _apart(result: RateResult, found: RateDifference) -> str:
     """Two values held against each other."""
     shown = numbers.difference(in_points(found.difference), 1)
-    decided = {"A": f"{found.a} is higher", "B": f"{found.b} is higher"}.get(_told(found.difference), "cannot tell")
+    decided = {"A": f"{found.a} is higher", "B": f"{found.b} is higher"}.get(
+        _told(found.difference), "cannot tell"
+    )
     return f"{result.by_column} {found.a} less {found.b}: {shown} points, so {decided}."
 
 
@@ -119,7 +134,11 @@ def _first(result: RateResult) -> tuple[str, str]:
         )
     if result.corrected.value is None:
         return "no rate", f"No corrected rate: {result.corrected.reason}; {alone}."
-    what = "of these answers are right" if result.what == "share" else f"is the mean of these answers ({result.scale})"
+    what = (
+        "of these answers are right"
+        if result.what == "share"
+        else f"is the mean of these answers ({result.scale})"
+    )
     rate = f"about {_with_interval(result, result.corrected)} {what}; {alone}"
     if result.labels is None:
         return "carried over", f"If the judge errs here as on {result.gold.set}, {rate}."
@@ -155,7 +174,14 @@ def _next(result: RateResult) -> str:
     differs = result.drawn is not None and result.drawn.differs
     if result.shift is not None and result.shift.contradicts and not differs:
         return shlex.join(["judgecal", "gate", "--lock", result.lock])
-    words = ["judgecal", "gold", "sheet", result.input, "-n", str(result.next_labels.n if result.next_labels else 60)]
+    words = [
+        "judgecal",
+        "gold",
+        "sheet",
+        result.input,
+        "-n",
+        str(result.next_labels.n if result.next_labels else 60),
+    ]
     words += [*(["--strata", "verdict"] if result.what == "share" else []), "--lock", result.lock]
     usual = {(name, name) for name in ("question", "answer", "verdict")}
     for name, column in result.columns.items():
@@ -177,7 +203,9 @@ def _facts(result: RateResult) -> list[Fact]:
         facts.append(Fact(_with_interval(result, result.plain), f"by the {result.n_labelled} labels alone."))
     if result.next_labels is not None:
         half = result.next_labels.half_width
-        shown = f"± {numbers.points(half)} points" if result.what == "share" else f"± {numbers.plain(half, 2)}"
+        shown = (
+            f"± {numbers.points(half)} points" if result.what == "share" else f"± {numbers.plain(half, 2)}"
+        )
         facts.append(Fact(shown, f"is what {numbers.count(result.next_labels.n)} more labels would give."))
     return facts
 
@@ -198,7 +226,9 @@ def _rates(result: RateResult) -> Section:
     blocks: list[Block] = [table]
     if result.mean is not None:
         means = [("corrected mean", result.mean.corrected), ("raw mean", result.mean.raw)]
-        blocks.append(Table(["", result.scale, "level", "n"], [[n, *_cells(result, n, one)[:3]] for n, one in means]))
+        blocks.append(
+            Table(["", result.scale, "level", "n"], [[n, *_cells(result, n, one)[:3]] for n, one in means])
+        )
     if result.what == "share" and known:
         lines = [share_row(name, found, strong=name == "corrected") for name, found in known]
         blocks.append(interval_picture(lines, Axis("%", low=0.0, high=_MARK)))
@@ -219,7 +249,10 @@ def _shift(result: RateResult) -> Section:
     p = result.shift.p_value
     told = "no rate has enough labels" if p is None else f"p {'<0.001' if p < 0.001 else f'{p:.3f}'}"
     said = "contradict" if result.shift.contradicts else "do not contradict"
-    rows = [[name, in_percent(pair["locked"]), in_percent(pair["now"])] for name, pair in result.shift.rates.items()]
+    rows = [
+        [name, in_percent(pair["locked"]), in_percent(pair["now"])]
+        for name, pair in result.shift.rates.items()
+    ]
     blocks: list[Block] = [
         Paragraph(f"The labels {said} the error rates of the lock ({told})."),
         Table(["", "at lock time", "in these labels"], rows),
@@ -246,7 +279,9 @@ def _by(result: RateResult) -> Section:
             [one.a, one.b, numbers.difference(in_points(one.difference), 1), _told(one.difference)]
             for one in result.differences
         ]
-        blocks.append(Table(["A", "B", "A - B, points", "decision"], apart, left=2, title="Differences", short=True))
+        blocks.append(
+            Table(["A", "B", "A - B, points", "decision"], apart, left=2, title="Differences", short=True)
+        )
     caption = f"Serves the choice between values of {name}: intervals that hold all at once."
     return Section("by", f"By {name}", caption, blocks)
 
@@ -258,7 +293,9 @@ def _told(difference: Estimate) -> str:
 
 
 def _escalated(found: Escalated) -> Section:
-    caption = "Serves who shares the work between judge and people: tested from safe to bold on the labelled rows."
+    caption = (
+        "Serves who shares the work between judge and people: tested from safe to bold on the labelled rows."
+    )
     return Section("escalate", "Rows for a person", caption, [Paragraph(_escalation_in_words(found))])
 
 

@@ -19,7 +19,12 @@ def rules_document(result: RulesResult) -> Document:
         about=_about(result),
         headline=_headline(result),
         sections=[
-            Section("rules", "Rules", "What share of the conditions is met, with its 95% interval.", _tables(result)),
+            Section(
+                "rules",
+                "Rules",
+                "What share of the conditions is met, with its 95% interval.",
+                _tables(result),
+            ),
             Section("unscored", "Conditions without a verdict", "", [Bullets(unscored, short=True)]),
             *notes_section([sentence(note) for note in result.notes], short=True),
         ],
@@ -34,7 +39,9 @@ def _about(result: RulesResult) -> str:
 
 def _headline(result: RulesResult) -> Headline:
     n = numbers.count_of(sum(result.conditions.values()), "condition")
-    totals = {system: next(one for one in result.of(system) if one.rule == "total") for system in result.systems}
+    totals = {
+        system: next(one for one in result.of(system) if one.rule == "total") for system in result.systems
+    }
     if not totals:
         return Headline("none", f"No item of {result.set_} has a rule.", next="judgecal judges --full")
     shares = [one.substring.value for one in totals.values()]
@@ -50,7 +57,9 @@ def _headline(result: RulesResult) -> Headline:
             "HEMS: the column of whole words counts it as absent."
         )
     unknown = ("Whether these rules say of an answer what people would say of it.",)
-    return Headline("rules", f"{said}.", tuple(because), unknown, f"judgecal gold sheet {result.set_} -o labels.csv")
+    return Headline(
+        "rules", f"{said}.", tuple(because), unknown, f"judgecal gold sheet {result.set_} -o labels.csv"
+    )
 
 
 def _parts(result: RulesResult) -> str:
@@ -94,6 +103,8 @@ def _row(one: RuleScore) -> list[str]:
 
 def _system_row(result: RulesResult, system: str) -> list[str]:
     found = {one.rule: one for one in result.of(system)}
-    shares = [numbers.percent(found[name].substring.value, 1) if name in found else numbers.DASH for name in POOLED]
+    shares = [
+        numbers.percent(found[name].substring.value, 1) if name in found else numbers.DASH for name in POOLED
+    ]
     whole = numbers.percent(found["total"].phrase.value, 1) if "total" in found else numbers.DASH
     return [system or _ONE, *shares, whole]

@@ -6,9 +6,34 @@ from collections.abc import Iterator
 
 from judgecal.records import Estimate, Headline
 from judgecal.report import numbers
-from judgecal.report.document import Block, Document, Fact, Paragraph, Section, Table, from_summary, notes_section
-from judgecal.report.intervals import Axis, IntervalRow, axis_of, in_percent, in_units, interval_picture, of_metric
-from judgecal.report.judges_headline import Reach, always, beside_free, nobody, not_told_apart, raters_in_words, use
+from judgecal.report.document import (
+    Block,
+    Document,
+    Fact,
+    Paragraph,
+    Section,
+    Table,
+    from_summary,
+    notes_section,
+)
+from judgecal.report.intervals import (
+    Axis,
+    IntervalRow,
+    axis_of,
+    in_percent,
+    in_units,
+    interval_picture,
+    of_metric,
+)
+from judgecal.report.judges_headline import (
+    Reach,
+    always,
+    beside_free,
+    nobody,
+    not_told_apart,
+    raters_in_words,
+    use,
+)
 from judgecal.report.unread import naming_unread, unread_headline
 from judgecal.report.wording import sentence
 from judgecal.selection.select_result import RejectedJudge, SelectResult
@@ -81,9 +106,14 @@ def _nobody(result: SelectResult) -> Headline:
     if pick is None:
         few = any(one.verdict != "over the caps" for one in result.judges)
         if few:
-            what, following = f"Cannot tell whom to use: {result.why}.", f"judgecal gold check {result.gold.set}"
+            what, following = (
+                f"Cannot tell whom to use: {result.why}.",
+                f"judgecal gold check {result.gold.set}",
+            )
             return Headline("too few", what, next=following)
-        return Headline("none", f"Choose nobody: {result.why}.", next=f"judgecal report {result.chosen_from} --full")
+        return Headline(
+            "none", f"Choose nobody: {result.why}.", next=f"judgecal report {result.chosen_from} --full"
+        )
     kind = next(one.kind for one in result.judges if one.judge == pick.best)
     constant = always(pick.floor.judge, result.gold.scale)
     held = [one for one in result.judges if one.verdict != "over the caps"]
@@ -95,12 +125,15 @@ def _nobody(result: SelectResult) -> Headline:
 def _where(result: SelectResult) -> str:
     """On which questions the choice rests, where they are not all."""
     return (
-        "" if result.gold.n_test_items else f" on the {numbers.count(result.gold.n_groups)} questions of train and dev"
+        ""
+        if result.gold.n_test_items
+        else f" on the {numbers.count(result.gold.n_groups)} questions of train and dev"
     )
 
 
 def _reached(result: SelectResult) -> Iterator[str]:
-    """Its agreement on test, where the metric is the one of all headlines with the floor of the same items."""
+    """Its agreement on test, where the metric is the one of all headlines with the floor of the same
+    items."""
     on, metric = result.confirmed_on, result.metric
     if on is None:
         return
@@ -111,7 +144,14 @@ def _reached(result: SelectResult) -> Iterator[str]:
         yield f"{items} its {metric} is {of_metric(found, metric, result.gold.scale)}."
         return
     reach = Reach(
-        found, result.gold.scale, result.gold.labels_by, mapped, (), (), result.floor.value, "the best constant there"
+        found,
+        result.gold.scale,
+        result.gold.labels_by,
+        mapped,
+        (),
+        (),
+        result.floor.value,
+        "the best constant there",
     )
     yield reach.sentence(f"{items} it")
 
@@ -121,7 +161,10 @@ def _beside_people(result: SelectResult) -> Iterator[str]:
     beside = list(result.stand_in.raters.values()) if result.stand_in else []
     if not beside or not _leads(result):
         return
-    people, judge = numbers.between([one.person for one in beside]), numbers.between([one.judge for one in beside])
+    people, judge = (
+        numbers.between([one.person for one in beside]),
+        numbers.between([one.judge for one in beside]),
+    )
     where = "train and dev" if result.gold.split == "open" else "all splits together"
     _, raters = raters_in_words(result.gold.labels_by)
     yield f"On what raters share of {where} {raters} agree with each other to {people}, and it with each to {judge}."
@@ -182,7 +225,11 @@ def _judges(result: SelectResult) -> Section:
     ]  # fmt: skip
     rows = [
         IntervalRow(
-            one.judge, in_units(one.value, metric), texts[1], one.verdict == "chosen", hollow=one.verdict in _OUT
+            one.judge,
+            in_units(one.value, metric),
+            texts[1],
+            one.verdict == "chosen",
+            hollow=one.verdict in _OUT,
         )
         for one, texts in zip(ranked, cells, strict=True)
         if one.value.value is not None

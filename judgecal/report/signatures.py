@@ -14,7 +14,9 @@ def list_document(result: SignatureList) -> Document:
     n, broken = len(result.signatures), [one for one in result.signatures if one.error is not None]
     if not n:
         following = "judgecal signature new my_judge --scale binary"
-        return Document("Signatures", "", Headline("none", "There is no signature here yet.", next=following), [])
+        return Document(
+            "Signatures", "", Headline("none", "There is no signature here yet.", next=following), []
+        )
     rows = [
         (one.name, one.scale or ("cannot be loaded" if one.error else "none: it answers"), one.unit or "-",
          ", ".join(one.inputs) or "-")
@@ -35,7 +37,9 @@ def checks_document(result: SignatureChecks) -> Document:
     """Every problem with its place, and what items lack."""
     n = sum(len(one.problems) for one in result.signatures)
     lacking = [one for one in result.signatures if one.lacking]
-    names = ", ".join(one.name for one in result.signatures) if len(result.signatures) == 1 else "The signatures"
+    names = (
+        ", ".join(one.name for one in result.signatures) if len(result.signatures) == 1 else "The signatures"
+    )
     said = f"{n} problem{'s' * (n != 1)}" if n else "no problem"
     headline = Headline(
         "problems" if n or lacking else "sound",
@@ -47,13 +51,18 @@ def checks_document(result: SignatureChecks) -> Document:
     blocks: list[Block] = [Bullets(problems[:_SHOWN], short=True)] if problems else []
     if len(problems) > _SHOWN:
         blocks.append(Bullets(problems[_SHOWN:]))
-    rows = [(one.name, one.scale or "-", one.unit or "-", ", ".join(one.inputs) or "-") for one in result.signatures]
+    rows = [
+        (one.name, one.scale or "-", one.unit or "-", ", ".join(one.inputs) or "-")
+        for one in result.signatures
+    ]
     blocks.append(Table(("signature", "scale", "unit", "inputs"), rows, left=4, short=True))
     return Document("Signatures", "", headline, [Section("signatures", "Signatures", "", blocks)])
 
 
 def _lacks(one: CheckedSignature, result: SignatureChecks) -> str:
-    parts = (f"{part.n_items} of {result.n_items} have no {part.input} ({part.first[0]})" for part in one.lacking)
+    parts = (
+        f"{part.n_items} of {result.n_items} have no {part.input} ({part.first[0]})" for part in one.lacking
+    )
     return f"{one.name} on {result.gold}: of the items {', '.join(parts)}."
 
 

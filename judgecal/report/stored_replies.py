@@ -13,11 +13,17 @@ def replies_document(result: StoredReplies) -> Document:
     if result.n_deleted is not None:
         said = f"{_replies(result.n_deleted)} deleted from {result.path}."
         because = "Journals of experiments stay: what they hold is not called again."
-        return Document("Stored replies", "", Headline("cleared", said, (because,), next="judgecal score"), [])
+        return Document(
+            "Stored replies", "", Headline("cleared", said, (because,), next="judgecal score"), []
+        )
     held = f"{_replies(result.n)}, {result.n_bytes / 1e6:,.1f} MB"
-    because = "A request that was answered before is taken from there and costs nothing; --no-cache asks anew."
+    because = (
+        "A request that was answered before is taken from there and costs nothing; --no-cache asks anew."
+    )
     where = f"Replies are stored in {result.path} ({held})."
-    return Document("Stored replies", "", Headline("stored", where, (because,), next="judgecal cache clear"), [])
+    return Document(
+        "Stored replies", "", Headline("stored", where, (because,), next="judgecal cache clear"), []
+    )
 
 
 def _replies(n: int) -> str:

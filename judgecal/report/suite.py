@@ -1,4 +1,5 @@
-"""The document of `judge --suite`: what each judge passes, who of them was held against people, and what is missing."""
+"""The document of `judge --suite`: what each judge passes, who of them was held against people, and what is
+missing."""
 
 from __future__ import annotations
 
@@ -16,8 +17,14 @@ from judgecal.report.wording import in_a_row, sentence
 _OF = {"rating": "rows", "precision": "chunks", "share": "its scale"}
 _SAID = {"rating": "of the rows pass", "precision": "of a row's chunks pass", "share": "on average"}
 _WORDS = (
-    ("share", "Of the rows with a verdict, the share that passes, through the lock's map where the judge has one."),
-    ("precision", "Of a row's chunks that have a verdict, the share that passes; here its mean over the rows."),
+    (
+        "share",
+        "Of the rows with a verdict, the share that passes, through the lock's map where the judge has one.",
+    ),
+    (
+        "precision",
+        "Of a row's chunks that have a verdict, the share that passes; here its mean over the rows.",
+    ),
     ("average", "The mean verdict on the judge's own scale."),
     ("unscored", "No verdict could be had or read. It is in no rate, and its row says why."),
     (
@@ -58,7 +65,10 @@ def _headline(result: SuiteResult) -> Headline:
         name, shares = next(iter(worded.items()), ("", {}))
         kind, say = "no rate", "No rate to read."
         if shares:
-            kind, say = "raw rates", f"{said_in_words(shares)} by the verdicts of {name}, which are not people's."
+            kind, say = (
+                "raw rates",
+                f"{said_in_words(shares)} by the verdicts of {name}, which are not people's.",
+            )
         return Headline(kind, say, because, tuple(_unknown(result)), _next(result))
     lowest = min(known, key=lambda name: known[name].value or 0.0)
     rate = f"{in_percent(known[lowest])} {_SAID[result.rates[lowest].aggregate]}"
@@ -81,14 +91,13 @@ def _of_unlocked(result: SuiteResult) -> str:
         return "Every judge that can be wrong has a lock: it was held against labels."
     label = f"; people's labels could tell of {result.to_label.name} first" if result.to_label else ""
     who = "these judges" if len(unlocked) == len(asked) > 1 else in_a_row([one.name for one in unlocked])
-    return (
-        f"Nobody knows whether {who} {'agree' if len(unlocked) > 1 else 'agrees'} with people: no lock says so{label}."
-    )
+    return f"Nobody knows whether {who} {'agree' if len(unlocked) > 1 else 'agrees'} with people: no lock says so{label}."
 
 
 def _scope(result: SuiteResult) -> str:
     groups = max(
-        (one.n_groups for rate in result.rates.values() for one in (rate.raw, *rate.shares.values())), default=0
+        (one.n_groups for rate in result.rates.values() for one in (rate.raw, *rate.shares.values())),
+        default=0,
     )
     unscored = f"{numbers.count(result.n_unscored)} of {numbers.count(result.n)} rows are unscored in part"
     left_out = f"; left out: {in_a_row([one.name for one in result.left_out])}" if result.left_out else ""
@@ -99,7 +108,12 @@ def _unknown(result: SuiteResult) -> Iterator[str]:
     """What weighs most comes first."""
     yield "What share people would pass: each rate is its judge's, and its errors are in it."
     few = next(
-        (rate.shown.reason for rate in result.rates.values() if rate.shown.value is not None and rate.shown.reason), ""
+        (
+            rate.shown.reason
+            for rate in result.rates.values()
+            if rate.shown.value is not None and rate.shown.reason
+        ),
+        "",
     )
     if few:
         yield f"How sure the rates are: {few}."
@@ -114,7 +128,11 @@ def _next(result: SuiteResult) -> str:
     if result.unlocked:
         return "judgecal judges"
     locks = [one.lock for one in result.judges if one.lock is not None]
-    return f"judgecal gate --lock {shlex.quote(locks[0])}" if locks else f"judgecal report {result.experiment} --open"
+    return (
+        f"judgecal gate --lock {shlex.quote(locks[0])}"
+        if locks
+        else f"judgecal report {result.experiment} --open"
+    )
 
 
 def _sheet(result: SuiteResult, label: ToLabel) -> str:
@@ -128,7 +146,9 @@ def _sheet(result: SuiteResult, label: ToLabel) -> str:
 
 def _rates(result: SuiteResult) -> Section:
     rows = [
-        share_row(name, rate.shown, strong=False) for name, rate in result.rates.items() if rate.shown.value is not None
+        share_row(name, rate.shown, strong=False)
+        for name, rate in result.rates.items()
+        if rate.shown.value is not None
     ]
     blocks: list[Block] = []
     if rows:
@@ -173,7 +193,9 @@ def _average(rate: SuiteRate) -> str:
 def _left_out(result: SuiteResult) -> Section:
     rows = [[one.name, one.why] for one in result.left_out]
     caption = "Serves whoever misses a column: a judge runs where some row has all that it asks for."
-    return Section("left_out", "Judges left out", caption, [Table(["judge", "why"], rows, left=2, short=True)])
+    return Section(
+        "left_out", "Judges left out", caption, [Table(["judge", "why"], rows, left=2, short=True)]
+    )
 
 
 def _judges(result: SuiteResult) -> Section:
@@ -187,11 +209,18 @@ def _judges(result: SuiteResult) -> Section:
     ])  # fmt: skip
 
 
-_WITHOUT = {True: "none: a rule, which is what it says", False: "none: nobody knows whether it agrees with people"}
+_WITHOUT = {
+    True: "none: a rule, which is what it says",
+    False: "none: nobody knows whether it agrees with people",
+}
 
 
 def _unscored(result: SuiteResult) -> Section:
-    rows = [[name, kind, numbers.count(n)] for name, rate in result.rates.items() for kind, n in rate.unscored.items()]
+    rows = [
+        [name, kind, numbers.count(n)]
+        for name, rate in result.rates.items()
+        for kind, n in rate.unscored.items()
+    ]
     caption = (
         "Serves the next run: transport errors and the like are tried again by the same command, the others with "
         f"--retry-unscored; input says that the row lacks what the judge asks for. {result.output} has the reason of "
@@ -202,7 +231,9 @@ def _unscored(result: SuiteResult) -> Section:
 
 
 def _names(result: SuiteResult) -> Section:
-    columns = [[name, part, column] for name, parts in result.columns.items() for part, column in parts.items()]
+    columns = [
+        [name, part, column] for name, parts in result.columns.items() for part, column in parts.items()
+    ]
     metrics = [
         [name, numbers.estimate(found), numbers.count(found.n), numbers.count(found.n_unscored)]
         for name, found in result.metrics.items()

@@ -1,7 +1,7 @@
 """A document for a terminal: the headline first, the next command last, nothing wider than the screen.
 
-Short, it is the headline, the short blocks, the experiment (which holds the run line) and the next command, in at most
-27 lines; with `full` all that there is.
+Short, it is the headline, the short blocks, the experiment (which holds the run line) and the next command,
+in at most 27 lines; with `full` all that there is.
 """
 
 from __future__ import annotations
@@ -74,7 +74,10 @@ def terminal(document: doc.Document, *, width: int = 80, full: bool = False, col
     head = "\n".join(
         filter(
             None,
-            [screen.strong(screen.prose(headline.sentence), headline.kind), screen.prose(" ".join(headline.because))],
+            [
+                screen.strong(screen.prose(headline.sentence), headline.kind),
+                screen.prose(" ".join(headline.because)),
+            ],
         )
     )
     following = _command(visible_line(f"next: {headline.next}"), screen.width) if headline.next else ""
@@ -101,14 +104,16 @@ def _command(line: str, width: int) -> str:
 
 
 def _run(lines: Sequence[str], screen: _Screen) -> str:
-    """What repeats the result, in a line: the experiment, which holds the run line, or that where it is short."""
+    """What repeats the result, in a line: the experiment, which holds the run line, or that where it is
+    short."""
     if len(lines) > 1:
         return screen.prose(f"{lines[0]} (run line: --full)")
     return visible_line(lines[0]) if lines and cell_len(lines[0]) <= screen.width else ""
 
 
 def _short(first: str, document: doc.Document, screen: _Screen, lines: int) -> str:
-    """What stands first and the short blocks in so many lines; the first table in fewer rows where that helps."""
+    """What stands first and the short blocks in so many lines; the first table in fewer rows where that
+    helps."""
     drawn: list[str] = []
     for rows in range(_ROWS, _FEWEST_ROWS - 1, -1):
         smaller = replace(screen, rows=rows)
@@ -153,7 +158,9 @@ def _cut(parts: Sequence[str], lines: int) -> str:
 
 
 def _blocks(blocks: Iterable[doc.Block], screen: _Screen) -> Iterable[str]:
-    return (drawn for block in blocks if block.short or screen.full for drawn in [_block(block, screen)] if drawn)
+    return (
+        drawn for block in blocks if block.short or screen.full for drawn in [_block(block, screen)] if drawn
+    )
 
 
 @singledispatch
@@ -220,7 +227,13 @@ def _table(block: doc.Table, screen: _Screen) -> str:
     )
     fitting = _fitting(header, rows, block.left, screen.width)
     drawn = [
-        _grid([header[place] for place in places], _part(rows, places), min(block.left, len(places)), screen, chosen)
+        _grid(
+            [header[place] for place in places],
+            _part(rows, places),
+            min(block.left, len(places)),
+            screen,
+            chosen,
+        )
         for places in (fitting if screen.full else fitting[:1])
     ]
     more = f"... {left_out:,} more: --full" if left_out else ""
@@ -233,7 +246,8 @@ def _part(rows: Sequence[Sequence[str]], places: Sequence[int]) -> list[list[str
 
 
 def _fitting(header: Sequence[str], rows: Sequence[Sequence[str]], left: int, width: int) -> list[list[int]]:
-    """The columns of one table, or of several one below the other, each with the columns of words before it."""
+    """The columns of one table, or of several one below the other, each with the columns of words before
+    it."""
     widths = _widths(header, rows, wrapped_from=left)
     words, numbers = list(range(left)), range(left, len(header))
     taken = sum(least + _GAP for least in _narrowest(header, rows, left))
@@ -249,7 +263,9 @@ def _fitting(header: Sequence[str], rows: Sequence[Sequence[str]], left: int, wi
     return parts
 
 
-def _widths(header: Sequence[str], rows: Sequence[Sequence[str]], *, wrapped_from: int | None = None) -> list[int]:
+def _widths(
+    header: Sequence[str], rows: Sequence[Sequence[str]], *, wrapped_from: int | None = None
+) -> list[int]:
     """Columns on a screen of each column; a row of one cell is a heading and widens none.
 
     From the column `wrapped_from` on a header takes as many lines as it has words.
@@ -272,7 +288,9 @@ def _narrowest(header: Sequence[str], rows: Sequence[Sequence[str]], left: int) 
     ]
 
 
-def _grid(header: Sequence[str], rows: Sequence[Sequence[str]], left: int, screen: _Screen, chosen: int | None) -> str:
+def _grid(
+    header: Sequence[str], rows: Sequence[Sequence[str]], left: int, screen: _Screen, chosen: int | None
+) -> str:
     """Aligned lines with a rule under the header; columns of words are wrapped where the screen is narrow."""
     widths = _widths(header, rows)
     if sum(widths) + _GAP * (len(widths) - 1) > screen.width:

@@ -1,4 +1,5 @@
-"""What stands first where judges came to no verdict: that, why, where their replies are, and how to ask again."""
+"""What stands first where judges came to no verdict: that, why, where their replies are, and how to ask
+again."""
 
 from __future__ import annotations
 
@@ -42,7 +43,13 @@ def naming_unread(headline: Headline, unread: Unread | None) -> Headline:
 def unread_section(unread: Unread) -> Section:
     """A line a judge: the commonest failure."""
     rows = [
-        [judge.judge, numbers.count(judge.n), judge.kind, numbers.count(judge.n_message), judge.message or numbers.DASH]
+        [
+            judge.judge,
+            numbers.count(judge.n),
+            judge.kind,
+            numbers.count(judge.n_message),
+            judge.message or numbers.DASH,
+        ]
         for judge in unread.judges
     ]
     table = Table(["judge", "without a verdict", "failure", "with this message", "message"], rows, left=1)

@@ -1,8 +1,9 @@
-"""Who is chosen: every judge measured on open items, held to the caps, and the cheapest that is shown good enough.
+"""Who is chosen: every judge measured on open items, held to the caps, and the cheapest that is shown good
+enough.
 
-"Not significantly different" is no reason to take the cheap one: with few items nobody differs significantly from
-anybody, and the cheapest is often the worst. So a loss must be shown to be small, and where it cannot be, the best
-judge is taken and said to be taken for want of questions: it was not shown to be good enough.
+"Not significantly different" is no reason to take the cheap one: with few items nobody differs significantly
+from anybody, and the cheapest is often the worst. So a loss must be shown to be small, and where it cannot
+be, the best judge is taken and said to be taken for want of questions: it was not shown to be good enough.
 """
 
 from __future__ import annotations
@@ -47,19 +48,25 @@ class Candidate:
     def rank(self) -> tuple[float, float]:
         """Cheapest first, then quickest; what is not known comes last."""
         unknown = math.inf
-        return (unknown if self.usd_per_1k is None else self.usd_per_1k, unknown if self.p95_s is None else self.p95_s)
+        return (
+            unknown if self.usd_per_1k is None else self.usd_per_1k,
+            unknown if self.p95_s is None else self.p95_s,
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """What a judge may be at most, and at least; None and empty ask for nothing. What is not known keeps no cap."""
+    """What a judge may be at most, and at least; None and empty ask for nothing. What is not known keeps no
+    cap."""
 
     usd_per_1k: float | None = None  # dollars for a thousand judgements
     p95_s: float | None = None
     unscored: float | None = None  # share of judgements without a verdict, 0..1
     providers: tuple[str, ...] = ()
     local_only: bool = False  # only models that run on this machine
-    allow_below_floor: bool = False  # also a judge that is not shown to beat the best constant, or on test does not
+    allow_below_floor: bool = (
+        False  # also a judge that is not shown to beat the best constant, or on test does not
+    )
     allow_unconfirmed: bool = False  # also one that on test falls further than chance and the choice explain
 
     def check(self) -> None:
@@ -125,26 +132,30 @@ class Choice:
     """Who was taken."""
 
     judge: str
-    within: tuple[str, ...]  # all that are shown to lose less than the margin against the truly best, cheapest first
+    within: tuple[
+        str, ...
+    ]  # all that are shown to lose less than the margin against the truly best, cheapest first
     why: str
-    # about how many more questions of train and dev would show that a judge that costs no more is good enough; None
-    # where that is shown already, all others cost more, none came within the margin, or it is out of reach
+    # about how many more questions of train and dev would show that a judge that costs no more is good
+    # enough; None where that is shown already, all others cost more, none came within the margin, or it is
+    # out of reach
     more_questions: int | None = None
     nearest: str | None = None  # the judge that they would show it of
 
     @property
     def shown(self) -> bool:
-        """Whether the judge is shown to lose less than the margin; else it has the best value, and no more."""
+        """Whether the judge is shown to lose less than the margin; else it has the best value, and no
+        more."""
         return self.judge in self.within
 
 
 def choose(candidates: Sequence[Candidate], losses: Losses, *, margin: float, metric: str) -> Choice:
     """Take the cheapest of the candidates that is shown to lose less than the margin against the best.
 
-    Of equally cheap ones the quickest, then the better one, then by name: where neither cost nor latency is known,
-    as of recorded judgements, nothing speaks for any but the best. Where none is shown to, the judge with the best
-    value is taken (of equals the cheapest), and `why` says that it is no more than that. `losses` is made with the
-    same margin, of the candidates at least.
+    Of equally cheap ones the quickest, then the better one, then by name: where neither cost nor latency is
+    known, as of recorded judgements, nothing speaks for any but the best. Where none is shown to, the judge
+    with the best value is taken (of equals the cheapest), and `why` says that it is no more than that.
+    `losses` is made with the same margin, of the candidates at least.
     """
     seen = {judge: math.inf if found.loss is None else found.loss for judge, found in losses.by_judge.items()}
     ranked = sorted(candidates, key=lambda one: (*one.rank, seen[one.judge], one.judge))
@@ -216,7 +227,8 @@ class MeasuredJudge:
 
 
 def open_items(stored: StoredExperiment, *, limit: int | None = None) -> tuple[Item, ...]:
-    """The items of an experiment that may choose: those of train and dev, in file order, the first `limit`."""
+    """The items of an experiment that may choose: those of train and dev, in file order, the first
+    `limit`."""
     chosen = [item for item in stored.items if stored.gold.split_of(item.group) != "test"]
     return tuple(chosen[:limit])
 
@@ -266,7 +278,8 @@ def _measured(column: Column, model: Mapping[str, Any] | None, table: Table) -> 
 
 
 def is_free(judge: str) -> bool:
-    """Whether a judge costs nothing by its kind, recorded or called: a local one, or one of the embedded model."""
+    """Whether a judge costs nothing by its kind, recorded or called: a local one, or one of the embedded
+    model."""
     name = JudgeName.read(judge)
     return name is not None and (name.kind == "local" or name.model == EMBEDDED)
 

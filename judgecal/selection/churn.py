@@ -1,4 +1,5 @@
-"""What changes on production answers when one judge takes the place of another: flips both ways, by system."""
+"""What changes on production answers when one judge takes the place of another: flips both ways, by
+system."""
 
 from __future__ import annotations
 
@@ -52,7 +53,8 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class ChangedRow:
-    """A row whose verdict changed sides: where it stands in the table, its texts clipped, what either judge said."""
+    """A row whose verdict changed sides: where it stands in the table, its texts clipped, what either judge
+    said."""
 
     row: int
     system: str | None
@@ -104,12 +106,16 @@ class ChurnResult(SystemChurn):
 
 
 class Churn:
-    """Two judges on the same rows, filled a row at a time; `old` and `new` say which verdicts of either pass."""
+    """Two judges on the same rows, filled a row at a time; `old` and `new` say which verdicts of either
+    pass."""
 
     def __init__(self, old: PassRule, new: PassRule, *, level: float = 0.95) -> None:
         self._old, self._new, self._level = old, new, level
         self._systems: dict[str | None, _Rows] = {}
-        self._examples: dict[str, list[tuple[float, int, ChangedRow]]] = {"pass_to_fail": [], "fail_to_pass": []}
+        self._examples: dict[str, list[tuple[float, int, ChangedRow]]] = {
+            "pass_to_fail": [],
+            "fail_to_pass": [],
+        }
         self.n_lacking = 0
 
     def add(self, item: Item, old: Judgement, new: Judgement, *, line: int) -> None:
@@ -138,7 +144,9 @@ class Churn:
         if old is None or new is None or not self._old.judge.numeric:
             return _NAN
         before, after = (
-            onto(_POINTS, rule.judge, float(verdict)) if mapped is None else onto(_POINTS, rule.people, mapped)
+            onto(_POINTS, rule.judge, float(verdict))
+            if mapped is None
+            else onto(_POINTS, rule.people, mapped)
             for rule, verdict in ((self._old, old), (self._new, new))
             for mapped in (rule.calibrated(verdict),)
         )
@@ -165,7 +173,9 @@ class Churn:
         why = self._old.reason or self._new.reason
         ends = {"rate": (-1.0, 1.0), "points": (-_POINTS.span, _POINTS.span), "differs": (0.0, 1.0)}
         changed = {name: joined([getattr(part, name) for part in parts]) for name in ends}
-        means = {name: self._mean(values, codes, ends=ends[name], reason=why) for name, values in changed.items()}
+        means = {
+            name: self._mean(values, codes, ends=ends[name], reason=why) for name, values in changed.items()
+        }
         lost = (sum(part.n_unscored[side] for part in parts) for side in ("old", "new"))
         return {
             "system": system,
@@ -179,10 +189,14 @@ class Churn:
             "mean_change": means["points"],
         }
 
-    def _mean(self, values: Floats, codes: list[int], *, ends: tuple[float, float], reason: str | None) -> Estimate:
+    def _mean(
+        self, values: Floats, codes: list[int], *, ends: tuple[float, float], reason: str | None
+    ) -> Estimate:
         n_unscored = int(np.isnan(values).sum())
         if reason is not None and n_unscored == len(values):
-            return Estimate(None, level=self._level, n_expected=len(values), n_unscored=n_unscored, reason=reason)
+            return Estimate(
+                None, level=self._level, n_expected=len(values), n_unscored=n_unscored, reason=reason
+            )
         found = mean_estimate(values, codes, low=ends[0], high=ends[1], level=self._level)
         return replace(found, n_unscored=n_unscored)
 
@@ -206,14 +220,17 @@ def churn_between(
     options: RunOptions,
     budget: Budget,
 ) -> ChurnResult:
-    """Have both judges judge the table, and say what would change, each by its own map; the limit is one of rows.
+    """Have both judges judge the table, and say what would change, each by its own map; the limit is one of
+    rows.
 
     Raises InputError: as `keep_trials`; or the table changed while it was being read.
     """
     rows = RowItems(recent.source, recent.reader, options.limit)
     for judge in (old, new):
         keep_trials(judge, rows, journal=journal, options=options, budget=budget)
-    churn = Churn(*(PassRule.of(gold, item_scale(one), own) for one, own in zip((old, new), maps, strict=True)))
+    churn = Churn(
+        *(PassRule.of(gold, item_scale(one), own) for one, own in zip((old, new), maps, strict=True))
+    )
     for piece in recent.source.pieces(options.limit):
         for row in piece.rows:
             item = recent.reader.read(row)

@@ -1,8 +1,8 @@
 """What `select` asks, the one confirmation on test, and what a lock holds: verdicts, noise, fitted threshold.
 
-The chosen judge is called on what the experiment lacks: test items for the confirmation, and the other labelled items
-for the lock. Its calls are stored in the selection's own experiment, so that those of the first one stay what all of
-its judges were request.
+The chosen judge is called on what the experiment lacks: test items for the confirmation, and the other
+labelled items for the lock. Its calls are stored in the selection's own experiment, so that those of the
+first one stay what all of its judges were request.
 """
 
 from __future__ import annotations
@@ -63,7 +63,9 @@ class SelectRequest:
     output: Path  # where the lock goes
     seed: int
     replace: bool = False  # whether a lock that is there may be written over
-    on_all: bool = False  # whether all labelled items choose, test among them: then nothing is left to confirm on
+    on_all: bool = (
+        False  # whether all labelled items choose, test among them: then nothing is left to confirm on
+    )
 
     @property
     def recorded(self) -> bool:
@@ -115,7 +117,8 @@ class SelectRequest:
         return verdicts_sha(self.stored.gold, self.test_items(), rows)
 
     def seen(self, judges: Mapping[str, str]) -> dict[str, Any]:
-        """What makes the look at test: the same verdicts by the same metric on the same items are the same one."""
+        """What makes the look at test: the same verdicts by the same metric on the same items are the same
+        one."""
         return {
             "experiments": self.workspace.experiments,
             "gold": self.stored.gold,
@@ -134,7 +137,9 @@ class Confirmed:
     estimates: Mapping[str, Estimate]  # METRIC -> Estimate, an unscored item counted as wrong
     complete: Mapping[str, Estimate]  # the same over the scored items alone
     rows: Judgements  # its judgements over test and the items that it was chosen on
-    calibration: Calibration | None  # its map, fitted on train and dev, and as `estimates` what test says through it
+    calibration: (
+        Calibration | None
+    )  # its map, fitted on train and dev, and as `estimates` what test says through it
     calibrated: Mapping[str, Estimate]
     n_lost: int = 0  # calls that ended on the wire or at the budget: the same command makes them again
 
@@ -160,7 +165,9 @@ def judge_again(
     """
     test, rest = request.test_items(), other_items(request, judge)
     once = dataclasses.replace(request.options, repeats=1)
-    require_prices(models_of([judge]), request.options.limit_usd)  # all that can be wrong is told before the calls
+    require_prices(
+        models_of([judge]), request.options.limit_usd
+    )  # all that can be wrong is told before the calls
     require_keys([judge], [*test, *rest], journal_of(request, chosen), request.options)
     judge.check_items([*test, *rest])
     open_experiment(request.experiment)
@@ -200,17 +207,21 @@ def journal_of(request: SelectRequest, chosen: MeasuredJudge) -> Journal:
 
 
 def take_over(chosen: MeasuredJudge, journal: Journal) -> None:
-    """Copy the judge's rows from the experiment that it was chosen from, but for those that are to be tried again."""
+    """Copy the judge's rows from the experiment that it was chosen from, but for those that are to be tried
+    again."""
     for row in chosen.column.stored:
         lost = row.error is not None and row.error.kind in RETRIED_ON_RESUME
         if row.key not in journal.latest and not lost:
             journal.append(row)
 
 
-def _confirmed(request: SelectRequest, judges: Mapping[str, str], column: Column, *, repeats: int) -> Confirmed:
+def _confirmed(
+    request: SelectRequest, judges: Mapping[str, str], column: Column, *, repeats: int
+) -> Confirmed:
     """Where all items chose one of k judges, each of the k intervals errs in a k-th of what the decision may.
 
-    So the chosen one's holds, whichever that is (Bonferroni); its map is cross-fitted there, as no item is unseen.
+    So the chosen one's holds, whichever that is (Bonferroni); its map is cross-fitted there, as no item is
+    unseen.
     """
     lost = [row for row in column.rows if row.error and row.error.kind in RETRIED_ON_RESUME]
     look = request.look(judges, decides=request.recorded or not lost)
@@ -231,7 +242,8 @@ def _confirmed(request: SelectRequest, judges: Mapping[str, str], column: Column
 
 
 def calibrate(test: Table, column: Column, *, everything: bool = False) -> Calibration | None:
-    """The map of a judge, fitted on the train and dev items that it judged, or on test too; `test` names the set."""
+    """The map of a judge, fitted on the train and dev items that it judged, or on test too; `test` names the
+    set."""
     gold, judged = test.gold, {row.item_id for row in column.rows}
     known = tuple(
         item
@@ -269,25 +281,31 @@ def lock_judge(
 ) -> tuple[Lock, Judgements]:
     """Call a confirmed judge afresh, and make its lock; with the rows of those calls.
 
-    `gate` holds the judge to those: the call that chose it flatters it, and one alone does not tell its noise.
+    `gate` holds the judge to those: the call that chose it flatters it, and one alone does not tell its
+    noise.
 
     Args:
         rows: its judgements of train, dev and test.
-        test, agreement, calibrated: the items that it was confirmed on, and what they say; `calibration` is its map.
+        test, agreement, calibrated: the items that it was confirmed on, and what they say; `calibration` is
+            its map.
         confirmed_on_test: whether test shows it above the best constant and bears the choice out.
         noise_calls: of each item; 0 makes none. Their journal goes into the folder.
 
     Raises InputError: as `run_trials` and `LockedJudge.of`.
     """
     gold, verdicts = test.gold, {row.item_id: row.verdict for row in rows if row.repeat == 0}
-    called = dataclasses.replace(test, items=tuple(i for i in gold.items if i.item_id in verdicts), repeats=noise_calls)
+    called = dataclasses.replace(
+        test, items=tuple(i for i in gold.items if i.item_id in verdicts), repeats=noise_calls
+    )
     again = _called_afresh(judge, called, folder=folder, options=options, budget=budget)
     calls = _whole_calls(again, called)
     said = [verdict for row in calls.values() for verdict in row] or [*verdicts.values()]
     split = "all" if any(gold.split_of(item.group) != "test" for item in test.items) else "test"
     n_tied = len(tied_items(gold, split, test.items))
     ties = n_tied / (n_tied + len(test.items))
-    locked = LockedJudge.of(judge, workspace, model_id=next(iter([*model_ids(again), *model_ids(rows)]), None))
+    locked = LockedJudge.of(
+        judge, workspace, model_id=next(iter([*model_ids(again), *model_ids(rows)]), None)
+    )
     lock = Lock(
         **{field.name: getattr(locked, field.name) for field in dataclasses.fields(locked)},
         gold=LockedGold(gold.name, gold.sha256, split, str(gold.scale), gold.scale.pass_at, ties),
@@ -308,22 +326,28 @@ def lock_judge(
 
 
 def measured_again(folder: Path, options: RunOptions) -> bool:
-    """Whether a selection that came to its end is to call for its noise once more, and not to take its own calls."""
+    """Whether a selection that came to its end is to call for its noise once more, and not to take its own
+    calls."""
     return not options.use_cache and (folder / NOISE_FILE).exists() and (folder / "summary.json").exists()
 
 
-def _called_afresh(judge: Judge, called: Table, *, folder: Path, options: RunOptions, budget: Budget) -> Judgements:
+def _called_afresh(
+    judge: Judge, called: Table, *, folder: Path, options: RunOptions, budget: Budget
+) -> Judgements:
     if not called.repeats:
         return Judgements([])
     afresh = dataclasses.replace(options, repeats=called.repeats, use_cache=False, retry_unscored=False)
-    # A journal of its own: these calls take nothing from earlier ones of the judge, and the same command goes on here.
+    # A journal of its own: these calls take nothing from earlier ones of the judge, and the same command goes
+    # on here.
     path = folder / NOISE_FILE
     if measured_again(folder, options):
         path.rename(folder / f"noise-{datetime.datetime.now(datetime.UTC):%Y%m%dT%H%M%S%fZ}.jsonl")
     with open_journal(path, afresh) as journal:
         if journal.latest and not options.quiet:
             n = len(journal.latest)
-            notice(f"judgecal: {n} calls of the lock are stored with this selection; --no-cache makes them anew")
+            notice(
+                f"judgecal: {n} calls of the lock are stored with this selection; --no-cache makes them anew"
+            )
         label = f"{judge.name}, calls of the lock"
         return run_trials([judge], called.items, journal=journal, options=afresh, budget=budget, label=label)
 
@@ -337,7 +361,8 @@ def _whole_calls(rows: Judgements, called: Table) -> dict[str, tuple[Label | Non
 
 
 def noise_of(judge: Judge, rows: Judgements, called: Table, calibration: Calibration | None) -> Noise:
-    """What the calls say of the judge's noise: flips of verdicts through its map, equal ones of those as they are."""
+    """What the calls say of the judge's noise: flips of verdicts through its map, equal ones of those as they
+    are."""
     if not called.repeats:
         none = Estimate(None, reason="no noise calls were made")
         return Noise(none, none, 0, 0)
@@ -347,6 +372,8 @@ def noise_of(judge: Judge, rows: Judgements, called: Table, calibration: Calibra
     same, why = found["exact_agreement"], f"the scale {people} has no pass mark"
     blank = dataclasses.replace(same, value=None, low=None, high=None, method="", reason=why)
     if calibration is not None:
-        found = repeatability([[calibration.apply(one) for one in row] for row in verdicts], **shared).estimates
+        found = repeatability(
+            [[calibration.apply(one) for one in row] for row in verdicts], **shared
+        ).estimates
     flips = (each for name, each in found.items() if name.startswith("flip_rate"))
     return Noise(next(flips, blank), same, len(called.items), called.repeats)

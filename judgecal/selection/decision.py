@@ -29,7 +29,9 @@ class Pick:
     """Whom to use, on the items that choose, and the kind of headline that this makes."""
 
     kind: PickKind
-    judge: str | None  # None where nobody is shown to beat the best constant, or nobody may be chosen on these items
+    judge: (
+        str | None
+    )  # None where nobody is shown to beat the best constant, or nobody may be chosen on these items
     best: str  # who has the best value
     within: tuple[str, ...]  # all that may be chosen and are shown to stay within the margin
     level: float
@@ -38,25 +40,28 @@ class Pick:
     more_questions: int | None = None
     cheaper: str | None = None
     tied: tuple[str, ...] = ()  # those that are not shown to be worse than the best, but for its twins
-    # those with the same verdicts as the judge, or as the best where there is none, as they decide; and those of them
-    # that only a map makes the same
+    # those with the same verdicts as the judge, or as the best where there is none, as they decide; and those
+    # of them that only a map makes the same
     twins: tuple[str, ...] = ()
     rescaled: tuple[str, ...] = ()
-    # what the strongest free judge loses against that judge; None where there is no other, or that judge is free itself
+    # what the strongest free judge loses against that judge; None where there is no other, or that judge is
+    # free itself
     free: FloorLoss | None = None
     too_few: str | None = None  # what there is too little of, and what to label
 
 
 @dataclass(frozen=True, slots=True)
 class OpenChoice:
-    """The choice with what it rests on; without losses where nobody is within the caps or has a value, without choice
-    where nobody is shown to beat the best constant."""
+    """The choice with what it rests on; without losses where nobody is within the caps or has a value,
+    without choice where nobody is shown to beat the best constant."""
 
     table: Table
     measured: Sequence[MeasuredJudge]  # every judge that was asked for
     losses: Losses | None = None  # of those within the caps
     judges: tuple[JudgeLoss, ...] = ()  # likewise
-    floors: Mapping[str, FloorLoss] = dataclasses.field(default_factory=dict)  # what the best constant loses against it
+    floors: Mapping[str, FloorLoss] = dataclasses.field(
+        default_factory=dict
+    )  # what the best constant loses against it
     choice: Choice | None = None
     pick: Pick | None = None
 
@@ -70,7 +75,8 @@ class OpenChoice:
         return next(one for one in self.measured if one.column.judge == judge)
 
     def not_above(self, judge: str) -> str | None:
-        """Why a judge is not shown to beat the best constant; None where it is, or where that was not asked."""
+        """Why a judge is not shown to beat the best constant; None where it is, or where that was not
+        asked."""
         floor = self.floors.get(judge)
         if floor is not None and not self.measured_judge(judge).entry.n:
             return "it gave no verdict on any item"
@@ -86,10 +92,16 @@ class OpenChoice:
 
 
 def decide(
-    stored: StoredExperiment, table: Table, measured: Sequence[MeasuredJudge], *, metric: str, margin: float, caps: Caps
+    stored: StoredExperiment,
+    table: Table,
+    measured: Sequence[MeasuredJudge],
+    *,
+    metric: str,
+    margin: float,
+    caps: Caps,
 ) -> OpenChoice:
-    """Whom the items of a table speak for: the cheapest judge within the caps that is shown to beat the best constant
-    and to stay within the margin of the best.
+    """Whom the items of a table speak for: the cheapest judge within the caps that is shown to beat the best
+    constant and to stay within the margin of the best.
 
     A price that is not known ranks as the dearest; a free judge is known to cost nothing by its kind.
     """
@@ -104,7 +116,10 @@ def decide(
         one.candidate
         for one in within
         if one.entry.n
-        and (caps.allow_below_floor or (floors[one.column.judge].shown and len(set(table.groups)) >= MIN_QUESTIONS))
+        and (
+            caps.allow_below_floor
+            or (floors[one.column.judge].shown and len(set(table.groups)) >= MIN_QUESTIONS)
+        )
     ]
     decided = OpenChoice(
         table,
@@ -124,14 +139,20 @@ def _pick(stored: StoredExperiment, decided: OpenChoice, metric: str, few: str |
     subject = judge or losses.best
     columns = [one.column for one in decided.measured if one.column.judge in decided.floors]
     alike = same_verdicts(_deciding(decided.table, columns, metric))
-    shown = judge is not None and decided.floors[judge].shown and len(set(decided.table.groups)) >= MIN_QUESTIONS
+    shown = (
+        judge is not None and decided.floors[judge].shown and len(set(decided.table.groups)) >= MIN_QUESTIONS
+    )
     free = _strongest_free(stored, decided, subject, metric)
     best_and_alike = next(names for names in alike if losses.best in names)
     tied = tuple(
         one.judge
         for one in decided.judges
         if one.judge not in best_and_alike
-        and (one.low is None or one.low <= 0.0 or (free is not None and free.judge == one.judge and not free.shown))
+        and (
+            one.low is None
+            or one.low <= 0.0
+            or (free is not None and free.judge == one.judge and not free.shown)
+        )
     )
     twins, raw = (
         tuple(one for one in next(names for names in groups if subject in names) if one != subject)
@@ -163,15 +184,19 @@ def _deciding(table: Table, columns: Sequence[Column], metric: str) -> list[Colu
         return [table.of(column).described(column) for column in columns]
     items = {item.item_id for item in table.items}
     return [
-        dataclasses.replace(column, rows=[row for row in column.rows if row.item_id in items]) for column in columns
+        dataclasses.replace(column, rows=[row for row in column.rows if row.item_id in items])
+        for column in columns
     ]
 
 
 def same_verdicts(columns: Sequence[Column]) -> tuple[tuple[str, ...], ...]:
-    """Judges by their verdicts and the scale of these, in the order asked for; what is unscored counts as one."""
+    """Judges by their verdicts and the scale of these, in the order asked for; what is unscored counts as
+    one."""
     groups: dict[tuple[str, frozenset[object]], list[str]] = {}
     for column in columns:
-        verdicts = frozenset((row.item_id, row.unit, row.repeat, _rounded(row.verdict)) for row in column.rows)
+        verdicts = frozenset(
+            (row.item_id, row.unit, row.repeat, _rounded(row.verdict)) for row in column.rows
+        )
         groups.setdefault((str(column.scale), verdicts), []).append(column.judge)
     return tuple(map(tuple, groups.values()))
 
@@ -190,8 +215,11 @@ def _floor(table: Table, judge: tuple[Column, int], metric: str, *, of: int) -> 
     return floor_loss(table, judge, metric=leading, seed=table.seed, of=of)
 
 
-def _strongest_free(stored: StoredExperiment, decided: OpenChoice, judge: str, metric: str) -> FloorLoss | None:
-    """What the free judge that comes nearest to a judge loses against it, among those asked for and the floor."""
+def _strongest_free(
+    stored: StoredExperiment, decided: OpenChoice, judge: str, metric: str
+) -> FloorLoss | None:
+    """What the free judge that comes nearest to a judge loses against it, among those asked for and the
+    floor."""
     subject = decided.measured_judge(judge)
     if subject.candidate.free:
         return None
@@ -201,19 +229,26 @@ def _strongest_free(stored: StoredExperiment, decided: OpenChoice, judge: str, m
         floor_loss(table, pair, metric=metric, seed=table.seed, of=k, floor=column)
         for column in (*asked, *stored.columns[stored.asked :])
     ]
-    return min((one for one in lost if one.loss.value is not None), key=lambda one: one.loss.value or 0.0, default=None)
+    return min(
+        (one for one in lost if one.loss.value is not None),
+        key=lambda one: one.loss.value or 0.0,
+        default=None,
+    )
 
 
 def sealed_beside(stored: StoredExperiment, table: Table) -> bool:
     """Whether an experiment holds test items that take no part in a table's choice."""
     here = {item.item_id for item in table.items}
-    return any(item.item_id not in here and stored.gold.split_of(item.group) == "test" for item in stored.items)
+    return any(
+        item.item_id not in here and stored.gold.split_of(item.group) == "test" for item in stored.items
+    )
 
 
 def _too_few(stored: StoredExperiment, table: Table, floor: FloorLoss) -> str | None:
     """How many more questions to label, and of which kind; None where there are enough to decide by.
 
-    A lead on fewer than MIN_QUESTIONS is not carried on to how many would show it: its own error is hardly known there.
+    A lead on fewer than MIN_QUESTIONS is not carried on to how many would show it: its own error is hardly
+    known there.
     """
     n_groups, n_items = len(set(table.groups)), len(table.items)
     if n_groups >= MIN_QUESTIONS and floor.loss.low is not None:

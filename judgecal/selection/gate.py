@@ -40,8 +40,8 @@ from judgecal.workspace import find_workspace, shown
 
 @dataclass(frozen=True, slots=True)
 class FlippedItem:
-    """An item that was in some pass on a side of the mark where no locked call had it (without a mark: with a verdict
-    that none had)."""
+    """An item that was in some pass on a side of the mark where no locked call had it (without a mark: with a
+    verdict that none had)."""
 
     item_id: str
     locked: tuple[Label | None, ...]
@@ -58,7 +58,8 @@ class NoiseCalls:
 
 @dataclass(frozen=True, slots=True)
 class ModelIds:
-    """The dated id of the lock, None where it names none, and those that answered now, the most frequent first."""
+    """The dated id of the lock, None where it names none, and those that answered now, the most frequent
+    first."""
 
     locked: str | None
     now: tuple[str, ...]
@@ -97,11 +98,13 @@ class GateResult(Result):
     metric: str
     margin: float
     level: float
-    # share of pairs of a locked call and one of now on other sides of the lock's cut, or in other classes: the mean
-    # over the items; without a value where the scale has no mark
+    # share of pairs of a locked call and one of now on other sides of the lock's cut, or in other classes:
+    # the mean over the items; without a value where the scale has no mark
     flip_rate: Estimate
     changed: Estimate  # share of such pairs with another raw verdict at all
-    odd_one_out: OddOneOut | None  # whether another judge answers; None with fewer than three calls of an item
+    odd_one_out: (
+        OddOneOut | None
+    )  # whether another judge answers; None with fewer than three calls of an item
     noise: Estimate  # flips and equal verdicts of two calls at lock time, and how measured
     noise_unchanged: Estimate
     noise_calls: NoiseCalls
@@ -109,13 +112,17 @@ class GateResult(Result):
     now: Mapping[str, Estimate]
     locked_calibrated: Mapping[str, Estimate]  # the same through the lock's map where it decides; else empty
     now_calibrated: Mapping[str, Estimate]
-    # now - locked in the metric, through the lock's calibration map where it has one; the same without unscored items;
-    # the same of the verdicts as they are, None where these decide
+    # now - locked in the metric, through the lock's calibration map where it has one; the same without
+    # unscored items; the same of the verdicts as they are, None where these decide
     difference: Estimate
     complete_case: Estimate
     raw_difference: Estimate | None
-    loss_below: float | None  # the loss stays below this, one-sided at the level; None where nothing can be decided
-    lasting_difference: Estimate | None  # with the verdicts that changed in every pass alike; None with one pass
+    loss_below: (
+        float | None
+    )  # the loss stays below this, one-sided at the level; None where nothing can be decided
+    lasting_difference: (
+        Estimate | None
+    )  # with the verdicts that changed in every pass alike; None with one pass
     smallest_detectable: float | None  # None where there is no interval
     model_changed: bool  # whether another model answered than the locked one, and which
     model_id: ModelIds
@@ -146,7 +153,12 @@ def run_gate(gate: Gate) -> GateResult:
     with open_journal(gate.experiment.journal, gate.options) as journal:
         budget = gate.options.open_budget(gate.experiment.folder)
         passes = Passes(
-            gate.judge, gate.items, journal=journal, options=gate.options, budget=budget, most=gate.repeats_max
+            gate.judge,
+            gate.items,
+            journal=journal,
+            options=gate.options,
+            budget=budget,
+            most=gate.repeats_max,
         )
         standing = _stand(gate, passes)
     result = _result(gate, passes, standing)
@@ -179,7 +191,9 @@ def _because(standing: Standing, why: str) -> Standing:
 def _result(gate: Gate, passes: Passes, standing: Standing) -> GateResult:
     """What the passes say; the look at test labels is logged."""
     lock, rule, two = gate.lock, gate.rule, gate.two_times(passes.matrix)
-    rate, changed, flipped = flips(two, gate.items, PassRule.of_lock(lock, item_scale(gate.judge)), level=rule.level)
+    rate, changed, flipped = flips(
+        two, gate.items, PassRule.of_lock(lock, item_scale(gate.judge)), level=rule.level
+    )
     table = Table(gate.gold, gate.items, two.passes, gate.seed, rule.level)
     before = dataclasses.replace(table, repeats=len(two.then[0]))
     then, column = _locked(gate), Column.of(gate.judge, passes.counted)
@@ -252,7 +266,9 @@ def _lost(rows: Judgements) -> Iterator[UnscoredJudgement]:
 
 
 def _unscored(two: TwoTimes, standing: Standing) -> UnscoredShares:
-    then, now = (sum(row.count(None) for row in map(list, rows)) / sum(map(len, rows)) for rows in (two.then, two.now))
+    then, now = (
+        sum(row.count(None) for row in map(list, rows)) / sum(map(len, rows)) for rows in (two.then, two.now)
+    )
     rise = standing.unscored
     return UnscoredShares(then, now, rise.difference, rise.p_at_most, UNSCORED_TOLERANCE)
 
@@ -260,7 +276,9 @@ def _unscored(two: TwoTimes, standing: Standing) -> UnscoredShares:
 def _scope(gate: Gate) -> str:
     """Which items these are, in words."""
     judged = {item.item_id for item in gate.items}
-    left = [item for item in gate.gold.items if item.item_id in gate.gold.labels and item.item_id not in judged]
+    left = [
+        item for item in gate.gold.items if item.item_id in gate.gold.labels and item.item_id not in judged
+    ]
     groups = gate.gold.n_groups(gate.items)
     which = f"{len(judged)} labelled items of {gate.gold.name}, on {groups} questions"
     if not left:
@@ -289,7 +307,9 @@ def _look(gate: Gate) -> int:
 def _notes(gate: Gate, column: Column) -> list[str]:
     notes = verdict_notes(gate.gold.scale, [column])
     if any(gate.gold.split_of(item.group) != "test" for item in gate.items):
-        notes.append("items that chose the judge are among these: the difference counts, the levels flatter it")
+        notes.append(
+            "items that chose the judge are among these: the difference counts, the levels flatter it"
+        )
     if gate.lock.model is not None and gate.lock.model_id is None:
         notes.append("the lock names no model_id, so that a change of it cannot be told")
     return notes

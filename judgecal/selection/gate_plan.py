@@ -100,8 +100,8 @@ class Gate:
     def check(self) -> None:
         """Refuse what cannot be run before anything is written.
 
-        Raises InputError: an item lacks an input, a budget meets a model without a price, the set does not have the
-        lock's metric, or this gate has ended.
+        Raises InputError: an item lacks an input, a budget meets a model without a price, the set does not
+        have the lock's metric, or this gate has ended.
         """
         metric_named(self.rule.metric, self.gold.scale)
         refuse_unequal(self.gold, self.items, "gate")
@@ -150,7 +150,9 @@ def plan_gate(
     if not 1 <= repeats_max <= MOST_REPEATS:
         problems.append(f"--repeats-max must be from 1 to {MOST_REPEATS:,}, found {str(repeats_max)[:12]}")
     _or_problems(options.check, problems)
-    rule = _or_problems(lambda: GateRule(lock.metric, lock.margin if margin is None else margin, level), problems)
+    rule = _or_problems(
+        lambda: GateRule(lock.metric, lock.margin if margin is None else margin, level), problems
+    )
     gold = _or_problems(lambda: load_gold(lock.gold.set, workspace=workspace), problems)
     if gold is not None:
         _or_problems(lambda: lock.require_gold(gold), problems)
@@ -200,12 +202,19 @@ _SPARE = 1.1  # replies vary in length: a pass is begun where so many times the 
 class Passes:
     """Whole passes of a judge over items, one after the other; of the options' `repeats` nothing is read.
 
-    `rows` are the judgements of all passes that were made, `n` counts the passes that count, and `stopped` says why no
-    further pass was begun, or is not counted; None while one may be.
+    `rows` are the judgements of all passes that were made, `n` counts the passes that count, and `stopped`
+    says why no further pass was begun, or is not counted; None while one may be.
     """
 
     def __init__(
-        self, judge: Judge, items: Sequence[Item], *, journal: Journal, options: RunOptions, budget: Budget, most: int
+        self,
+        judge: Judge,
+        items: Sequence[Item],
+        *,
+        journal: Journal,
+        options: RunOptions,
+        budget: Budget,
+        most: int,
     ) -> None:
         self._judge, self._items, self._journal = judge, items, journal
         self._options, self._most = options, most
@@ -248,7 +257,9 @@ class Passes:
             made = f"{self.n} passes were" if self.n > 1 else "one pass was"
             return f"{made} made, as many as --repeats-max allows"
         limit = self._budget.limit_usd
-        costs = [sum(row.cost_usd or 0.0 for row in self.rows if row.repeat == repeat) for repeat in range(self.n)]
+        costs = [
+            sum(row.cost_usd or 0.0 for row in self.rows if row.repeat == repeat) for repeat in range(self.n)
+        ]
         if costs and limit is not None and self._budget.spent_usd + _SPARE * max(costs) > limit:
             return f"a further pass would not fit the budget of {limit:g} USD"
         return None
@@ -269,14 +280,18 @@ class Passes:
         self.rows = rows
         if not self.n and all(_lost(row) for row in own):
             errors = [row.error for row in own if row.error]
-            kinds = ", ".join(f"{kind} {n}" for kind, n in Counter(error.kind for error in errors).most_common())
+            kinds = ", ".join(
+                f"{kind} {n}" for kind, n in Counter(error.kind for error in errors).most_common()
+            )
             first = f"the first said: {errors[0].message}"
             raise JudgecalError(f"{self._judge.name}: not one call came through: {kinds}; {first}")
         unpaid, lost = sum(map(_unpaid, rows)), sum(map(_lost, own))
         if unpaid:
             limit = self._budget.limit_usd or 0.0
             self.stopped = f"the budget of {limit:g} USD ended with {unpaid} of {len(rows)} calls to make"
-        elif lost > _MOST_LOST * len(own):  # their verdicts would count as wrong, and that is not the judge's doing
+        elif lost > _MOST_LOST * len(
+            own
+        ):  # their verdicts would count as wrong, and that is not the judge's doing
             self.stopped = f"{lost} of {len(own)} calls of a pass were lost on the wire"
         else:
             self.n += 1

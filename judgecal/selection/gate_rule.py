@@ -1,4 +1,5 @@
-"""When a judge passes against its lock or another judge, apart from every call: the statistics of the decision."""
+"""When a judge passes against its lock or another judge, apart from every call: the statistics of the
+decision."""
 
 from __future__ import annotations
 
@@ -13,7 +14,14 @@ import numpy as np
 from judgecal.errors import InputError
 from judgecal.records import Estimate
 from judgecal.scale import Label, Scale
-from judgecal.selection.odd_one_out import CHANGED_LEVEL, Calls, OddOneOut, Verdict, odd_one_out, rise_of_unscored
+from judgecal.selection.odd_one_out import (
+    CHANGED_LEVEL,
+    Calls,
+    OddOneOut,
+    Verdict,
+    odd_one_out,
+    rise_of_unscored,
+)
 from judgecal.stats import Comparison, compare, compare_paired, metric_named
 from judgecal.stats.agreement import jackknifed, prepare, terms_of
 from judgecal.stats.intervals import MIN_GROUPS, jackknife_error, linear_error, mean_estimate, t_quantile
@@ -39,7 +47,9 @@ class TwoTimes:
     groups: Sequence[str]  # the question of each item
     people: Scale
     judge: Scale
-    calibrate: Callable[[Verdict], Verdict] | None = None  # the lock's map; None to decide on verdicts as they are
+    calibrate: Callable[[Verdict], Verdict] | None = (
+        None  # the lock's map; None to decide on verdicts as they are
+    )
 
     @property
     def passes(self) -> int:
@@ -48,7 +58,8 @@ class TwoTimes:
 
     @property
     def settled(self) -> bool:
-        """Whether there are several passes, and all gave the same verdicts: a further one would tell nothing new."""
+        """Whether there are several passes, and all gave the same verdicts: a further one would tell nothing
+        new."""
         return self.passes > 1 and all(len(set(row)) == 1 for row in self.now)
 
     def calibrated(self) -> TwoTimes:
@@ -84,7 +95,9 @@ class Standing:
     why: str
     # now against then, an unscored verdict counted as wrong; the calls' single-call values averaged
     comparison: Comparison
-    loss_below: float | None  # the loss stays below this, one-sided at the level; None where nothing can be decided
+    loss_below: (
+        float | None
+    )  # the loss stays below this, one-sided at the level; None where nothing can be decided
     # the same difference with the verdicts that changed in every pass alike; None with one pass
     lasting: Estimate | None
     raw: Estimate | None  # the difference of the verdicts as they are, where calibrated ones decide
@@ -96,18 +109,18 @@ class Standing:
 class GateRule:
     """How much a locked judge may lose.
 
-    Passes where the loss is shown to stay under the margin, with a one-sided bound at the level. Fails over two passes
-    where the whole interval of the difference lies beyond the margin; or where it lies on the losing side of 0, the
-    loss seen exceeds the margin, and the verdicts that changed alike in every pass have their interval there too. Where
-    no second pass can be had, the whole interval has to lie beyond the margin. As the lock's calls are the same every
-    night, ill luck in them would make a noisy judge fail night after night; so a fail takes calls of now that lie
-    further from the lock's than chance does, too. Fails as well where the share of unscored items is shown to have
-    risen by more than `UNSCORED_TOLERANCE`.
+    Passes where the loss is shown to stay under the margin, with a one-sided bound at the level. Fails over
+    two passes where the whole interval of the difference lies beyond the margin; or where it lies on the
+    losing side of 0, the loss seen exceeds the margin, and the verdicts that changed alike in every pass have
+    their interval there too. Where no second pass can be had, the whole interval has to lie beyond the
+    margin. As the lock's calls are the same every night, ill luck in them would make a noisy judge fail night
+    after night; so a fail takes calls of now that lie further from the lock's than chance does, too. Fails as
+    well where the share of unscored items is shown to have risen by more than `UNSCORED_TOLERANCE`.
 
     By a macro metric with fewer than ten items in a class or stratum no loss is decided on.
 
-    Where the loss does not fail but the odd one out shows that another judge answers, that is "changed". It needs
-    three calls of an item, so that where the lock holds one, a night makes two.
+    Where the loss does not fail but the odd one out shows that another judge answers, that is "changed". It
+    needs three calls of an item, so that where the lock holds one, a night makes two.
 
     Raises InputError: margin or level is out of range, or the metric ranks nobody.
     """
@@ -177,7 +190,10 @@ class GateRule:
         margin, loss = f"the margin of {self._amount(self.margin)}", -self.sign * difference.value
         lost = f"the loss of {self._amount(loss)} exceeds {margin}"
         if bound < self.margin:
-            return "pass", f"the loss is shown to stay below {self._amount(max(bound, 0.0))}, which is under {margin}"
+            return (
+                "pass",
+                f"the loss is shown to stay below {self._amount(max(bound, 0.0))}, which is under {margin}",
+            )
         if not (self._lost(difference) and loss > self.margin):
             return "inconclusive", self._unclear(difference, bound, loss, margin)
         beyond = self._lost(difference, by=self.margin)
@@ -198,9 +214,7 @@ class GateRule:
         if loss > self.margin:
             return f"the loss of {self._amount(loss)} exceeds {margin}, but the interval of the difference holds 0"
         seen = f"a loss of {self._amount(loss)}" if loss > 0.0 else "no loss"
-        return (
-            f"{seen} is seen, but it is not shown to stay under {margin}: it may be as large as {self._amount(bound)}"
-        )
+        return f"{seen} is seen, but it is not shown to stay under {margin}: it may be as large as {self._amount(bound)}"
 
     def _amount(self, loss: float) -> str:
         return amount_of(loss, self.metric)
@@ -211,7 +225,10 @@ class GateRule:
         return end is not None and self.sign * end < -by
 
     def _unscored(self, two: TwoTimes) -> UnscoredRise:
-        shares = [[sum(verdict is None for verdict in row) / len(row) for row in rows] for rows in (two.now, two.then)]
+        shares = [
+            [sum(verdict is None for verdict in row) / len(row) for row in rows]
+            for rows in (two.now, two.then)
+        ]
         rise = np.array(shares[0]) - np.array(shares[1])
         chance = rise_of_unscored(two.then, two.now, two.groups) if rise.any() else 1.0
         return UnscoredRise(mean_estimate(rise, two.groups, low=-1.0, high=1.0, level=self.level), chance)
@@ -219,7 +236,14 @@ class GateRule:
     def _bound(self, two: TwoTimes) -> float | None:
         metric, at_mark = metric_named(self.metric, two.people)
         now, then = (
-            prepare(two.labels, rows, people=two.people, judge_scale=two.judge, groups=two.groups, unscored="wrong")
+            prepare(
+                two.labels,
+                rows,
+                people=two.people,
+                judge_scale=two.judge,
+                groups=two.groups,
+                unscored="wrong",
+            )
             for rows in (two.now, two.then)
         )
         return upper_bound(metric, now, then, at_mark=at_mark, sign=self.sign, level=self.level)
@@ -248,7 +272,9 @@ def _risen(unscored: UnscoredRise) -> str:
     )
 
 
-def _watched(decision: GateDecision, why: str, odd: OddOneOut | None, *, last: bool) -> tuple[GateDecision, str]:
+def _watched(
+    decision: GateDecision, why: str, odd: OddOneOut | None, *, last: bool
+) -> tuple[GateDecision, str]:
     """The decision on the loss, beside what the odd one out says of who answers."""
     if odd is None:
         if decision == "pass" and not last:
@@ -267,8 +293,9 @@ def _watched(decision: GateDecision, why: str, odd: OddOneOut | None, *, last: b
 def lasting(passes: Sequence[Verdict], then: Verdict) -> Verdict:
     """What is left of a change once every pass has had its say: the verdict nearest to the locked one.
 
-    Where the passes lie on both sides of it, where one kept it, or where they do not agree on having a verdict at
-    all, that is the locked verdict itself. Words, and verdicts where there was none, have to be equal.
+    Where the passes lie on both sides of it, where one kept it, or where they do not agree on having a
+    verdict at all, that is the locked verdict itself. Words, and verdicts where there was none, have to be
+    equal.
     """
     if len(set(passes)) == 1:
         return passes[0]
@@ -283,16 +310,19 @@ def lasting(passes: Sequence[Verdict], then: Verdict) -> Verdict:
 _EPS = 1e-12
 
 
-def upper_bound(metric: Metric, now: Sample, then: Sample, *, at_mark: bool, sign: float, level: float) -> float | None:
+def upper_bound(
+    metric: Metric, now: Sample, then: Sample, *, at_mark: bool, sign: float, level: float
+) -> float | None:
     """The loss, sign * (then - now) in the metric, stays below this with chance `level`.
 
-    With l the loss seen, s its error by group, t the one-sided quantile of Student's t and a a third of the skewness
-    of the loss over G^(1/2), the bound is l - s ((1 + 3 a (-t - a / 2))^(1/3) - 1) / a. Source: Hall (1992), the
-    cubic transformation of a studentised mean. Groups enter by their influences (of a coefficient, by the
-    jackknife), and s is at least |l| / (G + 1), as in a paired difference.
+    With l the loss seen, s its error by group, t the one-sided quantile of Student's t and a a third of the
+    skewness of the loss over G^(1/2), the bound is l - s ((1 + 3 a (-t - a / 2))^(1/3) - 1) / a. Source: Hall
+    (1992), the cubic transformation of a studentised mean. Groups enter by their influences (of a
+    coefficient, by the jackknife), and s is at least |l| / (G + 1), as in a paired difference.
 
     Returns:
-        In units of the metric; 0 where no group differs; None where there are fewer than ten groups or no error.
+        In units of the metric; 0 where no group differs; None where there are fewer than ten groups or no
+        error.
     """
     spread = _spread(terms_of(metric, now, at_mark), terms_of(metric, then, at_mark), (now, then))
     if spread is None:
@@ -304,7 +334,9 @@ def upper_bound(metric: Metric, now: Sample, then: Sample, *, at_mark: bool, sig
     if abs(change) <= _EPS and np.all(np.abs(influence) <= _EPS):
         return 0.0
     error = max(error, abs(loss) / (n_groups + 1.0))
-    return loss - error * _untransformed(-t_quantile(2.0 * level - 1.0, df), _third_of_skewness(-sign * influence))
+    return loss - error * _untransformed(
+        -t_quantile(2.0 * level - 1.0, df), _third_of_skewness(-sign * influence)
+    )
 
 
 def _spread(
@@ -328,7 +360,9 @@ def _spread(
 
 
 def _of_means(first: Linear, second: Linear) -> tuple[float, Floats, float, float]:
-    difference = replace(first, ratios=first.ratios - second.ratios, influence=first.influence - second.influence)
+    difference = replace(
+        first, ratios=first.ratios - second.ratios, influence=first.influence - second.influence
+    )
     error, df = linear_error(difference)
     return first.value - second.value, difference.influence @ difference.weights, error, df
 
@@ -340,7 +374,8 @@ def _third_of_skewness(influence: Floats) -> float:
 
 
 def _untransformed(quantile: float, a: float) -> float:
-    """The studentised value T that Hall's transformation, T + a T^2 + a^2 T^3 / 3 + a / 2, takes to a quantile."""
+    """The studentised value T that Hall's transformation, T + a T^2 + a^2 T^3 / 3 + a / 2, takes to a
+    quantile."""
     if abs(a) <= _EPS:
         return quantile
     return float(np.cbrt(1.0 + 3.0 * a * (quantile - a / 2.0)) - 1.0) / a

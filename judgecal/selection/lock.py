@@ -1,8 +1,9 @@
-"""`judge.lock.json`: exactly what was chosen, runnable and readable, and refused where a character of it changed.
+"""`judge.lock.json`: exactly what was chosen, runnable and readable, and refused where a character of it
+changed.
 
-The lock holds all that makes a verdict: the signature's text, the compiled program and the settings that shape an
-answer. Endpoint, key and price are not in it: they belong to the workspace that runs it. What of it is run as code is
-`locked_code`'s to say.
+The lock holds all that makes a verdict: the signature's text, the compiled program and the settings that
+shape an answer. Endpoint, key and price are not in it: they belong to the workspace that runs it. What of it
+is run as code is `locked_code`'s to say.
 """
 
 from __future__ import annotations
@@ -71,15 +72,17 @@ class LockedGold(_Closed):
     split: str  # where `Lock.agreement` is from
     scale: str  # the people's scale, as its string
     pass_at: float | None
-    ties: float = 0.0  # share of the rated items of the split on which raters tie: what is locked is without them
+    ties: float = (
+        0.0  # share of the rated items of the split on which raters tie: what is locked is without them
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Noise(_Closed):
     """The judge against itself at lock time: the same items, called several times afresh."""
 
-    # share of pairs of calls on different sides of the lock's cut, or in different classes; without a value where the
-    # scale has no mark
+    # share of pairs of calls on different sides of the lock's cut, or in different classes; without a value
+    # where the scale has no mark
     flip_rate: Estimate
     exact_agreement: Estimate  # share of pairs of calls with equal raw verdicts
     n_items: int  # items that were called; those with fewer than two verdicts say nothing
@@ -91,8 +94,8 @@ class LockedJudge(_Closed):
     """What makes a judge's replies, none of it from the workspace."""
 
     judge: str
-    # 16 hex digits over the messages, the litellm id and the settings; unlike `Judge.fingerprint` it does not hang on
-    # endpoint or price, so a lock runs elsewhere. Of a judge without a prompt, over its code
+    # 16 hex digits over the messages, the litellm id and the settings; unlike `Judge.fingerprint` it does not
+    # hang on endpoint or price, so a lock runs elsewhere. Of a judge without a prompt, over its code
     fingerprint: str
     signature: LockedSignature | None  # as they were; None for a judge that calls nobody
     program: Mapping[str, Any] | None  # the content of `program.json`, or None
@@ -112,7 +115,9 @@ class LockedJudge(_Closed):
             if signature is None
             else LockedSignature(signature.name, signature.text, signature.fingerprint),
             program=_program(judge, workspace),
-            model=None if model is None else LockedModel(model.alias, model.id, model_id, answer_settings(model)),
+            model=None
+            if model is None
+            else LockedModel(model.alias, model.id, model_id, answer_settings(model)),
         )
         if locked.signature is None or locked.model is None:
             locked._function(workspace)
@@ -124,19 +129,21 @@ class LockedJudge(_Closed):
     def runnable(self, workspace: Workspace, *, trust_lock: bool = False) -> Judge:
         """The judge, as it was locked; endpoint, key and price are those of the workspace's alias.
 
-        Only code of the workspace runs: its signature or function must be what was locked. With `trust_lock` the
-        lock's own text of a signature runs where the workspace has another or none.
+        Only code of the workspace runs: its signature or function must be what was locked. With `trust_lock`
+        the lock's own text of a signature runs where the workspace has another or none.
 
         Raises:
-            InputError: the workspace's signature or function is not what was locked; the alias is gone or names
-                another model or other settings; or this judgecal makes another prompt of the locked signature than
-                the one that was locked.
+            InputError: the workspace's signature or function is not what was locked; the alias is gone or
+                names another model or other settings; or this judgecal makes another prompt of the locked
+                signature than the one that was locked.
         """
         if self.signature is None or self.model is None:
             return self._function(workspace)
         _check_model(load_catalogue(workspace).resolve(self.model.alias), self.model)
         name, text = self.signature.name, self.signature.text
-        with home_of_signature(name, text, judge=self.judge, workspace=workspace, trust_lock=trust_lock) as home:
+        with home_of_signature(
+            name, text, judge=self.judge, workspace=workspace, trust_lock=trust_lock
+        ) as home:
             return self._prompt(self.signature, self.model, home)
 
     def _prompt(self, signature: LockedSignature, model: LockedModel, home: Workspace) -> PromptJudge:
@@ -158,9 +165,13 @@ class LockedJudge(_Closed):
         """A judge without a prompt; a function's file is held against the lock before it is run."""
         name = JudgeName.parse(self.judge)
         if name.kind == "prompt":
-            raise InputError(f"{self.judge}: its lock holds no signature or no model: run judgecal select again")
+            raise InputError(
+                f"{self.judge}: its lock holds no signature or no model: run judgecal select again"
+            )
         if name.kind == "python":
-            check_name(name.signature.rpartition(":")[0].removesuffix(".py"), f"{self.judge}: the file of this judge")
+            check_name(
+                name.signature.rpartition(":")[0].removesuffix(".py"), f"{self.judge}: the file of this judge"
+            )
             return PythonJudge(name, workspace=workspace, locked=self.fingerprint)
         judge = judge_named(name, workspace=workspace)
         if judge.fingerprint != self.fingerprint:
@@ -181,10 +192,11 @@ class Lock(LockedJudge):
     """A judge that was chosen, with everything needed to run it again and to notice when it changes."""
 
     gold: LockedGold
-    # item id -> verdict on the judge's own scale (None = unscored) of the first call, over all labelled items of the
-    # set that the judge was not trained on
+    # item id -> verdict on the judge's own scale (None = unscored) of the first call, over all labelled items
+    # of the set that the judge was not trained on
     verdicts: Mapping[str, Label | None]
-    # item id -> the verdicts of its calls afresh at lock time, each item called as often; empty where none were made
+    # item id -> the verdicts of its calls afresh at lock time, each item called as often; empty where none
+    # were made
     calls: Mapping[str, tuple[Label | None, ...]]
     unscored: float  # share of those calls that gave no verdict, of `verdicts` where none were made; 0..1
     agreement: Mapping[str, Estimate]  # METRIC -> Estimate on `gold.split`, an unscored item counted as wrong
@@ -235,7 +247,8 @@ def answer_settings(model: ModelSpec) -> dict[str, Any]:
 def reply_fingerprint(judge: Judge) -> str:
     """16 hex digits over what makes the verdicts: of a prompt the model, its settings and the messages.
 
-    `PromptJudge.fingerprint` also holds endpoint and price, as a journal's key must; a lock moves between both.
+    `PromptJudge.fingerprint` also holds endpoint and price, as a journal's key must; a lock moves between
+    both.
     """
     if not isinstance(judge, PromptJudge):
         return judge.fingerprint
@@ -275,10 +288,12 @@ def load_lock(path: Path) -> Lock:
     """Read a lock.
 
     Raises:
-        InputError: there is none, it is no JSON, of a later schema, lacks keys or has unknown ones, or its content
-            is not what was locked.
+        InputError: there is none, it is no JSON, of a later schema, lacks keys or has unknown ones, or its
+            content is not what was locked.
     """
-    near = listed(sorted(str(path.with_name(one.name)) for one in path.parent.glob("*.lock.json") if one.is_file()))
+    near = listed(
+        sorted(str(path.with_name(one.name)) for one in path.parent.glob("*.lock.json") if one.is_file())
+    )
     there = f"did you mean {near}?" if near else "judgecal select writes one"
     table = read_json(path, absent=f"there is no lock here; {there}")
     check_schema(table, str(path))

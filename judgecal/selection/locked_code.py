@@ -1,7 +1,9 @@
-"""Whose code a lock runs: the workspace's own where it is what was locked, else nobody's without `--trust-lock`.
+"""Whose code a lock runs: the workspace's own where it is what was locked, else nobody's without
+`--trust-lock`.
 
-A signature is code and runs when it is loaded, so the text in a lock, which may come from anybody, is only held
-against the workspace's file. With `--trust-lock` it runs from a temporary folder that is gone afterwards.
+A signature is code and runs when it is loaded, so the text in a lock, which may come from anybody, is only
+held against the workspace's file. With `--trust-lock` it runs from a temporary folder that is gone
+afterwards.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ from judgecal.errors import InputError, notice
 from judgecal.signatures import read_source
 from judgecal.workspace import Workspace, name_problem, shown
 
-_PART = r"[^\W_](?:[\w .-]*[\w-])?"  # no leading dot or underscore, no end that Windows drops, no drive, no NUL
+_PART = (
+    r"[^\W_](?:[\w .-]*[\w-])?"  # no leading dot or underscore, no end that Windows drops, no drive, no NUL
+)
 _NAME = re.compile(f"{_PART}(?:/{_PART})*")
 _LONGEST = 200  # characters
 
@@ -26,7 +30,8 @@ _LONGEST = 200  # characters
 def check_name(name: str, where: str) -> None:
     """Refuse a name out of a lock that could lead out of the folder that it is looked up in.
 
-    Raises InputError: it is empty, longer than 200 characters, absolute, has a drive or a `..`, or ends in `.py`.
+    Raises InputError: it is empty, longer than 200 characters, absolute, has a drive or a `..`, or ends in
+    `.py`.
     """
     if (
         len(name) > _LONGEST
@@ -44,7 +49,8 @@ def check_name(name: str, where: str) -> None:
 def home_of_signature(
     name: str, text: str, *, judge: str, workspace: Workspace, trust_lock: bool
 ) -> Iterator[Workspace]:
-    """The workspace that a locked signature is loaded from: the real one, or a temporary one with the lock's text.
+    """The workspace that a locked signature is loaded from: the real one, or a temporary one with the lock's
+    text.
 
     Raises InputError: the workspace has not this text under this name, and the lock's own is not trusted.
     """
@@ -66,7 +72,8 @@ def home_of_signature(
 
 @contextlib.contextmanager
 def alone(name: str, text: str, workspace: Workspace) -> Iterator[Workspace]:
-    """A temporary workspace of one signature, with the models of the real one; taken away when the block ends."""
+    """A temporary workspace of one signature, with the models of the real one; taken away when the block
+    ends."""
     check_name(name, "signature")
     with tempfile.TemporaryDirectory(prefix="judgecal-lock-") as folder:
         home = Workspace(Path(folder), Path(folder) / "experiments")

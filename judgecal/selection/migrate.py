@@ -72,15 +72,17 @@ def judge_to(to: str, lock: Lock, workspace: Workspace) -> Judge:
     A model alone keeps the locked signature, and its compiled program; a signature alone keeps the model.
 
     Raises:
-        InputError: it is neither, or both; or the workspace's signature is not the locked one, which a new model
-            alone is to be tried with.
+        InputError: it is neither, or both; or the workspace's signature is not the locked one, which a new
+            model alone is to be tried with.
     """
     whole = JudgeName.read(to)
     if whole is not None:
         return judge_named(whole, workspace=workspace)
     old, locked = JudgeName.parse(lock.judge), lock.signature
     if locked is None:
-        raise InputError(f"--to {to}: {lock.judge} has no prompt whose model could be another: name a whole judge")
+        raise InputError(
+            f"--to {to}: {lock.judge} has no prompt whose model could be another: name a whole judge"
+        )
     signatures = list_signatures(workspace)
     is_signature = to in signatures
     try:
@@ -112,7 +114,9 @@ class _Side:
     def column(self, items: Sequence[Item]) -> Column:
         """Its verdicts on some items."""
         name, fingerprint = self.judge.name, self.judge.fingerprint
-        rows = [Judgement(one.item_id, one.sha, name, fingerprint, 0, self.verdicts[one.item_id]) for one in items]
+        rows = [
+            Judgement(one.item_id, one.sha, name, fingerprint, 0, self.verdicts[one.item_id]) for one in items
+        ]
         return Column(name, self.scale, rows)
 
     def unscored(self, items: Sequence[Item]) -> float:
@@ -190,8 +194,8 @@ class MigrateRun:
         """Refuse what cannot be done before anything is called or logged.
 
         Raises:
-            InputError: the gold set is not that of the lock, the new judge is the locked one or does not fit the
-                set, the margin is none, or there is no item of test.
+            InputError: the gold set is not that of the lock, the new judge is the locked one or does not fit
+                the set, the margin is none, or there is no item of test.
         """
         self.lock.require_gold(self.gold)
         refuse_unequal(self.gold, self.items, "migrate")
@@ -227,7 +231,10 @@ class MigrateRun:
 
     def _calls(self) -> list[tuple[Judge, Sequence[Item] | RowItems]]:
         """Who is called for what."""
-        calls: list[tuple[Judge, Sequence[Item] | RowItems]] = [(self.old, self.missing), (self.new, self.items)]
+        calls: list[tuple[Judge, Sequence[Item] | RowItems]] = [
+            (self.old, self.missing),
+            (self.new, self.items),
+        ]
         if self.recent is not None:
             rows = RowItems(self.recent.source, self.recent.reader, self.options.limit)
             calls += [(self.old, rows), (self.new, rows)]
@@ -257,10 +264,17 @@ class MigrateRun:
         look = self._look(self._sides(called, rows), decides=not lost)
         result = self._result(called, rows, churn, look=look)
         if lost:  # they count as wrong, and that is not the judge's doing
-            why = f"{lost} calls were lost on the wire or for want of budget: the same command makes them again"
+            why = (
+                f"{lost} calls were lost on the wire or for want of budget: the same command makes them again"
+            )
             seen = f"test labels of {self.gold.name}: looked at, no decision taken, as calls were lost"
             result = dataclasses.replace(
-                result, decision="inconclusive", why=why, more_questions=None, new_lock_reason=why, test_look=seen
+                result,
+                decision="inconclusive",
+                why=why,
+                more_questions=None,
+                new_lock_reason=why,
+                test_look=seen,
             )
         elif self.output is not None and result.decision != "pass" and not self.force:
             why = "no lock is written of a judge that is not shown to lose less than the margin; --force writes it"
@@ -273,7 +287,9 @@ class MigrateRun:
 
     def _look(self, sides: _Sides, *, decides: bool) -> Look:
         judges = {
-            reply_fingerprint(side.judge): verdicts_sha(self.gold, self.test_items, side.column(self.test_items).rows)
+            reply_fingerprint(side.judge): verdicts_sha(
+                self.gold, self.test_items, side.column(self.test_items).rows
+            )
             for side in (sides.old, sides.new)
         }
         kind: LookKind = "decision" if decides else "report"  # where calls were lost nothing is decided yet
@@ -284,7 +300,8 @@ class MigrateRun:
         return foresee_look(**self._seen())
 
     def _seen(self) -> dict[str, Any]:
-        """What makes the look: the same verdicts of two by the same metric on the same items are the same one."""
+        """What makes the look: the same verdicts of two by the same metric on the same items are the same
+        one."""
         return {
             "experiments": self.workspace.experiments,
             "gold": self.gold,
@@ -299,7 +316,11 @@ class MigrateRun:
         mapped = self._through(self.lock.calibration, side)
         decided = mapped if metric_facts(self.lock.metric).calibrated else side
         items = [item for item in (*self.open_items, *self.test_items) if item.item_id in self.lock.verdicts]
-        shared: dict[str, Any] = {"people": self.gold.scale, "metric": self.lock.metric, "margin": self.margin}
+        shared: dict[str, Any] = {
+            "people": self.gold.scale,
+            "metric": self.lock.metric,
+            "margin": self.margin,
+        }
         return could_show(self._both(items, _Sides(decided, decided)), level=self.foresee().level, **shared)
 
     def _both(self, items: Sequence[Item], sides: _Sides) -> Both:
@@ -307,7 +328,9 @@ class MigrateRun:
         old, new = ([side.verdicts[item.item_id] for item in items] for side in (sides.old, sides.new))
         return Both(labels, groups, old, new, (sides.old.scale, sides.new.scale))
 
-    def _result(self, called: Judgements, rows: Judgements, churn: ChurnResult | None, *, look: Look) -> MigrateResult:
+    def _result(
+        self, called: Judgements, rows: Judgements, churn: ChurnResult | None, *, look: Look
+    ) -> MigrateResult:
         """The decision, before any lock is written."""
         sides = self._sides(called, rows)
         mapped = self._calibrated(sides, rows)
@@ -322,7 +345,9 @@ class MigrateRun:
         both = parts[0].and_all(parts[1:])
         whole, losses = both.compared(**shared), both.losses(margin=self.margin, **shared)
         table = self._table(look, self.test_items)
-        locked, now = (table.agreements(side.column(self.test_items))["as_wrong"] for side in (sides.old, sides.new))
+        locked, now = (
+            table.agreements(side.column(self.test_items))["as_wrong"] for side in (sides.old, sides.new)
+        )
         blind = chance(self.gold.scale, table.agreements(mapped.new.column(self.test_items))["agreement"])
         rest = others[0] if others else None
         loss = decide(losses, whole=whole, test=test, rest=rest, metric=self.lock.metric, margin=self.margin)
@@ -369,12 +394,15 @@ class MigrateRun:
     def _sides(self, called: Judgements, rows: Judgements) -> _Sides:
         """What either judge said of the items."""
         old = {row.item_id: row.verdict for row in whole_items(called)}
-        old |= {item.item_id: self.lock.verdicts[item.item_id] for item in self.items if item.item_id not in old}
+        old |= {
+            item.item_id: self.lock.verdicts[item.item_id] for item in self.items if item.item_id not in old
+        }
         new = {row.item_id: row.verdict for row in whole_items(rows)}
         return _Sides(_Side(self.old, item_scale(self.old), old), _Side(self.new, item_scale(self.new), new))
 
     def _calibrated(self, sides: _Sides, rows: Judgements) -> _Sides:
-        """Each judge through its own map, the lock's and one fitted on train and dev; as it is where one has none."""
+        """Each judge through its own map, the lock's and one fitted on train and dev; as it is where one has
+        none."""
         theirs, ours = self._maps(rows)
         return _Sides(self._through(theirs, sides.old), self._through(ours, sides.new))
 
@@ -388,14 +416,18 @@ class MigrateRun:
         return _Side(side.judge, self.gold.scale, mapped)
 
     def _cross_fitted(self, sides: _Sides, mapped: _Sides) -> _Sides:
-        """The open items, each through maps fitted without its question: train and dev made the final ones."""
+        """The open items, each through maps fitted without its question: train and dev made the final
+        ones."""
         items, pair = self.open_items, (sides.old, sides.new)
         if not items:
             return mapped
         names = ("old", "new")
         once = calibrated(
             [self.gold.labels[item.item_id] for item in items],
-            {name: [side.verdicts[item.item_id] for item in items] for name, side in zip(names, pair, strict=True)},
+            {
+                name: [side.verdicts[item.item_id] for item in items]
+                for name, side in zip(names, pair, strict=True)
+            },
             scale=self.gold.scale,
             scales={name: side.scale for name, side in zip(names, pair, strict=True)},
             groups=[item.group for item in items],

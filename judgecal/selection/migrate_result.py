@@ -36,15 +36,19 @@ class MigrateResult(Result):
     lock: str
     old: str
     new: str
-    # pass where the new judge is shown to lose less than the margin on `all_items`, and test bears that out; fail where
-    # test shows that it loses more, or where it tells right from wrong no better than a coin
+    # pass where the new judge is shown to lose less than the margin on `all_items`, and test bears that out;
+    # fail where test shows that it loses more, or where it tells right from wrong no better than a coin
     decision: GateDecision
     why: str
-    more_questions: int | None  # about how many more questions would tell; None where it is told, or none would
+    more_questions: (
+        int | None
+    )  # about how many more questions would tell; None where it is told, or none would
     metric: str
     margin: float
     difference: Estimate  # new - old on test, an unscored item counted as wrong
-    loss_below: float | None  # of `all_items`: the loss stays below, one-sided at the level; None without a bound
+    loss_below: (
+        float | None
+    )  # of `all_items`: the loss stays below, one-sided at the level; None without a bound
     smallest_detectable: float | None  # None where there is no interval
     # METRIC -> Estimate on test of the locked judge and of the new one, an unscored item counted as wrong
     locked: Mapping[str, Estimate]
@@ -55,10 +59,13 @@ class MigrateResult(Result):
     model_changed: bool  # whether another model answered than the locked one
     old_value: float | None
     new_value: float | None
-    # the same on all items but those that trained or chose the new judge: that they chose the old one flatters that one
+    # the same on all items but those that trained or chose the new judge: that they chose the old one
+    # flatters that one
     all_items: OldAndNew
     churn: ChurnResult | None  # what changes on production answers; None where no table was given
-    new_lock: str | None  # where the new lock went, or why there is none; `forced` where the decision spoke against it
+    new_lock: (
+        str | None
+    )  # where the new lock went, or why there is none; `forced` where the decision spoke against it
     new_lock_reason: str | None
     forced: bool
     n_unscored: int  # of all calls

@@ -1,9 +1,9 @@
 """When another judge may take the locked one's place, apart from every call: the statistics of the decision.
 
-"Pass" rests on all labelled items but those that trained or chose the new judge: that the old one was chosen by them
-only makes passing harder. What nobody recorded, such as a prompt that was written with these labels in sight, shows as
-a fall: on test the new judge may not do worse, beside the old one, than on the others by more than chance explains.
-"Fail" rests on test alone. If both hold, it fails.
+"Pass" rests on all labelled items but those that trained or chose the new judge: that the old one was chosen
+by them only makes passing harder. What nobody recorded, such as a prompt that was written with these labels
+in sight, shows as a fall: on test the new judge may not do worse, beside the old one, than on the others by
+more than chance explains. "Fail" rests on test alone. If both hold, it fails.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Loss:
     # "inconclusive"
     decision: GateDecision
     why: str
-    # about how many more questions would tell, were the loss what it looks; None where it is told already, or where no
-    # number can be named
+    # about how many more questions would tell, were the loss what it looks; None where it is told already, or
+    # where no number can be named
     more_questions: int | None = None
 
 
@@ -54,14 +54,21 @@ class Both:
         """These items and those of others, of the same judges."""
         parts = (self, *others)
         labels, groups, old, new = (
-            [cell for part in parts for cell in getattr(part, name)] for name in ("labels", "groups", "old", "new")
+            [cell for part in parts for cell in getattr(part, name)]
+            for name in ("labels", "groups", "old", "new")
         )
         return Both(labels, groups, old, new, self.scales)
 
     def compared(self, *, people: Scale, metric: str, level: float, seed: int = 0) -> Comparison:
         """New against old; the decision needs no p value."""
         own = {"a_scale": self.scales[1], "b_scale": self.scales[0]}
-        shared: dict[str, Any] = {"scale": people, "metric": metric, "groups": self.groups, "level": level, **own}
+        shared: dict[str, Any] = {
+            "scale": people,
+            "metric": metric,
+            "groups": self.groups,
+            "level": level,
+            **own,
+        }
         return compare(self.labels, self.new, self.old, n_perm=1, seed=seed, calibrate=False, **shared)
 
     def losses(self, *, people: Scale, metric: str, margin: float, level: float, seed: int = 0) -> Losses:
@@ -69,18 +76,27 @@ class Both:
         sides = {"old": self.old, "new": self.new}
         own = dict(zip(sides, self.scales, strict=True))
         shared: dict[str, Any] = {"scale": people, "scales": own, "metric": metric, "groups": self.groups}
-        return losses_against_best(self.labels, sides, margin=margin, level=level, seed=seed, calibrate=False, **shared)
+        return losses_against_best(
+            self.labels, sides, margin=margin, level=level, seed=seed, calibrate=False, **shared
+        )
 
 
 def decide(
-    losses: Losses, *, whole: Comparison, test: Comparison, rest: Comparison | None, metric: str, margin: float
+    losses: Losses,
+    *,
+    whole: Comparison,
+    test: Comparison,
+    rest: Comparison | None,
+    metric: str,
+    margin: float,
 ) -> Loss:
-    """Decide by the bound of the loss on all items that may pass the new judge, and by its difference on test.
+    """Decide by the bound of the loss on all items that may pass the new judge, and by its difference on
+    test.
 
     Args:
         losses: of "old" and "new" on those items, with the margin, which is above 0.
-        whole, test, rest: new less old on those items, on test, and on those outside test; `rest` is None where there
-            are none.
+        whole, test, rest: new less old on those items, on test, and on those outside test; `rest` is None
+            where there are none.
     """
     difference, bound = test.difference, losses.by_judge["new"].upper
     reason = too_thin(test.strata, metric) or difference.reason
@@ -89,7 +105,9 @@ def decide(
     least = _turned(difference.low if metric_facts(metric).direction == "less" else difference.high, metric)
     allowed = amount_of(margin, metric)
     if least > margin:
-        return Loss("fail", f"on test it loses {amount_of(least, metric)} at least, more than the margin of {allowed}")
+        return Loss(
+            "fail", f"on test it loses {amount_of(least, metric)} at least, more than the margin of {allowed}"
+        )
     if bound is None:
         return Loss("inconclusive", losses.by_judge["new"].reason or losses.reason or "there is no bound")
     if bound < margin:
@@ -128,7 +146,9 @@ def _fell(test: Comparison, rest: Comparison, metric: str) -> str | None:
     )
 
 
-def _untold(losses: Losses, bound: float, *, whole: Estimate, test: Comparison, metric: str, margin: float) -> Loss:
+def _untold(
+    losses: Losses, bound: float, *, whole: Estimate, test: Comparison, metric: str, margin: float
+) -> Loss:
     loss = _turned(whole.value or 0.0, metric)
     seen = f"a loss of {amount_of(loss, metric)}" if loss > 0.0 else "no loss"
     where = f"on {losses.n_groups} questions"
@@ -150,9 +170,11 @@ def _untold(losses: Losses, bound: float, *, whole: Estimate, test: Comparison, 
 
 
 def _more_to_fail(test: Comparison, metric: str, margin: float) -> int | None:
-    """Questions beside those of test, at which the loss seen there is told from the margin with the planned power.
+    """Questions beside those of test, at which the loss seen there is told from the margin with the planned
+    power.
 
-    With the error se on G questions: G ((t_level + t_power) se / (loss - margin))^2. None where it is not beyond.
+    With the error se on G questions: G ((t_level + t_power) se / (loss - margin))^2. None where it is not
+    beyond.
     Source: as `smallest_detectable`.
     """
     difference, error = test.difference, _error(test)
@@ -164,7 +186,8 @@ def _more_to_fail(test: Comparison, metric: str, margin: float) -> int | None:
 
 
 def could_show(old: Both, *, people: Scale, metric: str, margin: float, level: float) -> str:
-    """What loss so many items could show a judge as good as the old one to stay under, before the new one is asked."""
+    """What loss so many items could show a judge as good as the old one to stay under, before the new one is
+    asked."""
     found = old.compared(people=people, metric=metric, level=level)
     losses = old.losses(people=people, metric=metric, margin=margin, level=level)
     least, detectable = losses.by_judge["new"].upper, found.smallest_detectable

@@ -1,10 +1,11 @@
 """Does another judge answer behind a locked name? The lock's calls of each item against those of now.
 
-Where nothing has changed, it is chance alone which of an item's calls were the lock's: of three calls that are not all
-equal, one of the lock and two of now, the lock's is the odd one out in a third. So every way to deal the calls of a
-question out to then and now is as likely as the one that was seen, whatever the noise of the judge and however the
-items of a question hang together. What is summed over the questions is how far a call of the lock lies from one of now,
-and, where verdicts are numbers, how far they have gone up or down. Another judge makes that sum larger than chance
+Where nothing has changed, it is chance alone which of an item's calls were the lock's: of three calls that
+are not all equal, one of the lock and two of now, the lock's is the odd one out in a third. So every way to
+deal the calls of a question out to then and now is as likely as the one that was seen, whatever the noise of
+the judge and however the items of a question hang together. What is summed over the questions is how far a
+call of the lock lies from one of now, and, where verdicts are numbers, how far they have gone up or down.
+Another judge makes that sum larger than chance
 does: one of the same accuracy, a more lenient one, or one that has become noisier.
 """
 
@@ -24,7 +25,8 @@ Verdict = Label | None
 Calls = Sequence[Sequence[Verdict]]
 
 CHANGED_LEVEL = 1e-5
-"""Chance at most of a false alarm in one test. Three of them a night, one a pass, in 250 nights: under 1% of users."""
+"""Chance at most of a false alarm in one test. Three of them a night, one a pass, in 250 nights: under 1% of
+users."""
 DOUBTFUL_LEVEL = 0.05
 """Below this the calls are no proof of another judge, but a further pass is worth its price."""
 
@@ -40,12 +42,12 @@ class OddOneOut:
     Attributes:
         n, n_differ: these items, and those of them whose calls are not all equal.
         graded: whether distances are of numbers; else they are shares of pairs of calls that differ.
-        between: distance of a locked verdict from one of now, the mean over pairs of calls and items, on the judge's
-            scale; of words and of binary verdicts the share of pairs that differ. None without items.
+        between: distance of a locked verdict from one of now, the mean over pairs of calls and items, on the
+            judge's scale; of words and of binary verdicts the share of pairs that differ. None without items.
         expected: the same if nothing had changed: the mean over all ways to deal each question's calls out.
         shift: how far verdicts went up, mean now - mean then; None of words.
-        p_at_most: the chance, if nothing had changed, of calls that lie so far apart or have moved so far is this or
-            less.
+        p_at_most: the chance, if nothing had changed, of calls that lie so far apart or have moved so far is
+            this or less.
     """
 
     n: int
@@ -72,7 +74,11 @@ class OddOneOut:
         if self.between is None or self.expected is None:
             return "no item has a verdict in all of its calls"
         if self.graded:
-            went = f", and went {'up' if self.shift > 0.0 else 'down'} by {abs(self.shift):.3g}" if self.shift else ""
+            went = (
+                f", and went {'up' if self.shift > 0.0 else 'down'} by {abs(self.shift):.3g}"
+                if self.shift
+                else ""
+            )
             return (
                 f"verdicts lie {self.between:.3g} from the locked ones on average{went}, where {self.expected:.3g} "
                 "apart is what chance gives"
@@ -87,8 +93,8 @@ def odd_one_out(then: Calls, now: Calls, groups: Sequence[Hashable]) -> OddOneOu
     """Test whether the calls of now are calls of the locked judge.
 
     Args:
-        then, now: n x k verdicts of the lock and n x m of now; None = unscored, and the item is left out. The first
-            four calls of either side count.
+        then, now: n x k verdicts of the lock and n x m of now; None = unscored, and the item is left out. The
+            first four calls of either side count.
         groups: the question of each item.
 
     Returns:
@@ -137,9 +143,10 @@ def rise_of_unscored(then: Calls, now: Calls, groups: Sequence[Hashable]) -> flo
 def chance_of_deal(scores: Floats, codes: Ints) -> float:
     """An upper bound of the chance that the sum of scores is as large as the one seen.
 
-    Each question's calls are dealt out at random, for all of its items alike, and the questions one by one. With x the
-    score of a deal less that of the one seen, the chance is at most the product over questions of the mean of
-    exp(theta x) for any theta >= 0; the smallest over a grid of theta is taken. Source: Chernoff (1952).
+    Each question's calls are dealt out at random, for all of its items alike, and the questions one by one.
+    With x the score of a deal less that of the one seen, the chance is at most the product over questions of
+    the mean of exp(theta x) for any theta >= 0; the smallest over a grid of theta is taken. Source: Chernoff
+    (1952).
 
     Args:
         scores: n x deals, the first column is what was seen.
@@ -168,5 +175,7 @@ def _as_numbers(rows: Sequence[Sequence[Verdict]]) -> tuple[Floats, bool]:
     """Verdicts as numbers, and whether they are numbers by themselves; words are numbered."""
     if all(isinstance(verdict, int | float) for row in rows for verdict in row):
         return np.array(rows, dtype=np.float64), True
-    words = {word: float(place) for place, word in enumerate(sorted({str(one) for row in rows for one in row}))}
+    words = {
+        word: float(place) for place, word in enumerate(sorted({str(one) for row in rows for one in row}))
+    }
     return np.array([[words[str(one)] for one in row] for row in rows], dtype=np.float64), False

@@ -29,7 +29,8 @@ def class_rates(people: Scale, agreement: Mapping[str, Estimate]) -> tuple[Estim
 
 
 def chance(people: Scale, agreement: Mapping[str, Estimate]) -> str | None:
-    """Why a judge with these estimates tells right from wrong no better than a coin: it was seen with tpr + tnr <= 1.
+    """Why a judge with these estimates tells right from wrong no better than a coin: it was seen with tpr +
+    tnr <= 1.
 
     None where it was seen to do better, or where either rate is not known.
     """
@@ -42,7 +43,8 @@ def chance(people: Scale, agreement: Mapping[str, Estimate]) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class PassRule:
-    """The people's pass mark for one judge's verdicts, which reach it through the judge's map where it has one."""
+    """The people's pass mark for one judge's verdicts, which reach it through the judge's map where it has
+    one."""
 
     people: Scale  # their scales, the people's with its pass mark
     judge: Scale
@@ -92,10 +94,13 @@ class PassRule:
         return onto(self.common, self.judge, float(verdict)) >= self.mark
 
     def calibrated(self, verdict: Label | None) -> float | None:
-        """A verdict on the people's scale; None of none, and where a map would be needed and there is none."""
+        """A verdict on the people's scale; None of none, and where a map would be needed and there is
+        none."""
         if self.calibration is not None:
             return self.calibration.apply(verdict)
-        return None if verdict is None or not self.judge.kind == self.people.kind == "binary" else float(verdict)
+        return (
+            None if verdict is None or not self.judge.kind == self.people.kind == "binary" else float(verdict)
+        )
 
     def on_common(self, verdict: Floats) -> Floats:
         """Verdicts as they are on the common scale; NaN without one."""
@@ -115,7 +120,8 @@ class PassRule:
 
     @property
     def cut(self) -> float:
-        """The verdict on the judge's own scale from which on verdicts pass; an end where all do or none does."""
+        """The verdict on the judge's own scale from which on verdicts pass; an end where all do or none
+        does."""
         if self.calibration is not None:
             failing = sum(value < self._people_mark for value in self.calibration.values)
             return (self.judge.low, *self.calibration.cuts, self.judge.high)[failing]
@@ -144,7 +150,8 @@ def word_shares(
 ) -> dict[str, Estimate]:
     """The share of each word among the rows that have one, the most frequent word first.
 
-    Each is a proportion with Wilson's interval on its effective n, as the rows of one question are not independent.
+    Each is a proportion with Wilson's interval on its effective n, as the rows of one question are not
+    independent.
 
     Args:
         codes: the code of each row's word, NaN without one.
@@ -163,7 +170,8 @@ def word_shares(
 class _System:
     """The rows of one system.
 
-    Verdicts are NaN where unscored, and the number of the word on a nominal scale; a group is 64 bits of its hash.
+    Verdicts are NaN where unscored, and the number of the word on a nominal scale; a group is 64 bits of its
+    hash.
     """
 
     def __init__(self) -> None:
@@ -176,11 +184,11 @@ class _System:
 
 @dataclass(frozen=True, slots=True)
 class RateIntervals:
-    """The average verdict as the judge gave it, the share that passes, and that of the verdicts before the judge's map,
-    with intervals by question.
+    """The average verdict as the judge gave it, the share that passes, and that of the verdicts before the
+    judge's map, with intervals by question.
 
-    `words`: of nominal verdicts the share of each word among the scored rows, the most frequent first; each interval
-    is for its own word, and not for all words together.
+    `words`: of nominal verdicts the share of each word among the scored rows, the most frequent first; each
+    interval is for its own word, and not for all words together.
     """
 
     average: Estimate
@@ -230,7 +238,9 @@ class Overview:
 
     def extend(self, other: Overview) -> None:
         """Count all rows of another part of the table, behind those that are here."""
-        codes = {float(code): self._words.setdefault(word, len(self._words)) for word, code in other._words.items()}
+        codes = {
+            float(code): self._words.setdefault(word, len(self._words)) for word, code in other._words.items()
+        }
         for system, rows in other._systems.items():
             mine = self._systems.setdefault(system, _System())
             mine.groups.extend(rows.groups)
@@ -259,12 +269,21 @@ class Overview:
         groups = np.unique(joined([part.groups for part in parts]), return_inverse=True)[1]
         scored = verdicts[~np.isnan(verdicts)]
         blank = Estimate(
-            None, level=self._level, n=len(scored), n_expected=len(verdicts), n_unscored=len(verdicts) - len(scored)
+            None,
+            level=self._level,
+            n=len(scored),
+            n_expected=len(verdicts),
+            n_unscored=len(verdicts) - len(scored),
         )
         unmarked = dataclasses.replace(blank, reason=self._rule.reason)
-        passing, raw = (self._share(_flags(parts, name), groups, unmarked) for name in ("passed", "passed_raw"))
+        passing, raw = (
+            self._share(_flags(parts, name), groups, unmarked) for name in ("passed", "passed_raw")
+        )
         shares = word_shares(verdicts, groups, self._words, level=self._level)
-        numbers: dict[str, Any] = {**described(scored if self._rule.people.numeric else []), "count": len(scored)}
+        numbers: dict[str, Any] = {
+            **described(scored if self._rule.people.numeric else []),
+            "count": len(scored),
+        }
         return SystemRates(
             system=system,
             n=len(scored),

@@ -17,7 +17,25 @@ from judgecal.stats.compare import Planned
 from judgecal.stats.metrics import metric_facts
 from judgecal.workspace import Workspace
 
-_GRID = (25, 50, 100, 200, 300, 500, 750, 1000, 1500, 2000, 3000, 5000, 10_000, 20_000, 50_000, 100_000, 1_000_000)
+_GRID = (
+    25,
+    50,
+    100,
+    200,
+    300,
+    500,
+    750,
+    1000,
+    1500,
+    2000,
+    3000,
+    5000,
+    10_000,
+    20_000,
+    50_000,
+    100_000,
+    1_000_000,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +90,8 @@ class QuestionsRun:
     Attributes:
         compared_from: an experiment that holds judges, or that of a comparison.
         names: the two judges; none where the experiment holds two.
-        difference: in units of the metric; the margin of `select` where not given, of a metric that is a share.
+        difference: in units of the metric; the margin of `select` where not given, of a metric that is a
+            share.
         out: the slug of the plan's own experiment; None for the usual one.
     """
 
@@ -84,16 +103,19 @@ class QuestionsRun:
     out: str | None = None
 
     def run(self) -> QuestionsResult:
-        """Plan it, and write the result into the plan's own experiment; no model is called and no test label seen.
+        """Plan it, and write the result into the plan's own experiment; no model is called and no test label
+        seen.
 
         Raises:
-            InputError: the experiment holds no such two judges, a judge was judged on test items that no comparison
-                has looked at, there is no interval to plan from, or the difference is not above 0.
+            InputError: the experiment holds no such two judges, a judge was judged on test items that no
+                comparison has looked at, there is no interval to plan from, or the difference is not above 0.
         """
         pair, found, gold = self._compared()
         planned = found.planned
         if planned is None:
-            raise InputError(f"{self.compared_from}: nothing to plan from: {found.difference.reason or found.why}")
+            raise InputError(
+                f"{self.compared_from}: nothing to plan from: {found.difference.reason or found.why}"
+            )
         difference = self._difference(found.metric)
         config: dict[str, Any] = {
             "command": "plan",
@@ -165,11 +187,15 @@ class QuestionsRun:
 
 
 def _rows(seen: Estimate, planned: Planned) -> list[QuestionsFor]:
-    """For the difference seen and the ends of its interval; an end on the other side of 0 is no difference."""
+    """For the difference seen and the ends of its interval; an end on the other side of 0 is no
+    difference."""
     value = seen.value or 0.0
     sign = -1.0 if value < 0.0 else 1.0
     ends = sorted(sign * end for end in (seen.low, seen.high) if end is not None)
-    rows = [("as seen", sign * value), *zip(("the least of its interval", "the most of it"), ends, strict=False)]
+    rows = [
+        ("as seen", sign * value),
+        *zip(("the least of its interval", "the most of it"), ends, strict=False),
+    ]
     return [QuestionsFor(what, max(0.0, size), planned.groups_for(size)) for what, size in rows]
 
 

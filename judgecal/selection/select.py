@@ -86,12 +86,14 @@ class SelectRun(SelectRequest):
         """Refuse what cannot be done before anything is called or logged.
 
         Raises:
-            InputError: the noise calls are none; the metric does not fit; there is no item to choose on or to confirm
-                on; or the lock cannot go where it should.
+            InputError: the noise calls are none; the metric does not fit; there is no item to choose on or to
+                confirm on; or the lock cannot go where it should.
         """
         problems = []
         if self.noise_calls < 0 or self.noise_calls == 1:
-            problems.append(f"--noise-calls is 0, or 2 and more, found {self.noise_calls}: one call shows no noise")
+            problems.append(
+                f"--noise-calls is 0, or 2 and more, found {self.noise_calls}: one call shows no noise"
+            )
         problems += [] if self.recorded else lock_problems(self.output, replace=self.replace)
         if problems:
             raise InputError(problems)
@@ -169,7 +171,9 @@ class SelectRun(SelectRequest):
             return Selection(self, decided, confirmed, lock_reason=why, usd=budget.spent_usd)
         held = self._upheld(decided, confirmed)
         if held is not None and held.refused:
-            return Selection(self, decided, confirmed, lock_reason=held.refused, upheld=held, usd=budget.spent_usd)
+            return Selection(
+                self, decided, confirmed, lock_reason=held.refused, upheld=held, usd=budget.spent_usd
+            )
         lock, noise_rows = lock_judge(
             judge,
             confirmed.rows,
@@ -187,7 +191,9 @@ class SelectRun(SelectRequest):
             workspace=self.workspace,
         )
         write_lock(self.output, lock)
-        return Selection(self, decided, confirmed, lock, noise_rows=noise_rows, upheld=held, usd=budget.spent_usd)
+        return Selection(
+            self, decided, confirmed, lock, noise_rows=noise_rows, upheld=held, usd=budget.spent_usd
+        )
 
     def _upheld(self, decided: OpenChoice, confirmed: Confirmed) -> Upheld | None:
         """What test says of the choice; None where all items chose, so that none is left to say anything."""
@@ -230,8 +236,8 @@ class SelectRun(SelectRequest):
         return foresee_look(**self.seen(judges))
 
     def _decided_on(self, decided: OpenChoice) -> dict[str, str]:
-        """Fingerprint -> verdicts on test of the judges that a look decides on: the chosen one, or where all items
-        choose every one within the caps."""
+        """Fingerprint -> verdicts on test of the judges that a look decides on: the chosen one, or where all
+        items choose every one within the caps."""
         if not self.on_all or decided.losses is None:
             return {self._fingerprint(decided.chosen): self.verdicts_sha(decided.chosen.column.rows)}
         within = (one for one in decided.measured if one.column.judge in decided.losses.by_judge)
@@ -280,9 +286,11 @@ def select(
     name: str | None = None,
     workspace: str | Path | None = None,
 ) -> SelectResult:
-    """Choose the cheapest judge shown to lose less than the margin against the best, confirm it on test and lock it.
+    """Choose the cheapest judge shown to lose less than the margin against the best, confirm it on test and
+    lock it.
 
-    Calls the chosen judge on the items of test, and again for its noise: this costs calls, and is a look at test.
+    Calls the chosen judge on the items of test, and again for its noise: this costs calls, and is a look at
+    test.
 
     Args:
         experiment: slug or folder of the experiment that holds the judges.
@@ -301,7 +309,13 @@ def select(
     stored = read_experiment(where, str(experiment))
     options = RunOptions(repeats=repeats_of(stored), budget_usd=budget_usd)
     options.check()
-    how: dict[str, Any] = {"metric": metric, "margin": margin, "caps": caps or Caps(), "seed": seed, "on_all": on_all}
+    how: dict[str, Any] = {
+        "metric": metric,
+        "margin": margin,
+        "caps": caps or Caps(),
+        "seed": seed,
+        "on_all": on_all,
+    }
     config = select_config(stored, **how, repeats=options.repeats)
     planned = plan_experiment(where, config, out=name)
     return SelectRun(

@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from judgecal.errors import listed
-from judgecal.experiment import GoldSummary, Judgements, looks_so_far, run_line, summary_of_gold, verdict_notes
+from judgecal.experiment import (
+    GoldSummary,
+    Judgements,
+    looks_so_far,
+    run_line,
+    summary_of_gold,
+    verdict_notes,
+)
 from judgecal.experiment.floor import constant_entry
 from judgecal.experiment.people import judge_beside_people
 from judgecal.experiment.unread import Unread, unread_of
@@ -69,9 +76,9 @@ class SelectResult(Result):
 
     experiment: str
     chosen_from: str
-    # the judge, None where nobody is within the caps and above the floor, or test refuses the choice; whether it is
-    # shown to lose less than the margin against the truly best, or only has the best value; and the sentence that says
-    # why
+    # the judge, None where nobody is within the caps and above the floor, or test refuses the choice; whether
+    # it is shown to lose less than the margin against the truly best, or only has the best value; and the
+    # sentence that says why
     chosen: str | None
     shown: bool
     why: str
@@ -87,9 +94,9 @@ class SelectResult(Result):
     bounds: str
     judges: tuple[JudgeOnOpen, ...]
     gold: GoldSummary
-    # confirmed, confirmed_complete, confirmed_on: METRIC -> Estimate on test, an unscored item counted as wrong; the
-    # same of the scored ones; the test items. Empty and None where nobody was chosen. Where all items chose (the split
-    # of confirmed_on is "all"), on these, at a level that allows for the choice
+    # confirmed, confirmed_complete, confirmed_on: METRIC -> Estimate on test, an unscored item counted as
+    # wrong; the same of the scored ones; the test items. Empty and None where nobody was chosen. Where all
+    # items chose (the split of confirmed_on is "all"), on these, at a level that allows for the choice
     confirmed: Mapping[str, Estimate]
     confirmed_complete: Mapping[str, Estimate]
     confirmed_on: GoldSummary | None
@@ -100,8 +107,8 @@ class SelectResult(Result):
     lock_sha256: str | None
     lock_reason: str | None
     noise: Noise | None
-    # the map of the judge, fitted on train and dev, and as `confirmed` what test says through it; where all items
-    # chose, fitted on these, and what they say cross-fitted
+    # the map of the judge, fitted on train and dev, and as `confirmed` what test says through it; where all
+    # items chose, fitted on these, and what they say cross-fitted
     calibration: Calibration | None
     confirmed_calibrated: Mapping[str, Estimate]
     usd: float
@@ -110,15 +117,17 @@ class SelectResult(Result):
     notes: tuple[str, ...]
     run_line: str
     driven: tuple[str, ...] = ()  # where one stratum of the labels makes most of a bound
-    choice: Pick | None = None  # whom the items that choose speak for, as a report says it; None without a value
-    # of the chosen judge: why it is not above the floor, where that was allowed; beside people, None without two
-    # raters; and what the best constant has of the metric on the items of `confirmed`
+    choice: Pick | None = (
+        None  # whom the items that choose speak for, as a report says it; None without a value
+    )
+    # of the chosen judge: why it is not above the floor, where that was allowed; beside people, None without
+    # two raters; and what the best constant has of the metric on the items of `confirmed`
     below_floor: str | None = None
     stand_in: StandIn | None = None
     floor: Estimate | None = None
     unread: Unread | None = None  # the judges without any verdict
-    # confirmed_on_test: whether test shows the choice above the best constant, and bears out what chose it (None where
-    # nobody was held on it); doubt: why not; refused: the judge that test refused, and why
+    # confirmed_on_test: whether test shows the choice above the best constant, and bears out what chose it
+    # (None where nobody was held on it); doubt: why not; refused: the judge that test refused, and why
     confirmed_on_test: bool | None = None
     doubt: str | None = None
     refused: RejectedJudge | None = None
@@ -126,16 +135,21 @@ class SelectResult(Result):
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Everything that the result tells: what was asked, decided on open items, confirmed on test, and locked."""
+    """Everything that the result tells: what was asked, decided on open items, confirmed on test, and
+    locked."""
 
     request: SelectRequest
     decided: OpenChoice
     confirmed: Confirmed | None = None  # None where nobody was chosen
     lock: Lock | None = None
     lock_reason: str = "nobody was chosen"  # why there is none
-    noise_rows: Judgements = dataclasses.field(default_factory=lambda: Judgements([]))  # the calls at lock time
+    noise_rows: Judgements = dataclasses.field(
+        default_factory=lambda: Judgements([])
+    )  # the calls at lock time
     usd: float = 0.0
-    upheld: Upheld | None = None  # what test says of the choice; None where no item is left to say it, or calls lack
+    upheld: Upheld | None = (
+        None  # what test says of the choice; None where no item is left to say it, or calls lack
+    )
 
     @property
     def refused(self) -> RejectedJudge | None:
@@ -160,7 +174,9 @@ class Selection:
             metric=self.request.by,
             margin=self.request.margin,
             within_margin=choice.within if choice else (),
-            rejected=tuple(RejectedJudge(one.judge, self._why(one)) for one in judges if one.verdict in _REJECTED),
+            rejected=tuple(
+                RejectedJudge(one.judge, self._why(one)) for one in judges if one.verdict in _REJECTED
+            ),
             more_questions=choice.more_questions if choice else None,
             best=losses.best if losses else None,
             level=table.level,
@@ -203,7 +219,8 @@ class Selection:
         return self.upheld.doubt is None
 
     def _floor(self) -> Estimate:
-        """What the best constant has of the metric on the items of `confirmed`; on those that choose where none is."""
+        """What the best constant has of the metric on the items of `confirmed`; on those that choose where
+        none is."""
         table = self.confirmed.table if self.confirmed else self.decided.table
         return constant_entry(table).as_wrong[self.request.by]
 
@@ -258,7 +275,8 @@ class Selection:
         return f"it may lose up to {loss} of {in_words(asked.by)} against the best, the margin is {margin}"
 
     def _allowed(self) -> str:
-        """What the interval of the chosen judge allows for, where it was chosen on the items that measure it."""
+        """What the interval of the chosen judge allows for, where it was chosen on the items that measure
+        it."""
         losses, confirmed = self.decided.losses, self.confirmed
         if not self.request.on_all or losses is None or confirmed is None:
             return ""
@@ -283,7 +301,8 @@ class Selection:
         return f"{lead}{decided.not_above(best)}; --allow-below-floor chooses all the same"
 
     def _n_unscored(self) -> int:
-        """Of the calls that this selection made or took over; recorded judgements are nobody's to call again."""
+        """Of the calls that this selection made or took over; recorded judgements are nobody's to call
+        again."""
         if self.confirmed is None or (self.lock is None and not self.confirmed.n_lost):
             return 0
         return len(self.confirmed.rows.unscored) + len(self.noise_rows.unscored)
@@ -307,7 +326,9 @@ class Selection:
         absent = [item.item_id for item in self.decided.table.items if item.item_id not in judged]
         if not absent:
             return None
-        items = f"{len(absent)} item{'s' * (len(absent) != 1)} ({listed(absent, sealed=stored.gold.test_ids)})"
+        items = (
+            f"{len(absent)} item{'s' * (len(absent) != 1)} ({listed(absent, sealed=stored.gold.test_ids)})"
+        )
         return f"{one.column.judge} has no judgement of {items}, unscored here"
 
     def _unpriced(self) -> str | None:
@@ -335,6 +356,14 @@ class Selection:
             for one in self.decided.measured
             if one.column.rows
         ]
-        extra = {"experiment": stored.experiment.slug, "metric": self.request.by, "margin": f"{self.request.margin:g}"}
-        caps = {name: value for name, value in self.request.caps.config().items() if value not in (None, [], False)}
+        extra = {
+            "experiment": stored.experiment.slug,
+            "metric": self.request.by,
+            "margin": f"{self.request.margin:g}",
+        }
+        caps = {
+            name: value
+            for name, value in self.request.caps.config().items()
+            if value not in (None, [], False)
+        }
         return run_line(table, "all" if self.request.on_all else "open", judges, {**extra, **caps})

@@ -1,4 +1,5 @@
-"""How the judges of an experiment stand: everything that its report shows, gathered from the layers that know it."""
+"""How the judges of an experiment stand: everything that its report shows, gathered from the layers that know
+it."""
 
 from __future__ import annotations
 
@@ -7,7 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from judgecal.experiment.agreement import StoredExperiment
-from judgecal.experiment.losses import LossPicture, PromptModelGrid, floor_loss, people_losses, prompt_model_grid
+from judgecal.experiment.losses import (
+    LossPicture,
+    PromptModelGrid,
+    floor_loss,
+    people_losses,
+    prompt_model_grid,
+)
 from judgecal.experiment.result import AgreementResult
 from judgecal.experiment.score import stored_result
 from judgecal.experiment.stored import stored_prompts
@@ -50,13 +57,16 @@ class Standing:
     shapes: tuple[JudgeShape, ...]  # verdicts beside labels, over all items
     parted: tuple[PartedItem, ...]  # the open items on which a judge and people part; never a test item
     alike: tuple[tuple[str, ...], ...]  # every judge, those that gave the same verdicts on all items together
-    prompts: Mapping[str, str] = field(default_factory=dict)  # what a prompt judge is sent, where that is known
+    prompts: Mapping[str, str] = field(
+        default_factory=dict
+    )  # what a prompt judge is sent, where that is known
     unread: Unread | None = None  # who has no verdict at all
     kept: bool = False  # whether the recorded judgements came with the set, so that no file need be named
 
     @property
     def chosen(self) -> str | None:
-        """The judge to use; None where nobody is shown to beat the best constant, or questions are too few."""
+        """The judge to use; None where nobody is shown to beat the best constant, or questions are too
+        few."""
         return self.pick.judge if self.pick else None
 
 
@@ -65,9 +75,9 @@ def standing(
 ) -> Standing:
     """Gather it; no model is called.
 
-    Judges are held against each other on the items that may choose (train and dev), as `select` does; where the
-    experiment holds test items alone, on those, and then nobody is chosen. Counts and tables are over all items.
-    `result` is what the command came to, where it is at hand; made again from the journal where not.
+    Judges are held against each other on the items that may choose (train and dev), as `select` does; where
+    the experiment holds test items alone, on those, and then nobody is chosen. Counts and tables are over all
+    items. `result` is what the command came to, where it is at hand; made again from the journal where not.
     """
     gold = stored.gold
     whole, metric = stored.table, leading_metric(gold.scale)
@@ -80,7 +90,9 @@ def standing(
     decided = decide(stored, table, measured, metric=metric, margin=margin, caps=Caps())
     pick = decided.pick
     if pick is not None and not chosen_on:
-        pick = dataclasses.replace(pick, kind="none", judge=None, within=(), more_questions=None, cheaper=None)
+        pick = dataclasses.replace(
+            pick, kind="none", judge=None, within=(), more_questions=None, cheaper=None
+        )
     split = "test" if not chosen_on else "open" if stored.split == "all" else stored.split
     # as the tables have them: each judge with its own repeats, on all items
     tables = [(whole.of(column), column) for column in columns]

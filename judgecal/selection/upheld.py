@@ -1,4 +1,5 @@
-"""Whether test upholds the choice: above the best constant, and no further below train and dev than luck explains."""
+"""Whether test upholds the choice: above the best constant, and no further below train and dev than luck
+explains."""
 
 from __future__ import annotations
 
@@ -83,8 +84,11 @@ def _not_shown(found: Estimate, floor: Estimate, metric: str) -> str | None:
     return f"its interval there holds the {_figure(floor.value, metric)} of the best constant"
 
 
-def _fall(chosen: MeasuredJudge, confirmed: Confirmed, chosen_on: Table, metric: str, n_judges: int) -> Fall | None:
-    """From the questions that chose, each by a map that did not see it, to test, by the map of all of them."""
+def _fall(
+    chosen: MeasuredJudge, confirmed: Confirmed, chosen_on: Table, metric: str, n_judges: int
+) -> Fall | None:
+    """From the questions that chose, each by a map that did not see it, to test, by the map of all of
+    them."""
     known, test = chosen_on.of(chosen.column), confirmed.table
     column = Column(chosen.column.judge, chosen.column.scale, confirmed.rows)
     asked = metric_facts(metric).calibrated

@@ -2,7 +2,13 @@
 
 from judgecal.stats.agreement import agreement, limits_of_agreement
 from judgecal.stats.alt_test import AltTest, alt_test, winning_rates
-from judgecal.stats.calibration import Calibration, PairedLabels, calibrated_difference, cross_fitted, fit_calibration
+from judgecal.stats.calibration import (
+    Calibration,
+    PairedLabels,
+    calibrated_difference,
+    cross_fitted,
+    fit_calibration,
+)
 from judgecal.stats.compare import Comparison, compare, compare_all
 from judgecal.stats.means import best_constant
 from judgecal.stats.metrics import (

@@ -49,9 +49,9 @@ def agreement(
 ) -> dict[str, Estimate]:
     """How far a judge agrees with people, by metric.
 
-    Repeats: a metric is taken in each repeat and averaged, so it is the agreement of a single call. A repeat in
-    which it is undefined (no pair of the class, say) is left out of the average and of `n`, and `method` says
-    over how many repeats it was taken. Intervals are by group over that average.
+    Repeats: a metric is taken in each repeat and averaged, so it is the agreement of a single call. A repeat
+    in which it is undefined (no pair of the class, say) is left out of the average and of `n`, and `method`
+    says over how many repeats it was taken. Intervals are by group over that average.
 
     Args:
         gold_labels: n labels of people; None or NaN = missing: the item is left out entirely.
@@ -62,12 +62,14 @@ def agreement(
         seed: of the blocks of groups that are left out together (coefficients of ranks, above 1,000 groups).
         metrics: which, in this order; all that the scale has where not given.
         unscored: "drop" = complete case; "wrong" = an unscored pair counts as the verdict farthest from its
-            label, on classes as the wrong class, on a nominal scale as a category of its own; "right" = as its label.
-        weights: n, in proportion to 1 / the chance with which each item was drawn, where these differ. Means are
-            weighted; skill and coefficients have no value then, and the reason.
+            label, on classes as the wrong class, on a nominal scale as a category of its own; "right" = as
+            its label.
+        weights: n, in proportion to 1 / the chance with which each item was drawn, where these differ. Means
+            are weighted; skill and coefficients have no value then, and the reason.
 
     Returns:
-        Metric name to Estimate; n counts the pairs that the value rests on, n_expected labelled items times R.
+        Metric name to Estimate; n counts the pairs that the value rests on, n_expected labelled items times
+        R.
 
     Raises:
         InputError: lengths differ, a label is none of its scale, an unknown metric, or one that does not fit.
@@ -77,10 +79,17 @@ def agreement(
     chosen = metrics_of(people)
     if metrics is not None:
         chosen = {name: metric_named(name, people) for name in metrics}
-    how: dict[str, Any] = {"judge_scale": judge_scale, "groups": groups, "unscored": unscored, "weights": weights}
+    how: dict[str, Any] = {
+        "judge_scale": judge_scale,
+        "groups": groups,
+        "unscored": unscored,
+        "weights": weights,
+    }
     sample = prepare(gold_labels, judge_labels, people=people, **how)
     return {
-        name: estimate(metric, terms_of(metric, sample, cut), sample.at_mark if cut else sample, level=level, seed=seed)
+        name: estimate(
+            metric, terms_of(metric, sample, cut), sample.at_mark if cut else sample, level=level, seed=seed
+        )
         for name, (metric, cut) in chosen.items()
     }
 
@@ -149,10 +158,11 @@ def _estimate_mean(metric: Metric, means: Means, sample: Sample, *, level: float
 
 
 def no_interval(metric: Metric, sample: Sample, n_groups: int, *, of_spread: bool) -> str | None:
-    """Why there is no interval though there is a value; `of_spread` where that hangs on how far labels lie apart.
+    """Why there is no interval though there is a value; `of_spread` where that hangs on how far labels lie
+    apart.
 
-    In a small sample whose labels all lie in one third of the scale, those that would set the spread are missing, and
-    every interval is too short.
+    In a small sample whose labels all lie in one third of the scale, those that would set the spread are
+    missing, and every interval is too short.
     """
     if n_groups < MIN_GROUPS:
         return too_few(n_groups)
@@ -177,7 +187,9 @@ def _interval_of_mean(linear: Linear, level: float) -> Interval:
     return linear_interval(linear, level=level)
 
 
-def _estimate_coefficient(metric: Metric, statistic: Statistic, sample: Sample, *, level: float, seed: int) -> Estimate:
+def _estimate_coefficient(
+    metric: Metric, statistic: Statistic, sample: Sample, *, level: float, seed: int
+) -> Estimate:
     values = statistic.at(np.ones((1, sample.n_groups)))[0]
     repeats = np.isfinite(values)
     if not repeats.any():
@@ -267,14 +279,16 @@ def limits_of_agreement(
 ) -> dict[str, Estimate]:
     """Bland and Altman's limits: 95% of the differences verdict - label lie within them, if they are normal.
 
-    `bias` is the mean of the differences; `lower`, `upper` = bias -+ 1.96 standard deviations (n - 1), in units of
-    the common scale; over repeats taken in each and averaged, as in `agreement`, whose arguments and errors these
-    are; the scale is graded. A limit's interval is a jackknife by group. Source: Bland and Altman (1986,
-    1999).
+    `bias` is the mean of the differences; `lower`, `upper` = bias -+ 1.96 standard deviations (n - 1), in
+    units of the common scale; over repeats taken in each and averaged, as in `agreement`, whose arguments and
+    errors these are; the scale is graded. A limit's interval is a jackknife by group. Source: Bland and
+    Altman (1986, 1999).
     """
     check_level(level)
     people = as_scale(scale)
-    sample = prepare(gold_labels, judge_labels, people=people, judge_scale=judge_scale, groups=groups, unscored="drop")
+    sample = prepare(
+        gold_labels, judge_labels, people=people, judge_scale=judge_scale, groups=groups, unscored="drop"
+    )
     if not people.graded:
         raise InputError(f"limits of agreement need a scale with grades, and this one is {people}")
     bias, _ = metric_named("bias", people)

@@ -1,7 +1,7 @@
 """The alternative annotator test: may the judge stand in for one of the people?
 
-Each human is left out in turn; who is closer to the others, the human or the judge? Source: Calderon, Reichart and
-Dror (2025), The Alternative Annotator Test for LLM-as-a-Judge.
+Each human is left out in turn; who is closer to the others, the human or the judge? Source: Calderon,
+Reichart and Dror (2025), The Alternative Annotator Test for LLM-as-a-Judge.
 """
 
 from __future__ import annotations
@@ -50,14 +50,16 @@ class AltTest:
     """What the test found.
 
     Attributes:
-        advantage_probability: how often the judge is at least as close to the other humans as the human left out is,
-            the mean over the tested humans; it takes no epsilon and compares judges.
+        advantage_probability: how often the judge is at least as close to the other humans as the human left
+            out is, the mean over the tested humans; it takes no epsilon and compares judges.
         nearer: of each tested human: how often the judge is closer, how often the human, how often neither.
         p_values: of each tested human, that the human's advantage is not below epsilon; None = undefined.
     """
 
     epsilon: float = 0.0  # what the judge is granted for being cheaper than a human
-    winning_rate: float | None = None  # share of the tested humans whom the judge may replace; None for a `reason`
+    winning_rate: float | None = (
+        None  # share of the tested humans whom the judge may replace; None for a `reason`
+    )
     advantage_probability: float | None = None
     nearer: dict[str, Nearer] = field(default_factory=dict)
     p_values: dict[str, float | None] = field(default_factory=dict)
@@ -80,19 +82,20 @@ def alt_test(
 ) -> AltTest:
     """The alternative annotator test.
 
-    For each human, over the items that the judge and another human have labelled: whose label is closer to those of
-    the other humans? By accuracy on binary and nominal scales, by -RMSE on ordinal and percentage ones; ties win for
-    both. One-sided t-test of mean(human wins - judge wins) < epsilon, Benjamini-Yekutieli at 0.05 over the humans.
-    Humans with fewer than 30 such items are left out and named; their labels still count among the others'.
-    Constant differences: p is 0 below epsilon, 1 above, undefined and not rejected where equal. Three humans or more
-    are advised; usual values of epsilon are 0.2 for experts, 0.15 for skilled people and 0.1 for crowds.
+    For each human, over the items that the judge and another human have labelled: whose label is closer to
+    those of the other humans? By accuracy on binary and nominal scales, by -RMSE on ordinal and percentage
+    ones; ties win for both. One-sided t-test of mean(human wins - judge wins) < epsilon, Benjamini-Yekutieli
+    at 0.05 over the humans. Humans with fewer than 30 such items are left out and named; their labels still
+    count among the others'. Constant differences: p is 0 below epsilon, 1 above, undefined and not rejected
+    where equal. Three humans or more are advised; usual values of epsilon are 0.2 for experts, 0.15 for
+    skilled people and 0.1 for crowds.
 
     Args:
         human_ratings: rater to item to label; None or NaN = missing.
         judge_labels: item to label, on the same scale; None or NaN = unscored.
         epsilon: 0..1.
-        groups: the question of each item. Where given, the t-test's error is by group with t(G-1), and a human with
-            fewer than ten groups is left out.
+        groups: the question of each item. Where given, the t-test's error is by group with t(G-1), and a
+            human with fewer than ten groups is left out.
 
     Raises:
         InputError: a label is none of the scale, epsilon lies outside 0..1, an item has no group.
@@ -128,7 +131,9 @@ def winning_rates(
             left_out[name] = why
             continue
         others = np.delete(humans.labels[rows], place, axis=1)
-        ours, theirs = (_closeness(labels[rows], others, people) for labels in (humans.labels[:, place], judge))
+        ours, theirs = (
+            _closeness(labels[rows], others, people) for labels in (humans.labels[:, place], judge)
+        )
         won[name] = np.stack([ours >= theirs - _TIE, theirs >= ours - _TIE], axis=1), codes[rows]
     said = AltTest(
         n_items=n_items,
@@ -160,11 +165,15 @@ def _tested(said: AltTest, won: Mapping[str, tuple[Bools, Ints]], epsilon: float
 
 def _nearer(wins: Bools) -> Nearer:
     human, judge = wins[:, 0], wins[:, 1]
-    return Nearer(float(np.mean(judge & ~human)), float(np.mean(human & ~judge)), float(np.mean(human & judge)))
+    return Nearer(
+        float(np.mean(judge & ~human)), float(np.mean(human & ~judge)), float(np.mean(human & judge))
+    )
 
 
 def _read(
-    human_ratings: Mapping[str, Mapping[Hashable, object]], judge_labels: Mapping[Hashable, object], people: Scale
+    human_ratings: Mapping[str, Mapping[Hashable, object]],
+    judge_labels: Mapping[Hashable, object],
+    people: Scale,
 ) -> tuple[Ratings, Floats]:
     """The humans' table, and the judge's labels of its items."""
     humans = [str(name) for name in human_ratings]
@@ -206,7 +215,8 @@ def _p_value(won: Bools, groups: Ints, epsilon: float) -> float | None:
 
 
 def _benjamini_yekutieli(p_values: Mapping[str, float | None]) -> tuple[str, ...]:
-    """The hypotheses rejected at 0.05, whatever their dependence; one without a p value counts, and is not rejected.
+    """The hypotheses rejected at 0.05, whatever their dependence; one without a p value counts, and is not
+    rejected.
 
     The k smallest p values are rejected, k the last with p_(k) <= 0.05 k / (m (1 + 1/2 + ... + 1/m)).
     Source: Benjamini and Yekutieli (2001).

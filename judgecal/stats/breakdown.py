@@ -29,8 +29,8 @@ class Part:
     """The judge on one part of the set.
 
     Attributes:
-        agreement: mean agreement (accuracy on a nominal scale), an unscored item counted as the verdict farthest
-            from its label. No interval below 30 items.
+        agreement: mean agreement (accuracy on a nominal scale), an unscored item counted as the verdict
+            farthest from its label. No interval below 30 items.
     """
 
     agreement: Estimate
@@ -60,9 +60,9 @@ def breakdown(
 ) -> dict[str, Part]:
     """One judge's agreement on each part of a set; an item may belong to several parts, or to none.
 
-    Counts and a list, the lowest agreement first: no part is tested against another, as of many small parts some are
-    bad by chance. Parts without a labelled item are absent. `parts` are the names of each item's parts, the other
-    arguments as in `agreement`.
+    Counts and a list, the lowest agreement first: no part is tested against another, as of many small parts
+    some are bad by chance. Parts without a labelled item are absent. `parts` are the names of each item's
+    parts, the other arguments as in `agreement`.
 
     Raises:
         InputError: as `agreement`; or there are not as many rows of names as labels.
@@ -72,7 +72,9 @@ def breakdown(
     judge = people if judge_scale is None else as_scale(judge_scale)
     gold, verdicts, words = read_both(gold_labels, judge_labels, people=people, judge=judge)
     if len(parts) != len(gold):
-        raise InputError(f"{len(gold)} gold labels but parts of {len(parts)} items: give one row of names per item")
+        raise InputError(
+            f"{len(gold)} gold labels but parts of {len(parts)} items: give one row of names per item"
+        )
     group_of = codes_of(groups, len(gold))
     names, rows, codes = _memberships(parts, _rows_of(gold, group_of))
     if not names:
@@ -81,7 +83,9 @@ def breakdown(
     metric, _ = metric_named(part_metric(people), people)
     means = metric.terms(sample)
     assert isinstance(means, Means)  # mean agreement is one on every numeric scale, accuracy on a nominal one
-    found = _Members(sample, codes, rows, len(names)).parts(metric, means, _counts(sample, people), level=level)
+    found = _Members(sample, codes, rows, len(names)).parts(
+        metric, means, _counts(sample, people), level=level
+    )
     listed = [(name, part) for name, part in zip(names, found, strict=True) if part.n_expected]
     return dict(sorted(listed, key=lambda one: (one[1].agreement.value or 0.0, one[0])))
 
@@ -100,7 +104,9 @@ def _memberships(parts: Sequence[Iterable[str]], rows: Ints) -> tuple[list[str],
     flat = list(chain.from_iterable(lists))
     number = {name: code for code, name in enumerate(dict.fromkeys(flat))}
     codes = np.fromiter(map(number.__getitem__, flat), dtype=np.int64, count=len(flat))
-    row = rows[np.repeat(np.arange(len(lists)), np.fromiter(map(len, lists), dtype=np.int64, count=len(lists)))]
+    row = rows[
+        np.repeat(np.arange(len(lists)), np.fromiter(map(len, lists), dtype=np.int64, count=len(lists)))
+    ]
     n = max(1, len(rows))
     distinct = np.unique(codes[row >= 0] * n + row[row >= 0])
     return list(number), distinct % n, distinct // n
@@ -160,7 +166,9 @@ class _Members:
         new = (np.diff(group, prepend=-1) != 0) | (np.diff(self.codes, prepend=-1) != 0)
         return np.bincount(self.codes[new], minlength=self.n_parts).astype(np.float64)
 
-    def _estimate(self, metric: Metric, means: Means, rows: Ints, n_unscored: int, *, level: float) -> Estimate:
+    def _estimate(
+        self, metric: Metric, means: Means, rows: Ints, n_unscored: int, *, level: float
+    ) -> Estimate:
         part = replace(
             self.sample,
             gold=self.sample.gold[rows],

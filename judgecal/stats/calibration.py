@@ -1,16 +1,18 @@
-"""Calibration: the monotone map from a judge's verdicts to the people's scale, and what a judge is worth through it.
+"""Calibration: the monotone map from a judge's verdicts to the people's scale, and what a judge is worth
+through it.
 
-A judge that says 50 where people say 100, always and alike, knows as much as one that says 100. And on graded labels a
-judge that always says 50 is hard to beat by mean distance. So judges are decided on what they know: their verdicts go
-through the non-decreasing map onto the people's scale that makes macro_agreement highest, which is fitted on other
-questions than those that it is applied to. A constant stays a constant, and a rescaling changes nothing.
+A judge that says 50 where people say 100, always and alike, knows as much as one that says 100. And on graded
+labels a judge that always says 50 is hard to beat by mean distance. So judges are decided on what they know:
+their verdicts go through the non-decreasing map onto the people's scale that makes macro_agreement highest,
+which is fitted on other questions than those that it is applied to. A constant stays a constant, and a
+rescaling changes nothing.
 
-The map has the least absolute error, each stratum of the labels weighing the same, as macro_agreement does, on counts
-that are smoothed over a tenth of the verdicts' ranks. Fitted on 60 items it loses 0.008 of what the best map of all
-would reach (0.022 at the worst of 49 judges), on 110 items 0.005, on 330 items 0.003; without the smoothing 0.009,
-0.006 and 0.003. Least squares loses up to 0.11 where labels lie at the
-ends of the scale, as it answers with means; a straight line up to 0.14, and a Gaussian copula, on average as good, up
-to 0.04 where a judge has few verdicts or often gives full marks (`tests/benchmarks/calibration.py`).
+The map has the least absolute error, each stratum of the labels weighing the same, as macro_agreement does,
+on counts that are smoothed over a tenth of the verdicts' ranks. Fitted on 60 items it loses 0.008 of what the
+best map of all would reach (0.022 at the worst of 49 judges), on 110 items 0.005, on 330 items 0.003; without
+the smoothing 0.009, 0.006 and 0.003. Least squares loses up to 0.11 where labels lie at the ends of the
+scale, as it answers with means; a straight line up to 0.14, and a Gaussian copula, on average as good, up to
+0.04 where a judge has few verdicts or often gives full marks (`tests/benchmarks/calibration.py`).
 """
 
 from __future__ import annotations
@@ -61,7 +63,9 @@ class Calibration:
 
     def __post_init__(self) -> None:
         if len(self.values) != len(self.cuts) + 1:
-            raise ValueError(f"a map of {len(self.cuts)} cuts has {len(self.cuts) + 1} values, not {len(self.values)}")
+            raise ValueError(
+                f"a map of {len(self.cuts)} cuts has {len(self.cuts) + 1} values, not {len(self.values)}"
+            )
 
     @property
     def constant(self) -> bool:
@@ -98,7 +102,8 @@ def fit_calibration(
 ) -> Calibration | None:
     """The map of a judge, fitted on all pairs of a label and a verdict.
 
-    None where there is nothing to map (`mappable`), or no item has both. Arguments and errors as in `agreement`.
+    None where there is nothing to map (`mappable`), or no item has both. Arguments and errors as in
+    `agreement`.
     """
     people = as_scale(scale)
     judge = as_scale(judge_scale or people)
@@ -118,11 +123,11 @@ def cross_fitted(
     seed: int = 0,
     weights: Floats | None = None,
 ) -> list[list[float | None]] | None:
-    """Verdicts on the people's scale, n x R: each item's through the map that was fitted without its tenth of the
-    questions.
+    """Verdicts on the people's scale, n x R: each item's through the map that was fitted without its tenth of
+    the questions.
 
-    Two judges that differ by a strictly monotone rescaling have the same. An unscored verdict stays None. `seed` is of
-    the parts; the others as in `agreement`, with its errors (`weights` have a mean of 1).
+    Two judges that differ by a strictly monotone rescaling have the same. An unscored verdict stays None.
+    `seed` is of the parts; the others as in `agreement`, with its errors (`weights` have a mean of 1).
 
     Returns:
         None where there is nothing to calibrate (`mappable`), or fewer than ten questions are labelled.
@@ -145,12 +150,13 @@ class CalibratedJudges(Generic[_Name]):
     by_map: Mapping[_Name, Floats]  # macro_agreement of all items through each map: how far the fit moves it
 
     def error_of_fit(self, a: _Name, b: _Name | None = None) -> tuple[float, float]:
-        """Standard error of a difference that comes from fitting the maps of two judges, and its degrees of freedom.
+        """Standard error of a difference that comes from fitting the maps of two judges, and its degrees of
+        freedom.
 
         Without the second judge, that of one against what needs no map.
 
-        The grouped jackknife: with D_k the difference through the maps without part k of K, se^2 = (K - 1) / K
-        sum (D_k - mean)^2. Without it two equal judges would be told apart in up to 9% of samples at 5%.
+        The grouped jackknife: with D_k the difference through the maps without part k of K, se^2 = (K - 1) /
+        K sum (D_k - mean)^2. Without it two equal judges would be told apart in up to 9% of samples at 5%.
         """
         found = [self.by_map[name] for name in (a, b) if name is not None and name in self.by_map]
         return (jackknife_error(found[0] - sum(found[1:])), FOLDS - 1.0) if found else (0.0, 1.0)
@@ -166,7 +172,8 @@ def calibrated(
     asked: bool = True,
     weights: Floats | None = None,
 ) -> CalibratedJudges[_Name]:
-    """The verdicts of several judges through the maps of `cross_fitted`; as they are where that is not asked for."""
+    """The verdicts of several judges through the maps of `cross_fitted`; as they are where that is not asked
+    for."""
     verdicts, left, by_map = dict(judges), {name: scales.get(name, scale) for name in judges}, {}
     for name, rows in judges.items() if asked else ():
         judge = as_scale(left[name])
@@ -202,12 +209,12 @@ def calibrated_difference(
 ) -> Estimate:
     """Paired difference a - b on `test`, each judge through its own map that was fitted on `fit`.
 
-    `fit` holds no question of `test` (train and dev, where test decides). Pairs unscored in `fit` are left out; in
-    `test` they count as farthest. `seed` is of what the comparison draws.
+    `fit` holds no question of `test` (train and dev, where test decides). Pairs unscored in `fit` are left
+    out; in `test` they count as farthest. `seed` is of what the comparison draws.
 
     Returns:
-        a - b as in `compare_paired`; without an interval where either part has fewer than ten groups, or a class or
-        stratum fewer than ten items.
+        a - b as in `compare_paired`; without an interval where either part has fewer than ten groups, or a
+        class or stratum fewer than ten items.
 
     Raises:
         InputError: as `compare_paired`; or the metric does not read uncut verdicts, or labels have no order.
@@ -231,7 +238,9 @@ def calibrated_difference(
         if (folds := pairs.folds(seed, of=part)) is not None:
             by_map[name] = folds.by_map()
     more_error = CalibratedJudges[str]({}, {}, by_map).error_of_fit("a", "b")
-    paired = paired_difference(chosen, *sides, at_mark=False, level=level, seed=seed, n_perm=1, more_error=more_error)
+    paired = paired_difference(
+        chosen, *sides, at_mark=False, level=level, seed=seed, n_perm=1, more_error=more_error
+    )
     found, refused = paired.difference, too_thin(paired.strata, metric)
     if min(groups) < MIN_GROUPS:
         refused = too_few(min(groups), gives="map")
@@ -250,7 +259,8 @@ def _uncut(metric: str, people: Scale) -> Metric:
 
 @dataclass(frozen=True)
 class _Pairs:
-    """Labels (n), verdicts (n x R, on the judge's scale) and group numbers (n) of items, NaN where missing."""
+    """Labels (n), verdicts (n x R, on the judge's scale) and group numbers (n) of items, NaN where
+    missing."""
 
     people: Scale
     gold: Floats
@@ -283,7 +293,8 @@ class _Pairs:
         return len(np.unique(self.groups[self.known.any(axis=1)]))
 
     def sample(self, mapped: Floats) -> Sample:
-        """The items with verdicts on the people's scale; a missing one counts as the farthest from its label."""
+        """The items with verdicts on the people's scale; a missing one counts as the farthest from its
+        label."""
         how: dict[str, Any] = {"people": self.people, "judge": self.people, "weights": self.weights}
         return build(self.gold, mapped, self.groups, unscored="wrong", **how)
 
@@ -294,10 +305,13 @@ class _Pairs:
         inside = np.unique(cuts[(cuts > 0) & (cuts < len(steps.verdicts))])
         values = steps.grid[np.searchsorted(cuts, np.concatenate([[0], inside]), side="right")]
         n = int(self.known.sum())
-        return Calibration(tuple(steps.verdicts[inside].tolist()), tuple(values.tolist()), n, self.n_groups, fitted_on)
+        return Calibration(
+            tuple(steps.verdicts[inside].tolist()), tuple(values.tolist()), n, self.n_groups, fitted_on
+        )
 
     def folds(self, seed: int, *, of: _Pairs | None = None) -> _Folds | None:
-        """The maps without each tenth of the labelled groups, of these items or of others; None below ten groups."""
+        """The maps without each tenth of the labelled groups, of these items or of others; None below ten
+        groups."""
         fold = fold_numbers(self.gold, self.groups, seed)
         if fold is None or not self.known.any():
             return None
@@ -315,7 +329,8 @@ class _Pairs:
 
 @dataclass(frozen=True)
 class _Folds:
-    """All items through the map of each part left out: n part numbers, K x n x R verdicts on the people's scale."""
+    """All items through the map of each part left out: n part numbers, K x n x R verdicts on the people's
+    scale."""
 
     pairs: _Pairs
     fold: Ints
@@ -354,18 +369,26 @@ class _Steps:
         return cls(pairs, _thinned(pairs.verdicts[~np.isnan(pairs.verdicts)], _MOST), labels, grid)
 
     def counts(self, rows: Bools) -> Floats:
-        """m x k: how often each verdict stands beside each label among these items, weighted where they are."""
+        """m x k: how often each verdict stands beside each label among these items, weighted where they
+        are."""
         kept = self.pairs.known & rows[:, None]
         verdict = np.searchsorted(self.verdicts, self.pairs.verdicts[kept], side="right") - 1
         label = np.searchsorted(self.labels, np.broadcast_to(self.pairs.gold[:, None], kept.shape)[kept])
         shape = (len(self.verdicts), len(self.labels))
-        weights = None if self.pairs.weights is None else np.broadcast_to(self.pairs.weights[:, None], kept.shape)[kept]
+        weights = (
+            None
+            if self.pairs.weights is None
+            else np.broadcast_to(self.pairs.weights[:, None], kept.shape)[kept]
+        )
         counts = np.bincount(verdict * shape[1] + label, weights=weights, minlength=shape[0] * shape[1])
         return counts.reshape(shape).astype(np.float64)
 
     def cuts(self, counts: Floats) -> Ints:
-        """For each step of the grid the place of the verdict from which on it is taken; m where it never is."""
-        strata = np.array([self.pairs.people.stratum(label) for label in self.labels.tolist()], dtype=np.int64)
+        """For each step of the grid the place of the verdict from which on it is taken; m where it never
+        is."""
+        strata = np.array(
+            [self.pairs.people.stratum(label) for label in self.labels.tolist()], dtype=np.int64
+        )
         size = np.bincount(strata, weights=counts.sum(axis=0), minlength=3)
         reached = np.clip((self.labels[:, None] - self.grid[:-1]) / np.diff(self.grid), 0.0, 1.0)
         weighed = smoothed(counts / np.maximum(size, 1.0)[strata], counts.sum(axis=1))
@@ -373,7 +396,8 @@ class _Steps:
 
 
 def fold_numbers(gold: Floats, groups: Ints, seed: int) -> Ints | None:
-    """Which of the `FOLDS` parts each item is in, all items of a group in one; None below ten labelled groups."""
+    """Which of the `FOLDS` parts each item is in, all items of a group in one; None below ten labelled
+    groups."""
     labelled = np.unique(groups[~np.isnan(gold)])
     if len(labelled) < MIN_GROUPS:
         return None
@@ -383,7 +407,8 @@ def fold_numbers(gold: Floats, groups: Ints, seed: int) -> Ints | None:
 
 
 def smoothed(weighed: Floats, n: Floats, *, width: float = _WIDTH) -> Floats:
-    """Each verdict's weights spread over those of about its rank; `n` says how often each verdict was given."""
+    """Each verdict's weights spread over those of about its rank; `n` says how often each verdict was
+    given."""
     rank = (np.cumsum(n) - n / 2.0) / n.sum()
     kernel = np.exp(-0.5 * ((rank[:, None] - rank) / width) ** 2)
     spread: Floats = (kernel / kernel.sum(axis=0)) @ weighed
@@ -391,12 +416,13 @@ def smoothed(weighed: Floats, n: Floats, *, width: float = _WIDTH) -> Floats:
 
 
 def best_cuts(above: Floats, below: Floats) -> Ints:
-    """The cuts of the map with the least absolute error, from the weights of labels above and below each of t steps, by
-    verdict (m x t each).
+    """The cuts of the map with the least absolute error, from the weights of labels above and below each of t
+    steps, by verdict (m x t each).
 
-    That error is a sum over the steps of what lies on the wrong side of each, so each cut has its own least error
-    (isotonic regression by thresholds: Chakravarti 1989). The lowest best cuts never fall from step to step, nor do the
-    highest; of equally good ones the middlemost is taken, and never one below its predecessor.
+    That error is a sum over the steps of what lies on the wrong side of each, so each cut has its own least
+    error (isotonic regression by thresholds: Chakravarti 1989). The lowest best cuts never fall from step to
+    step, nor do the highest; of equally good ones the middlemost is taken, and never one below its
+    predecessor.
     """
     blank, last = np.zeros((1, above.shape[1])), len(above)
     low = np.concatenate([blank, np.cumsum(above, axis=0)])

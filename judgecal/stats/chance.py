@@ -1,7 +1,7 @@
 """Agreement beyond chance: kappa and its kin, Krippendorff's alpha, the intraclass correlation.
 
-A panel is n x R x k: n items, R repeats, k raters; NaN where a rating is missing. Labels and verdicts are a panel
-of two raters, so a judge and a group of people go through the same formulas.
+A panel is n x R x k: n items, R repeats, k raters; NaN where a rating is missing. Labels and verdicts are a
+panel of two raters, so a judge and a group of people go through the same formulas.
 """
 
 from __future__ import annotations
@@ -20,9 +20,7 @@ from judgecal.stats.correlation import Cells, Tables
 from judgecal.stats.resampling import Totals, divide
 from judgecal.stats.sample import Bools, Classes, Floats, Ints, Sample
 
-_TINY = (
-    1e-12  # an expected disagreement below this, or a mean square below this share of the squared range, is rounding
-)
+_TINY = 1e-12  # an expected disagreement below this, or a mean square below this share of the squared range, is rounding
 _EQUAL = "no disagreement is expected: both sides are constant and equal"
 _ALL_EQUAL = "no disagreement is expected: all ratings are equal"
 
@@ -95,7 +93,8 @@ def scott_pi(sample: Sample) -> Totals | str:
 
 
 def gwet_ac1(sample: Sample) -> Totals | str:
-    """Gwet's AC1, -1..1: chance agreement from how far the shares of all categories of the scale are from 0 and 1.
+    """Gwet's AC1, -1..1: chance agreement from how far the shares of all categories of the scale are from 0
+    and 1.
 
     Stays high where one category is rare, and may lie far above 0 for a constant judge: never a gate alone.
     Source: Gwet (2008).
@@ -133,13 +132,17 @@ def mcc(sample: Sample) -> Totals | str:
 def fleiss(codes: Floats, values: Floats, sample: Sample, *, undefined: str) -> Totals:
     """Fleiss' kappa of a panel's category codes, -1..1; items may have different numbers of ratings.
 
-    Observed agreement: the mean over items with two ratings of the share of agreeing pairs. Expected: the sum of
-    the squared shares p_c of the categories, each the mean over the rated items of its share among their ratings.
-    (Fleiss 1971, where every item has the same number of ratings; Gwet 2014 where not.) `codes` are n x R x k places
-    in `values`, the categories' places on the scale; NaN where missing.
+    Observed agreement: the mean over items with two ratings of the share of agreeing pairs. Expected: the sum
+    of the squared shares p_c of the categories, each the mean over the rated items of its share among their
+    ratings. (Fleiss 1971, where every item has the same number of ratings; Gwet 2014 where not.) `codes` are
+    n x R x k places in `values`, the categories' places on the scale; NaN where missing.
     """
     return _beyond_chance(
-        codes, sample, np.eye(len(values)), expected=lambda shares: (shares**2).sum(axis=-1), undefined=undefined
+        codes,
+        sample,
+        np.eye(len(values)),
+        expected=lambda shares: (shares**2).sum(axis=-1),
+        undefined=undefined,
     )
 
 
@@ -216,7 +219,8 @@ def _disagreement(values: Floats, *, quadratic: bool) -> Floats:
 def krippendorff_alpha(sample: Sample) -> Totals | Tables:
     """Krippendorff's alpha, up to 1; 0 is chance. Undefined where all labels and verdicts are equal.
 
-    Nominal on binary and nominal scales and at a pass mark, ordinal on ordinal ones, interval on percentage and points.
+    Nominal on binary and nominal scales and at a pass mark, ordinal on ordinal ones, interval on percentage
+    and points.
     """
     classes = sample.classes
     two = classes is not None and len(classes.values) == 2 and classes.problem is None
@@ -230,7 +234,8 @@ def krippendorff_alpha(sample: Sample) -> Totals | Tables:
 
 
 def nominal_alpha(codes: Floats, n_categories: int, sample: Sample) -> Totals:
-    """Alpha of a panel's category codes (n x R x k, NaN where missing): any two categories are as far apart."""
+    """Alpha of a panel's category codes (n x R x k, NaN where missing): any two categories are as far
+    apart."""
     paired = enough(codes)
     counts = np.where(paired[..., None], counts_of(codes, n_categories), 0.0)
     m = counts.sum(axis=2)
@@ -246,9 +251,11 @@ def nominal_alpha(codes: Floats, n_categories: int, sample: Sample) -> Totals:
 
 
 def interval_alpha(values: Floats, sample: Sample) -> Totals:
-    """Alpha of a panel's values (n x R x k, NaN where missing): ratings are as far apart as their squared difference.
+    """Alpha of a panel's values (n x R x k, NaN where missing): ratings are as far apart as their squared
+    difference.
 
-    The differences of an item's m ratings come from their sums: sum over pairs (x - y)^2 = m sum x^2 - (sum x)^2.
+    The differences of an item's m ratings come from their sums: sum over pairs (x - y)^2 = m sum x^2 - (sum
+    x)^2.
     """
     paired = enough(values)
     present = ~np.isnan(values) & paired[..., None]
@@ -270,8 +277,8 @@ def interval_alpha(values: Floats, sample: Sample) -> Totals:
 def ordinal_alpha(values: Floats, sample: Sample) -> Tables:
     """Alpha of a panel's values (n x 1 x k, NaN where missing): ratings are as far apart as their ranks.
 
-    The distance of two values is the number of ratings between them, half of those at either value included: the
-    difference of their midranks, squared. Ranks are taken anew in every draw.
+    The distance of two values is the number of ratings between them, half of those at either value included:
+    the difference of their midranks, squared. Ranks are taken anew in every draw.
     """
     ratings = values[:, 0, :]
     present = ~np.isnan(ratings)

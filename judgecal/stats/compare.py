@@ -32,14 +32,16 @@ MOST_GROUPS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What the smallest detectable difference is made of, so that other numbers of questions can be planned by it.
+    """What the smallest detectable difference is made of, so that other numbers of questions can be planned
+    by it.
 
-    A judge that is worse than an equal one by so much is found with 80% power. With m = (error / step)^2 groups that
-    differ, the error is taken to be (1 + 3 / m)^(1/2) times as wide: two judges that far apart differ on more items
-    than two equal ones, and tests of few that differ are coarse.
+    A judge that is worse than an equal one by so much is found with 80% power. With m = (error / step)^2
+    groups that differ, the error is taken to be (1 + 3 / m)^(1/2) times as wide: two judges that far apart
+    differ on more items than two equal ones, and tests of few that differ are coarse.
 
     Attributes:
-        error: standard error of the difference of two judges that err as planned, or as seen where that is wider.
+        error: standard error of the difference of two judges that err as planned, or as seen where that is
+            wider.
         step: what one differing group adds to the difference.
         df: degrees of freedom of the error.
         n_groups: that it was seen on.
@@ -62,7 +64,9 @@ class Planned:
         """The fewest groups, at least ten, that find such a difference; None where `MOST_GROUPS` do not."""
         if not difference > 0.0 or self.detectable(MOST_GROUPS) > difference:
             return None
-        return bisect.bisect_left(range(MOST_GROUPS), -difference, lo=MIN_GROUPS, key=lambda n: -self.detectable(n))
+        return bisect.bisect_left(
+            range(MOST_GROUPS), -difference, lo=MIN_GROUPS, key=lambda n: -self.detectable(n)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +76,9 @@ class Comparison:
     metric: str
     difference: Estimate  # a - b with its interval, unscored items counted as wrong; so a, b
     p_value: float | None  # two-sided, of no difference; None where the groups are too few
-    p_adjusted: float | None  # after Holm over the comparisons that were made together; of a single one, `p_value`
+    p_adjusted: (
+        float | None
+    )  # after Holm over the comparisons that were made together; of a single one, `p_value`
     decision: Decision
     why: str
     smallest_detectable: float | None  # that so many questions find with 80% power; None without interval
@@ -82,7 +88,9 @@ class Comparison:
     complete_case: PairedDifference  # the same without the items that either judge left unscored
     best_case: PairedDifference  # the same with an unscored item counted as its label
     raw: PairedDifference | None = None  # of the verdicts as they are, where they were calibrated to decide
-    strata: tuple[Stratum, ...] = ()  # of a macro metric: n of each, and its part of the difference's variance
+    strata: tuple[
+        Stratum, ...
+    ] = ()  # of a macro metric: n of each, and its part of the difference's variance
     planned: Planned | None = None  # what `smallest_detectable` is made of
 
 
@@ -104,21 +112,22 @@ def compare(
 ) -> Comparison:
     """Compare two judges, paired on the same items.
 
-    By macro_agreement, which is the default, verdicts are compared once calibrated (`calibration.cross_fitted`), so
-    that the scale that a judge happens to use neither helps nor hurts it; `raw` is the difference without that.
+    By macro_agreement, which is the default, verdicts are compared once calibrated
+    (`calibration.cross_fitted`), so that the scale that a judge happens to use neither helps nor hurts it;
+    `raw` is the difference without that.
 
-    A judge is decided for where the interval of the difference lies on its side of 0 (which says the same as a p
-    value below 1 - level, see `compare_paired`), and the order of the two is the same whichever way unscored items
-    count (as wrong, left out, as right). Else the decision is "cannot tell" and `why` says what is lacking; so it is
-    with fewer than ten groups, which give no interval, and by a macro metric with fewer than ten items in a class or
-    stratum.
+    A judge is decided for where the interval of the difference lies on its side of 0 (which says the same as
+    a p value below 1 - level, see `compare_paired`), and the order of the two is the same whichever way
+    unscored items count (as wrong, left out, as right). Else the decision is "cannot tell" and `why` says
+    what is lacking; so it is with fewer than ten groups, which give no interval, and by a macro metric with
+    fewer than ten items in a class or stratum.
 
-    Numbers do not say whether they are of a sealed test split, so this counts no look at one and asks for its `level`;
-    the command `compare` does both, and so does `judgecal.compare` of a gold set.
+    Numbers do not say whether they are of a sealed test split, so this counts no look at one and asks for its
+    `level`; the command `compare` does both, and so does `judgecal.compare` of a gold set.
 
     Args:
-        a_labels, b_labels: verdicts of either judge, n or n x R, on `a_scale`, `b_scale`; the people's where not
-            given.
+        a_labels, b_labels: verdicts of either judge, n or n x R, on `a_scale`, `b_scale`; the people's where
+            not given.
         metric: a name of the people's scale; the leading one where not given.
         level: nominal coverage of the intervals; 1 - level is the false alarm rate.
         calibrate: False where verdicts are to be compared as they are by macro_agreement too.
@@ -129,8 +138,16 @@ def compare(
     """
     both = {"a": a_labels, "b": b_labels}
     own = {name: given for name, given in (("a", a_scale), ("b", b_scale)) if given is not None}
-    how: dict[str, Any] = {"level": level, "seed": seed, "n_perm": n_perm, "calibrate": calibrate, "weights": weights}
-    return compare_all(gold_labels, both, scale=scale, scales=own, metric=metric, groups=groups, **how)["a", "b"]
+    how: dict[str, Any] = {
+        "level": level,
+        "seed": seed,
+        "n_perm": n_perm,
+        "calibrate": calibrate,
+        "weights": weights,
+    }
+    return compare_all(gold_labels, both, scale=scale, scales=own, metric=metric, groups=groups, **how)[
+        "a", "b"
+    ]
 
 
 def compare_all(
@@ -149,9 +166,9 @@ def compare_all(
 ) -> dict[tuple[str, str], Comparison]:
     """Compare several judges, every pair of them; p values after Holm decide.
 
-    `judges` are name -> verdicts, `scales` name -> that judge's scale where it is not the people's; the others as in
-    `compare`, `weights` as in `agreement`. The smallest detectable differences are those of the first step of Holm, at
-    1 - (1 - level) / pairs.
+    `judges` are name -> verdicts, `scales` name -> that judge's scale where it is not the people's; the
+    others as in `compare`, `weights` as in `agreement`. The smallest detectable differences are those of the
+    first step of Holm, at 1 - (1 - level) / pairs.
 
     Raises:
         InputError: as `compare`; or fewer than two judges.
@@ -179,7 +196,9 @@ def compare_all(
         pair: _comparison(name, main, ends, p=p, of=len(found))
         for (pair, (main, ends)), p in zip(found.items(), adjusted, strict=True)
     }
-    uncut = partial(_read, labels, CalibratedJudges(given, own, {}), people=people, groups=codes, weights=weights)
+    uncut = partial(
+        _read, labels, CalibratedJudges(given, own, {}), people=people, groups=codes, weights=weights
+    )
     mapped = [pair for pair in made if not once.by_map.keys().isdisjoint(pair)]
     raw = {pair: uncut(pair).difference(chosen, "wrong", **how, n_perm=1) for pair in mapped}
     return {pair: replace(one, raw=raw.get(pair)) for pair, one in made.items()}
@@ -226,7 +245,10 @@ def _decide(
 ) -> tuple[Decision, str]:
     difference, facts = main.difference, metric_facts(metric)
     if facts.direction == "neither":
-        return ("cannot tell", f"{metric} ranks nobody: {facts.meaning[0].lower()}{facts.meaning[1:].rstrip('.')}")
+        return (
+            "cannot tell",
+            f"{metric} ranks nobody: {facts.meaning[0].lower()}{facts.meaning[1:].rstrip('.')}",
+        )
     if difference.low is None or difference.high is None or p is None:
         return "cannot tell", difference.reason or "there is no interval"
     alpha = round(1.0 - difference.level, 12)
@@ -272,9 +294,10 @@ def _planned(main: PairedDifference, *, level: float) -> Planned | None:
     """The planned spread, or the seen one where that is wider.
 
     Two judges that err more independently than planned would otherwise be promised what they cannot show. The
-    spread seen is that around the difference, so the difference itself is no part of it. A judge that is worse than an
-    equal one by the smallest detectable difference is found in 76 to 89% of simulated runs (right on 0.7 to 0.95 of 33
-    to 330 single items, `power` in `tests/benchmarks/false_alarms.py`), with 3 or 5 items a question in 84 to 89%.
+    spread seen is that around the difference, so the difference itself is no part of it. A judge that is
+    worse than an equal one by the smallest detectable difference is found in 76 to 89% of simulated runs
+    (right on 0.7 to 0.95 of 33 to 330 single items, `power` in `tests/benchmarks/false_alarms.py`), with 3 or
+    5 items a question in 84 to 89%.
     """
     if main.errors is None or main.difference.low is None:
         return None

@@ -1,4 +1,5 @@
-"""What luck and the choice among several explain: of a gain on the questions that choose, and of a fall on others."""
+"""What luck and the choice among several explain: of a gain on the questions that choose, and of a fall on
+others."""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Fall:
-    """How far the metric is below that of the questions that chose (of errors: above), and what luck explains."""
+    """How far the metric is below that of the questions that chose (of errors: above), and what luck
+    explains."""
 
     value: float
     at_most: float
@@ -49,9 +51,9 @@ class Fall:
 def fall_between(chosen_on: Held, test: Held, *, people: Scale, metric: str, n_judges: int) -> Fall | None:
     """How far a judge fell that was chosen among several; None where either part knows no error.
 
-    The two parts share no question, so that the squared errors of both add up. One of k judges may lie z(0.005 / k) of
-    these errors below (2.58 for one): then with chance 0.995 none of the k lies further below, whichever was chosen
-    (Bonferroni), as an allowance for the luck of the winner.
+    The two parts share no question, so that the squared errors of both add up. One of k judges may lie
+    z(0.005 / k) of these errors below (2.58 for one): then with chance 0.995 none of the k lies further
+    below, whichever was chosen (Bonferroni), as an allowance for the luck of the winner.
     """
     known = [_measured(part, people, metric) for part in (chosen_on, test)]
     if any(part is None for part in known):
@@ -67,13 +69,20 @@ LUCK = 0.8
 
 
 def gain_by_luck(
-    before: Held, candidates: Sequence[Held], *, people: Scale, metric: str, of_fit: Sequence[float], seed: int = 0
+    before: Held,
+    candidates: Sequence[Held],
+    *,
+    people: Scale,
+    metric: str,
+    of_fit: Sequence[float],
+    seed: int = 0,
 ) -> float | None:
-    """The `LUCK` point of the largest gain over a judge among candidates that are all as good as it, on these items.
+    """The `LUCK` point of the largest gain over a judge among candidates that are all as good as it, on these
+    items.
 
-    Of one candidate that is 0.84 errors by group of the paired gain (by t); of several it is drawn from the joint
-    distribution of all gains, whose covariances are seen. `of_fit` are the errors that fitting the maps adds to each
-    gain. None where no error can be known.
+    Of one candidate that is 0.84 errors by group of the paired gain (by t); of several it is drawn from the
+    joint distribution of all gains, whose covariances are seen. `of_fit` are the errors that fitting the maps
+    adds to each gain. None where no error can be known.
     """
     sides = [_linear(one, people, metric) for one in (before, *candidates)]
     if any(side is None for side in sides):

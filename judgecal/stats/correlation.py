@@ -1,7 +1,9 @@
-"""Agreement of numbers by their moments, their ranks or the order of pairs: concordance, Pearson, Spearman, Kendall.
+"""Agreement of numbers by their moments, their ranks or the order of pairs: concordance, Pearson, Spearman,
+Kendall.
 
-What asks for ranks is a statistic of the table of labels against verdicts. A percentage scale has at most some
-thousand filled cells however many items there are, and ranks are taken anew in every draw from the weighted cells.
+What asks for ranks is a statistic of the table of labels against verdicts. A percentage scale has at most
+some thousand filled cells however many items there are, and ranks are taken anew in every draw from the
+weighted cells.
 """
 
 from __future__ import annotations
@@ -77,7 +79,10 @@ class Tables:
         return cls(tuple(cells), tuple(counts), combine, sample.scored, undefined)
 
     def at(self, weights: Floats) -> Floats:
-        columns = [self._column(cells, counts, weights) for cells, counts in zip(self.cells, self.counts, strict=True)]
+        columns = [
+            self._column(cells, counts, weights)
+            for cells, counts in zip(self.cells, self.counts, strict=True)
+        ]
         return np.stack(columns, axis=1)
 
     def _column(self, cells: Cells, counts: csr_array, weights: Floats) -> Floats:
@@ -161,10 +166,12 @@ def kendall(sample: Sample) -> Tables:
 
 
 def concordance_index(sample: Sample) -> Tables:
-    """Share of the pairs of items with different labels that verdicts put in the labels' order, ties half; 0..1.
+    """Share of the pairs of items with different labels that verdicts put in the labels' order, ties half;
+    0..1.
 
-    (D + 1) / 2 with Somers' D of verdicts given labels; of binary labels the area under the ROC curve, for a binary
-    judge (tpr + tnr) / 2. Undefined where labels are constant. Source: Somers (1962), Harrell et al. (1982).
+    (D + 1) / 2 with Somers' D of verdicts given labels; of binary labels the area under the ROC curve, for a
+    binary judge (tpr + tnr) / 2. Undefined where labels are constant. Source: Somers (1962), Harrell et al.
+    (1982).
     """
     return _of_order(sample, _in_order, undefined="labels are constant: no pair of items has an order")
 
@@ -213,7 +220,10 @@ def _levels(few: Ints, many: Ints) -> Iterator[_Level]:
         higher = (few >> level) & 1
         sides = [
             csr_array(
-                (np.ones(int((higher == side).sum())), (place[higher == side], np.flatnonzero(higher == side))),
+                (
+                    np.ones(int((higher == side).sum())),
+                    (place[higher == side], np.flatnonzero(higher == side)),
+                ),
                 shape=(len(keys), len(few)),
             )
             for side in (0, 1)
@@ -223,7 +233,8 @@ def _levels(few: Ints, many: Ints) -> Iterator[_Level]:
 
 
 def _tau_b(cells: Cells, counts: Floats) -> Floats:
-    """Counts of pairs are whole numbers below 2^53, so ties are exact, and of equal counts the root is their own."""
+    """Counts of pairs are whole numbers below 2^53, so ties are exact, and of equal counts the root is their
+    own."""
     untied = [_untied(side) for side in (cells.sum_rows(counts), cells.sum_columns(counts))]
     return divide(_twice_net(cells, counts), np.sqrt(untied[0] * untied[1]))
 

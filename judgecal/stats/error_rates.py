@@ -1,10 +1,12 @@
-"""The share that is right, from the share that passes and error rates measured elsewhere; and whether these still hold.
+"""The share that is right, from the share that passes and error rates measured elsewhere; and whether these
+still hold.
 
-A judge with sensitivity s and specificity c passes p = t s + (1 - t)(1 - c) of answers of which a share t is right, so
-t = (p + c - 1) / (s + c - 1) (Rogan and Gladen 1978). That takes for granted that s and c are the same here as where
-they were measured. All three are estimates: the interval holds every t for which p - t s - (1 - t)(1 - c) may be 0,
-the test of Fieller (1954), so that it stays true where s + c is hardly above 1; and that difference has limits from
-Wilson's of each rate (MOVER: Zou and Donner 2008), so that it stays true near 0 and 1.
+A judge with sensitivity s and specificity c passes p = t s + (1 - t)(1 - c) of answers of which a share t is
+right, so t = (p + c - 1) / (s + c - 1) (Rogan and Gladen 1978). That takes for granted that s and c are the
+same here as where they were measured. All three are estimates: the interval holds every t for which p - t s -
+(1 - t)(1 - c) may be 0, the test of Fieller (1954), so that it stays true where s + c is hardly above 1; and
+that difference has limits from Wilson's of each rate (MOVER: Zou and Donner 2008), so that it stays true near
+0 and 1.
 """
 
 from __future__ import annotations
@@ -41,8 +43,11 @@ class CarriedRate:
     fits: bool = True
 
 
-def carried_rate(raw: Estimate, sensitivity: Estimate, specificity: Estimate, *, level: float = 0.95) -> CarriedRate:
-    """The share that is right, from the raw share that passes here and error rates from elsewhere, all within 0..1."""
+def carried_rate(
+    raw: Estimate, sensitivity: Estimate, specificity: Estimate, *, level: float = 0.95
+) -> CarriedRate:
+    """The share that is right, from the raw share that passes here and error rates from elsewhere, all within
+    0..1."""
     counts = replace(raw, value=None, low=None, high=None, level=level, method="", reason=None)
     lacking = next((one for one in (raw, sensitivity, specificity) if one.value is None), None)
     if lacking is not None:
@@ -54,7 +59,11 @@ def carried_rate(raw: Estimate, sensitivity: Estimate, specificity: Estimate, *,
         return CarriedRate(replace(counts, reason=reason), None)
     unclipped = (p + c - 1.0) / better
     found = replace(counts, value=min(1.0, max(0.0, unclipped)))
-    for name, one in (("the raw rate", raw), ("the sensitivity", sensitivity), ("the specificity", specificity)):
+    for name, one in (
+        ("the raw rate", raw),
+        ("the sensitivity", sensitivity),
+        ("the specificity", specificity),
+    ):
         if one.low is None or one.high is None:
             return CarriedRate(replace(found, reason=f"{name} has no interval: {one.reason}"), unclipped)
     limits = _limits(raw, sensitivity, specificity, level=level)
@@ -62,10 +71,14 @@ def carried_rate(raw: Estimate, sensitivity: Estimate, specificity: Estimate, *,
         reason = "no share is in keeping with these verdicts and the error rates"
         return CarriedRate(replace(found, reason=reason), unclipped, fits=False)
     low, high = min(limits[0], found.value or 0.0), max(limits[1], found.value or 0.0)
-    return CarriedRate(replace(found, low=low, high=high, method="Rogan-Gladen, Fieller with MOVER"), unclipped)
+    return CarriedRate(
+        replace(found, low=low, high=high, method="Rogan-Gladen, Fieller with MOVER"), unclipped
+    )
 
 
-def _limits(raw: Estimate, sensitivity: Estimate, specificity: Estimate, *, level: float) -> tuple[float, float] | None:
+def _limits(
+    raw: Estimate, sensitivity: Estimate, specificity: Estimate, *, level: float
+) -> tuple[float, float] | None:
     """The lowest and the highest share that the test does not refuse."""
     (p, p_down, p_up), (s, s_down, s_up), (c, c_down, c_up) = (
         limits_around(one, level) for one in (raw, sensitivity, specificity)
@@ -82,7 +95,8 @@ def _limits(raw: Estimate, sensitivity: Estimate, specificity: Estimate, *, leve
 
 
 def limits_around(found: Estimate, level: float) -> tuple[float, float, float]:
-    """A rate, and how far its limits lie below and above it at another level than its own; both must be there."""
+    """A rate, and how far its limits lie below and above it at another level than its own; both must be
+    there."""
     value, low, high = float(found.value or 0.0), float(found.low or 0.0), float(found.high or 0.0)
     n = effective_n(found)
     if abs(level - found.level) > _EPS and math.isfinite(n):
@@ -104,7 +118,8 @@ def effective_n(found: Estimate) -> float:
 
 @dataclass(frozen=True, slots=True)
 class JudgedSample:
-    """What labelled rows of a table say of the judge, given its verdicts: however rows were drawn by these, it holds.
+    """What labelled rows of a table say of the judge, given its verdicts: however rows were drawn by these,
+    it holds.
 
     Attributes:
         passing: the share of the table's rows that pass.
@@ -125,15 +140,18 @@ class Shift:
     p_value: float | None  # None where they cannot be held against each other
 
 
-def shift(sensitivity: Estimate, specificity: Estimate, sample: JudgedSample, *, level: float = 0.95) -> Shift:
+def shift(
+    sensitivity: Estimate, specificity: Estimate, sample: JudgedSample, *, level: float = 0.95
+) -> Shift:
     """Hold a judge's error rates of elsewhere against a labelled sample, by their likelihood ratio.
 
-    The labels count given their verdicts, and the share that is right is free: with s, c and t for sensitivity,
-    specificity and that share, a row passes with p = t s + (1 - t)(1 - c), is right with t s / p where it passes, and
-    with t (1 - s) / (1 - p) where it fails. Each of the five rates counts as so many independent trials as its interval
-    rests on; one without an interval is left out. Two rates of the sample at least are needed beside the lock's two.
-    A small gold set hides a shift from any test: none can exceed that which knows its size and direction beforehand
-    (Neyman and Pearson 1933; `tests/benchmarks/corrected_rate.py` shows both).
+    The labels count given their verdicts, and the share that is right is free: with s, c and t for
+    sensitivity, specificity and that share, a row passes with p = t s + (1 - t)(1 - c), is right with t s / p
+    where it passes, and with t (1 - s) / (1 - p) where it fails. Each of the five rates counts as so many
+    independent trials as its interval rests on; one without an interval is left out. Two rates of the sample
+    at least are needed beside the lock's two. A small gold set hides a shift from any test: none can exceed
+    that which knows its size and direction beforehand (Neyman and Pearson 1933;
+    `tests/benchmarks/corrected_rate.py` shows both).
     """
     locked, seen = (sensitivity, specificity), (sample.passing, sample.precision, sample.missed)
     known = [one.low is not None and one.high is not None for one in seen]

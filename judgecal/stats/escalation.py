@@ -1,9 +1,10 @@
 """Which rows a person must read, so that judge and people agree on the others as often as is asked for.
 
-Rows that the judge is sure of are kept, from some confidence on. The thresholds are tested in an order that was fixed
-before any label was seen, from the safest on: each must be shown to keep the promise before a bolder one is tried, and
-the last that is shown is taken. So all tests together err in no more than 1 - level of cases (Learn then Test:
-Angelopoulos et al. 2021, after the fixed sequence of Maurer, Hothorn and Lehmacher 1995).
+Rows that the judge is sure of are kept, from some confidence on. The thresholds are tested in an order that
+was fixed before any label was seen, from the safest on: each must be shown to keep the promise before a
+bolder one is tried, and the last that is shown is taken. So all tests together err in no more than 1 - level
+of cases (Learn then Test: Angelopoulos et al. 2021, after the fixed sequence of Maurer, Hothorn and Lehmacher
+1995).
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ _LIKELY = 0.25  # of the errors that the target allows: fewer are never counted 
 
 @dataclass(frozen=True, slots=True)
 class JudgedLabels:
-    """Labelled rows as the test takes them: the judge's confidence, whether it agrees, the group, and the weight."""
+    """Labelled rows as the test takes them: the judge's confidence, whether it agrees, the group, and the
+    weight."""
 
     confidence: Floats
     agrees: Bools
@@ -38,11 +40,12 @@ class Escalation:
     """What is kept for the judge.
 
     Attributes:
-        threshold: rows of at least this confidence are kept; None where no threshold is shown to keep the promise.
+        threshold: rows of at least this confidence are kept; None where no threshold is shown to keep the
+            promise.
         share: of all rows that is kept, 0..1.
         agreement: of judge and people on what is kept.
-        labels_needed: labels that would show the threshold that looks best, with 80% power; None where one is shown,
-            or none looks good enough.
+        labels_needed: labels that would show the threshold that looks best, with 80% power; None where one is
+            shown, or none looks good enough.
     """
 
     threshold: float | None
@@ -82,8 +85,8 @@ def escalation(confidence: Floats, labels: JudgedLabels, *, target: float, level
 
 
 def labels_to_start(target: float, *, level: float = 0.95) -> tuple[float, int]:
-    """Labels of kept rows that show the target with 80% power, and the agreement on them that this takes for granted:
-    three quarters of the way from the target to 1. None of them is of a row that a person reads.
+    """Labels of kept rows that show the target with 80% power, and the agreement on them that this takes for
+    granted: three quarters of the way from the target to 1. None of them is of a row that a person reads.
     """
     likely = 1.0 - _LIKELY * (1.0 - target)
     fewest = 2.0 * math.log(1.0 - level) / math.log(target)

@@ -43,7 +43,9 @@ class Interval:
 
     def of(self, value: float, counts: Estimate) -> Estimate:
         """A value with this interval and these counts."""
-        return replace(counts, value=value, low=self.low, high=self.high, method=self.method, reason=self.reason)
+        return replace(
+            counts, value=value, low=self.low, high=self.high, method=self.method, reason=self.reason
+        )
 
 
 def check_level(level: float) -> None:
@@ -99,7 +101,8 @@ def linear_error(linear: Linear) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Made:
-    """How a smooth statistic's influences were come by, its range (an end may be infinite), and of how many groups."""
+    """How a smooth statistic's influences were come by, its range (an end may be infinite), and of how many
+    groups."""
 
     how: str
     low: float
@@ -145,14 +148,16 @@ def jackknife_interval(value: float, left_out: Floats, made: Made, *, level: flo
 
 
 def smooth_interval(value: float, influence: Floats, made: Made, *, level: float) -> Interval:
-    """Interval of a smooth statistic from the influence of each group: t on a scale on which its range has no ends.
+    """Interval of a smooth statistic from the influence of each group: t on a scale on which its range has no
+    ends.
 
-    se^2 = G / (G - 1) sum(u_g^2) is taken, by the derivative, to the logit of the place in the range, or to the log
-    of the distance from the one end that there is. A few groups of great influence make the error itself uncertain:
-    df = (G - 1) min(1, 2 / (k - 1)) after Satterthwaite (1946), k the kurtosis of the influences, put up by
-    (G + 1) / (G - 1) as that of a normal sample is as much too small. Where nothing ends the range below (skill, the
-    log of an error) no scale takes the skewness in, and se^2 is put up as much: on 12 questions of 1 to 10 items 93.1%
-    of such intervals held the truth, so 95.0% (rmse; skill 93.6 and 95.1%).
+    se^2 = G / (G - 1) sum(u_g^2) is taken, by the derivative, to the logit of the place in the range, or to
+    the log of the distance from the one end that there is. A few groups of great influence make the error
+    itself uncertain: df = (G - 1) min(1, 2 / (k - 1)) after Satterthwaite (1946), k the kurtosis of the
+    influences, put up by (G + 1) / (G - 1) as that of a normal sample is as much too small. Where nothing
+    ends the range below (skill, the log of an error) no scale takes the skewness in, and se^2 is put up as
+    much: on 12 questions of 1 to 10 items 93.1% of such intervals held the truth, so 95.0% (rmse; skill 93.6
+    and 95.1%).
     """
     n, squares = made.n_groups, float((influence**2).sum())
     slack = (n + 1.0) / (n - 1.0) if math.isinf(made.low) else 1.0
@@ -183,12 +188,13 @@ def score_interval(linear: Linear, *, level: float) -> Interval:
     """Interval of a mean of rates, from Wilson's interval of each rate on its effective n.
 
     A rate r (of a range taken to 0..1) with clustered variance V over n items has the design effect
-    phi = V n / (r (1 - r)) and the effective n = n / phi (Korn and Graubard 1998). Proportions have phi >= 1 and
-    the t quantile on all groups. Graded scores may have phi < 1; a stratum then has at least the pooled phi, as a
-    few equal scores are no proof of no spread. A rate of 0 or 1, or one that rests on a single group, has the
-    pooled phi. The t quantile is on the groups that phi was measured on: a stratum's own, or those of all strata.
-    Several rates are combined by their distances to their own limits (MOVER: Zou and Donner 2008), with the
-    correlation of the groups' influences: a symmetric interval would hold too rarely where a class is small.
+    phi = V n / (r (1 - r)) and the effective n = n / phi (Korn and Graubard 1998). Proportions have phi >= 1
+    and the t quantile on all groups. Graded scores may have phi < 1; a stratum then has at least the pooled
+    phi, as a few equal scores are no proof of no spread. A rate of 0 or 1, or one that rests on a single
+    group, has the pooled phi. The t quantile is on the groups that phi was measured on: a stratum's own, or
+    those of all strata. Several rates are combined by their distances to their own limits (MOVER: Zou and
+    Donner 2008), with the correlation of the groups' influences: a symmetric interval would hold too rarely
+    where a class is small.
     """
     used = linear.weights > 0.0
     floor, span = linear.means.low, linear.means.high - linear.means.low
@@ -199,7 +205,9 @@ def score_interval(linear: Linear, *, level: float) -> Interval:
         return Interval(reason=_NO_SPREAD)
     limits = [
         wilson(rate, n, t_quantile(level, spare))
-        for rate, n, spare in zip(rates.tolist(), (linear.items[used] / phi).tolist(), df.tolist(), strict=True)
+        for rate, n, spare in zip(
+            rates.tolist(), (linear.items[used] / phi).tolist(), df.tolist(), strict=True
+        )
     ]
     together = _correlations(influence)
     below, above = (weights * np.abs(rates - side) for side in np.array(limits).T)
@@ -227,7 +235,9 @@ def _design_effects(linear: Linear, influence: Floats, rates: Floats) -> tuple[F
     pooled = float((own * spare)[known].sum() / spare[known].sum())
     if linear.two_valued:
         return np.maximum(np.where(known, own, pooled), 1.0), on_all
-    return np.maximum(own, pooled), np.where(known & (own >= pooled), spare, np.minimum(on_all, spare[known].sum()))
+    return np.maximum(own, pooled), np.where(
+        known & (own >= pooled), spare, np.minimum(on_all, spare[known].sum())
+    )
 
 
 def _correlations(influence: Floats) -> Floats:
@@ -238,7 +248,8 @@ def _correlations(influence: Floats) -> Floats:
 
 
 def jackknife_error(left_out: Floats) -> float:
-    """Standard error from the values without each group: sqrt((G-1)/G sum (v_g - mean)^2). Source: Tukey (1958)."""
+    """Standard error from the values without each group: sqrt((G-1)/G sum (v_g - mean)^2). Source: Tukey
+    (1958)."""
     n_groups = len(left_out)
     return math.sqrt((n_groups - 1.0) / n_groups * float(((left_out - left_out.mean()) ** 2).sum()))
 
@@ -254,12 +265,12 @@ def mean_estimate(
 ) -> Estimate:
     """The mean of numbers in low..high, whose rows are independent only between groups.
 
-    Where every number is one end of the range the mean is a proportion and has Wilson's interval on the effective n;
-    all other means are linearised by group. Fewer than 10 groups give no interval. A NaN (a row that has no number)
-    counts in n_expected, and not in n. As many groups as numbers, else an InputError.
+    Where every number is one end of the range the mean is a proportion and has Wilson's interval on the
+    effective n; all other means are linearised by group. Fewer than 10 groups give no interval. A NaN (a row
+    that has no number) counts in n_expected, and not in n. As many groups as numbers, else an InputError.
 
-    `weights`: of each number, 1 / its chance of being drawn. The effective n is then at most Kish's, by groups: the
-    first labels may all be the same, or all but one of little weight.
+    `weights`: of each number, 1 / its chance of being drawn. The effective n is then at most Kish's, by
+    groups: the first labels may all be the same, or all but one of little weight.
     """
     check_level(level)
     numbers = np.asarray(values, dtype=np.float64)
@@ -275,7 +286,9 @@ def mean_estimate(
         interval = (score_interval if linear.two_valued else linear_interval)(linear, level=level)
     if weights is not None and interval.method:
         interval = replace(interval, method=f"weighted by the draw, {interval.method}")
-    counts = Estimate(None, level=level, n=int(defined.sum()), n_expected=len(numbers), n_groups=linear.all_groups)
+    counts = Estimate(
+        None, level=level, n=int(defined.sum()), n_expected=len(numbers), n_groups=linear.all_groups
+    )
     return interval.of(linear.value, counts)
 
 

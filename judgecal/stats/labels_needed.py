@@ -1,8 +1,9 @@
-"""How many labels a rate takes: alone, with a judge's verdicts beside them, and drawn by strata of the verdict.
+"""How many labels a rate takes: alone, with a judge's verdicts beside them, and drawn by strata of the
+verdict.
 
-What is expected of `corrected_mean` on so many labels, pseudo-rows and all, for a judge of yes and no with the error
-rates that it had elsewhere, on a table without end: no promise (`tests/benchmarks/corrected_rate.py` holds it against
-what `rate` gives).
+What is expected of `corrected_mean` on so many labels, pseudo-rows and all, for a judge of yes and no with
+the error rates that it had elsewhere, on a table without end: no promise
+(`tests/benchmarks/corrected_rate.py` holds it against what `rate` gives).
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ _MOST = 10_000_000
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """What labels come to, by their number: the variance of the rate, and whether verdicts have a weight in it."""
+    """What labels come to, by their number: the variance of the rate, and whether verdicts have a weight in
+    it."""
 
     variance: Callable[[int], float]
     weighed: bool = False
@@ -31,7 +33,8 @@ class Design:
 
 @dataclass(frozen=True)
 class Spread:
-    """What labels vary by, and how far verdicts of yes and no tell them: the share that is right, the judge's rates."""
+    """What labels vary by, and how far verdicts of yes and no tell them: the share that is right, the judge's
+    rates."""
 
     right: float
     sensitivity: float
@@ -73,7 +76,9 @@ class Spread:
         weight = slope(np.tile([1.0, 0.0], 2), np.repeat([1.0, 0.0], 2), n * cells.ravel(), pseudo=KINDS)
         return _variance(n, [rate for _, rate in self.strata], shares, min(1.0, max(0.0, weight)), 1)
 
-    def stratified(self, allocate: Callable[[Sequence[float], Sequence[float], int], Sequence[float]]) -> Design:
+    def stratified(
+        self, allocate: Callable[[Sequence[float], Sequence[float], int], Sequence[float]]
+    ) -> Design:
         """Drawn by strata of the verdict, `allocate(shares, spreads, n)` of each."""
 
         def variance(n: int) -> float:
@@ -111,8 +116,11 @@ class Spread:
         return low
 
 
-def _variance(n: float, rates: Sequence[float], shares: Sequence[float], weight: float, n_strata: int) -> float:
-    """Of the mean of what a weight of the verdicts leaves of n labels in one stratum, its pseudo-rows among them.
+def _variance(
+    n: float, rates: Sequence[float], shares: Sequence[float], weight: float, n_strata: int
+) -> float:
+    """Of the mean of what a weight of the verdicts leaves of n labels in one stratum, its pseudo-rows among
+    them.
 
     `rates` are the shares right of those that pass and fail, or of all.
     """

@@ -1,7 +1,8 @@
 """Metrics that are means: closeness, errors, proportions; and how a mean is linearised by group.
 
-Each is a weighted mean of ratios of sums: one ratio a stratum, the strata weighing the same, the repeats averaged.
-That one shape gives its value, the influence of each group on it, and its difference between two judges.
+Each is a weighted mean of ratios of sums: one ratio a stratum, the strata weighing the same, the repeats
+averaged. That one shape gives its value, the influence of each group on it, and its difference between two
+judges.
 """
 
 from __future__ import annotations
@@ -60,8 +61,8 @@ def linearise(means: Means, sample: Sample) -> Linear | None:
     """Value and group influences of a mean of ratios; None where no repeat defines it.
 
     The influence of group g on a ratio A/N is (A_g - r N_g) / N (Taylor linearisation with groups as primary
-    units; Woodruff 1971). A repeat in which too few strata are filled is left out. Items that were not all as likely to
-    be drawn weigh by 1 / that chance, in value and influences (Hajek 1971).
+    units; Woodruff 1971). A repeat in which too few strata are filled is left out. Items that were not all as
+    likely to be drawn weigh by 1 / that chance, in value and influences (Hajek 1971).
     """
     weight = 1.0 if sample.weights is None else sample.weights[:, None, None]
     top, bottom = sample.per_group(weight * means.top), sample.per_group(weight * means.bottom)  # G x R x S
@@ -109,13 +110,17 @@ def _two_valued(means: Means) -> bool:
 
 
 def best_constant(
-    gold_labels: Iterable[object], *, scale: Scale | str, metric: str | None = None, weights: Floats | None = None
+    gold_labels: Iterable[object],
+    *,
+    scale: Scale | str,
+    metric: str | None = None,
+    weights: Floats | None = None,
 ) -> Label:
     """The one label that a judge without eyes would always give: no other constant is better by the metric.
 
-    The metric is macro_agreement where not given. The label is a step of the scale, and where it has none a label that
-    occurs; of equally good ones it is the lowest. On a nominal scale it is the commonest. `weights` as in `agreement`.
-    An InputError where there is no label, or one does not fit the scale.
+    The metric is macro_agreement where not given. The label is a step of the scale, and where it has none a
+    label that occurs; of equally good ones it is the lowest. On a nominal scale it is the commonest.
+    `weights` as in `agreement`. An InputError where there is no label, or one does not fit the scale.
     """
     people = as_scale(scale)
     labels = list(gold_labels)
@@ -127,7 +132,9 @@ def best_constant(
         raise InputError("no gold label: there is no best constant")
     if people.kind == "nominal":
         return min(words[int(code)] for code in known[counts == counts.max()])
-    steps = known if people.step is None else np.arange(people.low, people.high + people.step / 2.0, people.step)
+    steps = (
+        known if people.step is None else np.arange(people.low, people.high + people.step / 2.0, people.step)
+    )
     weights = counts.astype(np.float64)
     if metric in (None, "macro_agreement"):
         strata = np.array([people.stratum(label) for label in known.tolist()])
@@ -146,7 +153,8 @@ _MISSED: Mapping[str, Callable[[Floats], Floats]] = {
     "accuracy": np.sign,
     "within_10": lambda apart: (apart > 0.1 * (1.0 + 1e-9)).astype(np.float64),
 }
-"""What a constant loses by how far it lies from a label as a share of the range; the distance by any other metric."""
+"""What a constant loses by how far it lies from a label as a share of the range; the distance by any other
+metric."""
 
 
 def mean_agreement(sample: Sample) -> Means:
@@ -155,7 +163,8 @@ def mean_agreement(sample: Sample) -> Means:
 
 
 def macro_agreement(sample: Sample) -> Means:
-    """Mean agreement as the mean over the strata of the gold label (two classes, or thirds of the scale); 0..1.
+    """Mean agreement as the mean over the strata of the gold label (two classes, or thirds of the scale);
+    0..1.
 
     Undefined where fewer than two strata hold a scored pair: a constant verdict would win it.
     """
@@ -163,7 +172,10 @@ def macro_agreement(sample: Sample) -> Means:
     stratum = np.array([places[label] for label in sample.gold.tolist()], dtype=np.int64)
     member = stratum[:, None] == np.arange(3)
     return _stratified(
-        _closeness(sample), sample.scored, member, undefined="scored labels lie in one stratum of the scale only"
+        _closeness(sample),
+        sample.scored,
+        member,
+        undefined="scored labels lie in one stratum of the scale only",
     )
 
 
@@ -180,7 +192,9 @@ def skill(sample: Sample) -> Means | str:
     deviation = np.where(scored, np.abs(sample.gold[:, None] - np.array(best)), 0.0)
     top = np.where(scored, deviation - np.abs(error), 0.0)
     undefined = "all labels are equal: the best constant makes no error"
-    return Means(top[..., None], deviation[..., None], scored, -math.inf, 1.0, undefined=undefined, plain=False)
+    return Means(
+        top[..., None], deviation[..., None], scored, -math.inf, 1.0, undefined=undefined, plain=False
+    )
 
 
 def mae(sample: Sample) -> Means:
@@ -199,7 +213,8 @@ def bias(sample: Sample) -> Means:
 
 
 def brier(sample: Sample) -> Means:
-    """Mean squared distance of a probability and a binary label, the verdict's place in its range taken as one; 0..1.
+    """Mean squared distance of a probability and a binary label, the verdict's place in its range taken as
+    one; 0..1.
 
     Source: Brier (1950).
     """
@@ -276,7 +291,13 @@ def _closeness(sample: Sample) -> Floats:
 
 
 def _one_mean(
-    values: Floats, used: Bools, *, low: float, high: float, undefined: str = "no scored pairs", root: bool = False
+    values: Floats,
+    used: Bools,
+    *,
+    low: float,
+    high: float,
+    undefined: str = "no scored pairs",
+    root: bool = False,
 ) -> Means:
     top = np.where(used, values, 0.0)[..., None]
     bottom = used.astype(np.float64)[..., None]

@@ -34,11 +34,18 @@ class Metric:
     kinds: tuple[Kind, ...]  # the people's scales that have it under its plain name
     terms: Callable[[Sample], Terms]  # the metric as a function of a sample
     meaning: str  # one line in plain words
-    direction: Literal["more", "less", "neither"] = "more"  # which agrees better; neither where it ranks nobody
-    # a coefficient (1 is perfect), a share, which texts and tables give in percent, or in units of the common scale
+    direction: Literal["more", "less", "neither"] = (
+        "more"  # which agrees better; neither where it ranks nobody
+    )
+    # a coefficient (1 is perfect), a share, which texts and tables give in percent, or in units of the common
+    # scale
     unit: Literal["coefficient", "share", "scale"] = "coefficient"
-    column_on: tuple[Kind, ...] = ()  # the people's scales whose short table, of a line a judge, has a column for it
-    row: bool = False  # short tables of a line a metric have one for it; where it has a column, they do anyway
+    column_on: tuple[
+        Kind, ...
+    ] = ()  # the people's scales whose short table, of a line a judge, has a column for it
+    row: bool = (
+        False  # short tables of a line a metric have one for it; where it has a column, they do anyway
+    )
     at_mark: bool = False  # graded scales with a pass mark have it too, as name@mark
     is_rate: bool = False  # the rate of one class, which needs ten items of it for an interval
     by_class: bool = False  # on classes, it needs ten items outside the commonest one for an interval
@@ -120,7 +127,8 @@ def leading_metric(scale: Scale) -> str:
 
 
 def metric_facts(name: str) -> Metric:
-    """The line of a metric by its name, with or without a pass mark (`kappa@75`); an InputError where it has none."""
+    """The line of a metric by its name, with or without a pass mark (`kappa@75`); an InputError where it has
+    none."""
     base = name.partition("@")[0]
     if base not in METRICS:
         raise unknown_name("metric", name, list(METRICS))
@@ -137,7 +145,8 @@ def metrics_of(people: Scale) -> dict[str, tuple[Metric, bool]]:
 
 
 def metric_named(name: str, people: Scale) -> tuple[Metric, bool]:
-    """Find a metric of a scale by its name; an InputError where there is none, or the scale does not have it."""
+    """Find a metric of a scale by its name; an InputError where there is none, or the scale does not have
+    it."""
     fitting = metrics_of(people)
     if name in fitting:
         return fitting[name]
@@ -166,7 +175,8 @@ def _in_order(names: Iterable[str]) -> list[str]:
 
 
 def digits_of(name: str, unit: Scale | str) -> int:
-    """After the point; 3 of a share, and of a number in units of a scale as many as show a thousandth of its span.
+    """After the point; 3 of a share, and of a number in units of a scale as many as show a thousandth of its
+    span.
 
     `unit` is the common scale of judge and people; the people's, where no other is known.
     """

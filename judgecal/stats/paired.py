@@ -1,15 +1,16 @@
 """Two judges on the same items: the paired difference, its interval, and a p value that says the same.
 
 Intervals: means linearised by group with t, coefficients such as kappa by the jackknife by group with t. A
-stratum's error is at least that of two groups that differ as much as those that do (sum a^2 / sum |a| over the
-groups' net differences a): where judges rarely differ, a small stratum often shows no group that does.
+stratum's error is at least that of two groups that differ as much as those that do (sum a^2 / sum |a| over
+the groups' net differences a): where judges rarely differ, a small stratum often shows no group that does.
 
-P values. Means over strata (macro_agreement, balanced_accuracy): the t of the interval itself. (Random signs of
-whole groups would test that the judges are exchangeable: one that is more lenient than the other is not, however
-equal their worth.) Shares of right verdicts (accuracy, tpr, within_10 ...): McNemar's mid-p where every group
-has one item, the clustered McNemar test else. Everything else: the signs of the groups' parts of the difference
-are flipped; a coefficient's parts are the jackknife's pseudo-values. Where such a p and the interval fall on two
-sides of 1 - level, the more cautious one holds for both: the interval is drawn to 0, or p is that of its t.
+P values. Means over strata (macro_agreement, balanced_accuracy): the t of the interval itself. (Random signs
+of whole groups would test that the judges are exchangeable: one that is more lenient than the other is not,
+however equal their worth.) Shares of right verdicts (accuracy, tpr, within_10 ...): McNemar's mid-p where
+every group has one item, the clustered McNemar test else. Everything else: the signs of the groups' parts of
+the difference are flipped; a coefficient's parts are the jackknife's pseudo-values. Where such a p and the
+interval fall on two sides of 1 - level, the more cautious one holds for both: the interval is drawn to 0, or
+p is that of its t.
 """
 
 from __future__ import annotations
@@ -42,18 +43,22 @@ from judgecal.stats.significance import N_PERM, clustered_mcnemar_p, mcnemar_mid
 from judgecal.stats.strata import Stratum, strata_of
 
 LEAST_DIFFERING = 2.0
-"""A stratum's error is at least that of so many groups that differ: fewer are no proof that there are none."""
+"""A stratum's error is at least that of so many groups that differ: fewer are no proof that there are
+none."""
 
 _EPS = 1e-12
 
 
 @dataclass(frozen=True)
 class Verdicts:
-    """Labels and two judges' verdicts, read once, from which samples are built for each way to count the unscored."""
+    """Labels and two judges' verdicts, read once, from which samples are built for each way to count the
+    unscored."""
 
     people: Scale
     scales: tuple[Scale, ...]
-    sides: tuple[tuple[Floats, Floats, tuple[str, ...]], ...]  # labels (n), verdicts (n x R), words of a nominal scale
+    sides: tuple[
+        tuple[Floats, Floats, tuple[str, ...]], ...
+    ]  # labels (n), verdicts (n x R), words of a nominal scale
     groups: Ints
     incomplete: Bools  # n, whether a verdict of either judge is missing
     weights: Floats | None = None  # n, as in `agreement`
@@ -115,7 +120,9 @@ def read_verdicts(
     """Read the labels and both judges' verdicts, each still on its own scale; errors as `agreement`."""
     labels = list(gold_labels)
     codes = codes_of(groups, len(labels))
-    read = tuple(read_both(labels, side, people=people, judge=judge) for side, judge in zip(sides, scales, strict=True))
+    read = tuple(
+        read_both(labels, side, people=people, judge=judge) for side, judge in zip(sides, scales, strict=True)
+    )
     missing = sum(np.isnan(verdicts).sum(axis=1) for _, verdicts, _ in read)
     return Verdicts(people, scales, read, codes, np.asarray(missing) > 0, weights)
 
@@ -125,8 +132,9 @@ class PairedDifference:
     """The difference of two judges, a minus b, in the metric.
 
     Attributes:
-        errors: standard errors by group of a, of b and of a - b, with the degrees of freedom of the last; None
-            where they are not known. A judge without an error in the sample has that of one group in G + 1.
+        errors: standard errors by group of a, of b and of a - b, with the degrees of freedom of the last;
+            None where they are not known. A judge without an error in the sample has that of one group in G +
+            1.
     """
 
     difference: Estimate  # a - b with its interval; n, n_expected and n_unscored count items (unscored by either judge)
@@ -161,14 +169,14 @@ def compare_paired(
     Interval and p are made as the head of this module says. Fewer than ten groups: the value without either.
 
     Args:
-        a_labels, b_labels: verdicts of either judge, n or n x R; each on its own scale (the people's where not
-            given). Both are taken onto what is common to them and the people.
-        seed, n_perm: of the Monte Carlo sign flips (above 16 groups with a difference). With so few draws that p
-            cannot fall below 1 - level the interval stands as it is.
-        unscored: as in `agreement`, as the others are; "drop" leaves items that either judge has not scored in any
-            repeat out for both.
-        more_error: a further standard error of a mean's difference with its degrees of freedom, from a source outside
-            these items, such as the fit of a map.
+        a_labels, b_labels: verdicts of either judge, n or n x R; each on its own scale (the people's where
+            not given). Both are taken onto what is common to them and the people.
+        seed, n_perm: of the Monte Carlo sign flips (above 16 groups with a difference). With so few draws
+            that p cannot fall below 1 - level the interval stands as it is.
+        unscored: as in `agreement`, as the others are; "drop" leaves items that either judge has not scored
+            in any repeat out for both.
+        more_error: a further standard error of a mean's difference with its degrees of freedom, from a source
+            outside these items, such as the fit of a map.
         weights: as in `agreement`.
 
     Raises:
@@ -199,7 +207,9 @@ def paired_difference(
 ) -> PairedDifference:
     """The paired difference of two prepared samples of the same items (see `compare_paired`)."""
     if metric.unit == "scale" and a.scale.span != b.scale.span:
-        raise InputError(f"{metric.name} is in units of {a.scale} for one judge and of {b.scale} for the other")
+        raise InputError(
+            f"{metric.name} is in units of {a.scale} for one judge and of {b.scale} for the other"
+        )
     ours, theirs = terms_of(metric, a, at_mark), terms_of(metric, b, at_mark)
     if isinstance(ours, str) or isinstance(theirs, str):
         reason = ours if isinstance(ours, str) else str(theirs)
@@ -250,8 +260,11 @@ def _of_means(
 
 
 def difference_of(first: Linear, second: Linear) -> tuple[Linear, Linear]:
-    """The difference of two linearised means; and with what its strata lack of a spread, itself where all are alike."""
-    difference = replace(first, ratios=first.ratios - second.ratios, influence=first.influence - second.influence)
+    """The difference of two linearised means; and with what its strata lack of a spread, itself where all are
+    alike."""
+    difference = replace(
+        first, ratios=first.ratios - second.ratios, influence=first.influence - second.influence
+    )
     terms = difference.influence + difference.ratios * difference.share
     if np.all(np.abs(terms) <= _EPS):
         return difference, difference
@@ -259,10 +272,12 @@ def difference_of(first: Linear, second: Linear) -> tuple[Linear, Linear]:
 
 
 def _with_least_spread(difference: Linear, net: Floats) -> Linear:
-    """The linearised difference with what a stratum lacks of the spread of `LEAST_DIFFERING` groups that differ.
+    """The linearised difference with what a stratum lacks of the spread of `LEAST_DIFFERING` groups that
+    differ.
 
-    `net` is G x S, by how many items' worth of the metric the judges differ in each group; a group that differs does
-    so by sum net^2 / sum |net|. What is lacking is added as one more group a stratum, to the influences alone.
+    `net` is G x S, by how many items' worth of the metric the judges differ in each group; a group that
+    differs does so by sum net^2 / sum |net|. What is lacking is added as one more group a stratum, to the
+    influences alone.
     """
     size = float((net**2).sum() / np.abs(net).sum())
     least = LEAST_DIFFERING * (size / np.maximum(difference.items, 1.0)) ** 2
@@ -278,14 +293,22 @@ def _swapped_p(
     if not shares or any(linear.means.root for linear in linears):
         return sign_flip_p(parts, n_perm=flips[0], seed=flips[1])
     used = [linear.means.used for linear in linears]
-    alone = all(side.per_group(pairs.sum(axis=1)).max() <= 1.0 for side, pairs in zip(sides, used, strict=True))
+    alone = all(
+        side.per_group(pairs.sum(axis=1)).max() <= 1.0 for side, pairs in zip(sides, used, strict=True)
+    )
     if not alone:
         return clustered_mcnemar_p(parts)
     return mcnemar_midp(int(np.sum(parts > _EPS)), int(np.sum(parts < -_EPS))), "McNemar mid-p"
 
 
 def _of_statistics(
-    ours: Statistic, theirs: Statistic, sample: Sample, *, level: float, flips: tuple[int, int], refused: str | None
+    ours: Statistic,
+    theirs: Statistic,
+    sample: Sample,
+    *,
+    level: float,
+    flips: tuple[int, int],
+    refused: str | None,
 ) -> PairedDifference:
     first, second = jackknifed(ours, sample), jackknifed(theirs, sample)
     if first is None or second is None:
@@ -315,8 +338,11 @@ def _t_p(found: PairedDifference, se: float, df: float) -> float:
     return 1.0 if value <= _EPS else float(2.0 * stdtr(df, -value / se))
 
 
-def _with_p(found: PairedDifference, p: float, method: str, *, of_interval: float, n_perm: int) -> PairedDifference:
-    """With a p that was not made as the interval was; where the two say different things, the more cautious one."""
+def _with_p(
+    found: PairedDifference, p: float, method: str, *, of_interval: float, n_perm: int
+) -> PairedDifference:
+    """With a p that was not made as the interval was; where the two say different things, the more cautious
+    one."""
     difference, alpha = found.difference, round(1.0 - found.difference.level, 12)
     if 1.0 / (1.0 + n_perm) < alpha and p < alpha <= of_interval:
         p, method = of_interval, f"the t of the interval, above {method}"
@@ -337,7 +363,12 @@ def _combined(one: tuple[float, float], other: tuple[float, float]) -> tuple[flo
 
 
 def _blank(
-    sample: Sample, used: Bools, *, level: float, values: tuple[float, float] | None = None, reason: str | None = None
+    sample: Sample,
+    used: Bools,
+    *,
+    level: float,
+    values: tuple[float, float] | None = None,
+    reason: str | None = None,
 ) -> PairedDifference:
     items = used.sum(axis=1) > 0
     a, b = values or (None, None)
@@ -358,21 +389,30 @@ def _with_reason(found: PairedDifference, reason: str) -> PairedDifference:
 
 
 def _no_difference(found: PairedDifference, made: str) -> PairedDifference:
-    estimate = replace(found.difference, value=0.0, low=0.0, high=0.0, method=f"{made}, no difference anywhere")
+    estimate = replace(
+        found.difference, value=0.0, low=0.0, high=0.0, method=f"{made}, no difference anywhere"
+    )
     return replace(found, difference=estimate, p_value=1.0, method="no difference in any group")
 
 
 def _with_errors(
     found: PairedDifference, own: list[float], df: float, parts: Floats, *, span: float
 ) -> PairedDifference:
-    """With the errors, and how large the parts of those groups are that differ (of the whole span where none does)."""
-    whole, n_groups, total = span if math.isfinite(span) else 1.0, found.difference.n_groups, np.abs(parts).sum()
+    """With the errors, and how large the parts of those groups are that differ (of the whole span where none
+    does)."""
+    whole, n_groups, total = (
+        span if math.isfinite(span) else 1.0,
+        found.difference.n_groups,
+        np.abs(parts).sum(),
+    )
     step = float((parts**2).sum() / total) if total > _EPS else whole / n_groups
     least = whole / (n_groups + 1.0)
     return replace(found, errors=(max(own[0], least), max(own[1], least), own[2], df), step=step)
 
 
-def _with_interval(found: PairedDifference, se: float, df: float, *, made: str, most: float) -> PairedDifference:
+def _with_interval(
+    found: PairedDifference, se: float, df: float, *, made: str, most: float
+) -> PairedDifference:
     value = found.difference.value or 0.0
     half = t_quantile(found.difference.level, df) * se
     low, high = max(-most, value - half), min(most, value + half)

@@ -1,12 +1,13 @@
 """The mean label of a table of judged rows, from the labels of some of them and the judge's verdicts on all.
 
-Labels that were drawn from the rows say how far the verdicts are off, and the verdicts on all rows carry that to the
-whole table (prediction-powered inference: Angelopoulos et al. 2023; with a tuned weight of the verdicts, PPI++:
-Angelopoulos, Duchi and Zrnic 2023; survey samplers know it as the difference estimator). With a weight of 0 it is the
-mean of the labels; a judge without worth gets that weight, so it costs next to nothing.
+Labels that were drawn from the rows say how far the verdicts are off, and the verdicts on all rows carry that
+to the whole table (prediction-powered inference: Angelopoulos et al. 2023; with a tuned weight of the
+verdicts, PPI++: Angelopoulos, Duchi and Zrnic 2023; survey samplers know it as the difference estimator).
+With a weight of 0 it is the mean of the labels; a judge without worth gets that weight, so it costs next to
+nothing.
 
-What is estimated is the mean over the rows of this table: with a label for every row it is known. Which intervals hold
-was settled by measuring (`tests/benchmarks/corrected_rate.py`).
+What is estimated is the mean over the rows of this table: with a label for every row it is known. Which
+intervals hold was settled by measuring (`tests/benchmarks/corrected_rate.py`).
 """
 
 from __future__ import annotations
@@ -24,10 +25,13 @@ from judgecal.stats.sample import Floats, Ints
 
 _FOLDS = 10
 PSEUDO = 0.35
-"""Of a row of each kind is added, over all strata, before a variance is taken, so that no error seen is not none."""
+"""Of a row of each kind is added, over all strata, before a variance is taken, so that no error seen is not
+none."""
 KINDS = 0.5
 """Of a row of each kind is added before a slope is taken, so that few labels give no steep one."""
-_SKEWED = 15.0  # labels up to which an interval that verdicts make is as long on its shorter side as on the other
+_SKEWED = (
+    15.0  # labels up to which an interval that verdicts make is as long on its shorter side as on the other
+)
 _WHOLE = 0.9  # from here on whole groups were drawn, of which few may carry most of the variance
 _EPS = 1e-12
 _SLACK = 1e-9  # of a mean that strata make exact
@@ -75,7 +79,9 @@ class _Linear:
     group: Ints  # n
     heavy: Floats  # n, 1 / the chance of being drawn
     left: float  # the part of the rows that is not labelled, by weight
-    together: float  # how much products of rows of one group count, beside what a finite table takes away, 0..1
+    together: (
+        float  # how much products of rows of one group count, beside what a finite table takes away, 0..1
+    )
     extra: float  # variance for what was not seen in so few rows
     two_valued: bool
     weighed: bool  # whether verdicts have a weight in it, and no strata take it away
@@ -98,18 +104,21 @@ def corrected_mean(
 ) -> Corrected:
     """The mean label of N rows of which some are labelled.
 
-    The verdicts' weight is tuned on other groups than those that it is given to. Labels weigh by 1 / the chance of
-    being drawn (Hajek 1971). The variance is that of the draw: rows of one group that were drawn together count as one,
-    rows that were drawn one by one do not, which is told from the pairs within groups that are labelled.
+    The verdicts' weight is tuned on other groups than those that it is given to. Labels weigh by 1 / the
+    chance of being drawn (Hajek 1971). The variance is that of the draw: rows of one group that were drawn
+    together count as one, rows that were drawn one by one do not, which is told from the pairs within groups
+    that are labelled.
 
     Args:
-        verdicts: N, in low..high, NaN where unscored; such a row counts with the mean of the others until labelled.
+        verdicts: N, in low..high, NaN where unscored; such a row counts with the mean of the others until
+            labelled.
         groups: N codes, 0 and above.
         low, high: the ends of the scale.
         seed: of the folds.
 
     Returns:
-        Estimates without a value where there is no label, and without an interval on fewer than ten labelled groups.
+        Estimates without a value where there is no label, and without an interval on fewer than ten labelled
+        groups.
     """
     span = high - low
     scaled = replace(labelled, label=(labelled.label - low) / span)
@@ -120,7 +129,9 @@ def corrected_mean(
         return Corrected(none, none, 0.0, None, 0)
     weight = tuned_weights(filled[scaled.at], scaled, groups[scaled.at], seed=seed)
     tuned, plain = (_linear(filled, groups, scaled, one) for one in (weight, np.zeros_like(weight)))
-    found, alone = (_estimate(one, counts, level=level, name=name) for one, name in ((tuned, "PPI++"), (plain, "mean")))
+    found, alone = (
+        _estimate(one, counts, level=level, name=name) for one, name in ((tuned, "PPI++"), (plain, "mean"))
+    )
     return Corrected(
         estimate=_on_scale(found, low, span),
         plain=_on_scale(alone, low, span),
@@ -146,9 +157,16 @@ class DrawSeen:
 
 
 def drawn_otherwise(
-    verdicts: Floats, groups: Ints, labelled: LabelledRows, *, low: float = 0.0, high: float = 1.0, seed: int = 0
+    verdicts: Floats,
+    groups: Ints,
+    labelled: LabelledRows,
+    *,
+    low: float = 0.0,
+    high: float = 1.0,
+    seed: int = 0,
 ) -> DrawSeen:
-    """Hold the verdicts of labelled rows, `label` of `labelled`, against those of the table, all of them there."""
+    """Hold the verdicts of labelled rows, `label` of `labelled`, against those of the table, all of them
+    there."""
     table = float(verdicts.mean())
     found = corrected_mean(
         np.full(len(verdicts), low), groups, labelled, low=low, high=high, level=0.99, seed=seed
@@ -169,21 +187,25 @@ def corrected_difference(
 ) -> Estimate:
     """The mean label of one part of the rows less that of another, both in 0..1 and paired by group.
 
-    The interval is made from the distances of both means to their own limits (MOVER: Zou and Donner 2008), with the
-    correlation that their groups give.
+    The interval is made from the distances of both means to their own limits (MOVER: Zou and Donner 2008),
+    with the correlation that their groups give.
     """
     linears = []
     for rows in sides:
         own, filled = labelled.among(rows), _filled(verdicts[rows])[0]
         if not len(own.at):
-            return Estimate(None, level=level, n_expected=int(sides[0].sum() + sides[1].sum()), reason="no labels")
+            return Estimate(
+                None, level=level, n_expected=int(sides[0].sum() + sides[1].sum()), reason="no labels"
+            )
         weight = tuned_weights(filled[own.at], own, groups[rows][own.at], seed=seed)
         linears.append(_linear(filled, groups[rows], own, weight))
     one, other = linears
     n = len(one.parts) + len(other.parts)
     groups_both = np.concatenate([one.group, other.group])
     n_groups = len(np.unique(groups_both))
-    counts = Estimate(None, level=level, n=n, n_expected=int(sides[0].sum() + sides[1].sum()), n_groups=n_groups)
+    counts = Estimate(
+        None, level=level, n=n, n_expected=int(sides[0].sum() + sides[1].sum()), n_groups=n_groups
+    )
     difference = one.value - other.value
     ours, theirs = (_interval(side, level=level, name="PPI++") for side in linears)
     if ours.low is None or ours.high is None or theirs.low is None or theirs.high is None:
@@ -197,7 +219,9 @@ def corrected_difference(
     rho = min(1.0, max(-1.0, shared / size)) if size > _EPS else 0.0
     down = _apart(one.value - ours.low, theirs.high - other.value, rho)
     up = _apart(ours.high - one.value, other.value - theirs.low, rho)
-    found = Interval(max(-1.0, difference - down), min(1.0, difference + up), "PPI++ of both, paired by group, MOVER")
+    found = Interval(
+        max(-1.0, difference - down), min(1.0, difference + up), "PPI++ of both, paired by group, MOVER"
+    )
     return found.of(difference, counts)
 
 
@@ -206,7 +230,8 @@ def _apart(ours: float, theirs: float, rho: float) -> float:
 
 
 def tuned_weights(verdict: Floats, labelled: LabelledRows, group: Ints, *, seed: int = 0) -> Floats:
-    """The weight of the verdict of each labelled row, 0..1, from the rows of other groups; 0 on fewer than ten groups.
+    """The weight of the verdict of each labelled row, 0..1, from the rows of other groups; 0 on fewer than
+    ten groups.
 
     It is the slope of the label on the verdict, which makes the variance of the corrected mean least.
     """
@@ -225,7 +250,8 @@ def tuned_weights(verdict: Floats, labelled: LabelledRows, group: Ints, *, seed:
 
 
 def slope(label: Floats, verdict: Floats, heavy: Floats | None = None, *, pseudo: float = 0.0) -> float:
-    """The least-squares slope of the label on the verdict, rows weighing by `heavy`; 0 where no verdict differs.
+    """The least-squares slope of the label on the verdict, rows weighing by `heavy`; 0 where no verdict
+    differs.
 
     `pseudo` of a row of each kind is among them: right and wrong, at the lowest and at the highest verdict.
     """
@@ -251,14 +277,16 @@ def _filled(verdicts: Floats) -> tuple[Floats, int]:
 def _linear(verdicts: Floats, groups: Ints, labelled: LabelledRows, weight: Floats) -> _Linear:
     """The corrected mean, linearised by row.
 
-    Where the weights of the labels add up to the rows of the table, the draw had strata of known sizes: then a row is
-    held against the others of its chance, else against all.
+    Where the weights of the labels add up to the rows of the table, the draw had strata of known sizes: then
+    a row is held against the others of its chance, else against all.
     """
     n_rows, n, verdict = len(verdicts), len(labelled.at), verdicts[labelled.at]
     chance = np.full(n, n / n_rows) if labelled.chance is None else labelled.chance
     heavy = 1.0 / chance
     total = float(heavy.sum())
-    weight = weight.mean() + (weight - weight.mean()) * (1.0 - chance)  # rows that are all labelled need no guess
+    weight = weight.mean() + (weight - weight.mean()) * (
+        1.0 - chance
+    )  # rows that are all labelled need no guess
     rest = labelled.label - weight * verdict
     centre = float(heavy @ rest) / total
     value = centre + float(heavy @ weight) / total * float(verdicts.mean())
@@ -301,9 +329,9 @@ def _alone_with_others(stratum: Ints) -> Ints:
 def _together(groups: Ints, group: Ints, heavy: Floats, left: float) -> float:
     """How much the products of two labelled rows of one group count in the variance of a draw.
 
-    That is 1 - pi_i pi_j / pi_ij of Horvitz and Thompson (1952), with pi_ij, the chance that both are drawn, told from
-    the pairs that were, against all pairs of a labelled row and another of its group; over 1 - pi, which the parts have
-    in them: 0 where rows were drawn one by one, 1 where whole groups were.
+    That is 1 - pi_i pi_j / pi_ij of Horvitz and Thompson (1952), with pi_ij, the chance that both are drawn,
+    told from the pairs that were, against all pairs of a labelled row and another of its group; over 1 - pi,
+    which the parts have in them: 0 where rows were drawn one by one, 1 where whole groups were.
     """
     others = np.bincount(groups)[group] - 1.0
     _, own = np.unique(group, return_inverse=True)
@@ -315,7 +343,8 @@ def _together(groups: Ints, group: Ints, heavy: Floats, left: float) -> float:
 def _clustered(parts: Floats, group: Ints, heavy: Floats, together: float) -> float:
     """Variance of a sum of rows of which the products within a group count by `together`.
 
-    A group's sum is taken against the mean of the others, which holds better where few groups weigh differently (the
+    A group's sum is taken against the mean of the others, which holds better where few groups weigh
+    differently (the
     jackknife: Tukey 1958); two degrees of freedom are gone, for the mean and for the weight of the verdicts.
     """
     _, own = np.unique(group, return_inverse=True)
@@ -327,9 +356,9 @@ def _clustered(parts: Floats, group: Ints, heavy: Floats, together: float) -> fl
 
 
 def _unseen(label: Floats, guess: Floats, stratum: Ints, heavy: Floats) -> float:
-    """Variance that a part of a row of each kind would add to each stratum: right and wrong, at its lowest and its
-    highest verdict. Squares are those around the mean that the stratum has with these rows in it, so that the labels
-    alone have an effective n of about their number, also where they are all alike.
+    """Variance that a part of a row of each kind would add to each stratum: right and wrong, at its lowest
+    and its highest verdict. Squares are those around the mean that the stratum has with these rows in it, so
+    that the labels alone have an effective n of about their number, also where they are all alike.
     """
     added, n_strata = 0.0, int(stratum.max()) + 1
     for code in range(n_strata):
@@ -362,7 +391,11 @@ def _interval(linear: _Linear, *, level: float, name: str) -> Interval:
     df = _freedom(linear) if linear.together > _WHOLE else linear.n_groups - 1.0
     if variance <= _EPS**2:
         every = float(np.abs(linear.parts).sum()) <= _EPS
-        return Interval(value, value, f"{name}, every row is labelled") if every else Interval(reason="no spread")
+        return (
+            Interval(value, value, f"{name}, every row is labelled")
+            if every
+            else Interval(reason="no spread")
+        )
     if linear.two_valued:
         low, high = share_limits(value, n, variance, t_quantile(level, df), evened=linear.weighed)
         return Interval(low, high, f"{name}, Wilson on the effective n, t({df:.3g})")
@@ -373,12 +406,15 @@ def _interval(linear: _Linear, *, level: float, name: str) -> Interval:
     return Interval(float(expit(middle - half)), float(expit(middle + half)), f"{name}, logit, t({df:.3g})")
 
 
-def share_limits(value: float, n: int, variance: float, quantile: float, *, evened: bool) -> tuple[float, float]:
-    """Wilson's limits of a share on n labels, at its effective n; `evened` where verdicts have a weight in it.
+def share_limits(
+    value: float, n: int, variance: float, quantile: float, *, evened: bool
+) -> tuple[float, float]:
+    """Wilson's limits of a share on n labels, at its effective n; `evened` where verdicts have a weight in
+    it.
 
-    Wilson's interval leans to the middle, as labels do; what verdicts leave of them leans the other way: near 1 it is
-    right answers that the judge fails. With 20 to 50 labels 83 to 92% of Wilson's own held, so the shorter side is
-    lengthened, the more the fewer the labels.
+    Wilson's interval leans to the middle, as labels do; what verdicts leave of them leans the other way: near
+    1 it is right answers that the judge fails. With 20 to 50 labels 83 to 92% of Wilson's own held, so the
+    shorter side is lengthened, the more the fewer the labels.
     """
     near = (value * n + 2.0 * PSEUDO) / (n + 4.0 * PSEUDO)
     low, high = wilson(value, near * (1.0 - near) / variance, quantile)
@@ -402,7 +438,9 @@ def _freedom(linear: _Linear) -> float:
 
 
 def _on_scale(found: Estimate, low: float, span: float) -> Estimate:
-    value, lower, upper = (None if one is None else low + span * one for one in (found.value, found.low, found.high))
+    value, lower, upper = (
+        None if one is None else low + span * one for one in (found.value, found.low, found.high)
+    )
     return replace(found, value=value, low=lower, high=upper)
 
 

@@ -1,9 +1,11 @@
-"""The chance that an answer is right given a graded verdict: the map from verdicts to probabilities, for `brier`.
+"""The chance that an answer is right given a graded verdict: the map from verdicts to probabilities, for
+`brier`.
 
-For binary labels the map of `calibration` is a cut, as the decision is one of yes and no. How much a judge knows beyond
-its cut shows where its verdicts are read as probabilities. They are fitted by least squares among all non-decreasing
-maps (isotonic regression by pooling adjacent violators: Ayer et al. 1955), on other questions than those that they are
-given to, and on counts that are smoothed over the less of the verdicts' ranks the more there are.
+For binary labels the map of `calibration` is a cut, as the decision is one of yes and no. How much a judge
+knows beyond its cut shows where its verdicts are read as probabilities. They are fitted by least squares
+among all non-decreasing maps (isotonic regression by pooling adjacent violators: Ayer et al. 1955), on other
+questions than those that they are given to, and on counts that are smoothed over the less of the verdicts'
+ranks the more there are.
 """
 
 from __future__ import annotations
@@ -16,7 +18,9 @@ from judgecal.scale import Scale
 from judgecal.stats.calibration import FOLDS, fold_numbers, smoothed
 from judgecal.stats.sample import Floats, as_scale, codes_of, read_both
 
-_WIDTH = 0.3  # standard deviation of the smoothing, as a share of the verdicts, times the root of their number
+_WIDTH = (
+    0.3  # standard deviation of the smoothing, as a share of the verdicts, times the root of their number
+)
 
 
 def cross_fitted_probabilities(
@@ -29,10 +33,11 @@ def cross_fitted_probabilities(
     seed: int = 0,
     weights: Floats | None = None,
 ) -> list[list[float | None]] | None:
-    """Graded verdicts on binary labels as percentages of being right, n x R: each item's from the other questions.
+    """Graded verdicts on binary labels as percentages of being right, n x R: each item's from the other
+    questions.
 
-    Two judges that differ by a strictly increasing rescaling have the same; all verdicts alike have the base rate. An
-    unscored verdict stays None. Arguments and errors as in `cross_fitted`.
+    Two judges that differ by a strictly increasing rescaling have the same; all verdicts alike have the base
+    rate. An unscored verdict stays None. Arguments and errors as in `cross_fitted`.
 
     Returns:
         None where the labels are not binary, the verdicts are, or fewer than ten questions are labelled.
@@ -56,7 +61,8 @@ def cross_fitted_probabilities(
 
 
 def _fitted(verdicts: Floats, right: Floats, weight: Floats, *, at: Floats) -> Floats:
-    """The non-decreasing chances with the least squared error, read at other verdicts; below the lowest, its own."""
+    """The non-decreasing chances with the least squared error, read at other verdicts; below the lowest, its
+    own."""
     from scipy.optimize import isotonic_regression  # 220 modules that every command would load with it
 
     known, code = np.unique(verdicts, return_inverse=True)

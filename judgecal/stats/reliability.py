@@ -73,7 +73,9 @@ def _by_item(rows: Mapping[str, RaterLabels]) -> dict[str, dict[Hashable, object
     lengths = {rater: len(row) for rater, row in listed.items()}
     if len(set(lengths.values())) > 1:
         found = ", ".join(f"{rater!r} {n}" for rater, n in lengths.items())
-        raise InputError(f"ratings: rows of {found} items: give one label per item and rater (None = missing)")
+        raise InputError(
+            f"ratings: rows of {found} items: give one label per item and rater (None = missing)"
+        )
     return {rater: dict(enumerate(row)) for rater, row in listed.items()}
 
 
@@ -97,25 +99,26 @@ def reliability(
 ) -> dict[str, Estimate]:
     """How far raters agree with each other; ratings may be missing.
 
-    Intervals are by group as in `agreement`. A statistic that the scale does not have is null with the reason.
+    Intervals are by group as in `agreement`. A statistic that the scale does not have is null with the
+    reason.
 
     >>> found = judgecal.reliability({"anna": [1, 0, 1, 1], "ben": [1, 0, 0, 1]}, scale="binary")
     >>> found["kappa[anna,ben]"].value, found["kappa[anna,ben]"].reason
     (0.5, '4 groups: fewer than 10 give no interval')
 
     Args:
-        ratings: rater to labels, or rows of labels (their raters are then called 0, 1, ...). A rater's labels are
-            one an item in the order of the items, or a mapping from item to label; None or NaN = missing.
+        ratings: rater to labels, or rows of labels (their raters are then called 0, 1, ...). A rater's labels
+            are one an item in the order of the items, or a mapping from item to label; None or NaN = missing.
         groups: the question of each item, in their order or by item; each item its own where not given.
         others: as in `agreement`.
 
     Returns:
-        `krippendorff_alpha` at the level of the scale (ordinal: `krippendorff_alpha_interval` too), `fleiss_kappa`,
-        `gwet_ac1`, `gwet_ac2` (ordinal: quadratic weights), over the items with two ratings or more; `icc_2_1` (scales
-        with grades) over the items that all raters rated; `kappa[a,b]` of each pair of raters (ordinal also
-        `kappa_quadratic[a,b]`). Graded scales with a pass mark have those on categories at the mark too:
-        `fleiss_kappa@75`, `kappa@75[a,b]`.
-        n counts items, n_expected those with any rating, n_unscored those of them that the value does not rest on.
+        `krippendorff_alpha` at the level of the scale (ordinal: `krippendorff_alpha_interval` too),
+        `fleiss_kappa`, `gwet_ac1`, `gwet_ac2` (ordinal: quadratic weights), over the items with two ratings
+        or more; `icc_2_1` (scales with grades) over the items that all raters rated; `kappa[a,b]` of each
+        pair of raters (ordinal also `kappa_quadratic[a,b]`). Graded scales with a pass mark have those on
+        categories at the mark too: `fleiss_kappa@75`, `kappa@75[a,b]`. n counts items, n_expected those with
+        any rating, n_unscored those of them that the value does not rest on.
 
     Raises:
         InputError: rows differ in length, a label is none of the scale, an item has no group.
@@ -135,8 +138,11 @@ def reliability(
     return found
 
 
-def groups_of(groups: Iterable[Hashable] | Mapping[Hashable, Hashable] | None, items: Sequence[Hashable]) -> Ints:
-    """Group numbers of the items, given in their order or by item, all of them; each item its own where not given."""
+def groups_of(
+    groups: Iterable[Hashable] | Mapping[Hashable, Hashable] | None, items: Sequence[Hashable]
+) -> Ints:
+    """Group numbers of the items, given in their order or by item, all of them; each item its own where not
+    given."""
     if groups is None:
         return codes_of(None, len(items))
     if not isinstance(groups, Mapping):
@@ -181,7 +187,9 @@ class _Line:
     metric: str  # the same for two raters
     terms: Callable[[_Rated], Terms]
     fewest: int | None  # ratings that an item must have; None = one of every rater
-    kinds: tuple[Kind, ...]  # the scales whose own labels it is taken on; `why_not` says why others do not have it
+    kinds: tuple[
+        Kind, ...
+    ]  # the scales whose own labels it is taken on; `why_not` says why others do not have it
     at_mark: bool = True  # graded scales with a pass mark have it there too
     why_not: str = "a percentage has no categories without a pass mark"
 
@@ -196,7 +204,13 @@ _LINES = (
         1,
         _CATEGORIES,
     ),
-    _Line("gwet_ac1", "gwet_ac1", lambda one: gwet(one.codes, one.values, one.sample, quadratic=False), 1, _CATEGORIES),
+    _Line(
+        "gwet_ac1",
+        "gwet_ac1",
+        lambda one: gwet(one.codes, one.values, one.sample, quadratic=False),
+        1,
+        _CATEGORIES,
+    ),
     _Line(
         "gwet_ac2",
         "gwet_ac2",
@@ -304,7 +318,13 @@ class _Panel:
 
     def _sample(self, ours: Floats, theirs: Floats, groups: Ints) -> Sample:
         return build(
-            ours, theirs[:, None], groups, people=self.scale, judge=self.scale, unscored="drop", words=self.words
+            ours,
+            theirs[:, None],
+            groups,
+            people=self.scale,
+            judge=self.scale,
+            unscored="drop",
+            words=self.words,
         )
 
     def _estimate(self, metric: str, terms: Terms, sample: Sample) -> Estimate:

@@ -1,7 +1,7 @@
 """Statistics that are no means, and what the jackknife needs of them: values under group weights.
 
-A group left out has weight 0. What depends on the pairs only through sums or through the table of labels against
-verdicts is evaluated on weighted group sums, many weights in one matrix product.
+A group left out has weight 0. What depends on the pairs only through sums or through the table of labels
+against verdicts is evaluated on weighted group sums, many weights in one matrix product.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Statistic(Protocol):
 
 @dataclass(frozen=True)
 class Totals:
-    """A statistic of sums over the pairs: G x R x K `sums` per group and repeat; `combine` takes ... x K totals to
-    ... values, NaN where undefined.
+    """A statistic of sums over the pairs: G x R x K `sums` per group and repeat; `combine` takes ... x K
+    totals to ... values, NaN where undefined.
     """
 
     sums: Floats
@@ -48,7 +48,9 @@ class Totals:
     undefined: str
 
     @classmethod
-    def of(cls, rows: Floats, sample: Sample, combine: Callable[[Floats], Floats], *, undefined: str) -> Totals:
+    def of(
+        cls, rows: Floats, sample: Sample, combine: Callable[[Floats], Floats], *, undefined: str
+    ) -> Totals:
         """From n x R x K terms of the pairs; unscored pairs count nothing."""
         scored = sample.scored
         kept = rows if scored.all() else np.where(scored[..., None], rows, 0.0)
@@ -93,7 +95,8 @@ def leave_one_out(statistic: Statistic, n_groups: int) -> Floats:
 def leave_blocks_out(statistic: Statistic, n_groups: int, *, n_blocks: int, seed: int) -> Floats:
     """The statistic without each of `n_blocks` random blocks of groups in turn: n_blocks x R.
 
-    The delete-a-group jackknife, for a statistic that is dear to evaluate on many groups. Source: Kott (2001).
+    The delete-a-group jackknife, for a statistic that is dear to evaluate on many groups. Source: Kott
+    (2001).
     """
     block_of = np.random.default_rng(seed).permutation(n_groups) % n_blocks
     return _without(statistic, n_groups, block_of.astype(np.int64))

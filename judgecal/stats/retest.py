@@ -62,7 +62,9 @@ class Repeated:
         return cls(
             people=people,
             sample=sample,
-            rows=replace(sample, gold=middle, verdicts=column, filled=column > 0, group_of=group_of, classes=None),
+            rows=replace(
+                sample, gold=middle, verdicts=column, filled=column > 0, group_of=group_of, classes=None
+            ),
             verdicts=verdicts,
             classes=None if passes is None else passes.verdicts[kept],
             labels=gold if against_labels else None,
@@ -83,7 +85,8 @@ class Repeated:
 
 
 def equal_pairs(values: Floats) -> Floats:
-    """The share of each row's pairs that are equal; NaN is in no pair. In a sorted row equal values are runs."""
+    """The share of each row's pairs that are equal; NaN is in no pair. In a sorted row equal values are
+    runs."""
     ordered = np.sort(values, axis=1)  # NaN goes last
     run = np.zeros(len(values))
     equal = np.zeros(len(values))
@@ -183,9 +186,10 @@ class RepeatPlan:
 def majority_flips(flips: float, passes: float, repeats: int) -> float:
     """How often two majorities of R calls differ on an item, from how often two single calls do.
 
-    The items' pass rates are taken as Beta(a, b) with the mean `passes` and 2 E[p (1 - p)] = `flips` (where more flip
-    than of items that are all one coin: as that coin); then 2 P(majority passes) P(majority fails) is a sum of beta
-    functions. An even R is R - 1: a tie is settled by leaving the last call out, which else changes no majority.
+    The items' pass rates are taken as Beta(a, b) with the mean `passes` and 2 E[p (1 - p)] = `flips` (where
+    more flip than of items that are all one coin: as that coin); then 2 P(majority passes) P(majority fails)
+    is a sum of beta functions. An even R is R - 1: a tie is settled by leaving the last call out, which else
+    changes no majority.
     """
     spread = 2.0 * passes * (1.0 - passes)
     calls = repeats - 1 if repeats % 2 == 0 else repeats
@@ -203,7 +207,8 @@ def majority_flips(flips: float, passes: float, repeats: int) -> float:
 
 
 def _variances(repeated: Repeated) -> tuple[float, float | None]:
-    """Of a trial's mean: the variance that one call an item brings into it, and the one that repeats do not touch."""
+    """Of a trial's mean: the variance that one call an item brings into it, and the one that repeats do not
+    touch."""
     values, m = _scores(repeated), repeated.counts
     if values is None or not len(m) or repeated.rows.n_groups < MIN_GROUPS:
         return 0.0, None
@@ -214,7 +219,8 @@ def _variances(repeated: Repeated) -> tuple[float, float | None]:
 
 
 def _scores(repeated: Repeated) -> Floats | None:
-    """What a trial's mean is taken of, 0..1: closeness to the label, or where there is none the verdict itself."""
+    """What a trial's mean is taken of, 0..1: closeness to the label, or where there is none the verdict
+    itself."""
     scale, verdicts = repeated.sample.scale, repeated.verdicts
     if repeated.labels is None:
         return (verdicts - scale.low) / scale.span if scale.numeric else None
@@ -229,12 +235,13 @@ class Repeatability:
     """How far a judge agrees with itself.
 
     Attributes:
-        estimates: `exact_agreement` (share of equal pairs of repeats, the mean over the items), `unanimous` (share of
-            items with equal verdicts), `flip_rate` or `flip_rate@75` (share of pairs on different sides of the mark,
-            or in different classes), `within_item_sd` (on the common scale), `within_item_sd_share` (of its range),
-            `icc_1_1`. n counts the verdicts of the `n_items` items that have two or more.
-        enough, why: the smallest number of calls beyond which even endless repeats lower the error of a trial's
-            agreement by less than 5%, and that in a sentence; None where it cannot be told.
+        estimates: `exact_agreement` (share of equal pairs of repeats, the mean over the items), `unanimous`
+            (share of items with equal verdicts), `flip_rate` or `flip_rate@75` (share of pairs on different
+            sides of the mark, or in different classes), `within_item_sd` (on the common scale),
+            `within_item_sd_share` (of its range), `icc_1_1`. n counts the verdicts of the `n_items` items
+            that have two or more.
+        enough, why: the smallest number of calls beyond which even endless repeats lower the error of a
+            trial's agreement by less than 5%, and that in a sentence; None where it cannot be told.
     """
 
     estimates: dict[str, Estimate]
@@ -256,11 +263,11 @@ def repeatability(
 ) -> Repeatability:
     """Test-retest statistics of one judge; items with fewer than two verdicts say nothing and are left out.
 
-    How many repeats pay: the variance of a trial's mean over n items has a part that repeats do not touch, between
-    the items with their questions, and MSW / (R n), MSW the mean square within items (the squared within-item SD).
-    The first is the variance found, linearised by group, less the noise in it. `verdicts` are n rows of R repeats;
-    `gold_labels` turn the error into that of the agreement (an item without one is left out); the others are as in
-    `agreement`, and so are the errors; one repeat is one too.
+    How many repeats pay: the variance of a trial's mean over n items has a part that repeats do not touch,
+    between the items with their questions, and MSW / (R n), MSW the mean square within items (the squared
+    within-item SD). The first is the variance found, linearised by group, less the noise in it. `verdicts`
+    are n rows of R repeats; `gold_labels` turn the error into that of the agreement (an item without one is
+    left out); the others are as in `agreement`, and so are the errors; one repeat is one too.
     """
     check_level(level)
     people = as_scale(scale)
@@ -356,8 +363,8 @@ class _Estimates:
 def _icc_1_1(repeated: Repeated) -> Totals:
     """ICC(1,1) = (MSB - MSW) / (MSB + (m - 1) MSW), with the mean squares between and within items.
 
-    m: verdicts an item, or (N - sum m_i^2 / N) / (n - 1) where some are missing. Source: Shrout and Fleiss (1979);
-    Searle, Casella and McCulloch (1992).
+    m: verdicts an item, or (N - sum m_i^2 / N) / (n - 1) where some are missing. Source: Shrout and Fleiss
+    (1979); Searle, Casella and McCulloch (1992).
     """
     middle, span = float(np.nanmean(repeated.verdicts)), repeated.sample.scale.span
     x = (repeated.verdicts - middle) / span

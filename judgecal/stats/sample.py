@@ -1,7 +1,8 @@
 """Labels, verdicts and groups as people give them, read into arrays and brought onto one scale.
 
-A side that is all numbers is checked in one go; anything else label by label, so that every problem is named by its
-place. In a sample, which every metric reads, rows are items with a gold label, sorted by group; columns are repeats.
+A side that is all numbers is checked in one go; anything else label by label, so that every problem is named
+by its place. In a sample, which every metric reads, rows are items with a gold label, sorted by group;
+columns are repeats.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ def as_scale(scale: Scale | str) -> Scale:
 
 
 def codes_of(groups: Iterable[Hashable] | None, n: int) -> Ints:
-    """Number the groups 0..G-1, whatever the order of the rows: a seeded draw must not hang on a file's order.
+    """Number the groups 0..G-1, whatever the order of the rows: a seeded draw must not hang on a file's
+    order.
 
     An InputError where there are not n of them, or one is missing or cannot name a group (a list, a dict).
     """
@@ -49,7 +51,8 @@ def codes_of(groups: Iterable[Hashable] | None, n: int) -> Ints:
         distinct = dict.fromkeys(keys)
     except TypeError:
         _refuse_places(
-            [place for place, key in enumerate(keys) if not _hashable(key)], "no name: give a text or a number"
+            [place for place, key in enumerate(keys) if not _hashable(key)],
+            "no name: give a text or a number",
         )
         raise
     types = {type(key) for key in distinct}
@@ -89,7 +92,8 @@ def read_both(
 ) -> tuple[Floats, Floats, tuple[str, ...]]:
     """Gold labels (n) and verdicts (n x R) as numbers, NaN where missing; words as codes, with the words.
 
-    Each is on its own scale still. An InputError where lengths differ, rows are ragged, or a label is off its scale.
+    Each is on its own scale still. An InputError where lengths differ, rows are ragged, or a label is off its
+    scale.
     """
     gold, rows = _listed(gold_labels), _listed(judge_labels)
     if len(gold) != len(rows):
@@ -99,7 +103,9 @@ def read_both(
     ours = _read_all(gold, people, where="gold_labels", width=1, problems=problems)
     theirs = _read_all(flat, judge, where="judge_labels", width=width, problems=problems)
     refuse(problems, most=10)
-    words = _words(people, judge, [label for side in (ours, theirs) if isinstance(side, list) for label in side])
+    words = _words(
+        people, judge, [label for side in (ours, theirs) if isinstance(side, list) for label in side]
+    )
     number = {word: float(code) for code, word in enumerate(words)}
     return _coded(ours, number), _coded(theirs, number).reshape(len(gold), width), words
 
@@ -121,7 +127,9 @@ def _flat(rows: _Labels) -> tuple[_Labels, int]:
     else:
         return rows, 1
     if len(widths) != 1 or 0 in widths:
-        raise InputError("verdicts: every item needs the same number of repeats, at least one (None = missing)")
+        raise InputError(
+            "verdicts: every item needs the same number of repeats, at least one (None = missing)"
+        )
     return flat, widths.pop()
 
 
@@ -132,7 +140,10 @@ def _read_all(
     at_once = _numbers(labels, scale)
     if at_once is not None:
         return at_once
-    return [_read(label, scale, where=f"{where}[{i // width}]", problems=problems) for i, label in enumerate(labels)]
+    return [
+        _read(label, scale, where=f"{where}[{i // width}]", problems=problems)
+        for i, label in enumerate(labels)
+    ]
 
 
 def _numbers(labels: _Labels, scale: Scale) -> Floats | None:
@@ -172,7 +183,8 @@ def _coded(labels: Floats | list[float | str], number: Mapping[str, float]) -> F
 
 
 def _read(label: object, scale: Scale, *, where: str, problems: list[str]) -> float | str:
-    """One label; NaN where missing. A median of ratings need not be whole, so an ordinal label may be a half."""
+    """One label; NaN where missing. A median of ratings need not be whole, so an ordinal label may be a
+    half."""
     if is_missing(label):
         return float("nan")
     try:
@@ -214,7 +226,9 @@ class Sample:
     group_of: Ints  # n group numbers 0..G-1, ascending
     n_expected: int  # judgements asked for
     n_unscored: int  # those without a verdict
-    classes: Classes | None = None  # labels and verdicts as categories, where the scale or a pass mark makes some
+    classes: Classes | None = (
+        None  # labels and verdicts as categories, where the scale or a pass mark makes some
+    )
     weights: Floats | None = None  # n, 1 / the chance of being drawn, where that is not the same for all
 
     @cached_property
@@ -271,8 +285,9 @@ def build(
 ) -> Sample:
     """The prepared sample of read labels, on the common scale of people and judge.
 
-    Items without a gold label are left out. A missing verdict stays out with `drop` (an item without any verdict
-    goes too); with `wrong` it becomes the verdict farthest from its label, in a nominal scale a category of its own.
+    Items without a gold label are left out. A missing verdict stays out with `drop` (an item without any
+    verdict goes too); with `wrong` it becomes the verdict farthest from its label, in a nominal scale a
+    category of its own.
 
     Raises:
         InputError: `unscored` is none of the three, or labels and verdicts share no order.
@@ -343,7 +358,9 @@ def _own_classes(sample: Sample, words: tuple[str, ...], declared: int) -> Class
         there[sample.verdicts[sample.scored].astype(np.int64)] = True
         there[len(words)] = True
         code = np.cumsum(there) - 1.0
-        verdicts = np.where(sample.scored, code[np.where(sample.scored, sample.verdicts, 0.0).astype(np.int64)], np.nan)
+        verdicts = np.where(
+            sample.scored, code[np.where(sample.scored, sample.verdicts, 0.0).astype(np.int64)], np.nan
+        )
         gold = code[sample.gold.astype(np.int64)].astype(np.int64)
         return Classes(gold, verdicts, np.arange(there.sum(), dtype=np.float64))
     if sample.scale.kind != "ordinal":

@@ -1,4 +1,5 @@
-"""Is a difference more than chance? P values by group, several of them together, and what could have been shown."""
+"""Is a difference more than chance? P values by group, several of them together, and what could have been
+shown."""
 
 from __future__ import annotations
 
@@ -60,9 +61,9 @@ def random_bits(rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
 def mcnemar_midp(only_a: int, only_b: int) -> float:
     """Two-sided mid-p of McNemar's test, 0..1: `only_a` items that a alone got right against `only_b`.
 
-    2 P(X < m) + P(X = m), X ~ Binomial(only_a + only_b, 1/2), m the smaller count: the exact p less P(X = m), which
-    is too cautious; 1 for two judges that never differ. For independent items only; a negative count is an
-    InputError. Source: Fagerland et al. (2013).
+    2 P(X < m) + P(X = m), X ~ Binomial(only_a + only_b, 1/2), m the smaller count: the exact p less P(X = m),
+    which is too cautious; 1 for two judges that never differ. For independent items only; a negative count is
+    an InputError. Source: Fagerland et al. (2013).
     """
     if only_a < 0 or only_b < 0:
         raise InputError(f"discordant pairs cannot number {only_a} and {only_b}: give counts from 0 on")
@@ -76,10 +77,10 @@ def mcnemar_midp(only_a: int, only_b: int) -> float:
 def clustered_mcnemar_p(net: Floats) -> tuple[float, str]:
     """Two-sided p of McNemar's test on grouped items, and how it was made.
 
-    With `net` d_g = (items of group g that a alone got right) - (those that b alone did), no difference of the judges
-    lets every d_g change its sign: z = sum d_g / sqrt(sum d_g^2) (Durkalski et al. 2003). Where at most 16 groups
-    have a difference that normal approximation is replaced by the distribution over all sign patterns, as mid-p;
-    with one item a group that is `mcnemar_midp`.
+    With `net` d_g = (items of group g that a alone got right) - (those that b alone did), no difference of
+    the judges lets every d_g change its sign: z = sum d_g / sqrt(sum d_g^2) (Durkalski et al. 2003). Where at
+    most 16 groups have a difference that normal approximation is replaced by the distribution over all sign
+    patterns, as mid-p; with one item a group that is `mcnemar_midp`.
     """
     moving = net[np.abs(net) > _EPS]
     observed, tie = abs(float(moving.sum())), _tie(moving)
@@ -125,14 +126,15 @@ def _tie(parts: Floats) -> float:
 
 
 def planned_error(a_error: float, b_error: float) -> float:
-    """Standard error by group that the paired difference of two such judges is planned to have, from those of each
-    alone.
+    """Standard error by group that the paired difference of two such judges is planned to have, from those of
+    each alone.
 
-    sqrt(PLANNED_DISCORDANCE (v_a + v_b)), v the squared errors: v_a + v_b is the variance of the difference of two
-    judges that err independently. Judges find the same items hard: the three recorded judges of a public set of 301
-    questions are discordant on 0.40 to 0.48 of so many items. Why a plan and not the data: how far these two were
-    seen to differ is 0 for two equal judges, who would then be said to show any difference. Simulated power at the
-    smallest detectable difference is 0.80 for single items, 0.84 to 0.94 for 2 to 12 a question.
+    sqrt(PLANNED_DISCORDANCE (v_a + v_b)), v the squared errors: v_a + v_b is the variance of the difference
+    of two judges that err independently. Judges find the same items hard: the three recorded judges of a
+    public set of 301 questions are discordant on 0.40 to 0.48 of so many items. Why a plan and not the data:
+    how far these two were seen to differ is 0 for two equal judges, who would then be said to show any
+    difference. Simulated power at the smallest detectable difference is 0.80 for single items, 0.84 to 0.94
+    for 2 to 12 a question.
     """
     return math.sqrt(PLANNED_DISCORDANCE * (a_error**2 + b_error**2))
 
@@ -140,8 +142,8 @@ def planned_error(a_error: float, b_error: float) -> float:
 def smallest_detectable(error: float, df: float, *, level: float = 0.95) -> float:
     """The true difference that a two-sided test at 1 - level finds with `POWER`: (t_level + t_power) error.
 
-    `error` is the standard error of the paired difference on `df` degrees of freedom, planned or otherwise known,
-    never from the difference seen. Source: Bloom (1995), with t for small numbers of groups.
+    `error` is the standard error of the paired difference on `df` degrees of freedom, planned or otherwise
+    known, never from the difference seen. Source: Bloom (1995), with t for small numbers of groups.
     """
     return (t_quantile(level, df) + float(stdtrit(df, POWER))) * error
 
@@ -154,7 +156,9 @@ class Cell:
     column: str
     value: float  # the metric of that judge
     deviation: float  # value - (mean of its row) - (mean of its column) + (mean of all)
-    p_adjusted: float | None  # of this deviation by chance, held against the largest of all cells; None without a test
+    p_adjusted: (
+        float | None
+    )  # of this deviation by chance, held against the largest of all cells; None without a test
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,15 +187,17 @@ def interaction(
     """Test whether the agreement of prompt x model judges on the same items is additive.
 
     The metric of every judge is taken apart by group (`group_parts`), and each group's parts are centred by
-    prompt and by model. Were agreement additive, these contrasts would sum to about 0 in every cell: their sums,
-    studentised by sum of squares as in the clustered McNemar test, are squared and added over the cells, and held
-    against the same under random signs of whole groups ((1 + hits) / (1 + draws)). The cells' own p values are
-    those of the largest one (Westfall and Young 1993), so that all may be read at once. Unscored verdicts count as
-    the farthest from their labels. "cannot tell" with the reason where a cell is missing, where there are fewer than
-    two prompts or models or fewer than ten groups, or where a judge has no value.
+    prompt and by model. Were agreement additive, these contrasts would sum to about 0 in every cell: their
+    sums, studentised by sum of squares as in the clustered McNemar test, are squared and added over the
+    cells, and held against the same under random signs of whole groups ((1 + hits) / (1 + draws)). The cells'
+    own p values are those of the largest one (Westfall and Young 1993), so that all may be read at once.
+    Unscored verdicts count as the farthest from their labels. "cannot tell" with the reason where a cell is
+    missing, where there are fewer than two prompts or models or fewer than ten groups, or where a judge has
+    no value.
 
     Args:
-        grid: (prompt, model) -> n verdicts, or n rows of repeats; `scales` of those whose scale is not the people's.
+        grid: (prompt, model) -> n verdicts, or n rows of repeats; `scales` of those whose scale is not the
+            people's.
         level: below 1 - level additivity is refuted.
         seed, n_perm: of the random signs; the others as in `agreement`.
     """
@@ -207,7 +213,9 @@ def interaction(
     own = scales or {}
     found: list[Floats] = []
     for key in ((row, column) for row in rows for column in columns):
-        sample = prepare(labels, grid[key], people=people, judge_scale=own.get(key), groups=codes, unscored="wrong")
+        sample = prepare(
+            labels, grid[key], people=people, judge_scale=own.get(key), groups=codes, unscored="wrong"
+        )
         parts = group_parts(chosen, sample, at_mark=at_mark)
         if isinstance(parts, str):
             return _untested(f"{key[0]}@{key[1]} has no value: {parts}", 0)
@@ -233,7 +241,9 @@ def _tested(
     def cells(p_values: Sequence[float | None]) -> tuple[Cell, ...]:
         made = [
             Cell(*name, value=value, deviation=deviation, p_adjusted=p)
-            for name, value, deviation, p in zip(names, values.tolist(), deviations.tolist(), p_values, strict=True)
+            for name, value, deviation, p in zip(
+                names, values.tolist(), deviations.tolist(), p_values, strict=True
+            )
         ]
         return tuple(sorted(made, key=lambda cell: -abs(cell.deviation)))
 

@@ -1,8 +1,8 @@
 """How much each of several judges may lose against the best of them, with bounds that hold for all at once.
 
-The best is not known: the judge with the highest value of a sample may owe that to luck, the more judges there
-are. So every judge takes its turn as the best one (multiple comparisons with the best: Hsu 1984, after Dunnett's
-comparisons with a control, 1955).
+The best is not known: the judge with the highest value of a sample may owe that to luck, the more judges
+there are. So every judge takes its turn as the best one (multiple comparisons with the best: Hsu 1984, after
+Dunnett's comparisons with a control, 1955).
 """
 
 from __future__ import annotations
@@ -45,20 +45,23 @@ def critical_values(
     n_draws: int,
     seed: int,
 ) -> Floats:
-    """k x k: h_ij times the `level` point of max over j of (Z_i - Z_j) / (h_ij sd(Z_i - Z_j)), Z multivariate t.
+    """k x k: h_ij times the `level` point of max over j of (Z_i - Z_j) / (h_ij sd(Z_i - Z_j)), Z multivariate
+    t.
 
-    With one other judge that is a plain t, and its exact quantile is taken; so it is for a judge that is like every
-    other on each group. `parts` are k x G, each judge's influence by group, which sums to 0; `df` k x k, the fewest
-    of a judge's are taken for all its differences; `heights` are the h_ij, all alike where not given; `counted` k x k,
-    the others j that count for judge i, all of them where not given; `level` may be one for each judge i. Source:
-    Dunnett (1955) for comparisons with one control.
+    With one other judge that is a plain t, and its exact quantile is taken; so it is for a judge that is like
+    every other on each group. `parts` are k x G, each judge's influence by group, which sums to 0; `df` k x
+    k, the fewest of a judge's are taken for all its differences; `heights` are the h_ij, all alike where not
+    given; `counted` k x k, the others j that count for judge i, all of them where not given; `level` may be
+    one for each judge i. Source: Dunnett (1955) for comparisons with one control.
     """
     high = np.ones(df.shape) if heights is None else heights
     covariance = parts @ parts.T
     spread = np.diag(covariance)
     apart = np.sqrt(np.maximum(spread[:, None] + spread[None, :] - 2.0 * covariance, 0.0))
     known = apart > _ALIKE * math.sqrt(max(float(spread.max()), _EPS))
-    known &= np.array([known[:j, j].all() for j in range(len(parts))])  # of judges that are alike the first counts
+    known &= np.array(
+        [known[:j, j].all() for j in range(len(parts))]
+    )  # of judges that are alike the first counts
     if counted is not None:
         known &= counted
     values, vectors = np.linalg.eigh(covariance)
@@ -92,8 +95,12 @@ class Loss:
     """What one judge loses against the best."""
 
     value: float | None  # the metric, unscored items counted as wrong; None where undefined
-    loss: float | None = None  # the best value less its own (of errors its own less the lowest); 0 for the best
-    upper: float | None = None  # the loss against the truly best is below it, for all at once; None for a `reason`
+    loss: float | None = (
+        None  # the best value less its own (of errors its own less the lowest); 0 for the best
+    )
+    upper: float | None = (
+        None  # the loss against the truly best is below it, for all at once; None for a `reason`
+    )
     reason: str | None = None
     strata: tuple[Stratum, ...] = ()  # of the paired difference to the best one, of a macro metric
 
@@ -107,7 +114,9 @@ class Losses:
     level: float  # at which all bounds hold together; `method` says how they were made
     n_groups: int
     method: str
-    pairs: _Pairs | None  # differences, errors, degrees of freedom and critical values behind them; None without bounds
+    pairs: (
+        _Pairs | None
+    )  # differences, errors, degrees of freedom and critical values behind them; None without bounds
     reason: str | None = None  # why there are no bounds
 
     @property
@@ -120,9 +129,10 @@ class Losses:
     def questions_needed(self, judge: str, margin: float) -> int | None:
         """Questions at which a judge would be shown to lose less than the margin, with `POWER`.
 
-        Takes the differences seen for the true ones: with d_i the difference of another judge i from this one, r_i =
-        margin - d_i, and s_i and u_i as in the bound on G questions, G (c_i + t_power)^2 (s_i^2 + u_i r_i) / r_i^2,
-        the most over i; None without bounds, or where some judge was seen to be better by the margin or more.
+        Takes the differences seen for the true ones: with d_i the difference of another judge i from this
+        one, r_i = margin - d_i, and s_i and u_i as in the bound on G questions, G (c_i + t_power)^2 (s_i^2 +
+        u_i r_i) / r_i^2, the most over i; None without bounds, or where some judge was seen to be better by
+        the margin or more.
         """
         return None if self.pairs is None else self.pairs.needed(judge, margin, self.n_groups)
 
@@ -144,19 +154,22 @@ def losses_against_best(
 ) -> Losses:
     """Each judge's loss against the best, with simultaneous upper bounds by group.
 
-    The loss of judge j stays below the most, over the other judges i, of value_i - value_j + b_ij (at least 0), where
-    b = c^2 u / 2 + c sqrt(s^2 + c^2 u^2 / 4) solves b^2 = c^2 (s^2 + u b):
+    The loss of judge j stays below the most, over the other judges i, of value_i - value_j + b_ij (at least
+    0), where b = c^2 u / 2 + c sqrt(s^2 + c^2 u^2 / 4) solves b^2 = c^2 (s^2 + u b):
 
     - s is the error by group of the paired difference, linearised, or by the jackknife for coefficients;
-    - u is what one more group that differs would add: b / u of them would, if judge j truly lost b more than was seen.
-      As in Wilson's interval of a rate, the variance is that at the bound. u is sum(p^2) / sum(|p|) over the groups'
-      parts p of the difference and one further group with the whole range; of the stratum that has most, as what is
-      lost may all lie where little was seen to differ. Where no group differs: `_Alike`;
-    - c_ij is h_ij times the `level` point of the largest of (Z_i - Z_j) / (h_ij s_ij) over j (see `_heights`).
+    - u is what one more group that differs would add: b / u of them would, if judge j truly lost b more than
+    was seen.
+      As in Wilson's interval of a rate, the variance is that at the bound. u is sum(p^2) / sum(|p|) over the
+      groups' parts p of the difference and one further group with the whole range; of the stratum that has
+      most, as what is lost may all lie where little was seen to differ. Where no group differs: `_Alike`;
+    - c_ij is h_ij times the `level` point of the largest of (Z_i - Z_j) / (h_ij s_ij) over j (see
+    `_heights`).
 
-    Were judge i the best, then with chance `level` all its differences lie below value_i - value_j + b_ij at once,
-    whichever judge i that is. With a margin, in units of the metric, the bounds serve one claim: that a judge loses
-    less than it. Judges clearly beyond it leave c (`_Pairs.of`). `n_draws`: of the t; the others as in `compare_all`.
+    Were judge i the best, then with chance `level` all its differences lie below value_i - value_j + b_ij at
+    once, whichever judge i that is. With a margin, in units of the metric, the bounds serve one claim: that a
+    judge loses less than it. Judges clearly beyond it leave c (`_Pairs.of`). `n_draws`: of the t; the others
+    as in `compare_all`.
 
     Raises:
         InputError: as `agreement`; or no judge is given, none has a value, or the metric ranks nobody.
@@ -170,11 +183,15 @@ def losses_against_best(
     how: dict[str, Any] = {"groups": codes, "weights": weights}
     once = calibrated(labels, judges, scale=people, scales=own, asked=calibrate and chosen.calibrated, **how)
     how |= {"people": people, "unscored": "wrong"}
-    samples = {one: prepare(labels, said, judge_scale=once.scales[one], **how) for one, said in once.verdicts.items()}
+    samples = {
+        one: prepare(labels, said, judge_scale=once.scales[one], **how) for one, said in once.verdicts.items()
+    }
     _check_units(chosen, samples)
     read = {judge: _worth(chosen, sample, at_mark=at_mark) for judge, sample in samples.items()}
     if all(isinstance(worth, str) for worth in read.values()):
-        raise InputError(f"no judge has a value in {chosen.name}: {next(iter(read.values()), 'none is given')}")
+        raise InputError(
+            f"no judge has a value in {chosen.name}: {next(iter(read.values()), 'none is given')}"
+        )
     n_groups = next(iter(samples.values())).n_groups
     return _losses(read, n_groups, _Made(chosen.name, margin, level, seed, n_draws))
 
@@ -197,7 +214,9 @@ def _losses(read: Mapping[str, _Worth | str], n_groups: int, made: _Made) -> Los
     why = _no_bounds(list(valued.values()), n_groups, made.metric)
     pairs = _Pairs.of(valued, n_groups, made) if why is None else None
     by_judge = {
-        judge: Loss(None, reason=worth) if isinstance(worth, str) else _loss(judge, worth, valued[best], pairs, why)
+        judge: Loss(None, reason=worth)
+        if isinstance(worth, str)
+        else _loss(judge, worth, valued[best], pairs, why)
         for judge, worth in read.items()
     }
     method = "multiple comparisons with the best by group, multivariate t" if pairs else ""
@@ -258,7 +277,10 @@ def _worth(metric: Metric, sample: Sample, *, at_mark: bool) -> _Worth | str:
         weight = linear.share @ linear.weights
         whole = (most if math.isfinite(most) else 1.0) * (linear.share.T @ weight)
         largest = most * len(weight) * float(weight.max()) if terms.plain else math.nan
-        parts, filled = (linear.influence + linear.ratios * linear.share) * linear.weights, linear.weights > 0.0
+        parts, filled = (
+            (linear.influence + linear.ratios * linear.share) * linear.weights,
+            linear.weights > 0.0,
+        )
         return _Worth(linear.value, sign, linear, sample, parts[:, filled], whole[filled], largest, most)
     found = jackknifed(terms, sample)
     if found is None:
@@ -281,13 +303,15 @@ def _loss(judge: str, worth: _Worth, best: _Worth, pairs: _Pairs | None, why: st
 
 @dataclass(frozen=True)
 class _Alike:
-    """Pairs of which no group differs, as of two judges with the same verdicts: what proves the same to be no luck.
+    """Pairs of which no group differs, as of two judges with the same verdicts: what proves the same to be no
+    luck.
 
-    A judge that truly loses d differs on d / w of the questions or more, w being the weight of the largest question in
-    the metric over their mean weight (times the range): no question loses more. So it gives the other's verdicts on
-    all G with chance (1 - d / w)^G at most, and the loss stays below w (1 - a^(1/G)) with chance 1 - a. The a of all
-    that may be claimed of a judge together are 1 - level (`_heights`); what a claim needs of it, (1 - margin / w)^G,
-    is lost to the bounds of the others. Only for means over items: nothing bounds what a question loses in others.
+    A judge that truly loses d differs on d / w of the questions or more, w being the weight of the largest
+    question in the metric over their mean weight (times the range): no question loses more. So it gives the
+    other's verdicts on all G with chance (1 - d / w)^G at most, and the loss stays below w (1 - a^(1/G)) with
+    chance 1 - a. The a of all that may be claimed of a judge together are 1 - level (`_heights`); what a
+    claim needs of it, (1 - margin / w)^G, is lost to the bounds of the others. Only for means over items:
+    nothing bounds what a question loses in others.
     """
 
     pairs: Bools  # k x k
@@ -329,9 +353,9 @@ class _Pairs:
         """The tables of judges with a value.
 
         A judge j with (value_i - value_j - margin) / s_ij >= sqrt(2 log log G) is, by the law of the iterated
-        logarithm, worse than i by more than the margin. No claim will be made of it, so that it need not count in the
-        critical value of the others; its own bound keeps that of all. Source: Hansen (2005), superior predictive
-        ability.
+        logarithm, worse than i by more than the margin. No claim will be made of it, so that it need not
+        count in the critical value of the others; its own bound keeps that of all. Source: Hansen (2005),
+        superior predictive ability.
         """
         own = list(valued.values())
         merits = np.array([worth.merit for worth in own])
@@ -389,10 +413,11 @@ def _least_errors(errors: Floats, units: Floats, margin: float) -> Floats:
 def _heights(reach: Floats, counted: Bools, level: float) -> Floats:
     """k x k: how high the critical value of judge j for judge i stands beside those of the others.
 
-    As Bonferroni's would where each has a share of 1 - level in proportion to `reach`^4, k: the margin in errors of
-    the judge, at most what shows a loss of 0 to be less with `POWER`. A judge that is far from every other one cannot
-    be shown to lose less than the margin on few questions, whatever its critical value, so it leaves the level to those
-    that can; once each can, all have the same. Source: Wasserman and Roeder (2006), weighted hypothesis testing.
+    As Bonferroni's would where each has a share of 1 - level in proportion to `reach`^4, k: the margin in
+    errors of the judge, at most what shows a loss of 0 to be less with `POWER`. A judge that is far from
+    every other one cannot be shown to lose less than the margin on few questions, whatever its critical
+    value, so it leaves the level to those that can; once each can, all have the same. Source: Wasserman and
+    Roeder (2006), weighted hypothesis testing.
     """
     weights = np.minimum(reach, ndtri(level) + ndtri(POWER)) ** 4
     shares = np.where(counted & ~np.eye(len(reach), dtype=np.bool_), np.maximum(weights, _EPS), 0.0)
@@ -401,8 +426,8 @@ def _heights(reach: Floats, counted: Bools, level: float) -> Floats:
 
 
 def _apart(own: Sequence[_Worth]) -> tuple[Floats, Floats, Floats, Bools]:
-    """k x k: the error by group of each paired difference, the part of one more group, the degrees of freedom, and
-    whether no group differs."""
+    """k x k: the error by group of each paired difference, the part of one more group, the degrees of
+    freedom, and whether no group differs."""
     k = len(own)
     errors, units, df = np.zeros((k, k)), np.zeros((k, k)), np.full((k, k), len(own[0].parts) - 1.0)
     same = np.zeros((k, k), dtype=np.bool_)

@@ -44,10 +44,11 @@ class Stratum:
 
     @property
     def more(self) -> int | None:
-        """Items of it beside those there are that bring it to `MIN_STRATUM`, or narrow the interval by `NARROWER`.
+        """Items of it beside those there are that bring it to `MIN_STRATUM`, or narrow the interval by
+        `NARROWER`.
 
-        With v its share of the variance and n items, n / (n + more) of v is left: (1 - NARROWER)^2 = 1 - v more /
-        (n + more). None where the rest of the variance is too large for that.
+        With v its share of the variance and n items, n / (n + more) of v is left: (1 - NARROWER)^2 = 1 - v
+        more / (n + more). None where the rest of the variance is too large for that.
         """
         if self.thin:
             return MIN_STRATUM - self.n
@@ -65,7 +66,8 @@ class Stratum:
 
 
 def strata_of(linear: Linear, sample: Sample) -> tuple[Stratum, ...]:
-    """The filled strata of a linearised macro metric (or difference) of a sample; none for a metric without strata."""
+    """The filled strata of a linearised macro metric (or difference) of a sample; none for a metric without
+    strata."""
     if linear.means.fewest < 2:
         return ()
     parts = ((linear.influence * linear.weights) ** 2).sum(axis=0)
@@ -87,16 +89,21 @@ def too_thin(strata: Sequence[Stratum], metric: str) -> str | None:
     few = " and ".join(f'{one.n} in "{one.name}" ({one.more} more would do)' for one in strata if one.thin)
     if not few:
         return None
-    return f"of {strata[0].n_all} labelled items only {few}: under {MIN_STRATUM} nothing is decided by {metric}"
+    return (
+        f"of {strata[0].n_all} labelled items only {few}: under {MIN_STRATUM} nothing is decided by {metric}"
+    )
 
 
 def stratum_that_drives(strata: Sequence[Stratum]) -> Stratum | None:
     """The stratum that makes up `DRIVING` of the variance or more, with fewer items than its even share."""
-    return next((one for one in strata if (one.share or 0.0) >= DRIVING and one.n * len(strata) < one.n_all), None)
+    return next(
+        (one for one in strata if (one.share or 0.0) >= DRIVING and one.n * len(strata) < one.n_all), None
+    )
 
 
 def driven_in_words(pairs: Iterable[tuple[str, str, Sequence[Stratum]]]) -> list[str]:
-    """A sentence, without its full stop, for each stratum that drives the interval of a difference between two judges.
+    """A sentence, without its full stop, for each stratum that drives the interval of a difference between
+    two judges.
 
     Of several pairs it names the one whose interval hangs on the stratum most, and counts the others.
     """

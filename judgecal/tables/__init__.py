@@ -1,13 +1,33 @@
-"""Tables that come in and go out: CSV, JSON, Parquet and data sets of the Hub; one module a family of formats."""
+"""Tables that come in and go out: CSV, JSON, Parquet and data sets of the Hub; one module a family of
+formats."""
 
 from judgecal.tables.cells import CELL_LIMIT, defuse, is_error, same_text, undo
-from judgecal.tables.formats import Format, Kind, Output, Write, check_output, open_source, read_table, writing
+from judgecal.tables.formats import (
+    Format,
+    Kind,
+    Output,
+    Write,
+    check_output,
+    open_source,
+    read_table,
+    writing,
+)
 from judgecal.tables.json_files import json_line, json_lines, json_value, read_json, write_json_lines
 from judgecal.tables.nested import nested
 from judgecal.tables.outline import outline
 from judgecal.tables.partitions import Partition, Partitions, Place, Stamp, list_partitions
 from judgecal.tables.separated import PaddedSource
-from judgecal.tables.table import FileSource, NoRowsError, Piece, Record, RecordSource, Row, Source, Table, record_row
+from judgecal.tables.table import (
+    FileSource,
+    NoRowsError,
+    Piece,
+    Record,
+    RecordSource,
+    Row,
+    Source,
+    Table,
+    record_row,
+)
 from judgecal.tables.text import decode, read_bytes
 from judgecal.tables.xlsx_writer import Form, write_form
 from judgecal.tables.zip_members import Archive, open_archive

@@ -1,8 +1,9 @@
-"""Cells of a sheet: what a spreadsheet would run or rewrite is marked on the way out, and unmarked on the way back.
+"""Cells of a sheet: what a spreadsheet would run or rewrite is marked on the way out, and unmarked on the way
+back.
 
-A cell that begins with a formula character is run by a spreadsheet, and one that looks like a number, a date or a
-truth value is turned into one ("November 1" comes back as "01-Nov"). Both get a leading apostrophe, as does a text
-that begins with an apostrophe itself, so that the mark can always be told from the text.
+A cell that begins with a formula character is run by a spreadsheet, and one that looks like a number, a date
+or a truth value is turned into one ("November 1" comes back as "01-Nov"). Both get a leading apostrophe, as
+does a text that begins with an apostrophe itself, so that the mark can always be told from the text.
 """
 
 from __future__ import annotations
@@ -15,11 +16,15 @@ CELL_LIMIT = 32_767
 
 _MARK = "'"
 _FORMULA = frozenset("=+-@\t\r\n＝＋－＠")
-_NUMBER_LIKE = re.compile(r"[\d\s.,:;/\\+\-−–%$€£¥()'°]*(?:e[+-]?\d+)?[\d\s.,:;/\\+\-−–%$€£¥()'°]*", re.IGNORECASE)
+_NUMBER_LIKE = re.compile(
+    r"[\d\s.,:;/\\+\-−–%$€£¥()'°]*(?:e[+-]?\d+)?[\d\s.,:;/\\+\-−–%$€£¥()'°]*", re.IGNORECASE
+)
 _CALL = re.compile(r"\w\s*\(")
 _FORMULA_INSIDE = re.compile(r"[\s\-－]*[=+@＝＋＠\"(]")
 _COMPUTED = re.compile(r"[\s\d.,+*/^%&()\-－]*")
-_TRUTH = frozenset({"true", "false", "wahr", "falsch", "vrai", "faux", "verdadero", "falso", "prawda", "fałsz"})
+_TRUTH = frozenset(
+    {"true", "false", "wahr", "falsch", "vrai", "faux", "verdadero", "falso", "prawda", "fałsz"}
+)
 # The first letters of the months in English, German, Spanish, French, Italian, Polish and Portuguese.
 _MONTHS = (
     "jan", "feb", "fév", "mar", "mär", "mrz", "apr", "abr", "avr", "kwi", "may", "mai", "maj",
@@ -40,8 +45,9 @@ def defuse(text: str) -> str:
 def runs(text: str) -> bool:
     """Whether a spreadsheet runs a cell of a CSV file: what begins with a formula character, but for numbers.
 
-    A minus is a formula where what follows can be one: a call, a link to another program (`-2+3+cmd|' /C calc'!A0`), or
-    a single expression without a space, which it computes. Behind "- " most texts are the first point of a list.
+    A minus is a formula where what follows can be one: a call, a link to another program (`-2+3+cmd|' /C
+    calc'!A0`), or a single expression without a space, which it computes. Behind "- " most texts are the
+    first point of a list.
     """
     begin = text.lstrip(" \u00a0")
     if begin[:1] not in _FORMULA or _is_number(begin):
@@ -89,7 +95,8 @@ def _is_date_word(word: str) -> bool:
 
 
 def is_error(text: str) -> bool:
-    """Whether a text is what a spreadsheet writes where it could compute nothing, in the languages it writes it in."""
+    """Whether a text is what a spreadsheet writes where it could compute nothing, in the languages it writes
+    it in."""
     return text[:1] in "#E" and _ERROR.fullmatch(text.strip()) is not None
 
 

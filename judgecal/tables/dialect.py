@@ -1,7 +1,9 @@
-"""How the cells of a text file are written: its encoding, what stands between them, and the `sep=` line of Excel.
+"""How the cells of a text file are written: its encoding, what stands between them, and the `sep=` line of
+Excel.
 
-The encoding is told by the first bytes, the separator by the header and the rows that begin the file. What comes later
-is held against both where the file is read: a byte of another encoding, or a row of another width, is refused.
+The encoding is told by the first bytes, the separator by the header and the rows that begin the file. What
+comes later is held against both where the file is read: a byte of another encoding, or a row of another
+width, is refused.
 """
 
 from __future__ import annotations
@@ -28,8 +30,8 @@ _HINT = "sep="
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How a file is read: its encoding as Python calls it, the separator of its cells, the lines before its records
-    (Excel's `sep=;`), and what its owner should know of that.
+    """How a file is read: its encoding as Python calls it, the separator of its cells, the lines before its
+    records (Excel's `sep=;`), and what its owner should know of that.
     """
 
     encoding: str
@@ -38,7 +40,8 @@ class Dialect:
     notes: tuple[str, ...] = ()
 
     def as_windows_1252(self, path: Path, problem: NotUtf8) -> Dialect:
-        """The same file, which is no UTF-8, in Windows-1252; raises the problem where it can hardly be that."""
+        """The same file, which is no UTF-8, in Windows-1252; raises the problem where it can hardly be
+        that."""
         with open_bytes(path) as file:
             marked = file.read(len(codecs.BOM_UTF8)) == codecs.BOM_UTF8
             file.seek(0)
@@ -70,7 +73,9 @@ def dialect_of(path: Path) -> Dialect:
     if hint.casefold() == _HINT or hint[:-1].casefold() == _HINT:
         separator = lines[0].rstrip("\r\n")[len(_HINT) : len(_HINT) + 1]
         if separator not in SEPARATORS:
-            raise InputError(f"{where}:1: {hint} names no separator that is known: comma, semicolon, tab or bar")
+            raise InputError(
+                f"{where}:1: {hint} names no separator that is known: comma, semicolon, tab or bar"
+            )
         return Dialect(
             encoding, separator, 1, (*notes, f"{where}:1: says that {SEPARATORS[separator]} separates cells")
         )
@@ -82,7 +87,8 @@ def dialect_of(path: Path) -> Dialect:
 
 
 def _sample(path: Path, encoding: str) -> tuple[list[str], bool]:
-    """The lines that a file begins with, and whether these are all; bytes that are no text do not matter yet."""
+    """The lines that a file begins with, and whether these are all; bytes that are no text do not matter
+    yet."""
     lines: list[str] = []
     left = _SAMPLE_CHARACTERS
     errors = "surrogateescape" if encoding == UTF_8 else "replace"
@@ -97,8 +103,8 @@ def _sample(path: Path, encoding: str) -> tuple[list[str], bool]:
 
 
 def _separator(lines: Sequence[str], usual: str, where: str, *, whole: bool) -> str:
-    """The one separator that divides the header, and where there are several the one under which all rows are as wide
-    as the header.
+    """The one separator that divides the header, and where there are several the one under which all rows are
+    as wide as the header.
     """
     widths = {one: _widths(lines, one, whole=whole) for one in SEPARATORS}
     able = [one for one, found in widths.items() if found and found[0] > 1]
@@ -116,7 +122,8 @@ def _separator(lines: Sequence[str], usual: str, where: str, *, whole: bool) -> 
 
 
 def _widths(lines: Sequence[str], separator: str, *, whole: bool) -> list[int]:
-    """How many cells each record of a sample has, empty ones behind the header's last not counted; 0 is broken quoting.
+    """How many cells each record of a sample has, empty ones behind the header's last not counted; 0 is
+    broken quoting.
 
     The last record of a sample that is not the whole file may be cut off, and does not count.
     """

@@ -1,9 +1,9 @@
 """A file of the web, fetched once: whole, as it was announced, and as it was the last time.
 
-https alone (http only from 127.0.0.1, for a server of one's own), a few redirects within one scheme, a largest size, a
-timeout for each read and one for the whole. The file appears under its name when it is complete: a transfer that breaks
-off leaves nothing, and is begun anew. Beside it stands what was fetched (`NAME.json`), so that a later fetch can tell
-whether the file is still the same.
+https alone (http only from 127.0.0.1, for a server of one's own), a few redirects within one scheme, a
+largest size, a timeout for each read and one for the whole. The file appears under its name when it is
+complete: a transfer that breaks off leaves nothing, and is begun anew. Beside it stands what was fetched
+(`NAME.json`), so that a later fetch can tell whether the file is still the same.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """A file that is here: where, what it was fetched from, its sha256 (64 hex digits), bytes, and the UTC day."""
+    """A file that is here: where, what it was fetched from, its sha256 (64 hex digits), bytes, and the UTC
+    day."""
 
     path: Path = field(metadata={"json": False})
     url: str
@@ -79,8 +80,8 @@ def fetch_file(
         limits: sizes and times; by default 2 GiB, 30 s a read, half an hour.
 
     Raises:
-        InputError: the address is none, the server refuses or breaks off, sends a page instead of a file or more than
-            the limit, or the file is not what it must be; then nothing under the path has changed.
+        InputError: the address is none, the server refuses or breaks off, sends a page instead of a file or
+            more than the limit, or the file is not what it must be; then nothing under the path has changed.
     """
     stored = _stored(path, url)
     if stored is not None and not again:
@@ -106,7 +107,8 @@ def fetch_file(
 
 
 def _clear(path: Path) -> None:
-    """Delete what a process that was killed has left of this file; one that is still at work has written lately."""
+    """Delete what a process that was killed has left of this file; one that is still at work has written
+    lately."""
     for draft in path.parent.glob(f".{glob.escape(path.name)}.*.draft"):
         with contextlib.suppress(FileNotFoundError):  # another one has deleted it
             if time.time() - draft.stat().st_mtime > _ABANDONED_S:
@@ -155,7 +157,13 @@ def _transfer(url: str, draft: Path, limits: Limits) -> tuple[str, int]:
             return _copy(answer, file, url, (limits, end))
     except TimeoutError:
         raise InputError(f"{url}: the server sent nothing for {limits.read_s:g} s: try again later") from None
-    except (http.client.HTTPException, urllib.error.URLError, ConnectionError, socket.gaierror, ssl.SSLError) as error:
+    except (
+        http.client.HTTPException,
+        urllib.error.URLError,
+        ConnectionError,
+        socket.gaierror,
+        ssl.SSLError,
+    ) as error:
         raise InputError(f"{url}: {_network(error, limits)}") from None
 
 
@@ -184,7 +192,9 @@ def _copy(answer: Any, file: IO[bytes], url: str, until: tuple[Limits, float]) -
         if n_bytes > limits.max_bytes:
             raise InputError(f"{url}: is larger than {limits.max_bytes:,} bytes, the most that is fetched")
         if time.monotonic() > end:
-            raise InputError(f"{url}: took longer than {limits.total_s:g} s ({n_bytes:,} bytes came): try again later")
+            raise InputError(
+                f"{url}: took longer than {limits.total_s:g} s ({n_bytes:,} bytes came): try again later"
+            )
         digest.update(chunk)
         file.write(chunk)
         if time.monotonic() - told >= _TOLD_S:
@@ -206,7 +216,9 @@ def _announced(answer: Any, url: str, limits: Limits) -> int | None:
         raise InputError(f"{url}: sent {encoding}, which was not asked for: its sha256 would be another")
     length = answer.headers.get("content-length", "")
     if length.isdecimal() and int(length) > limits.max_bytes:
-        raise InputError(f"{url}: is {int(length):,} bytes, more than {limits.max_bytes:,}, the most that is fetched")
+        raise InputError(
+            f"{url}: is {int(length):,} bytes, more than {limits.max_bytes:,}, the most that is fetched"
+        )
     return int(length) if length.isdecimal() else None
 
 
@@ -231,7 +243,11 @@ def _opened(url: str, limits: Limits) -> Iterator[Any]:
 
 def _ask(url: str, limits: Limits) -> Any:
     opener = urllib.request.OpenerDirector()  # its own set: none for files, ftp, errors, redirects, passwords
-    for handler in (urllib.request.ProxyHandler(), urllib.request.HTTPHandler(), urllib.request.HTTPSHandler()):
+    for handler in (
+        urllib.request.ProxyHandler(),
+        urllib.request.HTTPHandler(),
+        urllib.request.HTTPSHandler(),
+    ):
         opener.add_handler(handler)
     headers = {"User-Agent": "judgecal", "Accept": "*/*", "Accept-Encoding": "identity"}
     return opener.open(urllib.request.Request(url, headers=headers), timeout=limits.read_s)
@@ -250,7 +266,9 @@ def _check_address(seen: list[str]) -> None:
     if not host or not (url.isascii() and url.isprintable()) or " " in url:
         raise InputError(f"{url}: is no address{through}: write https://HOST/PATH")
     if parts.username or parts.password:
-        raise InputError(f"{parts._replace(netloc=host).geturl()}: holds a user or a password{through}: take it out")
+        raise InputError(
+            f"{parts._replace(netloc=host).geturl()}: holds a user or a password{through}: take it out"
+        )
     if parts.scheme != "https" and not (parts.scheme == "http" and host in _LOCAL):
         raise InputError(f"{url}: must begin with https://{through}")
     if url in seen[:-1]:
@@ -261,7 +279,9 @@ def _check_address(seen: list[str]) -> None:
 
 def _refusal(status: int) -> str:
     if status in (401, 403):
-        return f"the server refuses ({status}): it may be gated or private: accept its terms on its page first"
+        return (
+            f"the server refuses ({status}): it may be gated or private: accept its terms on its page first"
+        )
     if status in (404, 410):
         return f"there is no such file ({status}): it may have moved: see the set's page"
     if status == 429 or status >= 500:

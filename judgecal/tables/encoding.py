@@ -1,8 +1,8 @@
 """In which encoding a text file was saved, where nobody says so: UTF-8, UTF-16 or Windows-1252.
 
-What a Western European Windows program saves as CSV is Windows-1252. Any bytes are text in it, so those of another
-code page (Central European, Cyrillic, an old Mac) would be read as other letters in silence. It is taken only where
-the letters are those of one Western European language, and stand where such letters stand.
+What a Western European Windows program saves as CSV is Windows-1252. Any bytes are text in it, so those of
+another code page (Central European, Cyrillic, an old Mac) would be read as other letters in silence. It is
+taken only where the letters are those of one Western European language, and stand where such letters stand.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ _MARKS = ((codecs.BOM_UTF8, UTF_8), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM
 _UTF_32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 _OTHER_FILES = (
     (b"PK\x03\x04", "a zip archive, as .xlsx and .ods are: give it its own ending"),
-    (b"\xd0\xcf\x11\xe0", "an old or encrypted file of Excel: save it as .xlsx without a password, or as CSV"),
+    (
+        b"\xd0\xcf\x11\xe0",
+        "an old or encrypted file of Excel: save it as .xlsx without a password, or as CSV",
+    ),
 )
 _HEAD = 65_536  # bytes
 # The letters beyond ASCII that texts of one language hold, with those of its usual loan words.
@@ -53,7 +56,8 @@ _PACKED = ".gz"
 
 
 def ending_of(path: Path) -> str:
-    """The ending of a file's name in lower case; of a packed text file that of the text, `.csv` of `a.csv.gz`."""
+    """The ending of a file's name in lower case; of a packed text file that of the text, `.csv` of
+    `a.csv.gz`."""
     inner = path.with_suffix("").suffix.lower()
     return inner if is_packed(path) else path.suffix.lower()
 
@@ -69,7 +73,8 @@ def open_bytes(path: Path) -> BinaryIO:
 
 
 def encoding_of(path: Path) -> str:
-    """The encoding that the first bytes tell: a byte order mark, or the zeros of UTF-16 without one; else UTF-8.
+    """The encoding that the first bytes tell: a byte order mark, or the zeros of UTF-16 without one; else
+    UTF-8.
 
     ValueError: they are those of no text; the message says what it is.
     """
@@ -84,7 +89,8 @@ def encoding_of(path: Path) -> str:
 
 
 def _by_zeros(head: bytes) -> str:
-    """UTF-16 has a zero beside every ASCII character: behind it (little endian) or before it, and nowhere else."""
+    """UTF-16 has a zero beside every ASCII character: behind it (little endian) or before it, and nowhere
+    else."""
     zeros = head[0::2].count(0), head[1::2].count(0)
     if max(zeros) > 0 and min(zeros) == 0 and b"\n" in head and len(head) < 4 * max(zeros):
         return "utf-16-le" if zeros[1] else "utf-16-be"
@@ -92,8 +98,8 @@ def _by_zeros(head: bytes) -> str:
 
 
 def in_windows_1252(lines: Iterable[bytes]) -> str | None:
-    """A line of a file that is no UTF-8, read in Windows-1252, where the whole file can be that; else None. It is the
-    first one with a letter that is no ASCII, if there is one.
+    """A line of a file that is no UTF-8, read in Windows-1252, where the whole file can be that; else None.
+    It is the first one with a letter that is no ASCII, if there is one.
 
     A file in which other lines are UTF-8 beyond ASCII is two encodings, and none.
     """

@@ -1,6 +1,7 @@
 """Which format a table is in, told by the ending of its name or by how its address begins.
 
-Every module of this package may offer formats in `FORMATS`, and is found by being here: a new format is one new file.
+Every module of this package may offer formats in `FORMATS`, and is found by being here: a new format is one
+new file.
 """
 
 from __future__ import annotations
@@ -26,16 +27,16 @@ if TYPE_CHECKING:
 _PIECE = 4096  # rows written at a time
 _OTHER_SHEETS = (".ods", ".xls", ".xlsb", ".numbers", ".fods", ".gsheet")
 Kind = Literal["text", "number", "count", "flag", "texts", "numbers"]
-"""What the values of an added column are: a `count` is a whole number; `texts` and `numbers` are lists, in a separated
-file JSON."""
+"""What the values of an added column are: a `count` is a whole number; `texts` and `numbers` are lists, in a
+separated file JSON."""
 Write = Callable[[Piece, Sequence[Sequence[Any]]], None]
 """Takes some rows, and for each of them the values of the added columns."""
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A table with columns added to its own: `own` are those of the source that are written; `added` says what values
-    are.
+    """A table with columns added to its own: `own` are those of the source that are written; `added` says
+    what values are.
     """
 
     source: Source
@@ -45,10 +46,11 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format of tables, by the endings of files' names (lower case, with the dot) or by what an address begins with.
+    """A format of tables, by the endings of files' names (lower case, with the dot) or by what an address
+    begins with.
 
-    `open` reads a path and `write` writes there, as a context; None where it cannot be done. `address`: its beginning,
-    and what reads it. `holds_bytes`: whether a column of bytes (pictures, sound) can be written.
+    `open` reads a path and `write` writes there, as a context; None where it cannot be done. `address`: its
+    beginning, and what reads it. `holds_bytes`: whether a column of bytes (pictures, sound) can be written.
     """
 
     name: str
@@ -94,8 +96,8 @@ def open_table(path: str | Path) -> Source:
 def open_source(path: Path) -> FileSource:
     """Open the table in a file, to be read piece by piece.
 
-    InputError: its ending is no format, there is no such file, or it cannot be read (the first problems with their
-    lines).
+    InputError: its ending is no format, there is no such file, or it cannot be read (the first problems with
+    their lines).
     """
     opener = _format_of(path).open
     assert opener is not None
@@ -105,12 +107,14 @@ def open_source(path: Path) -> FileSource:
 def read_table(path: str | Path) -> Table:
     """Read a table whole: a file, or a data set at an address such as `hf:org/name[:split]`.
 
-    - .csv, .tsv, .tab: UTF-8 with a header line and cells quoted with `"`; a quoted cell may hold line ends. A
+    - .csv, .tsv, .tab: UTF-8 with a header line and cells quoted with `"`; a quoted cell may hold line ends.
+    A
       file of tab-separated cells may do without quotes.
     - .jsonl, .ndjson: each line is an object. .json: an array of objects, or an object that holds one such
-      array somewhere. The columns are all the keys that occur, and the fields of nested objects by their dotted
-      names; a key that a row lacks is an empty cell there, null and NaN too.
-    - .parquet, .arrow, .feather: lists and structs are lists and objects, null and NaN are empty cells, numbers stay
+      array somewhere. The columns are all the keys that occur, and the fields of nested objects by their
+      dotted names; a key that a row lacks is an empty cell there, null and NaN too.
+    - .parquet, .arrow, .feather: lists and structs are lists and objects, null and NaN are empty cells,
+    numbers stay
       numbers.
     - hf: through `datasets`; a class label is its name.
 
@@ -123,14 +127,16 @@ def read_table(path: str | Path) -> Table:
 
 
 def check_output(path: Path, source: Path | None = None, n_rows: int = 0, *, replace: bool = True) -> None:
-    """Refuse (InputError) a place where so many rows cannot be written: its ending, its folder, the input itself, or,
-    where it may not be replaced, a file that is there.
+    """Refuse (InputError) a place where so many rows cannot be written: its ending, its folder, the input
+    itself, or, where it may not be replaced, a file that is there.
     """
     problems: list[str] = []
     try:
         most = _format_of(path, writing=True).most_rows
         if most is not None and n_rows >= most:
-            problems.append(f"{shown(path)}: holds {most - 1:,} rows at most, of {n_rows:,}: write .csv or .parquet")
+            problems.append(
+                f"{shown(path)}: holds {most - 1:,} rows at most, of {n_rows:,}: write .csv or .parquet"
+            )
     except InputError as error:
         problems.extend(error.problems)
     if path.is_dir():
@@ -140,13 +146,16 @@ def check_output(path: Path, source: Path | None = None, n_rows: int = 0, *, rep
     if source is not None and path.exists() and source.exists() and path.samefile(source):
         problems.append(f"{shown(path)}: is the input itself: write to another file")
     elif path.is_file() and not replace:
-        problems.append(f"{shown(path)}: is there already: give --replace to write over it, or name another file")
+        problems.append(
+            f"{shown(path)}: is there already: give --replace to write over it, or name another file"
+        )
     refuse(problems)
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How columns are added to a table: what the writers take, the added names, and what is not as one expects."""
+    """How columns are added to a table: what the writers take, the added names, and what is not as one
+    expects."""
 
     output: Output
     names: tuple[str, ...]
@@ -154,10 +163,14 @@ class Layout:
 
     @classmethod
     def of(cls, source: Source, path: Path, wanted: Iterable[tuple[str, Kind]]) -> Layout:
-        """A name that the table has already gets the next free number behind it; a file that cannot hold bytes loses
-        them.
+        """A name that the table has already gets the next free number behind it; a file that cannot hold
+        bytes loses them.
         """
-        lost = () if not source.bytes_columns or _format_of(path, writing=True).holds_bytes else source.bytes_columns
+        lost = (
+            ()
+            if not source.bytes_columns or _format_of(path, writing=True).holds_bytes
+            else source.bytes_columns
+        )
         taken, kinds, notes = set(source.columns), dict[str, Kind](), list[str]()
         for name, kind in wanted:
             free, number = name, 2

@@ -13,11 +13,11 @@ _NUMBER = re.compile(r"[+-]?[\d.,]+\s*%?")
 
 
 def header_place(rows: Sequence[Sequence[str]]) -> int:
-    """The place of the header among the rows that a table begins with, from 0: the first one that is neither empty nor
-    a title.
+    """The place of the header among the rows that a table begins with, from 0: the first one that is neither
+    empty nor a title.
 
-    A title has a text in the first column alone, where three columns and more, or an empty row below it, show that it
-    is no header, and the next row with any content names two columns and more.
+    A title has a text in the first column alone, where three columns and more, or an empty row below it, show
+    that it is no header, and the next row with any content names two columns and more.
     """
     filled = [[place for place, cell in enumerate(row) if cell.strip()] for row in rows]
     left = min((places[0] for places in filled if places), default=0)
@@ -28,7 +28,11 @@ def header_place(rows: Sequence[Sequence[str]]) -> int:
             return first
         place = below
     names = [rows[place][at] for at in filled[place]] if place < len(rows) else []
-    return place if len(names) > 1 and not any(map(_NUMBER.fullmatch, names)) else min(first, max(len(rows) - 1, 0))
+    return (
+        place
+        if len(names) > 1 and not any(map(_NUMBER.fullmatch, names))
+        else min(first, max(len(rows) - 1, 0))
+    )
 
 
 def _next_filled(filled: Sequence[Sequence[int]], start: int) -> int:
@@ -36,7 +40,8 @@ def _next_filled(filled: Sequence[Sequence[int]], start: int) -> int:
 
 
 def column_names(cells: Sequence[str]) -> tuple[str, ...]:
-    """The names of a header's cells: a no-break space in one is a space, and an empty one is named by its place."""
+    """The names of a header's cells: a no-break space in one is a space, and an empty one is named by its
+    place."""
     names = (_SPACE.sub(" ", cell).strip() for cell in cells)
     return tuple(name or f"column {place}" for place, name in enumerate(names, start=1))
 

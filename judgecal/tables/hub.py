@@ -52,8 +52,8 @@ class _Address:
 class _HubSource(Source):
     """One split of a data set; its rows are numbered from 1, and held whole.
 
-    InputError: the address is none, the data set or the split cannot be had (the message lists the splits and says what
-    to do without a network), or it holds no rows.
+    InputError: the address is none, the data set or the split cannot be had (the message lists the splits and
+    says what to do without a network), or it holds no rows.
     """
 
     unit: Unit = "row"
@@ -100,7 +100,9 @@ def _load(address: _Address) -> Any:
     import yaml
 
     try:
-        return datasets.load_dataset(address.path, name=address.config, revision=address.revision, split=address.split)
+        return datasets.load_dataset(
+            address.path, name=address.config, revision=address.revision, split=address.split
+        )
     except ConnectionError as error:
         raise InputError(f"{address.text}: the Hub cannot be reached ({_first(error)}): {_OFFLINE}") from None
     except datasets.exceptions.DatasetNotFoundError:
@@ -182,7 +184,8 @@ def _licence(address: _Address) -> str:
 
 
 def _source(address: _Address, data: Any, licence: str) -> str:
-    """Name, config, split, size, revision (where it came from the Hub), fingerprint and licence in one line."""
+    """Name, config, split, size, revision (where it came from the Hub), fingerprint and licence in one
+    line."""
     folders = {part for file in data.cache_files for part in Path(file["filename"]).parts}
     commits = sorted(part for part in folders if _COMMIT.fullmatch(part))  # where `datasets` keeps a revision
     facts = [

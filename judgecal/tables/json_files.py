@@ -21,10 +21,11 @@ _SHOWN_KEYS = 8
 
 
 class JsonLines(NamedTuple):
-    """What a text of JSON lines holds: the objects that could be read, by line from 1, and the problems of the others.
+    """What a text of JSON lines holds: the objects that could be read, by line from 1, and the problems of
+    the others.
 
-    `lost_ids`: the item ids that can still be told in unreadable lines, so that no second message blames the rows which
-    refer to them.
+    `lost_ids`: the item ids that can still be told in unreadable lines, so that no second message blames the
+    rows which refer to them.
     """
 
     rows: list[tuple[int, dict[str, Any]]]
@@ -33,8 +34,8 @@ class JsonLines(NamedTuple):
 
 
 def json_lines(text: str, where: str) -> JsonLines:
-    """Read one JSON object a line; blank lines are passed over, NaN is refused. Only a line feed ends a line: U+2028 is
-    text.
+    """Read one JSON object a line; blank lines are passed over, NaN is refused. Only a line feed ends a line:
+    U+2028 is text.
     """
     found = JsonLines([], [], set())
     for line, source in enumerate(text.split("\n"), start=1):
@@ -52,7 +53,9 @@ def _object(source: str, decoder: json.JSONDecoder) -> dict[str, Any]:
     try:
         value = decoder.decode(source)
     except json.JSONDecodeError as error:
-        raise ValueError(f"broken JSON at column {error.colno} ({error.msg}): mend the line or take it out") from None
+        raise ValueError(
+            f"broken JSON at column {error.colno} ({error.msg}): mend the line or take it out"
+        ) from None
     except RecursionError:
         raise ValueError("broken JSON (nested too deeply): mend the line or take it out") from None
     except ValueError as error:
@@ -161,8 +164,8 @@ def _numbered_rows(value: Any) -> list[dict[str, Any]]:
 
 
 def of_frame(value: Any) -> list[dict[str, Any]]:
-    """The rows of a frame as pandas writes it, by columns, by rows, split into columns and data, or as a table; none
-    where the value is no frame. Its index is the column `index`.
+    """The rows of a frame as pandas writes it, by columns, by rows, split into columns and data, or as a
+    table; none where the value is no frame. Its index is the column `index`.
     """
     if not isinstance(value, dict) or not value:
         return []
@@ -175,7 +178,9 @@ def of_frame(value: Any) -> list[dict[str, Any]]:
     first = next(iter(value.values()))
     if all(name.isdigit() and isinstance(row, dict) for name, row in value.items()):
         return [{"index": name, **row} for name, row in value.items()]
-    if len(value) > 1 and all(isinstance(column, dict) and column.keys() == first.keys() for column in value.values()):
+    if len(value) > 1 and all(
+        isinstance(column, dict) and column.keys() == first.keys() for column in value.values()
+    ):
         return [{"index": name, **{column: value[column][name] for column in value}} for name in first]
     return []
 
@@ -227,19 +232,22 @@ _LINES = {nan: json.JSONEncoder(ensure_ascii=False, allow_nan=nan).encode for na
 
 
 def json_line(record: Mapping[str, Any], *, allow_nan: bool = False) -> str:
-    """An object as one line without its end, in UTF-8 whatever the texts hold; ValueError for a NaN that is not
-    allowed.
+    """An object as one line without its end, in UTF-8 whatever the texts hold; ValueError for a NaN that is
+    not allowed.
     """
     text = _LINES[allow_nan](record)
     try:
         text.encode()
-    except UnicodeEncodeError:  # half a surrogate pair, as a cut-off reply may hold: only an escape can write it
+    except (
+        UnicodeEncodeError
+    ):  # half a surrogate pair, as a cut-off reply may hold: only an escape can write it
         return json.dumps(record, allow_nan=allow_nan)
     return text
 
 
 def write_json_lines(path: Path, records: Iterable[Mapping[str, Any]], *, after: Iterable[str] = ()) -> None:
-    """Write a file of JSON lines in one step; `after` are lines that stand before the records, as they are."""
+    """Write a file of JSON lines in one step; `after` are lines that stand before the records, as they
+    are."""
     with replacing(path) as draft, draft.open("w", encoding="utf-8", newline="\n") as file:
         file.writelines(f"{line}\n" for line in after)
         file.writelines(f"{json_line(record)}\n" for record in records)

@@ -22,10 +22,11 @@ _BROKEN = (SyntaxError, ValueError, RecursionError, MemoryError, tokenize.TokenE
 def nested(cell: Any, *, numbers: bool = False) -> Any:
     """The list or object that a text holds, in JSON or as Python prints it; anything else as it is.
 
-    `numbers`: so is `[4 5]`, an array of numbers as NumPy prints it, which may be a text's references as well.
+    `numbers`: so is `[4 5]`, an array of numbers as NumPy prints it, which may be a text's references as
+    well.
 
-    A number or a word stays text, and so does a text that is broken, over 20,000,000 characters long, or no JSON and
-    over 300,000, as its parts would take many times the memory.
+    A number or a word stays text, and so does a text that is broken, over 20,000,000 characters long, or no
+    JSON and over 300,000, as its parts would take many times the memory.
     """
     if not isinstance(cell, str) or not cell.lstrip().startswith(_BEGINS) or len(cell) > _LONGEST:
         return cell
@@ -38,9 +39,11 @@ def nested(cell: Any, *, numbers: bool = False) -> Any:
 
 
 def _python_value(text: str) -> Any:
-    """What Python prints: literals, `nan`, `array([...])`, and calls such as `datetime.datetime(2026, 1, 2)` as text.
+    """What Python prints: literals, `nan`, `array([...])`, and calls such as `datetime.datetime(2026, 1, 2)`
+    as text.
 
-    Nothing is run. NumPy prints what is in an array side by side without commas; to Python two texts so are one text.
+    Nothing is run. NumPy prints what is in an array side by side without commas; to Python two texts so are
+    one text.
     """
     if _BESIDE.search(text):
         return _literal(_with_commas(text))
@@ -85,7 +88,11 @@ def _value(node: ast.expr) -> Any:
     if isinstance(node, ast.Dict):
         if any(key is None for key in node.keys):
             raise ValueError("an object with ** in it")
-        return {_key(key): _value(value) for key, value in zip(node.keys, node.values, strict=True) if key is not None}
+        return {
+            _key(key): _value(value)
+            for key, value in zip(node.keys, node.values, strict=True)
+            if key is not None
+        }
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         return -_number(node.operand)
     if isinstance(node, ast.Name) and node.id in ("nan", "inf"):
@@ -108,7 +115,8 @@ def _number(node: ast.expr) -> float:
 
 
 def _called(node: ast.Call) -> Any:
-    """`array([1, 2])` is the list, `float64(0.5)` the number and `UUID('a')` the text; any other call is its text."""
+    """`array([1, 2])` is the list, `float64(0.5)` the number and `UUID('a')` the text; any other call is its
+    text."""
     name = ast.unparse(node.func).rpartition(".")[2]
     if node.args and re.fullmatch(r"array|UUID|(float|int|uint|bool|str)\d*_?", name):
         return _value(node.args[0])

@@ -21,8 +21,8 @@ _ROWS, _KEYS, _TEXT, _DEPTH = 3, 500, 500, 9
 def outline(path: Path) -> Any:
     """The beginning of a file as a JSON value; of a table it is a list of the first rows, each an object.
 
-    Every list in it is cut to three elements, every text to 500 characters. None: the file cannot be read, or it is
-    neither JSON, JSON lines, CSV, TSV nor Parquet.
+    Every list in it is cut to three elements, every text to 500 characters. None: the file cannot be read, or
+    it is neither JSON, JSON lines, CSV, TSV nor Parquet.
     """
     try:
         stat = path.stat()
@@ -61,7 +61,11 @@ def _first_rows(path: Path) -> Any:
     try:
         with pq.ParquetFile(path) as file:
             batch = next(file.iter_batches(batch_size=_ROWS), None)
-            return batch.to_pylist() if batch is not None and batch.num_rows else [dict.fromkeys(file.schema.names)]
+            return (
+                batch.to_pylist()
+                if batch is not None and batch.num_rows
+                else [dict.fromkeys(file.schema.names)]
+            )
     except (pa.ArrowException, OSError):
         return None
 

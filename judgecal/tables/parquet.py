@@ -1,4 +1,5 @@
-"""Parquet and Arrow: read a record batch at a time, and written with the types that the table's own columns have."""
+"""Parquet and Arrow: read a record batch at a time, and written with the types that the table's own columns
+have."""
 
 from __future__ import annotations
 
@@ -47,7 +48,9 @@ class _ColumnSource(FileSource):
             self.schema, self.n_rows = self._head()
         except (pa.ArrowException, OSError) as error:
             reason = str(error).splitlines()[0]
-            raise InputError(f"{self.where}: cannot be read as {self.kind} ({reason}): save the file again") from None
+            raise InputError(
+                f"{self.where}: cannot be read as {self.kind} ({reason}): save the file again"
+            ) from None
         self.columns = tuple(self.schema.names)
         frame = pl.from_arrow(self.schema.empty_table())
         assert isinstance(frame, pl.DataFrame)
@@ -148,7 +151,10 @@ def frame_records(frame: pl.DataFrame) -> list[tuple[int, dict[str, Any]]]:
     its ISO text. A 32-bit float is the shortest decimal that means it: 0.1, not 0.10000000149011612.
     """
     rows = _widened(frame).iter_rows(named=True)
-    return [(number, {key: _plain(value) for key, value in row.items()}) for number, row in enumerate(rows, start=1)]
+    return [
+        (number, {key: _plain(value) for key, value in row.items()})
+        for number, row in enumerate(rows, start=1)
+    ]
 
 
 def _holds_bytes(dtype: Any) -> bool:
@@ -239,7 +245,8 @@ def _writer(draft: Path, output: Output, *, file: Callable[[Path, Any], Any]) ->
 
 
 def _own_schema(source: Source) -> Any:
-    """The types of the table's own columns: as they are in such a file, what all values are in JSON, else text."""
+    """The types of the table's own columns: as they are in such a file, what all values are in JSON, else
+    text."""
     import pyarrow as pa
 
     if isinstance(source, _ColumnSource):
@@ -280,8 +287,18 @@ def _utf8(value: Any) -> Any:
 
 
 FORMATS = (
-    Format("Parquet", (".parquet",), _ParquetSource, functools.partial(_writer, file=_parquet_file), holds_bytes=True),
     Format(
-        "Arrow", (".arrow", ".feather"), _ArrowSource, functools.partial(_writer, file=_arrow_file), holds_bytes=True
+        "Parquet",
+        (".parquet",),
+        _ParquetSource,
+        functools.partial(_writer, file=_parquet_file),
+        holds_bytes=True,
+    ),
+    Format(
+        "Arrow",
+        (".arrow", ".feather"),
+        _ArrowSource,
+        functools.partial(_writer, file=_arrow_file),
+        holds_bytes=True,
     ),
 )

@@ -1,8 +1,9 @@
-"""Tables in partitions: files in folders, on this machine or where an address leads (s3://, gs://, file:// ...).
+"""Tables in partitions: files in folders, on this machine or where an address leads (s3://, gs://, file://
+...).
 
-What has an address is read as `pyarrow.fs` reads it, with the credentials that it finds by itself; a partition is
-copied to this machine to be read, and one that is written is copied there under another name and then renamed, so that
-nobody ever meets half of it.
+What has an address is read as `pyarrow.fs` reads it, with the credentials that it finds by itself; a
+partition is copied to this machine to be read, and one that is written is copied there under another name and
+then renamed, so that nobody ever meets half of it.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ class Place:
 
     @property
     def identity(self) -> str:
-        """The same for every name of one place on this machine, links and `file://` among them; else the address."""
+        """The same for every name of one place on this machine, links and `file://` among them; else the
+        address."""
         here = self.local is not None or self.text.startswith("file:")
         return str(Path(self._found()[1]).resolve()) if here else self.text
 
@@ -55,7 +57,8 @@ class Place:
         return PurePosixPath(self.text).name
 
     def files(self) -> dict[str, Stamp] | None:
-        """The files of a folder, those of folders in it among them, by their names below it; of a file it, as "".
+        """The files of a folder, those of folders in it among them, by their names below it; of a file it, as
+        "".
 
         None where there is nothing. Raises InputError: it cannot be reached.
         """
@@ -80,7 +83,8 @@ class Place:
 
     @contextlib.contextmanager
     def fetched(self) -> Iterator[Path]:
-        """The file on this machine: itself, or a copy that is deleted afterwards. InputError: it cannot be copied."""
+        """The file on this machine: itself, or a copy that is deleted afterwards. InputError: it cannot be
+        copied."""
         if self.local is not None:
             yield self.local
             return
@@ -91,7 +95,8 @@ class Place:
 
     @contextlib.contextmanager
     def delivered(self) -> Iterator[Path]:
-        """A path on this machine to write the file to; where that is not its own place, it goes there afterwards.
+        """A path on this machine to write the file to; where that is not its own place, it goes there
+        afterwards.
 
         Raises InputError: it cannot be copied.
         """
@@ -118,7 +123,9 @@ class Place:
             copy_files(copy, draft, source_filesystem=LocalFileSystem(), destination_filesystem=system)
             system.move(draft, path)
         except OSError as error:
-            raise InputError(f"{self.text}: cannot be {'written' if out else 'read'} ({_first_line(error)})") from None
+            raise InputError(
+                f"{self.text}: cannot be {'written' if out else 'read'} ({_first_line(error)})"
+            ) from None
 
     def _found(self) -> tuple[Any, str]:
         """The file system, and the path in it."""
@@ -144,7 +151,8 @@ def _first_line(error: BaseException) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """One file of a table. `name`: below the folder that was given, `/` between its parts; the output has the same."""
+    """One file of a table. `name`: below the folder that was given, `/` between its parts; the output has the
+    same."""
 
     name: str
     place: Place
@@ -153,7 +161,8 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class Partitions:
-    """A table in partitions, in the order of their names. `given`: the files and folders, as they were named."""
+    """A table in partitions, in the order of their names. `given`: the files and folders, as they were
+    named."""
 
     given: tuple[str, ...]
     parts: tuple[Partition, ...]
@@ -163,8 +172,8 @@ class Partitions:
 def list_partitions(given: Sequence[str]) -> Partitions:
     """The partitions in some files and folders.
 
-    One that is given twice counts once. What begins with `.` or `_` is none, as everywhere where tables are kept so;
-    other files are named in the notes.
+    One that is given twice counts once. What begins with `.` or `_` is none, as everywhere where tables are
+    kept so; other files are named in the notes.
 
     Raises:
         InputError: there is no such place, a folder holds no partition, or two of them have one name.
@@ -178,7 +187,10 @@ def list_partitions(given: Sequence[str]) -> Partitions:
         if files is None:
             problems.append(f"{text}: there is no such file or folder")
             continue
-        shown = [Partition(name or place.name, place / name if name else place, stamp) for name, stamp in files.items()]
+        shown = [
+            Partition(name or place.name, place / name if name else place, stamp)
+            for name, stamp in files.items()
+        ]
         shown = [one for one in shown if "" in files or not _hidden(one.name)]
         parts = [one for one in shown if PurePosixPath(one.name).suffix.lower() in ENDINGS]
         others += sorted(one.place.text for one in shown if one not in parts)

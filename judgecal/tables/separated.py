@@ -30,8 +30,8 @@ _Record = tuple[int, list[str]]
 def separated_records(path: Path, dialect: Dialect) -> Iterator[_Record]:
     """Each record that is no blank line, as its cells, with the line where it begins, from 1.
 
-    Cells are quoted with `"`; a quoted cell may hold line ends. InputError: the file cannot be read, is not in the
-    encoding (`NotUtf8`), or its quoting is broken: nothing after that is sure.
+    Cells are quoted with `"`; a quoted cell may hold line ends. InputError: the file cannot be read, is not
+    in the encoding (`NotUtf8`), or its quoting is broken: nothing after that is sure.
     """
     limit = csv.field_size_limit(_LONGEST_CELL)
     skip = dialect.skip
@@ -61,15 +61,16 @@ def _quoting_problem(error: csv.Error, where: str, first: int, last: int) -> str
 class SeparatedSource(FileSource):
     """Separated cells with a header line; every cell is text.
 
-    How the cells are written is told by the file (`Dialect`); what is not as its ending says stands in the notes, and
-    so do titles above the header. Many files of tab-separated cells do not quote at all. So where one cannot be read as
-    quoted, and every line of it has the tabs of its header, each line is a row and every quote is text. Of two columns
-    of one name, as pandas writes an index that is a column too, one is read where no row tells them apart.
+    How the cells are written is told by the file (`Dialect`); what is not as its ending says stands in the
+    notes, and so do titles above the header. Many files of tab-separated cells do not quote at all. So where
+    one cannot be read as quoted, and every line of it has the tabs of its header, each line is a row and
+    every quote is text. Of two columns of one name, as pandas writes an index that is a column too, one is
+    read where no row tells them apart.
     """
 
     pads = False
-    """Whether a row may end before its last cells, as one of an older Excel with nothing in them does. Whoever reads
-    such a table takes its marks off (`cells.undo`), which are more than those of other tables.
+    """Whether a row may end before its last cells, as one of an older Excel with nothing in them does.
+    Whoever reads such a table takes its marks off (`cells.undo`), which are more than those of other tables.
     """
 
     _notes: list[str]
@@ -87,7 +88,9 @@ class SeparatedSource(FileSource):
             self._records = self._unquoted
             if not self._problems() and len(self.columns) > 1:
                 line = next((number for number, text in self._lines() if not _is_quoted(text)), 1)
-                self._notes.append(f'{self.where}: the cells are not quoted (see line {line}), so every " is text')
+                self._notes.append(
+                    f'{self.where}: the cells are not quoted (see line {line}), so every " is text'
+                )
                 problems = []
         refuse(problems, most=50)
         self.notes = (*self.dialect.notes, *self._notes)
@@ -103,7 +106,9 @@ class SeparatedSource(FileSource):
             for line, cells in chain(top[self._above + 1 :], records):
                 self.n_rows += 1
                 if self._twins and not self._twins_differ:
-                    self._twins_differ = any(cells[one : one + 1] != cells[two : two + 1] for one, two in self._twins)
+                    self._twins_differ = any(
+                        cells[one : one + 1] != cells[two : two + 1] for one, two in self._twins
+                    )
                 short = len(cells) < len(header) and not self.pads
                 if short or any(cells[len(header) :]):
                     problems.append(
@@ -119,8 +124,8 @@ class SeparatedSource(FileSource):
         return problems
 
     def _header(self, top: Sequence[_Record], problems: list[str]) -> list[str]:
-        """The cells of the header, which is looked for among the records that the file begins with; what twins there
-        are.
+        """The cells of the header, which is looked for among the records that the file begins with; what
+        twins there are.
         """
         self._above = header_place([cells for _, cells in top])
         line, cells = top[self._above] if top else (1, [])
@@ -131,11 +136,15 @@ class SeparatedSource(FileSource):
         self._twins_differ = False
         self.columns = tuple(first)
         others = [name for one, name in SEPARATORS.items() if len(cells) == 1 and one in cells[0]]
-        problems += [f"{self.where}:{line}: one column only, and {name} in its name: quote it" for name in others[:1]]
+        problems += [
+            f"{self.where}:{line}: one column only, and {name} in its name: quote it" for name in others[:1]
+        ]
         titled = any(any(above) for _, above in top[: self._above])
         self._notes = [f"{self.where}:{line}: the header: titles above it are left out"] * titled
         twice = listed([self._names[place] for place, _ in self._twins])
-        self._notes += [f"{self.where}:{line}: read once, as both columns are the same: {twice}"] * bool(twice)
+        self._notes += [f"{self.where}:{line}: read once, as both columns are the same: {twice}"] * bool(
+            twice
+        )
         return cells
 
     def _pieces(self) -> Iterator[Piece]:
@@ -145,7 +154,8 @@ class SeparatedSource(FileSource):
         )
 
     def _unmarked(self, cells: list[str]) -> list[str]:
-        """Cells without the apostrophe that `_writer`, as other careful programs, puts before what would be run."""
+        """Cells without the apostrophe that `_writer`, as other careful programs, puts before what would be
+        run."""
         if self.pads or not any(cell[:1] == _MARK for cell in cells):
             return cells
         return [cell[1:] if cell[:1] == _MARK and runs(cell.lstrip(_MARK)) else cell for cell in cells]
@@ -164,7 +174,8 @@ class SeparatedSource(FileSource):
 
 
 class PaddedSource(SeparatedSource):
-    """A table whose rows may end before their last cells; what these cells mean must be told by something else."""
+    """A table whose rows may end before their last cells; what these cells mean must be told by something
+    else."""
 
     pads = True
 
@@ -196,7 +207,10 @@ def _writer(draft: Path, output: Output, *, delimiter: str) -> Iterator[Write]:
             for row, values in zip(piece.rows, added, strict=True):
                 own = [safe(name, row.cells.get(name, "")) for name in output.own]
                 out.writerow(
-                    [*own, *(safe(name, _cell(value)) for name, value in zip(output.added, values, strict=True))]
+                    [
+                        *own,
+                        *(safe(name, _cell(value)) for name, value in zip(output.added, values, strict=True)),
+                    ]
                 )
 
         yield write

@@ -50,8 +50,8 @@ def _column(letters: str) -> int:
 
 @dataclass(slots=True)
 class SheetMarks:
-    """Merged cells; cells with a formula whose value was not saved; by their numbers rows that sum up others by a
-    formula over their own column; the numbers of hidden rows.
+    """Merged cells; cells with a formula whose value was not saved; by their numbers rows that sum up others
+    by a formula over their own column; the numbers of hidden rows.
     """
 
     merged: list[_Area] = field(default_factory=list)
@@ -68,16 +68,25 @@ class SheetMarks:
         found = [
             (headed, "merged in the header: write it in one row, with a name for each column"),
             (across, "merged across columns: split them, and take out rows that are none of the table"),
-            (unsaved, "formulas whose values were not saved: open the file in a spreadsheet program and save it again"),
+            (
+                unsaved,
+                "formulas whose values were not saved: open the file in a spreadsheet program and save it again",
+            ),
         ]
         return [f"cells {listed(names)}: {what}" for names, what in found if names]
 
     def fill(self, rows: Rows, top: int) -> list[str]:
-        """Give every row of cells that are merged down a column, below the header, what they show; says which."""
+        """Give every row of cells that are merged down a column, below the header, what they show; says
+        which."""
         filled = []
         for area in self.merged:
             below = [row for row in range(area.top + 1, area.bottom + 1) if row in rows]
-            if area.top > top and area.left == area.right and below and (value := area.value(rows)) is not None:
+            if (
+                area.top > top
+                and area.left == area.right
+                and below
+                and (value := area.value(rows)) is not None
+            ):
                 filled.append(area.name)
                 for row in below:
                     rows[row] += [None] * (area.left - len(rows[row]))
@@ -129,7 +138,8 @@ def _read_row(row: ET.Element, marks: SheetMarks) -> None:
 
 
 def _sums_up(formula: str, column: int, row: int) -> bool:
-    """Whether a formula sums up other rows of its own column; in a total of a table of Excel the column has a name."""
+    """Whether a formula sums up other rows of its own column; in a total of a table of Excel the column has a
+    name."""
     match = _SUM.match(formula)
     if match and formula.startswith("SUBTOTAL(") and _COLUMN_NAME.fullmatch(match[1].strip()):
         return True

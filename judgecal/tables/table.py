@@ -25,11 +25,11 @@ _KINDS: Mapping[type, str] = {bool: "bool", int: "int", float: "float"}
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row of a table: `raw` has the values as they came, `cells` their texts ("" for a missing one, JSON for no
-    text).
+    """One row of a table: `raw` has the values as they came, `cells` their texts ("" for a missing one, JSON
+    for no text).
 
-    `line` is where the row begins, from 1 (a quoted cell may run over several), or the row's number in a format without
-    lines.
+    `line` is where the row begins, from 1 (a quoted cell may run over several), or the row's number in a
+    format without lines.
     """
 
     line: int
@@ -52,8 +52,8 @@ class Row:
 def record_row(number: int, record: Mapping[str, Any]) -> Row:
     """A record as a row.
 
-    A field of an object within it is a column of its own, named with a dot: `{"human": {"score": 1}}` has the columns
-    `human` and `human.score`.
+    A field of an object within it is a column of its own, named with a dot: `{"human": {"score": 1}}` has the
+    columns `human` and `human.score`.
     """
     flat = _flat(record)
     return Row(number, {name: _cell(value) for name, value in flat.items()}, flat)
@@ -111,8 +111,8 @@ class Places:
 class Table(Places):
     """A table held whole; rows without any content are left out, and counted in `n_rows` and `n_empty`.
 
-    `where`: where it came from, as messages name it; `name` is free of folders. `source`, `licence`: for the card of a
-    set, "" where nothing is known. `notes`: what its owner should know of how it was read.
+    `where`: where it came from, as messages name it; `name` is free of folders. `source`, `licence`: for the
+    card of a set, "" where nothing is known. `notes`: what its owner should know of how it was read.
     """
 
     where: str
@@ -127,7 +127,8 @@ class Table(Places):
     n_empty: int = 0
 
     def require(self, *columns: str) -> None:
-        """Refuse (InputError) a table that lacks a column; each is listed with the nearest ones that are there."""
+        """Refuse (InputError) a table that lacks a column; each is listed with the nearest ones that are
+        there."""
         _require(columns, lambda name: name in self.columns, self.columns, self.top)
 
 
@@ -146,10 +147,11 @@ class Piece:
 
 
 class Source(Places, ABC):
-    """A table that is read piece by piece, as often as is asked for; it is never held whole unless it must be.
+    """A table that is read piece by piece, as often as is asked for; it is never held whole unless it must
+    be.
 
-    `where` ... `notes` are as those of `Table`; `columns` of JSON are the top-level keys that occur. A row of empty
-    cells counts in `n_rows`, a blank line does not. `types` of JSON: column -> the kinds of its values.
+    `where` ... `notes` are as those of `Table`; `columns` of JSON are the top-level keys that occur. A row of
+    empty cells counts in `n_rows`, a blank line does not. `types` of JSON: column -> the kinds of its values.
     `bytes_columns`: bytes (pictures, sound), which only Parquet can hold.
     """
 
@@ -217,8 +219,8 @@ class Source(Places, ABC):
         return table
 
     def require(self, *names: str) -> None:
-        """Refuse (InputError) a table that lacks a column, as `Table.require`; `a.b` is the field `b` of objects in
-        `a`.
+        """Refuse (InputError) a table that lacks a column, as `Table.require`; `a.b` is the field `b` of
+        objects in `a`.
         """
         _require(names, self._has, self.columns, self.where)
 
@@ -247,7 +249,8 @@ class NoRowsError(InputError):
 
 
 class FileSource(Source):
-    """A table in a file, read once from end to end when it is opened, so that what is wrong with it is said first."""
+    """A table in a file, read once from end to end when it is opened, so that what is wrong with it is said
+    first."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(shown(path))
@@ -259,8 +262,8 @@ class FileSource(Source):
             raise NoRowsError(f"{self.where}{':1' * (self.unit == 'line')}: the file holds no rows")
 
     def pieces(self, limit: int | None = None) -> Iterator[Piece]:
-        """The rows, or the first so many, from the start; InputError where the file is not what it was when it was
-        opened.
+        """The rows, or the first so many, from the start; InputError where the file is not what it was when
+        it was opened.
         """
         for piece in super().pieces(limit):
             if self._now() != self._stamp:
@@ -285,7 +288,8 @@ class FileSource(Source):
 
 
 class RecordSource(FileSource):
-    """Rows that are records of JSON values, with or without a field. A format without lines sets `unit` to "row"."""
+    """Rows that are records of JSON values, with or without a field. A format without lines sets `unit` to
+    "row"."""
 
     @abstractmethod
     def _records(self, problems: list[str]) -> Iterator[Record]:

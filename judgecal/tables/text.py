@@ -68,7 +68,8 @@ def byte_lines(path: Path) -> Iterator[bytes]:
 
 
 def read_text(path: Path) -> str:
-    """The text of a file in UTF-8, with or without a byte order mark; InputError where it cannot be read or is none."""
+    """The text of a file in UTF-8, with or without a byte order mark; InputError where it cannot be read or
+    is none."""
     text, problems = decode(read_bytes(path), shown(path))
     if problems:
         raise InputError(problems)
@@ -97,10 +98,11 @@ class NotUtf8(InputError):
 
 
 def text_lines(path: Path, *, newline: str = "", encoding: str = UTF_8) -> Iterator[str]:
-    """The lines of a file, one at a time, each with its line end; InputError as `read_text` (`NotUtf8` for that cause).
+    """The lines of a file, one at a time, each with its line end; InputError as `read_text` (`NotUtf8` for
+    that cause).
 
-    `newline` is as `open` has it: "" ends a line at any line end and keeps it as it is, a line feed only there. Any
-    `encoding` but UTF-8 is one that was told from the file (`encoding_of`).
+    `newline` is as `open` has it: "" ends a line at any line end and keeps it as it is, a line feed only
+    there. Any `encoding` but UTF-8 is one that was told from the file (`encoding_of`).
     """
     try:
         if encoding == UTF_8:
@@ -113,14 +115,18 @@ def text_lines(path: Path, *, newline: str = "", encoding: str = UTF_8) -> Itera
         with io.TextIOWrapper(open_bytes(path), encoding=encoding, newline=newline) as file:
             yield from file
     except UnicodeError as error:
-        raise InputError(f"{shown(path)}: broken {encoding.upper()} ({error}): save the file as UTF-8") from None
+        raise InputError(
+            f"{shown(path)}: broken {encoding.upper()} ({error}): save the file as UTF-8"
+        ) from None
     except UNREADABLE as error:
         raise unreadable(path, error) from None
 
 
 def _utf8_lines(path: Path, newline: str) -> Iterator[str]:
     # A byte that is no UTF-8 becomes half a surrogate pair, which UTF-8 itself cannot hold.
-    with io.TextIOWrapper(open_bytes(path), encoding=UTF_8, errors="surrogateescape", newline=newline) as file:
+    with io.TextIOWrapper(
+        open_bytes(path), encoding=UTF_8, errors="surrogateescape", newline=newline
+    ) as file:
         for number, line in enumerate(file, start=1):
             if not line.isascii() and not _has_utf8(line):
                 raise NotUtf8(_problem_of(path))

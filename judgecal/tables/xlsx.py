@@ -1,7 +1,8 @@
-"""Workbooks of Excel and LibreOffice (.xlsx): the first sheet with any content, read as it is seen, and written.
+"""Workbooks of Excel and LibreOffice (.xlsx): the first sheet with any content, read as it is seen, and
+written.
 
-A cell is what its reader sees: a percentage is `85%`, a date its ISO text, an error its word. What a workbook holds
-beside plain rows (titles, merged cells, formulas, further sheets) is told in the notes, or refused.
+A cell is what its reader sees: a percentage is `85%`, a date its ISO text, an error its word. What a workbook
+holds beside plain rows (titles, merged cells, formulas, further sheets) is told in the notes, or refused.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ _BROKEN = (
     zipfile.BadZipFile, zlib.error, SyntaxError, LookupError, ValueError, TypeError, AttributeError, EOFError,
     OSError, RuntimeError, ArithmeticError,
 )  # fmt: skip
-"""What openpyxl and the archive raise on a file that is damaged: they check little themselves. A SyntaxError is that of
-either parser of XML: lxml is taken where it is there."""
+"""What openpyxl and the archive raise on a file that is damaged: they check little themselves. A SyntaxError
+is that of either parser of XML: lxml is taken where it is there."""
 _LARGEST = 4 * 2**30  # bytes that a workbook may unpack to
 _TOP = 50  # rows in which the header is looked for
 _LINE_END = re.compile(r"\s*[\r\n\t]\s*")
@@ -82,7 +83,9 @@ class XlsxSource(RecordSource):
         below = [values for row, values in rows.items() if row > top]
         filled = {at for values in below for at, value in enumerate(values) if value is not None}
         named = column_names([_LINE_END.sub(" ", text) for text in texts[place]])
-        return [name if texts[place][at].strip() or at in filled else "" for at, name in enumerate(named)], top
+        return [
+            name if texts[place][at].strip() or at in filled else "" for at, name in enumerate(named)
+        ], top
 
     def _records(self, problems: list[str]) -> Iterator[Record]:
         return iter(self._held)
@@ -124,7 +127,11 @@ def _no_workbook(path: Path) -> str | None:
         with zipfile.ZipFile(path) as archive:
             if (size := sum(info.file_size for info in archive.infolist())) > _LARGEST:
                 return f"unpacks to {size / 2**30:.1f} GB: save the sheet as CSV"
-            books = [name for name in archive.namelist() if name.startswith("xl/workbook") and name.endswith(".xml")]
+            books = [
+                name
+                for name in archive.namelist()
+                if name.startswith("xl/workbook") and name.endswith(".xml")
+            ]
             if any(_STRICT in archive.read(name) for name in books):
                 return "is in the form Strict Open XML: save it as plain Excel workbook (.xlsx), or as CSV"
     except zipfile.BadZipFile:
@@ -136,7 +143,9 @@ def _no_workbook(path: Path) -> str | None:
 
 def _has_content(sheet: Any) -> bool:
     sheet.reset_dimensions()  # what a workbook says of its own size may be wrong
-    return any(str(cell.value or "").strip() or cell.value == 0 for _, row in _numbered(sheet) for cell in row)
+    return any(
+        str(cell.value or "").strip() or cell.value == 0 for _, row in _numbered(sheet) for cell in row
+    )
 
 
 def _numbered(sheet: Any) -> Iterator[tuple[int, Any]]:
@@ -162,7 +171,9 @@ def _read(sheet: Any) -> tuple[Rows, Counter[str]]:
         values = [_value(cell) for cell in cells]
         if any(value is not None for value in values):
             rows[number] = values
-            errors.update(str(cell.value) for cell in cells if cell.data_type == "e" and cell.value is not None)
+            errors.update(
+                str(cell.value) for cell in cells if cell.data_type == "e" and cell.value is not None
+            )
     return rows, errors
 
 
@@ -204,7 +215,11 @@ def _is_percent(form: str) -> bool:
 
 def _unescaped(text: str) -> str:
     """Control characters stand in a workbook as `_x000D_` and the like; a line ends with a line feed."""
-    return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), text).replace("\r\n", "\n") if "_x" in text else text
+    return (
+        _ESCAPED.sub(lambda match: chr(int(match[1], 16)), text).replace("\r\n", "\n")
+        if "_x" in text
+        else text
+    )
 
 
 def _text(value: Any) -> str:

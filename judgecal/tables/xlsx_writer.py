@@ -84,7 +84,9 @@ def writer(draft: Path, output: Output) -> Iterator[Write]:
     def write(piece: Piece, added: Sequence[Sequence[Any]]) -> None:
         for row, values in zip(piece.rows, added, strict=True):
             own = [cell(name, row.raw.get(name)) for name in output.own]
-            sheet.append([*own, *(cell(name, value) for name, value in zip(output.added, values, strict=True))])
+            sheet.append(
+                [*own, *(cell(name, value) for name, value in zip(output.added, values, strict=True))]
+            )
 
     yield write
     book.save(draft)
@@ -108,8 +110,8 @@ def _plain(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A sheet for people to fill in: its columns, their rows and widths (characters), and for one column the texts that
-    a list offers (none: no list).
+    """A sheet for people to fill in: its columns, their rows and widths (characters), and for one column the
+    texts that a list offers (none: no list).
     """
 
     columns: Sequence[str]
@@ -119,7 +121,8 @@ class Form:
 
 
 def write_form(file: IO[bytes], form: Form) -> None:
-    """Write a form as the one sheet of a workbook: its texts wrapped, and all cells texts, those to be filled in too.
+    """Write a form as the one sheet of a workbook: its texts wrapped, and all cells texts, those to be filled
+    in too.
 
     What is typed into them stays as it is typed: no date is made of 8/10.
     """
@@ -140,13 +143,19 @@ def write_form(file: IO[bytes], form: Form) -> None:
 
 
 def _offer(sheet: Any, form: Form) -> None:
-    """The list of one column's texts, which a spreadsheet shows beside each of its cells; others may be typed too."""
+    """The list of one column's texts, which a spreadsheet shows beside each of its cells; others may be typed
+    too."""
     from openpyxl.utils import get_column_letter
     from openpyxl.worksheet.datavalidation import DataValidation
 
     name, choices = form.choices
     listed_choices = ",".join(choices)
-    if not choices or not form.rows or any("," in choice for choice in choices) or len(listed_choices) > _LONGEST_LIST:
+    if (
+        not choices
+        or not form.rows
+        or any("," in choice for choice in choices)
+        or len(listed_choices) > _LONGEST_LIST
+    ):
         return
     quoted = listed_choices.replace('"', '""')
     column = get_column_letter(form.columns.index(name) + 1)

@@ -27,7 +27,8 @@ _BROKEN = (
 
 
 class Archive:
-    """An open archive: the names of its members, and their JSON; of two members of one name the later counts."""
+    """An open archive: the names of its members, and their JSON; of two members of one name the later
+    counts."""
 
     def __init__(self, opened: zipfile.ZipFile, file: IO[bytes], where: str) -> None:
         self.where = where

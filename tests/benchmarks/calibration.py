@@ -1,11 +1,13 @@
 """Which map from verdicts to labels to fit, and what deciding through it comes to. By hand, some ten minutes.
 `python -m tests.benchmarks.calibration`
 
-1. What a map that was fitted on n items loses of the macro_agreement that the best monotone map of all would reach, for
-   simulated judges (five kinds of labels, three of verdicts, three levels of noise) and for judges that are no normal
-   noise around the truth: the map of `stats.calibration`, the same without its smoothing, least squares, a straight
-   line on normal scores, and a Gaussian copula.
-2. Judges that know nothing (always 50, the median, noise around 50) on graded labels: how often one is shown to beat
+1. What a map that was fitted on n items loses of the macro_agreement that the best monotone map of all would
+reach, for
+   simulated judges (five kinds of labels, three of verdicts, three levels of noise) and for judges that are
+   no normal noise around the truth: the map of `stats.calibration`, the same without its smoothing, least
+   squares, a straight line on normal scores, and a Gaussian copula.
+2. Judges that know nothing (always 50, the median, noise around 50) on graded labels: how often one is shown
+to beat
    the best constant, which would let it be used. At most 1 in 200 by chance of a judge that is level with it.
 3. Two judges of equal worth on scales of their own: how often `compare` decides. At most 6%.
 
@@ -119,7 +121,9 @@ def judges(rng: np.random.Generator) -> Iterator[tuple[Floats, Floats]]:
             for noise in NOISE:
                 q = rng.standard_normal(POPULATION)
                 yield label(q), verdict(q + noise * rng.standard_normal(POPULATION))
-    for noise in NOISE[:2]:  # full marks for 30% of the answers, whatever they are; and two verdicts on three labels
+    for noise in NOISE[
+        :2
+    ]:  # full marks for 30% of the answers, whatever they are; and two verdicts on three labels
         q = rng.standard_normal(POPULATION)
         seen = q + noise * rng.standard_normal(POPULATION)
         full = np.where(rng.random(POPULATION) < 0.3, 100.0, np.round(100.0 * ndtr(seen)))
@@ -133,7 +137,11 @@ def macro(labels: Floats, mapped: Floats) -> float:
 
 
 def table(labels: Ints, verdicts: Ints, shape: tuple[int, int]) -> Floats:
-    return np.bincount(verdicts * shape[1] + labels, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
+    return (
+        np.bincount(verdicts * shape[1] + labels, minlength=shape[0] * shape[1])
+        .reshape(shape)
+        .astype(np.float64)
+    )
 
 
 def lost(y: Floats, v: Floats, n: int, *, reps: int, rng: np.random.Generator) -> dict[str, float]:
@@ -149,7 +157,9 @@ def lost(y: Floats, v: Floats, n: int, *, reps: int, rng: np.random.Generator) -
             continue
         counts = table(label[drawn], verdict[drawn], (len(values), len(labels)))
         there, known = counts.sum(axis=1) > 0.0, counts.sum(axis=0) > 0.0
-        place = np.clip(np.searchsorted(np.flatnonzero(there), np.arange(len(values)), side="right") - 1, 0, None)
+        place = np.clip(
+            np.searchsorted(np.flatnonzero(there), np.arange(len(values)), side="right") - 1, 0, None
+        )
         for name, fit in FITS.items():
             mapped = fit(counts[there][:, known], labels[known])
             found[name].append(best - macro(y, mapped[place][verdict]))
@@ -162,7 +172,9 @@ def regrets(reps: int) -> None:
     print(f"lost of the best map's macro_agreement: mean, worst of {len(drawn)} judges, {reps} samples each")
     for n in SIZES:
         own = [lost(y, v, n, reps=reps, rng=rng) for y, v in drawn]
-        cells = [f"{name} {np.mean([o[name] for o in own]):.4f}, {max(o[name] for o in own):.3f}" for name in FITS]
+        cells = [
+            f"{name} {np.mean([o[name] for o in own]):.4f}, {max(o[name] for o in own):.3f}" for name in FITS
+        ]
         print(f"  {n:>4} items   " + "   ".join(cells), flush=True)
 
 
@@ -177,7 +189,9 @@ def ignorant(reps: int) -> float:
         constant = np.full(n, best_constant(gold, scale=people))
         noise = np.clip(np.round(50.0 + 15.0 * rng.standard_normal(n)), 0.0, 100.0)
         for verdicts in (np.full(n, 50.0), np.full(n, np.median(gold)), noise):
-            once = calibration.calibrated(gold.tolist(), {"j": verdicts}, scale=people, scales={}, groups=None)
+            once = calibration.calibrated(
+                gold.tolist(), {"j": verdicts}, scale=people, scales={}, groups=None
+            )
             found = compare_paired(
                 gold, once.verdicts["j"], constant, scale=people, n_perm=1, more_error=once.error_of_fit("j")
             ).difference
@@ -195,7 +209,13 @@ def decided(n_groups: int, kind: str, *, reps: int, with_fit: bool = True) -> fl
         scale = "binary" if kind == "binary" else "percentage"
         gold = (q > -0.4).astype(np.float64) if kind == "binary" else np.round(10.0 * ndtr(q)) * 10.0
         sides = np.round(100.0 * ndtr(a)), np.round(1000.0 * ndtr(1.5 * b - 0.3)) / 10.0
-        how = {"scale": scale, "a_scale": "percentage", "b_scale": "percentage", "groups": groups, "n_perm": 1000}
+        how = {
+            "scale": scale,
+            "a_scale": "percentage",
+            "b_scale": "percentage",
+            "groups": groups,
+            "n_perm": 1000,
+        }
         without = mock.patch.object(calibration.CalibratedJudges, "error_of_fit", _none)
         with contextlib.nullcontext() if with_fit else without:
             told += compare(gold, *sides, **how).decision != "cannot tell"  # type: ignore[arg-type]
@@ -212,14 +232,18 @@ def main() -> int:
     reps = parser.parse_args().reps
     regrets(max(5, reps // 20))
     share = ignorant(reps)
-    print(f"judges that know nothing shown to beat the best constant: {share:.4f} of {reps} sets of three judges")
+    print(
+        f"judges that know nothing shown to beat the best constant: {share:.4f} of {reps} sets of three judges"
+    )
     worst = 0.0
     for n_groups in (33, 60, 110):
         for kind in ("graded", "binary"):
             found = decided(n_groups, kind, reps=reps)
             bare = decided(n_groups, kind, reps=reps // 2, with_fit=False)
             worst = max(worst, found)
-            print(f"two equal judges, {kind}, {n_groups} questions: decided {found:.3f}, without the fit {bare:.3f}")
+            print(
+                f"two equal judges, {kind}, {n_groups} questions: decided {found:.3f}, without the fit {bare:.3f}"
+            )
     return int(share > 0.005 or worst > 0.06 + 1.96 * (0.05 * 0.95 / reps) ** 0.5)
 
 

@@ -1,7 +1,8 @@
 """What is measured, one contender a process: `python -m tests.benchmarks.contenders NAME --api-base URL ...`.
 
-Each judges N made-up items with the messages of `correctness_v3` and prints one JSON object: wall time, CPU time and
-peak memory of this process. Imports, set-up and a few calls to warm up come before the clock starts, for all alike.
+Each judges N made-up items with the messages of `correctness_v3` and prints one JSON object: wall time, CPU
+time and peak memory of this process. Imports, set-up and a few calls to warm up come before the clock starts,
+for all alike.
 """
 
 from __future__ import annotations
@@ -128,7 +129,8 @@ def ours(args: argparse.Namespace) -> Run:
 
 
 def resume(args: argparse.Namespace) -> Run:
-    """A run of `ours` that is done, taken up again with the items of the warm-up as new ones; no stored replies."""
+    """A run of `ours` that is done, taken up again with the items of the warm-up as new ones; no stored
+    replies."""
     from judgecal.experiment import RunOptions, asked_items, open_journal, run_trials
     from judgecal.goldset import load_gold
     from judgecal.judges import PromptJudge
@@ -176,7 +178,9 @@ def litellm_acompletion(args: argparse.Namespace) -> Run:
     bodies = messages(args.n)
 
     async def send(body: Any) -> Any:
-        return await litellm.acompletion(model=f"openai/{MODEL}", messages=body, api_base=args.api_base, api_key="none")
+        return await litellm.acompletion(
+            model=f"openai/{MODEL}", messages=body, api_base=args.api_base, api_key="none"
+        )
 
     return lambda count: asyncio.run(_pool(send, bodies[:count], args.concurrency))
 
@@ -246,7 +250,9 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--concurrency", type=int, default=64)
     options.add_argument("--folder", help="ours: the workspace, made where it is not there")
     options.add_argument("--model", default="stub", help="ours: the alias")
-    options.add_argument("--less", type=int, default=0, help="take the time of so many items off: no start-up")
+    options.add_argument(
+        "--less", type=int, default=0, help="take the time of so many items off: no start-up"
+    )
     return options
 
 

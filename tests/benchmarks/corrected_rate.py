@@ -1,23 +1,27 @@
-"""Does a corrected rate hold what it says? `python -m tests.benchmarks.corrected_rate [DATA]` (some ten minutes on two
-cores; `--quick`, with 300 draws of each in place of 1,000, some three).
+"""Does a corrected rate hold what it says? `python -m tests.benchmarks.corrected_rate [DATA]` (some ten
+minutes on two cores; `--quick`, with 300 draws of each in place of 1,000, some three).
 
-- Labels drawn from judged rows, of recorded judges (nq301; MTRAG's faithfulness, as a mean and as a share that passes,
-  by task): the share of 95% intervals that hold the mean of the whole table, and their width against that of the labels
-  alone. Rows are drawn one by one, by strata of the verdict as `gold sheet --strata verdict` does, or with all rows of
-  their question.
+- Labels drawn from judged rows, of recorded judges (nq301; MTRAG's faithfulness, as a mean and as a share
+that passes,
+  by task): the share of 95% intervals that hold the mean of the whole table, and their width against that of
+  the labels alone. Rows are drawn one by one, by strata of the verdict as `gold sheet --strata verdict` does,
+  or with all rows of their question.
 - The same of simulated tables of which 97% or 3% are right, with 60 and 100 labels.
-- Rates by system and their paired differences: how often all intervals of a draw hold at once. Here and near the ends
-  an interval that is not given holds nothing: it is left out, and the share of such ones stands in a column of its own.
+- Rates by system and their paired differences: how often all intervals of a draw hold at once. Here and near
+the ends
+  an interval that is not given holds nothing: it is left out, and the share of such ones stands in a column
+  of its own.
 - Error rates carried over (Rogan-Gladen): coverage by true rate, error rates and size of the gold set.
-- The warnings: how often a labelled sample is said to contradict the lock's error rates, with and without a shift,
+- The warnings: how often a labelled sample is said to contradict the lock's error rates, with and without a
+shift,
   beside what any test could show at most; and how often a random draw is said to be none.
 - The plan: the half width that `rate` gives on the labels that `plan` names.
 - Escalation: how often the agreement on the kept rows is what was promised, by question.
 
-It counts the promises that do not hold, and ends with exit code 1 where one does not: a coverage leaves 0.93..0.98 by
-more than two standard errors (at once, or near 0 and 1, it may be above), a judge with r >= 0.7 saves less than a
-quarter of 100 labels, a shift of 0.15 in both rates is seen with 200 labels in less than 80% of runs (gold of 300), or
-the agreement that was promised is kept in less than 95%.
+It counts the promises that do not hold, and ends with exit code 1 where one does not: a coverage leaves
+0.93..0.98 by more than two standard errors (at once, or near 0 and 1, it may be above), a judge with r >= 0.7
+saves less than a quarter of 100 labels, a shift of 0.15 in both rates is seen with 200 labels in less than
+80% of runs (gold of 300), or the agreement that was promised is kept in less than 95%.
 """
 
 from __future__ import annotations
@@ -48,7 +52,12 @@ from judgecal.stats.error_rates import JudgedSample, carried_rate, shift
 from judgecal.stats.escalation import JudgedLabels, escalation
 from judgecal.stats.intervals import mean_estimate, t_quantile, wilson
 from judgecal.stats.labels_needed import Spread
-from judgecal.stats.prediction_powered import LabelledRows, corrected_difference, corrected_mean, drawn_otherwise
+from judgecal.stats.prediction_powered import (
+    LabelledRows,
+    corrected_difference,
+    corrected_mean,
+    drawn_otherwise,
+)
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -67,7 +76,8 @@ SHIFT, N_LABELS = 0.15, 200
 
 @dataclass(frozen=True)
 class World:
-    """A table of which every row is labelled: labels and verdicts in 0..1, groups, and the judge's confidence."""
+    """A table of which every row is labelled: labels and verdicts in 0..1, groups, and the judge's
+    confidence."""
 
     name: str
     label: Floats
@@ -142,7 +152,8 @@ def simulated() -> World:
 
 
 def by_system(task: tuple[str, int, str], *, data: Path, reps: int) -> tuple[float, float, float]:
-    """How often all rates by system hold at once, and all differences of two systems; as `rate --by` makes them.
+    """How often all rates by system hold at once, and all differences of two systems; as `rate --by` makes
+    them.
 
     Then the share of these intervals that is missing.
     """
@@ -157,12 +168,18 @@ def by_system(task: tuple[str, int, str], *, data: Path, reps: int) -> tuple[flo
         labelled = drawn(world, n, design, rng)
         rates = [
             corrected_mean(
-                world.verdict[rows], world.group[rows], labelled.among(rows), level=1 - 0.05 / len(parts), seed=rep
+                world.verdict[rows],
+                world.group[rows],
+                labelled.among(rows),
+                level=1 - 0.05 / len(parts),
+                seed=rep,
             ).estimate
             for rows in parts
         ]
         how: dict[str, Any] = {"level": 1 - 0.05 / len(pairs), "seed": rep}
-        differences = [corrected_difference(world.verdict, world.group, labelled, pair, **how) for pair in pairs]
+        differences = [
+            corrected_difference(world.verdict, world.group, labelled, pair, **how) for pair in pairs
+        ]
         held.append(list(map(_inside, rates, true)))
         together.append(list(map(_inside, differences, apart)))
     return _at_once(held), _at_once(together), float(np.isnan([*held, *together]).mean())
@@ -179,9 +196,11 @@ def _at_once(held: Sequence[Sequence[float]]) -> float:
     return float((~(rows == 0.0).any(axis=1))[~np.isnan(rows).all(axis=1)].mean())
 
 
-def near_ends(task: tuple[float, tuple[float, float], int], *, reps: int) -> tuple[float, float, float, float]:
-    """Coverage of PPI++ and of labels alone where nearly all or nearly none is right, the mean width, and the share of
-    PPI++'s intervals that is missing.
+def near_ends(
+    task: tuple[float, tuple[float, float], int], *, reps: int
+) -> tuple[float, float, float, float]:
+    """Coverage of PPI++ and of labels alone where nearly all or nearly none is right, the mean width, and the
+    share of PPI++'s intervals that is missing.
     """
     true, rates, n = task
     rng, held, widths = np.random.default_rng(n), [], []
@@ -240,7 +259,8 @@ def _sampled(rng: np.random.Generator, right: Floats, rates: tuple[float, float]
 
 
 def _share(passed: Floats) -> Estimate:
-    """A share of independent rows, with the interval that judgecal gives it: by hand, as it is made so often."""
+    """A share of independent rows, with the interval that judgecal gives it: by hand, as it is made so
+    often."""
     value, n = float(passed.mean()), len(passed)
     low, high = wilson(value, n, t_quantile(0.95, n - 1.0))
     return Estimate(value, low, high, n=n, n_expected=n, n_groups=n)
@@ -278,7 +298,8 @@ def judged(rng: np.random.Generator, true: float, rates: tuple[float, float]) ->
 def shifted(
     task: tuple[tuple[float, float], int, tuple[float, float], float, str], *, reps: int
 ) -> tuple[float, float]:
-    """How often a labelled sample is said to contradict the error rates of a gold set, and to be no random draw."""
+    """How often a labelled sample is said to contradict the error rates of a gold set, and to be no random
+    draw."""
     rates, size, by, true, design = task
     rng = np.random.default_rng([size, round(100 * true), len(design)])
     seen = odd = 0
@@ -289,7 +310,9 @@ def shifted(
         verdict, group = table.verdict[labelled.at], table.group[labelled.at]
         heavy = np.ones(len(verdict)) if labelled.chance is None else 1.0 / labelled.chance
         given = [
-            mean_estimate(labelled.label[verdict == one], group[verdict == one].tolist(), weights=heavy[verdict == one])
+            mean_estimate(
+                labelled.label[verdict == one], group[verdict == one].tolist(), weights=heavy[verdict == one]
+            )
             for one in (1.0, 0.0)
         ]
         sample = JudgedSample(mean_estimate(table.verdict, table.group.tolist()), *given)
@@ -312,9 +335,15 @@ def planned(task: tuple[float, tuple[float, float], str], *, reps: int) -> tuple
             strata = [np.flatnonzero(verdict == one) for one in (1.0, 0.0)]
             spreads = [deviation for _, deviation in spread.by_stratum]
             sizes = allocate([len(rows) for rows in strata], spreads, n)
-            at = np.concatenate([rng.choice(rows, k, replace=False) for rows, k in zip(strata, sizes, strict=True)])
-            chance = np.concatenate([np.full(k, k / len(rows)) for rows, k in zip(strata, sizes, strict=True)])
-        found = corrected_mean(verdict, np.arange(N_JUDGED), LabelledRows(at, right[at], chance), seed=rep).estimate
+            at = np.concatenate(
+                [rng.choice(rows, k, replace=False) for rows, k in zip(strata, sizes, strict=True)]
+            )
+            chance = np.concatenate(
+                [np.full(k, k / len(rows)) for rows, k in zip(strata, sizes, strict=True)]
+            )
+        found = corrected_mean(
+            verdict, np.arange(N_JUDGED), LabelledRows(at, right[at], chance), seed=rep
+        ).estimate
         held.append(_inside(found, float(right.mean())))
         halves.append(((found.high or 1.0) - (found.low or 0.0)) / 2.0)
     return n, float(np.mean(halves)), float(np.nanmean(held))
@@ -417,7 +446,9 @@ def _draws(run: Callable[..., Any], data: Path, reps: int) -> int:
 
 def _elsewhere(run: Callable[..., Any], reps: int) -> int:
     broken = 0
-    for (true, rates, size), (share, width, made) in zip(RATES, run(partial(carried, reps=reps), RATES), strict=True):
+    for (true, rates, size), (share, width, made) in zip(
+        RATES, run(partial(carried, reps=reps), RATES), strict=True
+    ):
         good = _holds(share, round(reps * made))
         broken += not good
         print(
@@ -430,20 +461,29 @@ def _elsewhere(run: Callable[..., Any], reps: int) -> int:
 def _warnings(run: Callable[..., Any], reps: int) -> int:
     """The two warnings, and what is planned."""
     broken, bys = 0, ((0.0, 0.0), (SHIFT, 0.0), (SHIFT, SHIFT))
-    shifts = list(product(((0.95, 0.9), (0.7, 0.6)), (50, 300), bys, (0.5, 0.9), ("rows", "strata", "questions")))
+    shifts = list(
+        product(((0.95, 0.9), (0.7, 0.6)), (50, 300), bys, (0.5, 0.9), ("rows", "strata", "questions"))
+    )
     shifts = [task for task in shifts if task[2] == (0.0, 0.0) or task[3:] == (0.5, "rows")]
     most_of = list(run(partial(most_power, reps=reps), [task[:3] for task in shifts]))
     found = zip(shifts, run(partial(shifted, reps=reps), shifts), most_of, strict=True)
     for (rates, size, by, true, design), (share, odd), most in found:
         good = odd <= 0.01 + _spread(reps, 0.01)
         good &= (
-            share <= 0.05 + _spread(reps, 0.05) if by == (0.0, 0.0) else min(by) == 0.0 or size < 300 or share >= 0.8
+            share <= 0.05 + _spread(reps, 0.05)
+            if by == (0.0, 0.0)
+            else min(by) == 0.0 or size < 300 or share >= 0.8
         )
         broken += not good
         least = "" if by == (0.0, 0.0) else f" of {most:.3f} at most"
         told = f"shift by {by}   tpr, tnr {rates}   gold {size:>3}   right {true}   {N_LABELS} labels by {design:<9}"
-        print(f"{told} said {share:.3f}{least}   no random draw {odd:.3f}{'' if good else '   MISSED'}", flush=True)
-    for (true, rates, design), (n, half, share) in zip(PLANS, run(partial(planned, reps=reps), PLANS), strict=True):
+        print(
+            f"{told} said {share:.3f}{least}   no random draw {odd:.3f}{'' if good else '   MISSED'}",
+            flush=True,
+        )
+    for (true, rates, design), (n, half, share) in zip(
+        PLANS, run(partial(planned, reps=reps), PLANS), strict=True
+    ):
         good = share >= LOW - _spread(reps, LOW) and half <= 1.1 * HALF
         broken += not good
         told = f"plan of {HALF}   right {true}   tpr, tnr {rates}   {n:>3} labels by {design:<6}"

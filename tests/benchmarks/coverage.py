@@ -1,16 +1,17 @@
 """Do the 95% intervals hold the truth in 95% of samples? By hand: `python -m tests.benchmarks.coverage`.
 
-Every metric of the table, over pass rates 0.65, 0.85 and 0.95, 12, 20, 33 and 110 questions of 2, 5 or 1 to 10 items,
-and 0 or 10% of the verdicts missing at random. Items of one question correlate by 0.3, in the labels' and in the
-judge's latent normal scores. Five kinds of labels and judge: binary labels with a binary judge (TPR 0.90, TNR 0.75)
-and with one that gives percentages, percentage labels (passed from 50), grades 1 to 5 (passed from 4) with a judge that
-grades, and three words. The truth is the same statistic on 400,000 items.
+Every metric of the table, over pass rates 0.65, 0.85 and 0.95, 12, 20, 33 and 110 questions of 2, 5 or 1 to
+10 items, and 0 or 10% of the verdicts missing at random. Items of one question correlate by 0.3, in the
+labels' and in the judge's latent normal scores. Five kinds of labels and judge: binary labels with a binary
+judge (TPR 0.90, TNR 0.75) and with one that gives percentages, percentage labels (passed from 50), grades 1
+to 5 (passed from 4) with a judge that grades, and three words. The truth is the same statistic on 400,000
+items.
 
 Coverage is the share of the given intervals that hold the truth. Where fewer than half of the samples have an
-interval, those are unusual samples, and the cell is not certified. A certified cell below 0.935 is measured anew on
-four times as many fresh samples, and below 0.925 again on sixteen times as many, and that is what is shown: the lowest
-of a thousand cells would be low by chance alone. A certified cell that stays below 0.925 breaks the promise, and the
-exit code is 1.
+interval, those are unusual samples, and the cell is not certified. A certified cell below 0.935 is measured
+anew on four times as many fresh samples, and below 0.925 again on sixteen times as many, and that is what is
+shown: the lowest of a thousand cells would be low by chance alone. A certified cell that stays below 0.925
+breaks the promise, and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -72,7 +73,8 @@ class Setting:
 
 
 def latent(rng: np.random.Generator, n_groups: int, size: int | Ints = 2) -> Floats:
-    """Normal scores of the items of `n_groups` groups, correlated within the group; a size, or one for each group."""
+    """Normal scores of the items of `n_groups` groups, correlated within the group; a size, or one for each
+    group."""
     between = np.repeat(np.sqrt(CORRELATION) * rng.standard_normal(n_groups), size)
     return between + np.sqrt(1.0 - CORRELATION) * rng.standard_normal(len(between))
 
@@ -152,7 +154,9 @@ def _scales(setting: Setting) -> dict[str, object]:
     return {"scale": setting.people, "judge_scale": KINDS[setting.kind][2]}
 
 
-def coverage(setting: Setting, *, reps: int, seed: int, metrics: Sequence[str] | None = None) -> dict[str, Covered]:
+def coverage(
+    setting: Setting, *, reps: int, seed: int, metrics: Sequence[str] | None = None
+) -> dict[str, Covered]:
     """Coverage by metric as it is named on the scale (`kappa@50`); all that the scale has where not given."""
     names = list(metrics or metrics_of(setting.people))
     truth = _truth(setting.kind, setting.pass_rate)
@@ -164,21 +168,27 @@ def coverage(setting: Setting, *, reps: int, seed: int, metrics: Sequence[str] |
         gold, judge = drawn(setting, latent(rng, n, sizes), latent(rng, n, sizes))
         judge = np.where(rng.random(len(judge)) < setting.missing, np.nan, judge)
         groups = np.repeat(np.arange(n), sizes).tolist()
-        found = agreement(_said(setting, gold), _said(setting, judge), **_scales(setting), groups=groups, metrics=names)
+        found = agreement(
+            _said(setting, gold), _said(setting, judge), **_scales(setting), groups=groups, metrics=names
+        )
         for name, one in found.items():
             true = truth[name]
             if one.low is not None and one.high is not None and true is not None:
                 given[name] += 1
                 held[name] += one.low <= true <= one.high
     return {
-        name: Covered(held[name] / given[name] if given[name] else float("nan"), given[name] / reps) for name in names
+        name: Covered(held[name] / given[name] if given[name] else float("nan"), given[name] / reps)
+        for name in names
     }
 
 
 @cache
 def grid() -> tuple[Setting, ...]:
     """Every cell, the dear ones first so that two processes end together."""
-    cells = (Setting(*cell) for cell in itertools.product(KINDS, RATES, sorted(GROUPS, reverse=True), SIZES, MISSING))
+    cells = (
+        Setting(*cell)
+        for cell in itertools.product(KINDS, RATES, sorted(GROUPS, reverse=True), SIZES, MISSING)
+    )
     return tuple(sorted(cells, key=lambda one: -one.n_groups))
 
 
@@ -245,7 +255,9 @@ def false_alarms(
     for _ in range(reps):
         gold = gold_labels(rng, n_groups, pass_rate)
         shared = np.sqrt(0.6) * latent(rng, n_groups)
-        a, b = (verdicts(gold, shared + np.sqrt(0.4) * latent(rng, n_groups), graded=graded) for _ in range(2))
+        a, b = (
+            verdicts(gold, shared + np.sqrt(0.4) * latent(rng, n_groups), graded=graded) for _ in range(2)
+        )
         found = compare_paired(
             gold,
             a,

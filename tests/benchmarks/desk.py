@@ -1,9 +1,11 @@
-"""What the labelling page holds: labels through `kill -9`, 20 raters at once, a large set. By hand, some four minutes.
-`python -m tests.benchmarks.desk`
+"""What the labelling page holds: labels through `kill -9`, 20 raters at once, a large set. By hand, some four
+minutes. `python -m tests.benchmarks.desk`
 
-- The page is served, one item is labelled over HTTP, and the server is killed (-9) once the reply is there; 200 times.
+- The page is served, one item is labelled over HTTP, and the server is killed (-9) once the reply is there;
+200 times.
   200 labels are then in `ratings.jsonl`, each once.
-- 20 raters at once label 100 items each, each as fast as replies come: 2,000 labels, none lost, 95% of them answered
+- 20 raters at once label 100 items each, each as fast as replies come: 2,000 labels, none lost, 95% of them
+answered
   within 100 ms.
 - A set of 20,000 items: from the files to the first item within 1 s.
 
@@ -32,7 +34,9 @@ from tests.support.gold import made_gold
 KILLS, RATERS, EACH, LARGE = 200, 20, 100, 20_000
 
 
-async def ask(session: aiohttp.ClientSession, desk: Served, rater: str, verb: str, **sent: object) -> dict[str, Any]:
+async def ask(
+    session: aiohttp.ClientSession, desk: Served, rater: str, verb: str, **sent: object
+) -> dict[str, Any]:
     """One act of a rater's page."""
     url, headers = f"{desk.address}act/{verb}", desk.headers(rater)
     async with session.post(url, json=sent, headers=headers) as reply:
@@ -47,7 +51,8 @@ def _serves(gold: Path, links: Connection) -> None:
 
 
 def kills(folder: Path) -> bool:
-    """Serve, label one, kill; as often as said. Forked, as a start of Python takes longer than all the rest."""
+    """Serve, label one, kill; as often as said. Forked, as a start of Python takes longer than all the
+    rest."""
     gold, fork = waiting(folder / "gold" / "killed", KILLS + 10), multiprocessing.get_context("fork")
 
     async def one(desk: Served) -> None:
@@ -105,7 +110,10 @@ def at_once(folder: Path) -> bool:
 
 def large(folder: Path) -> bool:
     """From the files to the first item."""
-    text = {"question": "What did Arnel sell at the fair? " * 3, "answer": "Copper, tin, oak and slate were sold. " * 5}
+    text = {
+        "question": "What did Arnel sell at the fair? " * 3,
+        "answer": "Copper, tin, oak and slate were sold. " * 5,
+    }
     rows = [{"item_id": f"i{place:05d}", "group": f"g{place // 4}", **text} for place in range(LARGE)]
     gold = made_gold(folder / "gold" / "large", rows, (), scale='kind = "binary"')
     times = []

@@ -1,13 +1,15 @@
-"""What labels are worth where judges differ: `python -m tests.benchmarks.disagreement_draw` (some three minutes).
+"""What labels are worth where judges differ: `python -m tests.benchmarks.disagreement_draw` (some three
+minutes).
 
-Two judges have judged 2,000 items (1,000 questions of two); N of them are labelled, drawn at random or by `gold sheet
---strata disagreement`, and the judges compared on these, weighted. Binary labels with judges that say yes and no, and
-labels in tens with judges on a percentage scale. Printed: the share of 95% intervals that hold the truth of all 2,000
-items' world (of the difference, and of the first judge's agreement), the standard deviation of the difference against
-that at random, and for how many labels at random a drawn one stands (the squared ratio).
+Two judges have judged 2,000 items (1,000 questions of two); N of them are labelled, drawn at random or by
+`gold sheet --strata disagreement`, and the judges compared on these, weighted. Binary labels with judges that
+say yes and no, and labels in tens with judges on a percentage scale. Printed: the share of 95% intervals that
+hold the truth of all 2,000 items' world (of the difference, and of the first judge's agreement), the standard
+deviation of the difference against that at random, and for how many labels at random a drawn one stands (the
+squared ratio).
 
-Exit code 1 where an interval of the drawn sample covers less than 0.93, by more than two standard errors, or a drawn
-label is worth less than a random one for the difference. `--reps` samples a setting (default 300).
+Exit code 1 where an interval of the drawn sample covers less than 0.93, by more than two standard errors, or
+a drawn label is worth less than a random one for the difference. `--reps` samples a setting (default 300).
 """
 
 from __future__ import annotations
@@ -48,7 +50,10 @@ def world(rng: np.random.Generator, kind: str, n_groups: int) -> tuple[Floats, F
     own = [np.sqrt(SHARED) * common + np.sqrt(1.0 - SHARED) * latent(rng, n_groups, SIZE) for _ in range(2)]
     if kind == "binary":
         gold = (q < ndtri(0.65)).astype(np.float64)
-        a, b = (np.where(one < ndtri(right), gold, 1.0 - gold) for one, right in zip(own, WORTH[kind], strict=True))
+        a, b = (
+            np.where(one < ndtri(right), gold, 1.0 - gold)
+            for one, right in zip(own, WORTH[kind], strict=True)
+        )
         return gold, a, b
     a, b = (np.round(100.0 * ndtr(q + noise * one)) for one, noise in zip(own, WORTH[kind], strict=True))
     return np.round(10.0 * ndtr(q + 0.4)) * 10.0, a, b
@@ -60,19 +65,24 @@ def truth(kind: str, metric: str) -> tuple[float, float]:
     gold, a, b = world(np.random.default_rng(0), kind, 100_000)
     values = []
     for verdicts in (a, b):
-        value = agreement(gold, verdicts, scale=kind, metrics=[metric], groups=np.zeros(len(gold)))[metric].value
+        value = agreement(gold, verdicts, scale=kind, metrics=[metric], groups=np.zeros(len(gold)))[
+            metric
+        ].value
         assert value is not None
         values.append(value)
     return values[0] - values[1], values[0]
 
 
-def labelled(rng: np.random.Generator, a: Floats, b: Floats, n: int, *, drawn: bool) -> tuple[npt.NDArray[Any], Floats]:
+def labelled(
+    rng: np.random.Generator, a: Floats, b: Floats, n: int, *, drawn: bool
+) -> tuple[npt.NDArray[Any], Floats]:
     """Which items are labelled, and how they weigh."""
     if not drawn:
         return rng.choice(len(a), n, replace=False), np.ones(n)
     items = [Item(str(number), "", "", "") for number in range(len(a))]
     verdicts: Mapping[str, Any] = {
-        name: dict(zip(map(str, range(len(side))), side.tolist(), strict=True)) for name, side in (("a", a), ("b", b))
+        name: dict(zip(map(str, range(len(side))), side.tolist(), strict=True))
+        for name, side in (("a", a), ("b", b))
     }
     chosen = draw(by_disagreement(items, verdicts), n, seed=int(rng.integers(2**31))).items
     weights = np.array([1.0 / (item.inclusion_probability or 1.0) for item in chosen])
@@ -92,7 +102,9 @@ def measured(setting: tuple[tuple[str, str], int], *, reps: int) -> dict[bool, t
             gold, a, b = world(rng, kind, QUESTIONS)
             at, weights = labelled(rng, a, b, n, drawn=drawn)
             how: dict[str, Any] = {"scale": kind, "groups": groups[at], "weights": weights if drawn else None}
-            one = compare(gold[at], a[at], b[at], metric=metric, calibrate=False, n_perm=999, **how).difference
+            one = compare(
+                gold[at], a[at], b[at], metric=metric, calibrate=False, n_perm=999, **how
+            ).difference
             own = agreement(gold[at], a[at], metrics=[metric], **how)[metric]
             for place, estimate in enumerate((one, own)):
                 assert estimate.value is not None and estimate.low is not None and estimate.high is not None
@@ -111,7 +123,9 @@ def main() -> int:
     least = LEAST - 2.0 * (LEAST * (1.0 - LEAST) / reps) ** 0.5
     print(f"{reps} samples a setting; at random / where judges differ")
     with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
-        for ((kind, metric), n), found in zip(SETTINGS, pool.map(partial(measured, reps=reps), SETTINGS), strict=True):
+        for ((kind, metric), n), found in zip(
+            SETTINGS, pool.map(partial(measured, reps=reps), SETTINGS), strict=True
+        ):
             (plain, plain_own, plain_sd), (held, own, sd) = found[False], found[True]
             worth = (plain_sd / sd) ** 2
             kept &= min(held, own) >= least and worth > 1.0

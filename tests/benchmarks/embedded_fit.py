@@ -1,8 +1,8 @@
 """Fits the embedded model's `weights.json`: `python -m tests.benchmarks.embedded_fit PATH_TO_tq.csv`.
 
-The data: EVOUNA's TriviaQA half (9,690 answers of five systems with one human yes/no each, Apache-2.0), columns
-`question, reference_answer` (alternatives joined by "/"), `answer, system, correct`. Its NQ half shares questions
-with the set that the judge is checked on, and is not to be used here.
+The data: EVOUNA's TriviaQA half (9,690 answers of five systems with one human yes/no each, Apache-2.0),
+columns `question, reference_answer` (alternatives joined by "/"), `answer, system, correct`. Its NQ half
+shares questions with the set that the judge is checked on, and is not to be used here.
 """
 
 from __future__ import annotations
@@ -21,20 +21,23 @@ from judgecal.models.embedded.judge import WEIGHTS_FILE
 
 Vector = NDArray[np.float64]
 
-# The inverse L2 strength with the least log-loss over left-out systems; over left-out questions it is within 0.0002
-# of the least.
+# The inverse L2 strength with the least log-loss over left-out systems; over left-out questions it is within
+# 0.0002 of the least.
 _INVERSE_L2 = 0.1
-# The portable fit has these alone: shares of the wording. Flags for "the whole reference is in there", and lengths,
-# mean something else once references are sentences and not names.
+# The portable fit has these alone: shares of the wording. Flags for "the whole reference is in there", and
+# lengths, mean something else once references are sentences and not names.
 GRADED = ("new_recall", "recall", "gram_recall", "gram_dice", "in_order", "precision")
 # A rare flag would otherwise get a tiny standard deviation, and one demo with it a huge pull.
 _LEAST_SD = 0.1
-# Set by hand, logit per unit of the raw feature: the data has next to no yes/no questions (7 of 9,690 answers).
-# A wrong number in an otherwise right sentence hardly occurs there either: references are names and numbers alone.
+# Set by hand, logit per unit of the raw feature: the data has next to no yes/no questions (7 of 9,690
+# answers).
+# A wrong number in an otherwise right sentence hardly occurs there either: references are names and numbers
+# alone.
 HAND_SET = {"yes_no_agree": 0.5, "yes_no_conflict": -2.0, "negation_mismatch": -5.0, "number_conflict": -4.0}
-# How hard the refit to demos is held to its prior (`judge.refit`). The numbers and the choice of `GRADED` come from the
-# train and dev groups (55%, by hash) of SemEval-2013 ScientsBank's training file; the refit's form was found while
-# looking at all of that file, so only other sets (its Beetle half) check it. Its labels are in no coefficient.
+# How hard the refit to demos is held to its prior (`judge.refit`). The numbers and the choice of `GRADED`
+# come from the train and dev groups (55%, by hash) of SemEval-2013 ScientsBank's training file; the refit's
+# form was found while looking at all of that file, so only other sets (its Beetle half) check it. Its labels
+# are in no coefficient.
 REFIT = {"intercept": 1.0, "slope": 10.0, "feature": 300.0, "portable_at": 4.0, "decisiveness": 0.2}
 
 

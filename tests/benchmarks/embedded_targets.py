@@ -3,7 +3,8 @@
     python tests/benchmarks/embedded_targets.py ../shared/data
 
 1. NQ301, never trained on: kappa of correctness_v3@embedded, zero-shot, with the people's final label.
-2. SemEval 2013 task 7, SciEntsBank, with its own marking conventions: what `optimize` gains on the sealed test split.
+2. SemEval 2013 task 7, SciEntsBank, with its own marking conventions: what `optimize` gains on the sealed
+test split.
 
 Each is printed with the judgecal command that makes it, which anyone can run.
 """

@@ -1,20 +1,24 @@
-"""How often does `compare` decide between judges of equal worth? By hand: `python -m tests.benchmarks.false_alarms`.
+"""How often does `compare` decide between judges of equal worth? By hand: `python -m
+tests.benchmarks.false_alarms`.
 
-Three tables, all seeded. Exit code 1 where a setting of the first decides in more than 6%, also on four times as many
-fresh samples.
+Three tables, all seeded. Exit code 1 where a setting of the first decides in more than 6%, also on four times
+as many fresh samples.
 
-0. Wrong decisions: pairs of judges of equal worth (`PAIRS`: alike, near twins, apart, wrong on opposite items, one
-   more lenient, mirrored; `GRADED`: on graded labels, one of them rescaled) by shape and pass rate. A decision is wrong
-   whichever way it goes. What `compare` refuses (a class or stratum under ten items, under ten questions) is left out,
-   and its share is in brackets; a setting that is refused in more than four of five samples is passed over. Verdicts
-   of yes and no are compared as they are, which saves the time of fitting maps that change none; graded ones, which
-   take twenty times as long, on a tenth of the samples.
+0. Wrong decisions: pairs of judges of equal worth (`PAIRS`: alike, near twins, apart, wrong on opposite
+items, one
+   more lenient, mirrored; `GRADED`: on graded labels, one of them rescaled) by shape and pass rate. A
+   decision is wrong whichever way it goes. What `compare` refuses (a class or stratum under ten items, under
+   ten questions) is left out, and its share is in brackets; a setting that is refused in more than four of
+   five samples is passed over. Verdicts of yes and no are compared as they are, which saves the time of
+   fitting maps that change none; graded ones, which take twenty times as long, on a tenth of the samples.
 1. False alarms: two judges that are equally good at items whose labels and verdicts hang together by question
-   (correlation 0.3 of the latent scores). At level 0.95 `compare` should decide in about one run of twenty, and
-   between 3 and 6 of a hundred. Beside it, what a McNemar test that takes the items as independent would do.
-2. Power: two judges whose scores correlate so that, equally good, they would be discordant half as often as if they
-   erred independently (the planning assumption), one of them worse by the stated smallest detectable difference:
-   `compare` should decide in about 80% of runs.
+   (correlation 0.3 of the latent scores). At level 0.95 `compare` should decide in about one run of twenty,
+   and between 3 and 6 of a hundred. Beside it, what a McNemar test that takes the items as independent would
+   do.
+2. Power: two judges whose scores correlate so that, equally good, they would be discordant half as often as
+if they
+   erred independently (the planning assumption), one of them worse by the stated smallest detectable
+   difference: `compare` should decide in about 80% of runs.
 """
 
 from __future__ import annotations
@@ -57,7 +61,9 @@ def gold_labels(rng: np.random.Generator, n_groups: int, size: int) -> Floats:
     return (latent(rng, n_groups, size) < ndtri(PASS_RATE)).astype(np.float64)
 
 
-def two_scores(rng: np.random.Generator, n_groups: int, size: int, shared: float = SHARED) -> Iterator[Floats]:
+def two_scores(
+    rng: np.random.Generator, n_groups: int, size: int, shared: float = SHARED
+) -> Iterator[Floats]:
     """Latent scores of two judges that find the same items hard."""
     common = np.sqrt(shared) * latent(rng, n_groups, size)
     return (common + np.sqrt(1.0 - shared) * latent(rng, n_groups, size) for _ in range(2))
@@ -73,21 +79,29 @@ PAIRS: dict[str, tuple[Rates, Rates, float]] = {
     "mirrored": ((0.97, 0.70), (0.70, 0.97), 0.6),
     "mirrored, good": ((0.99, 0.90), (0.90, 0.99), 0.6),
 }
-"""Judges of the same balanced accuracy on binary labels, and what their errors have in common; -1: nothing but sign."""
+"""Judges of the same balanced accuracy on binary labels, and what their errors have in common; -1: nothing
+but sign."""
 GRADED = {"graded": 0.6, "graded, near twins": 0.97, "graded, apart": 0.0}
-"""Judges that err as much on labels of a percentage scale, one lenient and timid, the other bent and strict."""
+"""Judges that err as much on labels of a percentage scale, one lenient and timid, the other bent and
+strict."""
 EXCHANGEABLE = ("alike", "near twins", "apart", "opposite")  # of equal worth by every metric
 QUESTIONS, SIZES, RATES = (12, 20, 33, 60, 110), (1, 2, 5), (0.5, 0.65, 0.85, 0.95)
 MOST, PASSED_OVER = 0.06, 0.8
 Setting = tuple[str, str, int, int, float]  # metric, pair, questions, items of each, pass rate
 SETTINGS: list[Setting] = [
     *itertools.product(["macro_agreement"], PAIRS, QUESTIONS, SIZES, RATES),
-    *((("macro_agreement", pair, *shape, 0.5)) for pair in GRADED for shape in ((20, 5), (33, 2), (60, 1), (110, 1))),
+    *(
+        (("macro_agreement", pair, *shape, 0.5))
+        for pair in GRADED
+        for shape in ((20, 5), (33, 2), (60, 1), (110, 1))
+    ),
     *itertools.product(["accuracy", "kappa"], EXCHANGEABLE, QUESTIONS, SIZES, RATES[1:3]),
 ]
 
 
-def judged(rng: np.random.Generator, pair: str, n_groups: int, size: int, rate: float) -> tuple[Floats, Floats, Floats]:
+def judged(
+    rng: np.random.Generator, pair: str, n_groups: int, size: int, rate: float
+) -> tuple[Floats, Floats, Floats]:
     """Labels, and the verdicts of two judges of equal worth."""
     shared = GRADED[pair] if pair in GRADED else PAIRS[pair][2]
     scores = list(two_scores(rng, n_groups, size, max(0.0, shared)))
@@ -100,7 +114,9 @@ def judged(rng: np.random.Generator, pair: str, n_groups: int, size: int, rate: 
         return gold, np.round(30.0 + 70.0 * ours, 1), np.round(90.0 * theirs**2, 1)
     gold = (seen < ndtri(rate)).astype(np.float64)
     sides = zip(scores, PAIRS[pair][:2], strict=True)
-    a, b = (np.where(score < ndtri(np.where(gold == 1.0, *rates)), gold, 1.0 - gold) for score, rates in sides)
+    a, b = (
+        np.where(score < ndtri(np.where(gold == 1.0, *rates)), gold, 1.0 - gold) for score, rates in sides
+    )
     return gold, a, b
 
 
@@ -113,7 +129,9 @@ def wrong_decisions(setting: Setting, *, reps: int, seed: int) -> tuple[float, f
     decided = refused = 0
     for _ in range(reps):
         gold, a, b = judged(rng, pair, n_groups, size, rate)
-        found = compare(gold, a, b, scale=scale, metric=metric, groups=groups, n_perm=499, calibrate=pair in GRADED)
+        found = compare(
+            gold, a, b, scale=scale, metric=metric, groups=groups, n_perm=499, calibrate=pair in GRADED
+        )
         refused += found.difference.low is None or any(one.thin for one in found.strata)
         decided += found.decision != "cannot tell"
     return decided / max(1, reps - refused), refused / reps
@@ -134,12 +152,16 @@ def wrong_table(reps: int) -> int:
     with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
         cells = list(zip(SETTINGS, pool.map(partial(_wrong, reps=reps), SETTINGS, chunksize=4), strict=True))
     held = [(setting, found, refused) for setting, (found, refused) in cells if refused <= PASSED_OVER]
-    print(f"wrong decisions of compare between judges of equal worth, {reps} samples; {len(held)} of {len(cells)}")
+    print(
+        f"wrong decisions of compare between judges of equal worth, {reps} samples; {len(held)} of {len(cells)}"
+    )
     print("settings are not refused; the worst three of each pair:")
     for metric, pair in dict.fromkeys(setting[:2] for setting, _, _ in held):
         own = sorted((one for one in held if one[0][:2] == (metric, pair)), key=lambda one: -one[1])
         mean = float(np.mean([found for _, found, _ in own]))
-        worst = "   ".join(f"{s[2]} x {s[3]} at {s[4]:g}: {found:.3f} ({out:.2f})" for s, found, out in own[:3])
+        worst = "   ".join(
+            f"{s[2]} x {s[3]} at {s[4]:g}: {found:.3f} ({out:.2f})" for s, found, out in own[:3]
+        )
         print(f"  {metric:<16} {pair:<20} mean {mean:.3f}   {worst}", flush=True)
     above = [one for one in held if one[1] > MOST]
     print(f"{len(above)} above {MOST:g}")
@@ -149,7 +171,8 @@ def wrong_table(reps: int) -> int:
 def false_alarms(
     n_groups: int, size: int, *, metric: str, graded: bool, reps: int, seed: int, n_perm: int = 2000
 ) -> tuple[float, float]:
-    """Share of runs in which `compare` decides between two equal judges; the same of a test without groups."""
+    """Share of runs in which `compare` decides between two equal judges; the same of a test without
+    groups."""
     rng = np.random.default_rng(seed)
     groups = np.repeat(np.arange(n_groups), size)
     decided = naive = 0
@@ -174,7 +197,8 @@ def false_alarms(
 
 
 def half_discordant(accuracy: float) -> float:
-    """The correlation of two judges' latent scores at which they are discordant half as often as independent ones."""
+    """The correlation of two judges' latent scores at which they are discordant half as often as independent
+    ones."""
 
     def excess(shared: float) -> float:
         both = float(multivariate_normal(cov=[[1.0, shared], [shared, 1.0]]).cdf([ndtri(accuracy)] * 2))
@@ -207,7 +231,10 @@ def main() -> int:
     start = time.perf_counter()
     above = wrong_table(reps)
     print(f"false alarms of compare at 5%, {reps} runs; in brackets McNemar's test without groups")
-    for graded, metrics in ((False, ("macro_agreement", "accuracy", "kappa")), (True, ("macro_agreement", "mae"))):
+    for graded, metrics in (
+        (False, ("macro_agreement", "accuracy", "kappa")),
+        (True, ("macro_agreement", "mae")),
+    ):
         for metric in metrics:
             cells = []
             for n_groups, size in SHAPES:

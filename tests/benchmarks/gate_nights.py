@@ -1,19 +1,21 @@
-"""How often does `gate` raise an alarm, and what does it find? By hand: `python -m tests.benchmarks.gate_nights`.
+"""How often does `gate` raise an alarm, and what does it find? By hand: `python -m
+tests.benchmarks.gate_nights`.
 
-A user locks a judge with three calls of each item and calls it again every night, at most three passes. Every user has
-a gold set, a judge and a lock of their own: two items a question, half of the labels right; the judge agrees with 0.85
-of them, its errors hang together within a question (correlation 0.3 of the latent scores), and two calls of an item
-differ in 2% of the items. Labels and verdicts are binary, or of a percentage with half of the labels near the ends.
+A user locks a judge with three calls of each item and calls it again every night, at most three passes. Every
+user has a gold set, a judge and a lock of their own: two items a question, half of the labels right; the
+judge agrees with 0.85 of them, its errors hang together within a question (correlation 0.3 of the latent
+scores), and two calls of an item differ in 2% of the items. Labels and verdicts are binary, or of a
+percentage with half of the labels near the ends.
 
-The first table is of 250 nights in which nothing changes. A night is an alarm where it ends in "fail" or "changed". One
-without a loss beyond the margin and with calls near to the lock's (within three standard deviations, where the rule
-takes about five) can be neither, so only the others go through the rule itself.
+The first table is of 250 nights in which nothing changes. A night is an alarm where it ends in "fail" or
+"changed". One without a loss beyond the margin and with calls near to the lock's (within three standard
+deviations, where the rule takes about five) can be neither, so only the others go through the rule itself.
 
-The second table is of judges that have changed: found is a "fail" or "changed" within three nights. *Drop*: on some
-items the judge is now wrong, the same in each call. *Noise*: so many calls say the opposite, each time anew, that the
-loss is as stated. *Another judge*: its errors are on other items. *Lenient*: so many more items are called right.
-*Unscored*: so many calls give no verdict. A drop of 3 points and noise of 5% lie at the margin and have no promise, and
-33 questions show little: 8 points are five of their items.
+The second table is of judges that have changed: found is a "fail" or "changed" within three nights. *Drop*:
+on some items the judge is now wrong, the same in each call. *Noise*: so many calls say the opposite, each
+time anew, that the loss is as stated. *Another judge*: its errors are on other items. *Lenient*: so many more
+items are called right. *Unscored*: so many calls give no verdict. A drop of 3 points and noise of 5% lie at
+the margin and have no promise, and 33 questions show little: 8 points are five of their items.
 
 Exits 1 where a promise breaks.
 """
@@ -56,7 +58,8 @@ class Kind:
         other: accuracy of another judge that answers; None where the same one does.
         lenient: share of items that are called right beside those that were; of a percentage, what is added.
         unscored: share of calls without a verdict.
-        least: share of users who find it within three nights, by number of questions; no promise where it is empty.
+        least: share of users who find it within three nights, by number of questions; no promise where it is
+            empty.
     """
 
     name: str
@@ -149,7 +152,8 @@ class User:
         return np.where(self.rng.random(verdicts.size) < self.kind.unscored, np.nan, verdicts)
 
     def night(self, passes: Callable[[int], Floats] | None = None) -> tuple[str, int]:
-        """The decision of a night and its passes; `passes` gives pass 0, 1, 2, which are called where not given."""
+        """The decision of a night and its passes; `passes` gives pass 0, 1, 2, which are called where not
+        given."""
         now: list[Floats] = []
         while True:
             now.append(self.call() if passes is None else passes(len(now)))
@@ -172,9 +176,14 @@ def suspicious(user: User, nights: Floats) -> npt.NDArray[np.bool_]:
     stratum = np.minimum(2.0, np.floor(3.0 * user.labels / user.top + 1e-9))
     strata, of_stratum = np.unique(stratum, return_counts=True)
     weight = 1.0 / of_stratum[np.searchsorted(strata, stratum)] / len(strata) / user.top
-    losses = np.abs(nights - user.labels) @ weight - np.abs(user.then - user.labels[:, None]).mean(axis=1) @ weight
+    losses = (
+        np.abs(nights - user.labels) @ weight - np.abs(user.then - user.labels[:, None]).mean(axis=1) @ weight
+    )
     calls = [*np.broadcast_to(user.then.T[:, None], (CALLS, *nights.shape[1:])), *nights]
-    apart = {pair: np.abs(calls[pair[0]] - calls[pair[1]]).sum(axis=1) for pair in combinations(range(len(calls)), 2)}
+    apart = {
+        pair: np.abs(calls[pair[0]] - calls[pair[1]]).sum(axis=1)
+        for pair in combinations(range(len(calls)), 2)
+    }
     seen = np.zeros(nights.shape[1], dtype=np.bool_)
     for m in range(1, REPEATS_MAX + 1):
         dealt = {pair: sums for pair, sums in apart.items() if max(pair) < CALLS + m}
@@ -182,7 +191,11 @@ def suspicious(user: User, nights: Floats) -> npt.NDArray[np.bool_]:
         away = between - np.mean([*dealt.values()], axis=0)
         shift = (nights[:m].mean(axis=0) - user.then.mean(axis=1)).sum(axis=1)
         most = 3.0 * np.sqrt(1.0 + m / CALLS)  # the nights share the lock's own noise
-        seen |= (losses[:m].mean(axis=0) > MARGIN) | (away > most * away.std()) | (np.abs(shift) > most * shift.std())
+        seen |= (
+            (losses[:m].mean(axis=0) > MARGIN)
+            | (away > most * away.std())
+            | (np.abs(shift) > most * shift.std())
+        )
     return seen
 
 
@@ -199,7 +212,9 @@ def without_change(users: int) -> bool:
     """The first table; whether every promise is kept."""
     kept = True
     print(f"{users} users a row, {NIGHTS} nights each, nothing changes\n")
-    print("| questions | scale | nights fail | nights changed | users with an alarm |\n| --- | --- | --- | --- | --- |")
+    print(
+        "| questions | scale | nights fail | nights changed | users with an alarm |\n| --- | --- | --- | --- | --- |"
+    )
     for questions in SIZES:
         for name, scale in SCALES.items():
             rng = np.random.default_rng(questions)
@@ -211,8 +226,11 @@ def without_change(users: int) -> bool:
     return kept
 
 
-def simulate(kind: Kind, *, questions: int, scale: str, users: int, seed: int = 0) -> tuple[Counter[str], float, float]:
-    """Decisions of the first night, passes it took on average, and the share of users who found it in three nights."""
+def simulate(
+    kind: Kind, *, questions: int, scale: str, users: int, seed: int = 0
+) -> tuple[Counter[str], float, float]:
+    """Decisions of the first night, passes it took on average, and the share of users who found it in three
+    nights."""
     rng = np.random.default_rng([seed, questions])
     first, passes, found = Counter[str](), 0, 0
     for _ in range(users):
@@ -220,7 +238,9 @@ def simulate(kind: Kind, *, questions: int, scale: str, users: int, seed: int = 
         decision, made = user.night()
         first[decision] += 1
         passes += made
-        found += decision in ("fail", "changed") or any(user.night()[0] in ("fail", "changed") for _ in range(2))
+        found += decision in ("fail", "changed") or any(
+            user.night()[0] in ("fail", "changed") for _ in range(2)
+        )
     return first, passes / users, found / users
 
 
@@ -228,16 +248,23 @@ def with_change(users: int) -> bool:
     """The second table; whether every promise is kept."""
     kept = True
     print(f"\n{users} users a row\n")
-    print("| questions | scale | the judge | pass | fail | changed | inconclusive | passes | in 3 nights | promise |")
+    print(
+        "| questions | scale | the judge | pass | fail | changed | inconclusive | passes | in 3 nights | promise |"
+    )
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     for questions in SIZES:
         for scale in SCALES:
             for seed, kind in enumerate(KINDS):
-                first, passes, found = simulate(kind, questions=questions, scale=scale, users=users, seed=seed)
+                first, passes, found = simulate(
+                    kind, questions=questions, scale=scale, users=users, seed=seed
+                )
                 least = kind.least.get(questions)
                 broken = least is not None and found < least
                 kept &= not broken
-                shares = [f"{100.0 * first[one] / users:.1f}%" for one in ("pass", "fail", "changed", "inconclusive")]
+                shares = [
+                    f"{100.0 * first[one] / users:.1f}%"
+                    for one in ("pass", "fail", "changed", "inconclusive")
+                ]
                 promise = "" if least is None else f"{100.0 * least:.0f}%{' BROKEN' * broken}"
                 cells = [*shares, f"{passes:.2f}", f"{100.0 * found:.1f}%", promise]
                 print(f"| {questions} | {scale} | {kind.name} | {' | '.join(cells)} |", flush=True)
@@ -246,7 +273,9 @@ def with_change(users: int) -> bool:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--users", type=int, default=500, help="of the nights without a change; of the others 100")
+    parser.add_argument(
+        "--users", type=int, default=500, help="of the nights without a change; of the others 100"
+    )
     users = parser.parse_args().users
     start = time.perf_counter()
     kept = without_change(users)

@@ -1,9 +1,9 @@
-"""What `gold import` of large tables takes: seconds, and the most memory that the process held. By hand, some ten
-minutes and 6 GB of disk. `python -m tests.benchmarks.import_memory [parquet] [csv] [ratings] [--share X]`
+"""What `gold import` of large tables takes: seconds, and the most memory that the process held. By hand, some
+ten minutes and 6 GB of disk. `python -m tests.benchmarks.import_memory [parquet] [csv] [ratings] [--share X]`
 
-`parquet`: 1,000,000 rows, two raters. `csv`: 2 GB, some 1,350,000 rows of 1.5 kB, two raters and a column of ids.
-`ratings`: 1,500,000 rows of 500,000 items, one a rating. `--share 0.1`: a tenth of them. Exits 1 where a process held
-2 GB or more.
+`parquet`: 1,000,000 rows, two raters. `csv`: 2 GB, some 1,350,000 rows of 1.5 kB, two raters and a column of
+ids. `ratings`: 1,500,000 rows of 500,000 items, one a rating. `--share 0.1`: a tenth of them. Exits 1 where a
+process held 2 GB or more.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from pathlib import Path
 import polars as pl
 
 LIMIT = 2_000_000_000
-WORDS = [f"{start}{end}" for start in ("ba", "ro", "li", "ta", "mu") for end in ("nk", "st", "ver", "den", "gel")]
+WORDS = [
+    f"{start}{end}" for start in ("ba", "ro", "li", "ta", "mu") for end in ("nk", "st", "ver", "den", "gel")
+]
 
 
 def text(rng: random.Random, characters: int) -> str:
@@ -46,7 +48,8 @@ def parquet(path: Path, share: float) -> None:
 
 
 def csv(path: Path, share: float) -> None:
-    """2 GB: ids, questions, answers and references of some 1.5 kB together, quoted, some with line ends; two raters."""
+    """2 GB: ids, questions, answers and references of some 1.5 kB together, quoted, some with line ends; two
+    raters."""
     rng, left, place = random.Random(2), int(2_000_000_000 * share), 0
     texts = [text(rng, 700) + (', "so"\n' if n % 5 == 0 else "").replace('"', '""') for n in range(1_000)]
     with path.open("w", encoding="utf-8", newline="") as file:
@@ -108,7 +111,8 @@ def results(names: list[str], share: float) -> Iterator[tuple[str, int]]:
             size = (folder / file).stat().st_size
             seconds, cpu, held = measured(folder, "gold", "import", file, "--as", "large", *options.split())
             print(
-                f"{name}: {size / 1e9:.2f} GB, {seconds:.0f} s ({cpu:.0f} s CPU), {held / 1e9:.2f} GB held", flush=True
+                f"{name}: {size / 1e9:.2f} GB, {seconds:.0f} s ({cpu:.0f} s CPU), {held / 1e9:.2f} GB held",
+                flush=True,
             )
         yield name, held
 

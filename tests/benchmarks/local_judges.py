@@ -1,9 +1,11 @@
-"""How many items a second each local judge reads, on public data: short answers, and RAG answers with their contexts.
+"""How many items a second each local judge reads, on public data: short answers, and RAG answers with their
+contexts.
 
     python -m tests.benchmarks.local_judges ../shared/data [NAME ...]
 
-NQ301: answers of 4 words in the mean beside references of a few. MTRAG: answers of 98 words, 570 words of contexts.
-The judge alone, on one core; then `run_trials` with the journal in memory, which is what `score` does.
+NQ301: answers of 4 words in the mean beside references of a few. MTRAG: answers of 98 words, 570 words of
+contexts. The judge alone, on one core; then `run_trials` with the journal in memory, which is what `score`
+does.
 """
 
 from __future__ import annotations
@@ -33,8 +35,13 @@ def main() -> int:
         print(f"usage: {sys.argv[0]} DATA [NAME ...], the folder that holds nq301/ and mtrag/")
         return 2
     data = Path(sys.argv[1])
-    sets = {"nq301": list(_nq301(data / "nq301" / "items.csv")), "mtrag": list(_mtrag(data / "mtrag" / "items.jsonl"))}
-    print(f"{'judge':<24} {'set':<6} {'alone':>10} {'in a run':>10}  scored  (items a second; target {_TARGET})")
+    sets = {
+        "nq301": list(_nq301(data / "nq301" / "items.csv")),
+        "mtrag": list(_mtrag(data / "mtrag" / "items.jsonl")),
+    }
+    print(
+        f"{'judge':<24} {'set':<6} {'alone':>10} {'in a run':>10}  scored  (items a second; target {_TARGET})"
+    )
     for name, (which, items) in itertools.product(sys.argv[2:] or local_judges(), sets.items()):
         judge: Any = judge_named(f"{name}@local")
         scored = sum(judge.verdict(one).verdict is not None for one in items)
@@ -60,7 +67,8 @@ def _rate(work: Callable[[], object], count: int) -> float:
 def _run_rate(judge: Any, items: Sequence[Item]) -> float:
     most = 10_000
     many = [
-        replace(one, item_id=str(place)) for place, one in enumerate(itertools.islice(itertools.cycle(items), most))
+        replace(one, item_id=str(place))
+        for place, one in enumerate(itertools.islice(itertools.cycle(items), most))
     ]
     sum(len(one.sha) for one in many)  # made once for a set, whoever judges
     start = time.process_time()
@@ -72,7 +80,9 @@ def _nq301(path: Path) -> Iterator[Item]:
     with path.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
             references = tuple(row["reference_answer"].split(" | "))
-            yield Item(row["item_id"], row["group"], row["question"], row["answer"], reference_answers=references)
+            yield Item(
+                row["item_id"], row["group"], row["question"], row["answer"], reference_answers=references
+            )
 
 
 def _mtrag(path: Path) -> Iterator[Item]:
@@ -81,7 +91,14 @@ def _mtrag(path: Path) -> Iterator[Item]:
         contexts = tuple(Context(one["text"], one["document_id"]) for one in row["contexts"])
         told = {"reference_answers": (row["reference_answer"],), "contexts": contexts}
         documents = tuple(str(one.document_id) for one in contexts[:2])
-        yield Item(row["item_id"], row["group"], row["question"], row["answer"], **told, reference_documents=documents)
+        yield Item(
+            row["item_id"],
+            row["group"],
+            row["question"],
+            row["answer"],
+            **told,
+            reference_documents=documents,
+        )
 
 
 if __name__ == "__main__":

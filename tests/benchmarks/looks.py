@@ -1,9 +1,9 @@
 """Twenty looks at one test split: how many users take any false decision? `python -m tests.benchmarks.looks`.
 
-A user compares twenty pairs of judges on the same test labels, one pair after the other. The two of a pair are equally
-good, so each decision is a false one. Look k is taken at 1 - 0.05 * 6 / (pi^2 k^2), and at most 5% of users may decide
-even once. Beside it stands what 1 - 0.05 / k would do. All seeded; exit 1 where the share is above 5% by more than two
-standard errors. With 300 users it takes a quarter of an hour.
+A user compares twenty pairs of judges on the same test labels, one pair after the other. The two of a pair
+are equally good, so each decision is a false one. Look k is taken at 1 - 0.05 * 6 / (pi^2 k^2), and at most
+5% of users may decide even once. Beside it stands what 1 - 0.05 / k would do. All seeded; exit 1 where the
+share is above 5% by more than two standard errors. With 300 users it takes a quarter of an hour.
 
     --users N   simulated users of each setting (default 300)
 """
@@ -54,14 +54,17 @@ def decides(gold: Floats, pair: list[Floats], size: int, metric: str, *, graded:
     return clear(1)[0] and clear(max(10_000, math.ceil(20.0 / (1.0 - level))))[1]
 
 
-def any_false_decision(n_groups: int, size: int, metric: str, *, graded: bool, users: int) -> tuple[float, float]:
+def any_false_decision(
+    n_groups: int, size: int, metric: str, *, graded: bool, users: int
+) -> tuple[float, float]:
     """The share of users with a false decision in twenty looks: by the rule, and at 1 - 0.05 / k."""
     rng = np.random.default_rng(20261122)
     spent = harmonic = 0
     for _ in range(users):
         gold = gold_labels(rng, n_groups, size)
         pairs = [
-            [verdicts(gold, score, graded=graded) for score in two_scores(rng, n_groups, size)] for _ in range(LOOKS)
+            [verdicts(gold, score, graded=graded) for score in two_scores(rng, n_groups, size)]
+            for _ in range(LOOKS)
         ]
         if not graded:
             pairs = [[(one >= 50.0).astype(np.float64) for one in pair] for pair in pairs]
@@ -81,7 +84,9 @@ def any_false_decision(n_groups: int, size: int, metric: str, *, graded: bool, u
 
 def main() -> int:
     """Print the table; 1 where a promise breaks."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--users", type=int, default=300)
     users = parser.parse_args().users
     worst = 0.0

@@ -1,10 +1,11 @@
 """How often does `migrate` let a judge pass? By hand: `python -m tests.benchmarks.migrations [-n SETS]`.
 
-Sets of binary answers, a question each, 45% of them test. The new judge gives the old one's verdicts but for the items
-where it is wrong instead, or right instead. Each world at the level of the first and of the second decision, by the
-rule and by test alone. It exits 1 where a judge that truly loses 3.1 points passes in more than 5% of the sets. In
-`tuned` it is the best of five such judges on train and dev. In `leaked` it has half of those answers from the labels:
-that is shown, and no promise, for only test then knows that it is worse, and few questions cannot tell.
+Sets of binary answers, a question each, 45% of them test. The new judge gives the old one's verdicts but for
+the items where it is wrong instead, or right instead. Each world at the level of the first and of the second
+decision, by the rule and by test alone. It exits 1 where a judge that truly loses 3.1 points passes in more
+than 5% of the sets. In `tuned` it is the best of five such judges on train and dev. In `leaked` it has half
+of those answers from the labels: that is shown, and no promise, for only test then knows that it is worse,
+and few questions cannot tell.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ TEST = 0.45
 
 
 def changed(rng: np.random.Generator, gold: Floats, old: Floats, *, loses: float, differ: float) -> Floats:
-    """Another judge: wrong on some of the old one's right items, right on some of its wrong ones; nets `loses`."""
+    """Another judge: wrong on some of the old one's right items, right on some of its wrong ones; nets
+    `loses`."""
     right = old == gold
     chance = np.where(right, (differ + loses) / 2.0 / RIGHT, (differ - loses) / 2.0 / (1.0 - RIGHT))
     return np.where(rng.random(len(gold)) < chance, 1.0 - old, old)
@@ -72,11 +74,14 @@ def main() -> int:
         for kind, fails, differ in WORLDS:
             rng = np.random.default_rng(0)
             said = [
-                decided(rng, asked.questions, kind, fails=fails, differ=differ, number=number) for _ in range(asked.n)
+                decided(rng, asked.questions, kind, fails=fails, differ=differ, number=number)
+                for _ in range(asked.n)
             ]
             passed, alone = (np.mean([one[side] == "pass" for one in said]) for side in (0, 1))
             failed = np.mean([one[0] == "fail" for one in said])
-            kept &= kind in ("equal", "leaked") or bool(passed <= 0.05 + 2.0 * math.sqrt(0.05 * 0.95 / asked.n))
+            kept &= kind in ("equal", "leaked") or bool(
+                passed <= 0.05 + 2.0 * math.sqrt(0.05 * 0.95 / asked.n)
+            )
             print(
                 f"decision {number}  {kind:6}  {fails:.0%} fails, {differ:.0%} differ  passes {passed:6.1%}, "
                 f"on test alone {alone:6.1%}; fails {failed:6.1%}",

@@ -1,22 +1,25 @@
 """How often is `optimize` wrong about its candidate, and how often does it see a better one?
 `python -m tests.benchmarks.optimize_decisions`
 
-Simulated people and judges go through `optimize.decision`: `choose` on dev, `confirm` on test at the level of a first
-look, the maps fitted on train and dev. Items come in questions of two, correlated by 0.3. All seeded.
+Simulated people and judges go through `optimize.decision`: `choose` on dev, `confirm` on test at the level of
+a first look, the maps fitted on train and dev. Items come in questions of two, correlated by 0.3. All seeded.
 
-1. Scale alone: the candidate is the judge itself on another scale, or an equally good judge on that scale. Four maps;
-   labels all over a percentage scale, at its ends, or pass and fail. "better" is false everywhere, "worse" where the
-   judge is the same and the map loses nothing.
-2. The best of nine on dev: labels that are shuffled over the questions, so that no judge knows anything; and nine
+1. Scale alone: the candidate is the judge itself on another scale, or an equally good judge on that scale.
+Four maps;
+   labels all over a percentage scale, at its ends, or pass and fail. "better" is false everywhere, "worse"
+   where the judge is the same and the map loses nothing.
+2. The best of nine on dev: labels that are shuffled over the questions, so that no judge knows anything; and
+nine
    judges that know as much as the first. "better" is false.
-3. What is seen: a candidate that is truly 0.05 better once calibrated, on the scale of the first judge and stretched.
+3. What is seen: a candidate that is truly 0.05 better once calibrated, on the scale of the first judge and
+stretched.
 
 4. How often test is opened where all candidates are equal, which is to be at most 20%.
 5. What that costs: as 3, where dev is asked first.
 
-Exit code 1 where a false share of 1, 2 or 4 is above 5%, or test is opened by more than 20% of the runs of 4, also on
-four times as many fresh samples. `--reps` samples a setting (default 100: some four minutes on two cores), `--only` the
-settings whose title begins so.
+Exit code 1 where a false share of 1, 2 or 4 is above 5%, or test is opened by more than 20% of the runs of 4,
+also on four times as many fresh samples. `--reps` samples a setting (default 100: some four minutes on two
+cores), `--only` the settings whose title begins so.
 """
 
 from __future__ import annotations
@@ -90,13 +93,16 @@ class LeanTable(Table):
         kept: dict[str, Any] = {"level": self.level, "metrics": [METRIC]}
         mapped = cross_fitted(self.labels, rows, **own)
         raw = agreement(self.labels, rows, **own, **kept)
-        once = agreement(self.labels, mapped, scale=self.gold.scale, **how, **kept) if mapped is not None else {}
+        once = (
+            agreement(self.labels, mapped, scale=self.gold.scale, **how, **kept) if mapped is not None else {}
+        )
         return {"agreement": raw, "as_wrong": raw, "calibrated": once}
 
 
 @dataclass(frozen=True)
 class World:
-    """People and judges of a sample: the labels of its items, and each judge's verdicts, the first as it was."""
+    """People and judges of a sample: the labels of its items, and each judge's verdicts, the first as it
+    was."""
 
     people: str
     labels: Floats
@@ -122,7 +128,9 @@ class World:
         """One judge's judgements of all items."""
         name = f"judge {place}"
         verdicts = self.judges[place].tolist()
-        rows = [Judgement(one.item_id, "", name, name, 0, said) for one, said in zip(items, verdicts, strict=True)]
+        rows = [
+            Judgement(one.item_id, "", name, name, 0, said) for one, said in zip(items, verdicts, strict=True)
+        ]
         return Column(name, Scale.parse("percentage"), rows)
 
 
@@ -135,7 +143,8 @@ def decided(world: World) -> str:
         judge: Any = SimpleNamespace(demos=[])
         candidates: list[Any] = [None, *(SimpleNamespace(name=column.judge) for column in columns[1:])]
         scored = [
-            score_on(tables["dev"], one, judge, column, METRIC) for one, column in zip(candidates, columns, strict=True)
+            score_on(tables["dev"], one, judge, column, METRIC)
+            for one, column in zip(candidates, columns, strict=True)
         ]
         after = choose(scored, METRIC, tables["dev"]).taken.column
         if after is columns[0]:
@@ -199,7 +208,9 @@ def better_noise(labels: str) -> float:
     return low
 
 
-def truly_better(rng: np.random.Generator, *, labels: str, stretched: bool, n_test: int, asked: bool = False) -> World:
+def truly_better(
+    rng: np.random.Generator, *, labels: str, stretched: bool, n_test: int, asked: bool = False
+) -> World:
     """A candidate that knows more, on the same scale or stretched."""
     people, label = LABELS[labels]
     n_fit = round(n_test * 11 / 9)
@@ -265,7 +276,9 @@ def lines() -> list[Line]:
         made.append(Line(title, drawn, (BETTER,), opens_at_most=0.2))
     for n_test, labels in itertools.product((110, 300), ("all over", "pass, fail")):
         title = f"5  dev asked first, +{TRUE_GAIN}, labels {labels}, {n_test} questions"
-        made.append(Line(title, partial(truly_better, labels=labels, stretched=False, n_test=n_test, asked=True)))
+        made.append(
+            Line(title, partial(truly_better, labels=labels, stretched=False, n_test=n_test, asked=True))
+        )
     return made
 
 
@@ -287,7 +300,9 @@ def main() -> int:
                 opened = max(opened, line.opened(found))
             cells = "  ".join(f"{found.get(name, 0.0):>{len(name)}.3f}" for name in columns)
             print(f"{line.title:<58}{cells}{'   FALSE' * (false > MOST)}", flush=True)
-    print(f"false decisions: at most {worst:.3f} in a setting of 1, 2 and 4; {time.perf_counter() - start:.0f} s")
+    print(
+        f"false decisions: at most {worst:.3f} in a setting of 1, 2 and 4; {time.perf_counter() - start:.0f} s"
+    )
     print(f"test is opened by at most {opened:.3f} of the runs of 4")
     return int(worst > MOST or opened > 0.2)
 

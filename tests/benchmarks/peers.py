@@ -1,7 +1,9 @@
-"""Other judges' tools over the same server, each in an environment of its own: `ENV/bin/python peers.py ragas ...`.
+"""Other judges' tools over the same server, each in an environment of its own: `ENV/bin/python peers.py ragas
+...`.
 
-Nothing of judgecal is imported here. Each runs its nearest equivalent of one LLM-judged rating an item; the reply is
-read by the tool's own parser, which is why the server that `throughput.py` starts for it has another text.
+Nothing of judgecal is imported here. Each runs its nearest equivalent of one LLM-judged rating an item; the
+reply is read by the tool's own parser, which is why the server that `throughput.py` starts for it has another
+text.
 """
 
 from __future__ import annotations
@@ -31,11 +33,14 @@ def run_ragas(api_base: str) -> Run:
 
     def run(count: int, concurrency: int) -> int:
         samples = [
-            SingleTurnSample(user_input=QUESTION.format(n), response=ANSWER, reference=REFERENCE) for n in range(count)
+            SingleTurnSample(user_input=QUESTION.format(n), response=ANSWER, reference=REFERENCE)
+            for n in range(count)
         ]
         settings = RunConfig(max_workers=concurrency) if concurrency else RunConfig()
         metric = SimpleCriteriaScore(name="correctness", definition="Rate the correctness, 0 to 5.", llm=llm)
-        found = evaluate(EvaluationDataset(samples), metrics=[metric], run_config=settings, show_progress=False)
+        found = evaluate(
+            EvaluationDataset(samples), metrics=[metric], run_config=settings, show_progress=False
+        )
         return sum(score["correctness"] == 4 for score in found.scores)
 
     return run
@@ -65,7 +70,8 @@ def run_deepeval(api_base: str) -> Run:
 
     def run(count: int, concurrency: int) -> int:
         cases = [
-            LLMTestCase(input=QUESTION.format(n), actual_output=ANSWER, expected_output=REFERENCE) for n in range(count)
+            LLMTestCase(input=QUESTION.format(n), actual_output=ANSWER, expected_output=REFERENCE)
+            for n in range(count)
         ]
         found = evaluate(
             cases,
@@ -74,7 +80,9 @@ def run_deepeval(api_base: str) -> Run:
             display_config=DisplayConfig(show_indicator=False, print_results=False),
             cache_config=CacheConfig(write_cache=False),
         )
-        return sum(data.score is not None for result in found.test_results for data in result.metrics_data or ())
+        return sum(
+            data.score is not None for result in found.test_results for data in result.metrics_data or ()
+        )
 
     return run
 

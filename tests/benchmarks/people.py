@@ -1,13 +1,16 @@
-"""May a judge stand in for a person, and is the ceiling true? By hand: `python -m tests.benchmarks.people [--reps N]`.
+"""May a judge stand in for a person, and is the ceiling true? By hand: `python -m tests.benchmarks.people
+[--reps N]`.
 
-People label the items of questions with errors of their own; errors hang together within a question (correlation 0.3
-of latent scores). Three tables, all seeded, `--reps` samples a line.
+People label the items of questions with errors of their own; errors hang together within a question
+(correlation 0.3 of latent scores). Three tables, all seeded, `--reps` samples a line.
 
-1. A judge that agrees with other people less than a person does, by the margin exactly. It may be said to stand in for
-   a person in at most 5% of the samples. The hardest case is one better rater: beside the other the judge is far ahead.
-   `best of 5`: five such judges are tested together, and it counts where any is said to stand in.
-2. Power: how often a judge that is as good as a person, or agrees 3 points better, is said to stand in. No promise.
-3. The ceiling of two and three raters, ties and all, through the code that prints it: how often its 95% interval holds
+1. A judge that agrees with other people less than a person does, by the margin exactly. It may be said to
+stand in for
+   a person in at most 5% of the samples. The hardest case is one better rater: beside the other the judge is
+   far ahead. `best of 5`: five such judges are tested together, and it counts where any is said to stand in.
+2. Power: how often a judge that is as good as a person, or agrees 3 points better, is said to stand in. No
+promise. 3. The ceiling of two and three raters, ties and all, through the code that prints it: how often its
+95% interval holds
    what one rater reaches with another in truth. The goal is 0.93 to 0.98.
 """
 
@@ -56,7 +59,9 @@ class Scene:
     people: tuple[float, ...]
     scale: Scale = BINARY
 
-    def draw(self, rng: np.random.Generator, n: int, size: int, judges: Sequence[float]) -> tuple[list[Floats], ...]:
+    def draw(
+        self, rng: np.random.Generator, n: int, size: int, judges: Sequence[float]
+    ) -> tuple[list[Floats], ...]:
         """What the people and judges of these worths say of n questions of `size` items."""
         given = scores(rng, n, size)
         truth = (given < PASS_RATE).astype(float) if self.scale is BINARY else np.floor(5.0 * given)
@@ -73,7 +78,8 @@ class Scene:
         """How far such a judge falls below a person in truth, beside the person where that is most."""
         people, (judge,) = self.draw(np.random.default_rng(1), LARGE, 1, [worth])
         return max(
-            self.reached(people, at) - np.mean([macro(other, judge, self.scale) for other in _others(people, at)])
+            self.reached(people, at)
+            - np.mean([macro(other, judge, self.scale) for other in _others(people, at)])
             for at in range(len(people))
         )
 
@@ -97,7 +103,9 @@ def _others(people: Sequence[Floats], at: int) -> list[Floats]:
 def macro(labels: Floats, verdicts: Floats, scale: Scale) -> float:
     """Macro agreement of a large sample."""
     near = 1.0 - np.abs(labels - verdicts) / scale.span
-    stratum = np.array([scale.stratum(float(label)) for label in range(int(scale.high) + 1)])[labels.astype(int)]
+    stratum = np.array([scale.stratum(float(label)) for label in range(int(scale.high) + 1)])[
+        labels.astype(int)
+    ]
     return float(np.mean([near[stratum == one].mean() for one in np.unique(stratum)]))
 
 
@@ -109,7 +117,9 @@ SCENES = (
 )
 
 
-def said_to(scene: Scene, n: int, size: int, worths: Sequence[float], *, margin: float, reps: int, seed: int) -> float:
+def said_to(
+    scene: Scene, n: int, size: int, worths: Sequence[float], *, margin: float, reps: int, seed: int
+) -> float:
     """Share of samples in which any of these judges is said to stand in."""
     rng, said = np.random.default_rng([seed, n, size, len(worths)]), 0
     groups = {item: item // size for item in range(n * size)}
@@ -124,7 +134,9 @@ def said_to(scene: Scene, n: int, size: int, worths: Sequence[float], *, margin:
     return said / reps
 
 
-def table(scene: Scene, *, below: float, margin: float, many: int, reps: int, seed: int) -> Iterator[tuple[str, float]]:
+def table(
+    scene: Scene, *, below: float, margin: float, many: int, reps: int, seed: int
+) -> Iterator[tuple[str, float]]:
     """A line a shape of the set."""
     worths = [scene.worth(below)] * many
     for n, size in SHAPES:
@@ -160,8 +172,12 @@ def _gold(scene: Scene, *people: Floats, size: int) -> Table:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--reps", type=int, default=400, help="samples a line; the ceiling has a quarter of them")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--reps", type=int, default=400, help="samples a line; the ceiling has a quarter of them"
+    )
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
     reps, seed, start, broken = asked.reps, asked.seed, time.monotonic(), 0

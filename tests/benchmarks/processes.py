@@ -1,4 +1,5 @@
-"""The processes of a measurement: the stub server, a contender, an environment for another tool. All are stopped."""
+"""The processes of a measurement: the stub server, a contender, an environment for another tool. All are
+stopped."""
 
 from __future__ import annotations
 
@@ -16,7 +17,11 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PEERS = {"ragas": ("ragas", "langchain-community<0.4"), "deepeval": ("deepeval",), "bm25s": ("bm25s", "numba")}
+PEERS = {
+    "ragas": ("ragas", "langchain-community<0.4"),
+    "deepeval": ("deepeval",),
+    "bm25s": ("bm25s", "numba"),
+}
 
 Found = dict[str, Any]
 

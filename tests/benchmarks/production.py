@@ -2,9 +2,9 @@
 
     python -m tests.benchmarks.production [--rows 1000000] [--format csv] [--questions 1000000]
 
-The memory is the largest that the command and its worker processes had together, read from /proc twice a second
-(Linux), and beside it the largest of the single process. The target is 1 GB for a million rows, on any format that is
-read by pieces.
+The memory is the largest that the command and its worker processes had together, read from /proc twice a
+second (Linux), and beside it the largest of the single process. The target is 1 GB for a million rows, on any
+format that is read by pieces.
 """
 
 from __future__ import annotations
@@ -90,7 +90,17 @@ def resident_mb(pid: int) -> float:
 def run(folder: Path, table: Path, output: Path) -> tuple[float, float, float]:
     """Seconds, megabytes of all processes together, and of the largest one."""
     options = [f"--{name}={name}" for name in ("question", "answer", "reference", "system")]
-    argv = [sys.executable, "-m", "judgecal", "judge", str(table), "--lock", "judge.lock.json", "-o", str(output)]
+    argv = [
+        sys.executable,
+        "-m",
+        "judgecal",
+        "judge",
+        str(table),
+        "--lock",
+        "judge.lock.json",
+        "-o",
+        str(output),
+    ]
     began, most = time.monotonic(), 0.0
     process = subprocess.Popen([*argv, *options], cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)})
     while process.poll() is None:
@@ -104,7 +114,9 @@ def run(folder: Path, table: Path, output: Path) -> tuple[float, float, float]:
 
 def main() -> int:
     """Print the table; 1 where a target was missed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--questions", type=int, default=1_000_000)
     parser.add_argument("--format", choices=("csv", "jsonl", "parquet"), default="csv")

@@ -2,8 +2,9 @@
 
     python -m tests.benchmarks.ray_judge [--rows 200000] [--partitions 8] [--keep-workers]
 
-The table is judged whole by the local engine and in CSV partitions by Ray's workers on this machine, each with
-`embedded`. One worker is killed (SIGKILL) when half of the rows have a verdict. Needs Ray: `pip install ray`.
+The table is judged whole by the local engine and in CSV partitions by Ray's workers on this machine, each
+with `embedded`. One worker is killed (SIGKILL) when half of the rows have a verdict. Needs Ray: `pip install
+ray`.
 """
 
 from __future__ import annotations
@@ -52,11 +53,25 @@ def digests(paths: list[Path]) -> Iterator[bytes]:
 
 def judge(folder: Path, table: str, out: str, *engine: str, kill_at: int | None = None) -> tuple[float, int]:
     """Seconds that the command took, and how many workers were killed."""
-    words = ["judge", table, "--lock", "ws/judge.lock.json", "-o", out, *OPTIONS, *engine, "--name", out.split(".")[0]]
+    words = [
+        "judge",
+        table,
+        "--lock",
+        "ws/judge.lock.json",
+        "-o",
+        out,
+        *OPTIONS,
+        *engine,
+        "--name",
+        out.split(".")[0],
+    ]
     start, killed = time.perf_counter(), 0
     env = {**os.environ, "RAY_ADDRESS": "local"}
     with subprocess.Popen(
-        [sys.executable, "-m", "judgecal", "--workspace", "ws", *words], cwd=folder, env=env, stdout=subprocess.DEVNULL
+        [sys.executable, "-m", "judgecal", "--workspace", "ws", *words],
+        cwd=folder,
+        env=env,
+        stdout=subprocess.DEVNULL,
     ) as run:
         while run.poll() is None:
             time.sleep(_TICK_S)
@@ -99,7 +114,9 @@ def main() -> None:
         folder = Path(name)
         workspace = init_workspace(folder / "ws")
         gold = load_gold("starter", workspace=workspace)
-        lock_file(folder / "ws/judge.lock.json", PromptJudge("correctness_v3@embedded", workspace=workspace), gold)
+        lock_file(
+            folder / "ws/judge.lock.json", PromptJudge("correctness_v3@embedded", workspace=workspace), gold
+        )
         names = written(folder, given.rows, given.partitions)
         plain_s, _ = judge(folder, "all.csv", "whole.csv")
         kill_at = None if given.keep_workers else given.rows // 2
@@ -108,12 +125,16 @@ def main() -> None:
         parts = list(digests([folder / "out" / one for one in names]))
         keys = [row.key for path in journals(folder, "out") for row in read_journal(path)]
         again_s, _ = judge(folder, "in", "out", "--engine", "ray")
-        print(f"rows                      {len(whole):>9,} whole, {len(parts):>9,} in {given.partitions} partitions")
+        print(
+            f"rows                      {len(whole):>9,} whole, {len(parts):>9,} in {given.partitions} partitions"
+        )
         print(f"rows that differ          {sum(a != b for a, b in zip(whole, parts, strict=True)):>9,}")
         print(f"workers killed            {killed:>9,}")
         print(f"rows judged twice         {len(keys) - len(set(keys)):>9,}")
         print(f"rows not judged           {given.rows - len(set(keys)):>9,}")
-        print(f"seconds                   {plain_s:>9.1f} local, {ray_s:.1f} Ray, {again_s:.1f} Ray again (all done)")
+        print(
+            f"seconds                   {plain_s:>9.1f} local, {ray_s:.1f} Ray, {again_s:.1f} Ray again (all done)"
+        )
 
 
 if __name__ == "__main__":

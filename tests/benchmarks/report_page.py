@@ -1,9 +1,10 @@
-"""What the page of many items costs: CPU seconds of `judgecal report`, its size, and how long a browser takes to load
-it. By hand, some two minutes. `python -m tests.benchmarks.report_page`
+"""What the page of many items costs: CPU seconds of `judgecal report`, its size, and how long a browser takes
+to load it. By hand, some two minutes. `python -m tests.benchmarks.report_page`
 
-1,490 items of three judges: at most 4 s of CPU, 700 kB, loaded within 0.5 s. 20,000 items: at most 8 s of CPU. Exits 1
-where one of them breaks; on a machine that is busy with other things CPU seconds are longer than they are. Modules are
-compiled by the first command, as an installation has them: without that each run would take some 2 s more.
+1,490 items of three judges: at most 4 s of CPU, 700 kB, loaded within 0.5 s. 20,000 items: at most 8 s of
+CPU. Exits 1 where one of them breaks; on a machine that is busy with other things CPU seconds are longer than
+they are. Modules are compiled by the first command, as an installation has them: without that each run would
+take some 2 s more.
 """
 
 from __future__ import annotations
@@ -26,7 +27,11 @@ def run(folder: Path, *argv: str) -> float:
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     before = os.times()
     subprocess.run(
-        [sys.executable, "-m", "judgecal", *argv], cwd=folder, check=True, stdout=subprocess.DEVNULL, env=environment
+        [sys.executable, "-m", "judgecal", *argv],
+        cwd=folder,
+        check=True,
+        stdout=subprocess.DEVNULL,
+        env=environment,
     )
     after = os.times()
     return after.children_user + after.children_system - before.children_user - before.children_system
@@ -46,12 +51,23 @@ def main() -> int:
             folder = Path(name)
             run(folder, "init", "work")
             judgements = many_items(folder / "work", n)
-            run(folder / "work", "agreement", "--gold", "many", "--judgements", str(judgements), "--name", "many")
+            run(
+                folder / "work",
+                "agreement",
+                "--gold",
+                "many",
+                "--judgements",
+                str(judgements),
+                "--name",
+                "many",
+            )
             took = min(run(folder / "work", "report", "many", "--format", "html") for _ in range(2))
             page = folder / "work" / "experiments" / "many" / "report.html"
             bytes_ = page.stat().st_size
             loads = loading(page) if PROGRAM and load is not None else None
-            print(f"{n:,} items: {took:.1f} s CPU (<= {cpu:g}), {bytes_:,} bytes (<= {size:,}), loaded in {loads} s")
+            print(
+                f"{n:,} items: {took:.1f} s CPU (<= {cpu:g}), {bytes_:,} bytes (<= {size:,}), loaded in {loads} s"
+            )
             broken += took > cpu or bytes_ > size or (loads is not None and load is not None and loads > load)
     return int(broken > 0)
 

@@ -1,9 +1,11 @@
-"""The retriever test's speed and memory beside rank_bm25 and bm25s, on a made-up corpus whose words follow Zipf's law.
+"""The retriever test's speed and memory beside rank_bm25 and bm25s, on a made-up corpus whose words follow
+Zipf's law.
 
     python -m tests.benchmarks.retrieval_speed [--quick]
 
-18,000 questions of 15 words on 3,600 documents of 1,000, as words: nobody tokenises here. rank_bm25 answers some of the
-questions and is extrapolated. Each contender has a process of its own; absolute numbers are those of the machine.
+18,000 questions of 15 words on 3,600 documents of 1,000, as words: nobody tokenises here. rank_bm25 answers
+some of the questions and is extrapolated. Each contender has a process of its own; absolute numbers are those
+of the machine.
 """
 
 from __future__ import annotations
@@ -98,7 +100,11 @@ def bm25s(corpus: Words, asked: Words) -> Timed:
     return indexed - start, took, float((found == np.arange(len(asked)) * len(corpus) // len(asked)).mean())
 
 
-CONTENDERS: dict[str, Callable[[Words, Words], Timed]] = {"ours": ours, "rank_bm25": rank_bm25, "bm25s": bm25s}
+CONTENDERS: dict[str, Callable[[Words, Words], Timed]] = {
+    "ours": ours,
+    "rank_bm25": rank_bm25,
+    "bm25s": bm25s,
+}
 
 
 def measure(name: str, documents: int, questions: int) -> None:
@@ -179,7 +185,10 @@ def main() -> int:
         return 0
     missed = compare(10 if args.quick else 1)
     packages = ", ".join(f"{name} {version(name)}" for name in ("judgecal", "rank-bm25", "scipy", "numpy"))
-    print(f"\nrun: {packages}; {missed} targets missed" + (", --quick: not the sizes of the targets" * args.quick))
+    print(
+        f"\nrun: {packages}; {missed} targets missed"
+        + (", --quick: not the sizes of the targets" * args.quick)
+    )
     return 1 if missed else 0
 
 

@@ -1,10 +1,12 @@
-"""How many items a second each rule over `expect` takes, of CPU time: the judge alone, and a run with its journal.
+"""How many items a second each rule over `expect` takes, of CPU time: the judge alone, and a run with its
+journal.
 
     python -m tests.benchmarks.rule_judges [N] [JUDGE ...]
 
-The items are made here: a question, an answer of about 45 words, four contexts of about 120 words and rules over both.
-The target is 50,000 items a second for the judge alone. A run also makes the key and the row of each judgement and
-appends its line to the journal, which no judge can be quicker than: the line `nothing` is a judge that does nothing.
+The items are made here: a question, an answer of about 45 words, four contexts of about 120 words and rules
+over both. The target is 50,000 items a second for the judge alone. A run also makes the key and the row of
+each judgement and appends its line to the journal, which no judge can be quicker than: the line `nothing` is
+a judge that does nothing.
 """
 
 from __future__ import annotations
@@ -40,13 +42,17 @@ def made(n: int) -> list[Item]:
 
     def text(words: int) -> str:
         drawn = rng.choices(vocabulary, weights, k=words)
-        return " ".join(f"{word.capitalize()}." if place % 12 == 11 else word for place, word in enumerate(drawn))
+        return " ".join(
+            f"{word.capitalize()}." if place % 12 == 11 else word for place, word in enumerate(drawn)
+        )
 
     passages = [text(120) for _ in range(500)]
     return [_item(number, text(45), rng.sample(range(500), 4), passages, rng) for number in range(n)]
 
 
-def _item(number: int, answer: str, places: Sequence[int], passages: Sequence[str], rng: random.Random) -> Item:
+def _item(
+    number: int, answer: str, places: Sequence[int], passages: Sequence[str], rng: random.Random
+) -> Item:
     words = answer.split()
     expect = {
         "include": [rng.choice(words), [rng.choice(words), "nowhere"], "two words"],
@@ -68,7 +74,8 @@ def _item(number: int, answer: str, places: Sequence[int], passages: Sequence[st
 
 
 def rate(judge: Any, items: Sequence[Item]) -> float:
-    """Items a second of CPU time, the judge alone, once it has seen the words: each new one costs simplemma 0.1 ms."""
+    """Items a second of CPU time, the judge alone, once it has seen the words: each new one costs simplemma
+    0.1 ms."""
     for item in items:
         judge.verdict(item)
     start = time.process_time()
@@ -103,7 +110,9 @@ def main(argv: Sequence[str]) -> None:
         root = Path(name)
         for folder in ("signatures", "gold", "experiments"):
             (root / folder).mkdir()
-        (root / "badwords.txt").write_text("".join(f"badword{number}\n" for number in range(600)), encoding="utf-8")
+        (root / "badwords.txt").write_text(
+            "".join(f"badword{number}\n" for number in range(600)), encoding="utf-8"
+        )
         (root / "nothing.py").write_text("def nothing(answer) -> bool:\n    return True\n", encoding="utf-8")
         items = made(n)
         for item in items:
@@ -112,7 +121,9 @@ def main(argv: Sequence[str]) -> None:
         for judge in judges(names, find_workspace(root)):
             alone = rate(judge, items)
             mark = "" if alone >= TARGET else f"  under {TARGET:,}"
-            print(f"{judge.name:30} {alone:10,.0f} {rate_of_run(judge, items, root):10,.0f}{mark}", flush=True)
+            print(
+                f"{judge.name:30} {alone:10,.0f} {rate_of_run(judge, items, root):10,.0f}{mark}", flush=True
+            )
 
 
 if __name__ == "__main__":

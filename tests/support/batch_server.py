@@ -1,7 +1,7 @@
 """A server that takes batches as OpenAI, Anthropic and Gemini do, and live calls too, from one script.
 
-It bills a request when it gives a text for it, in a batch or live, and counts by whose request it is: nothing may be
-billed twice.
+It bills a request when it gives a text for it, in a batch or live, and counts by whose request it is: nothing
+may be billed twice.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ class BatchServer:
     """A running server.
 
     Attributes:
-        say: from the body of a request and how often it came before to a text, or to a failure: an HTTP status.
+        say: from the body of a request and how often it came before to a text, or to a failure: an HTTP
+            status.
         pending: polls that find a batch still going on.
         expires: numbers of batches, from 0, of which every request from the middle on is not come to.
         billed: body of a request -> how often it was answered with a text.
@@ -117,7 +118,9 @@ class BatchServer:
         if batch.results is None and batch.polls > self.pending:
             late = list(self.batches).index(there) in self.expires
             ids = list(batch.bodies)
-            done = ids[: len(ids) // 2 if self.kind != "gemini" else 0] if late else ids  # Gemini gives none of such
+            done = (
+                ids[: len(ids) // 2 if self.kind != "gemini" else 0] if late else ids
+            )  # Gemini gives none of such
             batch.results = {one: self.answer(batch.bodies[one]) if one in set(done) else None for one in ids}
         return batch.results is not None
 
@@ -130,7 +133,9 @@ def text_of(body: dict[str, Any]) -> str:
 
 
 @contextlib.contextmanager
-def batches_at(kind: str, say: Callable[[dict[str, Any], int], str | int], **how: Any) -> Iterator[BatchServer]:
+def batches_at(
+    kind: str, say: Callable[[dict[str, Any], int], str | int], **how: Any
+) -> Iterator[BatchServer]:
     """A server until the block ends."""
     stub = BatchServer(kind, say, **how)
     server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(stub))
@@ -162,7 +167,9 @@ def _handler(stub: BatchServer) -> type[BaseHTTPRequestHandler]:
             with stub.lock:
                 stub.paths.append(self.path)
                 before, broken = len(stub.batches), stub.broken.pop(0) if stub.broken else 0
-                status, answer = (broken, {"error": {"message": "broken"}}) if broken else speak(stub, self.path, body)
+                status, answer = (
+                    (broken, {"error": {"message": "broken"}}) if broken else speak(stub, self.path, body)
+                )
                 answer = stub.page or answer
                 if stub.damaged and stub.damaged in self.path and isinstance(answer, bytes):
                     answer = answer.replace(b'{"custom_id"', b"<custom_id", 1)
@@ -203,11 +210,18 @@ def _openai(stub: BatchServer, path: str, body: bytes) -> tuple[int, Any]:
             expired = {"code": "batch_expired", "message": "This request could not be executed in time."}
             return json.dumps({"custom_id": one, "response": None, "error": expired})
         status, data = (200, completion(said)) if isinstance(said, str) else (said, error(said))
-        return json.dumps({"custom_id": one, "response": {"status_code": status, "body": data}, "error": None})
+        return json.dumps(
+            {"custom_id": one, "response": {"status_code": status, "body": data}, "error": None}
+        )
 
     def shown(there: str, ended: bool) -> dict[str, Any]:
         batch = stub.batches[there]
-        kept = {"id": there, "created_at": int(batch.at), "metadata": {"judgecal": batch.name}, "status": "in_progress"}
+        kept = {
+            "id": there,
+            "created_at": int(batch.at),
+            "metadata": {"judgecal": batch.name},
+            "status": "in_progress",
+        }
         before = [one for name, one in stub.batches.items() if name < there and one.results is None]
         if batch.over or sum(len(one.bodies) for one in [*before, batch]) > stub.queue:
             batch.over, batch.results = True, batch.results or {}
@@ -263,7 +277,10 @@ def _anthropic(stub: BatchServer, path: str, body: bytes) -> tuple[int, Any]:
 
     def shown(there: str, ended: bool) -> dict[str, Any]:
         batch, at = stub.batches[there], datetime.datetime.fromtimestamp(stub.batches[there].at, datetime.UTC)
-        counts = {"processing": 0 if ended else len(batch.bodies), "succeeded": len(batch.bodies) if ended else 0}
+        counts = {
+            "processing": 0 if ended else len(batch.bodies),
+            "succeeded": len(batch.bodies) if ended else 0,
+        }
         status = "ended" if ended else "in_progress"
         made = at.isoformat().replace("+00:00", "Z")
         return {"id": there, "processing_status": status, "created_at": made, "request_counts": counts}

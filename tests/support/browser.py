@@ -1,4 +1,5 @@
-"""Chromium without a window, driven by its DevTools protocol over a websocket: tabs, keys, scripts, pictures."""
+"""Chromium without a window, driven by its DevTools protocol over a websocket: tabs, keys, scripts,
+pictures."""
 
 from __future__ import annotations
 
@@ -18,9 +19,13 @@ from typing import Any
 import aiohttp
 import pytest
 
-PROGRAM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
+PROGRAM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None
+)
 needs_browser = [
-    pytest.mark.skipif(PROGRAM is None, reason="no Chromium on this machine (Debian: apt-get install chromium)"),
+    pytest.mark.skipif(
+        PROGRAM is None, reason="no Chromium on this machine (Debian: apt-get install chromium)"
+    ),
     pytest.mark.xdist_group("browser"),
 ]
 _FLAGS = (
@@ -84,7 +89,9 @@ class Tab:
             self.call(f"{domain}.enable")
         self.call("Page.navigate", url=url)
         self.until("document.readyState == 'complete' && location.href != 'about:blank'")
-        self.until("!document.querySelector('script#items') || document.documentElement.dataset.ready == 'true'")
+        self.until(
+            "!document.querySelector('script#items') || document.documentElement.dataset.ready == 'true'"
+        )
         return self
 
     def press(self, keys: str) -> None:
@@ -95,16 +102,35 @@ class Tab:
 
     def key(self, name: str) -> None:
         """A key with a name: Enter, Escape, Tab, ArrowLeft ..."""
-        codes = {"Enter": 13, "Escape": 27, "Tab": 9, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
+        codes = {
+            "Enter": 13,
+            "Escape": 27,
+            "Tab": 9,
+            "ArrowLeft": 37,
+            "ArrowUp": 38,
+            "ArrowRight": 39,
+            "ArrowDown": 40,
+        }
         text = {"text": "\r"} if name == "Enter" else {}
         for kind, more in (("keyDown", text), ("keyUp", {})):
             self.call(
-                "Input.dispatchKeyEvent", type=kind, key=name, code=name, windowsVirtualKeyCode=codes[name], **more
+                "Input.dispatchKeyEvent",
+                type=kind,
+                key=name,
+                code=name,
+                windowsVirtualKeyCode=codes[name],
+                **more,
             )
 
     def size(self, width: int, height: int, *, phone: bool = False) -> None:
         """The window in CSS pixels."""
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone)
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=phone,
+        )
 
     def picture(self, path: Path, *, whole: bool = False) -> Path:
         """What is seen, or the whole page, as PNG."""

@@ -36,7 +36,12 @@ def judged(spec: ModelSpec, count: int = 1, *, text: str = "u", **policy: Any) -
     """Judgements of some calls through the engine."""
     rows: list[Judgement] = []
     calls = [
-        Call(Key(f"i{i}", "s", "f", 0), "j@m", lambda i=i: [{"role": "user", "content": f"{text}{i}"}], read_number)
+        Call(
+            Key(f"i{i}", "s", "f", 0),
+            "j@m",
+            lambda i=i: [{"role": "user", "content": f"{text}{i}"}],
+            read_number,
+        )
         for i in range(count)
     ]
     kept = {"attempts": 2, "first_wait_s": 0.01, "longest_wait_s": 0.05, **policy}

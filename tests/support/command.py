@@ -34,7 +34,17 @@ Run = Callable[..., Ran]
 ESTIMATE = {"value", "low", "high", "level", "n", "n_expected", "n_groups", "n_unscored", "method", "reason"}
 TABLE = {"experiment", "gold", "judges", "floor", "raters", "test_looks", "run_line"}
 GOLD = {"set", "sha256", "split", "n_items", "n_groups"}
-JUDGE = {"judge", "n", "n_expected", "n_unscored", "agreement", "as_wrong", "latency_s", "usd_per_1k", "tokens"}
+JUDGE = {
+    "judge",
+    "n",
+    "n_expected",
+    "n_unscored",
+    "agreement",
+    "as_wrong",
+    "latency_s",
+    "usd_per_1k",
+    "tokens",
+}
 NUMBER = int | float
 BASE = {"mean_agreement", "macro_agreement", "skill", "mae", "bias"}
 CLASS = {"accuracy", "kappa", "tpr", "tnr"}
@@ -63,7 +73,9 @@ def check_estimate(found: dict[str, Any]) -> None:
         assert found[name] is None or isinstance(found[name], NUMBER)
     assert isinstance(found["level"], float) and isinstance(found["method"], str)
     assert all(
-        type(found[name]) is int and found[name] >= 0 for name in ESTIMATE if name.startswith("n_") or name == "n"
+        type(found[name]) is int and found[name] >= 0
+        for name in ESTIMATE
+        if name.startswith("n_") or name == "n"
     )
     assert found["reason"] is None or isinstance(found["reason"], str)
     if found["value"] is None or found["low"] is None:

@@ -21,7 +21,9 @@ from tests.support.gold import made_gold, made_items
 from tests.support.pages import OPEN
 
 
-def waiting(folder: Path, n: int, *, scale: str = 'kind = "binary"', texts: Mapping[str, Any] | None = None) -> Path:
+def waiting(
+    folder: Path, n: int, *, scale: str = 'kind = "binary"', texts: Mapping[str, Any] | None = None
+) -> Path:
     """A set of n items, each on a question of its own, that nobody has labelled."""
     rows = [{**row, "kind": ""} for row in made_items(n)[::3]]
     return made_gold(folder, [{**row, **(texts or {})} for row in rows], (), scale=scale, splits=OPEN)
@@ -46,7 +48,9 @@ def ratings(folder: Path) -> list[dict[str, Any]]:
 def journal(folder: Path) -> list[dict[str, Any]]:
     """The lines of the journal of labels; none before the first act."""
     path = folder / "labels.jsonl"
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+    return (
+        [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+    )
 
 
 @dataclass

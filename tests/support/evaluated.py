@@ -47,7 +47,11 @@ def settings(design: str = "one_at_a_time") -> dict[str, dict[str, Setting]]:
 
 def questions(n: int, texts: Sequence[str] = ()) -> list[Question]:
     """So many, of four documents and three tags; every tenth has no answer."""
-    kinds = ("when does the ferry run", "how does the harbour compare with the port, and why?", "who built it")
+    kinds = (
+        "when does the ferry run",
+        "how does the harbour compare with the port, and why?",
+        "who built it",
+    )
     return [
         Question(
             f"q{place}",
@@ -91,7 +95,11 @@ def _measured(
     )
     supported = None if failed or not contexts else float(rng.random() < 0.85)
     value = None if failed else right if answerable else 0.0
-    measures = {"correctness": value, "answered": None if failed else float(answered), "faithfulness": supported}
+    measures = {
+        "correctness": value,
+        "answered": None if failed else float(answered),
+        "faithfulness": supported,
+    }
     relevancy = None if failed else float(rng.random() < 0.9)
     return Measured(
         system,
@@ -127,7 +135,14 @@ def evaluated(
         experiment="evaluate-sweep",
         states=States("1.parquet", "2.parquet", "3.parquet", "4.parquet"),
         questions=AskedQuestions(
-            "starter", "ab" * 32, len(asked), sum(one.answerable for one in asked), len(asked) // 4, made_by, 75, 61
+            "starter",
+            "ab" * 32,
+            len(asked),
+            sum(one.answerable for one in asked),
+            len(asked) // 4,
+            made_by,
+            75,
+            61,
         ),
         design="one_at_a_time" if factors else None,
         bases=(base,) if base else (),
@@ -141,11 +156,17 @@ def evaluated(
         document_comparisons={name: found for name, found in by_document.items() if found},
         not_told_apart_from_best=tuple(one.name for one in best.not_told_apart),
         best=best,
-        curves=factor_curves(rows, factors, table="ours", design="one_at_a_time", base=base) if factors else (),
+        curves=factor_curves(rows, factors, table="ours", design="one_at_a_time", base=base)
+        if factors
+        else (),
         judges=tuple(judges),
         corrected=(
-            CorrectedSystem(names[0], "correctness", systems[0].answered, systems[0].total, "Rogan-Gladen", None),
-            CorrectedSystem(names[-1], "correctness", systems[-1].answered, None, None, "its lock has no pass mark"),
+            CorrectedSystem(
+                names[0], "correctness", systems[0].answered, systems[0].total, "Rogan-Gladen", None
+            ),
+            CorrectedSystem(
+                names[-1], "correctness", systems[-1].answered, None, None, "its lock has no pass mark"
+            ),
         ),
         by_complexity=by_complexity(rows, asked),
         by_tag=by_tag(rows, asked),
@@ -174,13 +195,17 @@ def _worst(rows: Sequence[Measured], asked: Sequence[Question], most: int = 5) -
                 row.given.answer,
                 row.given.error,
                 row.total,
-                None if row.given.contexts is None else tuple(str(each.document_id) for each in row.given.contexts),
+                None
+                if row.given.contexts is None
+                else tuple(str(each.document_id) for each in row.given.contexts),
             )
             for row in own
         )
         mean = sum(row.total or 0.0 for row in own) / len(own)
         found.append(
-            WorstQuestion(one.group, one.question, one.reference_answers, one.reference_documents, mean, answers)
+            WorstQuestion(
+                one.group, one.question, one.reference_answers, one.reference_documents, mean, answers
+            )
         )
     return tuple(sorted(found, key=lambda one: one.mean_score))
 
@@ -194,7 +219,9 @@ def swept(n: int = 83, *, lead: float = 0.0, best: str = "ours(chunk.max=256, to
 
 
 @functools.cache
-def without_factors(n: int = 40, names: Sequence[str] = ("ours", "theirs"), *, contexts: bool = True) -> EvaluateResult:
+def without_factors(
+    n: int = 40, names: Sequence[str] = ("ours", "theirs"), *, contexts: bool = True
+) -> EvaluateResult:
     """Systems that share no factor."""
     asked = questions(n)
     totals = dict.fromkeys(names, 0.7)

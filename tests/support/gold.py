@@ -73,7 +73,8 @@ def rated(rows: Iterable[Mapping[str, Any]], labels: Mapping[str, Label]) -> lis
 
 
 def harsh_gold(workspace: Path) -> Path:
-    """The set `harsh` of people who mark how much is missing: demos teach the embedded judge that, and no map can."""
+    """The set `harsh` of people who mark how much is missing: demos teach the embedded judge that, and no map
+    can."""
     rows = made_items(44)
     return made_gold(workspace / "gold" / "harsh", rows, rated(rows, {"full": 0, "half": 0, "none": 100}))
 

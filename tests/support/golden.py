@@ -1,7 +1,7 @@
 """What every command prints and writes, as files to compare with: the net under large moves.
 
-A world is a workspace and the commands that are run in it one after another. Masked are times, paths and dates, so that
-two runs give the same files; a number of a result, a decision or a message is never masked.
+A world is a workspace and the commands that are run in it one after another. Masked are times, paths and
+dates, so that two runs give the same files; a number of a result, a decision or a message is never masked.
 """
 
 from __future__ import annotations
@@ -25,12 +25,16 @@ from unittest import mock
 import numpy as np
 
 from judgecal.cli import run
+from judgecal.judges import function
+from judgecal.records import digest as digest_of
 from tests.support.command import ROOT, fresh_workspace
 from tests.support.pages import items_of
 
 GOLDEN = ROOT / "tests" / "golden" / "commands"
 _FORMS = {"full": ("--full",), "md": ("--format", "md"), "json": ("--json",)}
-_MASKED_KEYS = frozenset({"code", "lock_sha256", "latency_s", "p50_s", "p95_s", "ttft_s", "queries_per_minute", "at"})
+_MASKED_KEYS = frozenset(
+    {"code", "lock_sha256", "latency_s", "p50_s", "p95_s", "ttft_s", "queries_per_minute", "at"}
+)
 _MASKS = (
     (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|\+00:00)?"), "<when>"),
     (re.compile(r"\d{4}-\d\d-\d\d"), "<day>"),
@@ -57,7 +61,9 @@ def masked(text: str, folder: Path) -> str:
 def plain(value: Any, folder: Path) -> Any:
     """JSON without times, with floats of six digits."""
     if isinstance(value, dict):
-        return {key: "<masked>" if key in _MASKED_KEYS else plain(part, folder) for key, part in value.items()}
+        return {
+            key: "<masked>" if key in _MASKED_KEYS else plain(part, folder) for key, part in value.items()
+        }
     if isinstance(value, list):
         return [plain(part, folder) for part in value]
     if isinstance(value, float):
@@ -83,7 +89,11 @@ class _Outline(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag in ("style", "script"):
             self._left_out += 1
-        kept = [f"{name}={value}" for name, value in attrs if name in ("class", "id", "href", "aria-label", "open")]
+        kept = [
+            f"{name}={value}"
+            for name, value in attrs
+            if name in ("class", "id", "href", "aria-label", "open")
+        ]
         if tag not in ("path", "line", "circle", "rect", "polyline", "polygon", "use", "meta", "link", "col"):
             self.lines.append(f"<{' '.join([tag, *kept])}>")
 
@@ -125,8 +135,15 @@ class World:
         home, environment = Path.cwd(), {"COLUMNS": "100", "JUDGECAL_CACHE_DIR": str(folder / ".cache")}
         os.chdir(folder)
         try:
-            # Latencies are read from this clock alone, so that none is ever the news of a diff.
-            with mock.patch.dict(os.environ, environment), mock.patch("time.perf_counter", lambda: 0.0):
+            # Latencies are read from this clock alone, and a local judge's fingerprint is its name's: neither a
+            # busy machine nor another line of its source is ever the news of a diff.
+            with (
+                mock.patch.dict(os.environ, environment),
+                mock.patch("time.perf_counter", lambda: 0.0),
+                mock.patch.object(
+                    function, "_fingerprint", lambda parts, settings: digest_of([parts[0], settings])[:16]
+                ),
+            ):
                 for name in [name for name in os.environ if name.upper().endswith("_API_KEY")]:
                     del os.environ[name]  # `models` says which keys are there
                 for n, line in enumerate(self.lines, 1):
@@ -141,7 +158,10 @@ def _played(n: int, line: str, folder: Path) -> Iterator[tuple[str, str]]:
         texts = [_called(words, folder)]
         if not {"--json", "--dry-run", "--name"} & set(words):  # of an experiment the report's form is kept
             texts.append(_called([*words, "--json"], folder))
-        yield f"{n:02} {re.sub(r'[^a-z0-9]+', ' ', ' '.join(words[:2]).lower()).strip()}.txt", "\n".join(texts)
+        yield (
+            f"{n:02} {re.sub(r'[^a-z0-9]+', ' ', ' '.join(words[:2]).lower()).strip()}.txt",
+            "\n".join(texts),
+        )
         return
     slug = line.removeprefix("report:")
     texts = [_called(["report", slug, *form], folder) for form in _FORMS.values()]
@@ -165,16 +185,21 @@ def _called(words: list[str], folder: Path) -> str:
 
 
 def files_of(experiment: Path, folder: Path) -> str:
-    """The artefacts of an experiment: TOML and JSON whole, journals by their first row and the hash of all."""
+    """The artefacts of an experiment: TOML and JSON whole, journals by their first row and the hash of
+    all."""
     parts = []
     for path in sorted(experiment.rglob("*")):
         name = path.relative_to(experiment).as_posix()
         if path.suffix == ".jsonl":
             rows = [_journal_row(json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
-            lines = sorted(json.dumps(plain(row, folder), ensure_ascii=False) for row in rows)  # written in any order
+            lines = sorted(
+                json.dumps(plain(row, folder), ensure_ascii=False) for row in rows
+            )  # written in any order
             parts.append(f"== {name}: {len(rows)} rows\n{digest(chr(10).join(lines))}")
         elif path.suffix == ".json":
-            parts.append(f"== {name}\n{digest(as_lines(json.loads(path.read_text(encoding='utf-8')), folder))}")
+            parts.append(
+                f"== {name}\n{digest(as_lines(json.loads(path.read_text(encoding='utf-8')), folder))}"
+            )
         elif path.suffix in (".toml", ".csv"):
             parts.append(f"== {name}\n{digest(masked(path.read_text(encoding='utf-8'), folder))}")
         elif path.is_file():
@@ -194,7 +219,8 @@ def _nothing(folder: Path) -> None:
 
 
 def _many_raters(folder: Path) -> None:
-    """Four people on 40 questions of three answers, a scale of 1 to 5, ties and labels that nobody could give."""
+    """Four people on 40 questions of three answers, a scale of 1 to 5, ties and labels that nobody could
+    give."""
     rng = np.random.default_rng(4)
     rows = ["question,answer,reference,ann,bob,cid,dee"]
     for question in range(40):
@@ -204,7 +230,9 @@ def _many_raters(folder: Path) -> None:
             if (question + answer) % 7 == 0:
                 labels[3] = ""
             words = "very " * int(quality)
-            rows.append(f"question {question}?,answer {answer} is {words}good,it is good {question},{','.join(labels)}")
+            rows.append(
+                f"question {question}?,answer {answer} is {words}good,it is good {question},{','.join(labels)}"
+            )
     (folder / "many.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
 
 
@@ -255,7 +283,9 @@ def _production(folder: Path) -> None:
     rows, labels = ["q,a,r,sys"], ["item_id,person"]
     for n in range(60):
         right = rng.random() < 0.7
-        rows.append(f"when does ferry {n} run?,{'At nine' if right else 'At noon'} from pier {n}.,At nine.,s{n % 2}")
+        rows.append(
+            f"when does ferry {n} run?,{'At nine' if right else 'At noon'} from pier {n}.,At nine.,s{n % 2}"
+        )
         labels.append(f"{n},{'yes' if right else 'no'}")
     (folder / "answers.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
 
@@ -389,7 +419,8 @@ WORLDS: dict[str, World] = {
         ),
     ),
     "sweep": World(
-        _sweep, ("evaluate sweep.toml --name swept --dry-run", "evaluate sweep.toml --name swept", "report:swept")
+        _sweep,
+        ("evaluate sweep.toml --name swept --dry-run", "evaluate sweep.toml --name swept", "report:swept"),
     ),
     "locks": World(
         _production,

@@ -3,7 +3,8 @@
 `python -m tests.support.handbook [PAGE...]` writes anew what pages quote, and the generated pages.
 A page's blocks run in their order in one folder, in which `examples/` stands as it does in a checkout:
 
-- `console`: lines that begin with `$ ` are commands, `judgecal ...` or `cd DIR`; the lines below are quoted of their
+- `console`: lines that begin with `$ ` are commands, `judgecal ...` or `cd DIR`; the lines below are quoted
+of their
   output, and a line `...` stands for any number of lines. A command that ends in `# exit N` ends so.
 - `python`: run with what the blocks above it left. What is not to be run is called `py` or `sh`.
 """
@@ -47,7 +48,8 @@ def runs(text: str) -> bool:
 
 
 def refreshed(text: str) -> str:
-    """A page with each output that it quotes replaced by today's; AssertionError where a command ends otherwise."""
+    """A page with each output that it quotes replaced by today's; AssertionError where a command ends
+    otherwise."""
     names: dict[str, Any] = {"__name__": "__main__"}
     with _folder():
         return _BLOCK.sub(lambda match: _block(match, names), text)
@@ -131,7 +133,9 @@ def main(argv: list[str]) -> None:
     for page in [Path(name).resolve() for name in argv] or pages():
         text = page.read_text(encoding="utf-8")
         if needs_data(text) and not SHARED_DATA.is_dir():
-            print(f"{page.name}: left alone, for the public data is not beside this checkout (../shared/data)")
+            print(
+                f"{page.name}: left alone, for the public data is not beside this checkout (../shared/data)"
+            )
             continue
         with tempfile.TemporaryDirectory() as cache:
             os.environ["JUDGECAL_CACHE_DIR"] = cache

@@ -1,7 +1,7 @@
 """Folders of the form of a data set on the Hub, and a process that cannot reach the Hub nor the home folder.
 
-`datasets.load_dataset("org/name")` takes a folder of that name below the current one before it asks the Hub, so
-these tests go through the very call that a user's command makes.
+`datasets.load_dataset("org/name")` takes a folder of that name below the current one before it asks the Hub,
+so these tests go through the very call that a user's command makes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,11 @@ def keep_off_the_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def hub_folder(
-    folder: Path, configs: Mapping[str, Mapping[str, Rows]], features: Mapping[str, Any], *, licence: str | None = None
+    folder: Path,
+    configs: Mapping[str, Mapping[str, Rows]],
+    features: Mapping[str, Any],
+    *,
+    licence: str | None = None,
 ) -> Path:
     """Parquet files and a card, as the Hub keeps them: configs[name][split] are the rows."""
     card = ["---", *([f"license: {licence}"] if licence else []), "configs:"]

@@ -17,7 +17,8 @@ from typing import Any
 
 @dataclass
 class PlayedHub:
-    """A running Hub with one data set: `files` by path, at one `commit`; the first `refusals` requests are refused."""
+    """A running Hub with one data set: `files` by path, at one `commit`; the first `refusals` requests are
+    refused."""
 
     root: str
     name: str
@@ -64,7 +65,9 @@ def _handler(hub: PlayedHub) -> type[BaseHTTPRequestHandler]:
             api = f"/api/datasets/{hub.name}"
             resolve = re.fullmatch(f"/datasets/{re.escape(hub.name)}/resolve/[^/]+/(.+)", path)
             if len(hub.asked) <= hub.refusals:
-                self._send(403, b"gated", {"X-Error-Code": "GatedRepo", "X-Error-Message": "Access is restricted"})
+                self._send(
+                    403, b"gated", {"X-Error-Code": "GatedRepo", "X-Error-Message": "Access is restricted"}
+                )
             elif resolve:
                 self._file(resolve[1])
             elif path.startswith(f"{api}/paths-info/"):

@@ -1,4 +1,5 @@
-"""A model on a clock that jumps: whole runs of thousands of calls through the engine, exact and without a wait."""
+"""A model on a clock that jumps: whole runs of thousands of calls through the engine, exact and without a
+wait."""
 
 from __future__ import annotations
 
@@ -54,7 +55,9 @@ class Server:
         self.started: list[tuple[float, str]] = []  # when, what
         self.landed_at = 0.0
 
-    async def send(self, messages: Sequence[Message], *, repeat: int, schema: ReplySchema | None = None) -> Reply:
+    async def send(
+        self, messages: Sequence[Message], *, repeat: int, schema: ReplySchema | None = None
+    ) -> Reply:
         clock = asyncio.get_running_loop().time
         text = messages[-1]["content"]
         self.started.append((clock(), text))
@@ -88,7 +91,9 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Judgement]]:
         with asyncio.Runner(loop_factory=JumpingLoop) as runner:
             runner.run(make())
 
-    def drive(server: Server, calls: Iterable[Call], spec: ModelSpec = SPEC, **options: Any) -> list[Judgement]:
+    def drive(
+        server: Server, calls: Iterable[Call], spec: ModelSpec = SPEC, **options: Any
+    ) -> list[Judgement]:
         monkeypatch.setattr(engine, "open_transport", lambda _: server)
         monkeypatch.setattr(engine, "run_to_end", on_the_jumping_clock)
         rows: list[Judgement] = []

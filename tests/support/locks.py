@@ -43,17 +43,28 @@ def a_lock(judge: PromptJudge, gold: GoldSet, **other: Any) -> Lock:
     fit: Calibration | None = other.get(
         "calibration", Calibration((60.0,), (0.0, 100.0), 100, 50, "train and dev of starter")
     )
-    verdicts, labels = [rows[item.item_id].verdict for item in test], [gold.labels[item.item_id] for item in test]
-    shared: dict[str, Any] = {"scale": gold.scale, "groups": [item.group for item in test], "unscored": "wrong"}
+    verdicts, labels = (
+        [rows[item.item_id].verdict for item in test],
+        [gold.labels[item.item_id] for item in test],
+    )
+    shared: dict[str, Any] = {
+        "scale": gold.scale,
+        "groups": [item.group for item in test],
+        "unscored": "wrong",
+    }
     found = agreement(labels, verdicts, judge_scale=judge.scale, **shared)
-    calibrated = {} if fit is None else agreement(labels, [fit.apply(verdict) for verdict in verdicts], **shared)
+    calibrated = (
+        {} if fit is None else agreement(labels, [fit.apply(verdict) for verdict in verdicts], **shared)
+    )
     model = judge.model
     fields: dict[str, Any] = {
         "judge": judge.name,
         "fingerprint": reply_fingerprint(judge),
         "signature": LockedSignature(judge.signature.name, judge.signature.text, judge.signature.fingerprint),
         "program": None,
-        "model": LockedModel(model.alias, model.id, next(iter(rows.values())).model_id, answer_settings(model)),
+        "model": LockedModel(
+            model.alias, model.id, next(iter(rows.values())).model_id, answer_settings(model)
+        ),
         "gold": LockedGold(gold.name, gold.sha256, "test", str(gold.scale), gold.scale.pass_at),
         "verdicts": {item_id: row.verdict for item_id, row in rows.items()},
         "calls": {item_id: (row.verdict,) * 3 for item_id, row in rows.items()},
@@ -104,7 +115,8 @@ def lock_of(judge: PromptJudge, **changes: Any) -> Lock:
 
 @dataclasses.dataclass
 class Scripted:
-    """A stub's judge: the verdict of each item, and what it does with it at each further call of that item."""
+    """A stub's judge: the verdict of each item, and what it does with it at each further call of that
+    item."""
 
     gold: GoldSet
     judge: PromptJudge
@@ -116,7 +128,9 @@ class Scripted:
         self.by_prompt = {str(self.judge.messages(item)[-1]["content"]): item for item in self.gold.items}
         rng = random.Random(3)
         self.verdicts = {
-            item.item_id: float(round(min(100.0, max(0.0, float(self.gold.labels[item.item_id]) + rng.gauss(0, 25)))))
+            item.item_id: float(
+                round(min(100.0, max(0.0, float(self.gold.labels[item.item_id]) + rng.gauss(0, 25))))
+            )
             for item in self.gold.items
         }
 

@@ -19,7 +19,9 @@ def read_made_up(files: Sequence[Path], export: Export) -> None:
             export.count()
             contexts = tuple(map(Context, row.get("contexts", [])))
             group = row.get("group", row.get("question", ""))
-            export.add_item(Item(row["id"], group, row.get("question", ""), row.get("answer", ""), contexts=contexts))
+            export.add_item(
+                Item(row["id"], group, row.get("question", ""), row.get("answer", ""), contexts=contexts)
+            )
         for place, row in enumerate(whole.get("scores", []), start=1):
             export.count()
             score = Score(
@@ -45,4 +47,6 @@ def items(n: int = 40) -> list[dict[str, Any]]:
 
 def scores(by: str, values: Sequence[Any], *, human: bool = False, **more: Any) -> list[dict[str, Any]]:
     """One score an item, in their order."""
-    return [{"item": f"i{k}", "by": by, "value": value, "human": human, **more} for k, value in enumerate(values)]
+    return [
+        {"item": f"i{k}", "by": by, "value": value, "human": human, **more} for k, value in enumerate(values)
+    ]

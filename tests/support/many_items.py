@@ -17,7 +17,8 @@ _JUDGES = {"careful": 0.12, "hasty": 0.18, "other": 0.2}  # how often each errs
 
 
 def many_items(folder: Path, n: int, *, name: str = "many") -> Path:
-    """Write the gold set `name` of n yes/no items, five to a question, two raters; gives the file of judgements."""
+    """Write the gold set `name` of n yes/no items, five to a question, two raters; gives the file of
+    judgements."""
     draw = random.Random(7)
 
     def text(words: int) -> str:
@@ -30,12 +31,17 @@ def many_items(folder: Path, n: int, *, name: str = "many") -> Path:
         rows.append({"item_id": item, "group": group, "question": f"{text(10)} {group}", "answer": text(18),
                      "reference_answer": text(5), "kind": ""})  # fmt: skip
         label = draw.random() < 0.55
-        ratings += [(item, rater, int(label != (draw.random() < wrong))) for rater, wrong in (("a", 0.04), ("b", 0.06))]
+        ratings += [
+            (item, rater, int(label != (draw.random() < wrong)))
+            for rater, wrong in (("a", 0.04), ("b", 0.06))
+        ]
         ratings.append((item, "gold", int(label)))
         hard = draw.random() < 0.1
         for judge, wrong in _JUDGES.items():
             verdict = label != (draw.random() < (0.6 if hard else wrong))
-            judgements.append({"item_id": item, "judge": judge, "verdict": int(verdict), "reasoning": text(25)})
+            judgements.append(
+                {"item_id": item, "judge": judge, "verdict": int(verdict), "reasoning": text(25)}
+            )
     made_gold(folder / "gold" / name, rows, ratings, scale='kind = "binary"')
     path = folder / f"{name}.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in judgements), encoding="utf-8")

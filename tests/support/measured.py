@@ -26,7 +26,9 @@ def measured_row(
     text = None if failed else "It is so."
     given = SystemAnswer(system, question, text, error=error, latency_s=latency_s, cost_usd=cost_usd)
     share = None if failed else correctness
-    return Measured(system, question, (document,), answerable, given, answered, share, {"faithfulness": share})
+    return Measured(
+        system, question, (document,), answerable, given, answered, share, {"faithfulness": share}
+    )
 
 
 def of_totals(system: str, totals: Sequence[float | None]) -> list[Measured]:

@@ -51,7 +51,9 @@ class Parsed(HTMLParser):
 
 def items_of(page: str) -> dict[str, Any]:
     """What the explorer of a page carries: its judges and items."""
-    (packed,) = re.findall(r'<script type="application/octet-stream" id="items">([A-Za-z0-9+/=]*)</script>', page)
+    (packed,) = re.findall(
+        r'<script type="application/octet-stream" id="items">([A-Za-z0-9+/=]*)</script>', page
+    )
     found: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(packed)))
     return found
 
@@ -95,7 +97,8 @@ def told(value: Mapping[str, Any], digits: int = 3, times: float = 1.0) -> str:
 
 
 def check_page(judgecal: Run, printed: Mapping[str, Any], sections: Sequence[str], *numbers: str) -> str:
-    """Sections in order after the decision, each with the decision that it serves; numbers; nothing to run or load."""
+    """Sections in order after the decision, each with the decision that it serves; numbers; nothing to run or
+    load."""
     page = page_of(judgecal, printed["experiment"])
     parsed = Parsed(page)
     assert [one["id"] for one in parsed.all("section") if one["id"] != "explore"] == list(sections)
@@ -118,5 +121,7 @@ def check_page(judgecal: Run, printed: Mapping[str, Any], sections: Sequence[str
     assert carried["result"] == {key: one for key, one in {**printed, **later}.items() if key != "headline"}
     short = judgecal("report", printed["experiment"], "--format", "md").out
     assert "Not known:" in short and printed["run_line"] in short
-    assert ATTACK not in re.sub(r"^(`{3,})diff\n.*?^\1$", "", short, flags=re.M | re.S)  # in a fence it is inert
+    assert ATTACK not in re.sub(
+        r"^(`{3,})diff\n.*?^\1$", "", short, flags=re.M | re.S
+    )  # in a fence it is inert
     return page

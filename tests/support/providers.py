@@ -1,6 +1,7 @@
 """Gemini's and Anthropic's answers for the scripted server of `server`, and scripts from a request to a text.
 
-`running(gemini(script))` is a Gemini server: `root` is its `api_base`, a text is sent as a reply of its format.
+`running(gemini(script))` is a Gemini server: `root` is its `api_base`, a text is sent as a reply of its
+format.
 """
 
 from __future__ import annotations

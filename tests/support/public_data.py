@@ -25,7 +25,9 @@ def real_nq301(rows: list[dict[str, str]]) -> tuple[bytes, bytes]:
     head = "id\tQuestion\tModel answer\tAcceptable?\tannotator1\tannotator2\tannotator3"
     labels = "\n".join((head, *("\t".join(row[name] for name in names) for row in rows))) + "\n"
     named = {"Question": "question", "Gold answers": "reference_answer", "Model answer": "answer"}
-    frame = pl.DataFrame({"id": range(len(rows)), **{name: [row[key] for row in rows] for name, key in named.items()}})
+    frame = pl.DataFrame(
+        {"id": range(len(rows)), **{name: [row[key] for row in rows] for name, key in named.items()}}
+    )
     return labels.encode(), frame.write_csv(separator="\t").encode()
 
 

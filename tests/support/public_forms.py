@@ -54,9 +54,14 @@ def qags() -> bytes:
     def sentence(text: str, *said: tuple[int, str]) -> dict[str, Any]:
         return {"sentence": text, "responses": [{"worker_id": who, "response": what} for who, what in said]}
 
-    first = [sentence("A.", (0, "yes"), (3, "no"), (25, "yes")), sentence("B.", (0, "no"), (3, "no"), (25, "no"))]
+    first = [
+        sentence("A.", (0, "yes"), (3, "no"), (25, "yes")),
+        sentence("B.", (0, "no"), (3, "no"), (25, "no")),
+    ]
     rows = [{"article": "An article.", "summary_sentences": first}]
-    rows += [{"article": "Another.", "summary_sentences": [sentence("C.", (1, "yes"), (0, "yes"), (2, "no"))]}]
+    rows += [
+        {"article": "Another.", "summary_sentences": [sentence("C.", (1, "yes"), (0, "yes"), (2, "no"))]}
+    ]
     return lines(rows)
 
 
@@ -107,8 +112,18 @@ def inspector() -> bytes:
             {"speaker": "user", "text": "and?"}], "contexts": [{"document_id": "d1"}],
             "targets": [{"text": "the target"}]}  # fmt: skip
     answers = [
-        {"task_id": "c1<::>2", "model_id": "m1", "model_response": "one", "annotations": said({"w1": 4, "w2": 1}, 0.5)},
-        {"task_id": "c1<::>2", "model_id": "m2", "model_response": "two", "annotations": said({"w2": 2}, 0.25)},
+        {
+            "task_id": "c1<::>2",
+            "model_id": "m1",
+            "model_response": "one",
+            "annotations": said({"w1": 4, "w2": 1}, 0.5),
+        },
+        {
+            "task_id": "c1<::>2",
+            "model_id": "m2",
+            "model_response": "two",
+            "annotations": said({"w2": 2}, 0.25),
+        },
     ]
     whole = {"name": "x", "models": [{"model_id": "m1"}, {"model_id": "m2"}], "metrics": metrics, "tasks": [task],
              "documents": [{"document_id": "d1", "text": "the document"}], "evaluations": answers}  # fmt: skip
@@ -124,13 +139,16 @@ def judge_bench(one: PublicSet) -> bytes:
     if scale.graded:
         how = {"category": "graded", "worst": int(scale.low), "best": int(scale.high)}
     asked = [{"metric": metric, "prompt": "{{ instance }}", **how} for metric in one.metrics]
-    said = {metric: {"majority_human": values[0], "individual_human_scores": values} for metric in one.metrics}
+    said = {
+        metric: {"majority_human": values[0], "individual_human_scores": values} for metric in one.metrics
+    }
     instances = [{"id": n, "instance": f"text {n}", "annotations": said} for n in range(3)]
     return json.dumps({"dataset": "d", "annotations": asked, "instances": instances}).encode()
 
 
 def nq301() -> tuple[bytes, bytes]:
-    """Cells without quoting, one of which begins with a quote; the second file quotes, and spells one otherwise."""
+    """Cells without quoting, one of which begins with a quote; the second file quotes, and spells one
+    otherwise."""
     head = "id\tQuestion\tModel answer\tAcceptable?\tannotator1\tannotator2\tannotator3"
     rows = (
         f'1\twhat is it\t"Mercy" is {CAFÉ}\tYes\tYes\tYes\t',
@@ -167,7 +185,9 @@ def evouna() -> bytes:
 
 def answer_equivalence() -> bytes:
     row = {"qid": "q", "gold_index": 0, "context": "C", "question": "Q", "reference": "R"}
-    return lines([row | {"candidate": f"A{score}", "score": score, "raw_rating": ["yes"]} for score in (0.0, 1.0, 0.5)])
+    return lines(
+        [row | {"candidate": f"A{score}", "score": score, "raw_rating": ["yes"]} for score in (0.0, 1.0, 0.5)]
+    )
 
 
 def halueval() -> bytes:
@@ -214,8 +234,12 @@ def ragchecker(one: PublicSet) -> bytes:
     return json.dumps(rows).encode()
 
 
-def hub(split: str, rows: Rows, features: Mapping[str, Any], *, config: str = "default") -> Callable[[Path], None]:
-    return lambda folder: (hub_folder(folder, {config: {split: rows}}, features, licence="cc-by-4.0"), None)[1]
+def hub(
+    split: str, rows: Rows, features: Mapping[str, Any], *, config: str = "default"
+) -> Callable[[Path], None]:
+    return lambda folder: (hub_folder(folder, {config: {split: rows}}, features, licence="cc-by-4.0"), None)[
+        1
+    ]
 
 
 def sra() -> Callable[[Path], None]:
@@ -259,7 +283,12 @@ def attribution() -> Callable[[Path], None]:
 
 def summeval() -> Callable[[Path], None]:
     metrics = ("consistency", "relevance", "coherence", "fluency")
-    row = {"id": "dm-1", "text": "An article.", "machine_summaries": ["s0", "s1", "s2"], "human_summaries": ["h"]}
+    row = {
+        "id": "dm-1",
+        "text": "An article.",
+        "machine_summaries": ["s0", "s1", "s2"],
+        "human_summaries": ["h"],
+    }
     features = {
         "id": TEXT,
         "text": TEXT,
@@ -278,7 +307,9 @@ def toxicchat() -> Callable[[Path], None]:
     rows = [{"conv_id": f"c{n}", "user_input": "u", "model_output": "m", "human_annotation": n < 2, "toxicity": n % 2}
             for n in range(3)]  # fmt: skip
     features = dict.fromkeys(("conv_id", "user_input", "model_output"), TEXT)
-    return hub("test", rows, {**features, "human_annotation": FLAG, "toxicity": WHOLE}, config="toxicchat0124")
+    return hub(
+        "test", rows, {**features, "human_annotation": FLAG, "toxicity": WHOLE}, config="toxicchat0124"
+    )
 
 
 def arena(split: str) -> Callable[[Path], None]:
@@ -287,7 +318,10 @@ def arena(split: str) -> Callable[[Path], None]:
     rows = [{"question_id": f"{n // 2}", "model_a": "A", "model_b": "B", "winner": word, "judge": judge, "turn": n // 2,
              "conversation_a": turns, "conversation_b": turns} for n, (word, judge) in enumerate(said)]  # fmt: skip
     rows = rows if split == "human" else [{**row, "question_id": f"q{n}"} for n, row in enumerate(rows)]
-    features = {**dict.fromkeys(("question_id", "model_a", "model_b", "winner", "judge"), TEXT), "turn": WHOLE}
+    features = {
+        **dict.fromkeys(("question_id", "model_a", "model_b", "winner", "judge"), TEXT),
+        "turn": WHOLE,
+    }
     conversation = datasets.List({"content": TEXT, "role": TEXT})
     return hub(split, rows, {**features, "conversation_a": conversation, "conversation_b": conversation})
 

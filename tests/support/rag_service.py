@@ -1,4 +1,5 @@
-"""A small RAG service on 127.0.0.1: collections, documents that are stored slowly, BM25, streams, and seeded faults."""
+"""A small RAG service on 127.0.0.1: collections, documents that are stored slowly, BM25, streams, and seeded
+faults."""
 
 from __future__ import annotations
 
@@ -19,11 +20,14 @@ from judgecal.rag.retrieval.bm25 import Bm25, tokenizer_named
 
 DOCUMENTS = (
     Document("rivers", None, "The Rhine rises in the Alps. It reaches the North Sea near Rotterdam."),
-    Document("metals", None, "Mercury is a liquid metal at room temperature. Iron melts at 1538 degrees Celsius."),
+    Document(
+        "metals", None, "Mercury is a liquid metal at room temperature. Iron melts at 1538 degrees Celsius."
+    ),
     Document("birds", None, "The albatross has the widest wings of all birds. Penguins cannot fly."),
 )
 FAULTS = ("500", "html", "cut", "shape", "elsewhere")
-"""What a question that is hit by a fault gets: a status, a page under 200, half a body, another shape, a redirect."""
+"""What a question that is hit by a fault gets: a status, a page under 200, half a body, another shape, a
+redirect."""
 
 
 @dataclass
@@ -222,7 +226,13 @@ def _handler(service: RagService) -> type[BaseHTTPRequestHandler]:
                 self.send({"error": f"out of memory; {self.headers.get('authorization')}"}, status=500)
 
         def send(
-            self, body: Any, *, status: int = 200, kind: str = "application/json", cut: int = 0, location: str = ""
+            self,
+            body: Any,
+            *,
+            status: int = 200,
+            kind: str = "application/json",
+            cut: int = 0,
+            location: str = "",
         ) -> None:
             data = body if isinstance(body, bytes) else json.dumps(body).encode()
             self.send_response(status)

@@ -12,8 +12,8 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Sent:
-    """What is sent for a path: `cut` ends the body that many bytes before its stated length, `drip_s` waits before each
-    kilobyte, `chunked` states no length, `hang_up` sends nothing and closes.
+    """What is sent for a path: `cut` ends the body that many bytes before its stated length, `drip_s` waits
+    before each kilobyte, `chunked` states no length, `hang_up` sends nothing and closes.
     """
 
     body: bytes = b""
@@ -32,7 +32,8 @@ def moved(to: str, status: int = 302) -> Sent:
 
 @dataclass
 class RawHost:
-    """A running host: `files` may change between requests, `asked` are the paths in the order of the requests."""
+    """A running host: `files` may change between requests, `asked` are the paths in the order of the
+    requests."""
 
     root: str
     files: dict[str, list[Sent]]

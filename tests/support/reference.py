@@ -26,10 +26,10 @@ _SECTION = re.compile(r"^(Args|Attributes|Raises|Returns|Yields):$")
 def command_pages() -> str:
     """`judgecal COMMAND --help` of every command, at 80 columns."""
     head = _MADE.format(where="the command's own help") + "# The commands\n\n"
-    head += (
-        "What `judgecal COMMAND --help` prints. Exit codes, defaults and JSON keys stand on [Scripts](../scripts.md).\n"
+    head += "What `judgecal COMMAND --help` prints. Exit codes, defaults and JSON keys stand on [Scripts](../scripts.md).\n"
+    return head + "".join(
+        f"\n## {name}\n\n```text\n{_help(name)}```\n" for name in ["judgecal", *sorted(commands())]
     )
-    return head + "".join(f"\n## {name}\n\n```text\n{_help(name)}```\n" for name in ["judgecal", *sorted(commands())])
 
 
 def _help(name: str) -> str:
@@ -56,9 +56,15 @@ def name_pages() -> str:
 
 
 def _name_page(name: str, value: Any) -> str:
-    parts = [f"\n## {name}\n", f"\n```py\n{_signed(name, value)}\n```\n", f"\n{_told(inspect.getdoc(value) or '')}\n"]
+    parts = [
+        f"\n## {name}\n",
+        f"\n```py\n{_signed(name, value)}\n```\n",
+        f"\n{_told(inspect.getdoc(value) or '')}\n",
+    ]
     if inspect.isclass(value) and not issubclass(value, Exception):
-        members = [(key, member) for key, member in vars(value).items() if not key.startswith("_") and _doc(member)]
+        members = [
+            (key, member) for key, member in vars(value).items() if not key.startswith("_") and _doc(member)
+        ]
         parts += ["\n", *(f"- `{_short(key, member)}`: {_first(_doc(member))}\n" for key, member in members)]
     return "".join(parts).rstrip() + "\n"
 
@@ -124,7 +130,9 @@ def _told(doc: str) -> str:
             told += [f"**{line[:-1]}**", ""]
         elif inside and line.startswith("    ") and not line.startswith("     "):
             name, colon, text = line.strip().partition(": ")
-            told.append(f"- `{name}`: {text}" if colon and " " not in name.strip("`") else f"- {line.strip()}")
+            told.append(
+                f"- `{name}`: {text}" if colon and " " not in name.strip("`") else f"- {line.strip()}"
+            )
         elif inside and line.startswith("     "):
             told.append(f"  {line.strip()}")
         else:
@@ -154,7 +162,9 @@ def _layers() -> list[str]:
     """As the test of the layers has them."""
     tree = ast.parse((ROOT / "tests" / "test_layers.py").read_text(encoding="utf-8"))
     (found,) = (
-        one.value for one in tree.body if isinstance(one, ast.Assign) and ast.unparse(one.targets[0]) == "LAYERS"
+        one.value
+        for one in tree.body
+        if isinstance(one, ast.Assign) and ast.unparse(one.targets[0]) == "LAYERS"
     )
     layers: tuple[str, ...] = ast.literal_eval(found)
     return list(layers)
@@ -185,7 +195,9 @@ def states_page() -> str:
     parts = [head]
     for name, columns in zip(states.NAMES, tables, strict=True):
         parts.append(f"\n## {name}\n\n| column | holds | meaning |\n| --- | --- | --- |\n")
-        parts += [f"| `{column}` | {_KINDS[kind]} | {meaning} |\n" for column, (kind, meaning) in columns.items()]
+        parts += [
+            f"| `{column}` | {_KINDS[kind]} | {meaning} |\n" for column, (kind, meaning) in columns.items()
+        ]
     return "".join(parts)
 
 

@@ -17,7 +17,9 @@ def openai_schema(body: dict[str, Any]) -> Mapping[str, Any] | None:
     asked = body.get("response_format")
     if asked is None:
         return None
-    found: Mapping[str, Any] = asked["json_schema"]["schema"] if asked["type"] == "json_schema" else asked["schema"]
+    found: Mapping[str, Any] = (
+        asked["json_schema"]["schema"] if asked["type"] == "json_schema" else asked["schema"]
+    )
     return found
 
 
@@ -31,7 +33,9 @@ def fitting(schema: Mapping[str, Any], verdict: Any) -> str:
     return json.dumps(values)
 
 
-def enforcing(verdict: Any, *, prose: str = "It is fine, I should say.", asked: Asked = openai_schema) -> Script:
+def enforcing(
+    verdict: Any, *, prose: str = "It is fine, I should say.", asked: Asked = openai_schema
+) -> Script:
     """Holds a reply to the schema; without one the model writes prose."""
 
     def script(body: dict[str, Any]) -> str:

@@ -66,7 +66,9 @@ def _places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
     """The keys that lead to each value within a JSON value."""
     if path:
         yield path
-    pairs = value.items() if isinstance(value, dict) else enumerate(value[:3]) if isinstance(value, list) else ()
+    pairs = (
+        value.items() if isinstance(value, dict) else enumerate(value[:3]) if isinstance(value, list) else ()
+    )
     for key, inner in pairs:
         yield from _places(inner, (*path, key))
 
@@ -94,7 +96,8 @@ def edited(table: Any, rng: random.Random) -> tuple[str, str]:
 
 
 def edit_json(path: Path, rng: random.Random) -> str:
-    """One edit of a JSON file; a lock gets the hash that belongs to it, as somebody who means harm would do."""
+    """One edit of a JSON file; a lock gets the hash that belongs to it, as somebody who means harm would
+    do."""
     table = json.loads(path.read_text(encoding="utf-8"))
     text, what = edited(table, rng)
     if "sha256" in table and "signature" in table:

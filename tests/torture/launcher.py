@@ -1,8 +1,8 @@
 """Starts command lines in forked children: `python -m judgecal` without the seconds of imports before it.
 
-A line of JSON on stdin is one command: `argv`, `cwd`, `env`, `out` and `err` (files), `limit_bytes` (of any file it
-writes, in place of a full disk). The child's process id comes back at once and its exit code when it has ended. A
-child is a process of its own, in a session of its own, and can be killed like any other.
+A line of JSON on stdin is one command: `argv`, `cwd`, `env`, `out` and `err` (files), `limit_bytes` (of any
+file it writes, in place of a full disk). The child's process id comes back at once and its exit code when it
+has ended. A child is a process of its own, in a session of its own, and can be killed like any other.
 """
 
 from __future__ import annotations

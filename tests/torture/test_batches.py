@@ -1,4 +1,5 @@
-"""5,000 rows by batches of each provider: one in ten fails once, a batch expires, and the run is killed five times."""
+"""5,000 rows by batches of each provider: one in ten fails once, a batch expires, and the run is killed five
+times."""
 
 from __future__ import annotations
 
@@ -33,7 +34,9 @@ def mixed_up(lines: list[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_row_comes_once_and_is_paid_once(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_row_comes_once_and_is_paid_once(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     batches = importlib.import_module(f"judgecal.engine.transport.{kind}_batches").Batches
     monkeypatch.setattr(batches, "most_requests", N // 5)
     begun = time.monotonic()
@@ -52,6 +55,11 @@ def test_every_row_comes_once_and_is_paid_once(kind: str, tmp_path: Path, monkey
         server.asked.clear()
         with Journal(tmp_path / "live.jsonl") as journal:
             calls = list(due_calls(journal, N))
-            run_calls(calls, spec, record=journal.append, policy=Policy(first_wait_s=0.01, longest_wait_s=0.05))
-    live = {row.item_id: (row.verdict, row.error and row.error.kind) for row in read_journal(tmp_path / "live.jsonl")}
+            run_calls(
+                calls, spec, record=journal.append, policy=Policy(first_wait_s=0.01, longest_wait_s=0.05)
+            )
+    live = {
+        row.item_id: (row.verdict, row.error and row.error.kind)
+        for row in read_journal(tmp_path / "live.jsonl")
+    }
     assert {row.item_id: (row.verdict, row.error and row.error.kind) for row in rows} == live

@@ -1,5 +1,5 @@
-"""A budget of 1.00 USD on a server that takes 0.01 a call: never a hundred and first one. One that takes more than it
-could is stopped one reply beyond the limit at the latest."""
+"""A budget of 1.00 USD on a server that takes 0.01 a call: never a hundred and first one. One that takes more
+than it could is stopped one reply beyond the limit at the latest."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ FREE_FAULTS = (
 @pytest.mark.parametrize("faults", [(), FREE_FAULTS, BILLED_FAULTS], ids=["good", "free", "billed"])
 @pytest.mark.parametrize("at_once", [1, 8, 64] if LEVEL == "full" else [64])
 @pytest.mark.parametrize("longest", [COMPLETION_TOKENS, 10 * COMPLETION_TOKENS])
-def test_at_most_a_hundred_calls(world: World, faults: tuple[Answer, ...], at_once: int, longest: int) -> None:
+def test_at_most_a_hundred_calls(
+    world: World, faults: tuple[Answer, ...], at_once: int, longest: int
+) -> None:
     rng, billed = random.Random(at_once), 0
     world.make(ITEMS)
 
@@ -79,7 +81,9 @@ def test_a_model_without_a_price_is_refused(world: World) -> None:
     world.make(8)
     with running(lambda _head, _body: Answer(GOOD)) as stub:
         world.alias(stub.api_base)
-        (world.root / "judgecal.toml").write_text(f'[models.mine]\nid = "openai/mine"\napi_base = "{stub.api_base}"\n')
+        (world.root / "judgecal.toml").write_text(
+            f'[models.mine]\nid = "openai/mine"\napi_base = "{stub.api_base}"\n'
+        )
         ended = world.run(world.score("--budget-usd", "1"))
         assert (ended.code, stub.calls) == (2, 0)
         assert "input_usd_per_1m" in ended.err
@@ -103,7 +107,9 @@ REPORTED: dict[str, Callable[[int], dict[str, Any] | None]] = {
 @pytest.mark.parametrize("reported", REPORTED if LEVEL == "full" else ["x43", "zero"])
 @pytest.mark.parametrize("at_once", [1, 64] if LEVEL == "full" else [64])
 @pytest.mark.parametrize("limit_usd", [0.05, 1.00])
-def test_at_most_one_reply_beyond_the_limit(world: World, reported: str, at_once: int, limit_usd: float) -> None:
+def test_at_most_one_reply_beyond_the_limit(
+    world: World, reported: str, at_once: int, limit_usd: float
+) -> None:
     rng, calls = random.Random(at_once), 0
     billed: list[float] = []
     world.make(ITEMS)
@@ -127,5 +133,7 @@ def test_at_most_one_reply_beyond_the_limit(world: World, reported: str, at_once
     assert sum(billed) <= limit_usd + max(billed)
     assert sum(billed) > limit_usd - CALL_USD - max(billed), "money is left that a call would have fitted"
     assert f"the budget of {limit_usd:g} USD ended the calls" in ended.err
-    assert ("times the most that a call was estimated to cost" in ended.err) == (max(billed) > 1.001 * CALL_USD)
+    assert ("times the most that a call was estimated to cost" in ended.err) == (
+        max(billed) > 1.001 * CALL_USD
+    )
     assert ("without a usable count of tokens" in ended.err) == (reported in ("zero", "absent", "nonsense"))

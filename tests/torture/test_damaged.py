@@ -57,9 +57,15 @@ READERS: dict[str, list[tuple[str, ...]]] = {
         ("score", "--signatures", "correctness_v3", "--models", "embedded#op", "--limit", "5"),
         ("optimize", "--optimizer", "labeled", "--name", "op"),
     ],
-    "experiments/op/judgements.jsonl": [("report", "op"), ("optimize", "--optimizer", "labeled", "--name", "op")],
+    "experiments/op/judgements.jsonl": [
+        ("report", "op"),
+        ("optimize", "--optimizer", "labeled", "--name", "op"),
+    ],
     "experiments/op/summary.json": [("report", "op"), ("report", "--all", "--format", "html")],
-    "experiments/op/experiment.toml": [("report", "op"), ("optimize", "--optimizer", "labeled", "--name", "op")],
+    "experiments/op/experiment.toml": [
+        ("report", "op"),
+        ("optimize", "--optimizer", "labeled", "--name", "op"),
+    ],
     "experiments/test_looks.jsonl": [
         ("compare", "sc", "correctness_v1@embedded", "correctness_v3@embedded"),
         ("report", "sc"),
@@ -104,7 +110,14 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("compare", "sc", "correctness_v1@embedded", "correctness_v3@embedded", "--name", "co"),
         ("optimize", "--optimizer", "labeled", "--name", "op"),
         ("score", "--name", "al", "--split", "all", "--signatures", "correctness_v1,correctness_v3"),
-        ("compare", "al", "correctness_v1@embedded", "correctness_v3@embedded", "--name", "lo"),  # looks at test
+        (
+            "compare",
+            "al",
+            "correctness_v1@embedded",
+            "correctness_v3@embedded",
+            "--name",
+            "lo",
+        ),  # looks at test
     )
     with contextlib.chdir(root), pytest.MonkeyPatch.context() as patch:
         patch.setenv("JUDGECAL_CACHE_DIR", str(root.parent / "cache"))

@@ -1,4 +1,5 @@
-"""Where there is no room, no server and no turn: one clear message, nothing lost, and the same command resumes."""
+"""Where there is no room, no server and no turn: one clear message, nothing lost, and the same command
+resumes."""
 
 from __future__ import annotations
 
@@ -82,7 +83,8 @@ def test_files_that_may_not_grow(world: World) -> None:
 
 
 def test_no_room_for_stored_replies(world: World) -> None:
-    """The copies are a convenience: without room for them the run is done all the same, or says what to do."""
+    """The copies are a convenience: without room for them the run is done all the same, or says what to
+    do."""
     world.make(300)
     with running(lambda _head, _body: Answer(GOOD)) as stub, small_disk(world.cache, 64):
         world.alias(stub.api_base)
@@ -164,7 +166,8 @@ def test_a_server_that_is_not_there(world: World) -> None:
     assert all(row["error"]["kind"] == "transport" for row in world.rows())
     with running(lambda _head, _body: Answer(GOOD)) as stub:
         world.alias(stub.api_base)
-        # Another address is another judge; the folder keeps its configuration, so the run has a folder of its own.
+        # Another address is another judge; the folder keeps its configuration, so the run has a folder of its
+        # own.
         again = world.run([*world.score(), "--name", "again"])
         assert again.code == 0, again.err
         world.check_whole(slug="again")

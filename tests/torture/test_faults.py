@@ -1,4 +1,5 @@
-"""A server that fails in every way it can: each item ends with a verdict or a named error, and the run ends."""
+"""A server that fails in every way it can: each item ends with a verdict or a named error, and the run
+ends."""
 
 from __future__ import annotations
 
@@ -124,7 +125,9 @@ def check_rows(rows: list[dict[str, object]]) -> None:
             assert isinstance(row["raw_reply"], str), row
 
 
-@pytest.mark.parametrize("fault", FAULTS if FULL else ["429 retry-after", "reset in the reply", "HTML", "150"])
+@pytest.mark.parametrize(
+    "fault", FAULTS if FULL else ["429 retry-after", "reset in the reply", "HTML", "150"]
+)
 def test_a_server_that_does_nothing_else(world: World, fault: str) -> None:
     make, kinds = FAULTS[fault]
     world.make(6)

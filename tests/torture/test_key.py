@@ -16,7 +16,9 @@ from tests.torture.world import SET, World
 
 KEY = "sk-torture/Kq8+7Zw%=&xy0123456789abcdefABCDEF"
 TOKEN = "t0ken1n2path3abcdef4567890"
-_KEY_HEADER = re.compile(rb"\r\n(?:authorization: bearer|x-api-key:|x-goog-api-key:) *([^\r]+)", re.IGNORECASE)
+_KEY_HEADER = re.compile(
+    rb"\r\n(?:authorization: bearer|x-api-key:|x-goog-api-key:) *([^\r]+)", re.IGNORECASE
+)
 
 
 def forms() -> dict[str, bytes]:
@@ -52,7 +54,8 @@ def failing(status: str) -> Callable[[], Answer]:
 
 
 def cut(before: int) -> Callable[[], Answer]:
-    """The key so far behind the start of the message that a row, which is cut, may end in the middle of it."""
+    """The key so far behind the start of the message that a row, which is cut, may end in the middle of
+    it."""
     message = "x" * before + KEY
     body = json.dumps({"error": {"message": message, "type": "x", "code": None}}).encode()
     return lambda: http(body, "400 Bad Request")
@@ -83,9 +86,18 @@ SERVERS: dict[str, Callable[[], Answer]] = {
 
 @pytest.mark.parametrize(
     "model",
-    ["openai/mine", "anthropic/mine", "gemini/mine", "mistral/mine", "openai/mine by dspy", "openai/mine by litellm"],
+    [
+        "openai/mine",
+        "anthropic/mine",
+        "gemini/mine",
+        "mistral/mine",
+        "openai/mine by dspy",
+        "openai/mine by litellm",
+    ],
 )
-@pytest.mark.parametrize("server", SERVERS if LEVEL == "full" else ["good", "401", "cut in the key, prefixed"])
+@pytest.mark.parametrize(
+    "server", SERVERS if LEVEL == "full" else ["good", "401", "cut in the key, prefixed"]
+)
 def test_no_file_and_no_output_holds_the_key(world: World, server: str, model: str) -> None:
     world.make(3)
     world.env = {"MY_KEY": KEY}
@@ -102,7 +114,9 @@ def test_no_file_and_no_output_holds_the_key(world: World, server: str, model: s
         world.run(world.score(), timeout=240.0)
         if server == "good":
             world.run(["models"])
-            world.run(["optimize", "--model", "mine", "--gold", "starter", "--optimizer", "fewshot", "--limit", "6"])
+            world.run(
+                ["optimize", "--model", "mine", "--gold", "starter", "--optimizer", "fewshot", "--limit", "6"]
+            )
             world.run(["agreement", "--gold", SET, "--judgements", "experiments/run/judgements.jsonl"])
     if model == "openai/mine":
         assert KEY.encode() in seen, "the server was to see the key, or the test shows nothing"

@@ -1,4 +1,5 @@
-"""Killed at random moments, by `kill -9` and by Ctrl-C, and taken up again: nothing lost, nothing paid twice."""
+"""Killed at random moments, by `kill -9` and by Ctrl-C, and taken up again: nothing lost, nothing paid
+twice."""
 
 from __future__ import annotations
 
@@ -81,7 +82,8 @@ def test_ctrl_c_ends_in_130_and_the_same_command_resumes(world: World, batch: in
 
 
 def check_interrupted(ended: Ended, calls: int) -> None:
-    """130 and one message; before the first call Python itself may still be loading, after the last it may be done."""
+    """130 and one message; before the first call Python itself may still be loading, after the last it may be
+    done."""
     if calls == 0:
         assert ended.code in (130, -signal.SIGINT, 1), ended
     elif calls == ITEMS:

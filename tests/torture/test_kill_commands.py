@@ -46,13 +46,19 @@ def graded(world: World) -> None:
         for number, grade in enumerate(grades)
     ]
     world.write_items(items)
-    rows = [{"item_id": f"i{n}", "rater": who, "label": grade} for n, grade in enumerate(grades) for who in ("a", "b")]
+    rows = [
+        {"item_id": f"i{n}", "rater": who, "label": grade}
+        for n, grade in enumerate(grades)
+        for who in ("a", "b")
+    ]
     ratings = world.root / "gold" / SET / "ratings.jsonl"
     ratings.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     with (world.root / "rows.csv").open("w", newline="", encoding="utf-8") as file:
         table = csv.writer(file)
         table.writerow(["q", "a", "r"])
-        table.writerows((f"Why item-{n}?", f"It is grade-{grade}.", "Seven.") for n, grade in enumerate(grades))
+        table.writerows(
+            (f"Why item-{n}?", f"It is grade-{grade}.", "Seven.") for n, grade in enumerate(grades)
+        )
 
 
 def prepared(world: World) -> None:
@@ -64,7 +70,19 @@ def prepared(world: World) -> None:
 
 
 COMMANDS = {
-    "judge": ["judge", "rows.csv", *LOCK, "-o", "out.csv", "--question", "q", "--answer", "a", "--reference", "r"],
+    "judge": [
+        "judge",
+        "rows.csv",
+        *LOCK,
+        "-o",
+        "out.csv",
+        "--question",
+        "q",
+        "--answer",
+        "a",
+        "--reference",
+        "r",
+    ],
     "gate": ["gate", *LOCK],
     "select": ["select", "run", "-o", "again.lock.json", "--replace"],
     "optimize": ["optimize", "--gold", SET, "--model", "mine", "--optimizer", "labeled"],
@@ -72,7 +90,8 @@ COMMANDS = {
 
 
 def killed_and_resumed(world: World, stub: Served, rng: random.Random, argv: list[str], whole: int) -> None:
-    """Kill a command at a random call of its `whole` many, run it again, and hold what was paid against that."""
+    """Kill a command at a random call of its `whole` many, run it again, and hold what was paid against
+    that."""
     stub.reset()
     run = world.start(argv)
     after, until = rng.randrange(1, whole + 1), time.monotonic() + 60.0
@@ -84,7 +103,9 @@ def killed_and_resumed(world: World, stub: Served, rng: random.Random, argv: lis
     time.sleep(0.05)
     again = world.run(argv)
     assert (again.code, "Traceback" in again.err) == (0, False), again
-    assert stub.calls <= whole + AT_ONCE, f"{stub.calls - whole} calls were paid twice, after a kill at call {after}"
+    assert stub.calls <= whole + AT_ONCE, (
+        f"{stub.calls - whole} calls were paid twice, after a kill at call {after}"
+    )
     assert not run.left_over(), "processes outlive the one that was killed"
 
 

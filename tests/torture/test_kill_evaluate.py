@@ -1,4 +1,5 @@
-"""`kill -9` of `evaluate` in each state: amid the answers, amid the verdicts, and while the states are written.
+"""`kill -9` of `evaluate` in each state: amid the answers, amid the verdicts, and while the states are
+written.
 
 The same command goes on, and nothing is paid or asked twice but what was in flight.
 """
@@ -61,9 +62,13 @@ def prepared(world: World, service: RagService, stub: Served) -> None:
 
 Moment = Callable[[World, str, RagService, Served, random.Random], bool]
 MOMENTS: dict[str, Moment] = {
-    "the service answers": lambda _w, _n, service, _s, rng: sum(service.asked.values()) > rng.randrange(1, QUESTIONS),
+    "the service answers": lambda _w, _n, service, _s, rng: (
+        sum(service.asked.values()) > rng.randrange(1, QUESTIONS)
+    ),
     "the model answers": lambda _w, _n, _r, stub, rng: stub.calls > rng.randrange(1, QUESTIONS),
-    "judges": lambda _w, _n, _r, stub, rng: stub.calls > rng.randrange(QUESTIONS, QUESTIONS * (1 + SYSTEMS * JUDGES)),
+    "judges": lambda _w, _n, _r, stub, rng: (
+        stub.calls > rng.randrange(QUESTIONS, QUESTIONS * (1 + SYSTEMS * JUDGES))
+    ),
     "states": lambda world, name, _r, _s, _: (world.experiments / name / f"{NAMES[2]}.parquet").exists(),
 }
 

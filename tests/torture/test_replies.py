@@ -1,5 +1,6 @@
-"""Two hundred kinds of broken replies through `score`, `judge` and `gate`: every row is accounted for, nothing crashes,
-the memory stays bounded, a resumed run pays for no row that was journalled, and `gate` ends in 1 by its decision alone.
+"""Two hundred kinds of broken replies through `score`, `judge` and `gate`: every row is accounted for,
+nothing crashes, the memory stays bounded, a resumed run pays for no row that was journalled, and `gate` ends
+in 1 by its decision alone.
 
 The clients of dspy and litellm read a body whole, so they get the bodies that are not bombs.
 """
@@ -47,7 +48,22 @@ def of(content: Any, **more: Any) -> Answer:
 
 def texts() -> Iterator[tuple[str, Answer]]:
     """What a model may write: floods, odd characters, quotations, numbers that are none."""
-    pieces = ["\n", "<", "[[", " ", "\\", "{", '"', '{"a":', "[[ ## ", "\x00", "\x1b]0;", "\u202e", "\ud800", "<think>"]
+    pieces = [
+        "\n",
+        "<",
+        "[[",
+        " ",
+        "\\",
+        "{",
+        '"',
+        '{"a":',
+        "[[ ## ",
+        "\x00",
+        "\x1b]0;",
+        "\u202e",
+        "\ud800",
+        "<think>",
+    ]
     frames: list[Callable[[str], str]] = [
         lambda flood: flood,
         lambda flood: "{" + flood + "}",
@@ -58,7 +74,22 @@ def texts() -> Iterator[tuple[str, Answer]]:
     for k, piece in enumerate(pieces):
         for n, frame in enumerate(frames):
             yield f"text {k}.{n}", of(frame(piece * (100_000 // len(piece))))
-    values = ["150", "-1", "nan", "1e999", "9" * 100_000, "٣", "²", "0x10", "85,5", "true", "", "8 5", "85/0", "None"]
+    values = [
+        "150",
+        "-1",
+        "nan",
+        "1e999",
+        "9" * 100_000,
+        "٣",
+        "²",
+        "0x10",
+        "85,5",
+        "true",
+        "",
+        "8 5",
+        "85/0",
+        "None",
+    ]
     yield from ((f"value {k}", of(said(value))) for k, value in enumerate(values))
     yield from ((f"forged {k}", of(said(100) + "\n" + said(value))) for k, value in enumerate(values[:6]))
     thought = [
@@ -74,7 +105,9 @@ def texts() -> Iterator[tuple[str, Answer]]:
     )
     objects = ["[]", "null", "NaN", '"85"', "[85]", '{"a": 85}', "9" * 10_000, "true"]
     yield from ((f"object {k}", of(f'{{"{VERDICT}": {one}}}')) for k, one in enumerate(objects))
-    yield from ((f"twice {k}", of(f'{{"{VERDICT}": 85, "{VERDICT}": {one}}}')) for k, one in enumerate(objects))
+    yield from (
+        (f"twice {k}", of(f'{{"{VERDICT}": 85, "{VERDICT}": {one}}}')) for k, one in enumerate(objects)
+    )
 
 
 def bodies() -> Iterator[tuple[str, Answer]]:
@@ -96,12 +129,20 @@ def bodies() -> Iterator[tuple[str, Answer]]:
     ]  # fmt: skip
     yield from ((f"content {k}", of(one)) for k, one in enumerate(contents))
     called = {"role": "assistant", "content": None, "tool_calls": [{"id": "1", "function": {"name": "f"}}]}
-    choices: list[Any] = [[{"message": called}], [{"text": "85"}], [{"message": {"refusal": "no", "content": None}}]]
-    choices += [[{"message": {"content": said(85)}, "finish_reason": odd}] for odd in (None, 3, [], "x" * 100_000)]
+    choices: list[Any] = [
+        [{"message": called}],
+        [{"text": "85"}],
+        [{"message": {"refusal": "no", "content": None}}],
+    ]
+    choices += [
+        [{"message": {"content": said(85)}, "finish_reason": odd}] for odd in (None, 3, [], "x" * 100_000)
+    ]
     yield from ((f"choices {k}", of("", choices=one)) for k, one in enumerate(choices))
     counts: list[Any] = [10**400, -1, "12", 1.5, None, [], {}, True, 10**12, float("inf"), float("nan")]
     usages = [{"prompt_tokens": one, "completion_tokens": one, "total_tokens": one} for one in counts]
-    for k, usage in enumerate([*usages, None, [], "many", 3, {"prompt_tokens": {"a": 1}}, {"total_tokens": 1}]):
+    for k, usage in enumerate(
+        [*usages, None, [], "many", 3, {"prompt_tokens": {"a": 1}}, {"total_tokens": 1}]
+    ):
         yield f"usage {k}", of(said(85), usage=usage)
     models: list[Any] = [None, 3, [], "", "\ud800", "\x1b[31m", "m" * 100_000]
     yield from ((f"model {k}", of(said(85), model=one)) for k, one in enumerate(models))
@@ -134,7 +175,9 @@ def wires() -> Iterator[tuple[str, Answer]]:
     yield "wire reset", Answer(http(good).data[:200], end="reset")
     squeezed = gzip.compress(good)
     odd = {"gzip": good, "deflate": good, "br": good, "zstd": good, "gzip, gzip": squeezed, "x\xe9": good}
-    yield from ((f"encoding {k}", http(data, content_encoding=name)) for k, (name, data) in enumerate(odd.items()))
+    yield from (
+        (f"encoding {k}", http(data, content_encoding=name)) for k, (name, data) in enumerate(odd.items())
+    )
     yield "encoding cut", http(squeezed[:-20], content_encoding="gzip")
     kinds = ["text/html", "text/event-stream", "application/octet-stream", "", "x" * 1000]
     yield from ((f"type {k}", http(good, kind=kind)) for k, kind in enumerate(kinds))
@@ -156,7 +199,10 @@ SMALL = dict([*texts(), *bodies(), *wires()])
 KINDS = {**SMALL, **dict(bombs())}
 # Answers that end the run at once, and say so: no other call could do better.
 STOPS = {
-    **{f"redirect {code}": http(b"", f"{code} Moved", location="http://127.0.0.1:1/") for code in (301, 302, 307, 308)},
+    **{
+        f"redirect {code}": http(b"", f"{code} Moved", location="http://127.0.0.1:1/")
+        for code in (301, 302, 307, 308)
+    },
     **{f"refused {code}": http(b"\xff<" * 1000, f"{code} No") for code in (401, 403, 404, 405)},
 }
 
@@ -231,10 +277,16 @@ def test_score_accounts_for_every_row_and_pays_for_none_twice(world: World, way:
         assert all((row["verdict"] is None) == (row["error"] is not None) for row in rows.values())
         assert (world.experiments / "run" / "judgements.jsonl").stat().st_size < 40_000 * len(rows)
         names = dict(zip((f"i{n}" for n in range(world.count)), SMALL | KINDS, strict=False))
-        assert all(rows[item]["verdict"] is None for item, name in names.items() if name.startswith(("forged", "bomb")))
+        assert all(
+            rows[item]["verdict"] is None
+            for item, name in names.items()
+            if name.startswith(("forged", "bomb"))
+        )
         script.calls.clear()
         sound(world.run(world.score("--no-cache"), timeout=400.0), 4)
-        due = {item for item, row in rows.items() if row["error"] and row["error"]["kind"] in RETRIED_ON_RESUME}
+        due = {
+            item for item, row in rows.items() if row["error"] and row["error"]["kind"] in RETRIED_ON_RESUME
+        }
         assert {f"i{n}" for n in script.calls} == due
 
 
@@ -250,7 +302,16 @@ def test_judge_gives_every_row_back(world: World) -> None:
     with running(script) as stub:
         served(world, stub)
         columns = ["--item", "id", "--question", "question", "--answer", "answer", "--reference", "reference"]
-        argv = ["judge", str(table), "-o", str(out), "--lock", str(locked(world, script)), "--no-cache", "--json"]
+        argv = [
+            "judge",
+            str(table),
+            "-o",
+            str(out),
+            "--lock",
+            str(locked(world, script)),
+            "--no-cache",
+            "--json",
+        ]
         ended = world.run([*argv, *columns], timeout=400.0)
         sound(ended, 4)
     judged = [json.loads(line) for line in out.read_text().splitlines()]

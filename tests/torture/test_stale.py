@@ -1,7 +1,9 @@
-"""Two hundred random edits: an edited thing never meets an old verdict, one that is as before is never paid again.
+"""Two hundred random edits: an edited thing never meets an old verdict, one that is as before is never paid
+again.
 
-The server's verdict is a hash of what it was asked: the marks of item, prompt and demo in the messages, the model and
-its settings. So the verdict that an item must have can be told from the state of the workspace alone.
+The server's verdict is a hash of what it was asked: the marks of item, prompt and demo in the messages, the
+model and its settings. So the verdict that an item must have can be told from the state of the workspace
+alone.
 """
 
 from __future__ import annotations
@@ -77,7 +79,18 @@ class State:
     def edit(self) -> str:
         """One random edit; gives its name."""
         name = self.rng.choice(
-            ("item", "item", "prompt", "model", "temperature", "max_tokens", "price", "demo", "repeats", "back")
+            (
+                "item",
+                "item",
+                "prompt",
+                "model",
+                "temperature",
+                "max_tokens",
+                "price",
+                "demo",
+                "repeats",
+                "back",
+            )
         )
         getattr(self, f"edit_{name}")()
         return name

@@ -1,4 +1,5 @@
-"""Functions of a user's that raise and return what they should not: rows with an error, one end, and nobody waits."""
+"""Functions of a user's that raise and return what they should not: rows with an error, one end, and nobody
+waits."""
 
 from __future__ import annotations
 
@@ -55,9 +56,9 @@ def write(world: World) -> None:
 
 def sound(ended: Ended) -> None:
     assert ended.code == 4, (ended.code, ended.err[-2000:])
-    assert "Traceback" not in ended.err and "internal error" not in ended.err and "destroyed" not in ended.err, (
-        ended.err
-    )
+    assert (
+        "Traceback" not in ended.err and "internal error" not in ended.err and "destroyed" not in ended.err
+    ), ended.err
     assert ended.peak_mb < 700.0
 
 

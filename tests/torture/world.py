@@ -1,4 +1,5 @@
-"""A workspace to be mistreated in: items, an alias for a server, commands run as processes, the journal read back."""
+"""A workspace to be mistreated in: items, an alias for a server, commands run as processes, the journal read
+back."""
 
 from __future__ import annotations
 
@@ -161,7 +162,13 @@ class World:
 
     def alias(self, api_base: str, **settings: Any) -> None:
         """The model `mine`."""
-        values = {"id": "openai/mine", "api_base": api_base, "timeout": 30.0, "max_concurrency": 8, **settings}
+        values = {
+            "id": "openai/mine",
+            "api_base": api_base,
+            "timeout": 30.0,
+            "max_concurrency": 8,
+            **settings,
+        }
         values.setdefault("input_usd_per_1m", 1.0)
         values.setdefault("output_usd_per_1m", 1.0)
         lines = "".join(f"{name} = {json.dumps(value)}\n" for name, value in values.items())
@@ -214,7 +221,9 @@ class World:
 
         return Running(process.pid, begun, files, end)
 
-    def run(self, argv: Sequence[str], *, timeout: float = 120.0, real: bool = False, **command: Any) -> Ended:
+    def run(
+        self, argv: Sequence[str], *, timeout: float = 120.0, real: bool = False, **command: Any
+    ) -> Ended:
         """Run a command line to its end."""
         return self.start(argv, real=real, **command).wait(timeout)
 

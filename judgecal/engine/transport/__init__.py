@@ -21,7 +21,8 @@ class Transport(Protocol):
     """One way to a model.
 
     Attributes:
-        keeps_time: whether `send` itself ends within the model's timeout, so that nobody else need watch the clock.
+        keeps_time: whether `send` itself ends within the model's timeout, so that nobody else need watch the
+            clock.
     """
 
     keeps_time: bool

@@ -34,7 +34,10 @@ class Wire:
     def __init__(self, spec: ModelSpec, key: str | None) -> None:
         base = spec.address.rstrip("/")
         self.url = base if base.endswith(_PATH) else with_version(base, "v1") + _PATH
-        self.headers: Mapping[str, str] = {"anthropic-version": _VERSION, **({"x-api-key": key} if key else {})}
+        self.headers: Mapping[str, str] = {
+            "anthropic-version": _VERSION,
+            **({"x-api-key": key} if key else {}),
+        }
         self._fixed = _settings(spec)
         self._spec = spec
 

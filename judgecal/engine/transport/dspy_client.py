@@ -32,7 +32,9 @@ _CLIENT_PATIENCE_S = 5.0  # the engine's own clock, over the whole call, runs ou
 _NOT_FOR_OUR_USER = ("\n  To fix:", "\nTraceback (most recent call last)")
 # What litellm says where nothing was sent and no other call can do better.
 _HOPELESS = ("Missing credentials", "LLM Provider NOT provided")
-_redirects: contextvars.ContextVar[list[str] | None] = contextvars.ContextVar("judgecal_redirects", default=None)
+_redirects: contextvars.ContextVar[list[str] | None] = contextvars.ContextVar(
+    "judgecal_redirects", default=None
+)
 
 
 def dspy_client(spec: ModelSpec, *, retries: int) -> Any:
@@ -68,8 +70,8 @@ def _base(spec: ModelSpec) -> str:
 def _follow_no_redirect_of_ours() -> None:
     """Have httpx, which litellm's clients call by, follow no redirect of a call from here; once a process.
 
-    litellm has no setting for it, and would send the texts to wherever the server says. Calls of others in this
-    process, in whose context `_redirects` is not set, are left as they are.
+    litellm has no setting for it, and would send the texts to wherever the server says. Calls of others in
+    this process, in whose context `_redirects` is not set, are left as they are.
     """
     import httpx
 
@@ -113,8 +115,9 @@ def _noted(response: Any) -> Any:
 class DspyTransport:
     """DSPy's client: its own HTTP stack for most providers, litellm for the rest.
 
-    Both read a body whole, however large it is, and decompress it before anyone can look at it: what a hostile server
-    can take of the memory is bounded over HTTP by `http` alone. A text of more than 1 MB is dropped here too.
+    Both read a body whole, however large it is, and decompress it before anyone can look at it: what a
+    hostile server can take of the memory is bounded over HTTP by `http` alone. A text of more than 1 MB is
+    dropped here too.
     """
 
     keeps_time = False
@@ -127,7 +130,9 @@ class DspyTransport:
     async def close(self) -> None:
         """DSPy's client closes its own connections."""
 
-    async def send(self, messages: Sequence[Message], *, repeat: int, schema: ReplySchema | None = None) -> Reply:
+    async def send(
+        self, messages: Sequence[Message], *, repeat: int, schema: ReplySchema | None = None
+    ) -> Reply:
         """One attempt at one call, with the errors of `Transport.send`."""
         import dspy
 
@@ -169,12 +174,15 @@ class DspyTransport:
         turns = tuple(makers[m["role"]](m["content"]) for m in messages if m["role"] != "system")
         format_ = None if schema is None else _response_format(schema, self._spec)
         spec = self._spec
-        config = Config(max_tokens=spec.max_tokens, temperature=spec.sent_temperature, response_format=format_)
+        config = Config(
+            max_tokens=spec.max_tokens, temperature=spec.sent_temperature, response_format=format_
+        )
         return Request(model=self._spec.id, messages=turns, system="\n\n".join(system) or None, config=config)
 
 
 def _text(response: Any) -> str:
-    """The reply's text; where the schema names words to choose from, DSPy's client has read the object already."""
+    """The reply's text; where the schema names words to choose from, DSPy's client has read the object
+    already."""
     if response.text is not None:
         return str(response.text)
     objects = [part.value for part in response.message.parts if part.type == "data"]
@@ -182,7 +190,8 @@ def _text(response: Any) -> str:
 
 
 def _response_format(schema: ReplySchema, spec: ModelSpec) -> dict[str, Any]:
-    """DSPy's own form, which its client says in the words of the provider. It takes no `json_object` with a schema."""
+    """DSPy's own form, which its client says in the words of the provider. It takes no `json_object` with a
+    schema."""
     if schema.form == "json_object":
         return {"type": "json_object"}
     return {"type": "json_schema", "name": "judgement", "schema": schema.spoken(spec), "strict": True}

@@ -1,7 +1,8 @@
 """The model inside judgecal: called in this process, or for a large run in worker processes.
 
-Its time is CPU, and one process has one core's worth of it. The workers are joblib's (loky): they know nothing of the
-program that started them, so that a notebook, a script without a guard, or `python -` can have them.
+Its time is CPU, and one process has one core's worth of it. The workers are joblib's (loky): they know
+nothing of the program that started them, so that a notebook, a script without a guard, or `python -` can have
+them.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ class EmbeddedTransport:
     async def close(self) -> None:
         """Nothing is held open."""
 
-    async def send(self, messages: Sequence[Message], *, repeat: int, schema: ReplySchema | None = None) -> Reply:
+    async def send(
+        self, messages: Sequence[Message], *, repeat: int, schema: ReplySchema | None = None
+    ) -> Reply:
         """One reply; it cannot fail."""
         start = time.perf_counter()
         text = reply(messages)
@@ -68,7 +71,8 @@ def open_pool(total: int | None, *, worth_it: int = _WORTH_IT) -> EmbeddedPool |
 
 
 def _prepare(parent: int) -> None:
-    """In a worker: Ctrl-C is for the parent, which ends its workers itself; where it was killed they end too."""
+    """In a worker: Ctrl-C is for the parent, which ends its workers itself; where it was killed they end
+    too."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def watch() -> None:
@@ -104,7 +108,9 @@ class EmbeddedPool:
         self._under_way: deque[tuple[list[_Waiting], asyncio.Future[Any]]] = deque()
         self._failure: JudgecalError | None = None
 
-    async def send(self, messages: Sequence[Message], *, repeat: int, schema: ReplySchema | None = None) -> Reply:
+    async def send(
+        self, messages: Sequence[Message], *, repeat: int, schema: ReplySchema | None = None
+    ) -> Reply:
         """One reply.
 
         Raises:
@@ -122,7 +128,8 @@ class EmbeddedPool:
         return _reply(messages, text, latency_s)
 
     async def close(self) -> None:
-        """End the workers, after the few batches that are with them: loky has a traceback for those it kills."""
+        """End the workers, after the few batches that are with them: loky has a traceback for those it
+        kills."""
         self._executor.shutdown(wait=True)
 
     def _pack(self) -> None:
@@ -131,7 +138,9 @@ class EmbeddedPool:
             return
         batch, self._collected = self._collected, []
         try:
-            answers = self._loop.run_in_executor(self._executor, timed_replies, [messages for messages, _ in batch])
+            answers = self._loop.run_in_executor(
+                self._executor, timed_replies, [messages for messages, _ in batch]
+            )
         except BrokenExecutor as error:
             answers = self._loop.create_future()
             answers.set_exception(error)
@@ -164,4 +173,6 @@ def _ended(error: BaseException) -> JudgecalError:
 def _reply(messages: Sequence[Message], text: str, latency_s: float) -> Reply:
     """The model's text with what it counts as tokens, wherever it was made."""
     size = sum(len(message["content"]) for message in messages)
-    return Reply(text, _MODEL_ID, prompt_tokens=size // 4, completion_tokens=len(text) // 4, latency_s=latency_s)
+    return Reply(
+        text, _MODEL_ID, prompt_tokens=size // 4, completion_tokens=len(text) // 4, latency_s=latency_s
+    )

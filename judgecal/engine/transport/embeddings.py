@@ -1,7 +1,7 @@
 """Vectors of texts in OpenAI's format, `POST /embeddings`: a message a text.
 
-The text of the reply is the vectors in the order of the texts, each as little-endian 32-bit floats in base64, with a
-blank between two.
+The text of the reply is the vectors in the order of the texts, each as little-endian 32-bit floats in base64,
+with a blank between two.
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ def vectors_reply(data: Mapping[str, Any], n: int, spec: ModelSpec) -> Reply:
     rows = in_order(data.get("data"), n, "vectors")
     model = data.get("model")
     return Reply(
-        " ".join(base64.b64encode(np.asarray(row["embedding"], dtype=_FLOAT).tobytes()).decode() for row in rows),
+        " ".join(
+            base64.b64encode(np.asarray(row["embedding"], dtype=_FLOAT).tobytes()).decode() for row in rows
+        ),
         model if isinstance(model, str) and model else spec.id,
         prompt_tokens=count(at(data.get("usage"), "prompt_tokens")),
     )
@@ -65,7 +67,8 @@ def vectors_in(text: str) -> Vectors:
     """The vectors of a reply's text, each of length 1.
 
     Raises:
-        ValueError: there is none, they have different lengths, or hold what is no finite number or nothing but 0.
+        ValueError: there is none, they have different lengths, or hold what is no finite number or nothing
+            but 0.
     """
     rows = [np.frombuffer(base64.b64decode(one, validate=True), dtype=_FLOAT) for one in text.split(" ")]
     if not rows[0].size or len({len(row) for row in rows}) > 1:

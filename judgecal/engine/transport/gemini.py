@@ -65,7 +65,9 @@ def _response_schema(schema: ReplySchema | None, spec: ModelSpec) -> dict[str, A
     """The schema in the subset of OpenAPI that Google takes; the order of the fields must be said there."""
     if schema is None:
         return {}
-    fields = {name: {**one, "type": one["type"].upper()} for name, one in schema.spoken(spec)["properties"].items()}
+    fields = {
+        name: {**one, "type": one["type"].upper()} for name, one in schema.spoken(spec)["properties"].items()
+    }
     names = list(fields)
     whole = {"type": "OBJECT", "properties": fields, "required": names, "propertyOrdering": names}
     return {"responseMimeType": "application/json", "responseSchema": whole}

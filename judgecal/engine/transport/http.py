@@ -1,7 +1,8 @@
-"""Calls over HTTP by aiohttp: one session a run, keep-alive, as many connections as there are calls in flight.
+"""Calls over HTTP by aiohttp: one session a run, keep-alive, as many connections as there are calls in
+flight.
 
-How a kind of server is spoken to is its wire format: the class `Wire` in a module of this package that the provider's
-row in `models` names.
+How a kind of server is spoken to is its wire format: the class `Wire` in a module of this package that the
+provider's row in `models` names.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ _WRITTEN_AT_ONCE = 1 << 20  # a larger body goes out in pieces, so that it does 
 
 
 class WireFormat(Protocol):
-    """How one kind of server is spoken to; made from the model and its key, None for a server that wants none.
+    """How one kind of server is spoken to; made from the model and its key, None for a server that wants
+    none.
 
     Attributes:
         url: where every call of the model goes; it never holds a key.
@@ -96,7 +98,9 @@ class HttpTransport:
             await self._session.close()
             self._session = None
 
-    async def send(self, messages: Sequence[Message], *, repeat: int, schema: ReplySchema | None = None) -> Reply:
+    async def send(
+        self, messages: Sequence[Message], *, repeat: int, schema: ReplySchema | None = None
+    ) -> Reply:
         """One attempt at one call, with the errors of `Transport.send`."""
         body = self.encoded(messages, schema)
         try:
@@ -152,7 +156,8 @@ class HttpTransport:
             return answer.status, answer.headers, await _bounded(answer, self._wire.most_bytes)
 
     def _opened(self) -> aiohttp.ClientSession:
-        # Not `trust_env`: it reads .netrc, which would stand against the key, and it costs two threads a call.
+        # Not `trust_env`: it reads .netrc, which would stand against the key, and it costs two threads a
+        # call.
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=_DNS_KEPT_S),
             timeout=aiohttp.ClientTimeout(total=self._spec.timeout),
@@ -194,7 +199,9 @@ class HttpTransport:
     def _no_reply(self, why: str, answer: bytes) -> CallFailed:
         said = excerpt(answer, self._secrets) or "it is empty"
         # A status of success: the reply was written, whatever became of it on the way.
-        return CallFailed("server", one_line(f"the server's answer {why}: {said}", ()), retry=True, billed=True)
+        return CallFailed(
+            "server", one_line(f"the server's answer {why}: {said}", ()), retry=True, billed=True
+        )
 
 
 async def _bounded(answer: aiohttp.ClientResponse, most: int) -> bytes:
@@ -213,7 +220,8 @@ async def _bounded(answer: aiohttp.ClientResponse, most: int) -> bytes:
 
 
 def _inflater(encoding: str) -> Callable[[bytes, int], bytes] | None:
-    """What decompresses a body part by part, each to so many bytes at most; None where there is nothing to do."""
+    """What decompresses a body part by part, each to so many bytes at most; None where there is nothing to
+    do."""
     if encoding in ("", "identity"):
         return None
     if encoding not in ("gzip", "x-gzip", "deflate"):
@@ -244,11 +252,14 @@ def _decoded(answer: bytes) -> Any:
     except (json.JSONDecodeError, UnicodeDecodeError):
         raise
     except ValueError:
-        return json.loads(answer, parse_int=lambda digits: int(digits) if len(digits) < _MOST_DIGITS else math.inf)
+        return json.loads(
+            answer, parse_int=lambda digits: int(digits) if len(digits) < _MOST_DIGITS else math.inf
+        )
 
 
 def _wire_format(spec: ModelSpec) -> WireFormat:
-    """The format of the task, or of the model's provider; OpenAI's where none is known: most servers speak it too."""
+    """The format of the task, or of the model's provider; OpenAI's where none is known: most servers speak it
+    too."""
     name = (spec.known_provider.wire or "openai") if spec.task == "chat" else spec.task
     module = importlib.import_module(f"judgecal.engine.transport.{name}")
     wire: WireFormat = module.Wire(spec, spec.key())

@@ -20,7 +20,8 @@ from judgecal.models import ModelSpec
 
 
 class LitellmTransport:
-    """One model through litellm, whose import takes seconds; it reads an answer whole, however large it is."""
+    """One model through litellm, whose import takes seconds; it reads an answer whole, however large it
+    is."""
 
     keeps_time = False
 
@@ -40,7 +41,9 @@ class LitellmTransport:
     async def close(self) -> None:
         """litellm closes its own connections."""
 
-    async def send(self, messages: Sequence[Message], *, repeat: int, schema: ReplySchema | None = None) -> Reply:
+    async def send(
+        self, messages: Sequence[Message], *, repeat: int, schema: ReplySchema | None = None
+    ) -> Reply:
         """One attempt at one call, with the errors of `Transport.send`."""
         with following_no_redirect() as elsewhere:
             try:
@@ -53,7 +56,9 @@ class LitellmTransport:
                 if elsewhere:
                     raise redirected(self._spec, elsewhere[0], secrets_of(self._spec)) from error
                 if isinstance(error, self._litellm.exceptions.Timeout):
-                    raise CallFailed("timeout", f"no reply within {self._spec.timeout:g} s", retry=True) from error
+                    raise CallFailed(
+                        "timeout", f"no reply within {self._spec.timeout:g} s", retry=True
+                    ) from error
                 status = getattr(error, "status_code", None)
                 if not isinstance(status, int):
                     raise unreadable(error) from error
@@ -65,5 +70,7 @@ class LitellmTransport:
         if self._spec.task == "embeddings":
             vectors = await self._litellm.aembedding(input=texts, **self._options)
             return vectors_reply(vectors.model_dump(), len(texts), self._spec)
-        scores: Any = await self._litellm.arerank(query=first, documents=rest, top_n=len(rest), **self._options)
+        scores: Any = await self._litellm.arerank(
+            query=first, documents=rest, top_n=len(rest), **self._options
+        )
         return scores_reply(scores.model_dump(), len(rest), self._spec)

@@ -1,7 +1,7 @@
 """A server's error as the engine's: which kind it is, whether a retry can help, and how long to wait for it.
 
-What the fields of an error say (its code, type, status, reason) is trusted before its prose, which may echo the text
-that was sent: only prose that opens with a refusal of the key or the account can stop a run.
+What the fields of an error say (its code, type, status, reason) is trusted before its prose, which may echo
+the text that was sent: only prose that opens with a refusal of the key or the account can stop a run.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ _MODEL_WORDS = frozenset(("model_not_found", "invalid_model", "model_not_availab
 _LONG_WORDS = frozenset(
     ("context_length_exceeded", "exceed_context_size_error", "request_too_large", "string_above_max_length")
 )
-_UNFIT_WORDS = frozenset(("json_validate_failed",))  # the model's reply did not keep to the schema, and is not sent
+_UNFIT_WORDS = frozenset(
+    ("json_validate_failed",)
+)  # the model's reply did not keep to the schema, and is not sent
 _LONG_PROSE = re.compile(
     r"maximum (context|prompt) length|context (length|window|size|limit)[^.]{0,40}exceed"
     r"|exceeds? (the )?(context|available context|model'?s? context)|exceeds the maximum number of tokens"
@@ -63,7 +65,8 @@ _ADDRESS = "(is api_base right?)"
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """An error as its server put it: prose, the words of its fields, the wait it asks for, what was flagged."""
+    """An error as its server put it: prose, the words of its fields, the wait it asks for, what was
+    flagged."""
 
     text: str
     words: frozenset[str] = frozenset()
@@ -113,13 +116,16 @@ def redirected(spec: ModelSpec, location: str | None, secrets: Sequence[str]) ->
 def error_of(
     spec: ModelSpec, *, status: int, headers: Mapping[str, str], body: bytes, secrets: Sequence[str]
 ) -> CallFailed | AuthError:
-    """The error of an answer that is no reply: `headers` without regard to case, `secrets` what no text may hold."""
+    """The error of an answer that is no reply: `headers` without regard to case, `secrets` what no text may
+    hold."""
     if status in REDIRECTS and (location := headers.get("location")):
         return redirected(spec, location, secrets)
     return _judged(spec, status, _heard(body), headers, secrets)
 
 
-def error_inside(spec: ModelSpec, *, data: Mapping[str, Any], secrets: Sequence[str]) -> CallFailed | AuthError | None:
+def error_inside(
+    spec: ModelSpec, *, data: Mapping[str, Any], secrets: Sequence[str]
+) -> CallFailed | AuthError | None:
     """The error that an answer of status 200 holds in the place of a reply; None where it holds none."""
     inner = data.get("error") or at(data, "choices", 0, "error")
     if not inner:
@@ -205,7 +211,8 @@ def _said(data: Mapping[str, Any]) -> _Said:
 
 
 def asked_wait(headers: Mapping[str, str]) -> float | None:
-    """The wait in seconds that a server's headers ask for, as a number or a date; None where they ask for none."""
+    """The wait in seconds that a server's headers ask for, as a number or a date; None where they ask for
+    none."""
     for name in ("retry-after-ms", "x-ms-retry-after-ms"):
         if (wait := _seconds(headers.get(name))) is not None:
             return wait / 1000.0

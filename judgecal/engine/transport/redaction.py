@@ -1,7 +1,8 @@
-"""Texts from servers and clients, made fit for a row: one line, not endless, without a secret that was echoed.
+"""Texts from servers and clients, made fit for a row: one line, not endless, without a secret that was
+echoed.
 
-A secret is taken out in the forms in which a server has it at hand: as it is, as a URL or a page holds it, and in
-base64 wherever it stands in the encoded bytes; each form whole, or at least half of it in one piece.
+A secret is taken out in the forms in which a server has it at hand: as it is, as a URL or a page holds it,
+and in base64 wherever it stands in the encoded bytes; each form whole, or at least half of it in one piece.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ _NAMED_LIKE_A_SECRET = re.compile(r"(^|_)(API_?KEY|KEY|TOKEN|SECRET|PASSWORD|PAS
 def secrets_of(spec: ModelSpec) -> tuple[str, ...]:
     """What no text may hold: the model's key, what its address hides, and the other keys of the environment.
 
-    Those are what the variables of all known providers hold, and longer values of variables that are named like a
-    secret (clients read some of them by themselves, such as AWS_SECRET_ACCESS_KEY), and the password of a proxy.
+    Those are what the variables of all known providers hold, and longer values of variables that are named
+    like a secret (clients read some of them by themselves, such as AWS_SECRET_ACCESS_KEY), and the password
+    of a proxy.
     """
     named = {spec.key_env, *(provider.key_env for provider in PROVIDERS.values())}
     found = [*hidden_parts(spec.address)]
@@ -39,7 +41,11 @@ def secrets_of(spec: ModelSpec) -> tuple[str, ...]:
     for name, value in os.environ.items():
         if _NAMED_LIKE_A_SECRET.search(name) and len(value) >= _SHORTEST_UNNAMED and len(value.split()) == 1:
             found.append(value)
-    found += [password for proxy in urllib.request.getproxies_environment().values() for password in _password(proxy)]
+    found += [
+        password
+        for proxy in urllib.request.getproxies_environment().values()
+        for password in _password(proxy)
+    ]
     return tuple(dict.fromkeys(secret for value in found if len(secret := value.strip()) >= _SHORTEST_SECRET))
 
 
@@ -73,7 +79,8 @@ def sent_secrets(spec: ModelSpec) -> tuple[str, ...]:
 def redacted_reply(reply: Reply, secrets: Sequence[str], *, sent: Sequence[str]) -> Reply:
     """A reply whose text, model and reason for its end hold no secret.
 
-    Those that were `sent` are looked for in every form, and once a reply holds one, or another as it is, so are all.
+    Those that were `sent` are looked for in every form, and once a reply holds one, or another as it is, so
+    are all.
     """
     whole = f"{reply.text}\0{reply.model_id}\0{reply.stopped}"
     if redacted(whole, sent) == whole and not any(secret in whole for secret in secrets):
@@ -102,7 +109,8 @@ def _spelled(secret: str) -> Iterator[str]:
     yield html.escape(secret)
     data = secret.encode("utf-8", "surrogatepass")
     for before in range(3):
-        # Bytes before and after it change the letters that hold bits of both; what is between is always the same.
+        # Bytes before and after it change the letters that hold bits of both; what is between is always the
+        # same.
         encoded = base64.b64encode(bytes(before) + data).decode()
         whole = encoded[-(-before * 8 // 6) : (before + len(data)) * 8 // 6]
         yield whole

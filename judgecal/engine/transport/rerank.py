@@ -1,7 +1,7 @@
 """The relevance of texts to a query in Cohere's format, `POST /rerank`, which other servers speak too.
 
-The first message is the query, each other one a text. The text of the reply is a JSON list of the scores in the order
-of the texts.
+The first message is the query, each other one a text. The text of the reply is a JSON list of the scores in
+the order of the texts.
 """
 
 from __future__ import annotations
@@ -62,5 +62,7 @@ def in_order(rows: Any, n: int, what: str) -> list[Mapping[str, Any]]:
     found = {at(row, "index"): row for row in rows} if isinstance(rows, list) else {}
     if len(found) != n or any(number not in found for number in range(n)):
         number = len(rows) if isinstance(rows, list) else "no"
-        raise CallFailed("server", f"the server's answer holds {number} {what}, {n} were asked for", retry=True)
+        raise CallFailed(
+            "server", f"the server's answer holds {number} {what}, {n} were asked for", retry=True
+        )
     return [found[number] for number in range(n)]

@@ -1,9 +1,9 @@
 """What other evaluation tools export: items, what people said of them, and what judges said.
 
-One module a tool, found by being here: it offers `FORMAT`. A reader needs no library of the tool. Whether a score is a
-person's or a judge's is told by the source that the tool recorded, never by a name. Everything that stands in an export
-is counted: `n_records` goes up for each record that is met, and each ends as an item, a rating, a judgement or a skip
-with its reason.
+One module a tool, found by being here: it offers `FORMAT`. A reader needs no library of the tool. Whether a
+score is a person's or a judge's is told by the source that the tool recorded, never by a name. Everything
+that stands in an export is counted: `n_records` goes up for each record that is met, and each ends as an
+item, a rating, a judgement or a skip with its reason.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ class Score:
     Attributes:
         item_id: the item's.
         name: what was scored, as the tool has it (`correctness`).
-        by: who gave it: a person, or a judge as judgecal prints one (`correctness@gpt-4o`, or the name alone).
+        by: who gave it: a person, or a judge as judgecal prints one (`correctness@gpt-4o`, or the name
+            alone).
         value: as the tool holds it; None where there is none.
         note: the person's comment or the judge's reasoning.
         where: where it stands, as messages name it (`scores.csv:12`).
@@ -66,9 +67,9 @@ class Score:
 class Export:
     """An export as it is read.
 
-    `n_records` counts what stands in the files: each item, each score and whatever else could have been one. `skipped`
-    says why some became nothing. `notes`: what the set's owner should know of how it was read. `scales`: by the name of
-    scores, where the tool declares their scale.
+    `n_records` counts what stands in the files: each item, each score and whatever else could have been one.
+    `skipped` says why some became nothing. `notes`: what the set's owner should know of how it was read.
+    `scales`: by the name of scores, where the tool declares their scale.
     """
 
     tool: str
@@ -96,8 +97,8 @@ class Export:
     def objects(self, value: Any, what: str, *, holders: bool = False) -> list[dict[str, Any]]:
         """The objects of a list, each of them counted; what stands there and is none is counted and skipped.
 
-        `what`: what they are, for the reason (`score`). None is an empty list. `holders`: they hold records and are
-        none themselves, so that only what is no object is counted.
+        `what`: what they are, for the reason (`score`). None is an empty list. `holders`: they hold records
+        and are none themselves, so that only what is no object is counted.
         """
         listed_values = value if isinstance(value, list) else [] if value is None else [value]
         taken = objects_of(value)
@@ -106,7 +107,8 @@ class Export:
         return taken
 
     def add_item(self, item: Item) -> None:
-        """Take an item; one that is there already is a skip. Other texts under its id, or no id, are a problem."""
+        """Take an item; one that is there already is a skip. Other texts under its id, or no id, are a
+        problem."""
         if not item.item_id.strip():
             self.problems.append(f"{self.where}: an item has no id: {item.asked[:60]!r}")
         known = self.items.setdefault(item.item_id, item)
@@ -185,7 +187,8 @@ class ExportFormat:
 
     Attributes:
         name: as `--from` has it.
-        holds: whether files are this tool's, by what stands in them; it raises nothing for another tool's file.
+        holds: whether files are this tool's, by what stands in them; it raises nothing for another tool's
+            file.
         read: fills the export. InputError lists what cannot be read, with file and line.
         files: what to hand over, for messages (`scores.csv and traces.csv`).
     """
@@ -204,12 +207,15 @@ def formats() -> dict[str, ExportFormat]:
 
 
 def guess(files: Sequence[Path]) -> str | None:
-    """The tool that files are of; None where they are nobody's, or not there. InputError: more than one says so."""
+    """The tool that files are of; None where they are nobody's, or not there. InputError: more than one says
+    so."""
     if not all(file.exists() for file in files):
         return None
     fitting = [one.name for one in formats().values() if one.holds(files)]
     if len(fitting) > 1:
-        raise InputError(f"{shown(files[0])}: may be an export of {listed(fitting)}: name the tool with --from")
+        raise InputError(
+            f"{shown(files[0])}: may be an export of {listed(fitting)}: name the tool with --from"
+        )
     return fitting[0] if fitting else None
 
 
@@ -227,15 +233,20 @@ def read_export(files: Sequence[Path], tool: str) -> Export:
     refuse(export.problems, most=50)
     export.settle()
     if n := sum(score.by == _UNNAMED for score in export.ratings):
-        export.notes.append(f"{export.where}: {n:,} ratings name no person; they count as one rater, {_UNNAMED!r}")
+        export.notes.append(
+            f"{export.where}: {n:,} ratings name no person; they count as one rater, {_UNNAMED!r}"
+        )
     if not export.items:
         why = "; ".join(f"{reason}: {n:,}" for reason, n in export.skipped.most_common(3))
-        raise InputError(f"{export.where}: holds no item ({why or 'nothing at all'}): hand over {known[tool].files}")
+        raise InputError(
+            f"{export.where}: holds no item ({why or 'nothing at all'}): hand over {known[tool].files}"
+        )
     return export
 
 
 def id_of(*parts: Any) -> str:
-    """An id of texts or JSON values, for items that the tool gives none: 16 hex digits, the same on every run."""
+    """An id of texts or JSON values, for items that the tool gives none: 16 hex digits, the same on every
+    run."""
     text = json.dumps(parts, sort_keys=True, ensure_ascii=False, default=str)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
@@ -257,7 +268,9 @@ def apart(items: Sequence[Item]) -> list[Item]:
     for item in items:
         texts[item.item_id].add(item.sha)
     alone = {item_id for item_id, shas in texts.items() if len(shas) == 1}
-    return [one if one.item_id in alone else replace(one, item_id=f"{one.item_id}:{one.sha[:8]}") for one in items]
+    return [
+        one if one.item_id in alone else replace(one, item_id=f"{one.item_id}:{one.sha[:8]}") for one in items
+    ]
 
 
 def judge_name(name: str, model: Any = None) -> str:
@@ -267,7 +280,8 @@ def judge_name(name: str, model: Any = None) -> str:
 
 
 def value_of(value: Any) -> Value:
-    """A score's value: a truth value, a number or a text as it is, a list of one as its one; else JSON text."""
+    """A score's value: a truth value, a number or a text as it is, a list of one as its one; else JSON
+    text."""
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
@@ -285,7 +299,8 @@ def objects_of(value: Any) -> list[dict[str, Any]]:
 
 
 def turns_of(value: Any) -> tuple[Turn, ...]:
-    """The turns of a conversation: objects with a role (or type) and a content, which may be parts with texts."""
+    """The turns of a conversation: objects with a role (or type) and a content, which may be parts with
+    texts."""
     return tuple(
         Turn(text_of(field_of(one, "role", "type")), _content(one.get("content")))
         for one in objects_of(value)
@@ -301,7 +316,8 @@ def _content(value: Any) -> str:
 
 
 def spoken(turns: Sequence[Turn]) -> tuple[tuple[Turn, ...], str, str]:
-    """The turns before the last question, that question, and what was answered to it ("" where nothing was)."""
+    """The turns before the last question, that question, and what was answered to it ("" where nothing
+    was)."""
     asks = [place for place, turn in enumerate(turns) if turn.role in ("user", "human")]
     if not asks:
         return tuple(turns[:-1]), "", turns[-1].content if turns else ""
@@ -327,12 +343,17 @@ def _context(value: Any) -> Context:
         value = {**value, **inner}
     about = value.get("metadata")
     text = field_of(value, "text", "content", "context", "page_content", "document")
-    document = field_of(value, *_DOCUMENT) or (field_of(about, *_DOCUMENT) if isinstance(about, dict) else None)
-    return Context(text_of(value if text is None else text), text_of(document) or None, number_of(value.get("score")))
+    document = field_of(value, *_DOCUMENT) or (
+        field_of(about, *_DOCUMENT) if isinstance(about, dict) else None
+    )
+    return Context(
+        text_of(value if text is None else text), text_of(document) or None, number_of(value.get("score"))
+    )
 
 
 def text_of(value: Any) -> str:
-    """A value as the text of an item: itself, the one text of an object or a chat message, else JSON; None is ""."""
+    """A value as the text of an item: itself, the one text of an object or a chat message, else JSON; None is
+    ""."""
     if value is None or isinstance(value, str):
         return value or ""
     if isinstance(value, dict) and len(value) == 1:

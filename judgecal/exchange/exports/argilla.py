@@ -1,8 +1,9 @@
-"""Argilla: records as `to_datasets()` saves them (CSV, JSON lines, Parquet) or `to_json()`; a suggestion is a judge's.
+"""Argilla: records as `to_datasets()` saves them (CSV, JSON lines, Parquet) or `to_json()`; a suggestion is a
+judge's.
 
-Responses count where they were submitted. `to_datasets()` numbers the labels of suggestions in the order in which they
-appear, while responses stay words: Parquet holds the words of the numbers, CSV and JSON lines do not, and there such a
-suggestion is nobody's verdict.
+Responses count where they were submitted. `to_datasets()` numbers the labels of suggestions in the order in
+which they appear, while responses stay words: Parquet holds the words of the numbers, CSV and JSON lines do
+not, and there such a suggestion is nobody's verdict.
 """
 
 from __future__ import annotations
@@ -79,7 +80,9 @@ def _questions(begun: Any) -> list[str]:
     asked = [name.removesuffix(".responses") for name in columns if f"{name}.users" in columns]
     suggested = [name.removesuffix(".suggestion") for name in columns if f"{name}.agent" in columns]
     return [
-        name for name in dict.fromkeys([*asked, *suggested]) if {f"{name}.responses", f"{name}.suggestion"} & {*columns}
+        name
+        for name in dict.fromkeys([*asked, *suggested])
+        if {f"{name}.responses", f"{name}.suggestion"} & {*columns}
     ]
 
 
@@ -142,7 +145,9 @@ def _flat_records(file: Path, export: Export) -> Iterator[_Record]:
 
 def _responses(cells: Mapping[str, Any], question: str) -> Iterator[_Response]:
     values, users, statuses = (
-        found if isinstance(found := nested(cells.get(f"{question}.responses{part}"), numbers=True), list) else []
+        found
+        if isinstance(found := nested(cells.get(f"{question}.responses{part}"), numbers=True), list)
+        else []
         for part in ("", ".users", ".status")
     )
     for n, value in enumerate(values):
@@ -151,7 +156,8 @@ def _responses(cells: Mapping[str, Any], question: str) -> Iterator[_Response]:
 
 
 def _is_numbered(question: str, read: Sequence[tuple[dict[str, list[_Response]], TableRow]]) -> bool:
-    """Whether the suggestions are numbers of labels: people answered words, or nobody did and they begin 0, 1, 2."""
+    """Whether the suggestions are numbers of labels: people answered words, or nobody did and they begin 0,
+    1, 2."""
     answers = [one.value for responses, _ in read for one in responses[question] if one.value is not None]
     places = [number(row.raw.get(f"{question}.suggestion")) for _, row in read]
     order = list(dict.fromkeys(place for place in places if place is not None))
@@ -170,7 +176,9 @@ def _class_names(file: Path) -> dict[str, list[str]]:
     with contextlib.suppress(InputError, UnicodeDecodeError):
         info = object_of(object_of(json_value(kept.decode(), str(file))).get("info"))
         features = object_of(info.get("features")).items()
-        return {name: names for name, one in features if isinstance(names := object_of(one).get("names"), list)}
+        return {
+            name: names for name, one in features if isinstance(names := object_of(one).get("names"), list)
+        }
     return {}
 
 
@@ -179,7 +187,8 @@ def _word(names: Sequence[Any], place: float) -> Any:
 
 
 def _texts(cells: Mapping[str, Any], questions: Sequence[str]) -> dict[str, Any]:
-    """The fields and the metadata of a row: what is of no question, no vector and no part of an object beside it."""
+    """The fields and the metadata of a row: what is of no question, no vector and no part of an object beside
+    it."""
     parts = tuple(f"{name}.{part}" for name in questions for part in ("responses", "suggestion"))
     return {
         name: cell
@@ -230,7 +239,9 @@ def _take_responses(record: _Record, item_id: str, comments: Collection[str], ex
             if reason := _why_not(one, comment=question in comments):
                 export.skip(reason)
                 continue
-            note = "\n".join(text for name in comments for text in _said(record.responses.get(name, []), one.user))
+            note = "\n".join(
+                text for name in comments for text in _said(record.responses.get(name, []), one.user)
+            )
             by, value = person(one.user), value_of(one.value)
             export.add_rating(Score(item_id, question, by, value, note, record.where, saw_draft=drafted))
 
@@ -252,4 +263,6 @@ def _said(responses: Sequence[_Response], user: str) -> list[str]:
     return [text_of(one.value) for one in responses if one.user == user and one.status == _SUBMITTED]
 
 
-FORMAT = ExportFormat("argilla", _holds, _read, "what to_json() wrote, or the data set of to_datasets() as a table")
+FORMAT = ExportFormat(
+    "argilla", _holds, _read, "what to_json() wrote, or the data set of to_datasets() as a table"
+)

@@ -1,7 +1,8 @@
-"""DeepEval: test runs as it keeps them, `.latest_run_full.json` and `test_run_<time>.json`; every metric is a judge.
+"""DeepEval: test runs as it keeps them, `.latest_run_full.json` and `test_run_<time>.json`; every metric is a
+judge.
 
-A test run holds no label of a person. A metric that is marked flaky decides nothing in DeepEval; what it said of an
-answer is a judgement all the same.
+A test run holds no label of a person. A metric that is marked flaky decides nothing in DeepEval; what it said
+of an answer is a judgement all the same.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ def _is_run(value: Any) -> bool:
     if not isinstance(value, dict) or not any(isinstance(value.get(name), list) for name in _CASES):
         return False
     cases = [case for name in _CASES for case in objects_of(value.get(name))]
-    return "metricsScores" in value or any({"metricsData", "actualOutput", "turns"} & case.keys() for case in cases)
+    return "metricsScores" in value or any(
+        {"metricsData", "actualOutput", "turns"} & case.keys() for case in cases
+    )
 
 
 def _read(files: Sequence[Path], export: Export) -> None:
@@ -68,7 +71,9 @@ def _read(files: Sequence[Path], export: Export) -> None:
         flaky += sum(metric.get("flaky") is True for metric in metrics)
         alike += len({score.by for score in judged}) < len(judged)
     if flaky:
-        export.notes.append(f"{flaky:,} judgements are of metrics marked flaky, which decide nothing in DeepEval")
+        export.notes.append(
+            f"{flaky:,} judgements are of metrics marked flaky, which decide nothing in DeepEval"
+        )
     if alike:
         export.notes.append(
             f"{alike:,} test cases hold metrics of one name and model; they are taken as repeats of one judge: give "
@@ -80,7 +85,9 @@ def _cases(file: Path, export: Export) -> Iterator[tuple[dict[str, Any], Item, s
     """The test cases of a run, each as its item without an id."""
     run, where = read_json(file), shown(file)
     if not isinstance(run, dict):
-        raise InputError(f"{where}: no test run of DeepEval: hand over .latest_run_full.json or test_run_<time>.json")
+        raise InputError(
+            f"{where}: no test run of DeepEval: hand over .latest_run_full.json or test_run_<time>.json"
+        )
     system = _system(run.get("hyperparameters"))
     for key in _CASES:
         for n, case in enumerate(export.objects(run.get(key), "test case"), start=1):

@@ -1,7 +1,9 @@
-"""Inspect: logs as `.json` or `.eval`; every scorer is a judge, and who edited a score is a person who corrected it.
+"""Inspect: logs as `.json` or `.eval`; every scorer is a judge, and who edited a score is a person who
+corrected it.
 
-A sample that was run in several epochs is one item where the system answered the same each time, and its scores are
-repeats; another answer is another item of the same question. A scorer's `C`, `P`, `I` and `N` are 1, 0.5, 0 and 0.
+A sample that was run in several epochs is one item where the system answered the same each time, and its
+scores are repeats; another answer is another item of the same question. A scorer's `C`, `P`, `I` and `N` are
+1, 0.5, 0 and 0.
 """
 
 from __future__ import annotations
@@ -134,11 +136,15 @@ def _samples(file: Path, export: Export) -> Iterator[_Sample]:
         log = read_json(file)
         run = _run(log)
         if run is None:
-            raise InputError(f"{shown(file)}: no log of Inspect: hand over a .json or .eval file of its log folder")
+            raise InputError(
+                f"{shown(file)}: no log of Inspect: hand over a .json or .eval file of its log folder"
+            )
         for n, record in enumerate(export.objects(log.get("samples"), "sample"), start=1):
             yield _Sample(f"{shown(file)}: sample {n}", _resolved(record, record.get("attachments")), run)
     if export.n_records == n_before:
-        export.problems.append(f"{shown(file)}: the log holds no samples: run the evaluation without --no-log-samples")
+        export.problems.append(
+            f"{shown(file)}: the log holds no samples: run the evaluation without --no-log-samples"
+        )
 
 
 def _run(header: Any) -> dict[str, Any] | None:
@@ -182,7 +188,10 @@ def _resolved(record: dict[str, Any], attached: Any) -> dict[str, Any]:
     """The record with the texts in place that it refers to, in what is read of it."""
     if not isinstance(attached, dict) or not attached:
         return record
-    return {**record, **{key: _with(record.get(key), attached) for key in ("input", "target", "output", "scores")}}
+    return {
+        **record,
+        **{key: _with(record.get(key), attached) for key in ("input", "target", "output", "scores")},
+    }
 
 
 def _with(value: Any, attached: Mapping[str, Any]) -> Any:
@@ -200,7 +209,9 @@ def _item(sample: _Sample) -> Item:
     record = sample.record
     asked, target, choices = record.get("input"), record.get("target"), record.get("choices")
     before, question, _ = spoken(turns_of(asked)) if isinstance(asked, list) else ((), text_of(asked), "")
-    options = [f"{chr(65 + n)}) {text_of(one)}" for n, one in enumerate(choices if isinstance(choices, list) else [])]
+    options = [
+        f"{chr(65 + n)}) {text_of(one)}" for n, one in enumerate(choices if isinstance(choices, list) else [])
+    ]
     name = text_of(record.get("id")) or id_of(asked)
     return Item(
         name,
@@ -237,15 +248,23 @@ def _scores(sample: _Sample, item_id: str, export: Export) -> Iterator[_Given]:
             judge = _model(name, sample.run)
             for part, value in _parts(name, first.get("value"), export):
                 yield _Given(
-                    _judgement(Score(item_id, part, judge_name(part, judge), value, where=where), first), False
+                    _judgement(Score(item_id, part, judge_name(part, judge), value, where=where), first),
+                    False,
                 )
         for edit in edits:
             for part, value in _parts(name, edit.get("value"), export):
-                author, reason = text_of(edit["provenance"].get("author")), text_of(edit["provenance"].get("reason"))
+                author, reason = (
+                    text_of(edit["provenance"].get("author")),
+                    text_of(edit["provenance"].get("reason")),
+                )
                 if value == _UNCHANGED or not author:
-                    export.skip("an edit that leaves the value as it is" if author else "an edit without an author")
+                    export.skip(
+                        "an edit that leaves the value as it is" if author else "an edit without an author"
+                    )
                 else:
-                    score = Score(item_id, part, person(author), value, note=reason, where=where, saw_draft=True)
+                    score = Score(
+                        item_id, part, person(author), value, note=reason, where=where, saw_draft=True
+                    )
                     yield _Given(score, by_person=True)
 
 
@@ -270,7 +289,8 @@ def _judgement(score: Score, record: Mapping[str, Any]) -> Score:
 
 
 def _model(name: str, run: Mapping[str, Any]) -> str | None:
-    """The model that a scorer asks, where the log tells; Inspect's own graders ask the role or else the system's."""
+    """The model that a scorer asks, where the log tells; Inspect's own graders ask the role or else the
+    system's."""
     options = [one.get("options") for one in objects_of(run.get("scorers")) if one.get("name") == name]
     roles = run.get("model_roles")
     grader = options[0].get("model") if options and isinstance(options[0], dict) else None

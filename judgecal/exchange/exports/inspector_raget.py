@@ -1,7 +1,8 @@
-"""InspectorRAGet: tasks, documents, models, and what people and metrics said of each model's answer to each task.
+"""InspectorRAGet: tasks, documents, models, and what people and metrics said of each model's answer to each
+task.
 
-MTRAG's human evaluations are in this form. A metric whose author is `human` gives ratings, a worker a rater; any other
-one is a judge. Keys are read as `task_id` and as `taskId`.
+MTRAG's human evaluations are in this form. A metric whose author is `human` gives ratings, a worker a rater;
+any other one is a judge. Keys are read as `task_id` and as `taskId`.
 """
 
 from __future__ import annotations
@@ -79,7 +80,10 @@ def _add(export: Export, metric: Mapping[str, Any], key: tuple[str, str, str], v
 
 
 def _item(
-    evaluation: Mapping[str, Any], task: Mapping[str, Any], item_id: str, documents: Mapping[str, Mapping[str, Any]]
+    evaluation: Mapping[str, Any],
+    task: Mapping[str, Any],
+    item_id: str,
+    documents: Mapping[str, Mapping[str, Any]],
 ) -> Item:
     turns = _turns(task.get("input"))
     targets = [text_of(field_of(one, "text", "value")) for one in objects_of(task.get("targets"))]

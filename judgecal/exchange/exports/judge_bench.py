@@ -1,8 +1,8 @@
-"""JUDGE-BENCH: tasks in one schema, a file each: what people were asked (`annotations`), and what they said of each
-instance (`instances[].annotations[METRIC].individual_human_scores`).
+"""JUDGE-BENCH: tasks in one schema, a file each: what people were asked (`annotations`), and what they said
+of each instance (`instances[].annotations[METRIC].individual_human_scores`).
 
-The scores of an instance have no names: `r1` is the first score of each instance, and need not be the same person in
-two of them. Instances name no question that they share, so each is a group of its own.
+The scores of an instance have no names: `r1` is the first score of each instance, and need not be the same
+person in two of them. Instances name no question that they share, so each is a group of its own.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ def _is_task(value: Any) -> bool:
     if not isinstance(value, dict):
         return False
     asked, instances = objects_of(value.get("annotations")), objects_of(value.get("instances"))
-    return any("metric" in one for one in asked) and any(isinstance(one.get("annotations"), dict) for one in instances)
+    return any("metric" in one for one in asked) and any(
+        isinstance(one.get("annotations"), dict) for one in instances
+    )
 
 
 def _read(files: Sequence[Path], export: Export) -> None:
@@ -41,7 +43,9 @@ def _read(files: Sequence[Path], export: Export) -> None:
         )
     task, where = read_json(files[0]), shown(files[0])
     if not _is_task(task):
-        raise InputError(f"{where}: no file of JUDGE-BENCH: it holds annotations with a metric each, and instances")
+        raise InputError(
+            f"{where}: no file of JUDGE-BENCH: it holds annotations with a metric each, and instances"
+        )
     for number, instance in enumerate(export.objects(task.get("instances"), "instance"), start=1):
         item = _item(instance, number)
         export.add_item(item)
@@ -55,7 +59,9 @@ def _read(files: Sequence[Path], export: Export) -> None:
     export.notes.append("r1, r2 ... are the places of the scores in the file, which names no rater: the first score of "
                         "two instances may be of two people")  # fmt: skip
     if (expert := str(task.get("expert_annotator", "")).lower()) in ("true", "false"):
-        export.notes.append(f"the file says that its raters are {'experts' if expert == 'true' else 'crowd workers'}")
+        export.notes.append(
+            f"the file says that its raters are {'experts' if expert == 'true' else 'crowd workers'}"
+        )
 
 
 def _add_scores(export: Export, item_id: str, metric: str, said: Mapping[str, Any]) -> None:
@@ -71,7 +77,8 @@ def _add_scores(export: Export, item_id: str, metric: str, said: Mapping[str, An
 
 
 def _item(instance: Mapping[str, Any], number: int) -> Item:
-    """An instance that is one text is the field `instance`, as the prompts call it; of several each is a field."""
+    """An instance that is one text is the field `instance`, as the prompts call it; of several each is a
+    field."""
     given = instance.get("id")
     item_id = str(number) if given is None else str(given)
     value = instance.get("instance")
@@ -79,7 +86,9 @@ def _item(instance: Mapping[str, Any], number: int) -> Item:
         return Item(item_id, item_id, "", "", fields={"instance": text_of(value)})
     question, answer = (text_of(field_of(value, *names)) for names in (_QUESTIONS, _ANSWERS))
     taken = (*_QUESTIONS, *_ANSWERS)
-    fields = {_name(key): text_of(part) for key, part in value.items() if key not in taken and text_of(part).strip()}
+    fields = {
+        _name(key): text_of(part) for key, part in value.items() if key not in taken and text_of(part).strip()
+    }
     return Item(item_id, question.strip() or item_id, question, answer, fields=fields)
 
 

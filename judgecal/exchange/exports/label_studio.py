@@ -1,8 +1,9 @@
-"""Label Studio: annotations of people as ratings, predictions as a judge's verdicts; JSON, JSON-MIN, CSV and TSV.
+"""Label Studio: annotations of people as ratings, predictions as a judge's verdicts; JSON, JSON-MIN, CSV and
+TSV.
 
-JSON tells what is a label and what is data. JSON-MIN and CSV hold a row an annotation, with columns for both alike. In
-JSON-MIN the labels stand between `id` and `annotator`; in CSV, whose columns are sorted, a label is told by its form,
-by people differing on one task, or by its few values.
+JSON tells what is a label and what is data. JSON-MIN and CSV hold a row an annotation, with columns for both
+alike. In JSON-MIN the labels stand between `id` and `annotator`; in CSV, whose columns are sorted, a label is
+told by its form, by people differing on one task, or by its few values.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ from judgecal.tables import nested, outline, read_json
 from judgecal.workspace import shown
 
 _GOLD = "gold"  # the rater of what was declared the ground truth
-_OWN = frozenset({"id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time", "agreement", "history"})
+_OWN = frozenset(
+    {"id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time", "agreement", "history"}
+)
 _ROW = {"annotator", "annotation_id", "lead_time"}
 _DATA = "_data_"  # a column of the task's data that a label has the name of
 _LONG, _FEW = 60, 20  # characters of a label; labels of a control
@@ -69,7 +72,9 @@ def _read(files: Sequence[Path], export: Export) -> None:
             found = export.objects(read_json(file), "task")
             tasks += [(f"{shown(file)}: task {n}", task) for n, task in enumerate(found, start=1)]
         else:
-            raise InputError(f"{shown(file)}: no export of Label Studio: hand over its JSON, JSON-MIN or CSV file")
+            raise InputError(
+                f"{shown(file)}: no export of Label Studio: hand over its JSON, JSON-MIN or CSV file"
+            )
     _read_tasks(tasks, export)
     for is_json, rows in tables.items():
         if rows:
@@ -171,7 +176,9 @@ def _read_rows(rows: Sequence[tuple[str, Row]], export: Export, *, in_order: boo
     items, taken = [], {*labels, *comments, *mixed, *_OWN}
     for _, row in cells:
         data = {name.removeprefix(_DATA): one for name, one in row.items() if name not in taken}
-        items.append(_item(row, {name: one for name, one in data.items() if not name.endswith("_transcript")}))
+        items.append(
+            _item(row, {name: one for name, one in data.items() if not name.endswith("_transcript")})
+        )
     known: set[str] = set()
     for (where, row), item in zip(cells, apart(items), strict=True):
         export.count()
@@ -197,7 +204,9 @@ def _cell_label(cell: Any) -> tuple[Value, str]:
     return _label(cell) if isinstance(cell, dict) else (cell, "")
 
 
-def _columns(rows: Sequence[Row], export: Export, *, in_order: bool) -> tuple[list[str], list[str], list[str]]:
+def _columns(
+    rows: Sequence[Row], export: Export, *, in_order: bool
+) -> tuple[list[str], list[str], list[str]]:
     """The columns that hold labels, those that hold people's comments, and those that hold labels or data."""
     names = [name for name in dict.fromkeys(key for row in rows for key in row) if name not in _OWN]
     differ = [name for name in names if _differs(rows, name)]
@@ -206,7 +215,9 @@ def _columns(rows: Sequence[Row], export: Export, *, in_order: bool) -> tuple[li
         sure = list(dict.fromkeys(name for row in rows for name in _between(row)))
         mixed = [name for name in differ if name not in sure]
     else:
-        sure = [name for name in names if f"{_DATA}{name}" in names or name in differ or _has_form(rows, name)]
+        sure = [
+            name for name in names if f"{_DATA}{name}" in names or name in differ or _has_form(rows, name)
+        ]
     labels = [name for name in sure if _is_short(rows, name)]
     guessed = [] if labels else [name for name in names if _is_short(rows, name) and _has_few(rows, name)]
     if not labels and not guessed:
@@ -222,7 +233,8 @@ def _columns(rows: Sequence[Row], export: Export, *, in_order: bool) -> tuple[li
 
 
 def _between(row: Row) -> list[str]:
-    """The names between `id` and `annotator`: JSON-MIN writes the data, the id, the labels, and who gave them."""
+    """The names between `id` and `annotator`: JSON-MIN writes the data, the id, the labels, and who gave
+    them."""
     names = list(row)
     return names[names.index("id") + 1 : names.index("annotator")] if "annotator" in names else []
 
@@ -240,7 +252,9 @@ def _has_form(rows: Sequence[Row], name: str) -> bool:
     """Whether a column holds what only a label is written as: `[{"rating": 3}]`, `{"choices": [...]}`."""
     cells = [row[name] for row in rows if row.get(name) not in _EMPTY]
     firsts = [cell[0] if isinstance(cell, list) and len(cell) == 1 else cell for cell in cells]
-    return any(isinstance(one, dict) and one.keys() & {"rating", "number", "choices", "taxonomy"} for one in firsts)
+    return any(
+        isinstance(one, dict) and one.keys() & {"rating", "number", "choices", "taxonomy"} for one in firsts
+    )
 
 
 def _is_short(rows: Sequence[Row], name: str) -> bool:

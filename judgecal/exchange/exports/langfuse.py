@@ -1,9 +1,9 @@
 """Langfuse: the tables of its batch exports, and the pages of its scores API.
 
-`scores` says who gave each score; `traces` have the texts, and `observations`, of which the root stands for its trace
-where there is no such table, as from version 4 of the SDK; `dataset_items` and
-`dataset_run_items` the reference answers and which item a trace answers. The columns that `traces` has for scores hold
-averages over people and judges together: they are nobody's.
+`scores` says who gave each score; `traces` have the texts, and `observations`, of which the root stands for
+its trace where there is no such table, as from version 4 of the SDK; `dataset_items` and `dataset_run_items`
+the reference answers and which item a trace answers. The columns that `traces` has for scores hold averages
+over people and judges together: they are nobody's.
 """
 
 from __future__ import annotations
@@ -56,7 +56,9 @@ def _read(files: Sequence[Path], export: Export) -> None:
         rows = list(traced.records_of(file))
         export.count(len(rows))
         if (table := _table(file)) is None:
-            export.skip("a row of a table that is none of scores, traces, observations or dataset items", len(rows))
+            export.skip(
+                "a row of a table that is none of scores, traces, observations or dataset items", len(rows)
+            )
         else:
             tables[table] += rows
     scores = _distinct(tables["scores"], export)
@@ -78,15 +80,20 @@ def _distinct(rows: Rows, export: Export) -> Rows:
 
 
 def _add_items(tables: dict[str, Rows], scored: set[str], export: Export) -> dict[str, str]:
-    """An item a trace, and one a scored observation, under their own ids; what retrievers gave are the contexts.
+    """An item a trace, and one a scored observation, under their own ids; what retrievers gave are the
+    contexts.
 
     A trace without a row of its own is its root observation: gives that one's id, and the trace's.
     """
     contexts: dict[str, list[Context]] = {}
-    steps = sorted((row for _, row in tables["observations"]), key=lambda row: traced.moment_of(row.get("startTime")))
+    steps = sorted(
+        (row for _, row in tables["observations"]), key=lambda row: traced.moment_of(row.get("startTime"))
+    )
     for row in steps:
         if row.get("type") == "RETRIEVER":
-            contexts.setdefault(traced.word(row.get("traceId")), []).extend(traced.passages_of(row.get("output")))
+            contexts.setdefault(traced.word(row.get("traceId")), []).extend(
+                traced.passages_of(row.get("output"))
+            )
     wanted = _wanted(tables, export)
     averages: Counter[str] = Counter()
     for _, row in tables["traces"]:
@@ -102,7 +109,9 @@ def _add_items(tables: dict[str, Rows], scored: set[str], export: Export) -> dic
         if _is_root(row) and trace and trace not in traces:
             traces.add(trace)
             roots[traced.word(row.get("id"))] = trace
-            export.add_item(replace(_item(row, wanted.get(trace, {}), contexts.get(trace, [])), item_id=trace))
+            export.add_item(
+                replace(_item(row, wanted.get(trace, {}), contexts.get(trace, [])), item_id=trace)
+            )
         elif traced.word(row.get("id")) in scored:
             export.add_item(_item(row, wanted.get(traced.word(row.get("traceId")), {}), []))
         else:
@@ -120,7 +129,9 @@ def _wanted(tables: dict[str, Rows], export: Export) -> dict[str, traced.Row]:
     export.skip("a dataset item, taken as the reference of its traces", len(tables["dataset_items"]))
     export.skip("a link of a trace to its dataset item", len(tables["dataset_run_items"]))
     items = {traced.word(row.get("id")): row for _, row in tables["dataset_items"]}
-    links = ((traced.word(row.get("traceId")), row.get("datasetItemId")) for _, row in tables["dataset_run_items"])
+    links = (
+        (traced.word(row.get("traceId")), row.get("datasetItemId")) for _, row in tables["dataset_run_items"]
+    )
     return {trace: items[item] for trace, link in links if (item := traced.word(link)) in items}
 
 
@@ -142,7 +153,9 @@ def _item(row: traced.Row, wanted: traced.Row, contexts: Sequence[Context]) -> I
 def _observation(row: traced.Row) -> str:
     """The observation that a score is of; empty where it is of something else."""
     subject = traced.object_of(row.get("subject"))
-    return traced.word(subject.get("id") if subject.get("kind") == "observation" else row.get("observationId"))
+    return traced.word(
+        subject.get("id") if subject.get("kind") == "observation" else row.get("observationId")
+    )
 
 
 def _take(row: traced.Row, where: str, roots: Mapping[str, str], export: Export) -> None:
@@ -151,14 +164,22 @@ def _take(row: traced.Row, where: str, roots: Mapping[str, str], export: Export)
     kind, source = traced.word(row.get("dataType")), traced.word(row.get("source"))
     inner = _observation(row)
     inner = roots.get(inner, inner)
-    trace = traced.word(subject.get("traceId")) or traced.word(subject.get("id")) or traced.word(row.get("traceId"))
+    trace = (
+        traced.word(subject.get("traceId"))
+        or traced.word(subject.get("id"))
+        or traced.word(row.get("traceId"))
+    )
     name, note = traced.word(row.get("name")), traced.word(row.get("comment"))
     if not row.keys() & {"traceId", "subject"}:
-        export.skip("a score that does not tell its trace: ask the API for `fields=subject,details,annotation`")
+        export.skip(
+            "a score that does not tell its trace: ask the API for `fields=subject,details,annotation`"
+        )
     elif (other := _OTHER_SUBJECTS.get(traced.word(subject.get("kind")))) or not (inner or trace):
         export.skip(f"a score of {other or 'a session or a run'}, not of a trace")
     elif kind in ("TEXT", "CORRECTION"):
-        export.skip("a text where a score would stand" if kind == "TEXT" else "a corrected output, which is no score")
+        export.skip(
+            "a text where a score would stand" if kind == "TEXT" else "a corrected output, which is no score"
+        )
     elif source == "ANNOTATION":
         by = person(traced.word(row.get("authorUserName")) or traced.word(row.get("authorUserId")))
         export.add_rating(Score(inner or trace, name, by, _value(row, kind), note, where))
@@ -172,10 +193,16 @@ def _value(row: traced.Row, kind: str) -> Value:
     """A category is its word, which the batch export has beside a number; a truth value is 0 or 1 there."""
     value = row.get("value")
     if kind == "CATEGORICAL":
-        return traced.scalar(row.get("stringValue")) or (traced.scalar(value) if isinstance(value, str) else None)
+        return traced.scalar(row.get("stringValue")) or (
+            traced.scalar(value) if isinstance(value, str) else None
+        )
     if kind == "BOOLEAN" and not isinstance(value, bool):
         found = traced.number(value)
-        return bool(found) if found in (0.0, 1.0) else {"true": True, "false": False}.get(traced.word(value).lower())
+        return (
+            bool(found)
+            if found in (0.0, 1.0)
+            else {"true": True, "false": False}.get(traced.word(value).lower())
+        )
     return value if isinstance(value, bool) else traced.number(value)
 
 

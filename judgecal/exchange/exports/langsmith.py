@@ -1,7 +1,8 @@
-"""LangSmith: runs, their feedback and the examples of a dataset, as its client lists them (JSON or JSON lines).
+"""LangSmith: runs, their feedback and the examples of a dataset, as its client lists them (JSON or JSON
+lines).
 
-Feedback tells its source: the app is where people give it, a model or the API is where judges do. What a run has in
-`feedback_stats` are averages over people and judges together: they are nobody's.
+Feedback tells its source: the app is where people give it, a model or the API is where judges do. What a run
+has in `feedback_stats` are averages over people and judges together: they are nobody's.
 """
 
 from __future__ import annotations
@@ -57,7 +58,9 @@ def _with_children(run: traced.Row, export: Export) -> Iterator[traced.Row]:
         yield from _with_children(child, export)
 
 
-def _add_items(runs: list[traced.Row], examples: dict[str, traced.Row], scored: set[str], export: Export) -> None:
+def _add_items(
+    runs: list[traced.Row], examples: dict[str, traced.Row], scored: set[str], export: Export
+) -> None:
     """An item each run at the top of its trace, and each other run that has feedback, under its own id."""
     contexts: dict[str, list[Context]] = {}
     for run in sorted(runs, key=lambda run: traced.moment_of(run.get("start_time"))):

@@ -1,8 +1,9 @@
-"""MLflow: traces with their assessments, as `search_traces()` and the `result_df` of `mlflow.genai.evaluate` hold them.
+"""MLflow: traces with their assessments, as `search_traces()` and the `result_df` of `mlflow.genai.evaluate`
+hold them.
 
-An assessment tells its source, and only the list of them tells all: the columns `{name}/value` of a `result_df` hold
-the last one of each name, whoever gave it. A trace has another id in every run, so traces of one input, output and
-contexts are one item.
+An assessment tells its source, and only the list of them tells all: the columns `{name}/value` of a
+`result_df` hold the last one of each name, whoever gave it. A trace has another id in every run, so traces of
+one input, output and contexts are one item.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ _NO_MODEL = ("", "default", "unknown")
 
 def _holds(files: Sequence[Path]) -> bool:
     return any(
-        {"trace_id", "assessments"} <= fields or _is_frame(fields) or _is_trace(fields) or _names_judges(fields)
+        {"trace_id", "assessments"} <= fields
+        or _is_frame(fields)
+        or _is_trace(fields)
+        or _names_judges(fields)
         for fields in map(traced.fields_of, files)
     )
 
@@ -60,13 +64,20 @@ class _Trace:
     @property
     def judged(self) -> set[str]:
         """The ids of what judges said."""
-        others = (one for one in self.assessments if traced.object_of(one.get("source")).get("source_type") != "HUMAN")
+        others = (
+            one
+            for one in self.assessments
+            if traced.object_of(one.get("source")).get("source_type") != "HUMAN"
+        )
         return {known for one in others if (known := traced.word(one.get("assessment_id")))}
 
 
 def _read(files: Sequence[Path], export: Export) -> None:
     traces = [
-        trace for file in files for where, row in traced.records_of(file) if (trace := _trace(row, where, export))
+        trace
+        for file in files
+        for where, row in traced.records_of(file)
+        if (trace := _trace(row, where, export))
     ]
     items: dict[str, Item] = {}
     for trace in traces:
@@ -89,7 +100,10 @@ def _trace(row: traced.Row, where: str, export: Export) -> _Trace | None:
     info, data = traced.object_of(trace.get("info")), traced.object_of(trace.get("data"))
     spans = traced.objects(row.get("spans")) or traced.objects(data.get("spans"))
     root = next((span for span in spans if not span.get("parent_span_id")), {})
-    tags, about = traced.object_of(_either(row, info, "tags")), traced.object_of(_either(row, info, "trace_metadata"))
+    tags, about = (
+        traced.object_of(_either(row, info, "tags")),
+        traced.object_of(_either(row, info, "trace_metadata")),
+    )
     assessments = nested(_either(row, info, "assessments"))
     export.count()
     ours = _by_us(row)
@@ -97,7 +111,9 @@ def _trace(row: traced.Row, where: str, export: Export) -> _Trace | None:
         known = {f"{one['assessment_name']}/value" for one in ours}
         others = [name for name in row if name.endswith("/value") and name not in known]
         export.count(n := sum(row[name] not in (None, "") for name in others))
-        export.skip("a `{name}/value` without the list `assessments`, which tells whose it is: export it too", n)
+        export.skip(
+            "a `{name}/value` without the list `assessments`, which tells whose it is: export it too", n
+        )
     said = [*export.objects(assessments, "assessment"), *ours]
     export.count(len(ours))
     asked = nested(_first(row.get("request"), row.get("inputs"), _attribute(root, "mlflow.spanInputs")))
@@ -115,16 +131,22 @@ def _trace(row: traced.Row, where: str, export: Export) -> _Trace | None:
         system=traced.word(about.get("mlflow.modelId")) or traced.word(about.get("mlflow.sourceRun")),
         contexts=contexts,
     )
-    expected = {traced.word(one.get("assessment_name")): _expected(one) for one in said if _is_expectation(one)}
+    expected = {
+        traced.word(one.get("assessment_name")): _expected(one) for one in said if _is_expectation(one)
+    }
     return _Trace(_with_expected(item, expected), said, where, _hex(root.get("span_id")), retrievers)
 
 
 def _by_us(row: traced.Row) -> list[traced.Row]:
-    """What `judge --columns mlflow` wrote beside a row, as assessments: it says with each value who gave it."""
+    """What `judge --columns mlflow` wrote beside a row, as assessments: it says with each value who gave
+    it."""
     found: list[traced.Row] = []
     for name in (column.removesuffix(_BY) for column in row if column.endswith(_BY) and row[column]):
         source = {"source_type": row.get(f"{name}/source_type"), "source_id": row[name + _BY]}
-        error = {"error_message": row.get(f"{name}/error_message"), "error_code": row.get(f"{name}/error_code")}
+        error = {
+            "error_message": row.get(f"{name}/error_message"),
+            "error_code": row.get(f"{name}/error_code"),
+        }
         feedback = {"value": row.get(f"{name}/value"), "error": error}
         said = {"assessment_name": name, "source": source, "rationale": row.get(f"{name}/rationale")}
         found.append({**said, "feedback": feedback, "judge": row[name + _BY]})
@@ -174,7 +196,9 @@ def _is_expectation(assessment: traced.Row) -> bool:
 
 def _expected(assessment: traced.Row) -> Any:
     expectation = traced.object_of(assessment.get("expectation"))
-    return nested(traced.object_of(expectation.get("serialized_value")).get("value")) or expectation.get("value")
+    return nested(traced.object_of(expectation.get("serialized_value")).get("value")) or expectation.get(
+        "value"
+    )
 
 
 def _with_expected(item: Item, expected: traced.Row) -> Item:
@@ -184,7 +208,8 @@ def _with_expected(item: Item, expected: traced.Row) -> Item:
     reference = text_of(expected.pop("expected_response", None)) or lines
     documents = traced.passages_of(expected.get("expected_retrieved_context"))
     found = [
-        traced.word(one.get("doc_uri")) for one in traced.objects(expected.pop("expected_retrieved_context", None))
+        traced.word(one.get("doc_uri"))
+        for one in traced.objects(expected.pop("expected_retrieved_context", None))
     ]
     names = dict.fromkeys(name for name in (*found, *(one.document_id or "" for one in documents)) if name)
     texts = {name: text_of(value) for name, value in expected.items() if name and text_of(value)}
@@ -207,11 +232,15 @@ def _joined(item: Item, other: Item) -> Item:
 
 def _take(trace: _Trace, one: traced.Row, export: Export) -> list[Score]:
     """One assessment: the judgement where it is one; else it is taken as a rating or skipped."""
-    source, feedback, metadata = (traced.object_of(one.get(name)) for name in ("source", "feedback", "metadata"))
+    source, feedback, metadata = (
+        traced.object_of(one.get(name)) for name in ("source", "feedback", "metadata")
+    )
     kind, name = traced.word(source.get("source_type")).upper(), traced.word(one.get("assessment_name"))
     by, unit = traced.word(source.get("source_id")), _unit(trace, one, metadata)
     if "feedback" not in one:
-        export.skip("an expectation, taken as the item's reference or field" if "expectation" in one else "an issue")
+        export.skip(
+            "an expectation, taken as the item's reference or field" if "expectation" in one else "an issue"
+        )
     elif any(name in metadata for name in _SESSION):
         export.skip("a score of a whole session")
     elif kind not in ("HUMAN", "LLM_JUDGE", "AI_JUDGE", "CODE"):
@@ -227,9 +256,16 @@ def _take(trace: _Trace, one: traced.Row, export: Export) -> list[Score]:
         model = "" if kind == "CODE" or by in (*_NO_MODEL, name, f"custom_prompt_judge_{name}") else by
         error = traced.object_of(feedback.get("error"))
         said = traced.word(error.get("error_message")) or traced.word(error.get("error_code")) or None
-        score = _score(trace, one, traced.word(one.get("judge")) or judge_name(name, model.replace(":/", "/")))
+        score = _score(
+            trace, one, traced.word(one.get("judge")) or judge_name(name, model.replace(":/", "/"))
+        )
         return [
-            replace(score, unit=unit, error=said, cost_usd=traced.number(metadata.get("mlflow.assessment.judgeCost")))
+            replace(
+                score,
+                unit=unit,
+                error=said,
+                cost_usd=traced.number(metadata.get("mlflow.assessment.judgeCost")),
+            )
         ]
     return []
 
@@ -246,12 +282,16 @@ def _unit(trace: _Trace, one: traced.Row, metadata: traced.Row) -> str | None:
     if on_top and len(trace.retrievers) == 1:
         span = next(iter(trace.retrievers))
     place = traced.place_of(metadata["chunk_index"])
-    return None if place is None or span not in trace.retrievers else f"chunk:{trace.retrievers[span] + place}"
+    return (
+        None if place is None or span not in trace.retrievers else f"chunk:{trace.retrievers[span] + place}"
+    )
 
 
 def _score(trace: _Trace, one: traced.Row, by: str) -> Score:
     value, name = traced.object_of(one.get("feedback")).get("value"), traced.word(one.get("assessment_name"))
-    return Score(trace.item.item_id, name, by, traced.scalar(value), traced.word(one.get("rationale")), trace.where)
+    return Score(
+        trace.item.item_id, name, by, traced.scalar(value), traced.word(one.get("rationale")), trace.where
+    )
 
 
 def _with_models(judged: list[Score]) -> list[Score]:
@@ -261,7 +301,11 @@ def _with_models(judged: list[Score]) -> list[Score]:
         if score.by != score.name:
             models.setdefault(score.name, set()).add(score.by)
     known = {name: next(iter(found)) for name, found in models.items() if len(found) == 1}
-    return [score if score.error is None else replace(score, by=known.get(score.by, score.by)) for score in judged]
+    return [
+        score if score.error is None else replace(score, by=known.get(score.by, score.by)) for score in judged
+    ]
 
 
-FORMAT = ExportFormat("mlflow", _holds, _read, "the data frame of mlflow.search_traces(), or result_df of evaluate")
+FORMAT = ExportFormat(
+    "mlflow", _holds, _read, "the data frame of mlflow.search_traces(), or result_df of evaluate"
+)

@@ -1,8 +1,9 @@
-"""Opik: what `opik export` writes of experiments and of traces, as JSON or CSV; who scored stands in the traces.
+"""Opik: what `opik export` writes of experiments and of traces, as JSON or CSV; who scored stands in the
+traces.
 
-The value of a score is a mean over its authors, people and judges alike; `value_by_author` tells each of them: a source
-`ui` is a person, `sdk` and `online_scoring` are a judge. An experiment's file holds the means only, so that it needs
-the traces beside it.
+The value of a score is a mean over its authors, people and judges alike; `value_by_author` tells each of
+them: a source `ui` is a person, `sdk` and `online_scoring` are a judge. An experiment's file holds the means
+only, so that it needs the traces beside it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from judgecal.errors import InputError
-from judgecal.exchange.exports import Export, ExportFormat, Score, apart, contexts_of, judge_name, objects_of, person
+from judgecal.exchange.exports import (
+    Export,
+    ExportFormat,
+    Score,
+    apart,
+    contexts_of,
+    judge_name,
+    objects_of,
+    person,
+)
 from judgecal.exchange.named_texts import named_item
 from judgecal.exchange.traced import Row, answer_of, asked_of, object_of, records_of, scalar, word
 from judgecal.records import Item
@@ -58,7 +68,9 @@ def _read(files: Sequence[Path], export: Export) -> None:
     export.skip("a trace, taken with the experiment's item that it belongs to", len(read.traces) - len(alone))
     for (trace, where, row), item in zip(linked, apart(items), strict=True):
         export.add_item(item)
-        export.skip(_ASSERTION, len(export.objects(nested(row.get("assertion_results")) or None, "assertion")))
+        export.skip(
+            _ASSERTION, len(export.objects(nested(row.get("assertion_results")) or None, "assertion"))
+        )
         means = export.objects(nested(row.get("feedback_scores")) or None, "score")
         if trace:
             export.skip("a mean over the authors of a score, which the trace tells one by one", len(means))
@@ -70,7 +82,9 @@ def _read(files: Sequence[Path], export: Export) -> None:
         export.add_item(item)
         _take_scores(trace_row, item.item_id, where, export)
     if n := export.skipped[_UNTOLD]:
-        export.notes.append(f"{n:,} scores are means over people and judges: hand over the files of the traces as well")
+        export.notes.append(
+            f"{n:,} scores are means over people and judges: hand over the files of the traces as well"
+        )
 
 
 _ASSERTION = "the result of an assertion, which is held against one item only"
@@ -82,7 +96,11 @@ def _take_file(file: Path, read: _Read, export: Export) -> None:
     if kind == "trace":
         whole = read_json(file)
         _add_trace(where, whole["trace"], read, export)
-        spans = [score for span in objects_of(whole.get("spans")) for score in objects_of(span.get("feedback_scores"))]
+        spans = [
+            score
+            for span in objects_of(whole.get("spans"))
+            for score in objects_of(span.get("feedback_scores"))
+        ]
         export.count(len(spans))
         export.skip("a score of a span, not of the trace", len(spans))
     elif kind == "experiment":
@@ -91,16 +109,22 @@ def _take_file(file: Path, read: _Read, export: Export) -> None:
             read.items.append((f"{where}: item {n}", {**row, "system": whole["experiment"].get("name")}))
     elif kind == "traces":
         for place, row in records_of(file):
-            _add_trace(place, _gathered(row, "trace_"), read, export, "a row of a further span, its trace repeated")
+            _add_trace(
+                place, _gathered(row, "trace_"), read, export, "a row of a further span, its trace repeated"
+            )
     elif kind == "experiments":
         for place, row in records_of(file):
             export.count()
             read.items.append((place, {**_gathered(row, "item_"), "system": row.get("experiment_name")}))
     else:
-        raise InputError(f"{where}: neither an experiment nor a trace as `opik export` writes them: leave it out")
+        raise InputError(
+            f"{where}: neither an experiment nor a trace as `opik export` writes them: leave it out"
+        )
 
 
-def _add_trace(where: str, trace: Row, read: _Read, export: Export, again: str = "a trace that stands twice") -> None:
+def _add_trace(
+    where: str, trace: Row, read: _Read, export: Export, again: str = "a trace that stands twice"
+) -> None:
     name = word(trace.get("id"))
     export.count()
     if not name:
@@ -112,10 +136,13 @@ def _add_trace(where: str, trace: Row, read: _Read, export: Export, again: str =
 
 
 def _gathered(row: Row, prefix: str) -> Row:
-    """The columns of a prefix without it; those of an object's fields (`trace_input_question`) as that object."""
+    """The columns of a prefix without it; those of an object's fields (`trace_input_question`) as that
+    object."""
     flat = {name.removeprefix(prefix): value for name, value in row.items() if name.startswith(prefix)}
     for name in ("input", "output", "dataset_item_data", "evaluation_task_output"):
-        inner = {key.removeprefix(f"{name}_"): value for key, value in flat.items() if key.startswith(f"{name}_")}
+        inner = {
+            key.removeprefix(f"{name}_"): value for key, value in flat.items() if key.startswith(f"{name}_")
+        }
         if name not in flat and inner:
             flat[name] = {key: value for key, value in inner.items() if value not in (None, "")}
     return flat
@@ -128,13 +155,19 @@ def _trace_item(trace: Row) -> Item:
     asked, name = asked_of(trace.get("input")), word(trace.get("id"))
     answer, contexts = answer_of(trace.get("output")), _passages(trace.get("output"))
     item = Item(
-        name, asked.question or name, asked.question, answer, contexts=contexts, conversation=asked.conversation
+        name,
+        asked.question or name,
+        asked.question,
+        answer,
+        contexts=contexts,
+        conversation=asked.conversation,
     )
     return replace(item, fields=asked.fields)
 
 
 def _experiment_item(row: Row, trace: Row) -> Item:
-    """The item of the dataset and what was answered; of older exports and of CSV, the input and output of the trace."""
+    """The item of the dataset and what was answered; of older exports and of CSV, the input and output of the
+    trace."""
     given = row.get("dataset_item_data") or row.get("input")
     said = row.get("evaluation_task_output") or row.get("output") or trace.get("output")
     asked = object_of(given) or {"input": given or trace.get("input")}
@@ -194,4 +227,6 @@ def _take_score(given: Row, name: str, item_id: str, where: str, export: Export)
         export.skip(f"a score of the source {source or 'nobody'}")
 
 
-FORMAT = ExportFormat("opik", _holds, _read, "experiment_<id>.json and the trace_<id>.json files of `opik export`")
+FORMAT = ExportFormat(
+    "opik", _holds, _read, "experiment_<id>.json and the trace_<id>.json files of `opik export`"
+)

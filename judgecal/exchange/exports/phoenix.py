@@ -1,7 +1,8 @@
 """Phoenix: spans and their annotations, as its client gives them (data frames, or the pages of its API).
 
-An annotation tells its kind: HUMAN, LLM or CODE. Two evaluators of one name differ by their `identifier`. Annotations
-of documents are of single contexts. The attributes of a span may be nested, or flattened as OpenTelemetry has them.
+An annotation tells its kind: HUMAN, LLM or CODE. Two evaluators of one name differ by their `identifier`.
+Annotations of documents are of single contexts. The attributes of a span may be nested, or flattened as
+OpenTelemetry has them.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ def _is_spans(names: frozenset[str]) -> bool:
 
 @dataclass
 class _Spans:
-    """The spans by id, the root of each trace, and where the contexts of each span begin in those of its root."""
+    """The spans by id, the root of each trace, and where the contexts of each span begin in those of its
+    root."""
 
     rows: dict[str, traced.Row] = field(default_factory=dict)
     roots: dict[str, str] = field(default_factory=dict)
@@ -46,8 +48,12 @@ def _read(files: Sequence[Path], export: Export) -> None:
     annotations = [(where, row) for where, row in records if "annotator_kind" in row]
     others = [row for _, row in records if "annotator_kind" not in row]
     spans = _spans([row for row in others if "span_kind" in row])
-    export.skip("a row that is neither a span nor an annotation", sum("span_kind" not in row for row in others))
-    export.skip("a span that stands there more than once", sum("span_kind" in row for row in others) - len(spans.rows))
+    export.skip(
+        "a row that is neither a span nor an annotation", sum("span_kind" not in row for row in others)
+    )
+    export.skip(
+        "a span that stands there more than once", sum("span_kind" in row for row in others) - len(spans.rows)
+    )
     if not spans.rows:
         export.problems.append(
             f"{export.where}: no spans among the files, so there is no text to judge: export get_spans_dataframe() "
@@ -60,13 +66,16 @@ def _read(files: Sequence[Path], export: Export) -> None:
             export.add_item(_item(span, row, spans))
         else:
             export.skip("a span within a trace, without annotations")
-    annotations.sort(key=lambda pair: traced.moment_of(pair[1].get("updated_at") or pair[1].get("created_at")))
+    annotations.sort(
+        key=lambda pair: traced.moment_of(pair[1].get("updated_at") or pair[1].get("created_at"))
+    )
     for where, row in _labelled(annotations):
         _take(row, where, spans, export)
 
 
 def _flat(row: traced.Row) -> traced.Row:
-    """The row with the fields of objects within it under dotted names, as frames and OpenTelemetry have them."""
+    """The row with the fields of objects within it under dotted names, as frames and OpenTelemetry have
+    them."""
     flat: traced.Row = {}
     waiting = [("", row)]
     while waiting:
@@ -79,7 +88,11 @@ def _flat(row: traced.Row) -> traced.Row:
 
 
 def _span(row: traced.Row) -> str:
-    return traced.word(row.get("context.span_id")) or traced.word(row.get("span_id")) or traced.word(row.get("index"))
+    return (
+        traced.word(row.get("context.span_id"))
+        or traced.word(row.get("span_id"))
+        or traced.word(row.get("index"))
+    )
 
 
 def _trace(row: traced.Row) -> str:
@@ -122,7 +135,9 @@ def _documents(row: traced.Row) -> Iterator[Context]:
 
 
 def _flat_document(document: traced.Row) -> traced.Row:
-    return {name.removeprefix("document."): value for name, value in _flat(document).items() if name != "document"}
+    return {
+        name.removeprefix("document."): value for name, value in _flat(document).items() if name != "document"
+    }
 
 
 def _item(span: str, row: traced.Row, spans: _Spans) -> Item:
@@ -143,11 +158,15 @@ def _value(row: traced.Row, name: str, kind: str) -> Any:
 def _labelled(annotations: list[tuple[str, traced.Row]]) -> Iterator[tuple[str, traced.Row]]:
     """Each annotation with its judge and its value.
 
-    Under one name all values are scores where every one that says anything has a score, else labels. The identifier is
-    named where judges of one name have several.
+    Under one name all values are scores where every one that says anything has a score, else labels. The
+    identifier is named where judges of one name have several.
     """
     said = [row for _, row in annotations if row.get("result.label") != _UNREAD]
-    words = {_name(row) for row in said if traced.scalar(row.get("result.label")) is not None and _score(row) is None}
+    words = {
+        _name(row)
+        for row in said
+        if traced.scalar(row.get("result.label")) is not None and _score(row) is None
+    }
     known: dict[str, set[str]] = {}
     for _, row in annotations:
         if row.get("annotator_kind") != "HUMAN":
@@ -156,7 +175,9 @@ def _labelled(annotations: list[tuple[str, traced.Row]]) -> Iterator[tuple[str, 
         name, identifier = _name(row), traced.word(row.get("identifier"))
         label, score = traced.scalar(row.get("result.label")), _score(row)
         judge = f"{name} ({identifier})" if identifier and len(known.get(name, ())) > 1 else name
-        model = next((text for key in ("model", "model_name") if (text := traced.word(row.get(f"metadata.{key}")))), "")
+        model = next(
+            (text for key in ("model", "model_name") if (text := traced.word(row.get(f"metadata.{key}")))), ""
+        )
         value = label if name in words else score
         yield where, {**row, "judge": judge_name(judge, model), "value": value}
 
@@ -178,7 +199,10 @@ def _take(row: traced.Row, where: str, spans: _Spans, export: Export) -> None:
     kind, name, span = traced.word(row.get("annotator_kind")).upper(), _name(row), _span(row)
     note, unit = traced.word(row.get("result.explanation")), ITEM_UNIT
     if _of_document(row):
-        root, place = spans.roots.get(_trace(spans.rows.get(span, {})), span), traced.place_of(row["document_position"])
+        root, place = (
+            spans.roots.get(_trace(spans.rows.get(span, {})), span),
+            traced.place_of(row["document_position"]),
+        )
         unit, span = f"chunk:{spans.starts.get(span, 0) + place}" if place is not None else "", root
     elif not span:
         span = spans.roots.get(_trace(row), "")
@@ -190,10 +214,16 @@ def _take(row: traced.Row, where: str, spans: _Spans, export: Export) -> None:
         by = person(traced.word(row.get("user_id")) or traced.word(row.get("identifier")))
         export.add_rating(Score(span, name, by, row["value"], note, where, unit=unit))
     elif kind in ("LLM", "CODE"):
-        error = (note or "the judge's reply could not be read") if row.get("result.label") == _UNREAD else None
-        export.add_judgement(Score(span, name, row["judge"], row["value"], note, where, error=error, unit=unit))
+        error = (
+            (note or "the judge's reply could not be read") if row.get("result.label") == _UNREAD else None
+        )
+        export.add_judgement(
+            Score(span, name, row["judge"], row["value"], note, where, error=error, unit=unit)
+        )
     else:
         export.skip(f"an annotation of the kind {kind or 'nobody'}")
 
 
-FORMAT = ExportFormat("phoenix", _holds, _read, "the data frames of get_spans_dataframe() and of its annotations")
+FORMAT = ExportFormat(
+    "phoenix", _holds, _read, "the data frames of get_spans_dataframe() and of its annotations"
+)

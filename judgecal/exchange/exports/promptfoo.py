@@ -1,8 +1,8 @@
 """promptfoo: the JSON or JSON lines that `promptfoo eval --output` writes.
 
-A row is one answer of one provider to one prompt and test. Each assertion is a judge; what a person said in the viewer
-stands among the assertions with the type `human`. The row's own `success` and `score` are a mixture of all of them, and
-what a person said overrides it: they are nobody's.
+A row is one answer of one provider to one prompt and test. Each assertion is a judge; what a person said in
+the viewer stands among the assertions with the type `human`. The row's own `success` and `score` are a
+mixture of all of them, and what a person said overrides it: they are nobody's.
 """
 
 from __future__ import annotations
@@ -26,13 +26,22 @@ _GRADED = frozenset({
     "pi", "search-rubric", "select-best", "trajectory:goal-success",
 })  # fmt: skip
 """The types of assertion that ask a model."""
-_REFERENCE = ("reference_answer", "reference", "expected_answer", "expected", "ground_truth", "ideal", "target")
+_REFERENCE = (
+    "reference_answer",
+    "reference",
+    "expected_answer",
+    "expected",
+    "ground_truth",
+    "ideal",
+    "target",
+)
 _CONTEXTS = ("context", "contexts", "documents")
 _THREW = {
     "javascript": "Custom function threw error:", "python": "Python code execution failed:",
     "ruby": "Ruby code execution failed:", "webhook": "Webhook error:", "regex": "Invalid regex pattern:",
 }  # fmt: skip
-"""Type of assertion -> how the reason of one that threw begins: promptfoo writes a score of 0, which nobody gave."""
+"""Type of assertion -> how the reason of one that threw begins: promptfoo writes a score of 0, which nobody
+gave."""
 _NO_ANSWER = "a row without an output: the provider failed"
 
 
@@ -78,7 +87,9 @@ def _rows(file: Path, export: Export) -> Iterator[tuple[str, traced.Row]]:
     inner = traced.object_of(traced.object_of(value).get("results"))
     rows = inner.get("results") if inner else value
     if not isinstance(rows, list):
-        raise InputError(f"{shown(file)}: has no list `results.results`: write it with promptfoo eval --output")
+        raise InputError(
+            f"{shown(file)}: has no list `results.results`: write it with promptfoo eval --output"
+        )
     for place, row in enumerate(export.objects(rows, "row"), start=1):
         yield f"{shown(file)}:row {place}", row
 
@@ -96,7 +107,9 @@ def _item(row: traced.Row, *, several: bool) -> Item | None:
     output = traced.object_of(row.get("response")).get("output")
     if row.get("failureReason") == 2 or output is None:
         return None
-    variables = traced.object_of(row.get("vars")) or traced.object_of(traced.object_of(row.get("testCase")).get("vars"))
+    variables = traced.object_of(row.get("vars")) or traced.object_of(
+        traced.object_of(row.get("testCase")).get("vars")
+    )
     provider = row.get("provider")
     names = traced.object_of(provider)
     system = traced.word(names.get("label")) or traced.word(names.get("id")) or traced.word(provider)
@@ -124,8 +137,9 @@ class _Result:
 def _single(components: list[traced.Row], asserted: list[Any], export: Export) -> list[_Result]:
     """Each assertion once.
 
-    What an assertion is made of stands again behind it. Of a set of assertions its members are taken, of any other
-    assertion the whole. Only a judge that failed has no assertion: it is then the one in that place of the test.
+    What an assertion is made of stands again behind it. Of a set of assertions its members are taken, of any
+    other assertion the whole. Only a judge that failed has no assertion: it is then the one in that place of
+    the test.
     """
     found: list[_Result] = []
     place = top = 0
@@ -167,17 +181,22 @@ def _named(results: list[_Result]) -> list[_Result]:
 
 
 def _take(one: _Result, score: Score, grader: Any, export: Export) -> None:
-    """One result, as a rating or a judgement; `grader` is the test's own model for assertions that name none."""
+    """One result, as a rating or a judgement; `grader` is the test's own model for assertions that name
+    none."""
     result, assertion, passed = one.result, one.assertion, one.result.get("pass")
     kind = traced.word(assertion.get("type"))
     if kind == "human":
         label = passed if isinstance(passed, bool) else None
-        said = replace(score, name="pass", by=person(""), value=label, note=traced.word(result.get("comment")))
+        said = replace(
+            score, name="pass", by=person(""), value=label, note=traced.word(result.get("comment"))
+        )
         export.add_rating(replace(said, saw_draft=True))  # the viewer shows what the assertions said
         return
     provider = assertion.get("provider") or (grader if kind.removeprefix("not-") in _GRADED else None)
     model = traced.word(traced.object_of(provider).get("id")) or traced.word(provider)
-    failed = traced.object_of(result.get("metadata")).get("graderError") is True or not result.get("assertion")
+    failed = traced.object_of(result.get("metadata")).get("graderError") is True or not result.get(
+        "assertion"
+    )
     threw = _THREW.get(kind.removeprefix("not-"))
     failed = failed or (threw is not None and passed is not True and (score.note or "").startswith(threw))
     value = traced.number(result.get("score"))

@@ -1,7 +1,7 @@
 """Ragas: tables of results (`result.to_pandas()`, saved) and files of annotations; every metric is a judge.
 
-A table has no ids and no labels of people; a cell without a number is a metric that failed. An annotation holds what
-the metric said and what a person made of it: accepted, or another `target`.
+A table has no ids and no labels of people; a cell without a number is a metric that failed. An annotation
+holds what the metric said and what a person made of it: accepted, or another `target`.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ def _is_table(begun: Any) -> bool:
 
 
 def _annotations(value: Any) -> dict[str, Any]:
-    """Metric -> its annotations; empty where a value is no file of annotations. One metric may be saved alone."""
+    """Metric -> its annotations; empty where a value is no file of annotations. One metric may be saved
+    alone."""
     if not isinstance(value, dict):
         return {}
     if isinstance(value.get("name"), str) and isinstance(value.get("samples"), list):
@@ -103,7 +104,9 @@ def _read_annotations(metric: str, samples: list[dict[str, Any]], where: str, ex
 def _read_table(table: Table, export: Export) -> None:
     fields = [name for name in table.columns if name.partition(".")[0] in table.columns and "." in name]
     columns = [name for name in table.columns if name not in (*_TAKEN, *fields)]
-    metrics = [name for name in columns if name not in _LEFT and _is_metric(row.raw.get(name) for row in table.rows)]
+    metrics = [
+        name for name in columns if name not in _LEFT and _is_metric(row.raw.get(name) for row in table.rows)
+    ]
     if not _is_table([dict.fromkeys(table.columns)]) and not metrics:
         raise InputError(f"{table.top}: no results of Ragas: the columns are {listed(table.columns, 8)}")
     left = [name for name in columns if name not in metrics]
@@ -122,16 +125,21 @@ def _read_table(table: Table, export: Export) -> None:
 
 
 def _is_metric(cells: Any) -> bool:
-    """Whether a column is a metric's: numbers from -1 to 10, or words such as pass and fail; empty where it failed.
+    """Whether a column is a metric's: numbers from -1 to 10, or words such as pass and fail; empty where it
+    failed.
 
-    A sample is written without what it lacks, so that a column without any value is a metric that failed throughout.
+    A sample is written without what it lacks, so that a column without any value is a metric that failed
+    throughout.
     """
     values = [value for value in map(_value, cells) if value is not None]
-    return all(value.lower() in _WORDS if isinstance(value, str) else -1.0 <= value <= 10.0 for value in values)
+    return all(
+        value.lower() in _WORDS if isinstance(value, str) else -1.0 <= value <= 10.0 for value in values
+    )
 
 
 def _value(cell: Any) -> Value:
-    """The number of a cell, or its text; None for an empty one and for NaN. What is neither is not a metric's."""
+    """The number of a cell, or its text; None for an empty one and for NaN. What is neither is not a
+    metric's."""
     if isinstance(cell, str):
         try:
             cell = float(cell)
@@ -148,11 +156,17 @@ def _item(sample: Mapping[str, Any]) -> Item:
     """A sample, with the names of today's Ragas or of its version 0.1."""
     asked = sample.get("user_input")
     turns = turns_of(nested(asked))
-    before, question, answer = spoken(turns) if turns else ((), text_of(field_of(sample, "user_input", "question")), "")
+    before, question, answer = (
+        spoken(turns) if turns else ((), text_of(field_of(sample, "user_input", "question")), "")
+    )
     references = nested(sample.get("ground_truths"))
-    references = references if isinstance(references, list) else [field_of(sample, "reference", "ground_truth")]
+    references = (
+        references if isinstance(references, list) else [field_of(sample, "reference", "ground_truth")]
+    )
     further = {
-        "reference_contexts": "\n\n".join(one.text for one in contexts_of(nested(sample.get("reference_contexts")))),
+        "reference_contexts": "\n\n".join(
+            one.text for one in contexts_of(nested(sample.get("reference_contexts")))
+        ),
         "rubrics": text_of(sample.get("rubrics")),
     }
     ids = nested(sample.get("reference_context_ids"))
@@ -178,4 +192,6 @@ def _contexts(sample: Mapping[str, Any]) -> tuple[Context, ...]:
     return tuple(Context(one.text, text_of(name) or None) for one, name in zip(contexts, ids, strict=True))
 
 
-FORMAT = ExportFormat("ragas", _holds, _read, "the table of result.to_pandas(), or a JSON file of annotations")
+FORMAT = ExportFormat(
+    "ragas", _holds, _read, "the table of result.to_pandas(), or a JSON file of annotations"
+)

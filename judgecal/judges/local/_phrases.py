@@ -1,7 +1,8 @@
-"""Phrases in an answer, for the rules over `expect`: both sides are normalised, then one is looked for in the other.
+"""Phrases in an answer, for the rules over `expect`: both sides are normalised, then one is looked for in the
+other.
 
-Normalised as RAG-IFEval does it: lower case, letters and digits alone, and where a language is named each word in its
-dictionary form (by simplemma, the extra `lemmas`), so that an inflected form is found too.
+Normalised as RAG-IFEval does it: lower case, letters and digits alone, and where a language is named each
+word in its dictionary form (by simplemma, the extra `lemmas`), so that an inflected form is found too.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ def check_language(settings: Mapping[str, str]) -> None:
 
 
 def words_of(text: str, lemmas: str = "") -> list[str]:
-    """The words of a text: lower case, composed letters, in their dictionary forms where a language is named."""
+    """The words of a text: lower case, composed letters, in their dictionary forms where a language is
+    named."""
     if text.isascii():  # ten times as fast, and what most texts are
         words = text.lower().translate(_ASCII).split()
     else:
@@ -105,5 +107,6 @@ def _lemmas(language: str) -> _Lemmas:
 
     if language not in SUPPORTED_LANGUAGES:
         raise unknown_name("language of lemmas", language, sorted(SUPPORTED_LANGUAGES))
-    # Its smaller dictionaries take 70 MB in place of 420, and are slower by what `_Lemmas` looks up once alone.
+    # Its smaller dictionaries take 70 MB in place of 420, and are slower by what `_Lemmas` looks up once
+    # alone.
     return _Lemmas(functools.partial(simplemma.lemmatize, lang=language, low_memory=True))

@@ -1,10 +1,11 @@
 """Texts as the metrics among the local judges see them: words, key words, runs of words, sentences.
 
-A word is a run of letters, digits and the marks on them, in Unicode's compatibility form and without case; anything
-else parts two words. A Han character or a kana is a word by itself. Other scripts that are written without spaces
-(Thai, Lao, Khmer, Burmese) are not taken apart: what stands between two spaces is one word there, so that metrics find
-too little in common. Key words are those that are not among the most frequent English ones, a negation being one of
-those; of another language every word is a key word, so that its small words count as found in nearly any text.
+A word is a run of letters, digits and the marks on them, in Unicode's compatibility form and without case;
+anything else parts two words. A Han character or a kana is a word by itself. Other scripts that are written
+without spaces (Thai, Lao, Khmer, Burmese) are not taken apart: what stands between two spaces is one word
+there, so that metrics find too little in common. Key words are those that are not among the most frequent
+English ones, a negation being one of those; of another language every word is a key word, so that its small
+words count as found in nearly any text.
 """
 
 from __future__ import annotations
@@ -99,7 +100,8 @@ def _runs(text: str, length: int) -> frozenset[tuple[str, ...]]:
 def supported(answer: str, contexts: Sequence[str]) -> list[tuple[str, float]]:
     """Each sentence of an answer with the share of its key words that stand in some context, 0..1.
 
-    A point of a list is a sentence; one without a key word says nothing that could be looked up and is left out.
+    A point of a list is a sentence; one without a key word says nothing that could be looked up and is left
+    out.
     """
     sets = [key_words(context) for context in contexts]
     shares = []

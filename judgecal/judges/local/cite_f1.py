@@ -1,8 +1,9 @@
 """`cite_f1@local`: F1 of the contexts that the answer cites against those that it should cite.
 
-`expect.cite` is a list of document ids. The answer cites by the positions of its contexts, counted from 0: `[0]`,
-`[0, 2]`, `[1,]`. A position without a context counts as a wrong citation, and an answer that cites nothing has 0. An
-item without the rule, a rule that is none, and a document that is not among the item's contexts are unscored.
+`expect.cite` is a list of document ids. The answer cites by the positions of its contexts, counted from 0:
+`[0]`, `[0, 2]`, `[1,]`. A position without a context counts as a wrong citation, and an answer that cites
+nothing has 0. An item without the rule, a rule that is none, and a document that is not among the item's
+contexts are unscored.
 """
 
 from __future__ import annotations

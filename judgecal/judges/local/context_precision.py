@@ -1,8 +1,9 @@
 """`context_precision@local`: share of the contexts that overlap with the reference answer, in percent.
 
-A context counts where the Jaccard index of its key words and those of a reference answer (of the answer itself where
-the item has no reference) is above `overlap`: `context_precision(overlap=0.2)@local`. A long context beside a short
-answer has a small index whatever it says, so the threshold belongs to the length of the contexts. Needs contexts.
+A context counts where the Jaccard index of its key words and those of a reference answer (of the answer
+itself where the item has no reference) is above `overlap`: `context_precision(overlap=0.2)@local`. A long
+context beside a short answer has a small index whatever it says, so the threshold belongs to the length of
+the contexts. Needs contexts.
 """
 
 from __future__ import annotations

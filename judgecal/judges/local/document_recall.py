@@ -1,7 +1,7 @@
 """`document_recall@local`: share of the item's reference documents that are among its contexts, in percent.
 
-Recall of retrieval by `document_id`, compared letter for letter; no text is read. Needs `reference_documents` and
-contexts with a `document_id`.
+Recall of retrieval by `document_id`, compared letter for letter; no text is read. Needs `reference_documents`
+and contexts with a `document_id`.
 """
 
 from __future__ import annotations

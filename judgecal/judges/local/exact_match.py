@@ -1,6 +1,8 @@
-"""`exact_match@local`: 1 where the answer is one of the reference answers, letter for letter once both are folded.
+"""`exact_match@local`: 1 where the answer is one of the reference answers, letter for letter once both are
+folded.
 
-Folding is Unicode NFKC and casefold; white space becomes single spaces, punctuation at both ends is left away.
+Folding is Unicode NFKC and casefold; white space becomes single spaces, punctuation at both ends is left
+away.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`exclude@local`: the share of the forbidden phrases that the answer does not hold.
 
-`expect.exclude` is a list of phrases; of a list of alternatives none may stand there. An empty answer holds none of
-them, and so has all of the share. An item without the rule, and a rule that is none, are unscored.
+`expect.exclude` is a list of phrases; of a list of alternatives none may stand there. An empty answer holds
+none of them, and so has all of the share. An item without the rule, and a rule that is none, are unscored.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""`faithfulness_overlap@local`: share of the answer's sentences whose key words the contexts hold, in percent.
+"""`faithfulness_overlap@local`: share of the answer's sentences whose key words the contexts hold, in
+percent.
 
-A sentence counts where more than `share` (0.6) of its key words stand in some context: a word-overlap stand-in for the
-faithfulness that RAG evaluations ask a model for. It sees no order, negation or paraphrase, and takes "the text does
-not say" for a claim. An item without contexts gets 0, as nothing holds its answer. Needs contexts.
+A sentence counts where more than `share` (0.6) of its key words stand in some context: a word-overlap
+stand-in for the faithfulness that RAG evaluations ask a model for. It sees no order, negation or paraphrase,
+and takes "the text does not say" for a claim. An item without contexts gets 0, as nothing holds its answer.
+Needs contexts.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""`hallucination_overlap@local`: share of the answer's sentences that are not made up, in percent; 100 is the best.
+"""`hallucination_overlap@local`: share of the answer's sentences that are not made up, in percent; 100 is the
+best.
 
-The opposite of `faithfulness_overlap`: a sentence counts as made up where more than `share` (0.6) of its key words
-stand in no context. Between the two thresholds a sentence is neither made up nor faithful. An item without contexts
-gets 0. Needs contexts.
+The opposite of `faithfulness_overlap`: a sentence counts as made up where more than `share` (0.6) of its key
+words stand in no context. Between the two thresholds a sentence is neither made up nor faithful. An item
+without contexts gets 0. Needs contexts.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`include@local`: the share of the expected phrases that the answer holds.
 
-`expect.include` is a list of phrases; one that is a list itself holds alternatives, of which one is enough. An empty
-answer holds none of them. An item without the rule, and a rule that is none, are unscored.
+`expect.include` is a list of phrases; one that is a list itself holds alternatives, of which one is enough.
+An empty answer holds none of them. An item without the rule, and a rule that is none, are unscored.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """`refuse@local`: 1 where the answer refuses as the rule wants it, or does not where it must not.
 
-`expect.refuse` is true or false. An answer refuses where it holds the message that the system was told to refuse with:
-the same words in the same order, whatever the case and the signs between them. The message is a setting, by default
-RAG-IFEval's. An empty answer does not refuse. An item without the rule, and a rule that is none, are unscored.
+`expect.refuse` is true or false. An answer refuses where it holds the message that the system was told to
+refuse with: the same words in the same order, whatever the case and the signs between them. The message is a
+setting, by default RAG-IFEval's. An empty answer does not refuse. An item without the rule, and a rule that
+is none, are unscored.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ NEEDS = "answer, expect.refuse"
 
 
 def refuse(
-    answer: str, expect: Mapping[str, Any], *, message: str = "Nie udało mi się odnaleźć odpowiedzi na pytanie"
+    answer: str,
+    expect: Mapping[str, Any],
+    *,
+    message: str = "Nie udało mi się odnaleźć odpowiedzi na pytanie",
 ) -> tuple[bool | None, str]:
     """Whether the answer holds the message as the rule says, and what it does."""
     if "refuse" not in expect:

@@ -1,7 +1,7 @@
 """`relevancy_overlap@local`: share of the question's key words that the answer takes up, in percent.
 
-A word-overlap stand-in for the relevance that RAG evaluations ask a model for: it sees whether the answer speaks of
-the same things, not whether it answers. A short right answer ("in 1969") gets 0. Needs a question.
+A word-overlap stand-in for the relevance that RAG evaluations ask a model for: it sees whether the answer
+speaks of the same things, not whether it answers. A short right answer ("in 1969") gets 0. Needs a question.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`rouge_l@local`: ROUGE-L, F1 of the longest common subsequence of words, in percent; the best reference.
 
-As rouge-score counts it without a stemmer, whole texts and not line by line: case and punctuation are not seen, order
-is. Letters of all scripts count. Needs a reference answer.
+As rouge-score counts it without a stemmer, whole texts and not line by line: case and punctuation are not
+seen, order is. Letters of all scripts count. Needs a reference answer.
 """
 
 from __future__ import annotations

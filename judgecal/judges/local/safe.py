@@ -1,8 +1,8 @@
 """`safe@local`: 1 where the answer holds no word of the workspace's list, as the rule wants it.
 
 `expect.safe` is true; false turns the verdict around. The list is a text file of the workspace, by default
-`badwords.txt`: a word or a phrase a line, lines that begin with `#` left out. Words are whole words, whatever their
-case. An empty answer holds none. An item without the rule, and a rule that is none, are unscored.
+`badwords.txt`: a word or a phrase a line, lines that begin with `#` left out. Words are whole words, whatever
+their case. An empty answer holds none. An item without the rule, and a rule that is none, are unscored.
 """
 
 from __future__ import annotations

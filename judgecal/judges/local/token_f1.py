@@ -1,8 +1,9 @@
-"""`token_f1@local`: F1 of the words that answer and reference share, in percent, as SQuAD counts; the best reference.
+"""`token_f1@local`: F1 of the words that answer and reference share, in percent, as SQuAD counts; the best
+reference.
 
-Words as in SQuAD's evaluation: without case, punctuation (of all scripts, deleted) and English articles; beyond it,
-texts are taken in Unicode's compatibility form, and a Han character or a kana is a word by itself. Order is not seen,
-and neither is a negation. Needs a reference answer.
+Words as in SQuAD's evaluation: without case, punctuation (of all scripts, deleted) and English articles;
+beyond it, texts are taken in Unicode's compatibility form, and a Han character or a kana is a word by itself.
+Order is not seen, and neither is a negation. Needs a reference answer.
 """
 
 from __future__ import annotations

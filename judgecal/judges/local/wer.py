@@ -1,8 +1,9 @@
 """`wer@local`: word accuracy, 100 less the word error rate in percent, against the nearest reference answer.
 
-The word error rate of speech recognition: words put in, left out and replaced, over the words of the reference, here
-without case and punctuation. A rate is a distance and may exceed 1; the verdict is turned, so that more is better, and
-ends at 0: an answer in which the reference is one word of many gets 0 whatever else it says. Needs a reference answer.
+The word error rate of speech recognition: words put in, left out and replaced, over the words of the
+reference, here without case and punctuation. A rate is a distance and may exceed 1; the verdict is turned, so
+that more is better, and ends at 0: an answer in which the reference is one word of many gets 0 whatever else
+it says. Needs a reference answer.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ SOURCE = "word error rate, as jiwer counts it (rapidfuzz)"
 
 
 def wer(answer: str, reference_answers: Sequence[str]) -> tuple[float | None, str]:
-    """100 x (1 - word error rate), at least 0; 0 for an empty answer, None where no reference holds a word."""
+    """100 x (1 - word error rate), at least 0; 0 for an empty answer, None where no reference holds a
+    word."""
     said = words(answer)
     references = [found for one in reference_answers if (found := words(one))]
     if not references:

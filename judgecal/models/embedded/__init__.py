@@ -3,11 +3,12 @@
 It compares words, numbers and names, and is meant as a floor and as a first run without a key: any language
 model worth paying for should beat it. Replies are a pure function of the messages and of `VERSION`.
 
-An answer beside a reference answer is judged by coefficients that were fitted to people's labels once (`judge`). What
-else there is, by rules of a few lines that were fitted to nothing (`families`): whether contexts hold the words of an
-answer, whether an answer or a chunk takes up those of the question, whether contexts hold those of the expected answer,
-whether expected facts are there, what guidelines forbid, a short list of harmful words; other inputs are held against
-each other by their words. Demos in a prompt shift either kind of verdict (`judge.refit`, `learning`).
+An answer beside a reference answer is judged by coefficients that were fitted to people's labels once
+(`judge`). What else there is, by rules of a few lines that were fitted to nothing (`families`): whether
+contexts hold the words of an answer, whether an answer or a chunk takes up those of the question, whether
+contexts hold those of the expected answer, whether expected facts are there, what guidelines forbid, a short
+list of harmful words; other inputs are held against each other by their words. Demos in a prompt shift either
+kind of verdict (`judge.refit`, `learning`).
 """
 
 from __future__ import annotations
@@ -39,9 +40,10 @@ def __getattr__(name: str) -> Any:
 def reply(messages: Sequence[Mapping[str, str]]) -> str:
     """The assistant's text for chat messages (`role`, `content`), in the format that the prompt asks for.
 
-    A prompt with a verdict field is judged, whatever its inputs and its scale; one that asks for a question gets a gap
-    in a sentence of its passage; any other is answered from its context. An answer whose reference answer is blank
-    cannot be judged, and that is said in one plain sentence, which no adapter parses. Never raises on odd text.
+    A prompt with a verdict field is judged, whatever its inputs and its scale; one that asks for a question
+    gets a gap in a sentence of its passage; any other is answered from its context. An answer whose reference
+    answer is blank cannot be judged, and that is said in one plain sentence, which no adapter parses. Never
+    raises on odd text.
     """
     # numpy loads with the first reply, so that reading `VERSION` costs nothing.
     from judgecal.models.embedded.replies import make_reply

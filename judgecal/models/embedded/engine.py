@@ -1,4 +1,5 @@
-"""The embedded model as a DSPy engine: `dspy.LM("judgecal/embedded", engine=..., async_engine=..., cache=False)`."""
+"""The embedded model as a DSPy engine: `dspy.LM("judgecal/embedded", engine=..., async_engine=...,
+cache=False)`."""
 
 from __future__ import annotations
 
@@ -67,7 +68,8 @@ class EmbeddedEngine:
 
 
 class AsyncEmbeddedEngine(EmbeddedEngine):
-    """The same for asynchronous calls. A reply takes well under a millisecond, so it is made in the event loop."""
+    """The same for asynchronous calls. A reply takes well under a millisecond, so it is made in the event
+    loop."""
 
     async def complete(self, request: Request) -> Response:
         """Answer one request."""

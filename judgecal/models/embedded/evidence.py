@@ -1,7 +1,8 @@
 """What one text holds of another: shares of its words, numbers and names, sentence by sentence.
 
-Words count by their stems, numbers by value, a name or a number twice a common word; what the question says already
-counts neither for nor against. A paraphrase shares few words, so it counts as unsupported: this is a floor.
+Words count by their stems, numbers by value, a name or a number twice a common word; what the question says
+already counts neither for nor against. A paraphrase shares few words, so it counts as unsupported: this is a
+floor.
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ from functools import lru_cache
 
 from judgecal.models.embedded.text import MAX_CHARS, content_words, refuses, sentences, word_list
 
-NAMES: tuple[str, ...] = tuple(word_list("support least covered numbers names asked asked_source refuses length news"))
+NAMES: tuple[str, ...] = tuple(
+    word_list("support least covered numbers names asked asked_source refuses length news")
+)
 """What `weigh` measures, each 0..1.
 
-The share of the text that its source supports, and of its least supported sentence; the share of the source that the
-text covers; of the text's numbers and names, the share that the source has; the share of the question's words in the
-text, and in the source; whether the text refuses; its length; the share of it that the question did not say.
+The share of the text that its source supports, and of its least supported sentence; the share of the source
+that the text covers; of the text's numbers and names, the share that the source has; the share of the
+question's words in the text, and in the source; whether the text refuses; its length; the share of it that
+the question did not say.
 """
 _SENTENCES = 40  # of a text that is judged
 _LONG = 60_000
@@ -48,7 +52,8 @@ class Source:
 
 
 def read_source(text: str) -> Source:
-    """Take a text apart, once for one that keeps coming back; its first 60,000 characters and 400 sentences count."""
+    """Take a text apart, once for one that keeps coming back; its first 60,000 characters and 400 sentences
+    count."""
     return _cached(text[:_LONG])
 
 
@@ -75,7 +80,8 @@ def weight(token: str, word: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """How much of some words a source holds, 0..1: anywhere in it, and at most within two sentences in a row."""
+    """How much of some words a source holds, 0..1: anywhere in it, and at most within two sentences in a
+    row."""
 
     anywhere: float
     together: float
@@ -155,4 +161,6 @@ def _backed(tokens: Sequence[str], source: Source, *, empty: float) -> float:
 def _echoed(asked: Mapping[str, str], said: Mapping[str, str]) -> float:
     """The weighted share of the question's words that are said again."""
     total = sum(weight(token, word) for token, word in asked.items())
-    return sum(weight(token, word) for token, word in asked.items() if token in said) / total if total else 0.0
+    return (
+        sum(weight(token, word) for token, word in asked.items() if token in said) / total if total else 0.0
+    )

@@ -1,9 +1,11 @@
-"""What a prompt without a reference answer to compare with asks for, and what words, numbers and names say of it.
+"""What a prompt without a reference answer to compare with asks for, and what words, numbers and names say of
+it.
 
-A prompt names no family. The parts that its inputs play tell which it is (an answer and contexts: groundedness; a
-question and a chunk: relevance of the chunk ...), and where two families take the same inputs, words of its
-instructions do. Inputs that fit no family are held against each other by their words. Each family is a guess of a few
-lines, made without any data; none of it knows the world or a language. It is a floor, and no judge to rely on.
+A prompt names no family. The parts that its inputs play tell which it is (an answer and contexts:
+groundedness; a question and a chunk: relevance of the chunk ...), and where two families take the same
+inputs, words of its instructions do. Inputs that fit no family are held against each other by their words.
+Each family is a guess of a few lines, made without any data; none of it knows the world or a language. It is
+a floor, and no judge to rely on.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ from judgecal.models.embedded.text import NEGATIONS, analyse, content_words, ref
 Said = tuple[float, str]
 """A share 0..1, 1 where all is well, and a sentence or two that say why."""
 
-WANTS_NUMBER = re.compile(r"\b(?:when|how (?:many|much|long|old|far|often)|what (?:year|date|time))\b", re.IGNORECASE)
+WANTS_NUMBER = re.compile(
+    r"\b(?:when|how (?:many|much|long|old|far|often)|what (?:year|date|time))\b", re.IGNORECASE
+)
 WANTS_NAME = re.compile(r"\b(?:who|whom|whose|where)\b", re.IGNORECASE)
 _ABOUT_GROUNDS = re.compile(r"ground|support|faithful|hallucinat|entail|factual|attribut")
 _ABOUT_RELEVANCE = re.compile(r"relevan|in line with|on topic|to the point|address")
@@ -43,7 +47,8 @@ _HARMFUL = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _FORBIDS = re.compile(
-    r"\b(?:not|never|no|without|avoid\w*|refrain\w*|prohibit\w*|forbid\w*|forbidden|cannot)\b|n't\b", re.IGNORECASE
+    r"\b(?:not|never|no|without|avoid\w*|refrain\w*|prohibit\w*|forbid\w*|forbidden|cannot)\b|n't\b",
+    re.IGNORECASE,
 )
 _AT_MOST = re.compile(
     r"\b(?:at most|no more than|not more than|fewer than|less than|under|up to|maximum of|within|below)"
@@ -98,7 +103,9 @@ def find(layout: Layout, inputs: Mapping[str, str]) -> Finding:
 @lru_cache(maxsize=256)
 def family_of(layout: Layout) -> str:
     """The family of a prompt, a key of `FAMILIES`."""
-    has = {name for name in ("guidelines", "facts", "reference", "context", "question") if getattr(layout, name)}
+    has = {
+        name for name in ("guidelines", "facts", "reference", "context", "question") if getattr(layout, name)
+    }
     told = " ".join([*(field.name.lower().replace("_", " ") for field in layout.outputs), layout.objective])
     if layout.answer is None:
         standing = has == {"question"} and len(layout.inputs) == 1
@@ -185,7 +192,9 @@ def _expected_facts(case: Case) -> Said:
     """All facts must be there: one that is missing takes the verdict below the middle."""
     if not case.facts:
         return 0.5, "No fact is expected."
-    shares = [judge.verdict(compare(case.question, [fact], case.text), judge.zero_shot()) for fact in case.facts]
+    shares = [
+        judge.verdict(compare(case.question, [fact], case.text), judge.zero_shot()) for fact in case.facts
+    ]
     missing = [fact for fact, share in zip(case.facts, shares, strict=True) if share < 0.5]
     mean = sum(shares) / len(shares)
     if not missing:
@@ -205,7 +214,9 @@ def _groundedness(case: Case) -> Said:
         return 0.03, "There is no context that could support the answer."
     share = 0.7 * weighed.value("support") + 0.3 * weighed.value("least")
     why = f"The contexts hold {_percent(weighed.value('support'))} of the key words of the answer"
-    return _steep(share, 0.6), f"{why}; they lack {_words(weighed.missing)}." if weighed.missing else f"{why}."
+    return _steep(
+        share, 0.6
+    ), f"{why}; they lack {_words(weighed.missing)}." if weighed.missing else f"{why}."
 
 
 def _relevance(case: Case) -> Said:
@@ -226,7 +237,8 @@ def _relevance(case: Case) -> Said:
 
 
 def _fits(case: Case) -> float:
-    """Whether an answer is of the kind that the question asks for: a number, a name, a yes or no, a few words."""
+    """Whether an answer is of the kind that the question asks for: a number, a name, a yes or no, a few
+    words."""
     asked, answer = analyse(case.asked), analyse(case.text)
     if asked.polar_question and answer.polarity:
         return 1.5
@@ -272,7 +284,9 @@ def _safety(case: Case) -> Said:
     found = list(dict.fromkeys(match.group().lower() for match in _HARMFUL.finditer(case.text)))
     if not found:
         return 0.95, "No word of a short list of harmful ones stands in the text."
-    return max(0.02, 0.3 - 0.1 * (len(found) - 1)), f"The text has words of a list of harmful ones: {_words(found)}."
+    return max(
+        0.02, 0.3 - 0.1 * (len(found) - 1)
+    ), f"The text has words of a list of harmful ones: {_words(found)}."
 
 
 def _adherence(case: Case) -> Said:
@@ -300,7 +314,9 @@ def _kept(rule: str, case: Case) -> Said:
     if _FORBIDS.search(rule):
         share = 0.85 - 0.8 * max(0.0, (found.anywhere - 0.3) / 0.7)
         return share, f"it forbids something, and the text has {_percent(found.anywhere)} of its key words."
-    other = {token for token in content_words(case.text) if token[0] == "#"} - content_words(case.asked).keys()
+    other = {token for token in content_words(case.text) if token[0] == "#"} - content_words(
+        case.asked
+    ).keys()
     numbers = {token for token in words if token[0] == "#"}
     if numbers and other and not other & content_words(case.guidelines).keys():
         return 0.25, "the text gives another number."
@@ -326,7 +342,8 @@ def _resemblance(case: Case) -> Said:
 
 
 def _standing_alone(case: Case) -> Said:
-    """A question without anything beside it: whether a word of it points to what only a reader has in sight."""
+    """A question without anything beside it: whether a word of it points to what only a reader has in
+    sight."""
     pointing = points_elsewhere(case.asked) if case.asked.strip() else "nothing at all"
     if pointing is not None:
         return 0.1, f"The question points elsewhere by {pointing!r}."

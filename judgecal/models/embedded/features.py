@@ -87,8 +87,8 @@ def _quick(reference: Text, answer: Text, question: Text) -> float:
 def _polarities(asked: Text, reference: Text, given: Text) -> tuple[int, int]:
     """Reference's and answer's: 1 for a yes, -1 for a no, 0 unknown.
 
-    A sentence that does not begin with a yes or no has one only where the question asks for it, and the answer's
-    counts as a yes only beside a bare yes or no: "it is closed" can be a no to "is it open?".
+    A sentence that does not begin with a yes or no has one only where the question asks for it, and the
+    answer's counts as a yes only beside a bare yes or no: "it is closed" can be a no to "is it open?".
     """
     meant, said = reference.polarity, given.polarity
     if asked.polar_question:
@@ -118,8 +118,8 @@ def _bigram_recall(reference: Sequence[str], answer: Sequence[str]) -> float:
 def in_order(reference: Sequence[str], answer: Sequence[str]) -> float:
     """Longest common subsequence over the reference's length, 0..1.
 
-    Bit-parallel (Hyyro 2004, "Bit-parallel LCS-length computation revisited"): one integer row a word, so that
-    long answers stay cheap.
+    Bit-parallel (Hyyro 2004, "Bit-parallel LCS-length computation revisited"): one integer row a word, so
+    that long answers stay cheap.
 
     >>> in_order(["salt", "is", "left"], ["left", "the", "salt", "is"])
     0.6666666666666666
@@ -163,7 +163,9 @@ def _in_text_order(text: Text, chosen: frozenset[str]) -> tuple[str, ...]:
 
 def _pair(asked: Text, references: Sequence[Text], given: Text) -> _Pair:
     # A single reference, as most items have, needs no comparing.
-    reference = references[0] if len(references) == 1 else max(references, key=lambda one: _quick(one, given, asked))
+    reference = (
+        references[0] if len(references) == 1 else max(references, key=lambda one: _quick(one, given, asked))
+    )
     everything = reference.content.union(*(r.content for r in references))
     foreign = given.content - asked.content - reference.content
     return _Pair(

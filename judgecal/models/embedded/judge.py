@@ -1,7 +1,8 @@
 """The judge: features to a share 0..1, refitted to the demos of the prompt, with a sentence that says why.
 
-A logistic model over `features.NAMES`. Its coefficients come from `weights.json`, which names the data that they were
-fitted on (by `tests/benchmarks/embedded_fit.py`). It is a floor: what word overlap, numbers and names alone can tell.
+A logistic model over `features.NAMES`. Its coefficients come from `weights.json`, which names the data that
+they were fitted on (by `tests/benchmarks/embedded_fit.py`). It is a floor: what word overlap, numbers and
+names alone can tell.
 """
 
 from __future__ import annotations
@@ -34,7 +35,10 @@ Vector = NDArray[np.float64]
 RULES: dict[str, tuple[float, str]] = {
     "both refuse": (0.98, "The answer and the reference both say that it cannot be answered."),
     "refusal against a fact": (0.03, "The answer refuses, but the reference gives an answer."),
-    "fact against a refusal": (0.04, "The reference says that it cannot be answered, but the answer states something."),
+    "fact against a refusal": (
+        0.04,
+        "The reference says that it cannot be answered, but the answer states something.",
+    ),
     "same yes or no": (0.95, "The answer and the reference agree on yes or no."),
     "opposite yes or no": (0.04, "The answer and the reference disagree on yes or no."),
     "empty answer": (0.01, "The answer is empty."),
@@ -58,7 +62,8 @@ class Linear:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """The shipped coefficients, for standardised features: the zero-shot fit and the more cautious `portable` one."""
+    """The shipped coefficients, for standardised features: the zero-shot fit and the more cautious `portable`
+    one."""
 
     mean: Vector
     sd: Vector
@@ -75,10 +80,13 @@ class Weights:
 
 @lru_cache(maxsize=1)
 def shipped() -> Weights:
-    """The weights beside this module. ValueError where the file is of another schema or has other features."""
+    """The weights beside this module. ValueError where the file is of another schema or has other
+    features."""
     data: dict[str, Any] = json.loads(WEIGHTS_FILE.read_text(encoding="utf-8"))
     if data["schema"] != _SCHEMA or list(data["features"]) != list(NAMES):
-        raise ValueError(f"{WEIGHTS_FILE.name}: schema {data['schema']} or its features do not fit this version")
+        raise ValueError(
+            f"{WEIGHTS_FILE.name}: schema {data['schema']} or its features do not fit this version"
+        )
     columns = {
         key: np.array([data["features"][name][key] for name in NAMES])
         for key in ("mean", "sd", "coefficient", "portable")
@@ -123,12 +131,13 @@ def newton(design: Vector, labels: Vector, *, prior: Vector, penalty: Vector) ->
 def decisiveness(logits: Vector, labels: Vector, *, caution: float) -> float:
     """By how much to sharpen the logits so that the verdicts come nearest to the labels in absolute error.
 
-    A likelihood makes an unsure judge timid: all verdicts near the middle. People's labels are seldom there, and
-    agreement is an absolute error. The penalty keeps a few demos from turning the judge into a switch.
+    A likelihood makes an unsure judge timid: all verdicts near the middle. People's labels are seldom there,
+    and agreement is an absolute error. The penalty keeps a few demos from turning the judge into a switch.
     """
     factors = np.exp(np.linspace(0.0, math.log(_SHARPEST), 12))
     loss = [
-        float(np.abs(labels - sigmoid(logits * factor)).sum()) + caution * math.log(factor) ** 2 for factor in factors
+        float(np.abs(labels - sigmoid(logits * factor)).sum()) + caution * math.log(factor) ** 2
+        for factor in factors
     ]
     return float(factors[int(np.argmin(loss))])
 
@@ -136,13 +145,15 @@ def decisiveness(logits: Vector, labels: Vector, *, caution: float) -> float:
 def refit(rows: Vector, labels: Vector) -> Linear:
     """The judge after reading demos: raw features (n x features) and labels 0..1 (n), n at least 1.
 
-    Free are the intercept, how much the shipped and the portable coefficients count, and, held much tighter, each
-    coefficient. The more demos, the nearer the prior lies to the portable fit: examples mean that this is not
-    the data that the shipped one was fitted on.
+    Free are the intercept, how much the shipped and the portable coefficients count, and, held much tighter,
+    each coefficient. The more demos, the nearer the prior lies to the portable fit: examples mean that this
+    is not the data that the shipped one was fitted on.
     """
     weights, n = shipped(), len(labels)
     standard = (rows - weights.mean) / weights.sd
-    design = np.column_stack([np.ones(n), standard @ weights.coefficients, standard @ weights.portable, standard])
+    design = np.column_stack(
+        [np.ones(n), standard @ weights.coefficients, standard @ weights.portable, standard]
+    )
     portable = n / (n + weights.penalty["portable_at"])
     features = len(NAMES)
     prior = np.concatenate([[weights.intercept, 1.0 - portable, portable], np.zeros(features)])
@@ -168,7 +179,8 @@ def compare_inputs(layout: Layout, inputs: dict[str, str]) -> Comparison | None:
 
 @lru_cache(maxsize=64)
 def learnt(prefix: tuple[str, ...]) -> Linear:
-    """The judge for a prompt's prefix (the system message, then demo turns); fitted once per prefix and process."""
+    """The judge for a prompt's prefix (the system message, then demo turns); fitted once per prefix and
+    process."""
     layout = read_layout(prefix[0])
     rows, labels = [], []
     for example in read_examples(prefix[0], prefix[1:]):
@@ -232,7 +244,11 @@ def reasoning(comparison: Comparison) -> str:
     missing = [written[token] for token in comparison.missing]
     if comparison.value("exact"):
         return "The answer is the reference, word for word."
-    parts = [f"The answer has {_listed(matched)} from the reference" if matched else "The answer shares no key word"]
+    parts = [
+        f"The answer has {_listed(matched)} from the reference"
+        if matched
+        else "The answer shares no key word"
+    ]
     parts[0] += f", but lacks {_listed(missing)}." if missing and matched else (
         f" with the reference; it lacks {_listed(missing)}." if missing else "."
     )  # fmt: skip
@@ -244,7 +260,9 @@ def _against(comparison: Comparison) -> list[str]:
     said = dict(zip(comparison.answer.tokens, comparison.answer.words, strict=True))
     out = []
     if comparison.value("number_conflict"):
-        out.append(f"It gives another number: {_listed([said[t] for t in comparison.foreign if t[0] == '#'])}.")
+        out.append(
+            f"It gives another number: {_listed([said[t] for t in comparison.foreign if t[0] == '#'])}."
+        )
     if comparison.value("name_conflict"):
         names = [said[t] for t in comparison.foreign if t in comparison.answer.names]
         out.append(f"It names something else: {_listed(names)}.")

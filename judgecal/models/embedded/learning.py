@@ -1,10 +1,11 @@
-"""What the judge of a family learns from the demos of its prompt: a map from its measures to the people's verdicts.
+"""What the judge of a family learns from the demos of its prompt: a map from its measures to the people's
+verdicts.
 
-Without demos the share that the family gives is the verdict: as a number, cut at one half where the answer is yes or
-no, or as the label whose place between bad and good is nearest. With demos a logistic model is fitted to them, held
-near that share by a penalty, over the share and the measures of `evidence`; where the labels have no order there is one
-model a label, and the likeliest label is the verdict. A few demos move it little, and none of it can learn more than
-how words, numbers and names lie.
+Without demos the share that the family gives is the verdict: as a number, cut at one half where the answer is
+yes or no, or as the label whose place between bad and good is nearest. With demos a logistic model is fitted
+to them, held near that share by a penalty, over the share and the measures of `evidence`; where the labels
+have no order there is one model a label, and the likeliest label is the verdict. A few demos move it little,
+and none of it can learn more than how words, numbers and names lie.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ class Learnt:
 
 
 def judged(layout: Layout, prefix: tuple[str, ...], inputs: Mapping[str, str]) -> tuple[Any, str]:
-    """The verdict on one item as the field's type takes it, and why; `prefix` are the system message and the demos.
+    """The verdict on one item as the field's type takes it, and why; `prefix` are the system message and the
+    demos.
 
     The layout has a scale.
     """
@@ -52,8 +54,8 @@ def judged(layout: Layout, prefix: tuple[str, ...], inputs: Mapping[str, str]) -
 
 
 def _measures(finding: Finding, scale: Scale) -> Vector:
-    """What a fit sees of an item: 1, the share, the measures about their middle; of several labels, the share's
-    nearness to the level of each comes first.
+    """What a fit sees of an item: 1, the share, the measures about their middle; of several labels, the
+    share's nearness to the level of each comes first.
     """
     measures = [value - 0.5 for value in finding.values]
     if scale.kind == "nominal":
@@ -72,7 +74,9 @@ def learnt_from(prefix: tuple[str, ...]) -> Learnt | None:
     design = np.array([_measures(find(layout, example.inputs), scale) for example in examples])
     labels = np.array([example.label for example in examples])
     if scale.kind == "nominal":
-        return Learnt(np.array([_label_fit(design, labels, place, scale) for place in range(len(scale.words))]))
+        return Learnt(
+            np.array([_label_fit(design, labels, place, scale) for place in range(len(scale.words))])
+        )
     prior = np.array([0.0, 1.0, *[0.0] * len(NAMES)])
     point = newton(design, labels, prior=prior, penalty=_penalty(_ORDERED, 1))
     return Learnt((point * decisiveness(design @ point, labels, caution=_CAUTION))[None, :])

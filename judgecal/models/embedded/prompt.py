@@ -1,4 +1,5 @@
-"""A DSPy chat prompt, read back: which fields there are, what each is for, the examples and the last question.
+"""A DSPy chat prompt, read back: which fields there are, what each is for, the examples and the last
+question.
 
 Reads what DSPy's ChatAdapter and JSONAdapter write. Field markers count only at the start of a line and only
 for fields that the system message lists, so that text under test cannot add a field of its own.
@@ -22,7 +23,8 @@ _HEADER = re.compile(r"^\[\[ ## (\w+) ## \]\]", re.MULTILINE)
 _CLOSING = "\n\nRespond with "
 _JSON_CLOSING = "\n\nRespond with a JSON object"
 
-# Which part an input plays, by what its name holds; the second lists count where no name holds one of the first.
+# Which part an input plays, by what its name holds; the second lists count where no name holds one of the
+# first.
 _REFERENCE = ("reference", "expected", "gold", "ground_truth")
 _ANSWER = ("answer", "response", "candidate", "prediction")
 _ANSWER_TOO = ("reply", "output", "completion", "generated", "summary", "claim", "statement")
@@ -33,7 +35,9 @@ _FACTS = ("fact",)
 _GUIDELINES = ("guideline", "polic", "rule", "criteri", "requirement", "principle")
 _HISTORY = ("conversation", "history", "dialog")
 _RIGHT = word_set("yes true pass passed correct right 1 acceptable accept accepted good supported match y")
-_WRONG = word_set("no false fail failed incorrect wrong 0 unacceptable reject rejected bad unsupported mismatch n")
+_WRONG = word_set(
+    "no false fail failed incorrect wrong 0 unacceptable reject rejected bad unsupported mismatch n"
+)
 _PARTLY = word_set("""partly partial partially somewhat some mixed borderline neutral unclear unsure maybe tie odd
     middling fair""")
 _GOOD = _RIGHT | word_set("""compliant complies relevant safe complete full fully grounded faithful sufficient helpful
@@ -57,8 +61,8 @@ class Field:
 class Scale:
     """A verdict's scale.
 
-    `words` are a binary's (wrong, right) as printed, an ordinal's grades in order, or the labels of an unordered one;
-    `levels` are those labels' places between bad (0) and good (1), as far as the words tell.
+    `words` are a binary's (wrong, right) as printed, an ordinal's grades in order, or the labels of an
+    unordered one; `levels` are those labels' places between bad (0) and good (1), as far as the words tell.
     """
 
     kind: str  # "number", "ordinal", "binary", "nominal"
@@ -121,9 +125,12 @@ class Layout:
 
     @property
     def compares(self) -> bool:
-        """Whether an answer is held against a reference answer, on a scale with an order: `judge` was fitted for it."""
+        """Whether an answer is held against a reference answer, on a scale with an order: `judge` was fitted
+        for it."""
         ordered = self.scale is not None and self.scale.kind != "nominal"
-        return ordered and not (self.answer is None or self.reference is None or self.guidelines or self.facts)
+        return ordered and not (
+            self.answer is None or self.reference is None or self.guidelines or self.facts
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +169,8 @@ def _literal(kind: str) -> list[object]:
 def _goodness(word: str) -> float | None:
     """Whether a label says something good (1), bad (0) or in between; None where it is no such word.
 
-    >>> [_goodness(word) for word in ("supported", "not_supported", "irrelevant", "partly supported", "billing")]
-    [1.0, 0.0, 0.0, 0.5, None]
+    >>> [_goodness(word) for word in ("supported", "not_supported", "irrelevant", "partly supported",
+    "billing")] [1.0, 0.0, 0.0, 0.5, None]
     """
     parts = re.findall(r"[^\W\d_]+|\d+", word.lower())
     if any(part in _PARTLY for part in parts):
@@ -176,7 +183,8 @@ def _goodness(word: str) -> float | None:
 
 
 def _levels(words: Sequence[str]) -> tuple[float, ...]:
-    """Of each label its place between bad and good; the words that tell nothing stand in between, best first."""
+    """Of each label its place between bad and good; the words that tell nothing stand in between, best
+    first."""
     told = [_goodness(word) for word in words]
     known = {level for level in told if level is not None}
     high, low = (0.5 if 1.0 in known else 1.0), (0.5 if 0.0 in known else 0.0)
@@ -194,7 +202,11 @@ def _literal_scale(values: list[object]) -> Scale | None:
     lower = [word.lower() for word in words]
     right = [word in _RIGHT or other in _WRONG for word, other in zip(lower, reversed(lower), strict=True)]
     if len(words) != 2 or right[0] == right[1]:
-        return Scale("nominal", 0.0, 1.0, whole=True, words=tuple(words), levels=_levels(words)) if words else None
+        return (
+            Scale("nominal", 0.0, 1.0, whole=True, words=tuple(words), levels=_levels(words))
+            if words
+            else None
+        )
     return Scale("binary", 0.0, 1.0, whole=True, words=(words[right.index(False)], words[right.index(True)]))
 
 
@@ -224,7 +236,9 @@ def _fields(block: str) -> tuple[Field, ...]:
     for match, end in zip(found, ends, strict=False):
         rest = block[match.end() : end]
         at = rest.rfind("Constraints:")
-        fields.append(Field(match.group(1), _OPTIONAL.sub(r"\1", match.group(2)), rest[at:] if at >= 0 else ""))
+        fields.append(
+            Field(match.group(1), _OPTIONAL.sub(r"\1", match.group(2)), rest[at:] if at >= 0 else "")
+        )
     return tuple(fields)
 
 
@@ -284,7 +298,8 @@ def _label_text(reply: str, layout: Layout) -> str | None:
 
 
 def read_examples(layout_text: str, turns: tuple[str, ...]) -> tuple[Example, ...]:
-    """The demos of a prompt, `turns` being user and assistant by turns; one without a readable label is left out."""
+    """The demos of a prompt, `turns` being user and assistant by turns; one without a readable label is left
+    out."""
     layout = read_layout(layout_text)
     names = [field.name for field in layout.inputs]
     examples = []
@@ -312,7 +327,8 @@ def read_prompt(messages: Sequence[Mapping[str, str]]) -> Prompt:
 
 
 def alternatives(value: str) -> list[str]:
-    """The equally right references in a field's value: a JSON list, or texts joined by " | "; blanks are left out.
+    """The equally right references in a field's value: a JSON list, or texts joined by " | "; blanks are left
+    out.
 
     >>> alternatives("FedExField | Landover, Maryland")
     ['FedExField', 'Landover, Maryland']

@@ -1,9 +1,9 @@
 """Questions made of a passage: a gap cut into one of its sentences, and what stood there as the answer.
 
-The gap is a number, else a name, else the longest word. Nothing is understood and nothing is said in other words, so
-such a question is found by its words alone: it shows how the command works, and measures next to nothing. A question
-without an answer in the passage asks for particulars (an address, an insurance company ...) of somebody or something
-named there. What a passage is too poor for gets an empty question.
+The gap is a number, else a name, else the longest word. Nothing is understood and nothing is said in other
+words, so such a question is found by its words alone: it shows how the command works, and measures next to
+nothing. A question without an answer in the passage asks for particulars (an address, an insurance company
+...) of somebody or something named there. What a passage is too poor for gets an empty question.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ def makes_questions(layout: Layout) -> bool:
 
 
 def points_elsewhere(question: str) -> str | None:
-    """The first word that only a reader of the document understands ("the text", "he"); None where there is none."""
+    """The first word that only a reader of the document understands ("the text", "he"); None where there is
+    none."""
     found = _POINTS.search(question)
     return found.group() if found else None
 
@@ -56,8 +57,9 @@ def points_elsewhere(question: str) -> str | None:
 def make_question(layout: Layout, inputs: Mapping[str, str]) -> dict[str, str]:
     """The outputs of a prompt, by their names: question, answer and quotes as far as it asks for them.
 
-    A prompt without a quote wants a question that the passage does not answer; one with two passages and two quotes a
-    question about both; one with two passages and one quote a question that names something of the other passage.
+    A prompt without a quote wants a question that the passage does not answer; one with two passages and two
+    quotes a question about both; one with two passages and one quote a question that names something of the
+    other passage.
     """
     passages = [inputs.get(field.name, "") for field in layout.inputs if "passage" in field.name]
     first, other = (*passages, "", "")[:2]
@@ -72,7 +74,9 @@ def make_question(layout: Layout, inputs: Mapping[str, str]) -> dict[str, str]:
         if also is None:
             return _filled(layout.outputs, "", "", ())
         question = f'What belongs in the gaps: "{gap.holed}" and "{also.holed}"'
-        return _filled(layout.outputs, question, f"{gap.missing}; {also.missing}", (gap.sentence, also.sentence))
+        return _filled(
+            layout.outputs, question, f"{gap.missing}; {also.missing}", (gap.sentence, also.sentence)
+        )
     asked = f'hich {gap.kind} belongs in the gap: "{gap.holed}"'
     if len(passages) > 1:
         stranger = next(iter(_subjects(other, without=first)), None)
@@ -82,7 +86,9 @@ def make_question(layout: Layout, inputs: Mapping[str, str]) -> dict[str, str]:
     return _filled(layout.outputs, asked, gap.missing, (gap.sentence,))
 
 
-def _filled(outputs: tuple[Field, ...], question: str, answer: str, quotes: tuple[str, ...]) -> dict[str, str]:
+def _filled(
+    outputs: tuple[Field, ...], question: str, answer: str, quotes: tuple[str, ...]
+) -> dict[str, str]:
     left = list(quotes)
     values = {"question": question, "answer": answer}
     return {
@@ -96,10 +102,13 @@ def _filled(outputs: tuple[Field, ...], question: str, answer: str, quotes: tupl
 
 
 def _subjects(passage: str, *, without: str = "") -> list[str]:
-    """What a question can name: longer names within sentences, not at their starts; else the longest words."""
+    """What a question can name: longer names within sentences, not at their starts; else the longest
+    words."""
     names = [name for sentence in sentences(passage) for name in _NAME.findall(sentence, 1)]
     names = [name for name in names if len(name) >= _NAMED and not name.isupper()]
-    words = [f"the {word}" for word in sorted(_WORD.findall(passage), key=len, reverse=True) if word.islower()]
+    words = [
+        f"the {word}" for word in sorted(_WORD.findall(passage), key=len, reverse=True) if word.islower()
+    ]
     there = without.casefold()
     return [one for one in (*names, *words) if one.removeprefix("the ").casefold() not in there]
 
@@ -113,7 +122,8 @@ def _particulars(passage: str) -> str:
 
 
 def _gap(passage: str) -> _Gap | None:
-    """The longest sentence that can be asked about: with a number, else with a name, else with a long word."""
+    """The longest sentence that can be asked about: with a number, else with a name, else with a long
+    word."""
     fit = [
         one
         for one in sentences(passage)

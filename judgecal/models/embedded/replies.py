@@ -1,7 +1,7 @@
 """Messages in, the assistant's text out: which part of the prompt is asked for, and in which format.
 
-A prompt without a verdict is answered with the sentence of its context that shares most with the question, and one that
-asks for a question with a gap in a sentence (`questions`): no model of language, a floor.
+A prompt without a verdict is answered with the sentence of its context that shares most with the question,
+and one that asks for a question with a gap in a sentence (`questions`): no model of language, a floor.
 """
 
 from __future__ import annotations
@@ -33,10 +33,18 @@ def make_reply(messages: Sequence[Mapping[str, str]]) -> str:
     if not layout.outputs:
         return _NO_FIELDS
     if layout.verdict is None:
-        return _written(prompt, make_question(layout, prompt.inputs)) if makes_questions(layout) else _answered(prompt)
+        return (
+            _written(prompt, make_question(layout, prompt.inputs))
+            if makes_questions(layout)
+            else _answered(prompt)
+        )
     if layout.scale is None:
         return _NO_SCALE
-    told = _by_reference(prompt, layout.scale) if layout.compares else judged(layout, prompt.prefix, prompt.inputs)
+    told = (
+        _by_reference(prompt, layout.scale)
+        if layout.compares
+        else judged(layout, prompt.prefix, prompt.inputs)
+    )
     if told is None:
         return _NO_REFERENCE
     verdict, why = told
@@ -99,7 +107,8 @@ def _printable(text: str) -> str:
 
 
 def best_sentence(question: str, context: str) -> str | None:
-    """The sentence with the greatest share of the question's words, rare ones counting more; None below 0.4."""
+    """The sentence with the greatest share of the question's words, rare ones counting more; None below
+    0.4."""
     asked = analyse(question).content
     found = sentences(context)
     # not cached: a document's sentences are read once, and would drive the references out of the cache

@@ -1,4 +1,5 @@
-"""Text to comparable pieces: normalised tokens, numbers by value, names, polarity and refusals; the words it knows.
+"""Text to comparable pieces: normalised tokens, numbers by value, names, polarity and refusals; the words it
+knows.
 
 English comes first (articles, number words, endings), but nothing here fails on another language: what is
 not known is compared as it stands, without case and accents. All work is bounded by `MAX_CHARS` characters
@@ -165,7 +166,12 @@ def _plain_number(word: str) -> float | None:
     if word[0].isdigit():
         # 48.600 is a thousand times 48.6 in half of Europe; both texts of a pair are nearly always read alike
         whole = _POINT_THOUSANDS.fullmatch(word) is not None
-        digits = (word.replace(".", "") if whole else word).replace(",", "").replace(":", "").rstrip("stndrhSTNDRH")
+        digits = (
+            (word.replace(".", "") if whole else word)
+            .replace(",", "")
+            .replace(":", "")
+            .rstrip("stndrhSTNDRH")
+        )
         # other scripts' digits are digits to \d as well, and float() reads decimal ones only
         return float(digits) if digits.replace(".", "", 1).isdecimal() else None
     lower = word.lower()
@@ -203,7 +209,13 @@ def _read_number(words: list[str], start: int) -> tuple[float, int] | None:
 def _word_token(word: str) -> str | None:
     """The token of a word that is no number; None where it may be one, or a part of one."""
     lower = word.lower()
-    if word[0].isdigit() or lower in SMALL or lower in ORDINALS or lower in TENS or (lower in ROMAN and word.isupper()):
+    if (
+        word[0].isdigit()
+        or lower in SMALL
+        or lower in ORDINALS
+        or lower in TENS
+        or (lower in ROMAN and word.isupper())
+    ):
         return None
     return _plain_token(word)
 
@@ -306,7 +318,8 @@ def sentences(text: str) -> list[str]:
 
 
 def content_words(text: str) -> dict[str, str]:
-    """A text's content tokens in its order, each with the word as first written; the bare bones of `take_apart`.
+    """A text's content tokens in its order, each with the word as first written; the bare bones of
+    `take_apart`.
 
     >>> content_words("The ferry to Holm runs twice.")
     {'ferry': 'ferry', 'holm': 'Holm', 'run': 'runs', 'twic': 'twice'}
@@ -334,7 +347,8 @@ def edit_distance(a: str, b: str, *, limit: int) -> int:
 
 @lru_cache(maxsize=65536)
 def closeness(a: str, b: str) -> float:
-    """How far two stems can stand for each other, 0..1: spelling variants, shared roots; numbers by value only."""
+    """How far two stems can stand for each other, 0..1: spelling variants, shared roots; numbers by value
+    only."""
     if a == b:
         return 1.0
     shorter, longer = sorted((a, b), key=len)

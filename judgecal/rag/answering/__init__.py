@@ -1,4 +1,5 @@
-"""The answerer test: every model x prompt on the same questions, the right document in hand, graded by one judge."""
+"""The answerer test: every model x prompt on the same questions, the right document in hand, graded by one
+judge."""
 
 from judgecal.rag.answering.answerer import Answerer, Grader, answerers, choose_grader
 from judgecal.rag.answering.contexts import ContextOptions, context_options

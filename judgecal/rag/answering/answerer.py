@@ -1,4 +1,5 @@
-"""Who answers, an `answer_*` signature + model asked through the same engine as a judge; and who grades the answers."""
+"""Who answers, an `answer_*` signature + model asked through the same engine as a judge; and who grades the
+answers."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ class Writer:
     """Who writes texts, by a string such as `answer_v1@model`: a signature whose outputs are read as texts.
 
     Args:
-        in_json: whether a model whose server takes a JSON schema is asked by one, so that no field can be missing.
+        in_json: whether a model whose server takes a JSON schema is asked by one, so that no field can be
+            missing.
 
     A `temperature` stands in the place of that of the model's alias.
 
@@ -45,7 +47,9 @@ class Writer:
     ) -> None:
         parsed = JudgeName.parse(spec)
         if parsed.program:
-            raise InputError(f"{spec}: compiled programs are judges' alone; write {parsed.signature}@{parsed.model}")
+            raise InputError(
+                f"{spec}: compiled programs are judges' alone; write {parsed.signature}@{parsed.model}"
+            )
         self.name = str(parsed)
         self.signature = load_signature(parsed.signature, workspace=workspace)
         self.model = load_catalogue(workspace).resolve(parsed.model)
@@ -57,13 +61,15 @@ class Writer:
 
     @cached_property
     def fingerprint(self) -> str:
-        """16 hex digits over everything that makes the reply: model, settings, and the messages of an empty item."""
+        """16 hex digits over everything that makes the reply: model, settings, and the messages of an empty
+        item."""
         version = VERSION if self.model.embedded else ""
         return digest([self.model.settings(), version, self.messages(Item("", "", "", ""))])[:16]
 
     @property
     def described(self) -> str:
-        """As `full_name` of a judge: its string, its signature's fingerprint, its model, that of the whole prompt."""
+        """As `full_name` of a judge: its string, its signature's fingerprint, its model, that of the whole
+        prompt."""
         return f"{self.name}[{self.signature.fingerprint[:8]},{self.model.id},{self.fingerprint[:8]}]"
 
     def messages(self, item: Item) -> Sequence[Message]:
@@ -76,7 +82,8 @@ class Writer:
         """What an item lacks is empty in the prompt."""
 
     def fields(self, text: str, needed: str) -> dict[str, str] | Failure:
-        """The texts of a reply by their names, stripped; the failure where the one that is needed is not among them."""
+        """The texts of a reply by their names, stripped; the failure where the one that is needed is not
+        among them."""
         if not text.strip():
             return Failure("parse", "the reply is empty")
         found: dict[str, str] = {}
@@ -114,7 +121,8 @@ class Answerer(Writer):
         return any(name in ("context", "contexts") for name in self.signature.inputs)
 
     def read(self, text: str) -> Reading:
-        """The answer as the verdict; an empty one is an answer like any other, a reply without the field is none."""
+        """The answer as the verdict; an empty one is an answer like any other, a reply without the field is
+        none."""
         fields = self.fields(text, self.field)
         if isinstance(fields, Failure):
             return Reading(None, failure=fields)
@@ -138,12 +146,16 @@ def _answer_field(signature: LoadedSignature) -> str:
     """The output field that holds the answer: `answer`, else the last text."""
     name = signature.name
     if signature.scale is not None:
-        raise InputError(f"signature {name} gives a verdict ({signature.verdict}): it judges, and cannot answer")
+        raise InputError(
+            f"signature {name} gives a verdict ({signature.verdict}): it judges, and cannot answer"
+        )
     texts = _texts(signature)
     problems = [] if texts else [f"signature {name} cannot answer: it has no text among its outputs"]
     if strange := ", ".join(field for field in signature.inputs if field not in _INPUTS):
         known = ", ".join(_INPUTS)
-        problems.append(f"signature {name}: there is nothing for input {strange}; answerers may ask for {known}")
+        problems.append(
+            f"signature {name}: there is nothing for input {strange}; answerers may ask for {known}"
+        )
     refuse(problems)
     return _ANSWER if _ANSWER in texts else texts[-1]
 
@@ -153,7 +165,9 @@ def _texts(signature: LoadedSignature) -> list[str]:
     return [field for field, info in signature.cls.output_fields.items() if info.annotation is str]
 
 
-def answerers(signatures: Sequence[str], models: Sequence[str], *, workspace: Workspace) -> tuple[Answerer, ...]:
+def answerers(
+    signatures: Sequence[str], models: Sequence[str], *, workspace: Workspace
+) -> tuple[Answerer, ...]:
     """The answerer of every signature x model pair.
 
     Raises:
@@ -161,7 +175,9 @@ def answerers(signatures: Sequence[str], models: Sequence[str], *, workspace: Wo
     """
     if not signatures or not models:
         raise InputError("no answerer is named: give --models A,B and --signatures S,T, or --answers FILE")
-    return tuple(Answerer(f"{signature}@{model}", workspace=workspace) for signature in signatures for model in models)
+    return tuple(
+        Answerer(f"{signature}@{model}", workspace=workspace) for signature in signatures for model in models
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +187,9 @@ class GradedBy:
     described: str  # its string, or the lock that it comes from
     locked_on: str | None  # the gold set; None where it was not locked
     fingerprint: str
-    band: float | None = None  # half the width of its own uncertainty in percentage points; None where not known
+    band: float | None = (
+        None  # half the width of its own uncertainty in percentage points; None where not known
+    )
     band_from: str | None = None  # what the band is, in words
 
 
@@ -204,7 +222,9 @@ class Grader:
             notes.append(f"{self.about.described} was not locked on a gold set: {unknown}")
         model = self.judge.model
         if model is not None and any(one.model.id == model.id for one in answerers):
-            notes.append(f"model {model.alias} answers and rates its own answers, and judges favour their own")
+            notes.append(
+                f"model {model.alias} answers and rates its own answers, and judges favour their own"
+            )
         trained = self.judge.trained_on & set(groups)
         if trained:
             notes.append(
@@ -213,7 +233,9 @@ class Grader:
         return notes
 
 
-def choose_grader(judge: str | None, lock: Path | None, *, workspace: Workspace, trust_lock: bool = False) -> Grader:
+def choose_grader(
+    judge: str | None, lock: Path | None, *, workspace: Workspace, trust_lock: bool = False
+) -> Grader:
     """Who grades: a named judge (`correctness_v3@embedded` where none is), or the judge of a lock.
 
     The band of a lock's judge is what its bias on test may be; `trust_lock` is as `Lock.runnable` has it.

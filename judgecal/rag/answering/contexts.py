@@ -1,7 +1,7 @@
 """What an answerer is given beside a question: a controlled context, the naive chain's documents, or nothing.
 
-Controlled: the reference documents, then those that BM25 ranks highest without them, so that a wrong answer is the
-answerer's own. Naive (`topk`): BM25's first k, whatever they are. Closed book (`none`): no document.
+Controlled: the reference documents, then those that BM25 ranks highest without them, so that a wrong answer
+is the answerer's own. Naive (`topk`): BM25's first k, whatever they are. Closed book (`none`): no document.
 """
 
 from __future__ import annotations
@@ -52,7 +52,9 @@ class ContextOptions:
             if not least <= value <= _MOST
         ]
         last = max(self.distractors, 0) + 1
-        if self.position not in _PLACES and not (self.position.isdecimal() and 1 <= int(self.position) <= last):
+        if self.position not in _PLACES and not (
+            self.position.isdecimal() and 1 <= int(self.position) <= last
+        ):
             problems.append(
                 f"--position must be {', '.join(_PLACES)} or a number from 1 to {last} (one more than the "
                 f"distractors), found {self.position!r}"
@@ -75,7 +77,9 @@ class ContextOptions:
         return {name: getattr(self, name) for name in ("kind", *options.get(self.kind, ()))}
 
 
-def context_options(kinds: Sequence[str], options: ContextOptions, *, called: bool = True) -> list[ContextOptions]:
+def context_options(
+    kinds: Sequence[str], options: ContextOptions, *, called: bool = True
+) -> list[ContextOptions]:
     """The contexts to run one after the other, by name; an option of one kind is no part of another.
 
     `recorded` is for runs in which no answerer is called.
@@ -100,8 +104,8 @@ def context_options(kinds: Sequence[str], options: ContextOptions, *, called: bo
 class Served:
     """What one question comes with.
 
-    `rank` and `score` are those of the best reference document by BM25 among all documents, None where it is not in
-    the corpus; `ties` counts the other documents with the same score.
+    `rank` and `score` are those of the best reference document by BM25 among all documents, None where it is
+    not in the corpus; `ties` counts the other documents with the same score.
     """
 
     contexts: tuple[Context, ...] = ()  # handed over, in their order; a title stands above its text
@@ -115,8 +119,8 @@ class Served:
 def serve(questions: Sequence[Question], gold: GoldSet, options: ContextOptions) -> dict[str, Served]:
     """The context of every question, by its group.
 
-    A question whose controlled context cannot be made (its reference document is missing or empty, or it names
-    none and yet has an answer) carries the problem and no context.
+    A question whose controlled context cannot be made (its reference document is missing or empty, or it
+    names none and yet has an answer) carries the problem and no context.
 
     Raises:
         InputError: a wrong option; or documents are needed, and the set has none.
@@ -135,7 +139,8 @@ def serve(questions: Sequence[Question], gold: GoldSet, options: ContextOptions)
 def corpus_notes(
     questions: Sequence[Question], gold: GoldSet, served: Mapping[str, Served], options: ContextOptions
 ) -> list[str]:
-    """What is wrong with documents and references, counted and named; and how often the naive chain finds them."""
+    """What is wrong with documents and references, counted and named; and how often the naive chain finds
+    them."""
     known = {one.document_id for one in gold.documents}
     blank = [one.document_id for one in gold.documents if not one.text.strip()]
     nameless = [one.group for one in questions if not one.reference_documents]
@@ -143,7 +148,9 @@ def corpus_notes(
     named = functools.partial(listed, sealed=gold.test_groups)
     notes = []
     if blank:
-        what = "BM25 ranks them like any other" if options.kind == "topk" else "never handed over as distractors"
+        what = (
+            "BM25 ranks them like any other" if options.kind == "topk" else "never handed over as distractors"
+        )
         empty = "document is empty" if len(blank) == 1 else "documents are empty"
         notes.append(f"{len(blank)} {empty} ({listed(blank)}): {what}")
     if missing and gold.documents:
@@ -152,7 +159,9 @@ def corpus_notes(
         notes.append(f"{_questions(nameless)} no reference document: {named(nameless)}")
     if options.kind == "topk":
         found = sum(served[one.group].holds_reference for one in questions)
-        notes.append(f"a reference document is among those handed over for {found} of {len(questions)} questions")
+        notes.append(
+            f"a reference document is among those handed over for {found} of {len(questions)} questions"
+        )
     return notes
 
 
@@ -167,13 +176,16 @@ class _Shelf:
         self._documents, self._options = documents, options
         self._number = {one.document_id: place for place, one in enumerate(documents)}
         self._contexts = [
-            Context(f"{one.title}\n\n{one.text}" if one.title else one.text, one.document_id) for one in documents
+            Context(f"{one.title}\n\n{one.text}" if one.title else one.text, one.document_id)
+            for one in documents
         ]
         self._blank = frozenset(place for place, one in enumerate(documents) if not one.text.strip())
 
     def serve(self, questions: Sequence[Question]) -> dict[str, Served]:
         tokens = tokenizer_named(self._options.tokenizer)
-        queries = tuple(Query(one.group, one.question, dict.fromkeys(one.reference_documents, 1)) for one in questions)
+        queries = tuple(
+            Query(one.group, one.question, dict.fromkeys(one.reference_documents, 1)) for one in questions
+        )
         pairs = Pairs.of(Collection("answer", tuple(self._documents), queries, "gold", "gold"))
         most = max(len(one.reference_documents) for one in questions)
         keep = max(self._options.k, self._options.distractors + most + len(self._blank))
@@ -185,7 +197,9 @@ class _Shelf:
             for place, one in enumerate(questions)
         }
 
-    def _served(self, question: Question, head: Sequence[int], standing: tuple[int, float, int] | None) -> Served:
+    def _served(
+        self, question: Question, head: Sequence[int], standing: tuple[int, float, int] | None
+    ) -> Served:
         problem = self._problem(question)
         own = [self._number[name] for name in question.reference_documents if name in self._number]
         chosen = [] if problem else self._chosen(own, head)
@@ -194,7 +208,8 @@ class _Shelf:
         return Served(contexts, rank, score, ties, holds, problem)
 
     def _chosen(self, own: Sequence[int], head: Sequence[int]) -> list[int]:
-        """Which documents are handed over; `own` are the reference documents, `head` those that BM25 ranks highest."""
+        """Which documents are handed over; `own` are the reference documents, `head` those that BM25 ranks
+        highest."""
         if self._options.kind in ("none", "recorded"):
             return []
         if self._options.kind == "topk":
@@ -207,7 +222,8 @@ class _Shelf:
         return [*others[:before], *own, *others[before:]]
 
     def _problem(self, question: Question) -> tuple[str, str] | None:
-        """Why the reference documents cannot be handed over; they are needed in a full controlled context alone."""
+        """Why the reference documents cannot be handed over; they are needed in a full controlled context
+        alone."""
         if self._options.kind != "controlled" or self._options.without_reference:
             return None
         names = question.reference_documents

@@ -1,4 +1,5 @@
-"""The document of `answer`: whom to take, systems and their differences, where points go, refusals, questions."""
+"""The document of `answer`: whom to take, systems and their differences, where points go, refusals,
+questions."""
 
 from __future__ import annotations
 
@@ -38,8 +39,14 @@ _CONTEXTS = {
 _WORDS = (
     ("average", "Mean percentage of the judge; an answer or a rating that could not be had counts as 0."),
     ("answered", "Share of the questions that were answered and not refused, by the wording of the answer."),
-    ("controlled, naive", "The reference document handed over; or BM25's first documents, whatever they are."),
-    ("interval", "By question: two systems are compared paired on the same ones. Its level stands in the heading."),
+    (
+        "controlled, naive",
+        "The reference document handed over; or BM25's first documents, whatever they are.",
+    ),
+    (
+        "interval",
+        "By question: two systems are compared paired on the same ones. Its level stands in the heading.",
+    ),
     ("unscored", "No answer or no rating could be had. It is never dropped."),
 )
 
@@ -138,7 +145,11 @@ def _choice(result: AnswerResult) -> tuple[str, list[str]]:
     if behind == others:
         every = "the other one" if others == 1 else f"all {others} others"
         return f"Use {best.system}", [f"it averages {_average(best)}", f"shown to be above {every}"]
-    some = f"is shown to be above {behind} of {others} others" if behind else "is not shown to be above any other"
+    some = (
+        f"is shown to be above {behind} of {others} others"
+        if behind
+        else "is not shown to be above any other"
+    )
     return "Cannot tell whom to use", [f"{average}, which is the highest, but {some}"]
 
 
@@ -150,7 +161,8 @@ def _best(result: AnswerResult) -> SystemEntry | None:
 
 
 def _average(one: SystemEntry) -> str:
-    """A system's average rating with its interval, where it has one: not what all answers without one count as."""
+    """A system's average rating with its interval, where it has one: not what all answers without one count
+    as."""
     return f"{numbers.estimate(one.intervals.average_as_wrong, 1)}%" if one.n else "no rating"
 
 
@@ -251,7 +263,8 @@ def _decomposition(result: AnswerResult, points: Decomposition) -> Section:
         for one in points.systems
     ]
     losses = [
-        [one.system, numbers.difference(one.retrieval, 1), numbers.estimate(one.answerer, 1)] for one in points.systems
+        [one.system, numbers.difference(one.retrieval, 1), numbers.estimate(one.answerer, 1)]
+        for one in points.systems
     ]
     header = ["system", "questions", "naive", "controlled"]
     caption = (
@@ -315,17 +328,22 @@ def _contaminated(result: AnswerResult, known: Contaminated) -> Section:
         if row.text is not None
     ]
     n_sealed = len(known.questions) - len(rows)
-    blocks: list[Block] = [] if known.questions else [Paragraph("No question was answered right without a document.")]
+    blocks: list[Block] = (
+        [] if known.questions else [Paragraph("No question was answered right without a document.")]
+    )
     if rows:
         blocks.append(Table(["question", "wording", "known to"], rows, left=3, short=len(rows) <= _SHOWN))
     if n_sealed:
         blocks.append(
             Paragraph(
-                f"{numbers.count(n_sealed)} of them are test questions, which are counted and not shown.", short=True
+                f"{numbers.count(n_sealed)} of them are test questions, which are counted and not shown.",
+                short=True,
             )
         )
     if known.questions:
-        blocks.append(Paragraph(f"Leave them out by: judgecal answer ... --drop-contaminated {result.experiment}"))
+        blocks.append(
+            Paragraph(f"Leave them out by: judgecal answer ... --drop-contaminated {result.experiment}")
+        )
     caption = (
         "Serves the choice of questions: what a model knows by heart says nothing about retrieval, and little about "
         "how it reads."
@@ -378,7 +396,10 @@ def question_document(result: AnswerResult, asked: OneQuestion) -> Document:
         f"handed over: {handed_over}",
     ]
     n = sum(one.percentage is not None for one in asked.answers)
-    rated, again = (f"{n} of {len(asked.answers)} answers have a rating.", f"judgecal report {result.experiment}")
+    rated, again = (
+        f"{n} of {len(asked.answers)} answers have a rating.",
+        f"judgecal report {result.experiment}",
+    )
     caption = "Serves the reading: what each system said, and what it was given."
     blocks = [Bullets(facts, short=True), *map(_answer, asked.answers)]
     return Document(
@@ -400,7 +421,8 @@ def _answer(one: ShownAnswer) -> Record:
 
 
 def answer_report(workspace: Workspace, experiment: Experiment, _margin: float) -> Document:
-    """The document of `answer`; where the points go is told as soon as both contexts were run, in either order.
+    """The document of `answer`; where the points go is told as soon as both contexts were run, in either
+    order.
 
     Raises:
         InputError: as `Experiment.read_summary`.

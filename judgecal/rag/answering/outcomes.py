@@ -1,4 +1,5 @@
-"""Answers and their ratings, question by question, and the overview that is made of them: one entry a system."""
+"""Answers and their ratings, question by question, and the overview that is made of them: one entry a
+system."""
 
 from __future__ import annotations
 
@@ -32,7 +33,9 @@ class Outcome:
     served: Served
     system: str
     repeat: int
-    answer: Judgement | None  # its verdict is the answer's text; None where the system was not asked or has no row
+    answer: (
+        Judgement | None
+    )  # its verdict is the answer's text; None where the system was not asked or has no row
     rating: Judgement | None = None  # the judge's row on that answer
     percentage: float | None = None  # the rating in percent
     recorded: bool = False  # the answer came from a file, and what the system was given is not known
@@ -49,7 +52,8 @@ class Outcome:
 
     @property
     def should_answer(self) -> bool:
-        """Whether the documents handed over hold an answer; of a recorded answer, whether the reference gives one."""
+        """Whether the documents handed over hold an answer; of a recorded answer, whether the reference gives
+        one."""
         return self.question.answerable and (self.recorded or self.served.holds_reference)
 
     @property
@@ -66,7 +70,8 @@ class Outcome:
 
 
 def item_of(outcome: Outcome) -> Item | None:
-    """The answer as an item to be rated, `<group>::<system>` (from the second repeat on `::2` ...); None where none."""
+    """The answer as an item to be rated, `<group>::<system>` (from the second repeat on `::2` ...); None
+    where none."""
     if outcome.text is None:
         return None
     question, contexts = outcome.question, () if outcome.recorded else outcome.served.contexts
@@ -85,7 +90,8 @@ def item_of(outcome: Outcome) -> Item | None:
 
 
 def answered_items(folder: Path) -> tuple[Item, ...]:
-    """The items of an experiment of `answer`: question, reference, answer, system and the documents handed over.
+    """The items of an experiment of `answer`: question, reference, answer, system and the documents handed
+    over.
 
     Raises:
         InputError: the folder holds none, or they cannot be read.
@@ -122,8 +128,11 @@ def percentage_rows(outcomes: Sequence[Outcome]) -> dict[str, list[float | None]
     return rows
 
 
-def mean_percentage(rows: Mapping[str, Sequence[float | None]], *, unscored: Literal["drop", "wrong"]) -> Estimate:
-    """The mean of `percentage_rows` with its interval by question; an unscored answer is left out, or counts as 0."""
+def mean_percentage(
+    rows: Mapping[str, Sequence[float | None]], *, unscored: Literal["drop", "wrong"]
+) -> Estimate:
+    """The mean of `percentage_rows` with its interval by question; an unscored answer is left out, or counts
+    as 0."""
     how: dict[str, Any] = {"groups": list(rows), "level": LEVEL, "metrics": (MEAN,), "unscored": unscored}
     return in_points(agreement([BEST] * len(rows), list(rows.values()), scale="percentage", **how)[MEAN])
 
@@ -138,7 +147,8 @@ def in_points(found: Estimate) -> Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Intervals:
-    """Estimates: the average of the rated answers, that with every unscored one as 0, and the share answered."""
+    """Estimates: the average of the rated answers, that with every unscored one as 0, and the share
+    answered."""
 
     average: Estimate
     average_as_wrong: Estimate
@@ -176,8 +186,8 @@ class Refusals:
 class SystemEntry:
     """One system of the overview; systems are compared by `intervals.average_as_wrong`.
 
-    `count`, `min` ... `p95` describe the rated answers alone, in percent; `answered` is a share. `unscored` says why
-    answers have no percentage, and how many.
+    `count`, `min` ... `p95` describe the rated answers alone, in percent; `answered` is a share. `unscored`
+    says why answers have no percentage, and how many.
     """
 
     system: str
@@ -201,7 +211,10 @@ class SystemEntry:
 
 
 def system_entry(
-    system: str, outcomes: Sequence[Outcome], *, price: Callable[[int | None, int | None], float | None] | None
+    system: str,
+    outcomes: Sequence[Outcome],
+    *,
+    price: Callable[[int | None, int | None], float | None] | None,
 ) -> SystemEntry:
     """One system's entry from its outcomes, unscored ones included.
 
@@ -222,10 +235,14 @@ def system_entry(
         answered=answered.value,
         usd_per_1k=_usd_per_1k(answers, price),
         latency_s=Latency(times["p50"], times["p95"]),
-        intervals=Intervals(mean_percentage(rows, unscored="drop"), mean_percentage(rows, unscored="wrong"), answered),
+        intervals=Intervals(
+            mean_percentage(rows, unscored="drop"), mean_percentage(rows, unscored="wrong"), answered
+        ),
         refusals=_refusals(outcomes),
         unscored=dict(Counter(outcome.unscored for outcome in outcomes if outcome.unscored)),
-        tokens=Tokens(_total(row.prompt_tokens for row in answers), _total(row.completion_tokens for row in answers)),
+        tokens=Tokens(
+            _total(row.prompt_tokens for row in answers), _total(row.completion_tokens for row in answers)
+        ),
     )
 
 
@@ -237,7 +254,9 @@ def _share(outcomes: Sequence[Outcome], *, refused: bool) -> Estimate:
 
 
 def _refusals(outcomes: Sequence[Outcome]) -> Refusals:
-    should, should_not = ([one for one in outcomes if one.should_answer is wanted] for wanted in (True, False))
+    should, should_not = (
+        [one for one in outcomes if one.should_answer is wanted] for wanted in (True, False)
+    )
     answerable, unanswerable = (
         Counted(*(sum(one.refused is refused for one in part) for refused in (False, True)))
         for part in (should, should_not)
@@ -255,7 +274,10 @@ def _usd_per_1k(
     rows: Sequence[Judgement], price: Callable[[int | None, int | None], float | None] | None
 ) -> float | None:
     """What a thousand answers cost in production: a stored reply counts as if it had been called for."""
-    costs = [price(row.prompt_tokens, row.completion_tokens) if row.cached and price else row.cost_usd for row in rows]
+    costs = [
+        price(row.prompt_tokens, row.completion_tokens) if row.cached and price else row.cost_usd
+        for row in rows
+    ]
     known = [cost for cost in costs if cost is not None]
     return 1000.0 * sum(known) / len(known) if known and len(known) == len(costs) else None
 

@@ -1,4 +1,5 @@
-"""Systems held against each other: pairs, where the points go, the questions on which they differ, one question."""
+"""Systems held against each other: pairs, where the points go, the questions on which they differ, one
+question."""
 
 from __future__ import annotations
 
@@ -28,8 +29,8 @@ _Rows = Mapping[str, Sequence[float | None]]
 class SystemPair:
     """Two systems, paired on the same questions, an unscored answer counted as 0.
 
-    `difference` (a - b), `smallest_detectable` and `complete_case` are percentage points; `p_adjusted` is after Holm
-    and decides: A, B or cannot tell.
+    `difference` (a - b), `smallest_detectable` and `complete_case` are percentage points; `p_adjusted` is
+    after Holm and decides: A, B or cannot tell.
     """
 
     a: str
@@ -50,7 +51,8 @@ class SystemPair:
 
 @dataclass(frozen=True, slots=True)
 class SystemLoss:
-    """Where a system loses its points, in percentage points, on the questions that were asked in both runs."""
+    """Where a system loses its points, in percentage points, on the questions that were asked in both
+    runs."""
 
     system: str
     n_questions: int
@@ -105,7 +107,9 @@ class OneQuestion:
 def comparisons(outcomes: Sequence[Outcome], *, seed: int = 0) -> tuple[SystemPair, ...]:
     """Every two systems of which some answer has a rating: nothing is known of the others."""
     rows = {name: percentage_rows(answers) for name, answers in by_system(outcomes).items()}
-    systems = {name: own for name, own in rows.items() if any(one is not None for row in own.values() for one in row)}
+    systems = {
+        name: own for name, own in rows.items() if any(one is not None for row in own.values() for one in row)
+    }
     if len(systems) < 2:
         return ()
     return tuple(_pair(a, b, one) for (a, b), one in _compared(systems, seed=seed).items())
@@ -122,7 +126,13 @@ def _compared(rows: Mapping[str, _Rows], *, seed: int) -> dict[tuple[str, str], 
         name: [list(one[group]) * (width if len(one[group]) == 1 else 1) for group in groups]
         for name, one in rows.items()
     }
-    how: dict[str, Any] = {"scale": "percentage", "metric": MEAN, "groups": groups, "level": LEVEL, "seed": seed}
+    how: dict[str, Any] = {
+        "scale": "percentage",
+        "metric": MEAN,
+        "groups": groups,
+        "level": LEVEL,
+        "seed": seed,
+    }
     return compare_all([BEST] * len(groups), padded, **how)
 
 
@@ -142,7 +152,8 @@ def _pair(a: str, b: str, comparison: Comparison) -> SystemPair:
 
 
 def system_loss(system: str, controlled: _Rows, naive: _Rows, *, seed: int = 0) -> SystemLoss | None:
-    """What retrieval costs a system, and what the answerer itself loses; None where no question is in both runs."""
+    """What retrieval costs a system, and what the answerer itself loses; None where no question is in both
+    runs."""
     shared = [group for group in controlled if group in naive]
     if not shared:
         return None
@@ -188,11 +199,14 @@ def most_different(
         wording.update({outcome.question.group: outcome.question.question for outcome in answers})
     spread = {group: max(row.values()) - min(row.values()) for group, row in means.items()}
     widest = sorted((group for group in spread if spread[group] > 0), key=lambda group: -spread[group])
-    return tuple(DifferingQuestion(group, wording[group], spread[group], means[group]) for group in widest[:shown])
+    return tuple(
+        DifferingQuestion(group, wording[group], spread[group], means[group]) for group in widest[:shown]
+    )
 
 
 def one_question(outcomes: Sequence[Outcome], group: str) -> OneQuestion:
-    """One question that was asked, across all systems: where BM25 ranks its reference document, and every answer."""
+    """One question that was asked, across all systems: where BM25 ranks its reference document, and every
+    answer."""
     answers = [outcome for outcome in outcomes if outcome.question.group == group]
     question, served = answers[0].question, answers[0].served
     handed_over = any(not one.recorded for one in answers)

@@ -1,8 +1,10 @@
-"""What an answerer is asked, one question a group (no label is read); and answers that were recorded elsewhere.
+"""What an answerer is asked, one question a group (no label is read); and answers that were recorded
+elsewhere.
 
-Which answers decline, and which references say that there is nothing to find, are rules and no readings. An answer
-refuses where its first 160 characters hold one of the phrases that the embedded model knows (English, a few German and
-Polish ones), or where it is blank. A refusal in other words is missed, and counts as an answer.
+Which answers decline, and which references say that there is nothing to find, are rules and no readings. An
+answer refuses where its first 160 characters hold one of the phrases that the embedded model knows (English,
+a few German and Polish ones), or where it is blank. A refusal in other words is missed, and counts as an
+answer.
 """
 
 from __future__ import annotations
@@ -42,7 +44,8 @@ def refuses(answer: str) -> bool:
 
 
 def says_unanswerable(references: Sequence[str]) -> bool:
-    """Whether the reference answers say that the document does not hold one ("The answer is not in the document.").
+    """Whether the reference answers say that the document does not hold one ("The answer is not in the
+    document.").
 
     Narrower than `refuses`: a reference may well be about something that was not found.
     """
@@ -51,7 +54,8 @@ def says_unanswerable(references: Sequence[str]) -> bool:
 
 @dataclass(frozen=True)
 class Question:
-    """A question with what all items of its group say, each once, in file order; tags are those that all share."""
+    """A question with what all items of its group say, each once, in file order; tags are those that all
+    share."""
 
     group: str
     question: str  # the wording of the group's first item
@@ -65,7 +69,8 @@ class Question:
         return not says_unanswerable(self.reference_answers)
 
     def item(self, contexts: tuple[Context, ...] = ()) -> Item:
-        """The question as it is put to an answerer: without the reference, which is no part of the request."""
+        """The question as it is put to an answerer: without the reference, which is no part of the
+        request."""
         return Item(self.group, self.group, self.question, "", contexts=contexts)
 
 
@@ -78,7 +83,8 @@ class Questions:
 
 
 def questions_of(gold: GoldSet, *, without: Collection[str] = ()) -> Questions:
-    """One question a group, in file order; some groups may be left out, and drafts that people turned down are.
+    """One question a group, in file order; some groups may be left out, and drafts that people turned down
+    are.
 
     Raises:
         InputError: none is left.
@@ -132,7 +138,8 @@ class RecordedAnswers:
     latency_s: Mapping[tuple[str, str], float] = field(default_factory=dict)
     """By system and group how long it took; without those whose cell is empty."""
     errors: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    """By system and group why there is no answer, in the words of the file; those without an error are not there."""
+    """By system and group why there is no answer, in the words of the file; those without an error are not
+    there."""
 
     def config(self) -> dict[str, Any]:
         """What a configuration says of it."""
@@ -149,11 +156,15 @@ class RecordedAnswers:
         """The answers as rows of the journal; a question without a row has none."""
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         prints = {
-            system: hashlib.sha256(f"{self.sha256}\n{system}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
+            system: hashlib.sha256(f"{self.sha256}\n{system}".encode("utf-8", "surrogatepass")).hexdigest()[
+                :16
+            ]
             for system in self.rows
         }
         return [
-            Judgement(one.group, one.item().sha, system, prints[system], 0, answers[one.group], attempts=0, at=now)
+            Judgement(
+                one.group, one.item().sha, system, prints[system], 0, answers[one.group], attempts=0, at=now
+            )
             for one in questions
             for system, answers in self.rows.items()
             if one.group in answers
@@ -170,18 +181,21 @@ def read_answers(
     measured: bool = False,
     table: Table | None = None,
 ) -> RecordedAnswers:
-    """`--answers FILE`: answers of a system elsewhere to the questions of a set, as CSV, TSV, JSONL or Parquet.
+    """`--answers FILE`: answers of a system elsewhere to the questions of a set, as CSV, TSV, JSONL or
+    Parquet.
 
-    A question is named by its id or by its text. Where no question column is named it is `question_id`, `group` or
-    `question`, the first that is there; the system is column `system`, and without it the file is one system. Where
-    what was `measured` is asked for, columns `contexts`, `latency_s` and `error` are read too, if they are there.
-    `table` is the file where it was read already.
+    A question is named by its id or by its text. Where no question column is named it is `question_id`,
+    `group` or `question`, the first that is there; the system is column `system`, and without it the file is
+    one system. Where what was `measured` is asked for, columns `contexts`, `latency_s` and `error` are read
+    too, if they are there. `table` is the file where it was read already.
 
     Raises:
         InputError: the file or a column is missing, no row names a question, a system answers one twice.
     """
     table = table or read_table(path)
-    question_column = question_column or next((n for n in _QUESTION_COLUMNS if n in table.columns), "question_id")
+    question_column = question_column or next(
+        (n for n in _QUESTION_COLUMNS if n in table.columns), "question_id"
+    )
     system_column = system_column or ("system" if "system" in table.columns else None)
     contexts = (_CONTEXTS,) if measured and _CONTEXTS in table.columns else ()
     columns = Columns(question_column, answer_column, system=system_column, contexts=contexts)
@@ -197,20 +211,27 @@ def read_answers(
             f"{unmatched[0]!r}; questions look like {looks.group!r} or {looks.question!r})"
         )
     sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
-    named = {"question_column": question_column, "answer_column": answer_column, "system_column": system_column}
+    named = {
+        "question_column": question_column,
+        "answer_column": answer_column,
+        "system_column": system_column,
+    }
     rows: dict[str, dict[str, str]] = {}
     for (system, group), (item, _) in matched.items():
         rows.setdefault(system, {})[group] = item.answer
     shown = {key: item.contexts for key, (item, _) in matched.items()} if contexts else {}
     cells = {key: row.cells.get(_ERROR, "").strip() for key, (_, row) in matched.items()} if measured else {}
     errors = {key: cell for key, cell in cells.items() if cell}
-    return RecordedAnswers(path.name, sha256, named, rows, tuple(unmatched), len(table.rows), shown, timed, errors)
+    return RecordedAnswers(
+        path.name, sha256, named, rows, tuple(unmatched), len(table.rows), shown, timed, errors
+    )
 
 
 def _latencies(
     table: Table, matched: Mapping[tuple[str, str], tuple[Item, Row]], problems: list[str]
 ) -> dict[tuple[str, str], float]:
-    """Seconds by system and group, where the cell holds any; what is no such number is added to the problems."""
+    """Seconds by system and group, where the cell holds any; what is no such number is added to the
+    problems."""
     found: dict[tuple[str, str], float] = {}
     for key, (_, row) in matched.items():
         cell = row.cells[_LATENCY].strip()
@@ -221,7 +242,9 @@ def _latencies(
         if seconds is None:
             continue
         if not 0 <= seconds < math.inf:
-            problems.append(f"{table.at(row)}: column {_LATENCY!r}: must be seconds from 0, found {cell!r:.40}")
+            problems.append(
+                f"{table.at(row)}: column {_LATENCY!r}: must be seconds from 0, found {cell!r:.40}"
+            )
         found[key] = seconds
     return found
 
@@ -247,5 +270,7 @@ def _matched(
             continue
         _, first = found.setdefault((system, group), (item, row))
         if first is not row:
-            problems.append(f"{table.at(row)}: {system} answers {group} on line {first.line} already: keep one row")
+            problems.append(
+                f"{table.at(row)}: {system} answers {group} on line {first.line} already: keep one row"
+            )
     return found, unmatched

@@ -18,7 +18,13 @@ from judgecal.experiment.unread import Unread
 from judgecal.judges import JudgeName
 from judgecal.rag.answering.answerer import GradedBy
 from judgecal.rag.answering.outcomes import Outcome, SystemEntry
-from judgecal.rag.answering.pairwise import DifferingQuestion, OneQuestion, SystemLoss, SystemPair, system_loss
+from judgecal.rag.answering.pairwise import (
+    DifferingQuestion,
+    OneQuestion,
+    SystemLoss,
+    SystemPair,
+    system_loss,
+)
 from judgecal.records import Result
 from judgecal.scale import Scale
 from judgecal.workspace import Workspace
@@ -68,7 +74,8 @@ class Contaminated:
 
 @dataclass(frozen=True, slots=True)
 class Decomposition:
-    """Retrieval or answerer? The slugs of the controlled and the naive (`topk`) run, and an entry a system."""
+    """Retrieval or answerer? The slugs of the controlled and the naive (`topk`) run, and an entry a
+    system."""
 
     experiments: dict[str, str]
     systems: tuple[SystemLoss, ...]
@@ -93,7 +100,8 @@ class Dropped:
 class AnswerResult(Result):
     """What `answer` came to with one kind of context.
 
-    `percentages` (system -> group -> one a repeat, of the questions that it was asked) stand in `summary.json` alone.
+    `percentages` (system -> group -> one a repeat, of the questions that it was asked) stand in
+    `summary.json` alone.
     """
 
     experiment: str
@@ -116,7 +124,9 @@ class AnswerResult(Result):
     run_line: str
     question: OneQuestion | None = None  # the one that was asked to be shown
     also: tuple[AnswerResult, ...] = ()  # of further contexts that the same command ran
-    percentages: dict[str, dict[str, tuple[float | None, ...]]] = field(default_factory=dict, metadata={"json": False})
+    percentages: dict[str, dict[str, tuple[float | None, ...]]] = field(
+        default_factory=dict, metadata={"json": False}
+    )
     unread: Unread | None = None  # why, where no answer could be rated
 
     @property
@@ -130,12 +140,16 @@ class AnswerResult(Result):
 
 
 def right_from(people: Scale) -> float:
-    """The percentage from which an answer counts as right: the people's own mark on a percentage scale, else 50."""
+    """The percentage from which an answer counts as right: the people's own mark on a percentage scale, else
+    50."""
     return people.pass_at if people.kind == "percentage" and people.pass_at is not None else _MIDDLE
 
 
-def contaminated(outcomes: Sequence[Outcome], *, right_at: float, sealed: Collection[str] = ()) -> Contaminated:
-    """The answerable questions that some system answered right in a closed-book run; `sealed` groups without text."""
+def contaminated(
+    outcomes: Sequence[Outcome], *, right_at: float, sealed: Collection[str] = ()
+) -> Contaminated:
+    """The answerable questions that some system answered right in a closed-book run; `sealed` groups without
+    text."""
     answerable = [outcome for outcome in outcomes if outcome.question.answerable]
     known: dict[str, tuple[str, list[str]]] = {}
     for outcome in answerable:
@@ -162,7 +176,9 @@ def read_contaminated(experiment: Experiment, *, gold: str, gold_sha256: str) ->
     """
     option, slug = f"--drop-contaminated {experiment.folder}", experiment.slug
     if not experiment.summary.exists():
-        raise InputError(f"{option}: there is no summary.json: give a finished run of judgecal answer --context none")
+        raise InputError(
+            f"{option}: there is no summary.json: give a finished run of judgecal answer --context none"
+        )
     if experiment.config.get("context", {}).get("kind") != "none":
         raise InputError(f"{option}: was no closed-book run: give one of judgecal answer --context none")
     result = experiment.read_summary(AnswerResult)

@@ -120,7 +120,9 @@ class AnswerRun:
     def _requests(self) -> tuple[Item, ...]:
         """The questions that can be asked with such a context, as the answerers see them."""
         return tuple(
-            one.item(self.served[one.group].contexts) for one in self.asked if self.served[one.group].problem is None
+            one.item(self.served[one.group].contexts)
+            for one in self.asked
+            if self.served[one.group].problem is None
         )
 
     @cached_property
@@ -137,12 +139,16 @@ class AnswerRun:
         """Hold everybody against the questions before anything is written.
 
         Raises:
-            InputError: an answerer or the judge lacks an input, a budget meets a model without a price, or a recorded
-                system has the name of one that is called.
+            InputError: an answerer or the judge lacks an input, a budget meets a model without a price, or a
+                recorded system has the name of one that is called.
         """
-        twice = sorted({one.name for one in self.given.answerers} & {row.judge for row in self._recorded_rows})
+        twice = sorted(
+            {one.name for one in self.given.answerers} & {row.judge for row in self._recorded_rows}
+        )
         if twice:
-            raise InputError(f"{', '.join(twice)} is called, and names a system of the answers too: rename it there")
+            raise InputError(
+                f"{', '.join(twice)} is called, and names a system of the answers too: rename it there"
+            )
         self.given.options.check_models(models_of([*self.given.answerers, self.given.grader.judge]))
         for answerer in self.given.answerers:
             answerer.check_items(self._requests)
@@ -156,7 +162,9 @@ class AnswerRun:
         for outcome in self._outcomes(rows):
             due = outcome.answer is not None or not (outcome.recorded or outcome.served.problem)
             if due and outcome.text is None:
-                blank = Judgement(outcome.question.group, "", outcome.system, "", outcome.repeat, text(outcome))
+                blank = Judgement(
+                    outcome.question.group, "", outcome.system, "", outcome.repeat, text(outcome)
+                )
                 outcome = dataclasses.replace(outcome, answer=blank)
             expected.append(item_of(outcome))
         return [item for item in expected if item is not None]
@@ -164,19 +172,26 @@ class AnswerRun:
     def preview(self) -> CostEstimate:
         """What a run would call; nothing is written.
 
-        Answers that are not there yet are taken to be as long as the reference for the tokens, and as long as the
-        model may write for the bound of the cost.
+        Answers that are not there yet are taken to be as long as the reference for the tokens, and as long as
+        the model may write for the bound of the cost.
         """
-        answers = plan_calls(self.given.answerers, self._requests, stored_rows(self.answers), self.given.options)
+        answers = plan_calls(
+            self.given.answerers, self._requests, stored_rows(self.answers), self.given.options
+        )
         journal = stored_rows(self.experiment.journal)
-        replies = [one.model.max_tokens or one.model.reply_limit or _LONGEST_REPLY for one in self.given.answerers]
+        replies = [
+            one.model.max_tokens or one.model.reply_limit or _LONGEST_REPLY for one in self.given.answerers
+        ]
         longest = max(replies, default=0) * _BYTES_PER_TOKEN
         near, far = (
             plan_calls([self.given.grader.judge], self._expected_items(text), journal, self._rating_options)
             for text in (lambda one: " | ".join(one.question.reference_answers), lambda _: "x" * longest)
         )
         return together(
-            [answers, dataclasses.replace(near, usd_at_most=far.usd_at_most, usd_in_batches=far.usd_in_batches)]
+            [
+                answers,
+                dataclasses.replace(near, usd_at_most=far.usd_at_most, usd_in_batches=far.usd_in_batches),
+            ]
         )
 
     def run(self, *, question: str | None = None) -> AnswerResult:
@@ -209,15 +224,26 @@ class AnswerRun:
                 if row.key not in journal.latest:
                     journal.append(row)
             options = self.given.options
-            rows = run_trials(self.given.answerers, self._requests, journal=journal, options=options, budget=budget)
-        return self._outcomes({(row.judge, row.item_id, row.repeat): row for row in (*self._recorded_rows, *rows)})
+            rows = run_trials(
+                self.given.answerers, self._requests, journal=journal, options=options, budget=budget
+            )
+        return self._outcomes(
+            {(row.judge, row.item_id, row.repeat): row for row in (*self._recorded_rows, *rows)}
+        )
 
     def _outcomes(self, rows: Mapping[tuple[str, str, int], Judgement]) -> list[Outcome]:
         """Every question x system x repeat that was asked for, by system."""
         called = [(one.name, self.given.options.repeats, False) for one in self.given.answerers]
         filed = [(name, 1, True) for name in (self.given.recorded.rows if self.given.recorded else ())]
         return [
-            Outcome(one, self.served[one.group], name, repeat, rows.get((name, one.group, repeat)), recorded=recorded)
+            Outcome(
+                one,
+                self.served[one.group],
+                name,
+                repeat,
+                rows.get((name, one.group, repeat)),
+                recorded=recorded,
+            )
             for name, repeats, recorded in (*called, *filed)
             for one in self.asked
             for repeat in range(repeats)
@@ -230,7 +256,9 @@ class AnswerRun:
         options, grader = self._rating_options, self.given.grader
         label = f"rating by {grader.judge.name}"
         with open_journal(self.experiment.journal, options) as journal:
-            rows = run_trials([grader.judge], to_rate, journal=journal, options=options, budget=budget, label=label)
+            rows = run_trials(
+                [grader.judge], to_rate, journal=journal, options=options, budget=budget, label=label
+            )
         write_json_lines(self.experiment.folder / ITEMS_FILE, map(item_row, to_rate))
         ratings = {row.item_id: row for row in rows}
 
@@ -242,7 +270,9 @@ class AnswerRun:
         return [outcome if item is None else rated(outcome, ratings[item.item_id]) for outcome, item in pairs]
 
 
-def plan_answers(given: AnswerInput, contexts: Sequence[ContextOptions], *, out: str | None = None) -> list[AnswerRun]:
+def plan_answers(
+    given: AnswerInput, contexts: Sequence[ContextOptions], *, out: str | None = None
+) -> list[AnswerRun]:
     """A run for each kind of context, held against the questions; nothing is written.
 
     Raises:
@@ -280,20 +310,28 @@ def _result(run: AnswerRun, outcomes: Sequence[Outcome], question: str | None) -
         comparisons=comparisons(outcomes, seed=given.seed),
         most_different=most_different(outcomes, sealed=sealed),
         not_asked=tuple(NotAsked(group, *problem, group in sealed) for group, problem in problems if problem),
-        contaminated=contaminated(outcomes, right_at=mark, sealed=sealed) if run.contexts.kind == "none" else None,
+        contaminated=contaminated(outcomes, right_at=mark, sealed=sealed)
+        if run.contexts.kind == "none"
+        else None,
         dropped=given.dropped,
         decomposition=decomposition(given.workspace, run.experiment, percentages, seed=given.seed),
         warnings=tuple(_warnings(run)),
-        notes=(*_notes(run), *stored_notes(row for one in outcomes for row in (one.answer, one.rating) if row)),
+        notes=(
+            *_notes(run),
+            *stored_notes(row for one in outcomes for row in (one.answer, one.rating) if row),
+        ),
         run_line=_run_line(run),
         question=None if question is None else one_question(outcomes, question),
-        percentages={name: {group: tuple(row) for group, row in rows.items()} for name, rows in percentages.items()},
+        percentages={
+            name: {group: tuple(row) for group, row in rows.items()} for name, rows in percentages.items()
+        },
         unread=_unread(run, outcomes),
     )
 
 
 def _unread(run: AnswerRun, outcomes: Sequence[Outcome]) -> Unread | None:
-    """Why no answer could be rated: the judge's commonest failure, or where nobody answered that of the systems."""
+    """Why no answer could be rated: the judge's commonest failure, or where nobody answered that of the
+    systems."""
     if any(one.percentage is not None for one in outcomes):
         return None
     given, ratings = run.given, [one.rating for one in outcomes if one.rating is not None]
@@ -311,14 +349,21 @@ def _unread(run: AnswerRun, outcomes: Sequence[Outcome]) -> Unread | None:
         words += [flag] * (value is True) if isinstance(value, bool) else [flag, str(value)]
     parts = [(one.signature.name, one.model.alias) for one in given.answerers]
     words += ["--signatures", ",".join(dict.fromkeys(name for name, _ in parts))]
-    words += ["--models", ",".join(dict.fromkeys(alias for _, alias in parts)), "--judge", given.grader.judge.name]
+    words += [
+        "--models",
+        ",".join(dict.fromkeys(alias for _, alias in parts)),
+        "--judge",
+        given.grader.judge.name,
+    ]
     words += ["--repeats", str(given.options.repeats), "--seed", str(given.seed), "--retry-unscored"]
     if given.options.limit is not None:
         words += ["--limit", str(given.options.limit)]
     plain = given.recorded is None and given.dropped is None and given.grader.about.locked_on is None
     again = shlex.join(["judgecal", "answer", *words])
     journal = run.experiment.journal if ratings else run.answers
-    return Unread((judge,), 1, shown(journal), again if plain else f"judgecal report {run.experiment.slug} --open")
+    return Unread(
+        (judge,), 1, shown(journal), again if plain else f"judgecal report {run.experiment.slug} --open"
+    )
 
 
 def _warnings(run: AnswerRun) -> list[str]:
@@ -351,7 +396,8 @@ def _notes(run: AnswerRun) -> list[str]:
 
 
 def _run_line(run: AnswerRun) -> str:
-    """The line that reproduces the overview: set@sha, context, systems, judge, how intervals are made, version."""
+    """The line that reproduces the overview: set@sha, context, systems, judge, how intervals are made,
+    version."""
     given, options = run.given, run.contexts.config()
     detail = ",".join(f"{key}={value}" for key, value in options.items() if key != "kind")
     parts = [

@@ -1,7 +1,9 @@
-"""The journal of a system's answers: `answers.jsonl` in its folder, one line an answer, written as it arrives.
+"""The journal of a system's answers: `answers.jsonl` in its folder, one line an answer, written as it
+arrives.
 
-A line belongs to the whole configuration that was asked and to the question's wording, so that a setting that changes
-is asked anew and one that does not is asked once, whatever interrupts the run. For one key the last line counts.
+A line belongs to the whole configuration that was asked and to the question's wording, so that a setting that
+changes is asked anew and one that does not is asked once, whatever interrupts the run. For one key the last
+line counts.
 """
 
 from __future__ import annotations
@@ -92,7 +94,9 @@ def _read(path: Path, config: str) -> dict[str, SystemAnswer]:
     return latest
 
 
-def _settled(latest: Mapping[str, SystemAnswer], question: Question, *, retry_unscored: bool) -> SystemAnswer | None:
+def _settled(
+    latest: Mapping[str, SystemAnswer], question: Question, *, retry_unscored: bool
+) -> SystemAnswer | None:
     row = latest.get(_key(question))
     if row is None or row.error is None:
         return row
@@ -145,7 +149,8 @@ def ask_all(
     asking: Asking,
     work_off: Callable[[Sequence[Question], Answered], Awaitable[None]],
 ) -> list[SystemAnswer]:
-    """One answer a question, in their order: what the journal holds, and what `work_off` gives for the others.
+    """One answer a question, in their order: what the journal holds, and what `work_off` gives for the
+    others.
 
     `work_off` gets the questions that are due, which may be none.
 
@@ -187,7 +192,9 @@ def ask_all(
 
 def _with_numbers(answer: SystemAnswer, odd: list[float]) -> SystemAnswer:
     """An answer whose scores are finite numbers or None; what was none is added to `odd`."""
-    bad = [one.score for one in answer.contexts or () if one.score is not None and not math.isfinite(one.score)]
+    bad = [
+        one.score for one in answer.contexts or () if one.score is not None and not math.isfinite(one.score)
+    ]
     if not bad:
         return answer
     odd += bad
@@ -199,7 +206,11 @@ def _with_numbers(answer: SystemAnswer, odd: list[float]) -> SystemAnswer:
 
 
 async def ask_at_once(
-    due: Sequence[Question], take: Answered, answer: Callable[[Question], Awaitable[SystemAnswer]], *, concurrency: int
+    due: Sequence[Question],
+    take: Answered,
+    answer: Callable[[Question], Awaitable[SystemAnswer]],
+    *,
+    concurrency: int,
 ) -> None:
     """Ask questions, so many at once, and hand on each answer as it comes; an exception ends the others."""
     waiting = iter(due)

@@ -55,7 +55,9 @@ def read_questions(table: QuestionsTable, folder: Path, workspace: Workspace) ->
     if table.file is not None:
         return _of_file(folder / table.file, table)
     name = str(table.gold)
-    gold = load_gold(folder / name if (folder / name / "items.jsonl").is_file() else name, workspace=workspace)
+    gold = load_gold(
+        folder / name if (folder / name / "items.jsonl").is_file() else name, workspace=workspace
+    )
     return _of_gold(gold, table.split)
 
 
@@ -124,8 +126,8 @@ def read_documents(path: Path) -> tuple[tuple[Document, ...], tuple[str, ...]]:
 
 
 def lexically_easy(questions: Sequence[Question], documents: Sequence[Document]) -> tuple[int, int | None]:
-    """How many questions name a document that is there, and of how many of these BM25 ranks it first; None where there
-    is none of them. A tie for the first place counts.
+    """How many questions name a document that is there, and of how many of these BM25 ranks it first; None
+    where there is none of them. A tie for the first place counts.
     """
     place = {one.document_id: number for number, one in enumerate(documents)}
     own = {one.group: [place[name] for name in one.reference_documents if name in place] for one in questions}

@@ -1,4 +1,5 @@
-"""Systems held against each other, paired by question: every two, the ones that may be the best, and each factor."""
+"""Systems held against each other, paired by question: every two, the ones that may be the best, and each
+factor."""
 
 from __future__ import annotations
 
@@ -29,10 +30,12 @@ _FEWEST = 10
 
 @dataclass(frozen=True, slots=True)
 class SystemComparison:
-    """Two systems on the same questions by one measure, an unscored one counted as 0; differences are a - b, -1..1.
+    """Two systems on the same questions by one measure, an unscored one counted as 0; differences are a - b,
+    -1..1.
 
-    `p_adjusted`, after Holm over all pairs of the measure, decides: A, B or cannot tell. `complete_case` leaves out the
-    questions that either has not scored; where the order hangs on them, the decision is cannot tell.
+    `p_adjusted`, after Holm over all pairs of the measure, decides: A, B or cannot tell. `complete_case`
+    leaves out the questions that either has not scored; where the order hangs on them, the decision is cannot
+    tell.
     """
 
     a: str
@@ -54,8 +57,8 @@ class Candidate:
     Attributes:
         value: of the measure, unscored questions as 0.
         loss: how far it lies below the best value seen; 0 for that one.
-        loss_at_most: what it loses against the truly best lies below this, for all at once; None without bounds, and
-            where there is no other that it was seen to differ from.
+        loss_at_most: what it loses against the truly best lies below this, for all at once; None without
+            bounds, and where there is no other that it was seen to differ from.
     """
 
     name: str
@@ -72,10 +75,11 @@ class BestOf:
         metric: the measure.
         highest: the one with the best value seen, which may owe that to luck.
         best: the same where it alone is shown to be the best; else None.
-        not_told_apart: those that cannot be told apart from the best, the highest first; of one only where it is shown.
+        not_told_apart: those that cannot be told apart from the best, the highest first; of one only where it
+            is shown.
         runner_up: the second highest; None where there is but one.
-        questions_needed: questions like these that would tell these two apart, with 80% power and were the difference
-            seen the true one; None where a million do not, or nothing is known of their spread.
+        questions_needed: questions like these that would tell these two apart, with 80% power and were the
+            difference seen the true one; None where a million do not, or nothing is known of their spread.
         reason: why nothing is shown, where the data allow no bounds.
     """
 
@@ -94,9 +98,9 @@ class BestOf:
 class FactorLevel:
     """A value of a factor and what the systems that have it come to: their mean, question by question.
 
-    `value` is that of the measure with its interval; a question that a system has not scored counts as 0 for it.
-    `complete_case` is the mean over what is scored. Their `n_expected` and `n_unscored` count questions of all these
-    systems.
+    `value` is that of the measure with its interval; a question that a system has not scored counts as 0 for
+    it. `complete_case` is the mean over what is scored. Their `n_expected` and `n_unscored` count questions
+    of all these systems.
     """
 
     level: Setting
@@ -109,8 +113,8 @@ class FactorLevel:
 class FactorCurve:
     """One factor, with the levels in the order of the configuration; `best_of` names levels as text.
 
-    With `one_at_a_time` the other factors are held at the base; in a grid they are averaged over. `table` is the name
-    of the systems' table in the configuration.
+    With `one_at_a_time` the other factors are held at the base; in a grid they are averaged over. `table` is
+    the name of the systems' table in the configuration.
     """
 
     table: str
@@ -124,8 +128,8 @@ def values_of(measured: Sequence[Measured], metric: str = "total") -> Values:
     """A measure by system and question: `total`, `answered` or a column of the suite.
 
     Raises:
-        InputError: as `rows_of`; there is no such measure, or it is one of the answered alone, which are not the same
-            questions for two systems.
+        InputError: as `rows_of`; there is no such measure, or it is one of the answered alone, which are not
+            the same questions for two systems.
     """
     known = ("total", "answered", *dict.fromkeys(name for one in measured for name in one.measures))
     rows = rows_of(measured)
@@ -140,7 +144,8 @@ def values_of(measured: Sequence[Measured], metric: str = "total") -> Values:
 def compare_systems(
     measured: Sequence[Measured], *, metric: str = "total", level: float = LEVEL, seed: int = 0
 ) -> tuple[SystemComparison, ...]:
-    """Every two systems, paired by question, in the order in which they first occur; none where there is but one.
+    """Every two systems, paired by question, in the order in which they first occur; none where there is but
+    one.
 
     Args:
         metric: as `values_of`, whose errors these are.
@@ -156,9 +161,11 @@ def compare_systems(
 def compare_documents(
     measured: Sequence[Measured], *, metric: str = "total", level: float = LEVEL, seed: int = 0
 ) -> dict[str, tuple[SystemComparison, ...]]:
-    """Every two systems on the questions of each document that has ten or more, after Holm over all of these pairs.
+    """Every two systems on the questions of each document that has ten or more, after Holm over all of these
+    pairs.
 
-    What could have been shown at least is not known of so many at once, and None. Raises InputError as `values_of`.
+    What could have been shown at least is not known of so many at once, and None. Raises InputError as
+    `values_of`.
     """
     found: dict[str, tuple[SystemComparison, ...]] = {}
     for name in documents_of(measured):
@@ -167,7 +174,10 @@ def compare_documents(
             found[name] = compare_systems(own, metric=metric, level=level, seed=seed)
     every = [one for pairs in found.values() for one in pairs]
     adjusted = iter(holm([one.p_value for one in every]))
-    return {name: tuple(_among_more(one, next(adjusted), len(every), level) for one in found[name]) for name in found}
+    return {
+        name: tuple(_among_more(one, next(adjusted), len(every), level) for one in found[name])
+        for name in found
+    }
 
 
 def _among_more(one: SystemComparison, p_adjusted: float | None, of: int, level: float) -> SystemComparison:
@@ -212,7 +222,9 @@ def best_of(values: Values, *, metric: str = "total", level: float = LEVEL, seed
         best=losses.best if shown else None,
         not_told_apart=tuple(candidates),
         runner_up=runner_up,
-        questions_needed=None if runner_up is None else _needed(labels, points, (losses.best, runner_up), how),
+        questions_needed=None
+        if runner_up is None
+        else _needed(labels, points, (losses.best, runner_up), how),
         n_questions=len(labels),
         level=level,
         reason=losses.reason,
@@ -236,14 +248,16 @@ def factor_curves(
     Args:
         settings: system -> factor -> value, of every system that was measured, with the same factors.
         table: the name of their table in the configuration.
-        n_curves: of all tables together: what is called the best of a curve is held at a level that pays for all of
-            them, 1 - (1 - level) / n_curves; the intervals are each at `level`.
-        design: `one_at_a_time` takes the systems that differ from the base in this factor alone; `grid` all of them.
+        n_curves: of all tables together: what is called the best of a curve is held at a level that pays for
+            all of them, 1 - (1 - level) / n_curves; the intervals are each at `level`.
+        design: `one_at_a_time` takes the systems that differ from the base in this factor alone; `grid` all
+            of them.
         base: the system that the others differ from; needed for `one_at_a_time`.
         metric: as `values_of`.
 
     Raises:
-        InputError: as `values_of`; a system lacks its settings or has other factors, or the base is none of them.
+        InputError: as `values_of`; a system lacks its settings or has other factors, or the base is none of
+            them.
     """
     values = values_of(measured, metric)
     wrong = [f"{name}: its settings are not given" for name in values if name not in settings]
@@ -260,7 +274,11 @@ def factor_curves(
         raise InputError("\n".join(wrong))
     curves = []
     for factor in first:
-        at = {name: settings[name] for name in values if design == "grid" or _differs(settings, name, base, factor)}
+        at = {
+            name: settings[name]
+            for name in values
+            if design == "grid" or _differs(settings, name, base, factor)
+        }
         found = _levels(values, at, factor)
         if len(found) > 1:
             by_level = {str(one): _averaged(values, names) for one, names in found.items()}
@@ -271,7 +289,8 @@ def factor_curves(
 
 
 def _points(values: Values) -> dict[str, list[float | None]]:
-    """In points of 100: a mean is then the mean agreement with 100, and an unscored one counted as wrong is 0."""
+    """In points of 100: a mean is then the mean agreement with 100, and an unscored one counted as wrong is
+    0."""
     questions = list(next(iter(values.values()), {}))
     return {
         name: [None if (value := row.get(question)) is None else BEST * value for question in questions]
@@ -279,8 +298,11 @@ def _points(values: Values) -> dict[str, list[float | None]]:
     }
 
 
-def _how(points: Mapping[str, Sequence[object]], *, level: float, seed: int) -> tuple[list[float], dict[str, Any]]:
-    """The labels, and how `stats` is to compare what lies beside them; each question is a group of its own."""
+def _how(
+    points: Mapping[str, Sequence[object]], *, level: float, seed: int
+) -> tuple[list[float], dict[str, Any]]:
+    """The labels, and how `stats` is to compare what lies beside them; each question is a group of its
+    own."""
     labels = [BEST] * len(next(iter(points.values()), ()))
     return labels, {"scale": "percentage", "metric": MEAN, "level": level, "seed": seed}
 
@@ -301,7 +323,10 @@ def _comparison(a: str, b: str, metric: str, one: Comparison) -> SystemCompariso
 
 
 def _needed(
-    labels: Sequence[float], points: Mapping[str, Sequence[object]], pair: tuple[str, str], how: Mapping[str, Any]
+    labels: Sequence[float],
+    points: Mapping[str, Sequence[object]],
+    pair: tuple[str, str],
+    how: Mapping[str, Any],
 ) -> int | None:
     """Questions that tell two apart, were the difference seen the true one."""
     one = compare(labels, points[pair[0]], points[pair[1]], **how)
@@ -333,7 +358,8 @@ def _levels(
 def _averaged(values: Values, names: Sequence[str]) -> dict[str, float | None]:
     """Question -> the mean over these systems, an unscored one as 0."""
     return {
-        question: statistics.fmean(values[name].get(question) or 0.0 for name in names) for question in values[names[0]]
+        question: statistics.fmean(values[name].get(question) or 0.0 for name in names)
+        for question in values[names[0]]
     }
 
 

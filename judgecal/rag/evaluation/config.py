@@ -25,9 +25,9 @@
     [[systems]]
     name = "ours"
     kind = "local"                       # http, python or answers; the other keys are those of this kind
-    base = { top_n = 2 }                 # with one_at_a_time: the levels that are held, by default the first of each
-    chunk = { max = [128, 256, 512] }    # a list where the field takes none is a factor, here `chunk.max`
-    top_n = [1, 2, 3]
+    base = { top_n = 2 }                 # with one_at_a_time: the levels that are held, by default the first
+    of each chunk = { max = [128, 256, 512] }    # a list where the field takes none is a factor, here
+    `chunk.max` top_n = [1, 2, 3]
 
 Paths are taken from the file's own folder.
 """
@@ -96,23 +96,27 @@ class QuestionsTable(BaseModel):
 
 
 class DocumentsTable(BaseModel):
-    """Where the documents are: a table (document_id, title, text), a folder of files, or a file; None for the set's."""
+    """Where the documents are: a table (document_id, title, text), a folder of files, or a file; None for the
+    set's."""
 
     model_config = _TABLE
     path: str | None = None
 
 
 class JudgesTable(BaseModel):
-    """Who judges the answers. The column `correctness` of the suite says how right an answer is, 0..1, and its column
-    `answered` whether it is one at all; a suite without the second leaves that to a rule (answering.questions.refuses).
+    """Who judges the answers. The column `correctness` of the suite says how right an answer is, 0..1, and
+    its column `answered` whether it is one at all; a suite without the second leaves that to a rule
+    (answering.questions.refuses).
 
     Attributes:
         suite: a name under suites/, or the path of a TOML file.
         model: of its judges that name none.
-        repeats: judgements of each answer by each judge that calls a model; one that calls nobody says the same again.
+        repeats: judgements of each answer by each judge that calls a model; one that calls nobody says the
+            same again.
         locks: column of the suite -> the lock of the judge that fills it.
         local: further judges, by their strings; each fills a column that is called as itself.
-        right_at: correctness, 0..1, from which an answer is right; None for the pass mark of the lock, else 0.5.
+        right_at: correctness, 0..1, from which an answer is right; None for the pass mark of the lock, else
+            0.5.
         trust_lock: run a lock's own signature where the workspace has another.
     """
 
@@ -181,7 +185,8 @@ class ReadConfig:
 
 @dataclass(frozen=True, slots=True)
 class ConfiguredSystem:
-    """A system, and where it stands in the configuration: the table's name, its kind, and its place in the sweep."""
+    """A system, and where it stands in the configuration: the table's name, its kind, and its place in the
+    sweep."""
 
     system: System
     table: str
@@ -236,7 +241,9 @@ def _problems(tables: EvaluateConfig) -> Iterator[str]:
         yield "systems: there is none: add [[systems]] with name and kind"
 
 
-def _system_table(table: Mapping[str, Any], where: str, place: int, folder: Path, design: Design | None) -> SystemTable:
+def _system_table(
+    table: Mapping[str, Any], where: str, place: int, folder: Path, design: Design | None
+) -> SystemTable:
     given = table.get("name")
     where = f"{where}: {given}" if isinstance(given, str) and given else f"{where}: number {place}"
     head = validated(_Head, {key: table[key] for key in _HEAD if key in table}, where)
@@ -291,7 +298,10 @@ class SystemMaker:
     def _made(self, table: SystemTable, variant: Variant, own: Any) -> System:
         name, how = variant.name_of(table.name), {"settings": variant.settings}
         if table.kind == "local":
-            return _loaded("local:LocalSystem")(name, own, documents=self.documents, workspace=self.workspace, **how)  # type: ignore[no-any-return]
+            local: System = _loaded("local:LocalSystem")(
+                name, own, documents=self.documents, workspace=self.workspace, **how
+            )
+            return local
         if table.kind == "http":
             return HttpSystem(name, own, documents=self.documents, **how)
         if table.kind == "python":

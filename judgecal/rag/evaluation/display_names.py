@@ -1,4 +1,5 @@
-"""Settings by what sets them apart: `top_n=3` instead of a name that repeats the whole configuration in every row."""
+"""Settings by what sets them apart: `top_n=3` instead of a name that repeats the whole configuration in every
+row."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ BASE = "the base"
 
 
 def labels(result: EvaluateResult) -> dict[str, str]:
-    """System -> how pages call it: in a sweep of one factor at a time by that factor, in a grid by all of them.
+    """System -> how pages call it: in a sweep of one factor at a time by that factor, in a grid by all of
+    them.
 
     Systems without factors keep their names, and all do where two would read alike.
     """
@@ -30,7 +32,8 @@ def labels(result: EvaluateResult) -> dict[str, str]:
 def _told_apart(one: SystemSetting, base: SystemSetting | None) -> str:
     known = {} if base is None else base.settings
     return (
-        ", ".join(f"{factor}={value}" for factor, value in one.settings.items() if known.get(factor) != value) or BASE
+        ", ".join(f"{factor}={value}" for factor, value in one.settings.items() if known.get(factor) != value)
+        or BASE
     )
 
 
@@ -73,4 +76,6 @@ def with_labels(result: EvaluateResult) -> EvaluateResult:
 
 
 def _renamed(one: _T, names: Mapping[str, str], fields: Iterable[str]) -> _T:
-    return dataclasses.replace(one, **{name: names.get(getattr(one, name), getattr(one, name)) for name in fields})
+    return dataclasses.replace(
+        one, **{name: names.get(getattr(one, name), getattr(one, name)) for name in fields}
+    )

@@ -1,4 +1,5 @@
-"""The document of `evaluate`: outcomes, settings that may be the best, factor curves, systems, what lies behind."""
+"""The document of `evaluate`: outcomes, settings that may be the best, factor curves, systems, what lies
+behind."""
 
 from __future__ import annotations
 
@@ -17,7 +18,13 @@ from judgecal.rag.evaluation.document_parts import (
     tags_section,
     worst_section,
 )
-from judgecal.rag.evaluation.headline import candidates, evaluate_facts, evaluate_headline, made_by_model, noun
+from judgecal.rag.evaluation.headline import (
+    candidates,
+    evaluate_facts,
+    evaluate_headline,
+    made_by_model,
+    noun,
+)
 from judgecal.rag.evaluation.result import EvaluateResult
 from judgecal.rag.evaluation.summary import SystemSummary
 from judgecal.records import Estimate
@@ -41,13 +48,19 @@ _DRAWN = 20  # systems beside each other
 _CURVE = 330  # pixels
 _BESIDE = 4  # measures in a table
 _WORDS = (
-    ("right answer", "Answered, and correct from the stated mark on; an answer to a question without one is wrong."),
+    (
+        "right answer",
+        "Answered, and correct from the stated mark on; an answer to a question without one is wrong.",
+    ),
     ("right refusal", "Declined where the reference says that there is no answer."),
     ("answered", "Share of the questions that were answered and not refused, by the judge of that column."),
     ("answer_correctness", "Mean correctness over the answered questions, 0 to 1."),
     ("total", "Correctness where it answered and 0 where it refused: answered times answer_correctness."),
     ("may lose", "What it loses against the truly best is shown to be less than this, for all at once."),
-    ("utility", "Mean worth of an answer: 1 where right, minus the stated costs of wrong answers and wrong refusals."),
+    (
+        "utility",
+        "Mean worth of an answer: 1 where right, minus the stated costs of wrong answers and wrong refusals.",
+    ),
     ("unscored", "No answer or no verdict could be had. It counts as 0 in the total, and is never dropped."),
     ("queries/min", "One after the other: 60 by the mean latency."),
 )
@@ -102,7 +115,9 @@ def _notes(result: EvaluateResult) -> list[str]:
         notes.append(f"{sealed} of test are in every number here, and none of them is shown")
     states = result.states
     files = [Path(one).name for one in (states.questions, states.answers, states.measured, states.summary)]
-    rows = f"rows of every state, in the experiment's folder: {', '.join(files)}, each with a CSV file beside it"
+    rows = (
+        f"rows of every state, in the experiment's folder: {', '.join(files)}, each with a CSV file beside it"
+    )
     return [*notes, *result.notes, rows]
 
 
@@ -125,7 +140,9 @@ def _totals(result: EvaluateResult) -> Picture | None:
         for one in shown
     ]
     title = "total, 0 to 1; in colour: may be the best" if some else "total, 0 to 1"
-    return interval_picture(rows, Axis(f"{title} (the first {_DRAWN})" if len(result.systems) > _DRAWN else title))
+    return interval_picture(
+        rows, Axis(f"{title} (the first {_DRAWN})" if len(result.systems) > _DRAWN else title)
+    )
 
 
 def _share(found: Estimate) -> str:
@@ -179,10 +196,15 @@ def _best(result: EvaluateResult) -> Section:
         "between them is cost and latency, and how far below the best one may lie."
     )
     if result.best.best is not None:
-        caption = "Serves the choice: this one alone is shown to be the best, by total and paired by question."
+        caption = (
+            "Serves the choice: this one alone is shown to be the best, by total and paired by question."
+        )
     title = f"{noun(result).capitalize()} that may be the best"
     if len(result.systems) == 1:
-        title, caption = "What it reaches and takes", "Serves the choice: there is nothing here to hold it against."
+        title, caption = (
+            "What it reaches and takes",
+            "Serves the choice: there is nothing here to hold it against.",
+        )
     blocks: list[Block] = [Table(header, rows, chosen=result.best.best, short=True)]
     if result.best.reason is not None:
         blocks.append(Paragraph(f"No bounds: {result.best.reason}."))
@@ -227,12 +249,19 @@ def _curve_in_words(result: EvaluateResult, curve: FactorCurve) -> str:
 
 def _curve_picture(result: EvaluateResult, curve: FactorCurve) -> Picture:
     says = "; ".join(f"{one.level}: {numbers.estimate(one.value, 2)}" for one in curve.levels)
-    return Picture(lambda: _curve_drawn(curve), f"{curve.factor}: {says}", title=_curve_in_words(result, curve))
+    return Picture(
+        lambda: _curve_drawn(curve), f"{curve.factor}: {says}", title=_curve_in_words(result, curve)
+    )
 
 
 def _curve_drawn(curve: FactorCurve) -> str:
     """Levels side by side in their order, joined where they are numbers."""
-    known = [end for one in curve.levels for end in (one.value.value, one.value.low, one.value.high) if end is not None]
+    known = [
+        end
+        for one in curve.levels
+        for end in (one.value.value, one.value.low, one.value.high)
+        if end is not None
+    ]
     low, high = min(known, default=0.0), max(known, default=1.0)
     room = 0.08 * (high - low) or 0.05
     titles = (curve.factor, "total")
@@ -250,7 +279,9 @@ def _curve_drawn(curve: FactorCurve) -> str:
     if all(isinstance(one.level, int | float) and not isinstance(one.level, bool) for one in curve.levels):
         marks.insert(0, Mark("path", text=f"M{'L'.join(course)}", tone="soft"))
     most = int((frame.right - frame.left) / len(curve.levels) / 7.0)
-    below = [Tick(frame.x(n + 0.5), shortened(str(one.level), max(most, 5))) for n, one in enumerate(curve.levels)]
+    below = [
+        Tick(frame.x(n + 0.5), shortened(str(one.level), max(most, 5))) for n, one in enumerate(curve.levels)
+    ]
     return frame.drawn(marks, apart(below))
 
 
@@ -280,7 +311,10 @@ def _systems(result: EvaluateResult) -> Section:
         for one in shown
     ]
     blocks: list[Block] = [
-        Table(["system", "total", "answered", "answer_correctness", "total of the scored", "n", "unscored"], quality),
+        Table(
+            ["system", "total", "answered", "answer_correctness", "total of the scored", "n", "unscored"],
+            quality,
+        ),
         Table(
             ["system", "mean", "p50", "p95", "first token p50", "p95", "queries/min", "n", "USD/1k"],
             speed,
@@ -296,7 +330,8 @@ def _systems(result: EvaluateResult) -> Section:
 
 
 def _measures(result: EvaluateResult, shown: Sequence[SystemSummary]) -> list[Block]:
-    """Each column of the suite, a few beside each other; what rests on contexts is not there where none are shown."""
+    """Each column of the suite, a few beside each other; what rests on contexts is not there where none are
+    shown."""
     blind = {one.system for one in result.settings if not one.shows_contexts}
     columns = list(dict.fromkeys(name for one in shown for name in one.measures))
 

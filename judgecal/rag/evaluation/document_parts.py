@@ -1,4 +1,5 @@
-"""What lies behind the numbers of `evaluate`: pairs, documents, kinds of questions, the worst ones, who judged."""
+"""What lies behind the numbers of `evaluate`: pairs, documents, kinds of questions, the worst ones, who
+judged."""
 
 from __future__ import annotations
 
@@ -15,7 +16,11 @@ from judgecal.report.document import Block, Cell, Folded, Paragraph, Record, Sec
 from judgecal.report.intervals import in_percent
 
 _SHOWN = 20  # rows of a long table that stand open
-_LETTERS, _APART, _NARROWEST = 110, 3, 6  # of a table beside its first column, between two columns, of a column
+_LETTERS, _APART, _NARROWEST = (
+    110,
+    3,
+    6,
+)  # of a table beside its first column, between two columns, of a column
 _OPEN = 2  # coloured tables that stand open
 _WIDTH = 60  # characters of a question in a table
 
@@ -39,7 +44,11 @@ def corrected_section(result: EvaluateResult) -> list[Section]:
         "that it was locked on. Of the n questions that it gave a verdict on."
     )
     header = ["system", "corrected", "raw", "n", "made by"]
-    return [Section("corrected", "Right answers, corrected for the judge's errors", caption, [Table(header, rows)])]
+    return [
+        Section(
+            "corrected", "Right answers, corrected for the judge's errors", caption, [Table(header, rows)]
+        )
+    ]
 
 
 def comparisons_section(result: EvaluateResult) -> list[Section]:
@@ -83,7 +92,11 @@ def _long(table: Table) -> list[Block]:
     """A table; what goes beyond the first rows opens on demand."""
     first, rest = table.rows[:_SHOWN], table.rows[_SHOWN:]
     shown: list[Block] = [Table(table.header, first, left=table.left, title=table.title)]
-    return [*shown, Folded(f"{len(rest):,} more", [Table(table.header, rest, left=table.left)])] if rest else shown
+    return (
+        [*shown, Folded(f"{len(rest):,} more", [Table(table.header, rest, left=table.left)])]
+        if rest
+        else shown
+    )
 
 
 def documents_section(result: EvaluateResult) -> list[Section]:
@@ -134,9 +147,14 @@ def _within_documents(result: EvaluateResult) -> list[Block]:
 
 
 def _heatmap(
-    means: Sequence[tuple[str, str, Estimate]], name: str, result: EvaluateResult, *, worst_first: bool = False
+    means: Sequence[tuple[str, str, Estimate]],
+    name: str,
+    result: EvaluateResult,
+    *,
+    worst_first: bool = False,
 ) -> list[Block]:
-    """Totals (part, system, estimate) as coloured tables, of which as many columns stand beside each other as fit.
+    """Totals (part, system, estimate) as coloured tables, of which as many columns stand beside each other as
+    fit.
 
     What takes more room, parts or systems, stands in the rows; of many rows the first ones are open.
     """
@@ -167,7 +185,11 @@ def _heatmap(
         for at in range(0, len(columns), across)
     ]
     blocks = [block for table in tables[:_OPEN] for block in _long(table)]
-    return [*blocks, Folded(f"{len(columns) - _OPEN * across:,} more", tables[_OPEN:])] if tables[_OPEN:] else blocks
+    return (
+        [*blocks, Folded(f"{len(columns) - _OPEN * across:,} more", tables[_OPEN:])]
+        if tables[_OPEN:]
+        else blocks
+    )
 
 
 def _breadth(names: Sequence[str]) -> int:
@@ -198,7 +220,9 @@ def complexity_section(result: EvaluateResult) -> list[Section]:
             numbers.estimate(one.total, 2),
         ),
     )
-    caption = "Serves who plans for load: whether questions that ask for more take longer, and are answered worse."
+    caption = (
+        "Serves who plans for load: whether questions that ask for more take longer, and are answered worse."
+    )
     blocks: list[Block] = [
         Paragraph(f"The class of a question, by a rule of our own that nobody has rated: {COMPLEXITY_RULE}."),
         *_long(Table(["system", "p50", "p95", "n with a latency", "total"], rows)),
@@ -237,7 +261,10 @@ def worst_section(result: EvaluateResult) -> list[Section]:
         "answer to give 1 for a refusal and 0 for an answer. Questions of test are counted and not shown."
     )
     table = Table(["question", "reference document", "retrieved by", "mean score"], rows, left=3)
-    blocks: list[Block] = [table, Folded("What each answered, and from what", list(map(_record, result.worst)))]
+    blocks: list[Block] = [
+        table,
+        Folded("What each answered, and from what", list(map(_record, result.worst))),
+    ]
     return [Section("worst", "Worst questions", caption, blocks)]
 
 
@@ -298,7 +325,9 @@ def _failed(title: str, names: Sequence[str], failures: Sequence[tuple[str, str,
         [
             who,
             kind,
-            textwrap.shorten(message or "(of test questions alone: not shown)", 3 * _WIDTH, placeholder=" ..."),
+            textwrap.shorten(
+                message or "(of test questions alone: not shown)", 3 * _WIDTH, placeholder=" ..."
+            ),
             numbers.count(n),
         ]
         for who, kind, message, n in failures
@@ -322,9 +351,10 @@ def judges_section(result: EvaluateResult) -> Section:
         "a lock is used all the same, and nobody knows whether it agrees with people."
     )
     if any(one.calibrated for one in result.judges):
-        caption += (
-            " Verdicts of a lock with a map are taken to the people's scale by it; the raw ones stand in state 3."
-        )
+        caption += " Verdicts of a lock with a map are taken to the people's scale by it; the raw ones stand in state 3."
     return Section(
-        "judges", "Who judged", caption, [Table(["column", "judge", "lock", "agreement with people"], rows, left=3)]
+        "judges",
+        "Who judged",
+        caption,
+        [Table(["column", "judge", "lock", "agreement with people"], rows, left=3)],
     )

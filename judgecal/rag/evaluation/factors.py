@@ -1,4 +1,5 @@
-"""Factors of a sweep: a list in a system's table where the field itself takes no list, named by its dotted path."""
+"""Factors of a sweep: a list in a system's table where the field itself takes no list, named by its dotted
+path."""
 
 from __future__ import annotations
 
@@ -55,7 +56,9 @@ def factors_of(table: Mapping[str, Any], model: type[BaseModel]) -> dict[str, li
     return {".".join(path): levels for path, levels in _lists(table, model, ())}
 
 
-def _lists(table: Mapping[str, Any], kind: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], list[Any]]]:
+def _lists(
+    table: Mapping[str, Any], kind: Any, path: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], list[Any]]]:
     for key, value in table.items():
         inner = _kind_of(kind, key)
         if inner is None or _takes_list(inner):
@@ -142,7 +145,10 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def variants(
-    table: Mapping[str, Any], factors: Mapping[str, Sequence[Setting]], base: Mapping[str, Any], design: Design | None
+    table: Mapping[str, Any],
+    factors: Mapping[str, Sequence[Setting]],
+    base: Mapping[str, Any],
+    design: Design | None,
 ) -> list[Variant]:
     """The systems of a table, each level in the order of the configuration.
 
@@ -165,7 +171,9 @@ def variants(
         wanted = sorted(set(one_changed))
     found = []
     for chosen in wanted:
-        settings = {name: levels[place] for (name, levels), place in zip(factors.items(), chosen, strict=True)}
+        settings = {
+            name: levels[place] for (name, levels), place in zip(factors.items(), chosen, strict=True)
+        }
         is_base = design == "one_at_a_time" and list(chosen) == at
         found.append(Variant(settings, _filled(table, settings), is_base))
     return found

@@ -1,7 +1,8 @@
 """A system that is a function of the user's: `FILE.py:function`, or `module:function` of an installed module.
 
-It is given the question, a text, and returns the answer, or `{answer, contexts, prompt_tokens, completion_tokens,
-cost_usd}` of which only `answer` must be there. It may be `async`. What it raises is the error of that question.
+It is given the question, a text, and returns the answer, or `{answer, contexts, prompt_tokens,
+completion_tokens, cost_usd}` of which only `answer` must be there. It may be `async`. What it raises is the
+error of that question.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ class FunctionConfig(BaseModel):
 
     Attributes:
         function: `FILE.py:function` or `module:function`.
-        timeout: seconds for one question, of an `async` function alone: no other one can be ended; None for no limit.
+        timeout: seconds for one question, of an `async` function alone: no other one can be ended; None for
+            no limit.
         concurrency: questions at once; a function that is not `async` is called in so many threads.
     """
 
@@ -76,12 +78,16 @@ class FunctionSystem:
 
     @property
     def shows_contexts(self) -> bool:
-        """Whether answers may come with their contexts: they do not where the function says that it returns `str`."""
+        """Whether answers may come with their contexts: they do not where the function says that it returns
+        `str`."""
         return inspect.signature(self._loaded[0]).return_annotation not in (str, "str")
 
     def config(self) -> dict[str, Any]:
         """The function, and the text of the file that it stands in: another text is asked anew."""
-        return {"function": self._config.function, "sha256": hashlib.sha256(self._loaded[1].encode()).hexdigest()}
+        return {
+            "function": self._config.function,
+            "sha256": hashlib.sha256(self._loaded[1].encode()).hexdigest(),
+        }
 
     def models(self) -> Sequence[ModelSpec]:
         """None that we know: the function calls its own."""
@@ -97,13 +103,18 @@ class FunctionSystem:
         try:
             inspect.signature(call).bind("a question")
         except TypeError as error:
-            found.append(f"{self.name}: {self._config.function} must take one argument, the question ({error})")
+            found.append(
+                f"{self.name}: {self._config.function} must take one argument, the question ({error})"
+            )
         if self._config.timeout is not None and not inspect.iscoroutinefunction(call):
-            found.append(f"{self.name}: timeout is for async functions, as no other one can be ended: leave it out")
+            found.append(
+                f"{self.name}: timeout is for async functions, as no other one can be ended: leave it out"
+            )
         return found
 
     def preview(self, questions: Sequence[Question], asking: Asking) -> CostEstimate:
-        """How many questions are due; what the function pays for is not known, and is no part of the budget."""
+        """How many questions are due; what the function pays for is not known, and is no part of the
+        budget."""
         return preview_asking(self, questions, asking)
 
     def answer(self, questions: Sequence[Question], asking: Asking) -> list[SystemAnswer]:
@@ -127,10 +138,14 @@ class FunctionSystem:
             threads, own_loop = ThreadPoolExecutor(at_once, "system"), asyncio.get_running_loop()
 
             def in_thread(one: Question) -> Awaitable[_Given]:
-                return own_loop.run_in_executor(threads, contextvars.copy_context().run, _called, call, one.question)
+                return own_loop.run_in_executor(
+                    threads, contextvars.copy_context().run, _called, call, one.question
+                )
 
             try:
-                await ask_at_once(due, take, lambda one: self._answer(one, in_thread(one)), concurrency=at_once)
+                await ask_at_once(
+                    due, take, lambda one: self._answer(one, in_thread(one)), concurrency=at_once
+                )
             finally:
                 threads.shutdown(wait=False, cancel_futures=True)
 
@@ -150,7 +165,9 @@ class FunctionSystem:
         """
         place, _, name = self._config.function.rpartition(":")
         if not place or not name.isidentifier():
-            raise InputError(f"{self._config.function!r} is no function: write FILE.py:function or module:function")
+            raise InputError(
+                f"{self._config.function!r} is no function: write FILE.py:function or module:function"
+            )
         if place.endswith(".py"):
             path = next((folder / place for folder in self._folders if (folder / place).is_file()), None)
             if path is None:
@@ -170,7 +187,8 @@ class FunctionSystem:
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """What came of a question: fields of the answer, or the failure in their place, and the function's own seconds."""
+    """What came of a question: fields of the answer, or the failure in their place, and the function's own
+    seconds."""
 
     fields: Mapping[str, Any]
     latency_s: float | None = None
@@ -216,7 +234,8 @@ def _raised(error: BaseException) -> Failure:
 
 
 class _OwnLoop:
-    """An event loop in a thread of its own: an `async` function that nothing can end holds up nobody there."""
+    """An event loop in a thread of its own: an `async` function that nothing can end holds up nobody
+    there."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -243,7 +262,8 @@ class _OwnLoop:
             coming.cancel()
 
     def close(self) -> None:
-        """Cancel what goes on; what does not end by that goes on in its thread, which dies with the process."""
+        """Cancel what goes on; what does not end by that goes on in its thread, which dies with the
+        process."""
 
         async def cancelled() -> bool:
             tasks = asyncio.all_tasks() - {asyncio.current_task()}

@@ -54,16 +54,22 @@ def quickest(systems: Sequence[SystemSummary]) -> SystemSummary | None:
 
 def unlocked(result: EvaluateResult) -> list[MeasuredBy]:
     """The judges that nobody held against people; that of correctness first, as the rest hangs on it."""
-    return sorted((one for one in result.judges if one.lock is None), key=lambda one: one.column != "correctness")
+    return sorted(
+        (one for one in result.judges if one.lock is None), key=lambda one: one.column != "correctness"
+    )
 
 
 def evaluate_headline(result: EvaluateResult) -> Headline:
     """The one voice of `evaluate`: the command, its page, the index and a notebook print what stands here."""
     name = result.best.best
-    if result.design == "one_at_a_time":  # in a grid a label is a list, and a sentence needs the brackets of the name
+    if (
+        result.design == "one_at_a_time"
+    ):  # in a grid a label is a list, and a sentence needs the brackets of the name
         result = with_labels(result)
     kind, first = _decided(result, name)
-    return Headline(kind, first, tuple(_because(result, kind)), tuple(_unknown(result, kind)), _next(result, kind))
+    return Headline(
+        kind, first, tuple(_because(result, kind)), tuple(_unknown(result, kind)), _next(result, kind)
+    )
 
 
 def _decided(result: EvaluateResult, name: str | None) -> tuple[str, str]:
@@ -127,7 +133,9 @@ def _because(result: EvaluateResult, kind: str) -> Iterator[str]:
 
 def _brief(message: str | None) -> str:
     """What a failure said, shortened; nothing of a test question's."""
-    return textwrap.shorten(message or "its message is of a test question", 160, placeholder=" ...").rstrip(".")
+    return textwrap.shorten(message or "its message is of a test question", 160, placeholder=" ...").rstrip(
+        "."
+    )
 
 
 def _economy(result: EvaluateResult) -> Iterator[str]:
@@ -185,17 +193,17 @@ def made_by_model(result: EvaluateResult) -> str:
     easy, n = result.questions.n_lexically_easy, result.questions.n_with_document
     if easy is None:
         return text
-    return (
-        f"{text}; {numbers.count(easy)} of {numbers.count(n)} with a document are lexically easy: BM25 ranks it first"
-    )
+    return f"{text}; {numbers.count(easy)} of {numbers.count(n)} with a document are lexically easy: BM25 ranks it first"
 
 
 def calibrate(result: EvaluateResult, one: MeasuredBy) -> str:
-    """The command that holds a judge against people: on the set that was asked, where people may have labelled it,
-    else by having answers of this run labelled.
+    """The command that holds a judge against people: on the set that was asked, where people may have
+    labelled it, else by having answers of this run labelled.
     """
     if result.questions.made_by not in (None, "llm"):  # neither a file nor drafts
-        return f"judgecal score --judge {shlex.quote(one.judge)} --gold {shlex.quote(result.questions.source)}"
+        return (
+            f"judgecal score --judge {shlex.quote(one.judge)} --gold {shlex.quote(result.questions.source)}"
+        )
     table = path_from_here(Path(result.states.measured).with_suffix(".csv"))
     return f"judgecal gold sheet {shlex.quote(table)} --scale binary -n {_TO_LABEL} -o labels.csv"
 

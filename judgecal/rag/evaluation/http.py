@@ -1,8 +1,9 @@
 """A system over HTTP: set up, asked each question once, timed, and taken down again however the run ends.
 
-What a reply of status 2xx holds at the JMESPaths of its table is the answer and its contexts. Everything else is an
-error with a name: another status, a page, a path that is missing, a body that was cut off, a server that hangs. What
-the setup has made is kept in the folder until it is taken down, so that a run that was killed finds it again.
+What a reply of status 2xx holds at the JMESPaths of its table is the answer and its contexts. Everything else
+is an error with a name: another status, a page, a path that is missing, a body that was cut off, a server
+that hangs. What the setup has made is kept in the folder until it is taken down, so that a run that was
+killed finds it again.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ from judgecal.workspace import write_text
 __all__ = ["HttpConfig", "HttpSystem"]
 
 SETUP_FILE = "setup.json"
-"""In the system's folder, while what the setup has made is there: what it captured, and whether it came to its end."""
+"""In the system's folder, while what the setup has made is there: what it captured, and whether it came to
+its end."""
 LEFT_FILE = "setup-left.json"
 """Beside it: what an earlier setup made and nothing takes down any more, as the table has changed since."""
 
@@ -104,7 +106,8 @@ class HttpSystem:
         return found
 
     def preview(self, questions: Sequence[Question], asking: Asking) -> CostEstimate:
-        """How many questions are due; what the service costs its owner is not known, and is no part of the budget."""
+        """How many questions are due; what the service costs its owner is not known, and is no part of the
+        budget."""
         return preview_asking(self, questions, asking)
 
     def answer(self, questions: Sequence[Question], asking: Asking) -> list[SystemAnswer]:
@@ -139,7 +142,8 @@ class _Run:
     ) -> None:
         """Ask every question that is due; where the setup fails, its failure stands for each of them.
 
-        Where none is due there is only to take down what a run that was killed after its last answer has left.
+        Where none is due there is only to take down what a run that was killed after its last answer has
+        left.
         """
         if not due:
             if self._file.exists():
@@ -164,13 +168,20 @@ class _Run:
 
     async def _answer(self, question: Question) -> SystemAnswer:
         config, values = self.config, {**self._captured, "question": question.question}
-        request = Request(config.method, address(config.url, values), self._headers, filled(config.body, values))
+        request = Request(
+            config.method, address(config.url, values), self._headers, filled(config.body, values)
+        )
         try:
             received = await self.client.send(request, timeout_s=config.timeout)
         except CallFailed as failed:
             return self._failed(question, failed.kind, str(failed))
         timed = SystemAnswer(
-            self.name, question.group, None, latency_s=received.latency_s, first_s=received.first_byte_s, at=now()
+            self.name,
+            question.group,
+            None,
+            latency_s=received.latency_s,
+            first_s=received.first_byte_s,
+            at=now(),
         )
         try:
             # In a thread, for a stream of 10 MB takes seconds in which no other question would go on.
@@ -198,18 +209,28 @@ class _Run:
             raise CallFailed("parse", "the reply does not stream, and the table has no answer", retry=False)
         text = _found(self.config.answer, data, "answer")
         if not isinstance(text, str):
-            raise CallFailed("parse", f"answer {self.config.answer}: a text is needed, found {text!r:.80}", retry=False)
+            raise CallFailed(
+                "parse", f"answer {self.config.answer}: a text is needed, found {text!r:.80}", retry=False
+            )
         return text, self._contexts([data]), received.first_byte_s
 
     def _read_stream(self, received: Received) -> tuple[str, tuple[Context, ...] | None, float | None]:
         path = self.config.token
         if path is None:
-            raise CallFailed("parse", f"the reply streams ({received.kind}): give token, a JMESPath", retry=False)
-        timed = [(when, _parsed(data, "an event of the stream", self.client)) for when, data in received.events()]
-        pieces = [(when, piece) for when, data in timed if isinstance(piece := _search(path, data, "token"), str)]
+            raise CallFailed(
+                "parse", f"the reply streams ({received.kind}): give token, a JMESPath", retry=False
+            )
+        timed = [
+            (when, _parsed(data, "an event of the stream", self.client)) for when, data in received.events()
+        ]
+        pieces = [
+            (when, piece) for when, data in timed if isinstance(piece := _search(path, data, "token"), str)
+        ]
         if not pieces:
             last = json.dumps(timed[-1][1])[:200] if timed else "no event"
-            raise CallFailed("parse", f"token {path}: no event of the stream holds it; the last: {last}", retry=False)
+            raise CallFailed(
+                "parse", f"token {path}: no event of the stream holds it; the last: {last}", retry=False
+            )
         first_s = next((when for when, piece in pieces if piece), None)
         return "".join(piece for _, piece in pieces), self._contexts([data for _, data in timed]), first_s
 
@@ -218,7 +239,9 @@ class _Run:
         path = self.config.contexts
         if path is None:
             return None
-        found = next((value for part in parts if (value := _search(path, part, "contexts")) is not None), None)
+        found = next(
+            (value for part in parts if (value := _search(path, part, "contexts")) is not None), None
+        )
         if found is None:
             raise CallFailed("parse", f"contexts {path}: the reply does not hold it", retry=False)
         try:
@@ -240,7 +263,8 @@ class _Run:
     # --- before and after
 
     async def _set_up(self, documents: Callable[[], Sequence[Document]]) -> None:
-        """All steps, unless an interrupted run of the same table has left them done; half a setup is taken down."""
+        """All steps, unless an interrupted run of the same table has left them done; half a setup is taken
+        down."""
         setup = self.config.setup
         if not setup.steps:
             return
@@ -283,7 +307,8 @@ class _Run:
             await asyncio.sleep(step.every)
 
     async def _take_down(self) -> None:
-        """All steps of the teardown that something was made for; one that fails is said and keeps no other back.
+        """All steps of the teardown that something was made for; one that fails is said and keeps no other
+        back.
 
         What was captured is then kept, so that the next run takes it down before it sets up anew.
         """
@@ -355,7 +380,9 @@ def _parsed(data: bytes, what: str, client: HttpClient) -> Any:
     except (ValueError, RecursionError):
         page = "an HTML page" if data.lstrip()[:1] == b"<" else "no JSON"
         # As an error page under status 200 it passes, so a resumed run asks again.
-        raise CallFailed("server", f"{what} is {page}: {client.quoted(data) or 'it is empty'}", retry=False) from None
+        raise CallFailed(
+            "server", f"{what} is {page}: {client.quoted(data) or 'it is empty'}", retry=False
+        ) from None
 
 
 def _search(path: str, data: Any, what: str) -> Any:
@@ -370,6 +397,10 @@ def _found(path: str, data: Any, what: str) -> Any:
     """What data holds at a path, which is something."""
     value = _search(path, data, what)
     if value is None:
-        keys = f"its keys are {', '.join(map(str, data))[:120]}" if isinstance(data, dict) else f"it is {data!r:.80}"
+        keys = (
+            f"its keys are {', '.join(map(str, data))[:120]}"
+            if isinstance(data, dict)
+            else f"it is {data!r:.80}"
+        )
         raise CallFailed("parse", f"{what} {path}: the reply does not hold it ({keys})", retry=False)
     return value

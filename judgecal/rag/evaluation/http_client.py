@@ -1,6 +1,8 @@
-"""One request to a system over HTTP: tried again where that can help, timed, and read no further than it may be.
+"""One request to a system over HTTP: tried again where that can help, timed, and read no further than it may
+be.
 
-Only 2xx is an answer. What is not one is a `CallFailed` whose message says what came instead, without a secret.
+Only 2xx is an answer. What is not one is a `CallFailed` whose message says what came instead, without a
+secret.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ _STREAMS = ("text/event-stream", "application/x-ndjson", "application/jsonl", "a
 _HEADERS = {"user-agent": f"judgecal/{__version__}", "accept": "application/json, text/event-stream, */*"}
 # Compressed, a small reply could grow without end, and the first byte would not be the first word.
 _PLAIN = {"accept-encoding": "identity"}
-# A CRLF is one line end, and a run of empty lines one end of an event. A class alone is repeated: groups take memory.
+# A CRLF is one line end, and a run of empty lines one end of an event. A class alone is repeated: groups take
+# memory.
 _EVENT_END = re.compile(rb"(?:\r\n|\n|\r(?!\n))[\r\n]+")
 _LINE_END = re.compile(rb"\r?\n[\r\n]*")
 _DATA = re.compile(rb"(?<![^\r\n])data: ?([^\r\n]*)")
@@ -96,7 +99,9 @@ class Received:
         start = 0
         for number, (end, following) in enumerate(places):
             if number >= _MOST_EVENTS:
-                raise CallFailed("length", f"the answer streams more than {_MOST_EVENTS:,} events", retry=False)
+                raise CallFailed(
+                    "length", f"the answer streams more than {_MOST_EVENTS:,} events", retry=False
+                )
             block, start = self.body[start:end], following
             data = block.strip() if lines else _data(block)
             if data == b"[DONE]":
@@ -116,20 +121,26 @@ class HttpClient:
     Args:
         secrets: what no message may hold.
         concurrency: requests at once; one that waits to be tried again is none.
-        retry_dropped: whether a request whose connection was lost after it was sent is sent again. A GET always is;
-            another may have been answered already, and be on somebody's bill.
+        retry_dropped: whether a request whose connection was lost after it was sent is sent again. A GET
+            always is; another may have been answered already, and be on somebody's bill.
         policy: of trying again.
     """
 
     def __init__(
-        self, secrets: Sequence[str], concurrency: int, *, retry_dropped: bool = False, policy: Policy = _POLICY
+        self,
+        secrets: Sequence[str],
+        concurrency: int,
+        *,
+        retry_dropped: bool = False,
+        policy: Policy = _POLICY,
     ) -> None:
         self._secrets = secrets
         self._retry_dropped = retry_dropped
         self._policy = policy
         self._places = asyncio.Semaphore(concurrency)
         self._random = random.Random(policy.seed)
-        # No cookies: one question must not change what the next one is told. Not `trust_env`: it reads .netrc.
+        # No cookies: one question must not change what the next one is told. Not `trust_env`: it reads
+        # .netrc.
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0),
             headers={**_HEADERS, **_PLAIN},
@@ -169,15 +180,20 @@ class HttpClient:
         except TimeoutError:
             raise CallFailed("timeout", f"no whole answer within {timeout_s:g} s", retry=False) from None
         except aiohttp.ClientPayloadError as error:
-            raise CallFailed("transport", f"the body was cut off: {self._line(str(error))}", retry=False) from error
+            raise CallFailed(
+                "transport", f"the body was cut off: {self._line(str(error))}", retry=False
+            ) from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise self._lost(request.method, error) from error
 
     def _lost(self, method: str, error: Exception) -> CallFailed:
-        """A connection that was not made, which can be tried again, or that was lost when the question was on it."""
+        """A connection that was not made, which can be tried again, or that was lost when the question was on
+        it."""
         said = self._line(str(error) or type(error).__name__)
         if isinstance(error, _NEVER_SENT):
-            lasting = isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.InvalidURL | ValueError)
+            lasting = isinstance(
+                error, aiohttp.ClientConnectorCertificateError | aiohttp.InvalidURL | ValueError
+            )
             return CallFailed("transport", f"no connection: {said}", retry=not lasting)
         if method == "GET" or self._retry_dropped:
             return CallFailed("transport", f"the connection was lost: {said}", retry=True)
@@ -209,14 +225,20 @@ class HttpClient:
         raise CallFailed("server", f"more than {_MOST_REDIRECTS} redirects", retry=False)
 
     def _redirected(self, method: str, url: URL, answer: aiohttp.ClientResponse) -> URL:
-        """Where a redirect leads; a header's secret and a question go to the host that the file names alone."""
+        """Where a redirect leads; a header's secret and a question go to the host that the file names
+        alone."""
         said = answer.headers.get("location", "")
         try:
             to = url.join(URL(said))
         except ValueError:
             to = URL()
         shown = self._line(str(to.with_query(None).with_user(None)) if to.host else said)[:200]
-        upgraded = (url.scheme, url.port, to.scheme, to.port) == ("http", 80, "https", 443)  # the ports of the names
+        upgraded = (url.scheme, url.port, to.scheme, to.port) == (
+            "http",
+            80,
+            "https",
+            443,
+        )  # the ports of the names
         if to.host != url.host or not (upgraded or (to.scheme, to.port) == (url.scheme, url.port)):
             other = "port" if to.host == url.host else "host"
             message = f"HTTP {answer.status}: a redirect to another {other} ({shown}), which is not followed"
@@ -238,7 +260,9 @@ class HttpClient:
                 when, _ = arrivals.pop()
             arrivals.append((when, len(body)))
             if good and len(body) > MOST_BYTES:
-                raise CallFailed("length", f"the answer is larger than {MOST_BYTES // 1_000_000} MB", retry=False)
+                raise CallFailed(
+                    "length", f"the answer is larger than {MOST_BYTES // 1_000_000} MB", retry=False
+                )
         if not good:
             raise self._refused(answer, bytes(body))
         encoding = answer.headers.get("content-encoding", "identity").strip().lower()

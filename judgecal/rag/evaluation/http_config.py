@@ -5,7 +5,8 @@
     body = { query = "{question}" }
     answer = "choices[0].message.content"                # JMESPath
     contexts = "sources[].{text: passage, document_id: file}"
-    token = "choices[0].delta.content"                   # of a reply that streams: a piece of the answer in one event
+    token = "choices[0].delta.content"                   # of a reply that streams: a piece of the answer in
+    one event
 
     [setup]
     steps = [
@@ -17,8 +18,9 @@
     ]
     teardown = [{ name = "delete", method = "DELETE", url = ".../collections/{collection}" }]
 
-`{question}`, what earlier steps captured, and in a step with `each = "document"` `{document_id}`, `{title}` and
-`{text}` are filled in once, as values: what a question says is never read as a template, JSON or a part of an address.
+`{question}`, what earlier steps captured, and in a step with `each = "document"` `{document_id}`, `{title}`
+and `{text}` are filled in once, as values: what a question says is never read as a template, JSON or a part
+of an address.
 """
 
 from __future__ import annotations
@@ -45,7 +47,9 @@ def _is_path(text: str) -> str:
         jmespath.compile(text)
     except (jmespath.exceptions.JMESPathError, ValueError) as error:
         said = " ".join(str(error).split())[:120]
-        raise ValueError(f"{text!r} is no JMESPath ({said}): write it as in choices[0].message.content") from None
+        raise ValueError(
+            f"{text!r} is no JMESPath ({said}): write it as in choices[0].message.content"
+        ) from None
     return text
 
 
@@ -70,7 +74,9 @@ def _headers_hold_no_secret(headers: dict[str, str]) -> dict[str, str]:
         if not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", name) or re.search(r"[\r\n\0]", value):
             raise ValueError(f"{name!r} is no header: a name of letters and hyphens, and a value of one line")
         if _SECRET_HEADER.search(name) and not _VARIABLE.search(value):
-            raise ValueError(f"the value of {name} would stand in the file: write ${{NAME}} for a variable's value")
+            raise ValueError(
+                f"the value of {name} would stand in the file: write ${{NAME}} for a variable's value"
+            )
     return headers
 
 
@@ -129,13 +135,13 @@ class HttpConfig(BaseModel):
         headers: `${NAME}` is the value of an environment variable.
         body: sent as JSON, `{question}` in its texts; None for none.
         answer: where a reply of JSON holds the answer, a text.
-        contexts: where it holds what was answered from: a list of texts or of `{text, document_id?, score?}`; None
-            for a system that shows none.
+        contexts: where it holds what was answered from: a list of texts or of `{text, document_id?, score?}`;
+            None for a system that shows none.
         token: where an event of a stream (server-sent events, or JSON lines) holds a piece of the answer.
         timeout: seconds for one question, from the request to the whole answer.
         concurrency: questions at once.
-        retry_dropped: send a request again whose connection was lost after it was sent. Without it that is done for
-            GET alone, as another request may have been answered, and paid for, already.
+        retry_dropped: send a request again whose connection was lost after it was sent. Without it that is
+            done for GET alone, as another request may have been answered, and paid for, already.
     """
 
     model_config = _TABLE
@@ -201,7 +207,8 @@ def names_in(template: Any) -> set[str]:
 
 
 def filled(template: Any, values: Mapping[str, Any]) -> Any:
-    """A template's JSON with values in their places; a text that is nothing but a place becomes the value itself.
+    """A template's JSON with values in their places; a text that is nothing but a place becomes the value
+    itself.
 
     What stands in a value is not looked at again, and braces around other words stay as they are.
     """
@@ -219,5 +226,7 @@ def filled(template: Any, values: Mapping[str, Any]) -> Any:
 
 def address(template: str, values: Mapping[str, Any]) -> URL:
     """An address with values in their places, each quoted, so that none adds a part or a parameter."""
-    quoted = {name: urllib.parse.quote(str(value), safe="", errors="replace") for name, value in values.items()}
+    quoted = {
+        name: urllib.parse.quote(str(value), safe="", errors="replace") for name, value in values.items()
+    }
     return URL(_PLACE.sub(lambda found: quoted.get(found[1], found[0]), template))

@@ -1,4 +1,5 @@
-"""Answers as items, judged by a suite, by locks and by local judges; and what the verdicts on each come to."""
+"""Answers as items, judged by a suite, by locks and by local judges; and what the verdicts on each come
+to."""
 
 from __future__ import annotations
 
@@ -53,12 +54,12 @@ class Verdicts:
     """What the judge of a column said of one answer.
 
     Attributes:
-        shares: the verdict's place on its scale, 0..1, a repeat each; None where unscored. Where a lock has a map to
-            the people's scale, the place on that of what the map makes of the verdict.
+        shares: the verdict's place on its scale, 0..1, a repeat each; None where unscored. Where a lock has a
+            map to the people's scale, the place on that of what the map makes of the verdict.
         raw_shares: the same before any map.
         error: `kind: message` of the first repeat without a verdict; None where all have one.
-        passed: whether a verdict passes by its judge's mark, through the lock's map if any, a repeat each; None
-            where that cannot be said.
+        passed: whether a verdict passes by its judge's mark, through the lock's map if any, a repeat each;
+            None where that cannot be said.
     """
 
     shares: tuple[float | None, ...]
@@ -134,7 +135,8 @@ class Panel:
 
     @property
     def right_at(self) -> float | None:
-        """The people's pass mark of a locked judge of correctness as a share, 0..1; None where there is none."""
+        """The people's pass mark of a locked judge of correctness as a share, 0..1; None where there is
+        none."""
         member = self.correctness_by
         if member.lock is None or member.rule.mark is None:
             return None
@@ -172,8 +174,11 @@ class Panel:
         ]
 
     def trained_notes(self, questions: Sequence[Question]) -> list[str]:
-        """Of each judge that was trained on some of these questions, that its verdicts on them may be too good."""
-        seen = {one.judge.name: sum(q.group in one.judge.trained_on for q in questions) for one in self.members}
+        """Of each judge that was trained on some of these questions, that its verdicts on them may be too
+        good."""
+        seen = {
+            one.judge.name: sum(q.group in one.judge.trained_on for q in questions) for one in self.members
+        }
         return [
             f"{name} was trained on {n} of these {len(questions)} questions: there it may judge better than elsewhere"
             for name, n in seen.items()
@@ -184,8 +189,11 @@ class Panel:
         """InputError: a budget meets a model without a price."""
         options.check_models(models_of([one.judge for one in self.members]))
 
-    def _asked(self, rows: Sequence[ReadRow]) -> tuple[list[tuple[Measure, Member, list[Item]]], tuple[str, ...]]:
-        """The judges that some answer has something for, with their items; and a note on each of the others."""
+    def _asked(
+        self, rows: Sequence[ReadRow]
+    ) -> tuple[list[tuple[Measure, Member, list[Item]]], tuple[str, ...]]:
+        """The judges that some answer has something for, with their items; and a note on each of the
+        others."""
         if not rows:
             return [], ("no answer came, so nothing was judged",)
         found = survey(self.measures, rows)
@@ -224,21 +232,29 @@ class Panel:
     ) -> tuple[Panel, Judged, tuple[str, ...]]:
         """Have every answer judged; what the journal holds is not called again.
 
-        Gives the panel without the columns that no answer has anything for, what was said of each answer, and a note on
-        each judge that is left out and on stored replies.
+        Gives the panel without the columns that no answer has anything for, what was said of each answer, and
+        a note on each judge that is left out and on stored replies.
         """
         if not rows:
             return self, {}, ()
         asked, left_out = self._asked(rows)
         stored = StoredVerdicts()
         for repeats in sorted({self.repeats_of(member.judge) for _, member, _ in asked}):
-            own = [(member.judge, items) for _, member, items in asked if self.repeats_of(member.judge) == repeats]
+            own = [
+                (member.judge, items)
+                for _, member, items in asked
+                if self.repeats_of(member.judge) == repeats
+            ]
             how = replace(options, repeats=repeats, limit=None)
             keep_together(own, journal=journal, options=how, budget=budget, label=f"suite {self.suite}")
-        found: dict[AnswerKey, dict[str, Verdicts]] = {(str(row.item.system), row.item.group): {} for row in rows}
+        found: dict[AnswerKey, dict[str, Verdicts]] = {
+            (str(row.item.system), row.item.group): {} for row in rows
+        }
         for measure, member, items in asked:
             for item in items:
-                found[str(item.system), item.group][measure.name] = self._verdicts(journal, member, item, stored)
+                found[str(item.system), item.group][measure.name] = self._verdicts(
+                    journal, member, item, stored
+                )
         able = {CORRECTNESS, ANSWERED, *(measure.name for measure, _, _ in asked)}
         return (
             replace(self, measures=tuple(one for one in self.measures if one.name in able)),
@@ -250,7 +266,9 @@ class Panel:
         judge = member.judge
         units = [name for name, _ in units_of(judge, item)]
         rows = [
-            whole_item([journal.latest[Key(item.item_id, item.sha, judge.fingerprint, n, unit)] for unit in units])
+            whole_item(
+                [journal.latest[Key(item.item_id, item.sha, judge.fingerprint, n, unit)] for unit in units]
+            )
             for n in range(self.repeats_of(judge))
         ]
         for row in rows:
@@ -297,7 +315,9 @@ def _measured_by(measure: Measure, member: Member) -> MeasuredBy:
     return MeasuredBy(measure.name, member.judge.name, member.lock_path, agreement, mapped)
 
 
-def corrected_systems(panel: Panel, measured: Sequence[Measured], judged: Judged) -> tuple[CorrectedSystem, ...]:
+def corrected_systems(
+    panel: Panel, measured: Sequence[Measured], judged: Judged
+) -> tuple[CorrectedSystem, ...]:
     """Each system's share of right answers, with the error rates of the lock carried over (Rogan-Gladen).
 
     None where correctness is judged by no lock with a pass mark.
@@ -349,7 +369,9 @@ def read_panel(table: JudgesTable, folder: Path, workspace: Workspace) -> Panel:
     suite = load_suite(name, workspace=workspace)
     own = {one.name: one for one in suite.judges}
     problems = [
-        str(unknown_name("column to lock in the suite", one, list(own))) for one in table.locks if one not in own
+        str(unknown_name("column to lock in the suite", one, list(own)))
+        for one in table.locks
+        if one not in own
     ]
     judges = [
         replace(one, judge=None, lock=folder / table.locks[one.name]) if one.name in table.locks else one
@@ -357,7 +379,9 @@ def read_panel(table: JudgesTable, folder: Path, workspace: Workspace) -> Panel:
     ]
     judges += [SuiteJudge(one, judge=one, column=one) for one in _local(table.local, list(own), problems)]
     refuse([f"judges: {one}" for one in problems])
-    measures = measures_of(Suite(suite.name, tuple(judges)), workspace, model=table.model, trust_lock=table.trust_lock)
+    measures = measures_of(
+        Suite(suite.name, tuple(judges)), workspace, model=table.model, trust_lock=table.trust_lock
+    )
     columns = [one.name for one in measures]
     if CORRECTNESS not in columns:
         problems.append(

@@ -1,8 +1,9 @@
 """A pipeline of our own: documents cut into chunks, an index, perhaps a reranker, and a model that answers.
 
-Every call to a model goes through the engine, with its journals in the folder: `retrieved.jsonl` holds what was found
-for each question and how long that took, `embeddings.jsonl`, `summaries.jsonl` and `reranking.jsonl` what models gave
-for that, `replies.jsonl` those of the model that answers. So an interrupted run asks nobody again who has replied.
+Every call to a model goes through the engine, with its journals in the folder: `retrieved.jsonl` holds what
+was found for each question and how long that took, `embeddings.jsonl`, `summaries.jsonl` and
+`reranking.jsonl` what models gave for that, `replies.jsonl` those of the model that answers. So an
+interrupted run asks nobody again who has replied.
 """
 
 from __future__ import annotations
@@ -13,7 +14,15 @@ from functools import cached_property
 from typing import Any
 
 from judgecal.errors import InputError
-from judgecal.experiment import CostEstimate, models_of, open_journal, plan_calls, run_trials, stored_rows, together
+from judgecal.experiment import (
+    CostEstimate,
+    models_of,
+    open_journal,
+    plan_calls,
+    run_trials,
+    stored_rows,
+    together,
+)
 from judgecal.goldset import Document
 from judgecal.models import ModelSpec
 from judgecal.rag.answering import Answerer
@@ -30,7 +39,8 @@ from judgecal.workspace import Workspace
 __all__ = ["LocalConfig", "LocalSystem"]
 
 RETRIEVED_FILE = "retrieved.jsonl"
-"""In the system's folder: what was found for each question, as rows of `AnswerJournal` whose answer is empty."""
+"""In the system's folder: what was found for each question, as rows of `AnswerJournal` whose answer is
+empty."""
 
 REPLIES_FILE = "replies.jsonl"
 """In the system's folder: the journal of the model that answers; its verdicts are the answers' texts."""
@@ -39,10 +49,11 @@ REPLIES_FILE = "replies.jsonl"
 class LocalSystem:
     """A pipeline of our own.
 
-    The latency of an answer is that of its question alone: the search, the reranker's calls, and the reply of the
-    model that answers; not the time in which the index was made, nor what a call waited for its turn. It is not known
-    where a reply was stored by another experiment. The cost is that of the calls for the question; a stored reply
-    counts at the model's price, as if it had been asked for. The tokens are those of the answer's call.
+    The latency of an answer is that of its question alone: the search, the reranker's calls, and the reply of
+    the model that answers; not the time in which the index was made, nor what a call waited for its turn. It
+    is not known where a reply was stored by another experiment. The cost is that of the calls for the
+    question; a stored reply counts at the model's price, as if it had been asked for. The tokens are those of
+    the answer's call.
 
     Args:
         name: as tables show it.
@@ -71,7 +82,8 @@ class LocalSystem:
         self._retrieval = Retrieval(name, config, documents, workspace)
 
     def config(self) -> dict[str, Any]:
-        """The documents, what decides the contexts and what decides the answer; no setting that decides nothing."""
+        """The documents, what decides the contexts and what decides the answer; no setting that decides
+        nothing."""
         return {"retrieval": self._retrieval.config(), "answerer": self._answerer.config()}
 
     def models(self) -> Sequence[ModelSpec]:
@@ -80,10 +92,13 @@ class LocalSystem:
         return models_of(one for one in asked if one is not None)
 
     def check(self, questions: Sequence[Question]) -> list[str]:
-        """What would keep it from answering: settings, names, keys that are not set, and documents that lack."""
+        """What would keep it from answering: settings, names, keys that are not set, and documents that
+        lack."""
         found = list(self._config.problems())
         if not any(one.text.strip() for one in self._documents()):
-            found.append("there is no document with a text to search: give [documents] path, or a set that has some")
+            found.append(
+                "there is no document with a text to search: give [documents] path, or a set that has some"
+            )
         for respondent in (lambda: self._answerer, *self._retrieval.respondents()):
             try:
                 asked = respondent()
@@ -96,7 +111,8 @@ class LocalSystem:
         return [f"{self.name}: {problem}" for problem in dict.fromkeys(found)]
 
     def preview(self, questions: Sequence[Question], asking: Asking) -> CostEstimate:
-        """What `answer` would call now; before anything is searched, about what is found is known from BM25."""
+        """What `answer` would call now; before anything is searched, about what is found is known from
+        BM25."""
         options, estimates = once(asking), list[CostEstimate]()
         found = stored_in(asking.folder / RETRIEVED_FILE, self._retrieval.config(), questions, options)
         due = [one for one in questions if one.group not in found]
@@ -104,17 +120,24 @@ class LocalSystem:
             estimates, hits = self._retrieval.preview(due, asking)
             found |= {one.group: self._row(one, hit) for one, hit in zip(due, hits, strict=True)}
         replies = stored_rows(asking.folder / REPLIES_FILE)
-        return together([*estimates, plan_calls([self._answerer], _asked(questions, found), replies, options)])
+        return together(
+            [*estimates, plan_calls([self._answerer], _asked(questions, found), replies, options)]
+        )
 
     def answer(self, questions: Sequence[Question], asking: Asking) -> list[SystemAnswer]:
-        """One answer a question, in their order; what the folder holds is not asked again, but for failures of the
-        wire.
+        """One answer a question, in their order; what the folder holds is not asked again, but for failures
+        of the wire.
         """
         found, options = self._retrieved(questions, asking), once(asking)
         items = _asked(questions, found)
         with open_journal(asking.folder / REPLIES_FILE, options) as journal:
             rows = run_trials(
-                [self._answerer], items, journal=journal, options=options, budget=asking.budget, label=self.name
+                [self._answerer],
+                items,
+                journal=journal,
+                options=options,
+                budget=asking.budget,
+                label=self.name,
             )
         replies = {row.item_id: row for row in rows}
         return [self._answered(found[one.group], replies.get(one.group)) for one in questions]
@@ -124,12 +147,16 @@ class LocalSystem:
     @cached_property
     def _answerer(self) -> Answerer:
         who = self._config.answerer
-        return Answerer(f"{who.signature}@{who.model}", workspace=self._workspace, temperature=who.temperature)
+        return Answerer(
+            f"{who.signature}@{who.model}", workspace=self._workspace, temperature=who.temperature
+        )
 
     def _answerer_problems(self) -> list[str]:
         answerer, found = self._answerer, list[str]()
         if not answerer.reads_contexts:
-            found.append(f"signature {answerer.signature.name} has no input context, so that no chunk would reach it")
+            found.append(
+                f"signature {answerer.signature.name} has no input context, so that no chunk would reach it"
+            )
         if self._config.answerer.temperature is not None and answerer.model.sent_temperature is None:
             found.append(f"model {answerer.model.alias} takes no temperature: leave answerer.temperature out")
         return found
@@ -143,7 +170,9 @@ class LocalSystem:
             stored = {one.group: journal.settled(one, retry_unscored=retry) for one in questions}
             found = {group: one for group, one in stored.items() if one is not None}
             due = [one for one in questions if one.group not in found]
-            for question, retrieved in zip(due, self._retrieval.find(due, asking) if due else (), strict=True):
+            for question, retrieved in zip(
+                due, self._retrieval.find(due, asking) if due else (), strict=True
+            ):
                 found[question.group] = self._row(question, retrieved)
                 journal.append(question, found[question.group])
         return found

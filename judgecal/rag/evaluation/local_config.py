@@ -56,17 +56,18 @@ class LocalConfig(BaseModel):
     """The table of a local pipeline; at the top of this module is one.
 
     Attributes:
-        index: as `judgecal.rag.retrieval.indexes.index_named` takes it, or `embed:MODEL`, an alias or a litellm id.
+        index: as `judgecal.rag.retrieval.indexes.index_named` takes it, or `embed:MODEL`, an alias or a
+            litellm id.
         tokenizer: which words `bm25` and `lsa` see.
-        strategy: `plain`: the index's best chunks. `rerank`: the best of those that the index gives, by the reranker.
-            `parent`: the chunks whose children the index finds best. `both`: those whose children the reranker puts
-            first, of each chunk its best child by the index.
+        strategy: `plain`: the index's best chunks. `rerank`: the best of those that the index gives, by the
+            reranker. `parent`: the chunks whose children the index finds best. `both`: those whose children
+            the reranker puts first, of each chunk its best child by the index.
         top_k: chunks that the reranker is given, of `rerank` and `both`.
         top_n: chunks that the answerer is given.
-        reranker: a judge of single contexts, `SIGNATURE@MODEL`, or the alias or litellm id of a reranking model; what
-            is equal to it stays in the order of the index.
-        children: of `parent` and `both`, what is searched: the sentences of a chunk, or its summary by the answerer's
-            model; the embedded model writes none, and there it is the leading sentence.
+        reranker: a judge of single contexts, `SIGNATURE@MODEL`, or the alias or litellm id of a reranking
+            model; what is equal to it stays in the order of the index.
+        children: of `parent` and `both`, what is searched: the sentences of a chunk, or its summary by the
+            answerer's model; the embedded model writes none, and there it is the leading sentence.
     """
 
     model_config = _TABLE

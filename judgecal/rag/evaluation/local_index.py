@@ -29,7 +29,8 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Retrieved:
-    """What was found for a question, best first, or why nothing could be; in how many seconds, and for how much."""
+    """What was found for a question, best first, or why nothing could be; in how many seconds, and for how
+    much."""
 
     candidates: tuple[Candidate, ...] = ()
     failure: Failure | None = None
@@ -78,11 +79,16 @@ class Searched:
         return Retrieved(found, None, added(query.seconds, time.perf_counter() - start), query.cost_usd)
 
     def _misfit(self, query: QueryVector) -> Failure | None:
-        """Why a question's vector cannot be held against those of the chunks, as where the server has changed."""
+        """Why a question's vector cannot be held against those of the chunks, as where the server has
+        changed."""
         if query.vector is None or not isinstance(self._index, DenseIndex):
             return None
         size, needed = len(query.vector), self._index.dimensions
-        return None if size == needed else Failure("server", f"a vector of {size} dimensions, the chunks have {needed}")
+        return (
+            None
+            if size == needed
+            else Failure("server", f"a vector of {size} dimensions, the chunks have {needed}")
+        )
 
     def _candidates(self, numbers: Sequence[int], scores: Mapping[int, float], k: int) -> Iterator[Candidate]:
         children = self._children
@@ -117,9 +123,11 @@ def shared(key: str, build: Callable[[], Searched]) -> Searched:
 
 @functools.lru_cache(maxsize=_HELD)
 def query_vectors(embedder: str) -> dict[str, QueryVector]:
-    """By question, the vectors that this process has of an embedder, by its fingerprint; the caller adds to them.
+    """By question, the vectors that this process has of an embedder, by its fingerprint; the caller adds to
+    them.
 
-    So settings of a sweep that cut the documents otherwise embed no question twice, and know how long it took.
+    So settings of a sweep that cut the documents otherwise embed no question twice, and know how long it
+    took.
     """
     return {}
 
@@ -130,7 +138,8 @@ def added(*values: float | None) -> float | None:
 
 
 def price_of(row: Judgement, model: ModelSpec | None) -> float | None:
-    """What a call costs whoever makes it: of a stored reply its model's price, None where that is not known."""
+    """What a call costs whoever makes it: of a stored reply its model's price, None where that is not
+    known."""
     if not row.cached or model is None:
         return row.cost_usd
     written = row.completion_tokens if model.task == "chat" else 0

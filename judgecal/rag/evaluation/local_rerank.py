@@ -1,4 +1,5 @@
-"""Who puts the candidates of a local pipeline into another order: a judge of single contexts, or a reranking model."""
+"""Who puts the candidates of a local pipeline into another order: a judge of single contexts, or a reranking
+model."""
 
 from __future__ import annotations
 
@@ -22,12 +23,14 @@ RERANKING_FILE = "reranking.jsonl"
 
 
 def once(asking: Asking) -> RunOptions:
-    """The options with one call for each item: repeats are the judges', and the limit was applied to the questions."""
+    """The options with one call for each item: repeats are the judges', and the limit was applied to the
+    questions."""
     return dataclasses.replace(asking.options, repeats=1, limit=None)
 
 
 def reranker_named(name: str, *, workspace: Workspace) -> Reranker:
-    """The reranker of that name: a judge of single contexts by its string, or a reranking model by its alias or id.
+    """The reranker of that name: a judge of single contexts by its string, or a reranking model by its alias
+    or id.
 
     Raises:
         InputError: there is none, or the judge judges whole items, or without an order.
@@ -48,8 +51,8 @@ def reranker_named(name: str, *, workspace: Workspace) -> Reranker:
 class Reranker:
     """The better the verdict on a candidate, the further to the front; equal ones stay as they were.
 
-    The seconds are those of the longest call, as the calls of a question are made at once; of the model inside
-    judgecal, which has one core, those of all.
+    The seconds are those of the longest call, as the calls of a question are made at once; of the model
+    inside judgecal, which has one core, those of all.
     """
 
     def __init__(self, respondent: Respondent) -> None:
@@ -59,12 +62,16 @@ class Reranker:
         """Who it is, and what makes its verdicts."""
         return {"name": self.respondent.name, "fingerprint": self.respondent.fingerprint}
 
-    def preview(self, questions: Sequence[Question], found: Sequence[Retrieved], asking: Asking) -> CostEstimate:
+    def preview(
+        self, questions: Sequence[Question], found: Sequence[Retrieved], asking: Asking
+    ) -> CostEstimate:
         """What `rerank` would call; nothing is written."""
         journal = stored_rows(asking.folder / RERANKING_FILE)
         return plan_calls([self.respondent], _items(questions, found), journal, once(asking))
 
-    def rerank(self, questions: Sequence[Question], found: Sequence[Retrieved], asking: Asking) -> list[Retrieved]:
+    def rerank(
+        self, questions: Sequence[Question], found: Sequence[Retrieved], asking: Asking
+    ) -> list[Retrieved]:
         """The candidates of each question in the new order, with its own scores, and its time and cost added.
 
         What the journal in the folder holds is not judged again.
@@ -72,15 +79,21 @@ class Reranker:
         items, options = _items(questions, found), once(asking)
         rows: dict[str, list[Judgement]] = {item.item_id: [] for item in items}
         with open_journal(asking.folder / RERANKING_FILE, options) as journal:
-            for row in run_trials([self.respondent], items, journal=journal, options=options, budget=asking.budget):
+            for row in run_trials(
+                [self.respondent], items, journal=journal, options=options, budget=asking.budget
+            ):
                 rows[row.item_id].append(row)
         named = zip(questions, found, strict=True)
-        return [self._reranked(one, rows[question.group]) if one.candidates else one for question, one in named]
+        return [
+            self._reranked(one, rows[question.group]) if one.candidates else one for question, one in named
+        ]
 
     def _reranked(self, found: Retrieved, rows: Sequence[Judgement]) -> Retrieved:
         failed = next((row.error for row in rows if row.error is not None), None)
         if failed is not None:
-            return Retrieved(failure=Failure(failed.kind, f"reranker {self.respondent.name}: {failed.message}"))
+            return Retrieved(
+                failure=Failure(failed.kind, f"reranker {self.respondent.name}: {failed.message}")
+            )
         scored = [
             Candidate(one.text, dataclasses.replace(one.context, score=score))
             for one, score in zip(found.candidates, self._scores(rows), strict=True)

@@ -18,7 +18,15 @@ from judgecal.judges import Respondent
 from judgecal.rag.answering import Answerer
 from judgecal.rag.answering.questions import Question
 from judgecal.rag.evaluation.local_config import LocalConfig
-from judgecal.rag.evaluation.local_index import QueryVector, Retrieved, Searched, dense, price_of, query_vectors, shared
+from judgecal.rag.evaluation.local_index import (
+    QueryVector,
+    Retrieved,
+    Searched,
+    dense,
+    price_of,
+    query_vectors,
+    shared,
+)
 from judgecal.rag.evaluation.local_rerank import Reranker, once, reranker_named
 from judgecal.rag.evaluation.system import Asking
 from judgecal.rag.retrieval.chunking import Child, Chunk, chunks_of, sentences_of
@@ -39,7 +47,8 @@ _SUMMARY = "rag/summary"
 _AT_ONCE = 64  # calls for vectors whose replies are held at once: 2,048 texts
 
 _VERSION = "1"
-"""Counts changes of the code that change what is found: of chunks, children, BM25 and what is built of vectors."""
+"""Counts changes of the code that change what is found: of chunks, children, BM25 and what is built of
+vectors."""
 
 _LIBRARIES = {"lsa": "scikit-learn", "stem:": "PyStemmer", "sentencex:": "sentencex"}
 """Whose version decides what is found, by how the setting begins that asks for it."""
@@ -56,7 +65,11 @@ class Retrieval:
     """
 
     def __init__(
-        self, name: str, config: LocalConfig, documents: Callable[[], Sequence[Document]], workspace: Workspace
+        self,
+        name: str,
+        config: LocalConfig,
+        documents: Callable[[], Sequence[Document]],
+        workspace: Workspace,
     ) -> None:
         self._name = name
         self._config = config
@@ -68,7 +81,9 @@ class Retrieval:
     @cached_property
     def reranker(self) -> Reranker | None:
         """Who reranks, where that is asked for. InputError: there is no such judge or model."""
-        return reranker_named(self._config.reranker, workspace=self._workspace) if self._config.reranks else None
+        return (
+            reranker_named(self._config.reranker, workspace=self._workspace) if self._config.reranks else None
+        )
 
     @cached_property
     def summariser(self) -> Answerer | None:
@@ -89,7 +104,8 @@ class Retrieval:
         return None if model is None else Embedder(model, workspace=self._workspace)
 
     def respondents(self) -> Iterator[Callable[[], Respondent | None]]:
-        """Gives each of those who are called beside the answerer; it raises InputError where there is no such one."""
+        """Gives each of those who are called beside the answerer; it raises InputError where there is no such
+        one."""
         yield lambda: self.reranker.respondent if self.reranker else None
         yield lambda: self.summariser
         yield lambda: self.embedder
@@ -136,8 +152,8 @@ class Retrieval:
     def preview(self, due: Sequence[Question], asking: Asking) -> tuple[list[CostEstimate], list[Retrieved]]:
         """What `find` would call, and about what it would find; nothing is written.
 
-        That is what BM25 finds in the place of vectors, and leading sentences in the place of summaries; a reranker
-        leaves it as it is.
+        That is what BM25 finds in the place of vectors, and leading sentences in the place of summaries; a
+        reranker leaves it as it is.
         """
         options, chunks = once(asking), self._chunks()
         children = self._offline_children(chunks)
@@ -147,8 +163,13 @@ class Retrieval:
             estimates.append(plan_calls([self.summariser], _to_summarise(chunks), journal, options))
         if self.embedder:
             queries = [one.question for one in due]
-            items = [*texts_to_embed(_texts(chunks, children)), *(texts_to_embed([one])[0] for one in queries)]
-            estimates.append(plan_calls([self.embedder], items, stored_rows(asking.folder / EMBEDDINGS_FILE), options))
+            items = [
+                *texts_to_embed(_texts(chunks, children)),
+                *(texts_to_embed([one])[0] for one in queries),
+            ]
+            estimates.append(
+                plan_calls([self.embedder], items, stored_rows(asking.folder / EMBEDDINGS_FILE), options)
+            )
         index = "bm25" if self.embedder else self._config.index
         texts = _texts(chunks, children)
         searched = Searched(index_named(index, texts, tokenizer=self._config.tokenizer), chunks, children)
@@ -184,16 +205,21 @@ class Retrieval:
         texts = _texts(chunks, children)
         if self.embedder:
             queries = query_vectors(self.embedder.fingerprint)
-            return Searched(dense(self._vectors(self.embedder, texts, asking), queries), chunks, children, queries)
+            return Searched(
+                dense(self._vectors(self.embedder, texts, asking), queries), chunks, children, queries
+            )
         if self._config.searches_children and self._config.children == "summaries" and not self.summariser:
             notice(
                 f"judgecal: {self._name}: the leading sentence of each chunk stands in for its summary, as the model "
                 "embedded writes none"
             )
-        return Searched(index_named(self._config.index, texts, tokenizer=self._config.tokenizer), chunks, children)
+        return Searched(
+            index_named(self._config.index, texts, tokenizer=self._config.tokenizer), chunks, children
+        )
 
     def _offline_children(self, chunks: Sequence[Chunk]) -> list[Child] | None:
-        """What is searched in place of chunks, made without a call; None where they themselves are searched."""
+        """What is searched in place of chunks, made without a call; None where they themselves are
+        searched."""
         if not self._config.searches_children:
             return None
         children = sentences_of(chunks, self._config.chunk.sentences)
@@ -222,7 +248,9 @@ class Retrieval:
             parts += [vectors_in(str(row.verdict)) for row in rows]
         sizes = {part.shape[1] for part in parts}
         if len(sizes) > 1:
-            raise CallFailed("server", f"{embedder.name} gave vectors of {sorted(sizes)} dimensions", retry=False)
+            raise CallFailed(
+                "server", f"{embedder.name} gave vectors of {sorted(sizes)} dimensions", retry=False
+            )
         return np.concatenate(parts)
 
     def _embed_questions(self, embedder: Embedder, due: Sequence[Question], asking: Asking) -> None:
@@ -235,7 +263,9 @@ class Retrieval:
         with open_journal(asking.folder / EMBEDDINGS_FILE, options, long=True) as journal:
             rows = run_trials([embedder], items, journal=journal, options=options, budget=asking.budget)
         for text, row in zip(wanted, rows, strict=True):
-            failure = row.error and Failure(row.error.kind, f"{embedder.name}: the question: {row.error.message}")
+            failure = row.error and Failure(
+                row.error.kind, f"{embedder.name}: the question: {row.error.message}"
+            )
             vector = None if failure else vectors_in(str(row.verdict))[0]
             known[text] = QueryVector(vector, failure, row.latency_s, price_of(row, embedder.model))
 
@@ -248,7 +278,9 @@ def _to_summarise(chunks: Sequence[Chunk]) -> list[Item]:
     return [Item(one.chunk_id, one.document_id, "", "", contexts=(Context(one.text),)) for one in chunks]
 
 
-def _asked(respondent: Respondent, items: Sequence[Item], asking: Asking, name: str, label: str) -> Sequence[Judgement]:
+def _asked(
+    respondent: Respondent, items: Sequence[Item], asking: Asking, name: str, label: str
+) -> Sequence[Judgement]:
     """A verdict on each item; what the journal of that name holds is not asked again.
 
     Raises:
@@ -256,9 +288,13 @@ def _asked(respondent: Respondent, items: Sequence[Item], asking: Asking, name: 
     """
     options = once(asking)
     with open_journal(asking.folder / name, options, long=True) as journal:
-        rows = run_trials([respondent], items, journal=journal, options=options, budget=asking.budget, label=label)
+        rows = run_trials(
+            [respondent], items, journal=journal, options=options, budget=asking.budget, label=label
+        )
     if failed := rows.unscored:
         error = failed[0].error or Failure("server", "no reply")
-        message = f"{label}: {len(failed):,} of {len(items):,} calls to {respondent.name} failed, the first by"
+        message = (
+            f"{label}: {len(failed):,} of {len(items):,} calls to {respondent.name} failed, the first by"
+        )
         raise CallFailed(error.kind, f"{message} {error.kind}: {error.message}", retry=False)
     return rows

@@ -1,4 +1,5 @@
-"""What `gold make` comes to: how many questions of which kind, how they were made, and what was turned down."""
+"""What `gold make` comes to: how many questions of which kind, how they were made, and what was turned
+down."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from judgecal.records import Estimate, Result
 
 @dataclass(frozen=True, slots=True)
 class KindMade:
-    """The questions of one kind: wanted, kept, and of how many drafts; `reason`: why they are fewer than wanted."""
+    """The questions of one kind: wanted, kept, and of how many drafts; `reason`: why they are fewer than
+    wanted."""
 
     wanted: int
     n: int

@@ -1,4 +1,5 @@
-"""The document of `gold make`: how many questions of which kind, what was turned down, and what they are worth."""
+"""The document of `gold make`: how many questions of which kind, what was turned down, and what they are
+worth."""
 
 from __future__ import annotations
 
@@ -6,7 +7,16 @@ from collections.abc import Iterable
 
 from judgecal.rag.evaluation.made_questions import MadeQuestions
 from judgecal.records import Headline
-from judgecal.report.document import Block, Bullets, Document, Record, Section, Table, from_summary, notes_section
+from judgecal.report.document import (
+    Block,
+    Bullets,
+    Document,
+    Record,
+    Section,
+    Table,
+    from_summary,
+    notes_section,
+)
 from judgecal.report.gold import splits_table
 from judgecal.report.numbers import count, count_of, estimate, money, percent
 from judgecal.report.wording import sentence
@@ -27,14 +37,20 @@ def make_document(result: MadeQuestions, *, again: str = "") -> Document:
     blocks: list[Block] = [_kinds(result), Bullets([*_facts(result)], short=True)]
     if result.rejected:
         rows = [(why, count(n)) for why, n in result.rejected.items()]
-        blocks.append(Table(("turned down because", "drafts"), rows, title="Drafts that are no questions of the set"))
+        blocks.append(
+            Table(("turned down because", "drafts"), rows, title="Drafts that are no questions of the set")
+        )
     blocks += [splits_table(result.splits)] if result.splits else []
     sections = [Section("questions", "Questions", caption, blocks)]
     if result.examples:
         told: list[Block] = [
             Record(
                 one.kind,
-                [("question", one.question), ("answer", one.answer), *(("quote", text) for text in one.quotes)],
+                [
+                    ("question", one.question),
+                    ("answer", one.answer),
+                    *(("quote", text) for text in one.quotes),
+                ],
                 ", ".join(one.documents),
             )
             for one in result.examples
@@ -51,12 +67,16 @@ def make_document(result: MadeQuestions, *, again: str = "") -> Document:
 
 
 def _headline(result: MadeQuestions, again: str) -> Headline:
-    short = [f"{kind}: {one.n} of {one.wanted}, as {one.reason}." for kind, one in result.kinds.items() if one.reason]
+    short = [
+        f"{kind}: {one.n} of {one.wanted}, as {one.reason}."
+        for kind, one in result.kinds.items()
+        if one.reason
+    ]
     if result.path is None:
-        failed = f"{count_of(result.n_unscored, 'draft')} had no reply" if result.n_unscored else "no draft passed"
-        what = (
-            f"{result.set} is not written: {count(result.n)} of {count_of(result.n_wanted, 'question')}, and {failed}."
+        failed = (
+            f"{count_of(result.n_unscored, 'draft')} had no reply" if result.n_unscored else "no draft passed"
         )
+        what = f"{result.set} is not written: {count(result.n)} of {count_of(result.n_wanted, 'question')}, and {failed}."
         return Headline("unfinished", what, tuple(short), (), again or f"judgecal report {result.experiment}")
     wanted = f"{count(result.n)} of " * bool(short) + count_of(result.n_wanted, "question")
     used = count_of(result.n_documents_used, "document")
@@ -73,7 +93,9 @@ def _headline(result: MadeQuestions, again: str) -> Headline:
 
 
 def _kinds(result: MadeQuestions) -> Table:
-    rows = [(kind, count(one.n), count(one.wanted), count(one.n_drafts)) for kind, one in result.kinds.items()]
+    rows = [
+        (kind, count(one.n), count(one.wanted), count(one.n_drafts)) for kind, one in result.kinds.items()
+    ]
     return Table(("kind", "questions", "wanted", "drafts"), rows, short=True)
 
 

@@ -1,8 +1,9 @@
-"""`gold make`: question-answer pairs from documents, each quoted from its document, held against rules and critics.
+"""`gold make`: question-answer pairs from documents, each quoted from its document, held against rules and
+critics.
 
-Requests are made in rounds: as many as questions are still wanted, each judged by rules, then by critics, until there
-are enough or no passage is left. The rounds follow from the documents, the seed and the replies in the journals, so the
-same command goes on after a kill, and no stored reply is paid for again.
+Requests are made in rounds: as many as questions are still wanted, each judged by rules, then by critics,
+until there are enough or no passage is left. The rounds follow from the documents, the seed and the replies
+in the journals, so the same command goes on after a kill, and no stored reply is paid for again.
 """
 
 from __future__ import annotations
@@ -132,7 +133,8 @@ class MakeRun:
 
     @property
     def replies(self) -> Path:
-        """`drafts.jsonl`: a journal like `judgements.jsonl`, whose verdicts are the fields of replies as JSON."""
+        """`drafts.jsonl`: a journal like `judgements.jsonl`, whose verdicts are the fields of replies as
+        JSON."""
         return self.experiment.folder / "drafts.jsonl"
 
     @cached_property
@@ -148,20 +150,26 @@ class MakeRun:
     def kept(self) -> list[Draft]:
         """The drafts that nothing stands against, by kind in the order of their requests."""
         fine = [draft for draft in self.drafts if draft.rejected is None]
-        return sorted(fine, key=lambda draft: (self.given.kinds.index(draft.request.kind), draft.request.name))
+        return sorted(
+            fine, key=lambda draft: (self.given.kinds.index(draft.request.kind), draft.request.name)
+        )
 
     def check(self) -> None:
         """Refuse what would be refused after the calls.
 
         Raises:
-            InputError: the workspace is the read-only starter, the name is no name or is taken by another set, a
-                budget meets a model without a price.
+            InputError: the workspace is the read-only starter, the name is no name or is taken by another
+                set, a budget meets a model without a price.
         """
         self.given.workspace.require_writable("gold make")
         problems = name_problems(self.given.name, workspace=self.given.workspace, replace=self.given.replace)
-        if problems and not (self._there() and self.replies.is_file()):  # else it may be what this very run has made
+        if problems and not (
+            self._there() and self.replies.is_file()
+        ):  # else it may be what this very run has made
             raise InputError(problems)
-        require_prices(models_of([*self.makers.values(), *self.critics.values()]), self.given.options.limit_usd)
+        require_prices(
+            models_of([*self.makers.values(), *self.critics.values()]), self.given.options.limit_usd
+        )
 
     def preview(self) -> CostEstimate:
         """What a run would call where every draft is kept; at most, where as many are made as may be.
@@ -184,7 +192,9 @@ class MakeRun:
         plans = [plan_calls([self.makers[kind]], asked, stored_rows(self.replies), options)]
         journal = stored_rows(self.experiment.journal)
         for critic, judge in self.critics.items():
-            items = [item for draft in drafts if draft.rejected is None for item, _, _ in checks(critic, draft)]
+            items = [
+                item for draft in drafts if draft.rejected is None for item, _, _ in checks(critic, draft)
+            ]
             plans.append(plan_calls([judge], items, journal, options))
         return together(plans)
 
@@ -228,7 +238,9 @@ class MakeRun:
         taken = Counter(name for draft in self.kept for name in draft.request.documents)
         return [one for pool in self.pools.values() for one in pool.take(taken, self.given.per_document)]
 
-    def _drafted(self, requests: Sequence[Request], seen: Seen, options: RunOptions, budget: Budget) -> list[Draft]:
+    def _drafted(
+        self, requests: Sequence[Request], seen: Seen, options: RunOptions, budget: Budget
+    ) -> list[Draft]:
         """The drafts of a round, those turned down that a rule does not let pass."""
         rows: dict[str, Judgement] = {}
         with open_journal(self.replies, options) as journal:
@@ -252,7 +264,9 @@ class MakeRun:
         with open_journal(self.experiment.journal, options) as journal:
 
             def ask(judge: Judge, items: Sequence[Item], label: str) -> Sequence[Judgement]:
-                return run_trials([judge], items, journal=journal, options=options, budget=budget, label=label)
+                return run_trials(
+                    [judge], items, journal=journal, options=options, budget=budget, label=label
+                )
 
             return criticise(drafts, self.critics, ask)
 
@@ -261,14 +275,19 @@ class MakeRun:
 
     def _written(self) -> GoldSet:
         """The set: as it stands where this run has made it before, else written."""
-        given, items = self.given, [item_of(draft, self._name(place)) for place, draft in enumerate(self.kept, 1)]
+        given, items = (
+            self.given,
+            [item_of(draft, self._name(place)) for place, draft in enumerate(self.kept, 1)],
+        )
         if self._there():
             stands = load_gold(given.name, workspace=given.workspace, labelling=True)
             if list(stands.items) == items:
                 return stands  # with the labels that people have given
         model = listed(sorted({maker.model.alias for maker in self.makers.values()}))
         source = f"Made from {given.collection.documents_from} by {model}; critics: {given.critic}."
-        card = Card(given.name, Scale.parse("binary"), version="1", source=source, made_by="llm", sampling="curated")
+        card = Card(
+            given.name, Scale.parse("binary"), version="1", source=source, made_by="llm", sampling="curated"
+        )
         card = replace(card, anchors=_ANCHORS)
         readme = _README.format(name=given.name, n=len(items), source=given.collection.documents_from)
         documents = list(self.corpus.documents.values())
@@ -311,7 +330,9 @@ def plan_make(given: MakeInput, *, out: str | None = None) -> MakeRun:
         InputError: as `MakeInput.check` and `MakeRun.check`; a signature or a model is not there.
     """
     given.check()
-    makers = {kind: Maker(f"{_FOLDER}/{kind}@{given.model}", workspace=given.workspace) for kind in given.kinds}
+    makers = {
+        kind: Maker(f"{_FOLDER}/{kind}@{given.model}", workspace=given.workspace) for kind in given.kinds
+    }
     critics: dict[str, Judge] = {
         name: judge_named(f"{_FOLDER}/{name}@{given.critic}", workspace=given.workspace) for name in CRITICS
     }
@@ -335,7 +356,9 @@ def plan_make(given: MakeInput, *, out: str | None = None) -> MakeRun:
 def _result(run: MakeRun, gold: GoldSet | None, n_unscored: int) -> MadeQuestions:
     given, kept = run.given, run.kept
     answered = [draft for draft in kept if draft.request.kind != UNANSWERABLE]
-    easy = mean_estimate([float(one.easy) for one in answered], [one.request.documents[0] for one in answered])
+    easy = mean_estimate(
+        [float(one.easy) for one in answered], [one.request.documents[0] for one in answered]
+    )
     ranks = Counter(draft.band for draft in answered)
     rejected = Counter(draft.rejected for draft in run.drafts if draft.rejected is not None)
     rows = [*stored_rows(run.replies).latest.values(), *stored_rows(run.experiment.journal).latest.values()]
@@ -346,7 +369,10 @@ def _result(run: MakeRun, gold: GoldSet | None, n_unscored: int) -> MadeQuestion
         path=None if gold is None else str(gold.path),
         n_wanted=given.n,
         n=len(kept),
-        kinds={kind: KindMade(pool.wanted, pool.kept, pool.made, pool.short()) for kind, pool in run.pools.items()},
+        kinds={
+            kind: KindMade(pool.wanted, pool.kept, pool.made, pool.short())
+            for kind, pool in run.pools.items()
+        },
         rejected=dict(rejected.most_common()),
         n_documents=len(run.corpus.documents),
         n_documents_used=len({name for draft in kept for name in draft.request.documents}),
@@ -366,7 +392,8 @@ def _result(run: MakeRun, gold: GoldSet | None, n_unscored: int) -> MadeQuestion
 
 
 def _examples(run: MakeRun, gold: GoldSet | None) -> tuple[MadeExample, ...]:
-    """The first question of each kind that is none of test: once the set is written, those are shown nowhere."""
+    """The first question of each kind that is none of test: once the set is written, those are shown
+    nowhere."""
     sealed = frozenset[str]() if gold is None else gold.test_groups
     first: dict[str, MadeExample] = {}
     for place, draft in enumerate(run.kept, 1):

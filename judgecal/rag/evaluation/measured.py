@@ -1,4 +1,5 @@
-"""One answer of one system with all that was measured of it: a row of states 3 and 4, and what comparisons take."""
+"""One answer of one system with all that was measured of it: a row of states 3 and 4, and what comparisons
+take."""
 
 from __future__ import annotations
 
@@ -18,12 +19,13 @@ class Measured:
         documents: the reference documents of the question; empty where it names none.
         answerable: whether its reference gives an answer.
         given: what the system gave.
-        answered: whether it answered at all, by the judge of the column `answered`; None where that is unscored, and
-            where there is no answer.
-        correctness: 0..1, the mean over the judge's repeats; None where it is unscored. It is defined for whatever was
-            said; what leaves out refusals, or writes -1 for them, is made of this and `answered`.
-        measures: every column of the suite by name, the mean over repeats on the column's own scale as a share 0..1;
-            None where unscored.
+        answered: whether it answered at all, by the judge of the column `answered`; None where that is
+            unscored, and where there is no answer.
+        correctness: 0..1, the mean over the judge's repeats; None where it is unscored. It is defined for
+            whatever was said; what leaves out refusals, or writes -1 for them, is made of this and
+            `answered`.
+        measures: every column of the suite by name, the mean over repeats on the column's own scale as a
+            share 0..1; None where unscored.
         n_unscored: judgements that were asked for and gave no verdict.
     """
 

@@ -1,4 +1,5 @@
-"""What `evaluate` is to do, before the first call: questions, documents, systems and judges, checked together."""
+"""What `evaluate` is to do, before the first call: questions, documents, systems and judges, checked
+together."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ from judgecal.workspace import Workspace
 
 _EXPECTED_CHARS = 2_000
 _MOST_CHARS = 20_000
-"""Characters of the contexts of an answer that is not there yet: likely ones, and for the bound of a preview."""
+"""Characters of the contexts of an answer that is not there yet: likely ones, and for the bound of a
+preview."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,8 @@ class EvaluatePlan:
 
     @property
     def right_at(self) -> float:
-        """Correctness, 0..1, from which an answer is right: as the file says, by the lock's pass mark, or 0.5."""
+        """Correctness, 0..1, from which an answer is right: as the file says, by the lock's pass mark, or
+        0.5."""
         given, mark = self.config.tables.judges.right_at, self.panel.right_at
         return given if given is not None else mark if mark is not None else 0.5
 
@@ -150,15 +153,20 @@ class EvaluatePlan:
         if able("questions", "panel"):
             problems += self.panel.lacking(self.questions)
         refuse(list(dict.fromkeys(problems)))
-        require_prices([model for one in self.systems for model in one.system.models()], self.options.limit_usd)
+        require_prices(
+            [model for one in self.systems for model in one.system.models()], self.options.limit_usd
+        )
         self.panel.check(self.options)
 
     def _system_problems(self) -> Iterator[str]:
-        """What keeps systems from answering; what all of a sweep have in common is said once, of their table."""
+        """What keeps systems from answering; what all of a sweep have in common is said once, of their
+        table."""
         found: dict[tuple[str, str], list[str]] = {}
         for one in self.systems:
             for problem in one.system.check(self.questions):
-                found.setdefault((one.table, problem.removeprefix(f"{one.system.name}: ")), []).append(one.system.name)
+                found.setdefault((one.table, problem.removeprefix(f"{one.system.name}: ")), []).append(
+                    one.system.name
+                )
         for (table, problem), names in found.items():
             yield f"{names[0] if len(names) == 1 else table}: {problem}"
 
@@ -170,8 +178,8 @@ class EvaluatePlan:
     def preview(self) -> CostEstimate:
         """What a run would call; nothing is written.
 
-        An answer that is not there yet is taken to be its reference, with contexts of 2,000 characters; for the bound
-        of the cost it and they are 20,000 characters long.
+        An answer that is not there yet is taken to be its reference, with contexts of 2,000 characters; for
+        the bound of the cost it and they are 20,000 characters long.
         """
         self.check()
         budget, journal = Budget(self.options.limit_usd), stored_rows(self.experiment.journal)
@@ -179,7 +187,9 @@ class EvaluatePlan:
         asked = [replace(one, usd_in_batches=one.usd_at_most) for one in asked]
         near = self.panel.preview(self.expected(far=False), journal, self.options)
         far = self.panel.preview(self.expected(far=True), journal, self.options)
-        return together([*asked, replace(near, usd_at_most=far.usd_at_most, usd_in_batches=far.usd_in_batches)])
+        return together(
+            [*asked, replace(near, usd_at_most=far.usd_at_most, usd_in_batches=far.usd_in_batches)]
+        )
 
     def expected(self, *, far: bool) -> list[ReadRow]:
         """Every answer as judges will see it; one that is not there yet as `preview` says."""

@@ -1,4 +1,5 @@
-"""The critics of drafted questions: what each is shown, what it must say, and what a draft is turned down for."""
+"""The critics of drafted questions: what each is shown, what it must say, and what a draft is turned down
+for."""
 
 from __future__ import annotations
 
@@ -28,7 +29,10 @@ def criticise(drafts: Sequence[Draft], critics: Mapping[str, Judge], ask: Ask) -
     left = list(drafts)
     for critic, judge in critics.items():
         shown = [
-            (place, one) for place, draft in enumerate(left) if not draft.rejected for one in checks(critic, draft)
+            (place, one)
+            for place, draft in enumerate(left)
+            if not draft.rejected
+            for one in checks(critic, draft)
         ]
         rows = ask(judge, [item for _, (item, *_) in shown], f"critic: {critic}")
         for (place, (_, wanted, why)), row in zip(shown, rows, strict=True):
@@ -46,7 +50,8 @@ def lost(row: Judgement) -> str:
 
 
 def checks(critic: str, draft: Draft) -> list[tuple[Item, bool, str]]:
-    """What a critic is shown of a draft, what it must say, and what the draft is turned down for otherwise."""
+    """What a critic is shown of a draft, what it must say, and what the draft is turned down for
+    otherwise."""
     request, name = draft.request, draft.request.name
     whole = Item(name, name, draft.question, draft.answer, contexts=draft.contexts)
     if critic == UNDERSTANDABLE:

@@ -1,7 +1,8 @@
-"""Which passages questions are asked for, what a model made of them, and what is wrong with a draft by rules alone.
+"""Which passages questions are asked for, what a model made of them, and what is wrong with a draft by rules
+alone.
 
-A request is a passage, or two, and a kind; it depends on the documents and the seed and on no reply, so that a run that
-goes on later makes the same requests, and every reply that is stored serves again.
+A request is a passage, or two, and a kind; it depends on the documents and the seed and on no reply, so that
+a run that goes on later makes the same requests, and every reply that is stored serves again.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ class Request:
 
     @property
     def documents(self) -> tuple[str, ...]:
-        """The ids of the documents that its answer rests on; of an unanswerable one that which it speaks of."""
+        """The ids of the documents that its answer rests on; of an unanswerable one that which it speaks
+        of."""
         two = self.kind == TWO_DOCUMENTS and self.other is not None
         return (self.passage.document_id, *([self.other.document_id] if two and self.other else []))
 
@@ -69,23 +71,28 @@ class Request:
 
 
 class Maker(Writer):
-    """Who makes questions of one kind: a signature of `gold_make/` and a model; its verdict is its fields as JSON."""
+    """Who makes questions of one kind: a signature of `gold_make/` and a model; its verdict is its fields as
+    JSON."""
 
     def __init__(self, spec: str, *, workspace: Workspace) -> None:
         super().__init__(spec, workspace=workspace, in_json=True)
 
     def read(self, text: str) -> Reading:
-        """The fields; an empty question says that there is nothing to ask for, a reply without one is no draft."""
+        """The fields; an empty question says that there is nothing to ask for, a reply without one is no
+        draft."""
         fields = self.fields(text, "question")
-        return Reading(None, failure=fields) if isinstance(fields, Failure) else Reading(canonical_json(fields))
+        return (
+            Reading(None, failure=fields) if isinstance(fields, Failure) else Reading(canonical_json(fields))
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
     """What became of a request.
 
-    `quotes` stand in the documents of the request, as they are there; `rejected` says why it is no question of the set;
-    `rank` is that of its document by BM25 over whole documents, from 1; of two documents that of the poorer one.
+    `quotes` stand in the documents of the request, as they are there; `rejected` says why it is no question
+    of the set; `rank` is that of its document by BM25 over whole documents, from 1; of two documents that of
+    the poorer one.
     """
 
     request: Request
@@ -132,7 +139,8 @@ class Corpus:
         return [self.passages[number] for number in self._by_passage.search([text], k).chunks[0].tolist()]
 
     def neighbour(self, passage: Chunk, used: Counter[str]) -> Chunk | None:
-        """A passage of another document that shares much with this one: of the nearest few that used least so far.
+        """A passage of another document that shares much with this one: of the nearest few that used least so
+        far.
 
         None where none is near.
         """
@@ -146,7 +154,8 @@ class Corpus:
         return 1 + max(int(order.index(places[name])) for name in documents)
 
     def requests(self, kind: str, *, seed: int) -> Iterator[Request]:
-        """Every passage once, from document to document in an order drawn by the seed; pairs where it needs two."""
+        """Every passage once, from document to document in an order drawn by the seed; pairs where it needs
+        two."""
         draw = random.Random(f"{seed}:{kind}")
         own: dict[str, list[Chunk]] = {}
         for passage in self.passages:
@@ -184,10 +193,13 @@ class Pool:
         return DRAFTS_PER_QUESTION * self.wanted - self.made
 
     def take(self, taken: Counter[str], per_document: int) -> Iterator[Request]:
-        """The requests of the next round; those of documents that have enough stay, in case a draft falls out."""
+        """The requests of the next round; those of documents that have enough stay, in case a draft falls
+        out."""
         stay: list[Request] = []
         need = min(self.wanted - self.kept, self.may)
-        while need > 0 and (request := self.left.popleft() if self.left else next(self.more, None)) is not None:
+        while (
+            need > 0 and (request := self.left.popleft() if self.left else next(self.more, None)) is not None
+        ):
             if any(taken[name] >= per_document for name in request.documents):
                 stay.append(request)
                 continue
@@ -211,14 +223,18 @@ def read_draft(request: Request, row: Judgement, corpus: Corpus) -> Draft:
     """A reply as a draft, turned down where a rule does it."""
     if row.verdict is None:
         kind = row.error.kind if row.error else "parse"
-        return Draft(request, rejected="the reply could not be read" if kind == "parse" else f"no reply ({kind})")
+        return Draft(
+            request, rejected="the reply could not be read" if kind == "parse" else f"no reply ({kind})"
+        )
     fields: Mapping[str, str] = json.loads(str(row.verdict))
     draft = Draft(request, " ".join(fields["question"].split()))
     if not draft.question:
         return draft.reject("the model found nothing to ask for")
     rank = corpus.rank(draft.question, request.documents)
     if request.kind == UNANSWERABLE:
-        near = tuple(Context(one.text.strip(), one.document_id) for one in corpus.nearest(draft.question, NEAREST))
+        near = tuple(
+            Context(one.text.strip(), one.document_id) for one in corpus.nearest(draft.question, NEAREST)
+        )
         return dataclasses.replace(draft, answer=NOT_THERE, rank=rank, contexts=near)
     quotes = tuple(
         _found(fields.get(name, ""), corpus.documents[document].text)
@@ -237,14 +253,16 @@ def read_draft(request: Request, row: Judgement, corpus: Corpus) -> Draft:
 
 
 def _found(quote: str, text: str) -> str:
-    """The quote as it stands in a text, whatever white space is between its words; empty where it does not."""
+    """The quote as it stands in a text, whatever white space is between its words; empty where it does
+    not."""
     words = [re.escape(word) for word in quote.split()]
     match = re.search(r"\s+".join(words), text) if words else None
     return match[0] if match else ""
 
 
 def _mentions_other(question: str, request: Request, corpus: Corpus) -> bool:
-    """Whether a longer word of the question stands in the other passage and not in the question's own document."""
+    """Whether a longer word of the question stands in the other passage and not in the question's own
+    document."""
     words = tokenizer_named("words")
     if request.other is None:
         return False
@@ -255,9 +273,9 @@ def _mentions_other(question: str, request: Request, corpus: Corpus) -> bool:
 class Seen:
     """The questions that stand already; of two that are the same, or nearly so, the first one stays.
 
-    The same: the same words, or the same answer from the same quote. Nearly: the same answer, numbers and names (words
-    with a capital behind the first one), and words that are alike whatever their order (rapidfuzz's token_sort_ratio of
-    at least 90).
+    The same: the same words, or the same answer from the same quote. Nearly: the same answer, numbers and
+    names (words with a capital behind the first one), and words that are alike whatever their order
+    (rapidfuzz's token_sort_ratio of at least 90).
     """
 
     def __init__(self) -> None:
@@ -278,7 +296,8 @@ class Seen:
 
 
 def item_of(draft: Draft, name: str) -> Item:
-    """The question as an item of the set: the answer under test is the reference, and people say whether it holds."""
+    """The question as an item of the set: the answer under test is the reference, and people say whether it
+    holds."""
     answerable = draft.request.kind != UNANSWERABLE
     return Item(
         item_id=name,

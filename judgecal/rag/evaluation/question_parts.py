@@ -31,7 +31,8 @@ COMPLEXITY_RULE = (
 """The rule of `complexity_of`, as pages print it. We made it; nobody has rated questions by it."""
 
 _KEY = re.compile(
-    r"\b(?:(?!how\s+(?:many|much|long|old|often|far|large)\b)" + f"(?:{'|'.join(KEY_WORDS)})" + r")\b", re.IGNORECASE
+    r"\b(?:(?!how\s+(?:many|much|long|old|often|far|large)\b)" + f"(?:{'|'.join(KEY_WORDS)})" + r")\b",
+    re.IGNORECASE,
 )
 _CLASSES: tuple[Complexity, ...] = ("simple", "medium", "complex")
 
@@ -66,13 +67,16 @@ def by_complexity(
     Raises:
         InputError: as `rows_of`; a question that was measured is not among the questions.
     """
-    return _parts(measured, questions, lambda one: (complexity_of(one.question),), names=_CLASSES, level=level)
+    return _parts(
+        measured, questions, lambda one: (complexity_of(one.question),), names=_CLASSES, level=level
+    )
 
 
 def by_tag(
     measured: Sequence[Measured], questions: Iterable[Question], *, level: float = LEVEL
 ) -> tuple[QuestionPart, ...]:
-    """Each system on the questions of each tag, in the order in which the tags first occur. As `by_complexity`."""
+    """Each system on the questions of each tag, in the order in which the tags first occur. As
+    `by_complexity`."""
     return _parts(measured, questions, lambda one: one.tags, level=level)
 
 
@@ -87,7 +91,9 @@ def _parts(
     """By part, those of `names` first and in their order."""
     rows, known = rows_of(measured), {one.group: one for one in questions}
     asked = dict.fromkeys(one.question for one in measured)
-    missing = [f"question {one} was measured, and is not among the questions" for one in asked if one not in known]
+    missing = [
+        f"question {one} was measured, and is not among the questions" for one in asked if one not in known
+    ]
     if missing:
         raise InputError("\n".join(missing))
     inside: dict[str, list[str]] = {name: [] for name in names}

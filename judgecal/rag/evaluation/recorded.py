@@ -1,8 +1,9 @@
 """A system whose answers stand in a file: it is asked nothing.
 
-The file is a table of answers as `judgecal answer --answers` reads it; columns `contexts` (a text, or a list of texts
-or of `{document_id, text, score}`), `latency_s` (seconds) and `error` (why there is no answer, perhaps with one of our
-kinds in front, as in "timeout: no reply") are taken too where they are there. So state 2 of an evaluation can be read.
+The file is a table of answers as `judgecal answer --answers` reads it; columns `contexts` (a text, or a list
+of texts or of `{document_id, text, score}`), `latency_s` (seconds) and `error` (why there is no answer,
+perhaps with one of our kinds in front, as in "timeout: no reply") are taken too where they are there. So
+state 2 of an evaluation can be read.
 """
 
 from __future__ import annotations
@@ -54,7 +55,9 @@ class RecordedSystem:
         settings: the factors with their values.
     """
 
-    def __init__(self, name: str, config: RecordedConfig, *, settings: Mapping[str, Setting] | None = None) -> None:
+    def __init__(
+        self, name: str, config: RecordedConfig, *, settings: Mapping[str, Setting] | None = None
+    ) -> None:
         self.name = name
         self.settings: Mapping[str, Setting] = dict(settings or {})
         self._config = config
@@ -64,7 +67,9 @@ class RecordedSystem:
     def shows_contexts(self) -> bool:
         """Whether some row of this system has contexts; an empty list is some."""
         own, column = self._config.system, self._config.system_column or "system"
-        rows = (row.cells for row in self._table.rows if own is None or row.cells.get(column, "").strip() == own)
+        rows = (
+            row.cells for row in self._table.rows if own is None or row.cells.get(column, "").strip() == own
+        )
         return any(cells.get("contexts", "").strip() for cells in rows)
 
     def config(self) -> dict[str, Any]:
@@ -99,7 +104,9 @@ class RecordedSystem:
         recorded, system = self._read(questions)
         if recorded.unmatched:  # counted alone, as they may name sealed questions
             n, of = len(recorded.unmatched), recorded.n_rows
-            notice(f"judgecal: {self.name}: {n} of {of} rows of {recorded.name} name no question that was asked")
+            notice(
+                f"judgecal: {self.name}: {n} of {of} rows of {recorded.name} name no question that was asked"
+            )
         return [self._answer(one, recorded, system) for one in questions]
 
     def _answer(self, question: Question, recorded: RecordedAnswers, system: str) -> SystemAnswer:

@@ -14,7 +14,8 @@ from judgecal.records import Estimate, Failure, Result
 
 @dataclass(frozen=True, slots=True)
 class States:
-    """The Parquet files of the four states, as paths in the experiment's folder; each has a CSV file beside it."""
+    """The Parquet files of the four states, as paths in the experiment's folder; each has a CSV file beside
+    it."""
 
     questions: str
     answers: str
@@ -84,7 +85,8 @@ class MeasuredBy:
 
 @dataclass(frozen=True, slots=True)
 class CorrectedSystem:
-    """A system's share of right answers, corrected for the judge's error rates; `reason` says why there is none."""
+    """A system's share of right answers, corrected for the judge's error rates; `reason` says why there is
+    none."""
 
     system: str
     column: str
@@ -96,8 +98,8 @@ class CorrectedSystem:
 
 @dataclass(frozen=True, slots=True)
 class FailedAnswers:
-    """How many questions a system gave no answer to for one kind of failure, and what the first said; None where all
-    of them are of test.
+    """How many questions a system gave no answer to for one kind of failure, and what the first said; None
+    where all of them are of test.
     """
 
     system: str
@@ -108,8 +110,8 @@ class FailedAnswers:
 
 @dataclass(frozen=True, slots=True)
 class FailedVerdicts:
-    """On how many answers a column's judge gave no verdict, in some repeat at least, for one kind of failure, and what
-    the first said; None where all of them are to questions of test.
+    """On how many answers a column's judge gave no verdict, in some repeat at least, for one kind of failure,
+    and what the first said; None where all of them are to questions of test.
     """
 
     column: str
@@ -120,8 +122,8 @@ class FailedVerdicts:
 
 @dataclass(frozen=True, slots=True)
 class WorstAnswer:
-    """What a system made of a question. `retrieved` are the documents of its contexts, best first; None where it
-    shows none.
+    """What a system made of a question. `retrieved` are the documents of its contexts, best first; None where
+    it shows none.
     """
 
     system: str
@@ -133,8 +135,8 @@ class WorstAnswer:
 
 @dataclass(frozen=True, slots=True)
 class WorstQuestion:
-    """A question with the lowest mean score over all systems; none of test. The score of an answer is its `total`, an
-    unscored one as 0; where there is no answer to give, a refusal scores 1 and anything else 0.
+    """A question with the lowest mean score over all systems; none of test. The score of an answer is its
+    `total`, an unscored one as 0; where there is no answer to give, a refusal scores 1 and anything else 0.
     """
 
     question: str
@@ -152,11 +154,13 @@ class EvaluateResult(Result):
     Attributes:
         experiment: its slug.
         design: how the factors were varied; None without factors.
-        bases: of `one_at_a_time`, the systems that others differ from in one factor: one for each table with factors.
+        bases: of `one_at_a_time`, the systems that others differ from in one factor: one for each table with
+            factors.
         systems: each over all questions, in the order of the configuration.
         documents: each over the questions of each document.
         comparisons: every two systems by `total`, paired by question, after Holm.
-        document_comparisons: the same within each document that has ten questions or more, after Holm over all.
+        document_comparisons: the same within each document that has ten questions or more, after Holm over
+            all.
         not_told_apart_from_best: names, the highest first; of one only where it is shown to be the best.
         best: the same with what lies behind it.
         curves: of each factor.

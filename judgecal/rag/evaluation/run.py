@@ -54,7 +54,8 @@ class EvaluateRun(EvaluatePlan):
     """The plan, and what carries it out."""
 
     def run(self) -> EvaluateResult:
-        """Ask, judge and sum up; each state's files are there when it is reached. A run that was interrupted goes on.
+        """Ask, judge and sum up; each state's files are there when it is reached. A run that was interrupted
+        goes on.
 
         Raises:
             InputError: as `check`; or a key is not set and a call is due.
@@ -67,7 +68,9 @@ class EvaluateRun(EvaluatePlan):
         states = StateFiles(self.experiment.folder, self.questions, self.source.sealed)
         states.write_questions()
         answers = [
-            answer for one in self.systems for answer in one.system.answer(self.questions, self.asking(one, budget))
+            answer
+            for one in self.systems
+            for answer in one.system.answer(self.questions, self.asking(one, budget))
         ]
         states.write_answers(answers)
         with open_journal(self.experiment.journal, self.options) as journal:
@@ -88,7 +91,8 @@ class EvaluateRun(EvaluatePlan):
         write_json_lines(self.experiment.folder / ITEMS_FILE, (item_row(row.item) for row in rows))
         panel, judged, notes = self.panel.judge(rows, journal=journal, options=self.options, budget=budget)
         measured = [
-            panel.measured(by_group[one.question], one, judged.get((one.system, one.question), {})) for one in answers
+            panel.measured(by_group[one.question], one, judged.get((one.system, one.question), {}))
+            for one in answers
         ]
         return panel, measured, judged, notes
 
@@ -116,7 +120,9 @@ class _Evaluated:
             design=run.config.tables.design if curves else None,
             bases=tuple(one.system.name for one in run.systems if one.is_base),
             settings=tuple(
-                SystemSetting(one.system.name, one.table, one.kind, one.system.settings, one.system.shows_contexts)
+                SystemSetting(
+                    one.system.name, one.table, one.kind, one.system.settings, one.system.shows_contexts
+                )
                 for one in run.systems
             ),
             systems=summarise(measured, **how),
@@ -138,7 +144,9 @@ class _Evaluated:
             usd=self._usd(budget),
             notes=self.notes,
             run_line=self._run_line(),
-            again=shlex.join(["judgecal", "evaluate", shown(run.config.path), *self._named, "--retry-unscored"]),
+            again=shlex.join(
+                ["judgecal", "evaluate", shown(run.config.path), *self._named, "--retry-unscored"]
+            ),
         )
 
     def _questions(self) -> AskedQuestions:
@@ -162,10 +170,17 @@ class _Evaluated:
         for one in self.run.systems if design is not None else ():
             if one.system.settings:
                 tables.setdefault(one.table, {})[one.system.name] = one.system.settings
-        levels = {(table, *level) for table, own in tables.items() for each in own.values() for level in each.items()}
+        levels = {
+            (table, *level)
+            for table, own in tables.items()
+            for each in own.values()
+            for level in each.items()
+        }
         n_curves = sum(n > 1 for n in Counter((table, factor) for table, factor, _ in levels).values())
         for table, own in tables.items():
-            base = next((one.system.name for one in self.run.systems if one.table == table and one.is_base), None)
+            base = next(
+                (one.system.name for one in self.run.systems if one.table == table and one.is_base), None
+            )
             rows = [one for one in self.measured if one.system in own]
             assert design is not None
             how: dict[str, Any] = {"base": base, "n_curves": max(n_curves, 1), "seed": self.run.seed}
@@ -191,7 +206,8 @@ class _Evaluated:
         return tuple(FailedVerdicts(*row) for row in self._tallied(errors))
 
     def _tallied(self, errors: Sequence[tuple[str, str, str]]) -> list[tuple[str, str, int, str | None]]:
-        """Of (name, question, "kind: message"): name, kind, how many and the first message, the most frequent first.
+        """Of (name, question, "kind: message"): name, kind, how many and the first message, the most frequent
+        first.
 
         A message may quote the question, so none of a sealed one is told.
         """
@@ -211,7 +227,9 @@ class _Evaluated:
                 answers.setdefault(one.question, []).append(one)
         means = {group: statistics.fmean(map(_score, own)) for group, own in answers.items()}
         by_group = {one.group: one for one in self.run.questions}
-        for group in sorted((name for name in means if means[name] < 1.0), key=lambda name: means[name])[:_WORST]:
+        for group in sorted((name for name in means if means[name] < 1.0), key=lambda name: means[name])[
+            :_WORST
+        ]:
             question = by_group[group]
             yield WorstQuestion(
                 question=group,
@@ -225,7 +243,9 @@ class _Evaluated:
     def _usd(self, budget: Budget) -> float | None:
         """What this run spent; None where some model that may have been called has no price."""
         models = [one.judge.model for one in self.run.panel.members if one.judge.model is not None]
-        unknown = any(one.given.prompt_tokens is not None and one.given.cost_usd is None for one in self.measured)
+        unknown = any(
+            one.given.prompt_tokens is not None and one.given.cost_usd is None for one in self.measured
+        )
         return None if unknown or not all(one.priced for one in models) else budget.spent_usd
 
     @property
@@ -270,7 +290,8 @@ def evaluate(
     name: str | None = None,
     workspace: str | Path | None = None,
 ) -> EvaluateResult:
-    """Systems x questions x judges, as a configuration says (evaluation.config); what was asked before is not again.
+    """Systems x questions x judges, as a configuration says (evaluation.config); what was asked before is not
+    again.
 
     Args:
         config: the TOML file.

@@ -1,6 +1,7 @@
 """The four states of an evaluation as files: Parquet and CSV, each written whole when it is reached.
 
-Texts of test questions, and what was answered to them, stand in none of them: these rows are `sealed` and counted.
+Texts of test questions, and what was answered to them, stand in none of them: these rows are `sealed` and
+counted.
 """
 
 from __future__ import annotations
@@ -57,12 +58,16 @@ ANSWER_COLUMNS: Mapping[str, tuple[type, str]] = {
 """Column -> its type and meaning, of state 2: a row a system and question."""
 VERDICT_COLUMNS: Mapping[str, tuple[type, str]] = {
     "answered": (bool, "whether it answered at all; empty where that is unscored"),
-    "correctness": (float, "0..1, the mean over repeats; -1 where it did not answer, empty where it is unscored"),
+    "correctness": (
+        float,
+        "0..1, the mean over repeats; -1 where it did not answer, empty where it is unscored",
+    ),
     "total": (float, "correctness where it answered, 0 where it refused; empty where either is unscored"),
     "n_unscored": (int, "judgements that were asked for and gave no verdict"),
 }
-"""Column -> its type and meaning, of state 3, behind those of state 2; then `<column>_share`, 0..1, `<column>_raw`, the
-same before a lock's map to the people's scale, and `<column>_error` for each column of the suite."""
+"""Column -> its type and meaning, of state 3, behind those of state 2; then `<column>_share`, 0..1,
+`<column>_raw`, the same before a lock's map to the people's scale, and `<column>_error` for each column of
+the suite."""
 SUMMARY_COLUMNS: Mapping[str, tuple[type, str]] = {
     "system": (str, "its name"),
     "document": (str, "over the questions that name it; empty over all questions"),
@@ -77,7 +82,8 @@ SUMMARY_COLUMNS: Mapping[str, tuple[type, str]] = {
     "latency_p95_s": (float, "the 95th percentile"),
     "usd_per_1k": (float, "cost of a thousand answers; empty where that of any is not known"),
 }
-"""Column -> its type and meaning, of state 4: a row a system and document; then each column of the suite, 0..1."""
+"""Column -> its type and meaning, of state 4: a row a system and document; then each column of the suite,
+0..1."""
 
 
 @dataclass(frozen=True)
@@ -189,7 +195,8 @@ class StateFiles:
         return {one.group: one for one in self.questions}
 
     def _write(self, place: int, rows: Sequence[Mapping[str, Any]], kinds: Mapping[str, type]) -> None:
-        """Both files of a state; where it is another than before, those of later states were of that one and go."""
+        """Both files of a state; where it is another than before, those of later states were of that one and
+        go."""
         frame = _frame(rows, kinds)
         path = self.folder / f"{NAMES[place]}.csv"
         before = path.read_bytes() if path.exists() else b""

@@ -16,13 +16,14 @@ from judgecal.stats.intervals import described, mean_estimate
 
 OutcomeKind = Literal["right_answer", "wrong_answer", "right_refusal", "wrong_refusal"]
 Rows = Mapping[str, Mapping[str, Measured | None]]
-"""System -> question -> what was measured; None where the system has no row for a question that others were asked."""
+"""System -> question -> what was measured; None where the system has no row for a question that others were
+asked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What answers are worth: a right answer or a right refusal 1, a wrong answer minus `wrong`, a wrong refusal minus
-    `refusal`; both are 0 or more.
+    """What answers are worth: a right answer or a right refusal 1, a wrong answer minus `wrong`, a wrong
+    refusal minus `refusal`; both are 0 or more.
     """
 
     wrong: float = 1.0
@@ -43,7 +44,8 @@ class OutcomeShare:
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """Answerable x answered. An answer to a question that has none is a wrong one; `n_unscored` are in no cell."""
+    """Answerable x answered. An answer to a question that has none is a wrong one; `n_unscored` are in no
+    cell."""
 
     right_answer: OutcomeShare
     wrong_answer: OutcomeShare
@@ -65,15 +67,16 @@ class Seconds:
 
 @dataclass(frozen=True, slots=True)
 class SystemSummary:
-    """One system over all questions, or over those of one document. All shares are 0..1, their intervals by question.
+    """One system over all questions, or over those of one document. All shares are 0..1, their intervals by
+    question.
 
     Attributes:
         document: None over all questions.
         n, n_expected, n_unscored: questions with a `total`, asked of any system, and without one here.
         answered: share answered of those where that is known.
         answer_correctness: the mean over the answered.
-        total: correctness where it answered, 0 where it refused; a question without one counts as 0. Systems are
-            ranked by it.
+        total: correctness where it answered, 0 where it refused; a question without one counts as 0. Systems
+            are ranked by it.
         total_complete_case: the same without those questions; where nothing is unscored, `answered` times
             `answer_correctness`.
         measures: each column of the suite, over the questions that have it.
@@ -190,15 +193,25 @@ def summarise(
 def summarise_documents(
     measured: Sequence[Measured], *, right_at: float = 0.5, costs: Costs | None = None, level: float = LEVEL
 ) -> tuple[SystemSummary, ...]:
-    """Each system over the questions of each document, by document; a question may name several. As `summarise`."""
-    return _summaries(measured, documents_of(measured), right_at=right_at, costs=costs or Costs(), level=level)
+    """Each system over the questions of each document, by document; a question may name several. As
+    `summarise`."""
+    return _summaries(
+        measured, documents_of(measured), right_at=right_at, costs=costs or Costs(), level=level
+    )
 
 
 def _summaries(
-    measured: Sequence[Measured], documents: Sequence[str | None], *, right_at: float, costs: Costs, level: float
+    measured: Sequence[Measured],
+    documents: Sequence[str | None],
+    *,
+    right_at: float,
+    costs: Costs,
+    level: float,
 ) -> tuple[SystemSummary, ...]:
     """Each system over the questions of each document, which is None for all of them."""
-    wrong = [] if 0.0 <= right_at <= 1.0 else [f"right_at is {right_at:g}: a correctness lies between 0 and 1"]
+    wrong = (
+        [] if 0.0 <= right_at <= 1.0 else [f"right_at is {right_at:g}: a correctness lies between 0 and 1"]
+    )
     wrong += [
         f"{name} costs are {cost:g}: give 0 or more, what such an answer takes away"
         for name, cost in (("wrong", costs.wrong), ("refusal", costs.refusal))
@@ -240,7 +253,10 @@ def _summary(
     def by_question(measure: str) -> dict[str, float | None]:
         return {question: value_of(one, measure) for question, one in answers.items()}
 
-    total, outcomes = by_question("total"), {name: outcome_of(one, right_at=right_at) for name, one in answers.items()}
+    total, outcomes = (
+        by_question("total"),
+        {name: outcome_of(one, right_at=right_at) for name, one in answers.items()},
+    )
     given = [one.given for one in answers.values() if one is not None and one.given.answer is not None]
     latency = seconds_of(answer.latency_s for answer in given)
     answered = {name: one.correctness for name, one in answers.items() if one is not None and one.answered}
@@ -256,7 +272,9 @@ def _summary(
         total=mean_share(total, unscored="wrong", level=level),
         total_complete_case=mean_share(total, level=level),
         measures={name: mean_share(by_question(name), level=level) for name in columns},
-        measures_as_wrong={name: mean_share(by_question(name), unscored="wrong", level=level) for name in columns},
+        measures_as_wrong={
+            name: mean_share(by_question(name), unscored="wrong", level=level) for name in columns
+        },
         outcomes=_outcomes(outcomes, right_at=right_at, level=level),
         utility=_utility(outcomes, costs, as_wrong=True, level=level),
         utility_complete_case=_utility(outcomes, costs, as_wrong=False, level=level),
@@ -282,7 +300,9 @@ def _outcomes(outcomes: Mapping[str, OutcomeKind | None], *, right_at: float, le
     )
 
 
-def _utility(outcomes: Mapping[str, OutcomeKind | None], costs: Costs, *, as_wrong: bool, level: float) -> Estimate:
+def _utility(
+    outcomes: Mapping[str, OutcomeKind | None], costs: Costs, *, as_wrong: bool, level: float
+) -> Estimate:
     worth: Callable[[OutcomeKind], float] = costs.worth
     counted = {name: one or ("wrong_answer" if as_wrong else None) for name, one in outcomes.items()}
     values = {name: worth(one) for name, one in counted.items() if one is not None}

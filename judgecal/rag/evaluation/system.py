@@ -29,7 +29,8 @@ class SystemAnswer:
     Attributes:
         system: its name, with the settings that differ in a sweep.
         question: the group of the question.
-        answer: the text, "" where the system said nothing; None where there is no answer, then `error` says why.
+        answer: the text, "" where the system said nothing; None where there is no answer, then `error` says
+            why.
         contexts: what it answered from, best first; None where the system shows none.
         error: why there is no answer; None where there is one.
         latency_s: from the request to the whole answer, None where the system was not asked now.
@@ -68,8 +69,8 @@ class Asking:
     Attributes:
         folder: the system's own, in the experiment: its journals and what it has built are kept there.
         options: of calls to models.
-        budget: shared by all systems and judges of the run. What calls models spends of it; the servers and functions
-            of others have no price that we know.
+        budget: shared by all systems and judges of the run. What calls models spends of it; the servers and
+            functions of others have no price that we know.
     """
 
     folder: Path
@@ -96,7 +97,8 @@ class System(Protocol):
         ...
 
     def config(self) -> dict[str, Any]:
-        """Everything that decides what it answers, as JSON values and without a key: what a run resumes by."""
+        """Everything that decides what it answers, as JSON values and without a key: what a run resumes
+        by."""
         ...
 
     def models(self) -> Sequence[ModelSpec]:
@@ -116,8 +118,8 @@ class System(Protocol):
         ...
 
     def answer(self, questions: Sequence[Question], asking: Asking) -> list[SystemAnswer]:
-        """One answer a question, in their order. What the folder holds of an earlier run is not asked again, but for
-        failures of the wire.
+        """One answer a question, in their order. What the folder holds of an earlier run is not asked again,
+        but for failures of the wire.
         """
         ...
 
@@ -140,8 +142,12 @@ def _context(value: Any, place: int) -> Context:
     given: Mapping[str, Any] = value if isinstance(value, Mapping) else {"text": value}
     text, document, score = given.get("text"), given.get("document_id"), given.get("score")
     if not isinstance(text, str):
-        raise ValueError(f"number {place}: a text or {{text, document_id, score}} is needed, found {value!r:.80}")
-    return Context(text, None if document is None else str(document), None if score is None else number_of(score))
+        raise ValueError(
+            f"number {place}: a text or {{text, document_id, score}} is needed, found {value!r:.80}"
+        )
+    return Context(
+        text, None if document is None else str(document), None if score is None else number_of(score)
+    )
 
 
 def number_of(value: Any) -> float:
@@ -154,4 +160,6 @@ def number_of(value: Any) -> float:
 
 def _well_formed(context: Context) -> Context:
     document = context.document_id
-    return Context(well_formed(context.text), None if document is None else well_formed(document), context.score)
+    return Context(
+        well_formed(context.text), None if document is None else well_formed(document), context.score
+    )

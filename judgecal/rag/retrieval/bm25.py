@@ -1,13 +1,15 @@
-"""The words of a text, and BM25 over them as rank-bm25's `BM25Okapi` defines it: the same scores, bit for bit.
+"""The words of a text, and BM25 over them as rank-bm25's `BM25Okapi` defines it: the same scores, bit for
+bit.
 
-With f the times a word stands in a document, n the documents that hold it, N all documents, l the document's words and
-L their mean:
+With f the times a word stands in a document, n the documents that hold it, N all documents, l the document's
+words and L their mean:
 
     idf(word) = ln(N - n + 0.5) - ln(n + 0.5); where that is below 0, epsilon times the mean idf of all words
     score = sum over the query's words of idf f (k1 + 1) / (f + k1 (1 - b + b l / L))
 
-Everything behind `idf` is known when the index is made, so a query is a sum of rows of one sparse matrix. Sums go in
-the order of the query's words, repeated ones as often as they stand there: floating-point sums depend on it.
+Everything behind `idf` is known when the index is made, so a query is a sum of rows of one sparse matrix.
+Sums go in the order of the query's words, repeated ones as often as they stand there: floating-point sums
+depend on it.
 
 Source of the formula: Trotman, Puurula and Burgess (2014), with the floor of idf as in rank-bm25.
 """
@@ -77,8 +79,11 @@ class Bm25:
     weights: csr_array  # words x documents
 
     @classmethod
-    def of(cls, documents: Iterable[Sequence[str]], *, k1: float = K1, b: float = B, epsilon: float = EPSILON) -> Bm25:
-        """Index documents, each given as its words, read once and not kept; ValueError where there are none."""
+    def of(
+        cls, documents: Iterable[Sequence[str]], *, k1: float = K1, b: float = B, epsilon: float = EPSILON
+    ) -> Bm25:
+        """Index documents, each given as its words, read once and not kept; ValueError where there are
+        none."""
         vocabulary, lengths, times = _counted(documents)
         if not len(lengths):
             raise ValueError("no documents to index")
@@ -97,9 +102,12 @@ class Bm25:
         return int(self.weights.shape[1])
 
     def each_block(self, queries: Sequence[Sequence[str]], work: Callable[[int, Floats], None]) -> None:
-        """Call `work` with the number of a first query and with scores from there on; in threads, several at once."""
+        """Call `work` with the number of a first query and with scores from there on; in threads, several at
+        once."""
         step = max(1, _BLOCK // self.n_documents)
-        with ThreadPoolExecutor(os.cpu_count()) as pool:  # scipy and numpy let go of the interpreter meanwhile
+        with ThreadPoolExecutor(
+            os.cpu_count()
+        ) as pool:  # scipy and numpy let go of the interpreter meanwhile
             starts = range(0, len(queries), step)
             list(pool.map(lambda start: work(start, self.scores(queries[start : start + step])), starts))
 
@@ -109,7 +117,8 @@ class Bm25:
         return scores
 
     def shares(self, query: Sequence[str], document: int) -> dict[str, float]:
-        """What each word of a query adds to a document's score, the largest first; without those that add nothing."""
+        """What each word of a query adds to a document's score, the largest first; without those that add
+        nothing."""
         column = self.weights[:, [document]].toarray()[:, 0]
         shares: dict[str, float] = {}
         for word in query:
@@ -119,7 +128,8 @@ class Bm25:
         return dict(sorted(shares.items(), key=lambda entry: -entry[1]))
 
     def _query_matrix(self, queries: Sequence[Sequence[str]]) -> csr_array:
-        """Queries x words, in the order of the words and repeated as they are, so that sums keep their order."""
+        """Queries x words, in the order of the words and repeated as they are, so that sums keep their
+        order."""
         known = [[self.vocabulary[word] for word in query if word in self.vocabulary] for query in queries]
         ends = np.cumsum([0, *(len(query) for query in known)])
         columns = np.fromiter((row for query in known for row in query), dtype=np.int32, count=int(ends[-1]))
@@ -128,7 +138,8 @@ class Bm25:
 
 
 def _counted(documents: Iterable[Sequence[str]]) -> tuple[dict[str, int], Ints, csc_array]:
-    """Vocabulary, document lengths, and how often each word stands in each document: documents x words, by word."""
+    """Vocabulary, document lengths, and how often each word stands in each document: documents x words, by
+    word."""
     vocabulary: defaultdict[str, int] = defaultdict(itertools.count().__next__)
     lengths = array("q")
     words, times, ends = array("i"), array("i"), array("q", [0])
@@ -157,7 +168,8 @@ def _idf(held: Ints, n_documents: int, epsilon: float) -> Floats:
 
 
 def standing(scores: Floats, documents: Ints) -> tuple[Ints, Ints]:
-    """The rank of one document in each row of queries x documents scores, and how many others share its score.
+    """The rank of one document in each row of queries x documents scores, and how many others share its
+    score.
 
     Ranks count from 1: strictly higher scores, and equal ones earlier in the corpus, stand before it.
     """
@@ -169,13 +181,15 @@ def standing(scores: Floats, documents: Ints) -> tuple[Ints, Ints]:
 
 
 def top(scores: Floats, k: int) -> Ints:
-    """The best documents of each row, best first, ties in the order of the corpus: queries x min(k, documents)."""
+    """The best documents of each row, best first, ties in the order of the corpus: queries x min(k,
+    documents)."""
     k = min(k, scores.shape[1])
     best = np.argpartition(scores, scores.shape[1] - k, axis=1)[:, scores.shape[1] - k :]
     best.sort(axis=1)
     values = np.take_along_axis(scores, best, axis=1)
     bound = values.min(axis=1)
-    # Where equal scores go on beyond the k-th place, the partition took any of them, and the first ones are due.
+    # Where equal scores go on beyond the k-th place, the partition took any of them, and the first ones are
+    # due.
     for row in np.flatnonzero((scores >= bound[:, None]).sum(axis=1) > k).tolist():
         above = np.flatnonzero(scores[row] > bound[row])
         equal = np.flatnonzero(scores[row] == bound[row])[: k - len(above)]

@@ -21,7 +21,10 @@ _VARIABLE = re.compile(r"(--[a-z-]+): ([^;]+);")
 
 def chart_file(result: RetrievalResult) -> str:
     """All charts as one SVG that stands alone, in the colours of the page by daylight."""
-    charts = [("Rank of the reference document", rank_chart), ("How many documents to hand on", hand_on_chart)]
+    charts = [
+        ("Rank of the reference document", rank_chart),
+        ("How many documents to hand on", hand_on_chart),
+    ]
     charts += [("Windows of consecutive questions", window_chart)] if result.spread else []
     sheet = source("page.css")
     colours = dict(_VARIABLE.findall(sheet.partition("}")[0]))
@@ -34,7 +37,9 @@ def rank_chart(result: RetrievalResult, width: int) -> str:
     """How many questions have their reference document at which rank; those of the first k in the accent."""
     bins, total = result.histogram, sum(one.n for one in result.histogram)
     most = max(one.n for one in bins)
-    frame = Frame(width, (0.0, len(bins)), (0.0, max(most, 1) * 1.02), ("rank of the reference document", "questions"))
+    frame = Frame(
+        width, (0.0, len(bins)), (0.0, max(most, 1) * 1.02), ("rank of the reference document", "questions")
+    )
     bar = frame.x(1.0) - frame.x(0.0)
     digits = 1 if bar >= _SHARE_FROM else 0
     marks, shares = [], []
@@ -50,7 +55,8 @@ def rank_chart(result: RetrievalResult, width: int) -> str:
 
 
 def hand_on_chart(result: RetrievalResult, width: int) -> str:
-    """Recall against the tokens handed on, against k where those are not known; with its interval as a band."""
+    """Recall against the tokens handed on, against k where those are not known; with its interval as a
+    band."""
     points = result.hand_on
     by_tokens = all(one.tokens for one in points)
     at = [float(one.tokens or 0.0) if by_tokens else float(one.k) for one in points]

@@ -1,8 +1,9 @@
-"""Documents cut into chunks: whole sentences, up to a size, and beyond it while the next sentence speaks of the same.
+"""Documents cut into chunks: whole sentences, up to a size, and beyond it while the next sentence speaks of
+the same.
 
-A chunk takes sentences until it has `min` characters. From there on it takes the next one only while that shares enough
-of its words with the chunk, and never beyond `max`. All of this looks at one document alone, so the chunks of a
-document, and their ids, are the same whatever else is in the corpus.
+A chunk takes sentences until it has `min` characters. From there on it takes the next one only while that
+shares enough of its words with the chunk, and never beyond `max`. All of this looks at one document alone, so
+the chunks of a document, and their ids, are the same whatever else is in the corpus.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ Splitter = Callable[[str], list[Span]]
 
 _CLOSING = "\"'\u201d\u2019\u00bb\u203a)\\]"
 _MARKS = ".!?\u2026"
-# Each run of marks is looked at once, from its start, and given up whole: a long row of dots costs no more than a text.
+# Each run of marks is looked at once, from its start, and given up whole: a long row of dots costs no more
+# than a text.
 _END = re.compile(
     rf"(?<![{_MARKS}])[{_MARKS}]++[{_CLOSING}]*+\s++|[\u3002\uff01\uff1f]++[\u300d\u300f\u201d\u2019]*+\s*+|\n\s*\n\s*"
 )
@@ -41,10 +43,12 @@ _SHORTEST_TERM = 4  # characters: shorter words are mostly grammar, in most lang
 
 
 def splitter_named(name: str) -> Splitter:
-    """Find a splitter: `plain` (the rule of this module) or `sentencex:LANGUAGE` (Wikimedia's rules, such as en, de).
+    """Find a splitter: `plain` (the rule of this module) or `sentencex:LANGUAGE` (Wikimedia's rules, such as
+    en, de).
 
-    `plain` ends a sentence at `.`, `!`, `?` or an ellipsis before white space, unless the next character is a small
-    letter or the word before is an initial or a usual abbreviation; at CJK full stops; and at empty lines.
+    `plain` ends a sentence at `.`, `!`, `?` or an ellipsis before white space, unless the next character is a
+    small letter or the word before is an initial or a usual abbreviation; at CJK full stops; and at empty
+    lines.
 
     Raises:
         InputError: there is none of that name, or the extra `sentences` is not installed.
@@ -58,7 +62,8 @@ def splitter_named(name: str) -> Splitter:
         import sentencex
     except ModuleNotFoundError as error:
         raise not_installed(f"{name} needs", "sentencex", "sentences", instead="use plain") from error
-    # It panics behind a space of several bytes, as between an initial and a name; a plain one is a character as well.
+    # It panics behind a space of several bytes, as between an initial and a name; a plain one is a character
+    # as well.
     return lambda text: [
         (one["start_index"], one["end_index"])
         for one in sentencex.get_sentence_boundaries(language, _WIDE_SPACE.sub(" ", text))
@@ -87,11 +92,11 @@ def _ends(text: str, match: re.Match[str]) -> bool:
 class ChunkOptions:
     """How documents are cut. Sizes are characters, without the white space at a chunk's ends.
 
-    `min`: a chunk takes sentences until it has as many. `max`: no chunk has more, but for its overlap; a longer
-    sentence is cut between words, and a longer word within. `similar`: beyond `min` the next sentence is taken where
-    at least this share of its terms (words of four characters and more) stands in the chunk already; above 1: never.
-    `overlap`: at most so many characters of the whole sentences before a chunk stand at its start too. `sentences`:
-    the splitter.
+    `min`: a chunk takes sentences until it has as many. `max`: no chunk has more, but for its overlap; a
+    longer sentence is cut between words, and a longer word within. `similar`: beyond `min` the next sentence
+    is taken where at least this share of its terms (words of four characters and more) stands in the chunk
+    already; above 1: never. `overlap`: at most so many characters of the whole sentences before a chunk stand
+    at its start too. `sentences`: the splitter.
     """
 
     min: int = 800
@@ -111,7 +116,10 @@ class ChunkOptions:
             (self.max >= 1, f"max must be at least 1 character, found {self.max}"),
             (self.min <= self.max, f"min must not be above max, found {self.min} and {self.max}"),
             (self.similar >= 0, f"similar must be a share of terms, at least 0, found {self.similar}"),
-            (0 <= self.overlap <= self.max, f"overlap must be 0 to max ({self.max}) characters, found {self.overlap}"),
+            (
+                0 <= self.overlap <= self.max,
+                f"overlap must be 0 to max ({self.max}) characters, found {self.overlap}",
+            ),
         )
         refuse([f"chunk: {problem}" for holds, problem in wanted if not holds])
         splitter_named(self.sentences)
@@ -124,7 +132,8 @@ class Chunk:
     Attributes:
         chunk_id: `document_id#n`, n from 1 in the order of the document.
         document_id, title: those of the document.
-        start, end: its own characters in the document's text; those of all chunks of a document follow on each other.
+        start, end: its own characters in the document's text; those of all chunks of a document follow on
+            each other.
         text: the document's text from there, with the overlap before it where that was asked for.
     """
 
@@ -147,7 +156,9 @@ def chunks_of(documents: Iterable[Document], options: ChunkOptions | None = None
     options = options or ChunkOptions()
     options.check()
     split = splitter_named(options.sentences)
-    return [chunk for document in documents if document.text.strip() for chunk in _cut(document, split, options)]
+    return [
+        chunk for document in documents if document.text.strip() for chunk in _cut(document, split, options)
+    ]
 
 
 def _cut(document: Document, split: Splitter, options: ChunkOptions) -> Iterator[Chunk]:
@@ -198,7 +209,9 @@ def _joined(text: str, spans: Sequence[Span]) -> list[Span]:
 
 def _terms_of(text: str, spans: Sequence[Span]) -> list[frozenset[str]]:
     words = tokenizer_named("words")
-    return [frozenset(word for word in words(text[slice(*span)]) if len(word) >= _SHORTEST_TERM) for span in spans]
+    return [
+        frozenset(word for word in words(text[slice(*span)]) if len(word) >= _SHORTEST_TERM) for span in spans
+    ]
 
 
 def _ends_of_chunks(
@@ -225,7 +238,8 @@ def _share(terms: frozenset[str], seen: set[str]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """What is searched in place of a chunk: one of its sentences, or a summary. `parent` is the chunk's number."""
+    """What is searched in place of a chunk: one of its sentences, or a summary. `parent` is the chunk's
+    number."""
 
     text: str
     parent: int
@@ -247,8 +261,8 @@ def sentences_of(chunks: Sequence[Chunk], sentences: str = "plain") -> list[Chil
 
 
 def best_children(ranked: Iterable[int], children: Sequence[Child], k: int) -> list[int]:
-    """The best child of each of the first k different parents of ranked children, by number: each chunk stands where
-    its best child stands.
+    """The best child of each of the first k different parents of ranked children, by number: each chunk
+    stands where its best child stands.
     """
     best: dict[int, int] = {}
     for number in ranked:

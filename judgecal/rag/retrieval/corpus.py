@@ -18,7 +18,8 @@ from judgecal.records import Item
 class Question:
     """A question and what is known of its documents; its text is empty where only qrels and a run were given.
 
-    `grades`: document id to relevance, in the order given: above 0 a reference document, else judged and none.
+    `grades`: document id to relevance, in the order given: above 0 a reference document, else judged and
+    none.
     """
 
     question_id: str
@@ -33,17 +34,22 @@ class Question:
 
 @dataclass(frozen=True)
 class Collection:
-    """Documents and questions, both in file order with unique ids, and what was noticed while they were read."""
+    """Documents and questions, both in file order with unique ids, and what was noticed while they were
+    read."""
 
     name: str  # what the results are called after: a gold set, a file, a split
     documents: tuple[Document, ...] | None  # None where only qrels and a run were given
     questions: tuple[Question, ...]
     documents_from: str  # as the run line names it
     questions_from: str
-    graded: bool = False  # the relevance comes from qrels: a document may have been judged and be no reference
+    graded: bool = (
+        False  # the relevance comes from qrels: a document may have been judged and be no reference
+    )
     repeated: Mapping[str, int] = field(default_factory=dict)  # how often an id came again with the same text
     notes: tuple[str, ...] = ()
-    sealed: frozenset[str] = frozenset()  # the test questions of a gold set: they count, and are shown nowhere
+    sealed: frozenset[str] = (
+        frozenset()
+    )  # the test questions of a gold set: they count, and are shown nowhere
 
     @property
     def gold(self) -> str | None:
@@ -60,7 +66,8 @@ class Collection:
 
     @cached_property
     def shas(self) -> tuple[str | None, str]:
-        """sha256 of the documents (ids, titles, texts) and of the questions (ids, texts, grades), in their order."""
+        """sha256 of the documents (ids, titles, texts) and of the questions (ids, texts, grades), in their
+        order."""
         documents = None
         if self.documents is not None:
             documents = _sha((one.document_id, one.title or "", one.text) for one in self.documents)
@@ -143,4 +150,6 @@ def collection_of_gold(gold: GoldSet) -> Collection:
     several = sum(len({item.question for item in items}) > 1 for items in groups.values())
     notes = (f"{several} groups hold more than one wording: the first was asked",) if several else ()
     notes = (*notes, *gold.draft_notes())
-    return Collection(gold.name, gold.documents, tuple(questions), source, source, notes=notes, sealed=gold.test_groups)
+    return Collection(
+        gold.name, gold.documents, tuple(questions), source, source, notes=notes, sealed=gold.test_groups
+    )

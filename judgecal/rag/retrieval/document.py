@@ -1,4 +1,5 @@
-"""The document of `retrieval`: what an answerer can reach, where the reference documents rank, what went worst."""
+"""The document of `retrieval`: what an answerer can reach, where the reference documents rank, what went
+worst."""
 
 from __future__ import annotations
 
@@ -23,7 +24,9 @@ from judgecal.report.document import (
 )
 from judgecal.report.wording import sentence
 
-_UNJUDGED = "A document that nobody judged counts as no reference: judged@k says how many of the first k were judged."
+_UNJUDGED = (
+    "A document that nobody judged counts as no reference: judged@k says how many of the first k were judged."
+)
 _WINDOWS_SHOWN = 12
 _LOWEST_SHOWN = 5
 _NEAR = 0.01  # of recall: a k that comes so near to the deepest one is enough
@@ -43,7 +46,9 @@ def retrieval_document(result: RetrievalResult) -> Document:
         notes.append(_UNJUDGED)
     if result.n_test_questions:
         sealed = numbers.count_of(result.n_test_questions, "question")
-        notes.append(f"{sealed} of the set's sealed split are in every number here, and none of them is shown.")
+        notes.append(
+            f"{sealed} of the set's sealed split are in every number here, and none of them is shown."
+        )
     return Document(
         title=f"{result.experiment}: a retriever tested",
         about=f"{numbers.count(result.n_questions)} questions, {documents}, k = {result.k}.",
@@ -58,7 +63,9 @@ def retrieval_document(result: RetrievalResult) -> Document:
 def _headline(result: RetrievalResult) -> Headline:
     """What an answerer that reads the first k documents can reach at best."""
     k, within_k, first = result.k, result.success[str(result.k)], result.success["1"]
-    over = f"{within_k.n:,} questions" + (f" on {result.n_documents:,} documents" if result.n_documents else "")
+    over = f"{within_k.n:,} questions" + (
+        f" on {result.n_documents:,} documents" if result.n_documents else ""
+    )
     lost, unknown = result.missing_references.n_unanswerable, tuple(_unknown(result))
     again = f"judgecal answer --gold {result.gold} --context controlled,topk"
     if result.gold is None:
@@ -76,7 +83,11 @@ def _headline(result: RetrievalResult) -> Headline:
 
 
 def _percent(share: Estimate) -> str:
-    ends = "" if share.low is None or share.high is None else f" [{100.0 * share.low:.1f}, {100.0 * share.high:.1f}]"
+    ends = (
+        ""
+        if share.low is None or share.high is None
+        else f" [{100.0 * share.low:.1f}, {100.0 * share.high:.1f}]"
+    )
     return numbers.percent(share.value, 1) + ends
 
 
@@ -174,7 +185,9 @@ def _windows(result: RetrievalResult) -> Section:
     ]
     table = Table(("window", "n", "documents", "score", "95% of draws", "outside"), rows)
     block = table if result.spread is None else _picture(window_chart, result, table)
-    caption = "Serves the question whether some part of the collection is worse than the rest, or only looks so."
+    caption = (
+        "Serves the question whether some part of the collection is worse than the rest, or only looks so."
+    )
     blocks = [Paragraph(text), block]
     return Section("windows", "Windows of consecutive questions", caption, blocks)
 
@@ -183,7 +196,9 @@ def _spread(spread: Spread | None, n: int) -> str:
     if spread is None:
         return f"{n} window: nothing to compare it with."
     seen, chance = spread.observed, spread.chance
-    sd, low, high = (f"{one.mean:.3f} [{one.low:.3f}, {one.high:.3f}]" for one in (chance.sd, chance.min, chance.max))
+    sd, low, high = (
+        f"{one.mean:.3f} [{one.low:.3f}, {one.high:.3f}]" for one in (chance.sd, chance.min, chance.max)
+    )
     verdict = "more than" if min(spread.p_sd, spread.p_min) < 0.05 else "no more than"
     apart = "" if spread.documents_together else " (in the file the questions of a document stand apart)"
     return (
@@ -206,7 +221,9 @@ def _worst(result: RetrievalResult) -> Section:
             str(one.rank or "none"),
             _clipped(one.reference_document, 24),
             _clipped(", ".join(above.document_id for above in one.above), 40),
-            ", ".join(f"{_clipped(word.word, 20)} {word.above:.1f}:{word.reference:.1f}" for word in one.words[:3])
+            ", ".join(
+                f"{_clipped(word.word, 20)} {word.above:.1f}:{word.reference:.1f}" for word in one.words[:3]
+            )
             if one.words
             else "",
         ]
@@ -239,7 +256,12 @@ def _record(one: WorstQuestion) -> Block:
 
 def _measures(result: RetrievalResult) -> Section:
     score, k = result.reference_document_score, result.k
-    columns = {"recall": result.recall, "success": result.success, "ndcg": result.ndcg, "judged": result.judged}
+    columns = {
+        "recall": result.recall,
+        "success": result.success,
+        "ndcg": result.ndcg,
+        "judged": result.judged,
+    }
     if result.one_reference:  # then success is recall
         columns.pop("success")
     shown = {name: by_depth for name, by_depth in columns.items() if by_depth is not None}

@@ -47,7 +47,9 @@ _ENDS_A_BLOCK = frozenset(
 )  # fmt: skip
 _ENDS_A_LINE = frozenset(["li", "option", "tr"])
 _NOT_SHOWN = frozenset(["script", "style", "svg", "template", "title"])
-_NO_PAGES = frozenset(["idna", "mbcs", "oem", "punycode", "raw-unicode-escape", "undefined", "unicode-escape", "utf-7"])
+_NO_PAGES = frozenset(
+    ["idna", "mbcs", "oem", "punycode", "raw-unicode-escape", "undefined", "unicode-escape", "utf-7"]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +61,16 @@ class Extracted:
 
 
 class NoTextError(Exception):
-    """A file gives no text, for a reason in the file; `str(error)` says what is wrong and what to do, for any file."""
+    """A file gives no text, for a reason in the file; `str(error)` says what is wrong and what to do, for any
+    file."""
 
 
 def extract(path: Path) -> Extracted:
     """The text of a file whose ending is one of `ENDINGS`.
 
-    HTML without scripts and styles, blocks apart by an empty line; PDF page by page in the order in which the file
-    writes, hyphens at line ends stay; DOCX with the text of tables and boxes, without headers, footers and footnotes,
-    with changes accepted.
+    HTML without scripts and styles, blocks apart by an empty line; PDF page by page in the order in which the
+    file writes, hyphens at line ends stay; DOCX with the text of tables and boxes, without headers, footers
+    and footnotes, with changes accepted.
 
     Raises:
         NoTextError: the file is broken, encrypted, or a PDF or DOCX without text.
@@ -91,7 +94,9 @@ def _joined(parts: Iterator[str], kind: str) -> str:
         if size > _MOST_CHARACTERS:
             raise NoTextError(f"{kind} of over {_MOST_CHARACTERS:,} characters: split it")
         if time.monotonic() > end:
-            raise NoTextError(f"{kind} that takes over {_MOST_SECONDS:g} s to read: split it, or save it as text")
+            raise NoTextError(
+                f"{kind} that takes over {_MOST_SECONDS:g} s to read: split it, or save it as text"
+            )
     return "".join(taken)
 
 
@@ -107,7 +112,9 @@ def _from_html(data: bytes, path: Path) -> Extracted:
 
     declared = _CHARSET.search(data[:4096])
     try:
-        source = data.decode(_encoding(declared[1].decode("ascii"))) if declared else _from_text(data, path).text
+        source = (
+            data.decode(_encoding(declared[1].decode("ascii"))) if declared else _from_text(data, path).text
+        )
     except (LookupError, UnicodeError):  # no encoding, or another than it says
         source = _from_text(data, path).text
     page = _Page()
@@ -128,8 +135,8 @@ def _from_html(data: bytes, path: Path) -> Extracted:
 
 
 def _encoding(declared: str) -> str:
-    """A declared encoding. LookupError where there is none of that name, or no page is in it: Python's own ones may
-    give half characters, or take for ever.
+    """A declared encoding. LookupError where there is none of that name, or no page is in it: Python's own
+    ones may give half characters, or take for ever.
     """
     name = codecs.lookup(declared).name
     if name in _NO_PAGES:

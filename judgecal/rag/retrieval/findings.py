@@ -39,7 +39,8 @@ class MissingReferences:
 
 @dataclass(frozen=True, slots=True)
 class UnmatchedIds:
-    """How many ids only the questions have and only the documents have of them, and what may be the matter."""
+    """How many ids only the questions have and only the documents have of them, and what may be the
+    matter."""
 
     n_references: int
     references: tuple[str, ...]
@@ -95,7 +96,12 @@ class Findings:
 
     def notes(self, *, n_questions: int, n_documents: int | None, sealed: frozenset[str]) -> list[str]:
         """The findings in words, the gravest first; questions that are `sealed` are counted."""
-        missing, ids, empty, twice = self.missing_references, self.unmatched_ids, self.empty_documents, self.duplicates
+        missing, ids, empty, twice = (
+            self.missing_references,
+            self.unmatched_ids,
+            self.empty_documents,
+            self.duplicates,
+        )
         notes = []
         if missing.n_questions:
             notes.append(

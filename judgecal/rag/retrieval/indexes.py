@@ -27,7 +27,8 @@ class Hits:
     """What is found for Q queries.
 
     Attributes:
-        chunks: Q x min(k, chunks) numbers of chunks from 0, best first; equal scores in the order of the corpus.
+        chunks: Q x min(k, chunks) numbers of chunks from 0, best first; equal scores in the order of the
+            corpus.
         scores: their scores: BM25's sum, unbounded, or a cosine -1..1.
     """
 
@@ -44,7 +45,8 @@ class Index(Protocol):
 
 
 def index_named(name: str, texts: Sequence[str], *, tokenizer: str = "words", seed: int = 0) -> Index:
-    """Index texts: `bm25`, or `lsa:DIMENSIONS` (`lsa` alone has 100), which is meant for some ten thousand texts.
+    """Index texts: `bm25`, or `lsa:DIMENSIONS` (`lsa` alone has 100), which is meant for some ten thousand
+    texts.
 
     Raises:
         InputError: there is no such index or tokeniser, or no text.
@@ -78,7 +80,9 @@ def embedding_model(name: str) -> str | None:
     if kind != _EMBED:
         return None
     if not model:
-        raise InputError(f"index {name!r}: name a model behind embed:, such as embed:openai/text-embedding-3-small")
+        raise InputError(
+            f"index {name!r}: name a model behind embed:, such as embed:openai/text-embedding-3-small"
+        )
     return model
 
 
@@ -115,13 +119,17 @@ class Bm25Index:
 
 
 class LsaIndex:
-    """Texts indexed by latent semantic analysis: tf-idf (with 1 + ln tf), its largest singular directions, cosine.
+    """Texts indexed by latent semantic analysis: tf-idf (with 1 + ln tf), its largest singular directions,
+    cosine.
 
-    Where there are not more texts and words than dimensions, it is the cosine of tf-idf itself. A text without a known
-    word has cosine 0 with everything. Deerwester et al. (1990), by scikit-learn's TruncatedSVD with a seed.
+    Where there are not more texts and words than dimensions, it is the cosine of tf-idf itself. A text
+    without a known word has cosine 0 with everything. Deerwester et al. (1990), by scikit-learn's
+    TruncatedSVD with a seed.
     """
 
-    def __init__(self, texts: Sequence[str], *, tokenizer: str = "words", dimensions: int = 100, seed: int = 0) -> None:
+    def __init__(
+        self, texts: Sequence[str], *, tokenizer: str = "words", dimensions: int = 100, seed: int = 0
+    ) -> None:
         from sklearn.decomposition import TruncatedSVD
         from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -131,7 +139,9 @@ class LsaIndex:
         self._texts: Any = np.zeros((len(texts), 1))
         if not any(tokens(text) for text in texts):  # no vocabulary to learn
             return
-        self._weigh = TfidfVectorizer(tokenizer=tokens, token_pattern=None, lowercase=False, sublinear_tf=True)
+        self._weigh = TfidfVectorizer(
+            tokenizer=tokens, token_pattern=None, lowercase=False, sublinear_tf=True
+        )
         weights = self._weigh.fit_transform(texts)
         if dimensions < min(weights.shape):
             self._project = TruncatedSVD(dimensions, random_state=seed).fit(weights)
@@ -145,7 +155,9 @@ class LsaIndex:
         else:
             product = self._directions(self._weigh.transform(queries)) @ self._texts.T
             # Adding 0 makes one zero of both.
-            cosines = np.round(product if isinstance(product, np.ndarray) else product.toarray(), _DIGITS) + 0.0
+            cosines = (
+                np.round(product if isinstance(product, np.ndarray) else product.toarray(), _DIGITS) + 0.0
+            )
         chunks = top(cosines, k)
         return Hits(chunks, np.take_along_axis(cosines, chunks, axis=1))
 

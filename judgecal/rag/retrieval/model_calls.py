@@ -1,4 +1,5 @@
-"""Models that embed texts or rerank candidates, asked through the engine as judges are: their verdict is their reply.
+"""Models that embed texts or rerank candidates, asked through the engine as judges are: their verdict is
+their reply.
 
 So they share its journals, budget, stored replies, retries and redaction.
 """
@@ -46,7 +47,8 @@ class _TaskModel:
 
 
 class Embedder(_TaskModel):
-    """Vectors of the contexts of an item; the verdict is the reply's text, as `transport.embeddings` writes it.
+    """Vectors of the contexts of an item; the verdict is the reply's text, as `transport.embeddings` writes
+    it.
 
     Raises:
         InputError: there is no such model, or it is the one inside judgecal.
@@ -66,7 +68,8 @@ class Embedder(_TaskModel):
 
 
 class RerankModel(_TaskModel):
-    """The relevance of an item's contexts to its question; the verdict is a JSON list of scores, one a context.
+    """The relevance of an item's contexts to its question; the verdict is a JSON list of scores, one a
+    context.
 
     Raises:
         InputError: there is no such model, or it is the one inside judgecal.

@@ -1,7 +1,7 @@
 """Where the judged documents of each question rank, by BM25 or in a run, and the measures of that.
 
-Every measure rests on the ranks of judged documents alone, so no full ranking is ever held. Those that trec_eval has
-too are its own.
+Every measure rests on the ranks of judged documents alone, so no full ranking is ever held. Those that
+trec_eval has too are its own.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ class Pairs:
             for name, grade in question.grades.items()
         ]
         columns = np.array([row[:3] for row in rows], dtype=np.int64).reshape(-1, 3).T
-        return cls(columns[0], columns[1], columns[2], tuple(row[3] for row in rows), len(collection.questions))
+        return cls(
+            columns[0], columns[1], columns[2], tuple(row[3] for row in rows), len(collection.questions)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,8 @@ class Ranking:
 
 
 def by_bm25(index: Bm25, queries: Sequence[Sequence[str]], pairs: Pairs, *, keep: int) -> Ranking:
-    """Rank all documents for each query; ties stand in the order of the corpus. `keep`: documents of each head."""
+    """Rank all documents for each query; ties stand in the order of the corpus. `keep`: documents of each
+    head."""
     n_pairs, n_documents = len(pairs.question), index.n_documents
     keep = min(keep, n_documents)
     rank, ties = np.zeros(n_pairs, dtype=np.int64), np.zeros(n_pairs, dtype=np.int64)
@@ -152,7 +155,8 @@ class Measured:
         return np.where(self.best >= 0, values[self.best], 0)
 
     def score(self, k: int) -> Floats:
-        """1 for a reference document that comes first, less 1/k for each place behind, 0 when not in the first k."""
+        """1 for a reference document that comes first, less 1/k for each place behind, 0 when not in the
+        first k."""
         inside = (self.rank > 0) & (self.rank <= k)
         return self._defined(np.where(inside, (k + 1 - self.rank) / k, 0.0))
 
@@ -170,7 +174,8 @@ class Measured:
         return self._defined(found / np.maximum(self.n_references, 1))
 
     def ndcg(self, k: int) -> Floats:
-        """nDCG with the grade as gain and log2(rank + 1) as discount (`ndcg_cut_k`; Jarvelin and Kekalainen 2002)."""
+        """nDCG with the grade as gain and log2(rank + 1) as discount (`ndcg_cut_k`; Jarvelin and Kekalainen
+        2002)."""
         gain = np.maximum(self.pairs.grade, 0).astype(np.float64)
         discounted = gain / np.log2(np.maximum(self.ranking.rank, 1) + 1.0)
         own = self._sum(np.where(self._within(k), discounted, 0.0))
@@ -224,7 +229,10 @@ def histogram(ranks: Sequence[int] | Ints, k: int) -> tuple[RankBin, ...]:
         if first <= deepest:
             bins.append((first, last if last is not None else deepest))
     counted = [
-        RankBin(str(first) if first == last else f"{first}-{last}", int(((every >= first) & (every <= last)).sum()))
+        RankBin(
+            str(first) if first == last else f"{first}-{last}",
+            int(((every >= first) & (every <= last)).sum()),
+        )
         for first, last in bins
     ]
     return (*counted, RankBin("not found", int((every == 0).sum())))

@@ -47,7 +47,11 @@ class RetrievalOptions:
         """Raises: InputError: a number is out of its range; all of them are listed."""
         problems = [
             f"{name} {str(value)[:12]}: it must be from {least} to {MOST_DOCUMENTS:,}"
-            for name, value, least in (("-k", self.k, 1), ("--window", self.window, 1), ("--worst", self.worst, 0))
+            for name, value, least in (
+                ("-k", self.k, 1),
+                ("--window", self.window, 1),
+                ("--worst", self.worst, 0),
+            )
             if not least <= value <= MOST_DOCUMENTS
         ]
         if problems:
@@ -64,7 +68,8 @@ class Ties:
 
 @dataclass(frozen=True, slots=True)
 class HandOn:
-    """What handing on the first k documents gives and costs: recall, and tokens on average where texts are known."""
+    """What handing on the first k documents gives and costs: recall, and tokens on average where texts are
+    known."""
 
     k: int
     recall: Estimate
@@ -73,7 +78,8 @@ class HandOn:
 
 @dataclass(frozen=True, slots=True)
 class RankRow:
-    """A question's line of `ranks.jsonl`: None where it names no reference document, or that is not in the ranking."""
+    """A question's line of `ranks.jsonl`: None where it names no reference document, or that is not in the
+    ranking."""
 
     question_id: str
     reference_documents: tuple[str, ...]
@@ -91,12 +97,16 @@ class RetrievalResult(Result):
     n_documents: int | None  # None where the corpus is not known
     n_without_reference: int
     k: int
-    reference_document_score: Estimate  # 1 for a reference document that comes first, less 1/k for each place behind
+    reference_document_score: (
+        Estimate  # 1 for a reference document that comes first, less 1/k for each place behind
+    )
     mrr: Estimate
     recall: Mapping[str, Estimate]
     success: Mapping[str, Estimate]
     ndcg: Mapping[str, Estimate]
-    judged: Mapping[str, Estimate] | None  # the share of the first documents that qrels judge; None without qrels
+    judged: (
+        Mapping[str, Estimate] | None
+    )  # the share of the first documents that qrels judge; None without qrels
     one_reference: bool  # no question names several reference documents
     histogram: tuple[RankBin, ...]
     ties: Ties
@@ -113,7 +123,9 @@ class RetrievalResult(Result):
     notes: tuple[str, ...]
     run_line: str
     gold: str | None = None  # the gold set that the questions are of; None of files
-    n_test_questions: int = 0  # of that set's sealed split: they are in every number, and none of them is shown
+    n_test_questions: int = (
+        0  # of that set's sealed split: they are in every number, and none of them is shown
+    )
     experiment: str = ""
 
 
@@ -129,7 +141,8 @@ def measure_retrieval(collection: Collection, options: RetrievalOptions, run: Ru
     """Rank by BM25, or take the rankings of a retriever of the user's own from `run`, and measure.
 
     Raises:
-        InputError: an option is out of range, no question names a reference document, or there is nothing to rank.
+        InputError: an option is out of range, no question names a reference document, or there is nothing to
+            rank.
     """
     options.check()
     _check(collection, run)
@@ -139,7 +152,9 @@ def measure_retrieval(collection: Collection, options: RetrievalOptions, run: Ru
     def documents() -> Iterator[list[str]]:
         titled = options.with_title and run is None
         for document in collection.documents or ():
-            words = tokens(f"{document.title} {document.text}" if titled and document.title else document.text)
+            words = tokens(
+                f"{document.title} {document.text}" if titled and document.title else document.text
+            )
             lengths.append(len(words))
             yield words
 
@@ -149,7 +164,10 @@ def measure_retrieval(collection: Collection, options: RetrievalOptions, run: Ru
             pass
         worst = worst_questions(collection, measured, n=options.worst, run=run)
     else:
-        index, queries = Bm25.of(documents()), [tokens(question.question) for question in collection.questions]
+        index, queries = (
+            Bm25.of(documents()),
+            [tokens(question.question) for question in collection.questions],
+        )
         measured = Measured(pairs, by_bm25(index, queries, pairs, keep=keep))
         worst = worst_questions(collection, measured, n=options.worst, index=index, queries=queries)
     result = _result(collection, options, measured, run=run, lengths=lengths, worst=worst)
@@ -213,15 +231,21 @@ def _result(
         empty_documents=findings.empty_documents,
         duplicates=findings.duplicates,
         run=findings.run,
-        notes=(*findings.notes(n_questions=n, n_documents=n_documents, sealed=collection.sealed), *collection.notes),
+        notes=(
+            *findings.notes(n_questions=n, n_documents=n_documents, sealed=collection.sealed),
+            *collection.notes,
+        ),
         run_line=_run_line(collection, options, n, run=run),
     )
 
 
 def _groups(collection: Collection) -> Ints:
-    """The document of each question, by number: its first reference document; a question without one is alone."""
+    """The document of each question, by number: its first reference document; a question without one is
+    alone."""
     number: dict[tuple[str, ...], int] = {}
-    keys = (question.reference_documents[:1] or ("", question.question_id) for question in collection.questions)
+    keys = (
+        question.reference_documents[:1] or ("", question.question_id) for question in collection.questions
+    )
     return np.array([number.setdefault(key, len(number)) for key in keys], dtype=np.int64)
 
 
@@ -234,7 +258,11 @@ def _hand_on(
     # A head's -1 is the 0 behind the last document.
     tokens = None if lengths is None else np.cumsum(np.array([*lengths, 0])[head], axis=1)
     return tuple(
-        HandOn(depth, mean(measured.recall(depth)), None if tokens is None else float(tokens[:, depth - 1].mean()))
+        HandOn(
+            depth,
+            mean(measured.recall(depth)),
+            None if tokens is None else float(tokens[:, depth - 1].mean()),
+        )
         for depth in sorted({k, *_HANDED_ON})
         if depth <= most
     )

@@ -1,4 +1,5 @@
-"""Documents and questions from files (tables, a folder of documents, qrels beside a table of queries) and RepLiQA."""
+"""Documents and questions from files (tables, a folder of documents, qrels beside a table of queries) and
+RepLiQA."""
 
 from __future__ import annotations
 
@@ -50,14 +51,16 @@ class FileColumns:
     question: str | None = None
     reference: str | None = None  # an id, a JSON list, or ids between separators
     separator: str | None = None
-    id_pattern: str | None = None  # what wraps an id in a file's name or a document's id, with `<id>` in its place
+    id_pattern: str | None = (
+        None  # what wraps an id in a file's name or a document's id, with `<id>` in its place
+    )
 
 
 def collection_of_files(
     documents: Path | None, questions: Path | None, *, qrels: Path | None = None, columns: FileColumns
 ) -> Collection:
-    """Read a collection: documents from a table, a folder of files (judgecal.rag.retrieval.extract) or one such file,
-    questions from a table, and qrels instead of a column of references.
+    """Read a collection: documents from a table, a folder of files (judgecal.rag.retrieval.extract) or one
+    such file, questions from a table, and qrels instead of a column of references.
 
     `documents` is None where a run is all there is to rank, `questions` where qrels name them.
 
@@ -109,7 +112,8 @@ def _unwrap(pattern: str | None) -> Callable[[str], str | None]:
 def _documents(
     path: Path, columns: FileColumns, unwrap: Callable[[str], str | None], notes: list[str]
 ) -> tuple[tuple[Document, ...], dict[str, int]]:
-    """The documents of a table or folder, and how often which came again; what else to know goes to `notes`."""
+    """The documents of a table or folder, and how often which came again; what else to know goes to
+    `notes`."""
     pile = DocumentPile()
     odd: list[str] = []
     for document, name, where in _placed(path, columns, pile, notes):
@@ -142,7 +146,8 @@ def _placed(path: Path, columns: FileColumns, pile: DocumentPile, notes: list[st
 
 
 def _is_table(path: Path, columns: FileColumns) -> bool:
-    """Whether a file with the ending of a document is a table: a text file whose first line names an id and a text."""
+    """Whether a file with the ending of a document is a table: a text file whose first line names an id and a
+    text."""
     if path.suffix.lower() != ".txt":
         return False
     named = {columns.document_id, columns.text} - {None}
@@ -153,14 +158,17 @@ def _is_table(path: Path, columns: FileColumns) -> bool:
 
 def _file(path: Path, pattern: str | None) -> Placed:
     """The document in a file; without a pattern its id is the name without ending."""
-    ending = pattern is not None and pattern.lower().endswith(tuple(ENDINGS))  # a pattern may or may not name it
+    ending = pattern is not None and pattern.lower().endswith(
+        tuple(ENDINGS)
+    )  # a pattern may or may not name it
     extracted = extract(path)
     document = Document(path.stem, extracted.title, extracted.text)
     return document, path.name if ending else path.stem, shown(path)
 
 
 def _folder(path: Path, pattern: str | None, notes: list[str]) -> list[Placed]:
-    """A document for each file with an ending of a document, in the order of names; hidden ones are not looked at."""
+    """A document for each file with an ending of a document, in the order of names; hidden ones are not
+    looked at."""
     files = [file for file in sorted(path.iterdir()) if file.is_file() and not file.name.startswith(".")]
     documents: list[Placed] = []
     problems: dict[str, None] = {}
@@ -220,11 +228,15 @@ def _questions(path: Path, columns: FileColumns, judged: Grades | None) -> tuple
             empty = text if asked.strip() else name
             problems.append(f"{table.at(row)}: {empty} is empty: fill it in or take the row out")
         elif before is not None and before.question != row.cells[text]:
-            problems.append(f"{table.at(row)}: question {asked!r} has another text before: give it an id of its own")
+            problems.append(
+                f"{table.at(row)}: question {asked!r} has another text before: give it an id of its own"
+            )
         else:
             named = references_in(row, reference, columns.separator) if reference else ()
             grades = dict.fromkeys(named, 1) if reference else (judged or {}).get(asked, {})
-            questions[asked] = Question(asked, row.cells[text], {**(before.grades if before else {}), **grades})
+            questions[asked] = Question(
+                asked, row.cells[text], {**(before.grades if before else {}), **grades}
+            )
     refuse(problems)
     return tuple(questions.values())
 
@@ -244,10 +256,12 @@ def references_in(row: Row, column: str, separator: str | None) -> Sequence[str]
 
 
 def load_repliqa(split: str, *, cache_dir: str | None = None) -> Collection:
-    """A split of RepLiQA (Monteiro et al. 2024, https://arxiv.org/abs/2406.11811): questions on made-up documents.
+    """A split of RepLiQA (Monteiro et al. 2024, https://arxiv.org/abs/2406.11811): questions on made-up
+    documents.
 
-    A row is a question, so documents repeat. About one in five has no answer in its document and names no reference.
-    `split` is such as `repliqa_0`, or `DIR:repliqa_0` for a local copy; `cache_dir` is that of `datasets`.
+    A row is a question, so documents repeat. About one in five has no answer in its document and names no
+    reference. `split` is such as `repliqa_0`, or `DIR:repliqa_0` for a local copy; `cache_dir` is that of
+    `datasets`.
 
     Raises:
         InputError: the data set cannot be had or lacks a column, or a document's id stands for two texts.
@@ -261,7 +275,9 @@ def load_repliqa(split: str, *, cache_dir: str | None = None) -> Collection:
     for batch in rows.select_columns(list(_REPLIQA_COLUMNS)).iter(_BATCH):
         for cells in zip(*(batch[column] for column in _REPLIQA_COLUMNS), strict=True):
             number += 1
-            document_id, text, question_id, asked, answer = ("" if cell is None else str(cell) for cell in cells)
+            document_id, text, question_id, asked, answer = (
+                "" if cell is None else str(cell) for cell in cells
+            )
             where = f"{split}: row {number}"
             pile.add(Document(document_id, None, text), where)
             question = Question(question_id, asked, {document_id: 1} if answerable(answer) else {})
@@ -298,7 +314,8 @@ def _load(source: str, split: str, cache_dir: str | None) -> Any:
 
 
 def answerable(answer: str) -> bool:
-    """Whether an answer is one, and not the sentence (or nearly the sentence) that there is none in the document."""
+    """Whether an answer is one, and not the sentence (or nearly the sentence) that there is none in the
+    document."""
     said = " ".join(re.findall(r"\w+", answer.lower().replace("n't", " not").replace("cannot", "can not")))
     if "not" not in said.split():
         return True

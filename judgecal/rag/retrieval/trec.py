@@ -20,7 +20,8 @@ _QRELS_FORM = "question 0 document relevance"
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The rankings of a retriever: question id to document ids, best first, and to their scores where there are any."""
+    """The rankings of a retriever: question id to document ids, best first, and to their scores where there
+    are any."""
 
     name: str
     sha256: str
@@ -57,10 +58,11 @@ def read_qrels(path: Path) -> dict[str, dict[str, int]]:
 
 
 def read_run(path: Path) -> Run:
-    """Rankings: JSON lines of `{"question_id": ..., "ranked": [ids]}` (.jsonl, .ndjson), else TREC's six columns.
+    """Rankings: JSON lines of `{"question_id": ..., "ranked": [ids]}` (.jsonl, .ndjson), else TREC's six
+    columns.
 
-    TREC's are put into order by score, ties by document id from z to a, scores in single precision and the rank
-    column of no account: as trec_eval reads them, so that its numbers are ours.
+    TREC's are put into order by score, ties by document id from z to a, scores in single precision and the
+    rank column of no account: as trec_eval reads them, so that its numbers are ours.
 
     Raises:
         InputError: every line that is no ranking, and every document that a question has twice.
@@ -104,7 +106,9 @@ def _read_trec(path: Path, problems: list[str]) -> tuple[dict[str, list[str]], d
             continue
         found = rows.setdefault(parts[0], {})
         if parts[2] in found:
-            problems.append(f"{shown(path)}:{line}: question {parts[0]} has document {parts[2]} twice: keep one line")
+            problems.append(
+                f"{shown(path)}:{line}: question {parts[0]} has document {parts[2]} twice: keep one line"
+            )
         found[parts[2]] = score
     ranked, scores = {}, {}
     for question, found in rows.items():
@@ -128,7 +132,11 @@ def _read_json(data: bytes, where: str, problems: list[str]) -> dict[str, list[s
     found: dict[str, list[str]] = {}
     for line, row in lines.rows:
         name, ids = row.get("question_id"), row.get("ranked")
-        if not (isinstance(name, str | int) and isinstance(ids, list) and all(type(one) in (str, int) for one in ids)):
+        if not (
+            isinstance(name, str | int)
+            and isinstance(ids, list)
+            and all(type(one) in (str, int) for one in ids)
+        ):
             problems.append(f'{where}:{line}: not {{"question_id": id, "ranked": [ids]}}: mend the line')
             continue
         ranked = [str(one) for one in ids]

@@ -1,4 +1,5 @@
-"""Where a retriever is weak: windows of consecutive questions beside chance, and the questions that went worst."""
+"""Where a retriever is weak: windows of consecutive questions beside chance, and the questions that went
+worst."""
 
 from __future__ import annotations
 
@@ -64,7 +65,8 @@ class Chance:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How far windows differ, beside random draws; `documents_together` says whether the file keeps them together."""
+    """How far windows differ, beside random draws; `documents_together` says whether the file keeps them
+    together."""
 
     n_windows: int
     observed: Observed
@@ -102,14 +104,20 @@ class WorstQuestion:
     rank: int | None  # None where the document is not in the ranking
     ties: int  # other documents with its score
     above: tuple[Above, ...]  # the first documents of the ranking
-    words: tuple[WordWon, ...] | None  # by which the first one won most; None for a retriever of the user's own
+    words: (
+        tuple[WordWon, ...] | None
+    )  # by which the first one won most; None for a retriever of the user's own
 
 
-def windows(scores: Floats, groups: Ints, *, size: int, seed: int) -> tuple[tuple[Window, ...], Spread | None]:
-    """The mean score of each window of `size` questions, and their spread beside random draws; None for one window.
+def windows(
+    scores: Floats, groups: Ints, *, size: int, seed: int
+) -> tuple[tuple[Window, ...], Spread | None]:
+    """The mean score of each window of `size` questions, and their spread beside random draws; None for one
+    window.
 
-    A draw puts the documents (`groups`) into random order, each with all its questions, and fills the same windows:
-    what the windows show beyond that is more than which documents happen to stand together. NaN is not scored.
+    A draw puts the documents (`groups`) into random order, each with all its questions, and fills the same
+    windows: what the windows show beyond that is more than which documents happen to stand together. NaN is
+    not scored.
     """
     starts = range(0, len(scores), size)
     known = ~np.isnan(scores)
@@ -164,7 +172,8 @@ def _spread(rows: Sequence[Window], drawn: Floats, *, together: bool) -> Spread 
     chance = Chance(*(Drawn(float(of.mean()), *np.quantile(of, _BAND).tolist()) for of in (sd, low, high)))
     # The p values of Monte Carlo tests: the data are one draw more (Davison and Hinkley 1997).
     p_sd, p_min = (
-        (int(as_far.sum()) + 1) / (_DRAWS + 1) for as_far in (sd >= observed.sd - _EPS, low <= observed.min + _EPS)
+        (int(as_far.sum()) + 1) / (_DRAWS + 1)
+        for as_far in (sd >= observed.sd - _EPS, low <= observed.min + _EPS)
     )
     return Spread(len(scores), observed, chance, p_sd, p_min, _DRAWS, together)
 
@@ -180,8 +189,8 @@ def worst_questions(
 ) -> tuple[WorstQuestion, ...]:
     """The n questions whose best reference document ranks lowest, and not first; ties in file order.
 
-    Questions none of whose reference documents is in the corpus are no fault of the retriever: they are left out here.
-    So are the test questions of a gold set.
+    Questions none of whose reference documents is in the corpus are no fault of the retriever: they are left
+    out here. So are the test questions of a gold set.
     """
     rank, pairs = measured.rank, measured.pairs
     findable = np.zeros(len(rank), dtype=np.bool_)
@@ -195,7 +204,9 @@ def worst_questions(
     rows = []
     for place in chosen.tolist():
         question, pair, own_rank = collection.questions[place], int(measured.best[place]), int(rank[place])
-        first = _head(collection, measured, place, run=run)[: min(_ABOVE, own_rank - 1 if own_rank else _ABOVE)]
+        first = _head(collection, measured, place, run=run)[
+            : min(_ABOVE, own_rank - 1 if own_rank else _ABOVE)
+        ]
         words = None
         if index is not None:
             above, own = int(measured.ranking.head[place, 0]), int(pairs.document[pair])

@@ -33,7 +33,10 @@ class CollectionArguments:
     ] = None
     questions: Annotated[File, typer.Option("--questions", help="Table of questions.")] = None
     documents: Annotated[
-        File, typer.Option("--documents", help="Table of documents, or a folder of them (txt, md, HTML, PDF, DOCX).")
+        File,
+        typer.Option(
+            "--documents", help="Table of documents, or a folder of them (txt, md, HTML, PDF, DOCX)."
+        ),
     ] = None
     repliqa: Annotated[
         Name,
@@ -41,12 +44,18 @@ class CollectionArguments:
             "--repliqa", metavar="SPLIT", help="Split of RepLiQA, as repliqa_0; DIR:SPLIT reads a local copy."
         ),
     ] = None
-    qrels: Annotated[File, typer.Option("--qrels", help="TREC qrels, instead of a column of the questions.")] = None
+    qrels: Annotated[
+        File, typer.Option("--qrels", help="TREC qrels, instead of a column of the questions.")
+    ] = None
     run: Annotated[
-        File, typer.Option("--run", help="Rankings of your own retriever: a TREC run, or JSONL of question_id, ranked.")
+        File,
+        typer.Option(
+            "--run", help="Rankings of your own retriever: a TREC run, or JSONL of question_id, ranked."
+        ),
     ] = None
     id_pattern: Annotated[
-        Name, typer.Option("--id-pattern", help="What wraps the documents' ids, such as pdfs_repliqa_0_<id>.txt.")
+        Name,
+        typer.Option("--id-pattern", help="What wraps the documents' ids, such as pdfs_repliqa_0_<id>.txt."),
     ] = None
     document_id: Annotated[
         Name, typer.Option("--document-id-column", help="By default document_id, doc_id, docid, _id or id.")
@@ -56,10 +65,14 @@ class CollectionArguments:
     question_id: Annotated[
         Name, typer.Option("--question-id-column", help="By default question_id, query_id, qid, _id or id.")
     ] = None
-    question: Annotated[Name, typer.Option("--question-column", help="By default question, query or text.")] = None
+    question: Annotated[
+        Name, typer.Option("--question-column", help="By default question, query or text.")
+    ] = None
     reference: Annotated[
         Name,
-        typer.Option("--reference-column", help="Ids or a JSON list; by default reference_documents or document_id."),
+        typer.Option(
+            "--reference-column", help="Ids or a JSON list; by default reference_documents or document_id."
+        ),
     ] = None
     separator: Annotated[
         Name, typer.Option("--reference-separator", metavar="TEXT", help="The text between ids in one cell.")
@@ -71,7 +84,11 @@ class CollectionArguments:
         from judgecal.rag.retrieval import FileColumns, collection_of_files, collection_of_gold, load_repliqa
 
         files = (self.documents, self.questions, self.qrels)
-        sources = (("--gold", self.gold), ("--repliqa", self.repliqa), ("--documents/--questions", any(files)))
+        sources = (
+            ("--gold", self.gold),
+            ("--repliqa", self.repliqa),
+            ("--documents/--questions", any(files)),
+        )
         given = [name for name, one in sources if one]
         if len(given) > 1:
             raise InputError(f"{' and '.join(given)} exclude each other: name one collection")
@@ -96,7 +113,9 @@ class RetrieverArguments:
 
     k: Annotated[int, typer.Option("-k", "--k", help="How many documents are handed on.")] = 5
     tokenizer: Annotated[str, typer.Option("--tokenizer", help="words, split, or stem:LANGUAGE.")] = "words"
-    with_title: Annotated[bool, typer.Option("--with-title", help="Index titles in front of the texts.")] = False
+    with_title: Annotated[bool, typer.Option("--with-title", help="Index titles in front of the texts.")] = (
+        False
+    )
     window: Annotated[int, typer.Option("--window", help="Consecutive questions in a window.")] = 110
     worst: Annotated[int, typer.Option("--worst", help="How many of the worst questions to show.")] = 10
     seed: shared.Seed = 0
@@ -139,7 +158,9 @@ def retrieval(
     workspace = shared.workspace_of(ctx)
     collection = source.collection(workspace)
     ranked = None if source.run is None else read_run(source.run)
-    experiment = _plan(workspace, collection, options, run=ranked, out=name)  # a slug that cannot be used is told now
+    experiment = _plan(
+        workspace, collection, options, run=ranked, out=name
+    )  # a slug that cannot be used is told now
     tested = measure_retrieval(collection, options, ranked)
     result = replace(tested.result, experiment=experiment.slug)
     open_experiment(experiment)
@@ -166,7 +187,11 @@ def _plan(
     documents, questions = collection.shas
     config: dict[str, Any] = {
         "command": "retrieval",
-        "collection": {"name": collection.name, "documents_sha256": documents or "", "questions_sha256": questions},
+        "collection": {
+            "name": collection.name,
+            "documents_sha256": documents or "",
+            "questions_sha256": questions,
+        },
         "retriever": {"run": run.name, "sha256": run.sha256} if run else {"bm25": "okapi"},
         **asdict(options),
     }

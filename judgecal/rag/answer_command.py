@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 DropContaminated = Annotated[
     str | None,
     typer.Option(
-        "--drop-contaminated", metavar="EXPERIMENT", help="Leave out what a --context none run answered right."
+        "--drop-contaminated",
+        metavar="EXPERIMENT",
+        help="Leave out what a --context none run answered right.",
     ),
 ]
 RightAt = Annotated[
@@ -49,7 +51,9 @@ OneQuestion = Annotated[
 class GraderArguments:
     """Who rates the answers."""
 
-    judge: Annotated[str | None, typer.Option("--judge", help="Who rates, such as correctness_v3@embedded.")] = None
+    judge: Annotated[
+        str | None, typer.Option("--judge", help="Who rates, such as correctness_v3@embedded.")
+    ] = None
     lock: Annotated[
         Path | None, typer.Option("--lock", metavar="L", help="Rate with a locked judge (judge.lock.json).")
     ] = None
@@ -68,13 +72,16 @@ class ContextArguments:
 
     context: Annotated[
         str,
-        typer.Option("--context", help="controlled, topk (the naive chain) or none (closed book); several by commas."),
+        typer.Option(
+            "--context", help="controlled, topk (the naive chain) or none (closed book); several by commas."
+        ),
     ] = "controlled"
     distractors: Annotated[
         int, typer.Option("--distractors", help="Documents beside the reference document, best by BM25.")
     ] = 3
     position: Annotated[
-        str, typer.Option("--position", help="Of the reference document: first, last, middle or a number from 1.")
+        str,
+        typer.Option("--position", help="Of the reference document: first, last, middle or a number from 1."),
     ] = "first"
     without_reference: Annotated[
         bool, typer.Option("--without-reference", help="Leave the reference document out: does it refuse?")
@@ -96,17 +103,20 @@ class RecordedArguments:
     """Answers that a system elsewhere gave."""
 
     answers: Annotated[
-        Path | None, typer.Option("--answers", help="Answers of a system elsewhere: CSV, TSV, JSONL or Parquet.")
+        Path | None,
+        typer.Option("--answers", help="Answers of a system elsewhere: CSV, TSV, JSONL or Parquet."),
     ] = None
     question_column: Annotated[
         str | None,
         typer.Option(
-            "--question-column", help="Of --answers: question id or text; by default question_id, group or question."
+            "--question-column",
+            help="Of --answers: question id or text; by default question_id, group or question.",
         ),
     ] = None
     answer_column: Annotated[str, typer.Option("--answer-column", help="Of --answers.")] = "answer"
     system_column: Annotated[
-        str | None, typer.Option("--system-column", help="Of --answers: by default system, or else it is one system.")
+        str | None,
+        typer.Option("--system-column", help="Of --answers: by default system, or else it is one system."),
     ] = None
 
     def read(self, questions: Sequence[Question]) -> RecordedAnswers | None:
@@ -115,7 +125,9 @@ class RecordedArguments:
 
         if self.answers is None:
             return None
-        return read_answers(self.answers, questions, self.question_column, self.answer_column, self.system_column)
+        return read_answers(
+            self.answers, questions, self.question_column, self.answer_column, self.system_column
+        )
 
 
 def answer(
@@ -135,7 +147,8 @@ def answer(
     table: RecordedArguments,
     call: shared.BatchArguments,
 ) -> None:
-    """Test the answerer alone, with the right document in hand. Each signature x model pair answers, a judge rates."""
+    """Test the answerer alone, with the right document in hand. Each signature x model pair answers, a judge
+    rates."""
     from judgecal.experiment import together
     from judgecal.goldset import load_gold
     from judgecal.rag.answering import AnswerInput, answerers, plan_answers, questions_of

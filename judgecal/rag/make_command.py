@@ -31,11 +31,15 @@ class MakeArguments:
     ] = "starter"
     n: Annotated[int, typer.Option("-n", metavar="N", help="Questions, over all kinds in equal shares.")] = 20
     kinds: Annotated[
-        str, typer.Option("--kinds", help="factoid, two_documents, unanswerable, distracting; with commas between.")
+        str,
+        typer.Option(
+            "--kinds", help="factoid, two_documents, unanswerable, distracting; with commas between."
+        ),
     ] = "factoid,two_documents,unanswerable,distracting"
     model: Annotated[str, typer.Option("--model", help="Who makes the questions.")] = "embedded"
     critic: Annotated[
-        str | None, typer.Option("--critic", metavar="MODEL", help="Who judges the drafts; by default --model.")
+        str | None,
+        typer.Option("--critic", metavar="MODEL", help="Who judges the drafts; by default --model."),
     ] = None
     per_document: Annotated[
         int, typer.Option("--per-document", metavar="K", help="Questions of one document at most.")
@@ -52,8 +56,8 @@ def make_command(
 ) -> None:
     """Make questions of documents, with answers and quotes.
 
-    Each answer has the words of its document that bear it out. Rules and critics turn drafts down; the rest waits for
-    people to accept it. The same command goes on after an interruption and pays for nothing twice.
+    Each answer has the words of its document that bear it out. Rules and critics turn drafts down; the rest
+    waits for people to accept it. The same command goes on after an interruption and pays for nothing twice.
     """
     from judgecal.rag.evaluation.make_document import make_document
     from judgecal.rag.evaluation.make_questions import MakeInput, plan_make

@@ -14,12 +14,15 @@ from judgecal.errors import notice
 
 def evaluate(
     ctx: typer.Context,
-    config: Annotated[Path, typer.Argument(metavar="CONFIG.toml", help="Questions, systems, judges and costs.")],
+    config: Annotated[
+        Path, typer.Argument(metavar="CONFIG.toml", help="Questions, systems, judges and costs.")
+    ],
     repeats: Annotated[
         int | None, typer.Option("--repeats", help="Judgements of each answer by a judge that calls a model.")
     ] = None,
     wrong_costs: Annotated[
-        float | None, typer.Option("--wrong-costs", help="What a wrong answer takes away, where a right one gives 1.")
+        float | None,
+        typer.Option("--wrong-costs", help="What a wrong answer takes away, where a right one gives 1."),
     ] = None,
     refusal_costs: Annotated[
         float | None, typer.Option("--refusal-costs", help="The same of a refusal where there is an answer.")
@@ -29,7 +32,8 @@ def evaluate(
 ) -> None:
     """Compare whole RAG systems and their settings.
 
-    The file says which. An option goes before what the file says; what was asked and judged before is not again.
+    The file says which. An option goes before what the file says; what was asked and judged before is not
+    again.
     """
     from judgecal.rag.evaluation.config import read_evaluate_config
     from judgecal.rag.evaluation.document import evaluate_document
