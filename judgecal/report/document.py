@@ -11,9 +11,9 @@ A new kind of block is a class here, a function in `terminal.py` and `markdown.p
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from judgecal.records import Headline
 
@@ -24,6 +24,7 @@ FROM_SUMMARY = (
     "Made from the summary.json that the command left, as the journal alone does not hold these numbers: no model was "
     "called, and nothing here is loaded from elsewhere."
 )
+_T = TypeVar("_T")
 _COMPARED_LINES = 200
 _CLIPPED = 2_000  # characters of a text on a page; what it is about is long told by then
 
@@ -99,6 +100,25 @@ class Table(Block):
     def cells(self) -> list[list[Cell]]:
         """The rows with every cell a `Cell`."""
         return [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in self.rows]
+
+
+def table(
+    rows: Iterable[_T],
+    columns: Mapping[str, Callable[[_T], str | Cell] | None],
+    *,
+    left: int = 1,
+    title: str = "",
+    chosen: str | None = None,
+    last: int = 0,
+    short: bool = False,
+) -> Table:
+    """A table by its columns, heading -> cell of a row; a column that is None says nothing here and is left out.
+
+    Write the columns into the call: there the type checker knows what `row` is in `lambda row: ...`.
+    """
+    cells = {heading: cell for heading, cell in columns.items() if cell is not None}
+    shown = [[cell(row) for cell in cells.values()] for row in rows]
+    return Table([*cells], shown, left=left, title=title, chosen=chosen, last=last, short=short)
 
 
 @dataclass(frozen=True, slots=True)

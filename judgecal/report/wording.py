@@ -1,13 +1,69 @@
-"""Words that several reports share."""
+"""What every document's sentences are made of."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from judgecal.errors import listed
 
 _IN_A_ROW = 4
+_UNSCORED = "No verdict could be had or read."
+AS_WRONG = ("unscored", f"{_UNSCORED} It counts as wrong here, and is never dropped.")
+IN_NO_RATE = ("unscored", f"{_UNSCORED} It is in no rate, and its row says why.")
+"""What becomes of the unscored, as a page's glossary says it."""
+
+_GLOSSARY = {
+    "A - B": "How much more of the metric the first judge has than the second one on the same items.",
+    "at most": "The bound of the loss against whoever is truly best, for all judges at once.",
+    "by strata": "Labels are shared out by the verdict, more where the judge errs more often.",
+    "calibrated rate": (
+        "The share that passes once verdicts went through the lock's map: its errors are in it too."
+    ),
+    "cannot tell": "The items show neither judge to be better; it does not say that the two are alike.",
+    "churn": "Rows whose verdict changes sides when the new judge takes the old one's place.",
+    "corrected rate": "Estimate of the share that people would pass, with the judge's errors taken out.",
+    "correlation": (
+        "Of the judge's verdicts with people's labels; by r the verdicts save r squared of the labels."
+    ),
+    "false pass, false fail": "A verdict that passes what people fail; one that fails what people pass.",
+    "flip rate": "How often two calls on one item fall on different sides of the pass mark.",
+    "floor": (
+        "What a judge must beat: the best constant, and the embedded model, which is free and compares words."
+    ),
+    "half width": "Half the length of an interval: 71% [67, 75] has a half width of 4 points.",
+    "interval": "By question: items of one question are not independent. Its level stands in the heading.",
+    "like for like": (
+        "A person against each other person, item by item, and each judge against the same labels."
+    ),
+    "lock": (
+        "A judge that was held against people's labels and confirmed once, with all that it takes to run it "
+        "again."
+    ),
+    "locked": "What the judge said when it was chosen; the lock holds each verdict.",
+    "look": "One use of the test labels; the more decisions, the wider the intervals.",
+    "loss": "How much less a judge has of the metric than the best one on the same items.",
+    "margin": "The loss that is allowed.",
+    "noise": "How often two calls of the judge on one item differ.",
+    "odd one out": (
+        "Were nothing changed, each call of an item would as likely be the one that differs from the rest."
+    ),
+    "p (Holm)": "The p value of a pair, corrected for all pairs that are held against each other here.",
+    "PPI++": "Labels of some rows say how far the verdicts on all rows are off; their weight is tuned.",
+    "precision": "Of a row's chunks that have a verdict, the share that passes; here its mean over the rows.",
+    "raw rate": "Share of the verdicts that pass, as the judge gave them: its own errors are in it.",
+    "right": "What people pass: their label reaches the pass mark of their scale.",
+    "Rogan-Gladen": "The raw rate, solved for the share that is right, by error rates measured elsewhere.",
+    "sensitivity": "Of what people pass, the share that the judge passes; measured when it was locked.",
+    "specificity": "Of what people fail, the share that the judge fails; measured when it was locked.",
+    "unscored": _UNSCORED,
+}
+
+
+def sentences(*parts: str | bool | Iterable[str] | None) -> tuple[str, ...]:
+    """The sentences whose condition holds, in order: `n > 0 and f"{n} are left."`; lists are taken in."""
+    lists = ([part] if isinstance(part, str) else part for part in parts if part and part is not True)
+    return tuple(text for texts in lists for text in texts if text)
 
 
 def sentence(text: str) -> str:
@@ -27,3 +83,8 @@ def path_from_here(path: Path) -> str:
     """A path as it is typed here: within the current folder without what leads to that."""
     here = Path.cwd()
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
+
+
+def glossary(*words: str | tuple[str, str]) -> list[tuple[str, str]]:
+    """The words of a page and what they mean; a pair where this page means something of its own by a word."""
+    return [(word, _GLOSSARY[word]) if isinstance(word, str) else word for word in words]
