@@ -99,6 +99,7 @@ suite = "mine"
 [[systems]]
 name = "two"
 kind = "python"
+[sweep.two]
 function = ["systems.py:good", "systems.py:weak"]
 """
 GOOD, WEAK = "two(function=systems.py:good)", "two(function=systems.py:weak)"
@@ -274,7 +275,8 @@ def test_a_larger_limit_extends_the_run(workspace: Workspace) -> None:
 
 
 def test_what_all_of_a_sweep_lack_is_said_once(workspace: Workspace) -> None:
-    sweep = '[[systems]]\nname = "ours"\nkind = "local"\ntop_n = [1, 2, 20]\nstrategy = "rerank"\n'
+    sweep = '[[systems]]\nname = "ours"\nkind = "local"\nstrategy = "rerank"\n'
+    sweep += "[sweep.ours]\ntop_n = [1, 2, 20]\n"
     (workspace.root / "sweep.toml").write_text(CONFIG + sweep, encoding="utf-8")
     with pytest.raises(InputError) as error:
         run_of(workspace).check()
@@ -399,9 +401,10 @@ def test_what_was_noticed_in_questions_and_documents_is_said(workspace: Workspac
 
 
 def use_weak_alone(workspace: Workspace, more: str = "") -> None:
-    text = CONFIG.replace('["systems.py:good", "systems.py:weak"]', '"systems.py:weak"').replace(
-        'design = "grid"', ""
+    text = CONFIG.replace(
+        '[sweep.two]\nfunction = ["systems.py:good", "systems.py:weak"]', 'function = "systems.py:weak"'
     )
+    text = text.replace('design = "grid"', "")
     (workspace.root / "sweep.toml").write_text(text + more, encoding="utf-8")
 
 

@@ -40,6 +40,7 @@ local = ["token_f1@local"]
 [[systems]]
 name = "told"
 kind = "python"
+[sweep.told]
 function = ["told.py:long", "told.py:short"]
 """
 _TOLD = """

@@ -270,6 +270,7 @@ local = ["token_f1@local"]
 [[systems]]
 name = "ours"
 kind = "local"
+[sweep.ours]
 top_n = [1, 3]
 """
 

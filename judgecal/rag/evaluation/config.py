@@ -1,7 +1,7 @@
 """The configuration of `evaluate`: a TOML file.
 
     schema = 1
-    design = "one_at_a_time"             # how lists among the systems' settings are varied; or "grid"
+    design = "one_at_a_time"             # how the levels under [sweep] are varied; or "grid"
 
     [questions]
     gold = "starter"                     # or file = "questions.csv"
@@ -25,16 +25,19 @@
     [[systems]]
     name = "ours"
     kind = "local"                       # http, python or answers; the other keys are those of this kind
-    base = { top_n = 2 }                 # with one_at_a_time: the levels that are held, by default the first
-    of each chunk = { max = [128, 256, 512] }    # a list where the field takes none is a factor, here
-    `chunk.max` top_n = [1, 2, 3]
+    top_n = 2                            # what is held where another option changes, by default the first level
 
-Paths are taken from the file's own folder.
+    [sweep.ours]                         # the options of `ours` that are varied, with their levels
+    "chunk.max" = [128, 256, 512]
+    top_n = [1, 2, 3]
+
+A list that does not stand under [sweep] is that option's own value. Paths are taken from the file's own folder.
 """
 
 from __future__ import annotations
 
-import importlib
+import itertools
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,91 +46,71 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from judgecal.artefacts import read_toml, validated
-from judgecal.errors import InputError, refuse
+from judgecal.errors import InputError, refuse, unknown_name
 from judgecal.goldset import Document
 from judgecal.rag.evaluation.comparisons import Design
-from judgecal.rag.evaluation.factors import Variant, factors_of, problems_of, variants
-from judgecal.rag.evaluation.function import FunctionSystem
-from judgecal.rag.evaluation.http import HttpSystem
-from judgecal.rag.evaluation.recorded import RecordedSystem
-from judgecal.rag.evaluation.system import System
+from judgecal.rag.evaluation.function import FunctionConfig, FunctionSystem
+from judgecal.rag.evaluation.http import HttpConfig, HttpSystem
+from judgecal.rag.evaluation.local import LocalConfig, LocalSystem
+from judgecal.rag.evaluation.recorded import RecordedConfig, RecordedSystem
+from judgecal.rag.evaluation.system import Setting, System
 from judgecal.workspace import Workspace, shown
 
 SystemKind = Literal["local", "http", "python", "answers"]
+Factors = Mapping[str, Sequence[Setting]]  # dotted path of an option -> its levels, in the order of the file
 
-_CONFIGS: Mapping[str, str] = {
-    "local": "local:LocalConfig",
-    "http": "http:HttpConfig",
-    "python": "function:FunctionConfig",
-    "answers": "recorded:RecordedConfig",
+_CONFIGS: Mapping[SystemKind, type[BaseModel]] = {
+    "local": LocalConfig,
+    "http": HttpConfig,
+    "python": FunctionConfig,
+    "answers": RecordedConfig,
 }
-"""Kind -> the model of its table, loaded where a system is of this kind."""
-_HEAD = ("name", "kind", "base")
+_HEAD = ("name", "kind")
+_MOST = 1000  # systems of one table
 _TABLE = ConfigDict(extra="forbid", strict=True)
 Cost = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class QuestionsTable(BaseModel):
-    """What is asked: a gold set, or a table of questions with reference answers.
-
-    Attributes:
-        gold: a set under gold/, or its path; None where there is a file.
-        split: of the set: open (train and dev), train, dev, test or all.
-        file: CSV, TSV, JSONL, xlsx or Parquet.
-        question, reference: columns of the file.
-        separator: the text between equally right reference answers in one cell.
-        id: the column by which a question is known; None for its wording.
-        documents: the column of reference documents: an id, or a list of them; None where there is none.
-        tags: columns of tags.
-        limit: only the first ones.
-    """
+    """What is asked: a gold set, or a table of questions with reference answers."""
 
     model_config = _TABLE
-    gold: str | None = None
-    split: Literal["open", "train", "dev", "test", "all"] = "open"
-    file: str | None = None
+    gold: str | None = None  # a set under gold/, or its path; None where there is a file
+    split: Literal["open", "train", "dev", "test", "all"] = "open"  # of the set; open is train and dev
+    file: str | None = None  # CSV, TSV, JSONL, xlsx or Parquet, with the columns below
     question: str = "question"
     reference: str = "reference_answer"
-    separator: str | None = None
-    id: str | None = None
-    documents: str | None = None
+    separator: str | None = None  # the text between equally right reference answers in one cell
+    id: str | None = None  # the column by which a question is known; None for its wording
+    documents: str | None = None  # reference documents: an id, or a list of them; None where there is none
     tags: list[str] = []
-    limit: Annotated[int, Field(ge=1)] | None = None
+    limit: Annotated[int, Field(ge=1)] | None = None  # only the first ones
 
 
 class DocumentsTable(BaseModel):
-    """Where the documents are: a table (document_id, title, text), a folder of files, or a file; None for the
-    set's."""
+    """A table (document_id, title, text), a folder of files, or a file; None for the set's own."""
 
     model_config = _TABLE
     path: str | None = None
 
 
 class JudgesTable(BaseModel):
-    """Who judges the answers. The column `correctness` of the suite says how right an answer is, 0..1, and
-    its column `answered` whether it is one at all; a suite without the second leaves that to a rule
-    (answering.questions.refuses).
+    """Who judges the answers.
 
-    Attributes:
-        suite: a name under suites/, or the path of a TOML file.
-        model: of its judges that name none.
-        repeats: judgements of each answer by each judge that calls a model; one that calls nobody says the
-            same again.
-        locks: column of the suite -> the lock of the judge that fills it.
-        local: further judges, by their strings; each fills a column that is called as itself.
-        right_at: correctness, 0..1, from which an answer is right; None for the pass mark of the lock, else
-            0.5.
-        trust_lock: run a lock's own signature where the workspace has another.
+    The column `correctness` of the suite says how right an answer is, 0..1, and its column `answered` whether it
+    is one at all; a suite without the second leaves that to a rule (questions.refuses).
     """
 
     model_config = _TABLE
-    suite: str = "rag"
-    model: str = "embedded"
+    suite: str = "rag"  # a name under suites/, or the path of a TOML file
+    model: str = "embedded"  # of its judges that name none
     repeats: Annotated[int, Field(ge=1, le=1000)] = 5
-    locks: dict[str, str] = {}
-    local: list[str] = []
+    """Judgements of each answer by a judge that calls a model; one that calls nobody says the same again."""
+    locks: dict[str, str] = {}  # column of the suite -> the lock of the judge that fills it
+    local: list[str] = []  # further judges; each fills a column that is called as itself
     right_at: Annotated[float, Field(ge=0, le=1)] | None = None
-    trust_lock: bool = False
+    """Correctness from which an answer is right; None for the pass mark of the lock, else 0.5."""
+    trust_lock: bool = False  # run a lock's own signature where the workspace has another
 
 
 class CostsTable(BaseModel):
@@ -148,6 +131,7 @@ class EvaluateConfig(BaseModel):
     judges: JudgesTable = JudgesTable()
     costs: CostsTable = CostsTable()
     systems: list[dict[str, Any]]
+    sweep: dict[str, dict[str, Any]] = {}  # name of a system -> option -> levels
 
 
 class _Head(BaseModel):
@@ -156,22 +140,30 @@ class _Head(BaseModel):
     model_config = _TABLE
     name: Annotated[str, Field(min_length=1, max_length=100)]
     kind: SystemKind
-    base: dict[str, Any] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A system's table with one level of each factor."""
+
+    name: str  # `NAME`, in a sweep `NAME(chunk.max=512, top_n=2)`
+    settings: Mapping[str, Setting]  # the factors with their values, in the order of the file
+    table: Mapping[str, Any]
+    is_base: bool = False  # whether the others of its sweep differ from it in one factor
 
 
 @dataclass(frozen=True, slots=True)
 class SystemTable:
-    """A table of systems, read: `variants` are its systems, `configs` their configurations beside them."""
+    """A table of systems, read: its variants, and the configuration of each."""
 
     name: str
     kind: SystemKind
-    variants: tuple[Variant, ...]
-    configs: tuple[Any, ...]
+    variants: tuple[tuple[Variant, Any], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ReadConfig:
-    """A configuration that was read and holds no mistake that its text shows; `path` is its file's."""
+    """A configuration that was read and holds no mistake that its text shows; paths are taken from `folder`."""
 
     path: Path
     tables: EvaluateConfig
@@ -179,47 +171,46 @@ class ReadConfig:
 
     @property
     def folder(self) -> Path:
-        """From where its paths are taken."""
+        """The file's own."""
         return self.path.parent
 
 
 @dataclass(frozen=True, slots=True)
 class ConfiguredSystem:
-    """A system, and where it stands in the configuration: the table's name, its kind, and its place in the
-    sweep."""
+    """A system, and where it stands in the configuration: the table's name, its kind, its place in the sweep."""
 
     system: System
     table: str
-    kind: SystemKind
-    is_base: bool
+    kind: str
+    is_base: bool = False
 
 
 def read_evaluate_config(path: Path) -> ReadConfig:
-    """Read a configuration of `evaluate`.
-
-    Raises:
-        InputError: lists every problem of the file: where, what was found, and the nearest valid key.
-    """
-    table = read_toml(path)
+    """Read a configuration; every problem of the file is told at once: where, what was found, the nearest key."""
+    table, where = read_toml(path), shown(path)
     problems: list[str] = []
     tables: EvaluateConfig | None = None
     try:
-        tables = validated(EvaluateConfig, table, shown(path))
-        problems += [f"{shown(path)}: {one}" for one in _problems(tables)]
+        tables = validated(EvaluateConfig, table, where)
+        problems += [f"{where}: {problem}" for problem in _problems(tables)]
     except InputError as error:
         problems += error.problems
-    given = table.get("systems")
+    rows, sweep = table.get("systems"), table.get("sweep")
     design = table.get("design") if table.get("design") in ("one_at_a_time", "grid") else None
     read: list[SystemTable] = []
-    for place, one in enumerate(given if isinstance(given, list) else [], start=1):
-        if isinstance(one, Mapping):
-            try:
-                read.append(_system_table(one, f"{shown(path)}: systems", place, path.parent, design))
-            except InputError as error:
-                problems += error.problems
-    names = [variant.name_of(one.name) for one in read for variant in one.variants]
+    for place, row in enumerate(rows if isinstance(rows, list) else [], start=1):
+        if not isinstance(row, Mapping):
+            continue
+        levels = sweep.get(row.get("name")) if isinstance(sweep, Mapping) else None
+        try:
+            read.append(
+                _system_table(row, levels if isinstance(levels, Mapping) else {}, design, where, place, path)
+            )
+        except InputError as error:
+            problems += error.problems
+    names = [variant.name for one in read for variant, _ in one.variants]
     problems += [
-        f"{shown(path)}: systems: {name} stands there twice: give each a name of its own"
+        f"{where}: systems: {name} stands there twice: give each a name of its own"
         for name in dict.fromkeys(names)
         if names.count(name) > 1
     ]
@@ -239,72 +230,169 @@ def _problems(tables: EvaluateConfig) -> Iterator[str]:
         yield f"questions: {', '.join(sorted(of_file))}: columns of a file, and a gold set has its own: leave them out"
     if not tables.systems:
         yield "systems: there is none: add [[systems]] with name and kind"
+    names = [name for table in tables.systems if isinstance(name := table.get("name"), str)]
+    for name in tables.sweep:
+        if name not in names:
+            yield f"sweep: {unknown_name('system', name, names)}: options stand under the name of a system"
 
 
 def _system_table(
-    table: Mapping[str, Any], where: str, place: int, folder: Path, design: Design | None
+    row: Mapping[str, Any], sweep: Mapping[str, Any], design: Design | None, file: str, place: int, path: Path
 ) -> SystemTable:
-    given = table.get("name")
-    where = f"{where}: {given}" if isinstance(given, str) and given else f"{where}: number {place}"
-    head = validated(_Head, {key: table[key] for key in _HEAD if key in table}, where)
-    model: type[BaseModel] = _loaded(_CONFIGS[head.kind])
-    own = {key: value for key, value in table.items() if key not in _HEAD}
-    factors = factors_of(own, model)
-    problems = [f"{where}: {one}" for one in problems_of(factors, head.base, design=design)]
-    levels = {name: some for name, some in factors.items() if some}
-    found = variants(own, levels, head.base, "grid" if design == "grid" and not problems else "one_at_a_time")
-    configs = []
-    for one in found:
+    """A table of systems with its variants; `place` is its number, for one without a name."""
+    name = row.get("name")
+    where = (
+        f"{file}: systems: {name}" if isinstance(name, str) and name else f"{file}: systems: number {place}"
+    )
+    head = validated(_Head, {key: row[key] for key in _HEAD if key in row}, where)
+    table = {key: value for key, value in row.items() if key not in _HEAD}
+    factors = dict(_flat(sweep))
+    problems = [f"{file}: sweep: {head.name}: {text}" for text in sweep_problems(factors, table, design)]
+    if problems:  # the rest is read all the same, so that every mistake is told at once
+        factors = {name: levels for name, levels in factors.items() if isinstance(levels, list) and levels}
+        design = "one_at_a_time"
+    lists = [key for key, value in _flat(table) if isinstance(value, list)]
+    read = []
+    for variant in variants(head.name, table, factors, design):
+        filled = dict(variant.table)
+        if head.kind == "answers" and isinstance(filled.get("answers"), str):
+            filled["answers"] = str(path.parent / filled["answers"])
         try:
-            table = one.table if head.kind != "answers" else _with_path(one.table, folder)
-            configs.append(validated(model, table, where))
+            read.append((variant, validated(_CONFIGS[head.kind], filled, where)))
         except InputError as error:
-            problems += error.problems
+            for problem in error.problems:
+                if any(problem.startswith((f"{where}: {key}:", f"{where}: {key} must")) for key in lists):
+                    problem += f"; the levels of a sweep stand under [sweep.{head.name}]"
+                problems.append(problem)
     refuse(list(dict.fromkeys(problems)))
-    return SystemTable(head.name, head.kind, tuple(found), tuple(configs))
+    return SystemTable(head.name, head.kind, tuple(read))
 
 
-def _with_path(table: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """The file of recorded answers is named from the folder of the configuration."""
-    answers = table.get("answers")
-    return {**table, **({"answers": str(folder / answers)} if isinstance(answers, str) else {})}
+# --- factors of a sweep
 
 
-def _loaded(name: str) -> Any:
-    module, _, attribute = name.partition(":")
-    return getattr(importlib.import_module(f"judgecal.rag.evaluation.{module}"), attribute)
-
-
-@dataclass(frozen=True, slots=True)
-class SystemMaker:
-    """Makes systems of their tables; nobody is called and no document is read.
-
-    Attributes:
-        documents: gives those that systems search, when they are needed.
-    """
-
-    config: ReadConfig
-    workspace: Workspace
-    documents: Callable[[], Sequence[Document]]
-
-    def systems(self) -> tuple[ConfiguredSystem, ...]:
-        """Every system of the configuration, in its order."""
-        return tuple(
-            ConfiguredSystem(self._made(table, variant, own), table.name, table.kind, variant.is_base)
-            for table in self.config.systems
-            for variant, own in zip(table.variants, table.configs, strict=True)
+def sweep_problems(
+    factors: Mapping[str, Any], table: Mapping[str, Any], design: Design | None
+) -> Iterator[str]:
+    """What is wrong with the levels of a system, beside what its own table says of the same options."""
+    for factor, levels in factors.items():
+        if not isinstance(levels, list) or not levels:
+            yield f"{factor}: give its levels as a list, found {levels!r:.60}"
+        elif odd := [level for level in levels if not isinstance(level, str | int | float | bool)]:
+            yield f"{factor}: a level is a text, a number, true or false, found {odd[0]!r:.60}"
+        else:
+            for a, b in itertools.combinations(levels, 2):
+                if a == b or printed(a) == printed(b):
+                    yield f"{factor}: the levels {a!r} and {b!r} cannot be told apart: keep one"
+            yield from _held_problems(factor, levels, dict(_flat(table)), design)
+    if factors and design is None:
+        yield (
+            'say design = "one_at_a_time" (the others held at the base) or design = "grid" (every combination) at the '
+            "top of the file"
         )
+    n = math.prod(len(levels) for levels in factors.values() if isinstance(levels, list))
+    if design == "grid" and n > _MOST:
+        yield f'{n:,} systems: at most {_MOST:,} are taken: leave out levels, or say design = "one_at_a_time"'
 
-    def _made(self, table: SystemTable, variant: Variant, own: Any) -> System:
-        name, how = variant.name_of(table.name), {"settings": variant.settings}
-        if table.kind == "local":
-            local: System = _loaded("local:LocalSystem")(
-                name, own, documents=self.documents, workspace=self.workspace, **how
-            )
-            return local
-        if table.kind == "http":
-            return HttpSystem(name, own, documents=self.documents, **how)
-        if table.kind == "python":
-            folders = (self.config.folder, self.workspace.root, Path())
-            return FunctionSystem(name, own, folders=folders, **how)
-        return RecordedSystem(name, own, **how)
+
+def _held_problems(
+    factor: str, levels: Sequence[Setting], table: Mapping[str, Any], design: Design | None
+) -> Iterator[str]:
+    """What a system's own table says of an option that is swept: the level that is held."""
+    if factor not in table:
+        return
+    if design == "grid":
+        yield (
+            f'{factor}: with design = "grid" no level is held: leave it out of the system\'s table, or say design = '
+            '"one_at_a_time"'
+        )
+    elif not any(_same(table[factor], level) for level in levels):
+        yield f"{factor} is {table[factor]!r} in the system's table, and its levels are {', '.join(map(repr, levels))}"
+
+
+def variants(name: str, table: Mapping[str, Any], factors: Factors, design: Design | None) -> list[Variant]:
+    """The systems of a table, each level in the order of the file; `factors` are without `sweep_problems`.
+
+    One at a time the other factors are held at what the table says of them, else at their first level.
+    """
+    if not factors:
+        return [Variant(name, {}, table)]
+    own = dict(_flat(table))
+    base = [
+        next((place for place, level in enumerate(levels) if factor in own and _same(own[factor], level)), 0)
+        for factor, levels in factors.items()
+    ]
+    places = [range(len(levels)) for levels in factors.values()]
+    if design == "grid":
+        wanted = list(itertools.product(*places))
+    else:
+        one_changed = (
+            (*base[:n], place, *base[n + 1 :]) for n, levels in enumerate(places) for place in levels
+        )
+        wanted = sorted(set(one_changed))
+    found = []
+    for chosen in wanted:
+        settings = {
+            factor: levels[place] for (factor, levels), place in zip(factors.items(), chosen, strict=True)
+        }
+        filled: Mapping[str, Any] = table
+        for factor, level in settings.items():
+            filled = _with(filled, factor.split("."), level)
+        label = ", ".join(f"{factor}={printed(level)}" for factor, level in settings.items())
+        is_base = design == "one_at_a_time" and list(chosen) == base
+        found.append(Variant(f"{name}({label})", settings, filled, is_base))
+    return found
+
+
+def printed(level: Setting) -> str:
+    """A level as names show it, as TOML has it but for the quotes of a text."""
+    return str(level).lower() if isinstance(level, bool) else str(level)
+
+
+def _flat(table: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    """Dotted path -> value; a key may be dotted already."""
+    for key, value in table.items():
+        name = f"{path}.{key}" if path else key
+        if isinstance(value, Mapping):
+            yield from _flat(value, name)
+        else:
+            yield name, value
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Whether two values are one level: TOML's true is no 1."""
+    return type(a) is type(b) and bool(a == b)
+
+
+def _with(table: Mapping[str, Any], path: Sequence[str], value: Any) -> dict[str, Any]:
+    """A table with a value at a path in it."""
+    key, *rest = path
+    inner = table.get(key)
+    return {**table, key: _with(inner if isinstance(inner, Mapping) else {}, rest, value) if rest else value}
+
+
+# --- systems
+
+
+def systems_of(
+    config: ReadConfig, workspace: Workspace, documents: Callable[[], Sequence[Document]]
+) -> tuple[ConfiguredSystem, ...]:
+    """Every system in the order of the file; nobody is called, and `documents` are read when they are needed."""
+    found = []
+    for table in config.systems:
+        for variant, options in table.variants:
+            name, settings = variant.name, variant.settings
+            system: System
+            if table.kind == "local":
+                system = LocalSystem(
+                    name, options, settings=settings, documents=documents, workspace=workspace
+                )
+            elif table.kind == "http":
+                system = HttpSystem(name, options, settings=settings, documents=documents)
+            elif table.kind == "python":
+                folders = (config.folder, workspace.root, Path())
+                system = FunctionSystem(name, options, settings=settings, folders=folders)
+            else:
+                system = RecordedSystem(name, options, settings=settings)
+            found.append(ConfiguredSystem(system, table.name, table.kind, variant.is_base))
+    return tuple(found)

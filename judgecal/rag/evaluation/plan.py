@@ -17,7 +17,7 @@ from judgecal.production.read_row import ReadRow
 from judgecal.rag.answering.outcomes import ITEMS_FILE, answered_items
 from judgecal.rag.answering.questions import Question
 from judgecal.rag.evaluation.asked import QuestionSource, read_documents, read_questions
-from judgecal.rag.evaluation.config import ConfiguredSystem, ReadConfig, SystemMaker
+from judgecal.rag.evaluation.config import ConfiguredSystem, ReadConfig, systems_of
 from judgecal.rag.evaluation.judging import Panel, item_of, read_panel
 from judgecal.rag.evaluation.summary import Costs
 from judgecal.rag.evaluation.system import Asking, SystemAnswer
@@ -80,7 +80,7 @@ class EvaluatePlan:
     @cached_property
     def systems(self) -> tuple[ConfiguredSystem, ...]:
         """Every system, in the order of the configuration."""
-        return SystemMaker(self.config, self.workspace, lambda: self.documents).systems()
+        return systems_of(self.config, self.workspace, lambda: self.documents)
 
     @cached_property
     def panel(self) -> Panel:
