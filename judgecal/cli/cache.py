@@ -29,7 +29,7 @@ def clear_command(as_json: Json = False) -> None:
 
 def _show(*, clear: bool, as_json: bool) -> None:
     from judgecal.engine.cache import stored_replies
-    from judgecal.report.stored_replies import replies_document
+    from judgecal.report.listings import replies_document
 
     result = stored_replies(clear=clear)
     print_result(result, replies_document(result), json=as_json)

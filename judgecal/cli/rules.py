@@ -47,7 +47,7 @@ def rules(
     """
     from judgecal.experiment.rules import score_rules
     from judgecal.goldset import load_gold
-    from judgecal.report.rules import rules_document
+    from judgecal.report.listings import rules_document
 
     workspace = shared.workspace_of(ctx)
     found = load_gold(gold, workspace=workspace)

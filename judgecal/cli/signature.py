@@ -23,10 +23,10 @@ app = typer.Typer(
 def list_command(ctx: typer.Context, full: Full = False, as_json: Json = False) -> None:
     """List the signatures: name, scale, unit and inputs. Each is run."""
     from judgecal.judges.signature_files import signatures_of
-    from judgecal.report.signatures import list_document
+    from judgecal.report.listings import signatures_document
 
     result = signatures_of(workspace_of(ctx))
-    print_result(result, list_document(result), json=as_json, full=full)
+    print_result(result, signatures_document(result), json=as_json, full=full)
 
 
 @app.command("new", epilog=example("signature new"))
@@ -57,12 +57,12 @@ def new_command(
     It is plain DSPy, a file of the workspace.
     """
     from judgecal.judges.signature_files import new_signature
-    from judgecal.report.signatures import new_document
+    from judgecal.report.listings import new_signature_document
 
     asked = [part.strip() for part in inputs.split(",")] if inputs else []
     workspace = workspace_of(ctx)
     result = new_signature(workspace, name, scale, inputs=asked, words=names(words), replace=replace)
-    print_result(result, new_document(result), json=as_json, full=full)
+    print_result(result, new_signature_document(result), json=as_json, full=full)
 
 
 @app.command("check", epilog=example("signature check"))
@@ -85,12 +85,12 @@ def check_command(
     from judgecal.errors import InputError
     from judgecal.goldset import load_gold
     from judgecal.judges.signature_files import check_signatures
-    from judgecal.report.signatures import checks_document
+    from judgecal.report.listings import signature_checks_document
 
     workspace = workspace_of(ctx)
     result = check_signatures(
         workspace, signature, None if gold is None else load_gold(gold, workspace=workspace)
     )
-    print_result(result, checks_document(result), json=as_json, full=full)
+    print_result(result, signature_checks_document(result), json=as_json, full=full)
     if result.broken:
         raise InputError(result.broken)

@@ -60,7 +60,7 @@ def models(ctx: typer.Context, full: shared.Full = False, json: shared.Json = Fa
 def judges(ctx: typer.Context, full: shared.Full = False, json: shared.Json = False) -> None:
     """List what can judge here: signatures, suites, local judges."""
     from judgecal.judges.listing import judges_here
-    from judgecal.report.judges_here import judges_here_document
+    from judgecal.report.listings import judges_here_document
 
     found = judges_here(shared.workspace_of(ctx))
     print_result(found, judges_here_document(found), json=json, full=full)

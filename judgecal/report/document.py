@@ -21,7 +21,8 @@ FROM_JOURNAL = (
     "Rebuilt from what the experiment stored: no model was called, and nothing here is loaded from elsewhere."
 )
 FROM_SUMMARY = (
-    "Made from the summary.json that the command left, as the journal alone does not hold these numbers: no model was "
+    "Made from the summary.json that the command left, as the journal alone does not hold these numbers: no "
+    "model was "
     "called, and nothing here is loaded from elsewhere."
 )
 _T = TypeVar("_T")
@@ -112,7 +113,7 @@ def table(
     last: int = 0,
     short: bool = False,
 ) -> Table:
-    """A table by its columns, heading -> cell of a row; a column that is None says nothing here and is left out.
+    """A table by its columns, heading -> cell of a row; a column that is None is left out.
 
     Write the columns into the call: there the type checker knows what `row` is in `lambda row: ...`.
     """
@@ -264,17 +265,22 @@ def from_summary(result: StoredResult) -> dict[str, Any]:
     return {"run_lines": lines, "foot": FROM_SUMMARY, "data": {"result": result.as_json()}}
 
 
+def listing(
+    title: str, headline: Headline, blocks: Sequence[Block], *, about: str = "", caption: str = ""
+) -> Document:
+    """The document of a command that lists: all of it in one section, none where there is nothing."""
+    word = title.split(maxsplit=1)[0].lower()
+    return Document(title, about, headline, [Section(word, title, caption, blocks)] if blocks else [])
+
+
 def notes_section(
     notes: Sequence[str], *, words: Sequence[tuple[str, str]] = (), short: bool = False
 ) -> list[Section]:
-    """The last section: what else to know, in sentences, and the words of the page; none where there is
-    neither."""
-    if notes:
-        folded = [Folded("Words on this page", [Glossary(words)])] if words else []
-        caption = "Serves whoever repeats this: what else to know."
-        return [Section("notes", "Notes", caption, [Bullets(notes, short=short), *folded])]
-    return (
-        [Section("notes", "Words on this page", "Serves whoever meets them here.", [Glossary(words)])]
-        if words
-        else []
-    )
+    """The last section: what else to know, and the words of the page; none where there is neither."""
+    if not notes and not words:
+        return []
+    if not notes:
+        return [Section("notes", "Words on this page", "Serves whoever meets them here.", [Glossary(words)])]
+    folded = [Folded("Words on this page", [Glossary(words)])] if words else []
+    caption = "Serves whoever repeats this: what else to know."
+    return [Section("notes", "Notes", caption, [Bullets(notes, short=short), *folded])]
