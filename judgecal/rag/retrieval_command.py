@@ -129,7 +129,6 @@ class RetrieverArguments:
         return options
 
 
-@shared.grouped
 def retrieval(
     ctx: typer.Context,
     source: CollectionArguments,
