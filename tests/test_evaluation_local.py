@@ -17,7 +17,7 @@ from judgecal.errors import InputError
 from judgecal.experiment import RunOptions
 from judgecal.goldset import Document, load_gold
 from judgecal.rag.answering.questions import Question, questions_of
-from judgecal.rag.evaluation import local_index, local_retrieval
+from judgecal.rag.evaluation import local_retrieval, local_search
 from judgecal.rag.evaluation.local import LocalConfig, LocalSystem
 from judgecal.rag.evaluation.system import Asking, SystemAnswer
 from judgecal.rag.retrieval.indexes import Index, index_named
@@ -50,8 +50,8 @@ WHOLE = {"chunk": {"min": 500, "max": 500}}
 
 def forget() -> None:
     """As a new process: nothing that was built is held."""
-    local_index._built.clear()
-    local_index.query_vectors.cache_clear()
+    local_search._built.clear()
+    local_search.query_vectors.cache_clear()
 
 
 @pytest.fixture
@@ -310,7 +310,7 @@ def test_settings_that_search_the_same_share_the_index(
     ask(made(workspace, **WHOLE, strategy="parent"), tmp_path / "parent")
     ask(made(workspace, chunk={"max": 30, "min": 0, "similar": 2}), tmp_path / "small")
     assert len(built) == 3
-    assert len(local_index._built) == 2  # no more are held
+    assert len(local_search._built) == 2  # no more are held
     ask(
         made(workspace, chunk={"max": 30, "min": 0, "similar": 2}), tmp_path / "small"
     )  # all is there: none is built

@@ -19,7 +19,7 @@ from judgecal.experiment import RunOptions
 from judgecal.goldset import Document
 from judgecal.models import for_task, load_catalogue
 from judgecal.rag.answering.questions import Question
-from judgecal.rag.evaluation import local_index
+from judgecal.rag.evaluation import local_search
 from judgecal.rag.evaluation.local import LocalConfig, LocalSystem
 from judgecal.rag.evaluation.system import Asking, SystemAnswer
 from judgecal.workspace import Workspace, find_workspace
@@ -54,8 +54,8 @@ def served(body: dict[str, Any]) -> Answer | str:
 
 def forget() -> None:
     """As a new process: nothing that was built is held."""
-    local_index._built.clear()
-    local_index.query_vectors.cache_clear()
+    local_search._built.clear()
+    local_search.query_vectors.cache_clear()
 
 
 @pytest.fixture

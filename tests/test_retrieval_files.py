@@ -24,7 +24,7 @@ from judgecal.rag.retrieval import (
     read_qrels,
     read_run,
 )
-from judgecal.rag.retrieval.findings import EmptyDocuments, MissingReferences, RunFindings
+from judgecal.rag.retrieval.corpus import EmptyDocuments, MissingReferences, RunFindings
 from judgecal.rag.retrieval.ranking import RankBin
 from judgecal.rag.retrieval.sources import answerable
 from tests.support.corpora import DOCUMENTS, QUESTIONS, ROWS, documents, local_repliqa, questions, table

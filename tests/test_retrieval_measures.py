@@ -22,8 +22,7 @@ from judgecal.rag.retrieval import (
     read_run,
 )
 from judgecal.rag.retrieval.ranking import Measured, Pairs, by_run, cuts, histogram
-from judgecal.rag.retrieval.result import Ties
-from judgecal.rag.retrieval.weak_spots import Observed, windows
+from judgecal.rag.retrieval.result import Observed, Ties, windows
 from judgecal.stats.intervals import mean_estimate
 
 

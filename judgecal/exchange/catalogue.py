@@ -130,11 +130,7 @@ class PublicSet:
         return "; ".join(found if self.licence_read else [*found, "its licence was not verified"])
 
     def metric(self, wanted: str | None) -> str:
-        """What people were asked: what is wanted, else the first; "" where the set has one alone.
-
-        Raises:
-            InputError: the set has no labels of that name.
-        """
+        """What people were asked: what is wanted, else the first; "" where the set has one alone."""
         if wanted is not None and not self.metrics:
             raise InputError(
                 f"--label {wanted}: the public set {self.name} has one label alone: leave it out"
@@ -151,11 +147,7 @@ class _Catalogue:
 
 
 def read_catalogue(path: Path | None = None) -> dict[str, PublicSet]:
-    """The sets of a catalogue by name, by default of the one that comes with judgecal.
-
-    Raises:
-        InputError: lists every problem of the file.
-    """
+    """The sets of a catalogue by name, by default of the one that comes with judgecal."""
     return _read(path or CATALOGUE)
 
 
@@ -166,11 +158,7 @@ def _read(path: Path) -> dict[str, PublicSet]:
 
 
 def public_set(name: str) -> PublicSet:
-    """A set of the catalogue.
-
-    Raises:
-        InputError: it has none of that name; the nearest ones are named.
-    """
+    """A set of the catalogue."""
     known = read_catalogue()
     if name not in known:
         raise unknown_name("public set", name, sorted(known))

@@ -97,12 +97,7 @@ class Fetch:
         return self.name or self.public
 
     def plan(self) -> FetchPlan:
-        """What would be taken.
-
-        Raises:
-            InputError: the catalogue has no such set or label, it is no gold, it cannot be fetched, or its
-                gold set cannot be written.
-        """
+        """What would be taken."""
         entry = public_set(self.public)
         if entry.refusal:
             raise InputError(f"{self.public}: {entry.refusal} (see {entry.home})")
@@ -116,12 +111,7 @@ class Fetch:
         return FetchPlan(self.public, self.set_, label, entry, stored, command)
 
     def run(self, plan: FetchPlan, *, limits: Limits | None = None) -> FetchedSet:
-        """Fetch what is not here, and import it.
-
-        Raises:
-            InputError: what cannot be fetched, is not what it must be, or cannot be read; then no set has
-                changed.
-        """
+        """Fetch what is not here, and import it."""
         entry = plan.entry
         before = self._card_source()
         known = self._known(entry, before)

@@ -47,9 +47,6 @@ def mlflow_scorer(
         name: of the feedback; the signature's by default.
         workspace: the folder with `signatures/` and `gold/`; found as on the command line where not given.
         trust_lock: as `--trust-lock`.
-
-    Raises:
-        InputError: MLflow 3 is not installed, or the lock cannot be run.
     """
     mlflow = _MLflow.load()
     locked = load_lock(Path(lock))

@@ -48,11 +48,7 @@ def _gzipped_lines(path: Path) -> list[Any]:
 
 
 def read_public(reader: str, sources: Sequence[Any], metric: str) -> list[dict[str, Any]]:
-    """The rows of a set.
-
-    Raises:
-        InputError: its files are not in the form that the reader knows.
-    """
+    """The rows of a set."""
     first, *rest = sources
     named = {"metric": metric} if metric else {}
     left = iter(first)

@@ -55,11 +55,7 @@ def has_rules(table: Table) -> bool:
 
 
 def read_questions(table: Table, path: Path) -> Questions:
-    """The questions of a table that `has_rules`, which was read from a path.
-
-    Raises:
-        InputError: lists every row that cannot be used.
-    """
+    """The questions of a table that `has_rules`, which was read from a path."""
     texts = _document_texts(path.with_name(_DOCUMENTS))
     problems: list[str] = []
     groups: dict[str, str] = {}  # one question may stand there twice, beside other documents
@@ -120,12 +116,7 @@ def _document_texts(path: Path) -> dict[str, str]:
 
 
 def join_answers(items: Sequence[Item], answers: Table) -> tuple[list[Item], list[str]]:
-    """The items with a table's answers, an item a system and question, and notes on what found no partner.
-
-    Raises:
-        InputError: a column is missing, an answer's id is of no question, or one system answers a question
-            twice.
-    """
+    """The items with a table's answers, an item a system and question, and notes on what found no partner."""
     number = "id" if "id" in answers.columns else "item_id"
     answers.require(number, "answer")
     by_id = {item.item_id: item for item in items}

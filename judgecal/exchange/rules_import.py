@@ -18,11 +18,7 @@ from judgecal.workspace import Workspace
 
 
 def holds_rules(file: str) -> bool:
-    """Whether a file is a table of questions with rules.
-
-    Raises:
-        InputError: it cannot be read.
-    """
+    """Whether a file is a table of questions with rules."""
     path = Path(file)
     return (
         path.suffix.lower() in (".json", ".jsonl", ".ndjson")
@@ -43,9 +39,6 @@ def import_rules(
 
     People's labels are to be percentages, as the rules' verdicts are. Without answers the items have empty
     ones.
-
-    Raises:
-        InputError: every problem of the files; then nothing has been written.
     """
     workspace.require_writable("gold import")
     if len(files) > 1:

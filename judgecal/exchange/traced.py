@@ -54,9 +54,6 @@ def records_of(path: Path) -> Iterator[tuple[str, Row]]:
     Rows of a table, or the objects of a JSON file: an array, the one array in an object, a data frame as
     pandas writes it (its index is the column `index`). Lists and objects in the cells of a sheet are lists
     and objects.
-
-    Raises:
-        InputError: as `read_table`.
     """
     if ending_of(path) == ".json":
         yield from _json_rows(read_json(path), shown(path))

@@ -129,6 +129,7 @@ class RetrieverArguments:
         return options
 
 
+@shared.grouped
 def retrieval(
     ctx: typer.Context,
     source: CollectionArguments,
@@ -146,7 +147,7 @@ def retrieval(
     """Test the retriever alone: where the right document ranks."""
     from judgecal.experiment import open_experiment
     from judgecal.rag.retrieval import measure_retrieval, read_run
-    from judgecal.rag.retrieval.chart import chart_file
+    from judgecal.rag.retrieval.document import chart_file
     from judgecal.records import as_plain
     from judgecal.report.experiments import report_of
     from judgecal.workspace import write_text

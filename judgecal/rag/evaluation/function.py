@@ -158,11 +158,7 @@ class FunctionSystem:
 
     @cached_property
     def _loaded(self) -> tuple[Callable[[str], Any], str]:
-        """The function and the text of its file.
-
-        Raises:
-            InputError: there is none, or loading it raised.
-        """
+        """The function and the text of its file."""
         place, _, name = self._config.function.rpartition(":")
         if not place or not name.isidentifier():
             raise InputError(

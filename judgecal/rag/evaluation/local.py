@@ -29,9 +29,8 @@ from judgecal.rag.answering import Answerer
 from judgecal.rag.answering.questions import Question
 from judgecal.rag.evaluation.answer_journal import AnswerJournal, now, stored_in
 from judgecal.rag.evaluation.local_config import LocalConfig
-from judgecal.rag.evaluation.local_index import Retrieved, added, price_of
-from judgecal.rag.evaluation.local_rerank import once
 from judgecal.rag.evaluation.local_retrieval import Retrieval
+from judgecal.rag.evaluation.local_search import Retrieved, added, once, price_of
 from judgecal.rag.evaluation.system import Asking, Setting, SystemAnswer
 from judgecal.records import Item, Judgement
 from judgecal.workspace import Workspace

@@ -18,20 +18,23 @@ from judgecal.judges import Respondent
 from judgecal.rag.answering import Answerer
 from judgecal.rag.answering.questions import Question
 from judgecal.rag.evaluation.local_config import LocalConfig
-from judgecal.rag.evaluation.local_index import (
+from judgecal.rag.evaluation.local_search import (
+    Embedder,
     QueryVector,
+    Reranker,
     Retrieved,
     Searched,
     dense,
+    once,
     price_of,
     query_vectors,
+    reranker_named,
     shared,
+    texts_to_embed,
 )
-from judgecal.rag.evaluation.local_rerank import Reranker, once, reranker_named
 from judgecal.rag.evaluation.system import Asking
 from judgecal.rag.retrieval.chunking import Child, Chunk, chunks_of, sentences_of
 from judgecal.rag.retrieval.indexes import Vectors, embedding_model, index_named
-from judgecal.rag.retrieval.model_calls import Embedder, texts_to_embed
 from judgecal.records import RETRIED_ON_RESUME, Context, ErrorKind, Failure, Item, Judgement, digest
 from judgecal.workspace import Workspace
 
@@ -41,28 +44,15 @@ SUMMARIES_FILE = "summaries.jsonl"
 EMBEDDINGS_FILE = "embeddings.jsonl"
 """In the system's folder: the journal of the model that embeds chunks and questions."""
 
-_SUMMARY = "rag/summary"
-"""The signature that summarises a chunk."""
-
+_SUMMARY = "rag/summary"  # the signature that summarises a chunk
 _AT_ONCE = 64  # calls for vectors whose replies are held at once: 2,048 texts
-
-_VERSION = "1"
-"""Counts changes of the code that change what is found: of chunks, children, BM25 and what is built of
-vectors."""
-
+_VERSION = "1"  # counts changes of the code that change what is found: of chunks, children, BM25, vectors
+# Whose version decides what is found, by how the setting begins that needs it.
 _LIBRARIES = {"lsa": "scikit-learn", "stem:": "PyStemmer", "sentencex:": "sentencex"}
-"""Whose version decides what is found, by how the setting begins that asks for it."""
 
 
 class Retrieval:
-    """Chunks, an index and perhaps a reranker, as a table has them.
-
-    Args:
-        name: of the pipeline, for messages.
-        config: its table.
-        documents: gives the texts that are searched.
-        workspace: where signatures and model aliases are found.
-    """
+    """Chunks, an index and perhaps a reranker, as a pipeline's table has them; its name is for messages."""
 
     def __init__(
         self,
@@ -71,41 +61,33 @@ class Retrieval:
         documents: Callable[[], Sequence[Document]],
         workspace: Workspace,
     ) -> None:
-        self._name = name
-        self._config = config
-        self._documents = documents
-        self._workspace = workspace
+        self._name, self._config, self._documents, self._workspace = name, config, documents, workspace
 
-    # --- who is asked
+    # --- who is called
 
     @cached_property
     def reranker(self) -> Reranker | None:
-        """Who reranks, where that is asked for. InputError: there is no such judge or model."""
-        return (
-            reranker_named(self._config.reranker, workspace=self._workspace) if self._config.reranks else None
-        )
+        """Who reranks, where the strategy has one."""
+        config = self._config
+        return reranker_named(config.reranker, workspace=self._workspace) if config.reranks else None
 
     @cached_property
     def summariser(self) -> Answerer | None:
-        """Who summarises chunks, where that is asked for; the model inside judgecal cannot.
-
-        InputError: there is no such model, or the workspace has no such signature.
-        """
+        """Who summarises chunks, where summaries are searched; the model inside judgecal cannot."""
         config = self._config
         if not config.searches_children or config.children != "summaries":
             return None
-        found = Answerer(f"{_SUMMARY}@{config.answerer.model}", workspace=self._workspace)
-        return None if found.model.embedded else found
+        answerer = Answerer(f"{_SUMMARY}@{config.answerer.model}", workspace=self._workspace)
+        return None if answerer.model.embedded else answerer
 
     @cached_property
     def embedder(self) -> Embedder | None:
-        """Who embeds, where that is asked for. InputError: there is no such model."""
+        """Who embeds, where the index is one of vectors."""
         model = embedding_model(self._config.index)
         return None if model is None else Embedder(model, workspace=self._workspace)
 
     def respondents(self) -> Iterator[Callable[[], Respondent | None]]:
-        """Gives each of those who are called beside the answerer; it raises InputError where there is no such
-        one."""
+        """Gives each of those who are called beside the answerer; a call refuses a name that is unknown."""
         yield lambda: self.reranker.respondent if self.reranker else None
         yield lambda: self.summariser
         yield lambda: self.embedder
@@ -115,37 +97,33 @@ class Retrieval:
     def config(self) -> dict[str, Any]:
         """The documents, and every setting that decides what is handed over."""
         config = self._config
-        found = {**self._searched, "strategy": config.strategy, "top_n": config.top_n}
+        decides = {**self._searched, "strategy": config.strategy, "top_n": config.top_n}
         if self.reranker:
-            found |= {"top_k": config.top_k, "reranker": self.reranker.config()}
-        return found
+            decides |= {"top_k": config.top_k, "reranker": self.reranker.config()}
+        return decides
 
     @cached_property
     def _searched(self) -> dict[str, Any]:
         """What decides what is searched: who shares it shares the index."""
         config = self._config
-        texts = [[one.document_id, one.title, one.text] for one in self._documents()]
+        texts = [[document.document_id, document.title, document.text] for document in self._documents()]
+        children: str | dict[str, Any] | None = None
+        if config.searches_children:
+            children = "sentences" if config.children == "sentences" else "leading sentences"
+            children = self.summariser.config() if self.summariser else children
+        settings = (config.index, config.tokenizer, config.chunk.sentences)
+        versions = {"judgecal's retrieval": _VERSION}
+        for beginning, library in _LIBRARIES.items():
+            if any(setting.startswith(beginning) for setting in settings):
+                versions[library] = version(library)
         return {
             "documents": digest(texts),
             "chunk": dataclasses.asdict(config.chunk.options),
             "index": self.embedder.fingerprint if self.embedder else config.index,
             "tokenizer": None if self.embedder else config.tokenizer,
-            "children": self._children if config.searches_children else None,
-            "versions": dict(self._versions()),
+            "children": children,
+            "versions": versions,
         }
-
-    @property
-    def _children(self) -> str | dict[str, Any]:
-        if self._config.children == "sentences":
-            return "sentences"
-        return self.summariser.config() if self.summariser else "leading sentences"
-
-    def _versions(self) -> Iterator[tuple[str, str]]:
-        yield "judgecal's retrieval", _VERSION
-        settings = (self._config.index, self._config.tokenizer, self._config.chunk.sentences)
-        for beginning, library in _LIBRARIES.items():
-            if any(one.startswith(beginning) for one in settings):
-                yield library, version(library)
 
     # --- finding
 
@@ -155,28 +133,22 @@ class Retrieval:
         That is what BM25 finds in the place of vectors, and leading sentences in the place of summaries; a
         reranker leaves it as it is.
         """
-        options, chunks = once(asking), self._chunks()
+        options, chunks = once(asking), chunks_of(self._documents(), self._config.chunk.options)
         children = self._offline_children(chunks)
-        estimates = []
+        texts, estimates = _texts(chunks, children), []
         if self.summariser:
             journal = stored_rows(asking.folder / SUMMARIES_FILE)
             estimates.append(plan_calls([self.summariser], _to_summarise(chunks), journal, options))
         if self.embedder:
-            queries = [one.question for one in due]
-            items = [
-                *texts_to_embed(_texts(chunks, children)),
-                *(texts_to_embed([one])[0] for one in queries),
-            ]
-            estimates.append(
-                plan_calls([self.embedder], items, stored_rows(asking.folder / EMBEDDINGS_FILE), options)
-            )
+            items = [*texts_to_embed(texts), *(texts_to_embed([question.question])[0] for question in due)]
+            journal = stored_rows(asking.folder / EMBEDDINGS_FILE)
+            estimates.append(plan_calls([self.embedder], items, journal, options))
         index = "bm25" if self.embedder else self._config.index
-        texts = _texts(chunks, children)
         searched = Searched(index_named(index, texts, tokenizer=self._config.tokenizer), chunks, children)
-        found = [searched.best(one.question, self._n) for one in due]
+        retrieved = [searched.best(question.question, self._n) for question in due]
         if self.reranker:
-            estimates.append(self.reranker.preview(due, found, asking))
-        return estimates, found
+            estimates.append(self.reranker.preview(due, retrieved, asking))
+        return estimates, retrieved
 
     def find(self, due: Sequence[Question], asking: Asking) -> list[Retrieved]:
         """What is found for each question; where nothing can be searched, why not stands for each of them."""
@@ -188,38 +160,38 @@ class Retrieval:
             # Nothing was searched: whatever it was, the next run tries again.
             kind: ErrorKind = failed.kind if failed.kind in RETRIED_ON_RESUME else "server"
             return [Retrieved(failure=Failure(kind, str(failed)))] * len(due)
-        found = [searched.best(one.question, self._n) for one in due]
-        return self.reranker.rerank(due, found, asking) if self.reranker else found
+        retrieved = [searched.best(question.question, self._n) for question in due]
+        return self.reranker.rerank(due, retrieved, asking) if self.reranker else retrieved
 
     @property
     def _n(self) -> int:
-        """Chunks that the index is asked for."""
+        """Chunks that the index gives."""
         return self._config.top_k if self._config.reranks else self._config.top_n
 
-    def _chunks(self) -> list[Chunk]:
-        return chunks_of(self._documents(), self._config.chunk.options)
-
     def _build(self, asking: Asking) -> Searched:
-        chunks = self._chunks()
-        children = self._summaries(chunks, asking) if self.summariser else self._offline_children(chunks)
+        config = self._config
+        chunks = chunks_of(self._documents(), config.chunk.options)
+        if self.summariser:
+            label = "summaries of chunks"
+            rows = _replies(self.summariser, _to_summarise(chunks), asking, SUMMARIES_FILE, label)
+            children: list[Child] | None
+            children = [Child(str(row.verdict), number) for number, row in enumerate(rows)]
+        else:
+            children = self._offline_children(chunks)
         texts = _texts(chunks, children)
         if self.embedder:
             queries = query_vectors(self.embedder.fingerprint)
-            return Searched(
-                dense(self._vectors(self.embedder, texts, asking), queries), chunks, children, queries
-            )
-        if self._config.searches_children and self._config.children == "summaries" and not self.summariser:
+            index = dense(self._vectors(self.embedder, texts, asking), queries)
+            return Searched(index, chunks, children, queries)
+        if config.searches_children and config.children == "summaries" and not self.summariser:
             notice(
-                f"judgecal: {self._name}: the leading sentence of each chunk stands in for its summary, as the model "
-                "embedded writes none"
+                f"judgecal: {self._name}: the leading sentence of each chunk stands in for its summary, as "
+                "the model embedded writes none"
             )
-        return Searched(
-            index_named(self._config.index, texts, tokenizer=self._config.tokenizer), chunks, children
-        )
+        return Searched(index_named(config.index, texts, tokenizer=config.tokenizer), chunks, children)
 
     def _offline_children(self, chunks: Sequence[Chunk]) -> list[Child] | None:
-        """What is searched in place of chunks, made without a call; None where they themselves are
-        searched."""
+        """What is searched in place of chunks, made without a call; None where they are searched."""
         if not self._config.searches_children:
             return None
         children = sentences_of(chunks, self._config.chunk.sentences)
@@ -232,11 +204,6 @@ class Retrieval:
 
     # --- calls to models
 
-    def _summaries(self, chunks: Sequence[Chunk], asking: Asking) -> list[Child]:
-        assert self.summariser is not None
-        rows = _asked(self.summariser, _to_summarise(chunks), asking, SUMMARIES_FILE, "summaries of chunks")
-        return [Child(str(row.verdict), number) for number, row in enumerate(rows)]
-
     def _vectors(self, embedder: Embedder, texts: Sequence[str], asking: Asking) -> Vectors:
         """The vectors of texts; those of one size are held at once."""
         from judgecal.engine.transport.embeddings import vectors_in
@@ -244,13 +211,12 @@ class Retrieval:
         items, parts = texts_to_embed(texts), list[Vectors]()
         for start in range(0, len(items), _AT_ONCE):
             part = items[start : start + _AT_ONCE]
-            rows = _asked(embedder, part, asking, EMBEDDINGS_FILE, f"vectors of {len(texts):,} texts")
+            rows = _replies(embedder, part, asking, EMBEDDINGS_FILE, f"vectors of {len(texts):,} texts")
             parts += [vectors_in(str(row.verdict)) for row in rows]
         sizes = {part.shape[1] for part in parts}
         if len(sizes) > 1:
-            raise CallFailed(
-                "server", f"{embedder.name} gave vectors of {sorted(sizes)} dimensions", retry=False
-            )
+            message = f"{embedder.name} gave vectors of {sorted(sizes)} dimensions"
+            raise CallFailed("server", message, retry=False)
         return np.concatenate(parts)
 
     def _embed_questions(self, embedder: Embedder, due: Sequence[Question], asking: Asking) -> None:
@@ -258,34 +224,33 @@ class Retrieval:
         from judgecal.engine.transport.embeddings import vectors_in
 
         known, options = query_vectors(embedder.fingerprint), once(asking)
-        wanted = [one.question for one in due if one.question not in known or known[one.question].failure]
+        questions = [question.question for question in due]
+        wanted = [text for text in questions if text not in known or known[text].failure]
         items = [texts_to_embed([text])[0] for text in wanted]
         with open_journal(asking.folder / EMBEDDINGS_FILE, options, long=True) as journal:
             rows = run_trials([embedder], items, journal=journal, options=options, budget=asking.budget)
         for text, row in zip(wanted, rows, strict=True):
-            failure = row.error and Failure(
-                row.error.kind, f"{embedder.name}: the question: {row.error.message}"
-            )
+            failure = None
+            if row.error:
+                failure = Failure(row.error.kind, f"{embedder.name}: the question: {row.error.message}")
             vector = None if failure else vectors_in(str(row.verdict))[0]
             known[text] = QueryVector(vector, failure, row.latency_s, price_of(row, embedder.model))
 
 
 def _texts(chunks: Sequence[Chunk], children: Sequence[Child] | None) -> list[str]:
-    return [one.text for one in (chunks if children is None else children)]
+    return [part.text for part in (chunks if children is None else children)]
 
 
 def _to_summarise(chunks: Sequence[Chunk]) -> list[Item]:
-    return [Item(one.chunk_id, one.document_id, "", "", contexts=(Context(one.text),)) for one in chunks]
+    return [
+        Item(chunk.chunk_id, chunk.document_id, "", "", contexts=(Context(chunk.text),)) for chunk in chunks
+    ]
 
 
-def _asked(
+def _replies(
     respondent: Respondent, items: Sequence[Item], asking: Asking, name: str, label: str
 ) -> Sequence[Judgement]:
-    """A verdict on each item; what the journal of that name holds is not asked again.
-
-    Raises:
-        CallFailed: there is none on one of them.
-    """
+    """A verdict on each item, CallFailed where one has none; the journal's rows are not called for again."""
     options = once(asking)
     with open_journal(asking.folder / name, options, long=True) as journal:
         rows = run_trials(
@@ -293,8 +258,6 @@ def _asked(
         )
     if failed := rows.unscored:
         error = failed[0].error or Failure("server", "no reply")
-        message = (
-            f"{label}: {len(failed):,} of {len(items):,} calls to {respondent.name} failed, the first by"
-        )
-        raise CallFailed(error.kind, f"{message} {error.kind}: {error.message}", retry=False)
+        calls = f"{label}: {len(failed):,} of {len(items):,} calls to {respondent.name} failed"
+        raise CallFailed(error.kind, f"{calls}, the first by {error.kind}: {error.message}", retry=False)
     return rows

@@ -97,11 +97,7 @@ class MakeInput:
     replace: bool = False
 
     def check(self) -> None:
-        """Refuse what makes no set.
-
-        Raises:
-            InputError: lists every problem.
-        """
+        """Refuse what makes no set."""
         unknown = [kind for kind in self.kinds if kind not in KINDS]
         problems = [f"--kinds: there is no kind {kind!r}: choose from {', '.join(KINDS)}" for kind in unknown]
         problems += name_problems(self.name, workspace=self.workspace, replace=True)
@@ -155,12 +151,7 @@ class MakeRun:
         )
 
     def check(self) -> None:
-        """Refuse what would be refused after the calls.
-
-        Raises:
-            InputError: the workspace is the read-only starter, the name is no name or is taken by another
-                set, a budget meets a model without a price.
-        """
+        """Refuse what would be refused after the calls."""
         self.given.workspace.require_writable("gold make")
         problems = name_problems(self.given.name, workspace=self.given.workspace, replace=self.given.replace)
         if problems and not (
@@ -209,11 +200,7 @@ class MakeRun:
         return Draft(request, request.passage.text[:200], "x" * _LONGEST_ANSWER, contexts=contexts)
 
     def run(self) -> MadeQuestions:
-        """Make the calls that are due, write the set, and give the result.
-
-        Raises:
-            InputError: as `check`; or the set is there with other questions.
-        """
+        """Make the calls that are due, write the set, and give the result."""
         self.check()
         open_experiment(self.experiment)
         options, budget = self.given.options, self.given.options.open_budget(self.experiment.folder)
@@ -324,11 +311,7 @@ def _had_no_reply(draft: Draft) -> bool:
 
 
 def plan_make(given: MakeInput, *, out: str | None = None) -> MakeRun:
-    """The run of `gold make`, held against the documents; nothing is written or called.
-
-    Raises:
-        InputError: as `MakeInput.check` and `MakeRun.check`; a signature or a model is not there.
-    """
+    """The run of `gold make`, held against the documents; nothing is written or called."""
     given.check()
     makers = {
         kind: Maker(f"{_FOLDER}/{kind}@{given.model}", workspace=given.workspace) for kind in given.kinds

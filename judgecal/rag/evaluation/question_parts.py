@@ -62,11 +62,7 @@ def complexity_of(question: str) -> Complexity:
 def by_complexity(
     measured: Sequence[Measured], questions: Iterable[Question], *, level: float = LEVEL
 ) -> tuple[QuestionPart, ...]:
-    """Each system on each class that has questions, from simple to complex.
-
-    Raises:
-        InputError: as `rows_of`; a question that was measured is not among the questions.
-    """
+    """Each system on each class that has questions, from simple to complex."""
     return _parts(
         measured, questions, lambda one: (complexity_of(one.question),), names=_CLASSES, level=level
     )

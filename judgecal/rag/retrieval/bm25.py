@@ -1,5 +1,4 @@
-"""The words of a text, and BM25 over them as rank-bm25's `BM25Okapi` defines it: the same scores, bit for
-bit.
+"""The words of a text, and BM25 over them as rank-bm25's `BM25Okapi` has it: the same scores, bit for bit.
 
 With f the times a word stands in a document, n the documents that hold it, N all documents, l the document's
 words and L their mean:
@@ -51,11 +50,7 @@ _STEM = "stem:"
 
 
 def tokenizer_named(name: str) -> Tokenizer:
-    """Find a tokeniser: `words` (lower-cased `\\w+`), `split` (at single spaces), `stem:LANGUAGE` (Snowball).
-
-    Raises:
-        InputError: there is none of that name, or the extra `stem` is not installed.
-    """
+    """`words` (lower-cased `\\w+`), `split` (at single spaces), or `stem:LANGUAGE` (Snowball)."""
     if name in _PLAIN:
         return _PLAIN[name]
     if not name.startswith(_STEM):
@@ -79,20 +74,17 @@ class Bm25:
     weights: csr_array  # words x documents
 
     @classmethod
-    def of(
-        cls, documents: Iterable[Sequence[str]], *, k1: float = K1, b: float = B, epsilon: float = EPSILON
-    ) -> Bm25:
-        """Index documents, each given as its words, read once and not kept; ValueError where there are
-        none."""
+    def of(cls, documents: Iterable[Sequence[str]]) -> Bm25:
+        """Index documents, each given as its words and read once; ValueError where there are none."""
         vocabulary, lengths, times = _counted(documents)
         if not len(lengths):
             raise ValueError("no documents to index")
         held = np.diff(times.indptr).astype(np.int64)
-        idf = _idf(held, len(lengths), epsilon)
+        idf = _idf(held, len(lengths))
         mean_length = int(lengths.sum()) / len(lengths)
         # In rank-bm25's order of operations: the scores are to be the same to the last bit.
-        spread = k1 * (1 - b + b * lengths / mean_length) if mean_length else np.zeros(len(lengths))
-        data = np.repeat(idf, held) * (times.data * (k1 + 1) / (times.data + spread[times.indices]))
+        spread = K1 * (1 - B + B * lengths / mean_length) if mean_length else np.zeros(len(lengths))
+        data = np.repeat(idf, held) * (times.data * (K1 + 1) / (times.data + spread[times.indices]))
         shape = (len(vocabulary), len(lengths))
         return cls(vocabulary, csr_array((data, times.indices, times.indptr), shape=shape))
 
@@ -102,23 +94,25 @@ class Bm25:
         return int(self.weights.shape[1])
 
     def each_block(self, queries: Sequence[Sequence[str]], work: Callable[[int, Floats], None]) -> None:
-        """Call `work` with the number of a first query and with scores from there on; in threads, several at
-        once."""
+        """Call `work` with the number of a first query and the scores from there on; in several threads."""
         step = max(1, _BLOCK // self.n_documents)
-        with ThreadPoolExecutor(
-            os.cpu_count()
-        ) as pool:  # scipy and numpy let go of the interpreter meanwhile
+        with ThreadPoolExecutor(os.cpu_count()) as pool:  # scipy and numpy release the interpreter
             starts = range(0, len(queries), step)
             list(pool.map(lambda start: work(start, self.scores(queries[start : start + step])), starts))
 
     def scores(self, queries: Sequence[Sequence[str]]) -> Floats:
         """Scores of queries against all documents: queries x documents."""
-        scores: Floats = (self._query_matrix(queries) @ self.weights).toarray()
+        # Queries x words, in the order of the words and repeated as they are, so that sums keep their order.
+        known = [[self.vocabulary[word] for word in query if word in self.vocabulary] for query in queries]
+        ends = np.cumsum([0, *(len(query) for query in known)])
+        columns = np.fromiter((row for query in known for row in query), dtype=np.int32, count=int(ends[-1]))
+        shape = (len(queries), len(self.vocabulary))
+        words = csr_array((np.ones(len(columns)), columns, ends.astype(np.int32)), shape=shape)
+        scores: Floats = (words @ self.weights).toarray()
         return scores
 
     def shares(self, query: Sequence[str], document: int) -> dict[str, float]:
-        """What each word of a query adds to a document's score, the largest first; without those that add
-        nothing."""
+        """What each word of a query adds to a document's score, the largest first; only words that add."""
         column = self.weights[:, [document]].toarray()[:, 0]
         shares: dict[str, float] = {}
         for word in query:
@@ -127,19 +121,9 @@ class Bm25:
                 shares[word] = shares.get(word, 0.0) + added
         return dict(sorted(shares.items(), key=lambda entry: -entry[1]))
 
-    def _query_matrix(self, queries: Sequence[Sequence[str]]) -> csr_array:
-        """Queries x words, in the order of the words and repeated as they are, so that sums keep their
-        order."""
-        known = [[self.vocabulary[word] for word in query if word in self.vocabulary] for query in queries]
-        ends = np.cumsum([0, *(len(query) for query in known)])
-        columns = np.fromiter((row for query in known for row in query), dtype=np.int32, count=int(ends[-1]))
-        shape = (len(queries), len(self.vocabulary))
-        return csr_array((np.ones(len(columns)), columns, ends.astype(np.int32)), shape=shape)
-
 
 def _counted(documents: Iterable[Sequence[str]]) -> tuple[dict[str, int], Ints, csc_array]:
-    """Vocabulary, document lengths, and how often each word stands in each document: documents x words, by
-    word."""
+    """Vocabulary, document lengths, and counts of each word in each document: documents x words, by word."""
     vocabulary: defaultdict[str, int] = defaultdict(itertools.count().__next__)
     lengths = array("q")
     words, times, ends = array("i"), array("i"), array("q", [0])
@@ -157,39 +141,36 @@ def _counted(documents: Iterable[Sequence[str]]) -> tuple[dict[str, int], Ints, 
     return dict(vocabulary), np.array(lengths, dtype=np.int64), by_document.tocsc()
 
 
-def _idf(held: Ints, n_documents: int, epsilon: float) -> Floats:
+def _idf(held: Ints, n_documents: int) -> Floats:
     """idf by word. The sum for the mean goes word by word, and logarithms are libm's, as in rank-bm25."""
     known = {n: math.log(n_documents - n + 0.5) - math.log(n + 0.5) for n in np.unique(held).tolist()}
     values = [known[n] for n in held.tolist()]
     total = reduce(operator.add, values, 0.0)  # not sum(), which adds more exactly
-    floor = epsilon * (total / len(values)) if values else 0.0
+    floor = EPSILON * (total / len(values)) if values else 0.0
     idf = np.array(values, dtype=np.float64)
     return np.where(idf < 0.0, floor, idf)
 
 
 def standing(scores: Floats, documents: Ints) -> tuple[Ints, Ints]:
-    """The rank of one document in each row of queries x documents scores, and how many others share its
-    score.
+    """The rank of one document in each row of queries x documents scores, and how many others share it.
 
     Ranks count from 1: strictly higher scores, and equal ones earlier in the corpus, stand before it.
     """
-    own = np.take_along_axis(scores, documents[:, None], axis=1)
-    equal = scores == own
+    reached = np.take_along_axis(scores, documents[:, None], axis=1)
+    equal = scores == reached
     before = equal & (np.arange(scores.shape[1]) < documents[:, None])
-    ranks = 1 + (scores > own).sum(axis=1) + before.sum(axis=1)
+    ranks = 1 + (scores > reached).sum(axis=1) + before.sum(axis=1)
     return ranks.astype(np.int64), (equal.sum(axis=1) - 1).astype(np.int64)
 
 
 def top(scores: Floats, k: int) -> Ints:
-    """The best documents of each row, best first, ties in the order of the corpus: queries x min(k,
-    documents)."""
+    """The best documents of each row, ties in the order of the corpus: queries x min(k, documents)."""
     k = min(k, scores.shape[1])
     best = np.argpartition(scores, scores.shape[1] - k, axis=1)[:, scores.shape[1] - k :]
     best.sort(axis=1)
     values = np.take_along_axis(scores, best, axis=1)
     bound = values.min(axis=1)
-    # Where equal scores go on beyond the k-th place, the partition took any of them, and the first ones are
-    # due.
+    # Where equal scores go on beyond the k-th place, the partition took any of them; the first ones are due.
     for row in np.flatnonzero((scores >= bound[:, None]).sum(axis=1) > k).tolist():
         above = np.flatnonzero(scores[row] > bound[row])
         equal = np.flatnonzero(scores[row] == bound[row])[: k - len(above)]

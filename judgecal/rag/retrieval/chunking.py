@@ -1,5 +1,4 @@
-"""Documents cut into chunks: whole sentences, up to a size, and beyond it while the next sentence speaks of
-the same.
+"""Documents cut into chunks: whole sentences up to a size, and beyond it while the matter stays the same.
 
 A chunk takes sentences until it has `min` characters. From there on it takes the next one only while that
 shares enough of its words with the chunk, and never beyond `max`. All of this looks at one document alone, so
@@ -24,8 +23,7 @@ Splitter = Callable[[str], list[Span]]
 
 _CLOSING = "\"'\u201d\u2019\u00bb\u203a)\\]"
 _MARKS = ".!?\u2026"
-# Each run of marks is looked at once, from its start, and given up whole: a long row of dots costs no more
-# than a text.
+# Each run of marks is looked at once, and given up whole: a long row of dots costs no more than a text.
 _END = re.compile(
     rf"(?<![{_MARKS}])[{_MARKS}]++[{_CLOSING}]*+\s++|[\u3002\uff01\uff1f]++[\u300d\u300f\u201d\u2019]*+\s*+|\n\s*\n\s*"
 )
@@ -43,15 +41,11 @@ _SHORTEST_TERM = 4  # characters: shorter words are mostly grammar, in most lang
 
 
 def splitter_named(name: str) -> Splitter:
-    """Find a splitter: `plain` (the rule of this module) or `sentencex:LANGUAGE` (Wikimedia's rules, such as
-    en, de).
+    """Find a splitter: `plain`, or `sentencex:LANGUAGE` (Wikimedia's rules, such as en, de).
 
     `plain` ends a sentence at `.`, `!`, `?` or an ellipsis before white space, unless the next character is a
     small letter or the word before is an initial or a usual abbreviation; at CJK full stops; and at empty
     lines.
-
-    Raises:
-        InputError: there is none of that name, or the extra `sentences` is not installed.
     """
     if name == "plain":
         return _plain
@@ -62,11 +56,10 @@ def splitter_named(name: str) -> Splitter:
         import sentencex
     except ModuleNotFoundError as error:
         raise not_installed(f"{name} needs", "sentencex", "sentences", instead="use plain") from error
-    # It panics behind a space of several bytes, as between an initial and a name; a plain one is a character
-    # as well.
+    # It panics behind a space of several bytes, as between an initial and a name; a plain one is as long.
     return lambda text: [
-        (one["start_index"], one["end_index"])
-        for one in sentencex.get_sentence_boundaries(language, _WIDE_SPACE.sub(" ", text))
+        (sentence["start_index"], sentence["end_index"])
+        for sentence in sentencex.get_sentence_boundaries(language, _WIDE_SPACE.sub(" ", text))
     ]
 
 
@@ -90,83 +83,61 @@ def _ends(text: str, match: re.Match[str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ChunkOptions:
-    """How documents are cut. Sizes are characters, without the white space at a chunk's ends.
+    """How documents are cut. Sizes are characters, without the white space at a chunk's ends."""
 
-    `min`: a chunk takes sentences until it has as many. `max`: no chunk has more, but for its overlap; a
-    longer sentence is cut between words, and a longer word within. `similar`: beyond `min` the next sentence
-    is taken where at least this share of its terms (words of four characters and more) stands in the chunk
-    already; above 1: never. `overlap`: at most so many characters of the whole sentences before a chunk stand
-    at its start too. `sentences`: the splitter.
-    """
-
-    min: int = 800
+    min: int = 800  # a chunk takes sentences until it has as many
+    # No chunk has more, but for its overlap; a longer sentence is cut between words, a longer word within.
     max: int = 1200
+    # Beyond `min` the next sentence is taken where at least this share of its terms (words of four characters
+    # and more) stands in the chunk already; above 1: never.
     similar: float = 0.25
-    overlap: int = 0
-    sentences: str = "plain"
+    overlap: int = 0  # at most so many characters of the sentences before a chunk stand at its start too
+    sentences: str = "plain"  # the splitter
 
     def check(self) -> None:
-        """Refuse what makes no chunks.
-
-        Raises:
-            InputError: lists every wrong option.
-        """
-        wanted = (
-            (self.min >= 0, f"min must be at least 0 characters, found {self.min}"),
-            (self.max >= 1, f"max must be at least 1 character, found {self.max}"),
-            (self.min <= self.max, f"min must not be above max, found {self.min} and {self.max}"),
-            (self.similar >= 0, f"similar must be a share of terms, at least 0, found {self.similar}"),
-            (
-                0 <= self.overlap <= self.max,
-                f"overlap must be 0 to max ({self.max}) characters, found {self.overlap}",
-            ),
-        )
-        refuse([f"chunk: {problem}" for holds, problem in wanted if not holds])
+        """Refuse what makes no chunks."""
+        wanted = {
+            f"min must be at least 0 characters, found {self.min}": self.min >= 0,
+            f"max must be at least 1 character, found {self.max}": self.max >= 1,
+            f"min must not be above max, found {self.min} and {self.max}": self.min <= self.max,
+            f"similar must be a share of terms, at least 0, found {self.similar}": self.similar >= 0,
+            f"overlap must be 0 to max ({self.max}) characters, found {self.overlap}": 0
+            <= self.overlap
+            <= self.max,
+        }
+        refuse([f"chunk: {problem}" for problem, holds in wanted.items() if not holds])
         splitter_named(self.sentences)
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A part of a document.
+    """A part of a document; the characters of its chunks follow on each other."""
 
-    Attributes:
-        chunk_id: `document_id#n`, n from 1 in the order of the document.
-        document_id, title: those of the document.
-        start, end: its own characters in the document's text; those of all chunks of a document follow on
-            each other.
-        text: the document's text from there, with the overlap before it where that was asked for.
-    """
-
-    chunk_id: str
+    chunk_id: str  # `document_id#n`, n from 1 in the order of the document
     document_id: str
     title: str | None
-    start: int
+    start: int  # in the document's text, without the overlap
     end: int
-    text: str
+    text: str  # with the overlap before it where there is one
 
 
 def chunks_of(documents: Iterable[Document], options: ChunkOptions | None = None) -> list[Chunk]:
     """Cut documents into chunks, in their order; a document of white space alone has none.
 
     Every character of any other document stands in exactly one chunk, but for overlap.
-
-    Raises:
-        InputError: an option makes no chunks.
     """
     options = options or ChunkOptions()
     options.check()
     split = splitter_named(options.sentences)
-    return [
-        chunk for document in documents if document.text.strip() for chunk in _cut(document, split, options)
-    ]
+    filled = [document for document in documents if document.text.strip()]
+    return [chunk for document in filled for chunk in _cut(document, split, options)]
 
 
 def _cut(document: Document, split: Splitter, options: ChunkOptions) -> Iterator[Chunk]:
     text = document.text
     pieces = _joined(text, [piece for span in split(text) for piece in _no_longer(text, span, options.max)])
-    terms = _terms_of(text, pieces)
     first = 0
-    for number, last in enumerate(_ends_of_chunks(text, pieces, terms, options), 1):
+    for number, last in enumerate(_ends_of_chunks(text, pieces, options), 1):
         lead = first
         while lead > 0 and pieces[first][0] - pieces[lead - 1][0] <= options.overlap:
             lead -= 1
@@ -176,15 +147,11 @@ def _cut(document: Document, split: Splitter, options: ChunkOptions) -> Iterator
         first = last + 1
 
 
-def _size(text: str, start: int, end: int) -> int:
-    return len(text[start:end].strip())
-
-
 def _no_longer(text: str, span: Span, most: int) -> Iterator[Span]:
     """A sentence, cut between words, or within one that is longer itself, where it is longer than `most`."""
     start, end = span
-    own = text[start:end]
-    begin, stop = end - len(own.lstrip()), start + len(own.rstrip())
+    sentence = text[start:end]
+    begin, stop = end - len(sentence.lstrip()), start + len(sentence.rstrip())
     while stop - begin > most:
         cut = begin + most
         if not text[cut].isspace():
@@ -207,50 +174,35 @@ def _joined(text: str, spans: Sequence[Span]) -> list[Span]:
     return joined
 
 
-def _terms_of(text: str, spans: Sequence[Span]) -> list[frozenset[str]]:
-    words = tokenizer_named("words")
-    return [
-        frozenset(word for word in words(text[slice(*span)]) if len(word) >= _SHORTEST_TERM) for span in spans
-    ]
-
-
-def _ends_of_chunks(
-    text: str, pieces: Sequence[Span], terms: Sequence[frozenset[str]], options: ChunkOptions
-) -> Iterator[int]:
+def _ends_of_chunks(text: str, pieces: Sequence[Span], options: ChunkOptions) -> Iterator[int]:
     """The number of the last sentence of each chunk."""
-    start, seen = pieces[0][0], set(terms[0])
-    for number in range(1, len(pieces)):
-        begin, end = pieces[number]
-        goes_on = _size(text, start, end) <= options.max and (
-            _size(text, start, begin) < options.min or _share(terms[number], seen) >= options.similar
-        )
-        if not goes_on:
+    words = tokenizer_named("words")
+
+    def size(start: int, end: int) -> int:
+        return len(text[start:end].strip())
+
+    start, seen = pieces[0][0], set[str]()
+    for number, (begin, end) in enumerate(pieces):
+        terms = {word for word in words(text[begin:end]) if len(word) >= _SHORTEST_TERM}
+        share = len(terms & seen) / len(terms) if terms else 0.0
+        goes_on = size(start, begin) < options.min or share >= options.similar
+        if number and not (goes_on and size(start, end) <= options.max):
             yield number - 1
             start, seen = begin, set()
-        seen |= terms[number]
+        seen |= terms
     yield len(pieces) - 1
-
-
-def _share(terms: frozenset[str], seen: set[str]) -> float:
-    """The share of a sentence's terms that stand in the chunk already; 0 where it has none."""
-    return len(terms & seen) / len(terms) if terms else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """What is searched in place of a chunk: one of its sentences, or a summary. `parent` is the chunk's
-    number."""
+    """What is searched in place of a chunk: one of its sentences, or a summary."""
 
     text: str
-    parent: int
+    parent: int  # the number of the chunk
 
 
 def sentences_of(chunks: Sequence[Chunk], sentences: str = "plain") -> list[Child]:
-    """The sentences of chunks, in their order, each without the white space around it.
-
-    Raises:
-        InputError: there is no such splitter.
-    """
+    """The sentences of chunks, in their order, each without the white space around it."""
     split = splitter_named(sentences)
     return [
         Child(text, number)
@@ -261,9 +213,7 @@ def sentences_of(chunks: Sequence[Chunk], sentences: str = "plain") -> list[Chil
 
 
 def best_children(ranked: Iterable[int], children: Sequence[Child], k: int) -> list[int]:
-    """The best child of each of the first k different parents of ranked children, by number: each chunk
-    stands where its best child stands.
-    """
+    """The best child of each of the first k parents, by number: a chunk stands where its best child does."""
     best: dict[int, int] = {}
     for number in ranked:
         best.setdefault(children[number].parent, number)

@@ -1,15 +1,15 @@
-"""The document of `retrieval`: what an answerer can reach, where the reference documents rank, what went
-worst."""
+"""The document of `retrieval` and its charts: what an answerer can reach, ranks, windows, worst questions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Sequence
 
 from judgecal.rag.retrieval import RetrievalResult
-from judgecal.rag.retrieval.chart import NARROW, WIDE, Chart, hand_on_chart, rank_chart, window_chart
-from judgecal.rag.retrieval.weak_spots import Spread, WorstQuestion
+from judgecal.rag.retrieval.result import Spread, WorstQuestion
 from judgecal.records import Estimate, Headline
 from judgecal.report import numbers
+from judgecal.report.charts import Frame, Mark, Tick, apart
 from judgecal.report.document import (
     FROM_SUMMARY,
     Block,
@@ -21,37 +21,45 @@ from judgecal.report.document import (
     Section,
     Table,
     notes_section,
+    table,
 )
-from judgecal.report.wording import sentence
+from judgecal.report.html import plot, source
+from judgecal.report.wording import sentence, sentences
 
-_UNJUDGED = (
-    "A document that nobody judged counts as no reference: judged@k says how many of the first k were judged."
-)
+Chart = Callable[[RetrievalResult, int], str]
+
 _WINDOWS_SHOWN = 12
 _LOWEST_SHOWN = 5
 _NEAR = 0.01  # of recall: a k that comes so near to the deepest one is enough
 
+_WIDE, _NARROW = 660, 340  # pixels of a chart on a page, and on a phone
+_LABELLED = (1, 3, 5, 10, 20, 50, 100)
+_SHARE_FROM = 36.0  # pixels of a bar that has room for a share with a digit behind the point
+_VARIABLE = re.compile(r"(--[a-z-]+): ([^;]+);")
+
 
 def retrieval_document(result: RetrievalResult) -> Document:
     """What a retriever comes to: ranks, documents to hand on, windows, worst questions, measures."""
-    n_documents = result.n_documents
-    documents = f"{numbers.count(n_documents)} documents" if n_documents else "documents not given"
+    n, n_without, n_sealed = result.n_questions, result.n_without_reference, result.n_test_questions
+    documents = (
+        f"{numbers.count(result.n_documents)} documents" if result.n_documents else "documents not given"
+    )
+    notes = sentences(
+        n_without > 0
+        and f"{n_without:,} of {n:,} questions name no reference document and are left out of the means.",
+        map(sentence, result.notes),
+        bool(result.judged)
+        and "A document that nobody judged counts as no reference: judged@k says how many of the first k "
+        "were judged.",
+        n_sealed > 0
+        and f"{numbers.count_of(n_sealed, 'question')} of the set's sealed split are in every number here, "
+        "and none of them is shown.",
+    )
     sections = [_ranks(result), _hand_on(result), _windows(result)]
-    sections += [_worst(result)] if result.worst else []
-    notes = [sentence(note) for note in result.notes]
-    if result.n_without_reference:
-        without = f"{result.n_without_reference:,} of {result.n_questions:,} questions"
-        notes.insert(0, f"{without} name no reference document and are left out of the means.")
-    if result.judged:
-        notes.append(_UNJUDGED)
-    if result.n_test_questions:
-        sealed = numbers.count_of(result.n_test_questions, "question")
-        notes.append(
-            f"{sealed} of the set's sealed split are in every number here, and none of them is shown."
-        )
+    sections += [_worst(result.worst)] if result.worst else []
     return Document(
         title=f"{result.experiment}: a retriever tested",
-        about=f"{numbers.count(result.n_questions)} questions, {documents}, k = {result.k}.",
+        about=f"{numbers.count(n)} questions, {documents}, k = {result.k}.",
         headline=_headline(result),
         sections=[*sections, _measures(result), *notes_section(notes, short=True)],
         run_lines=(f"experiment: {result.experiment}", f"run: {result.run_line}"),
@@ -63,64 +71,59 @@ def retrieval_document(result: RetrievalResult) -> Document:
 def _headline(result: RetrievalResult) -> Headline:
     """What an answerer that reads the first k documents can reach at best."""
     k, within_k, first = result.k, result.success[str(result.k)], result.success["1"]
-    over = f"{within_k.n:,} questions" + (
-        f" on {result.n_documents:,} documents" if result.n_documents else ""
+    unsure, n_without = result.reference_document_score.reason, result.n_without_reference
+    unknown = sentences(
+        unsure and f"How sure these numbers are: {unsure}.",
+        n_without > 0
+        and f"Where the right document of {numbers.count(n_without)} of {numbers.count(result.n_questions)} "
+        "questions ranks: they name none, and are left out.",
+        "Whether documents that nobody judged answer too: they count as no reference."
+        if result.judged
+        else "Whether a document that is not named as reference would answer as well: it counts as none.",
+        "Whether another retriever does better: this one was tested alone. Give its rankings with --run.",
+        "What an answerer makes of the documents: judgecal answer --context controlled,topk tells.",
     )
-    lost, unknown = result.missing_references.n_unanswerable, tuple(_unknown(result))
     again = f"judgecal answer --gold {result.gold} --context controlled,topk"
     if result.gold is None:
         again = f"judgecal report {result.experiment} --open"
+    over = f"{within_k.n:,} questions" + (
+        f" on {result.n_documents:,} documents" if result.n_documents else ""
+    )
+    lost = result.missing_references.n_unanswerable
     if lost == within_k.n:
-        what = f"None of the {over} can be answered from this corpus: it holds none of their reference documents."
+        what = (
+            f"None of the {over} can be answered from this corpus: it holds none of their reference "
+            "documents."
+        )
         return Headline("none", what, unknown=unknown, next=again)
+
+    def percent(share: Estimate) -> str:
+        known = share.low is not None and share.high is not None
+        ends = f" [{100.0 * (share.low or 0.0):.1f}, {100.0 * (share.high or 0.0):.1f}]" if known else ""
+        return numbers.percent(share.value, 1) + ends
+
     which = "The reference document is" if result.one_reference else "A reference document is"
     what = (
-        f"{which} among the first {k} for {_percent(within_k)} of {over}, and first for {_percent(first)}: an answerer "
-        f"that reads {k} can do no better than {100 * (within_k.value or 0.0):.1f}%."
+        f"{which} among the first {k} for {percent(within_k)} of {over}, and first for {percent(first)}: an "
+        f"answerer that reads {k} can do no better than {100 * (within_k.value or 0.0):.1f}%."
     )
-    because = (f"{lost:,} of the questions name documents that the corpus lacks.",) if lost else ()
+    because = sentences(lost > 0 and f"{lost:,} of the questions name documents that the corpus lacks.")
     return Headline("measured", what, because, unknown, again)
 
 
-def _percent(share: Estimate) -> str:
-    ends = (
-        ""
-        if share.low is None or share.high is None
-        else f" [{100.0 * share.low:.1f}, {100.0 * share.high:.1f}]"
-    )
-    return numbers.percent(share.value, 1) + ends
-
-
-def _unknown(result: RetrievalResult) -> Iterable[str]:
-    if result.reference_document_score.reason:
-        yield f"How sure these numbers are: {result.reference_document_score.reason}."
-    if result.n_without_reference:
-        yield (
-            f"Where the right document of {numbers.count(result.n_without_reference)} of "
-            f"{numbers.count(result.n_questions)} questions ranks: they name none, and are left out."
-        )
-    if result.judged:
-        yield "Whether documents that nobody judged answer too: they count as no reference."
-    else:
-        yield "Whether a document that is not named as reference would answer as well: it counts as none."
-    yield "Whether another retriever does better: this one was tested alone. Give its rankings with --run."
-    yield "What an answerer makes of the documents: judgecal answer --context controlled,topk tells."
-
-
-def _picture(chart: Chart, result: RetrievalResult, table: Table, *, short: bool = False) -> Picture:
+def _picture(chart: Chart, result: RetrievalResult, behind: Table, *, short: bool = False) -> Picture:
     """A chart with its numbers behind it; the terminal shows those."""
     return Picture(
-        lambda: chart(result, WIDE),
-        says="; ".join(f"{row[0]}: {row[1]}" for row in table.rows),
-        narrow=lambda: chart(result, NARROW),
-        numbers=table,
+        lambda: chart(result, _WIDE),
+        says="; ".join(f"{row[0]}: {row[1]}" for row in behind.rows),
+        narrow=lambda: chart(result, _NARROW),
+        numbers=behind,
         short=short,
     )
 
 
 def _ranks(result: RetrievalResult) -> Section:
-    total = sum(one.n for one in result.histogram)
-    rows = [[one.ranks, numbers.count(one.n), numbers.percent(one.n / total, 1)] for one in result.histogram]
+    total = sum(bin_.n for bin_ in result.histogram)
     text = f"Where the best reference document of {total:,} questions stands."
     if result.ties.n_questions:
         text += (
@@ -128,68 +131,74 @@ def _ranks(result: RetrievalResult) -> Section:
             f"({result.ties.n_in_first_k:,} within the first {result.k}): their order is no merit."
         )
     caption = (
-        "Serves the choice between a better order and a better index: what ranks just behind the first k can be won by "
-        "a reranker or a larger k, what is far down or not found cannot."
+        "Serves the choice between a better order and a better index: what ranks just behind the first k "
+        "can be won by a reranker or a larger k, what is far down or not found cannot."
     )
-    table = Table(("rank", "questions", "share"), rows)
-    blocks = [Paragraph(text), _picture(rank_chart, result, table)]
+    columns = table(
+        result.histogram,
+        {
+            "rank": lambda row: row.ranks,
+            "questions": lambda row: numbers.count(row.n),
+            "share": lambda row: numbers.percent(row.n / total, 1),
+        },
+    )
+    blocks = [Paragraph(text), _picture(rank_chart, result, columns)]
     return Section("ranks", "Rank of the reference document", caption, blocks)
 
 
 def _hand_on(result: RetrievalResult) -> Section:
-    rows, before = [], 0.0
-    for one in result.hand_on:
-        value = one.recall.value or 0.0
-        tokens = numbers.DASH if one.tokens is None else f"{one.tokens:,.0f}"
-        rows.append([str(one.k), tokens, numbers.estimate(one.recall), f"{100 * (value - before):+.1f}"])
-        before = value
-    table = Table(("k", "tokens", "recall", "points gained"), rows)
-    caption = "Serves the choice of k: each further document costs tokens with every question."
-    blocks = [Paragraph(_enough(result), short=True), _picture(hand_on_chart, result, table, short=True)]
-    return Section("hand-on", "How many documents to hand on", caption, blocks)
-
-
-def _enough(result: RetrievalResult) -> str:
-    """The smallest k whose recall comes near to that of the deepest."""
-    best = result.hand_on[-1]
-    most = best.recall.value or 0.0
-    enough = next(one for one in result.hand_on if most - (one.recall.value or 0.0) <= _NEAR)
-    near = (
+    recalls = [row.recall.value or 0.0 for row in result.hand_on]
+    before = dict(zip((row.k for row in result.hand_on), [0.0, *recalls], strict=False))
+    columns = table(
+        result.hand_on,
+        {
+            "k": lambda row: str(row.k),
+            "tokens": lambda row: numbers.DASH if row.tokens is None else f"{row.tokens:,.0f}",
+            "recall": lambda row: numbers.estimate(row.recall),
+            "points gained": lambda row: f"{100 * ((row.recall.value or 0.0) - before[row.k]):+.1f}",
+        },
+    )
+    # The smallest k whose recall comes near to that of the deepest.
+    best, most = result.hand_on[-1], recalls[-1]
+    enough = next(row for row in result.hand_on if most - (row.recall.value or 0.0) <= _NEAR)
+    text = (
         f"The first {enough.k} come within {100 * _NEAR:g} point of the recall of the first {best.k} "
         f"({enough.recall.value or 0.0:.3f} and {most:.3f})"
     )
     if enough.tokens is None or best.tokens is None:
-        return f"{near}. Tokens are not known: no documents were given."
-    return (
-        f"{near}, for {enough.tokens:,.0f} and {best.tokens:,.0f} tokens on average. Tokens are counted by the "
-        f"tokenizer {result.tokens_by}; a model's own count is higher."
-    )
+        text += ". Tokens are not known: no documents were given."
+    else:
+        text += (
+            f", for {enough.tokens:,.0f} and {best.tokens:,.0f} tokens on average. Tokens are counted by the "
+            f"tokenizer {result.tokens_by}; a model's own count is higher."
+        )
+    caption = "Serves the choice of k: each further document costs tokens with every question."
+    blocks = [Paragraph(text, short=True), _picture(hand_on_chart, result, columns, short=True)]
+    return Section("hand-on", "How many documents to hand on", caption, blocks)
 
 
 def _windows(result: RetrievalResult) -> Section:
-    shown = [row for row in result.windows if row.score is not None]
-    text = _spread(result.spread, len(shown))
-    if len(shown) > _WINDOWS_SHOWN:
-        shown = sorted(shown, key=lambda row: row.score or 0.0)[:_LOWEST_SHOWN]
+    scored = [row for row in result.windows if row.score is not None]
+    text = _spread(result.spread, len(scored))
+    if len(scored) > _WINDOWS_SHOWN:
+        scored = sorted(scored, key=lambda row: row.score or 0.0)[:_LOWEST_SHOWN]
         text += f" Shown: the lowest {_LOWEST_SHOWN} of {len(result.windows)}."
-    rows = [
-        [
-            row.name,
-            str(row.n),
-            str(row.n_documents),
-            numbers.plain(row.score),
-            f"{row.chance[0]:.3f}..{row.chance[1]:.3f}" if row.chance else numbers.DASH,
-            row.outside or "",
-        ]
-        for row in shown
-    ]
-    table = Table(("window", "n", "documents", "score", "95% of draws", "outside"), rows)
-    block = table if result.spread is None else _picture(window_chart, result, table)
+    columns = table(
+        scored,
+        {
+            "window": lambda row: row.name,
+            "n": lambda row: str(row.n),
+            "documents": lambda row: str(row.n_documents),
+            "score": lambda row: numbers.plain(row.score),
+            "95% of draws": lambda row: "{:.3f}..{:.3f}".format(*row.chance) if row.chance else numbers.DASH,
+            "outside": lambda row: row.outside or "",
+        },
+    )
+    block = columns if result.spread is None else _picture(window_chart, result, columns)
     caption = (
         "Serves the question whether some part of the collection is worse than the rest, or only looks so."
     )
-    blocks = [Paragraph(text), block]
-    return Section("windows", "Windows of consecutive questions", caption, blocks)
+    return Section("windows", "Windows of consecutive questions", caption, [Paragraph(text), block])
 
 
 def _spread(spread: Spread | None, n: int) -> str:
@@ -197,81 +206,171 @@ def _spread(spread: Spread | None, n: int) -> str:
         return f"{n} window: nothing to compare it with."
     seen, chance = spread.observed, spread.chance
     sd, low, high = (
-        f"{one.mean:.3f} [{one.low:.3f}, {one.high:.3f}]" for one in (chance.sd, chance.min, chance.max)
+        f"{drawn.mean:.3f} [{drawn.low:.3f}, {drawn.high:.3f}]"
+        for drawn in (chance.sd, chance.min, chance.max)
     )
     verdict = "more than" if min(spread.p_sd, spread.p_min) < 0.05 else "no more than"
-    apart = "" if spread.documents_together else " (in the file the questions of a document stand apart)"
+    mixed = "" if spread.documents_together else " (in the file the questions of a document stand apart)"
     return (
-        f"The {n} windows differ by {verdict} the draw of documents explains: SD {seen.sd:.3f}, in {spread.draws:,} "
-        f"random orders of the documents {sd} (p = {spread.p_sd:.3f}); lowest {seen.min:.3f}, there "
-        f"{low} (p = {spread.p_min:.3f}); highest {seen.max:.3f}, there {high}{apart}."
+        f"The {n} windows differ by {verdict} the draw of documents explains: SD {seen.sd:.3f}, in "
+        f"{spread.draws:,} random orders of the documents {sd} (p = {spread.p_sd:.3f}); lowest "
+        f"{seen.min:.3f}, there {low} (p = {spread.p_min:.3f}); highest {seen.max:.3f}, there {high}{mixed}."
     )
 
 
-def _worst(result: RetrievalResult) -> Section:
+def _worst(worst: Sequence[WorstQuestion]) -> Section:
     text = "The first documents of each ranking"
-    if all(one.words is None for one in result.worst):
+    if all(row.words is None for row in worst):
         text += ". Which words won is not known of a retriever of your own."
     else:
-        text += ", and the words by which the first beat the reference document: what each adds to the two scores."
-    rows = [
-        [
-            _clipped(one.question_id, 24),
-            _clipped(one.question, 60),
-            str(one.rank or "none"),
-            _clipped(one.reference_document, 24),
-            _clipped(", ".join(above.document_id for above in one.above), 40),
-            ", ".join(
-                f"{_clipped(word.word, 20)} {word.above:.1f}:{word.reference:.1f}" for word in one.words[:3]
-            )
-            if one.words
-            else "",
-        ]
-        for one in result.worst
-    ]
-    table = Table(("question", "text", "rank", "reference", "ranked above", "words that won"), rows, left=6)
+        text += (
+            ", and the words by which the first beat the reference document: what each adds to the two "
+            "scores."
+        )
+
+    def clipped(words: str, width: int) -> str:
+        """Text of the user's as one line, shortened."""
+        line = " ".join(words.split())
+        return line if len(line) <= width else f"{line[: width - 1]}…"
+
+    columns = table(
+        worst,
+        {
+            "question": lambda row: clipped(row.question_id, 24),
+            "text": lambda row: clipped(row.question, 60),
+            "rank": lambda row: str(row.rank or "none"),
+            "reference": lambda row: clipped(row.reference_document, 24),
+            "ranked above": lambda row: clipped(", ".join(above.document_id for above in row.above), 40),
+            "words that won": lambda row: ", ".join(
+                f"{clipped(won.word, 20)} {won.above:.1f}:{won.reference:.1f}"
+                for won in (row.words or ())[:3]
+            ),
+        },
+        left=6,
+    )
     caption = "Serves the next step: what to mend in the documents, the index or the questions."
-    blocks = [Paragraph(text), table, Folded("The whole texts", list(map(_record, result.worst)))]
+    blocks = [Paragraph(text), columns, Folded("The whole texts", list(map(_record, worst)))]
     return Section("worst", "Worst questions", caption, blocks)
 
 
-def _clipped(text: str, width: int) -> str:
-    """Text of the user's as one line, shortened."""
-    line = " ".join(text.split())
-    return line if len(line) <= width else f"{line[: width - 1]}…"
-
-
-def _record(one: WorstQuestion) -> Block:
-    above = [f"{each.document_id} ({each.title})" if each.title else each.document_id for each in one.above]
+def _record(row: WorstQuestion) -> Block:
+    above = [f"{each.document_id} ({each.title})" if each.title else each.document_id for each in row.above]
     facts = [
-        ("Question", one.question),
-        ("Reference", f"{one.reference_document}, rank {one.rank or 'none: not found'}"),
+        ("Question", row.question),
+        ("Reference", f"{row.reference_document}, rank {row.rank or 'none: not found'}"),
         ("Above it", "\n".join(above) or numbers.DASH),
     ]
-    if one.words:
-        words = (f"{word.word} {word.above:.1f} against {word.reference:.1f}" for word in one.words)
+    if row.words:
+        words = (f"{won.word} {won.above:.1f} against {won.reference:.1f}" for won in row.words)
         facts.append(("Words that won", ", ".join(words)))
-    return Record(one.question_id, facts)
+    return Record(row.question_id, facts)
 
 
 def _measures(result: RetrievalResult) -> Section:
-    score, k = result.reference_document_score, result.k
-    columns = {
-        "recall": result.recall,
-        "success": result.success,
-        "ndcg": result.ndcg,
-        "judged": result.judged,
-    }
-    if result.one_reference:  # then success is recall
-        columns.pop("success")
-    shown = {name: by_depth for name, by_depth in columns.items() if by_depth is not None}
-    rows = [[depth, *(numbers.estimate(one[depth]) for one in shown.values())] for depth in result.recall]
+    score, k, judged = result.reference_document_score, result.k, result.judged
     text = (
-        f"Score with k = {k}: {numbers.estimate(score)} (1 where the reference document comes first, less 1/{k} for "
-        f"each place behind). MRR over the full ranking: {numbers.estimate(result.mrr)}. "
-        f"Intervals: {score.level:.4g}, by document ({score.n_groups:,} of them; a question with several counts to "
+        f"Score with k = {k}: {numbers.estimate(score)} (1 where the reference document comes first, less "
+        f"1/{k} for each place behind). MRR over the full ranking: {numbers.estimate(result.mrr)}. "
+        f"Intervals: {score.level:.4g}, by document ({score.n_groups:,} of them; a question with several "
+        "counts to "
         "the first)." + (f" No interval: {score.reason}." if score.reason else "")
     )
+    columns = table(
+        result.recall,
+        {
+            "k": lambda depth: depth,
+            "recall": lambda depth: numbers.estimate(result.recall[depth]),
+            # With one reference document each, success is recall.
+            "success": None
+            if result.one_reference
+            else lambda depth: numbers.estimate(result.success[depth]),
+            "ndcg": lambda depth: numbers.estimate(result.ndcg[depth]),
+            "judged": None if judged is None else lambda depth: numbers.estimate(judged[depth]),
+        },
+    )
     caption = "Serves the comparison with another retriever on the same questions."
-    table = Table(("k", *shown), rows)
-    return Section("measures", "Measures", caption, [Paragraph(text), table])
+    return Section("measures", "Measures", caption, [Paragraph(text), columns])
+
+
+# The charts: rank histogram, recall over what is handed on, windows beside chance.
+
+
+def chart_file(result: RetrievalResult) -> str:
+    """All charts as one SVG that stands alone, in the colours of the page by daylight."""
+    charts = {"Rank of the reference document": rank_chart, "How many documents to hand on": hand_on_chart}
+    if result.spread:
+        charts["Windows of consecutive questions"] = window_chart
+    sheet = source("page.css")
+    colours = dict(_VARIABLE.findall(sheet.partition("}")[0]))
+    rules = "\n".join(line for line in sheet.splitlines() if line.startswith(".plot"))
+    style = re.sub(r"var\((--[a-z-]+)\)", lambda match: colours[match[1]], rules)
+    drawn = [(title, draw(result, _WIDE)) for title, draw in charts.items()]
+    return plot("sheet", {"charts": drawn, "style": style})
+
+
+def rank_chart(result: RetrievalResult, width: int) -> str:
+    """How many questions have their reference document at which rank; those of the first k in the accent."""
+    bins, total = result.histogram, sum(bin_.n for bin_ in result.histogram)
+    top = max(*(bin_.n for bin_ in bins), 1) * 1.02
+    frame = Frame(width, (0.0, len(bins)), (0.0, top), ("rank of the reference document", "questions"))
+    digits = 1 if frame.x(1.0) - frame.x(0.0) >= _SHARE_FROM else 0
+    marks, shares, ranks = [], [], []
+    heights: dict[float, float] = {}
+    for number, bin_ in enumerate(bins):
+        inside = number < result.k and bin_.ranks != "not found"
+        middle, y = frame.x(number + 0.5), frame.y(bin_.n)
+        heights[middle] = y
+        ends = (frame.x(number + 0.12), y, frame.x(number + 0.88), frame.bottom)
+        marks.append(Mark("bar", *ends, tone="accent" if inside else "warm"))
+        shares.append(Tick(middle, f"{100 * bin_.n / total:.{digits}f}%"))
+        ranks.append(Tick(middle, bin_.ranks.replace("not found", "none")))
+    marks += [Mark("text", tick.at, heights[tick.at] - 5.0, text=tick.text) for tick in apart(shares)]
+    return frame.drawn(marks, apart(ranks))
+
+
+def hand_on_chart(result: RetrievalResult, width: int) -> str:
+    """Recall, its interval as a band, against the tokens handed on, or k where those are not known."""
+    points = result.hand_on
+    by_tokens = all(point.tokens for point in points)
+    at = [float(point.tokens or 0.0) if by_tokens else float(point.k) for point in points]
+    known = [end for point in points for end in (point.recall.value, point.recall.low) if end is not None]
+    title = f"{'tokens handed on, on average' if by_tokens else 'documents handed on'} (log scale)"
+    ends = (0.85 * min(at), 1.18 * max(at))
+    frame = Frame(width, ends, (min(known, default=0.0) - 0.02, 1.0), (title, "recall"), log=True)
+    dots = [
+        (frame.x(x), frame.y(point.recall.value or 0.0), point) for x, point in zip(at, points, strict=True)
+    ]
+    marks = []
+    lows = [point.recall.low for point in points if point.recall.low is not None]
+    highs = [point.recall.high for point in points if point.recall.high is not None]
+    if len(lows) == len(highs) == len(points):
+        course = [*zip(at, highs, strict=True), *reversed([*zip(at, lows, strict=True)])]
+        corners = (f"{frame.x(x)} {frame.y(min(end, 1.0))}" for x, end in course)
+        marks.append(Mark("path", text=f"M{'L'.join(corners)}Z", tone="area"))
+    marks.append(Mark("path", text="M" + "L".join(f"{x} {y}" for x, y, _ in dots), tone="map"))
+    marks += [Mark("dot", x, y, tone="warm" if point.k == result.k else "accent") for x, y, point in dots]
+    named = apart(Tick(x, f"k={point.k}") for x, _, point in dots if point.k in (*_LABELLED, result.k))
+    below = {x: y for x, y, _ in dots}
+    marks += [Mark("text", tick.at, below[tick.at] + 18.0, text=tick.text) for tick in named]
+    return frame.drawn(marks)
+
+
+def window_chart(result: RetrievalResult, width: int) -> str:
+    """The windows' scores, each beside where 95% of the random draws lie."""
+    windows = [
+        (int(row.name.partition("_")[0]), row.score, row.chance, row.outside is not None)
+        for row in result.windows
+        if row.chance is not None and row.score is not None
+    ]
+    ends = [end for _, score, chance, _ in windows for end in (score, *chance)]
+    low, high, last = min(ends), max(ends), max(start for start, *_ in windows)
+    room, side = 0.06 * (high - low) or 0.05, 0.04 * last or 1.0
+    titles = ("first question of the window", "mean score; grey: 95% of random draws")
+    frame = Frame(width, (-side, last + side), (low - room, high + room), titles)
+    half = max(0.5, min(7.0, 0.3 * (frame.right - frame.left) / len(windows)))
+    marks = []
+    for start, score, chance, outside in windows:
+        x = frame.x(start)
+        marks.append(Mark("bar", x - half, frame.y(chance[1]), x + half, frame.y(chance[0]), tone="chance"))
+        marks.append(Mark("dot", x, frame.y(score), tone="warm" if outside else "accent"))
+    return frame.drawn(marks)

@@ -38,31 +38,29 @@ _BROKEN = (
 )  # fmt: skip
 _OLD_OFFICE = b"\xd0\xcf\x11\xe0"
 _CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?([\w.:-]+)""", re.IGNORECASE)
-_ENDS_A_BLOCK = frozenset(
-    (
-        "address", "article", "aside", "blockquote", "caption", "dd", "div", "dl", "dt", "fieldset", "figcaption",
-        "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "main", "nav", "ol", "p", "pre",
-        "section", "table", "ul",
-    )
-)  # fmt: skip
+_ENDS_A_BLOCK = frozenset((
+    "address", "article", "aside", "blockquote", "caption", "dd", "div", "dl", "dt", "fieldset", "figcaption",
+    "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr", "main", "nav", "ol", "p",
+    "pre", "section", "table", "ul",
+))  # fmt: skip
 _ENDS_A_LINE = frozenset(["li", "option", "tr"])
 _NOT_SHOWN = frozenset(["script", "style", "svg", "template", "title"])
-_NO_PAGES = frozenset(
-    ["idna", "mbcs", "oem", "punycode", "raw-unicode-escape", "undefined", "unicode-escape", "utf-7"]
-)
+# Python's own encodings, which may give half characters or take for ever: no page is in them.
+_NO_PAGES = frozenset((
+    "idna", "mbcs", "oem", "punycode", "raw-unicode-escape", "undefined", "unicode-escape", "utf-7",
+))  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Extracted:
-    """What a file holds. `title` is that of an HTML page; other files have none that can be relied on."""
+    """What a file holds."""
 
     text: str
-    title: str | None = None
+    title: str | None = None  # of an HTML page; other files have none that can be relied on
 
 
 class NoTextError(Exception):
-    """A file gives no text, for a reason in the file; `str(error)` says what is wrong and what to do, for any
-    file."""
+    """A file gives no text, for a reason in it; says what is wrong and what to do, without its name."""
 
 
 def extract(path: Path) -> Extracted:
@@ -73,8 +71,7 @@ def extract(path: Path) -> Extracted:
     and footnotes, with changes accepted.
 
     Raises:
-        NoTextError: the file is broken, encrypted, or a PDF or DOCX without text.
-        InputError: it cannot be read, is no UTF-8, or what reads it is not installed.
+        NoTextError: the file is broken, encrypted, too long, or a PDF or DOCX without text.
     """
     extracted = ENDINGS[path.suffix.lower()](read_bytes(path), path)
     # Half a character or a NUL, as broken fonts give them, can stand in no file that we write.
@@ -82,11 +79,7 @@ def extract(path: Path) -> Extracted:
 
 
 def _joined(parts: Iterator[str], kind: str) -> str:
-    """What a reader gives, so far as a file may be long and reading it may take.
-
-    Raises:
-        NoTextError: it is longer, or takes longer.
-    """
+    """What a reader gives; NoTextError where it is longer, or takes longer, than a file may."""
     taken, size, end = list[str](), 0, time.monotonic() + _MOST_SECONDS
     for part in parts:
         taken.append(part)
@@ -111,11 +104,12 @@ def _from_html(data: bytes, path: Path) -> Extracted:
     from lxml import etree
 
     declared = _CHARSET.search(data[:4096])
-    try:
-        source = (
-            data.decode(_encoding(declared[1].decode("ascii"))) if declared else _from_text(data, path).text
-        )
-    except (LookupError, UnicodeError):  # no encoding, or another than it says
+    source = None
+    if declared:
+        with contextlib.suppress(LookupError, UnicodeError):  # no encoding, or another than it says
+            name = codecs.lookup(declared[1].decode("ascii")).name
+            source = None if name in _NO_PAGES else data.decode(name)
+    if source is None:
         source = _from_text(data, path).text
     page = _Page()
     parser = etree.HTMLParser(target=page)
@@ -132,16 +126,6 @@ def _from_html(data: bytes, path: Path) -> Extracted:
     lines = (line.strip() for line in re.sub(" +", " ", _joined(parts(), "HTML")).split("\n"))
     text = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
     return Extracted(text, " ".join("".join(page.title).split()) or None)
-
-
-def _encoding(declared: str) -> str:
-    """A declared encoding. LookupError where there is none of that name, or no page is in it: Python's own
-    ones may give half characters, or take for ever.
-    """
-    name = codecs.lookup(declared).name
-    if name in _NO_PAGES:
-        raise LookupError(declared)
-    return name
 
 
 class _Page:

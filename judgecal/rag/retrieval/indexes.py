@@ -24,16 +24,10 @@ _DIGITS_OF_VECTORS = 6  # the same of vectors of 32-bit floats
 
 @dataclass(frozen=True, slots=True)
 class Hits:
-    """What is found for Q queries.
+    """The best chunks for Q queries."""
 
-    Attributes:
-        chunks: Q x min(k, chunks) numbers of chunks from 0, best first; equal scores in the order of the
-            corpus.
-        scores: their scores: BM25's sum, unbounded, or a cosine -1..1.
-    """
-
-    chunks: Ints
-    scores: Floats
+    chunks: Ints  # Q x min(k, chunks) numbers from 0, best first; equal scores in the order of the corpus
+    scores: Floats  # BM25's sum, unbounded, or a cosine -1..1
 
 
 class Index(Protocol):
@@ -45,12 +39,7 @@ class Index(Protocol):
 
 
 def index_named(name: str, texts: Sequence[str], *, tokenizer: str = "words", seed: int = 0) -> Index:
-    """Index texts: `bm25`, or `lsa:DIMENSIONS` (`lsa` alone has 100), which is meant for some ten thousand
-    texts.
-
-    Raises:
-        InputError: there is no such index or tokeniser, or no text.
-    """
+    """Index texts: `bm25`, or `lsa:DIMENSIONS` (`lsa` alone has 100), meant for some ten thousand texts."""
     kind, dimensions = _parsed(name)
     if not texts:
         raise InputError("there are no chunks to index: the documents hold no text")
@@ -60,22 +49,14 @@ def index_named(name: str, texts: Sequence[str], *, tokenizer: str = "words", se
 
 
 def check_index(name: str, *, tokenizer: str = "words") -> None:
-    """Refuse a name that is neither `embed:MODEL` nor one that `index_named` takes; no text is needed.
-
-    Raises:
-        InputError: as `index_named`.
-    """
+    """Refuse a name that is neither `embed:MODEL` nor one that `index_named` takes; no text is needed."""
     if embedding_model(name) is None:
         _parsed(name)
         tokenizer_named(tokenizer)
 
 
 def embedding_model(name: str) -> str | None:
-    """The model of `embed:MODEL`, whose vectors a `DenseIndex` is made of; None for another index.
-
-    Raises:
-        InputError: no model is named.
-    """
+    """The model of `embed:MODEL`, whose vectors a `DenseIndex` is made of; None for another index."""
     kind, _, model = name.partition(":")
     if kind != _EMBED:
         return None
@@ -119,8 +100,7 @@ class Bm25Index:
 
 
 class LsaIndex:
-    """Texts indexed by latent semantic analysis: tf-idf (with 1 + ln tf), its largest singular directions,
-    cosine.
+    """Latent semantic analysis: tf-idf (with 1 + ln tf), its largest singular directions, cosine.
 
     Where there are not more texts and words than dimensions, it is the cosine of tf-idf itself. A text
     without a known word has cosine 0 with everything. Deerwester et al. (1990), by scikit-learn's
@@ -151,15 +131,9 @@ class LsaIndex:
         """See Index."""
         _at_least_one(k)
         if self._weigh is None or not queries:
-            cosines: Floats = np.zeros((len(queries), self._texts.shape[0]))
-        else:
-            product = self._directions(self._weigh.transform(queries)) @ self._texts.T
-            # Adding 0 makes one zero of both.
-            cosines = (
-                np.round(product if isinstance(product, np.ndarray) else product.toarray(), _DIGITS) + 0.0
-            )
-        chunks = top(cosines, k)
-        return Hits(chunks, np.take_along_axis(cosines, chunks, axis=1))
+            return _nearest(np.zeros((len(queries), self._texts.shape[0])), k, _DIGITS)
+        product = self._directions(self._weigh.transform(queries)) @ self._texts.T
+        return _nearest(product if isinstance(product, np.ndarray) else product.toarray(), k, _DIGITS)
 
     def _directions(self, weights: Any) -> Any:
         from sklearn.preprocessing import normalize
@@ -168,12 +142,7 @@ class LsaIndex:
 
 
 class DenseIndex:
-    """Vectors of texts, searched by the cosine with the vector of a query.
-
-    Args:
-        vectors: of the texts, each of length 1.
-        query: gives the vector of a query, of length 1 and as many dimensions.
-    """
+    """Vectors of texts, searched by the cosine with the vector of a query; all of length 1."""
 
     def __init__(self, vectors: Vectors, query: Callable[[str], Vectors]) -> None:
         self.dimensions = int(vectors.shape[1])
@@ -183,11 +152,16 @@ class DenseIndex:
     def search(self, queries: Sequence[str], k: int) -> Hits:
         """See Index."""
         _at_least_one(k)
-        found = [self._vectors @ self._query(text) for text in queries]
+        products = [self._vectors @ self._query(text) for text in queries]
         shape = (len(queries), len(self._vectors))
-        cosines: Floats = np.round(np.array(found, dtype=np.float64).reshape(shape), _DIGITS_OF_VECTORS) + 0.0
-        chunks = top(cosines, k)
-        return Hits(chunks, np.take_along_axis(cosines, chunks, axis=1))
+        return _nearest(np.array(products, dtype=np.float64).reshape(shape), k, _DIGITS_OF_VECTORS)
+
+
+def _nearest(products: Floats, k: int, digits: int) -> Hits:
+    """The best k texts by their cosines, Q x texts, of so many digits."""
+    cosines: Floats = np.round(products, digits) + 0.0  # adding 0 makes one zero of both
+    chunks = top(cosines, k)
+    return Hits(chunks, np.take_along_axis(cosines, chunks, axis=1))
 
 
 def _at_least_one(k: int) -> None:

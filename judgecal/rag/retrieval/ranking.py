@@ -1,7 +1,7 @@
 """Where the judged documents of each question rank, by BM25 or in a run, and the measures of that.
 
 Every measure rests on the ranks of judged documents alone, so no full ranking is ever held. Those that
-trec_eval has too are its own.
+trec_eval has too are as it defines them.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from judgecal.rag.retrieval.bm25 import Bm25, Floats, Ints, standing, top
-from judgecal.rag.retrieval.corpus import Collection
-from judgecal.rag.retrieval.trec import Run
+from judgecal.rag.retrieval.corpus import Collection, Run
 
 Marks = npt.NDArray[np.bool_]
 
@@ -35,16 +34,18 @@ class Pairs:
 
     @classmethod
     def of(cls, collection: Collection) -> Pairs:
-        number = {one.document_id: place for place, one in enumerate(collection.documents or ())}
+        number = _numbered(collection)
         rows = [
             (place, number.get(name, -1), grade, name)
             for place, question in enumerate(collection.questions)
             for name, grade in question.grades.items()
         ]
-        columns = np.array([row[:3] for row in rows], dtype=np.int64).reshape(-1, 3).T
-        return cls(
-            columns[0], columns[1], columns[2], tuple(row[3] for row in rows), len(collection.questions)
-        )
+        question, document, grade = np.array([row[:3] for row in rows], dtype=np.int64).reshape(-1, 3).T
+        return cls(question, document, grade, tuple(row[3] for row in rows), len(collection.questions))
+
+
+def _numbered(collection: Collection) -> dict[str, int]:
+    return {document.document_id: place for place, document in enumerate(collection.documents or ())}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +55,12 @@ class Ranking:
     rank: Ints  # P, from 1; 0 where the document is not in the ranking
     ties: Ints  # P counts of other documents with the same score
     score: Floats  # P; NaN where there is none
-    head: Ints  # Q x K document numbers, best first; -1 beyond the end, and for a document that the corpus lacks
+    head: Ints  # Q x K document numbers, best first; -1 beyond the end, and for one that the corpus lacks
     depth: Ints  # Q counts of documents ranked
 
 
 def by_bm25(index: Bm25, queries: Sequence[Sequence[str]], pairs: Pairs, *, keep: int) -> Ranking:
-    """Rank all documents for each query; ties stand in the order of the corpus. `keep`: documents of each
-    head."""
+    """Rank all documents for each query, ties in the order of the corpus. `keep`: documents of each head."""
     n_pairs, n_documents = len(pairs.question), index.n_documents
     keep = min(keep, n_documents)
     rank, ties = np.zeros(n_pairs, dtype=np.int64), np.zeros(n_pairs, dtype=np.int64)
@@ -83,7 +83,7 @@ def by_bm25(index: Bm25, queries: Sequence[Sequence[str]], pairs: Pairs, *, keep
 
 def by_run(run: Run, collection: Collection, pairs: Pairs, *, keep: int) -> Ranking:
     """The ranks in a run; a question that the run lacks has an empty ranking."""
-    number = {one.document_id: place for place, one in enumerate(collection.documents or ())}
+    number = _numbered(collection)
     n_pairs = len(pairs.question)
     rank, ties = np.zeros(n_pairs, dtype=np.int64), np.zeros(n_pairs, dtype=np.int64)
     score = np.full(n_pairs, np.nan)
@@ -122,7 +122,7 @@ class Measured:
 
     @cached_property
     def n_references(self) -> Ints:
-        """Reference documents of each question, those that the corpus lacks included."""
+        """Of each question, those that the corpus lacks included."""
         return self._count(self.pairs.grade > 0)
 
     @cached_property
@@ -133,11 +133,11 @@ class Measured:
     @cached_property
     def best(self) -> Ints:
         """The pair of each question's best ranked reference document; -1 where none is ranked."""
-        found = np.full(self.pairs.n_questions, -1, dtype=np.int64)
+        best = np.full(self.pairs.n_questions, -1, dtype=np.int64)
         ranked = np.flatnonzero((self.pairs.grade > 0) & (self.ranking.rank > 0))
         worst_first = ranked[np.argsort(-self.ranking.rank[ranked], kind="stable")]
-        found[self.pairs.question[worst_first]] = worst_first  # the last one written stays
-        return found
+        best[self.pairs.question[worst_first]] = worst_first  # the last one written stays
+        return best
 
     @cached_property
     def rank(self) -> Ints:
@@ -155,8 +155,7 @@ class Measured:
         return np.where(self.best >= 0, values[self.best], 0)
 
     def score(self, k: int) -> Floats:
-        """1 for a reference document that comes first, less 1/k for each place behind, 0 when not in the
-        first k."""
+        """1 for a reference document that comes first, less 1/k for each place behind, 0 beyond k."""
         inside = (self.rank > 0) & (self.rank <= k)
         return self._defined(np.where(inside, (k + 1 - self.rank) / k, 0.0))
 
@@ -170,28 +169,27 @@ class Measured:
 
     def recall(self, k: int) -> Floats:
         """The share of the reference documents among the first k (`recall_k`)."""
-        found = self._count((self.pairs.grade > 0) & self._within(k))
-        return self._defined(found / np.maximum(self.n_references, 1))
+        inside = self._count((self.pairs.grade > 0) & self._within(k))
+        return self._defined(inside / np.maximum(self.n_references, 1))
 
     def ndcg(self, k: int) -> Floats:
-        """nDCG with the grade as gain and log2(rank + 1) as discount (`ndcg_cut_k`; Jarvelin and Kekalainen
-        2002)."""
+        """Gain: the grade, discount: log2(rank + 1) (`ndcg_cut_k`; Jarvelin and Kekalainen 2002)."""
         gain = np.maximum(self.pairs.grade, 0).astype(np.float64)
         discounted = gain / np.log2(np.maximum(self.ranking.rank, 1) + 1.0)
-        own = self._sum(np.where(self._within(k), discounted, 0.0))
+        reached = self._sum(np.where(self._within(k), discounted, 0.0))
         order = np.lexsort((-gain, self.pairs.question))
         owner = self.pairs.question[order]
         place = np.arange(len(owner)) - np.searchsorted(owner, owner)  # 0 for a question's highest grade
         ideal = np.zeros(len(gain))
         ideal[order] = np.where(place < k, gain[order] / np.log2(place + 2.0), 0.0)
         best = self._sum(ideal)
-        return self._defined(own / np.where(best > 0.0, best, 1.0))
+        return self._defined(reached / np.where(best > 0.0, best, 1.0))
 
     def judged(self, k: int) -> Floats:
         """The share of the first k that were judged at all; NaN where nothing was ranked."""
         shown = np.minimum(self.ranking.depth, k)
-        found = self._count(self._within(k))
-        return self._defined(np.where(shown > 0, found / np.maximum(shown, 1), np.nan))
+        judged = self._count(self._within(k))
+        return self._defined(np.where(shown > 0, judged / np.maximum(shown, 1), np.nan))
 
     def _within(self, k: int) -> Marks:
         return (self.ranking.rank > 0) & (self.ranking.rank <= k)
@@ -224,15 +222,12 @@ def histogram(ranks: Sequence[int] | Ints, k: int) -> tuple[RankBin, ...]:
     deepest = int(every.max(initial=0))
     singles = min(k, max(_BINS))
     bins = [(rank, rank) for rank in range(1, singles + 1)]
-    for last in (*(cut for cut in _BINS if cut > singles), None):
+    for last in (*(cut for cut in _BINS if cut > singles), deepest):
         first = bins[-1][1] + 1
         if first <= deepest:
-            bins.append((first, last if last is not None else deepest))
-    counted = [
-        RankBin(
-            str(first) if first == last else f"{first}-{last}",
-            int(((every >= first) & (every <= last)).sum()),
-        )
+            bins.append((first, last))
+    counts = {
+        str(first) if first == last else f"{first}-{last}": ((every >= first) & (every <= last)).sum()
         for first, last in bins
-    ]
-    return (*counted, RankBin("not found", int((every == 0).sum())))
+    } | {"not found": (every == 0).sum()}
+    return tuple(RankBin(name, int(n)) for name, n in counts.items())

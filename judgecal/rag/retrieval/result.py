@@ -1,32 +1,37 @@
-"""The retriever test: a collection and a retriever to the contract's object."""
+"""The retriever test: a collection and a retriever to measures, windows and worst questions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from judgecal._version import __version__
-from judgecal.errors import InputError
+from judgecal.errors import InputError, refuse
 from judgecal.rag.retrieval.bm25 import EPSILON, K1, B, Bm25, Floats, Ints, tokenizer_named
-from judgecal.rag.retrieval.corpus import Collection
-from judgecal.rag.retrieval.findings import (
+from judgecal.rag.retrieval.corpus import (
+    Collection,
     Duplicates,
     EmptyDocuments,
     MissingReferences,
+    Run,
     RunFindings,
     UnmatchedIds,
     findings_of,
 )
 from judgecal.rag.retrieval.ranking import CUTS, Measured, Pairs, RankBin, by_bm25, by_run, cuts, histogram
-from judgecal.rag.retrieval.trec import Run
-from judgecal.rag.retrieval.weak_spots import Spread, Window, WorstQuestion, windows, worst_questions
 from judgecal.records import Estimate, Result
 from judgecal.stats.intervals import mean_estimate
 
 _LEVEL = 0.95  # nominal coverage of the intervals
 _HANDED_ON = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 50, 100)
+_DRAWS = 1000
+_BAND = (0.025, 0.975)
+_EPS = 1e-12  # the same numbers summed in another order
+_ABOVE = 3  # documents shown above a reference document
+_WORDS = 5
 
 MOST_DOCUMENTS = 10**9
 """The largest number of documents or questions that an option takes."""
@@ -34,7 +39,7 @@ MOST_DOCUMENTS = 10**9
 
 @dataclass(frozen=True, slots=True)
 class RetrievalOptions:
-    """What is asked of a test."""
+    """What a test is to do."""
 
     k: int = 5  # documents handed on; the score falls from 1 to 0 over them
     tokenizer: str = "words"  # with a run it counts the tokens handed on and nothing else
@@ -44,18 +49,15 @@ class RetrievalOptions:
     seed: int = 0  # of the windows' draws
 
     def check(self) -> None:
-        """Raises: InputError: a number is out of its range; all of them are listed."""
-        problems = [
-            f"{name} {str(value)[:12]}: it must be from {least} to {MOST_DOCUMENTS:,}"
-            for name, value, least in (
-                ("-k", self.k, 1),
-                ("--window", self.window, 1),
-                ("--worst", self.worst, 0),
-            )
-            if not least <= value <= MOST_DOCUMENTS
-        ]
-        if problems:
-            raise InputError(problems)
+        """Refuse numbers that are out of their range."""
+        ranges = (("-k", self.k, 1), ("--window", self.window, 1), ("--worst", self.worst, 0))
+        refuse(
+            [
+                f"{name} {str(value)[:12]}: it must be from {least} to {MOST_DOCUMENTS:,}"
+                for name, value, least in ranges
+                if not least <= value <= MOST_DOCUMENTS
+            ]
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,25 +70,105 @@ class Ties:
 
 @dataclass(frozen=True, slots=True)
 class HandOn:
-    """What handing on the first k documents gives and costs: recall, and tokens on average where texts are
-    known."""
+    """What handing on the first k documents gives and costs."""
 
     k: int
     recall: Estimate
-    tokens: float | None
+    tokens: float | None  # on average; None where the texts are not known
 
 
 @dataclass(frozen=True, slots=True)
 class RankRow:
-    """A question's line of `ranks.jsonl`: None where it names no reference document, or that is not in the
-    ranking."""
+    """A question's line of `ranks.jsonl`."""
 
     question_id: str
     reference_documents: tuple[str, ...]
-    rank: int | None
+    rank: int | None  # None where it names no reference document, or that is not in the ranking
     ties: int
     score: float | None
     reciprocal_rank: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Consecutive questions, named by zero-based start and count (five digits each)."""
+
+    name: str
+    n: int  # of them that are scored
+    score: float | None = None
+    n_documents: int = 0
+    chance: tuple[float, float] | None = None  # where 95% of the draws lie
+    outside: Literal["below", "above"] | None = None  # of that
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """SD, lowest and highest of the windows' scores."""
+
+    sd: float
+    min: float
+    max: float
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """One number over all draws: its mean, and where 95% of it lies."""
+
+    mean: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Chance:
+    """SD, lowest and highest of the windows' scores, in the draws."""
+
+    sd: Drawn
+    min: Drawn
+    max: Drawn
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How far windows differ, beside random draws."""
+
+    n_windows: int
+    observed: Observed
+    chance: Chance
+    p_sd: float
+    p_min: float
+    draws: int
+    documents_together: bool  # whether the questions of each document stand together, as they do in the draws
+
+
+@dataclass(frozen=True, slots=True)
+class Above:
+    """A document that ranks above the reference document."""
+
+    document_id: str
+    title: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class WordWon:
+    """A word, and what it adds to the scores of the first document and of the reference document."""
+
+    word: str
+    above: float
+    reference: float
+
+
+@dataclass(frozen=True, slots=True)
+class WorstQuestion:
+    """A question whose reference document ranks low."""
+
+    question_id: str
+    question: str
+    reference_document: str
+    rank: int | None  # None where the document is not in the ranking
+    ties: int  # other documents with its score
+    above: tuple[Above, ...]  # the first documents of the ranking
+    words: tuple[WordWon, ...] | None  # by which the first one won most; None for the user's own retriever
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,16 +179,12 @@ class RetrievalResult(Result):
     n_documents: int | None  # None where the corpus is not known
     n_without_reference: int
     k: int
-    reference_document_score: (
-        Estimate  # 1 for a reference document that comes first, less 1/k for each place behind
-    )
+    reference_document_score: Estimate  # 1 for one that comes first, less 1/k for each place behind
     mrr: Estimate
     recall: Mapping[str, Estimate]
     success: Mapping[str, Estimate]
     ndcg: Mapping[str, Estimate]
-    judged: (
-        Mapping[str, Estimate] | None
-    )  # the share of the first documents that qrels judge; None without qrels
+    judged: Mapping[str, Estimate] | None  # the share of the first that qrels judge; None without qrels
     one_reference: bool  # no question names several reference documents
     histogram: tuple[RankBin, ...]
     ties: Ties
@@ -123,9 +201,7 @@ class RetrievalResult(Result):
     notes: tuple[str, ...]
     run_line: str
     gold: str | None = None  # the gold set that the questions are of; None of files
-    n_test_questions: int = (
-        0  # of that set's sealed split: they are in every number, and none of them is shown
-    )
+    n_test_questions: int = 0  # of its sealed split: they are in every number, and none of them is shown
     experiment: str = ""
 
 
@@ -138,51 +214,51 @@ class Tested:
 
 
 def measure_retrieval(collection: Collection, options: RetrievalOptions, run: Run | None = None) -> Tested:
-    """Rank by BM25, or take the rankings of a retriever of the user's own from `run`, and measure.
-
-    Raises:
-        InputError: an option is out of range, no question names a reference document, or there is nothing to
-            rank.
-    """
+    """Rank by BM25, or take the rankings of a retriever of the user's own from `run`, and measure."""
     options.check()
-    _check(collection, run)
+    if run is None and not collection.documents:
+        raise InputError("no documents to rank: give --documents, or the rankings of a retriever with --run")
+    if not any(question.reference_documents for question in collection.questions):
+        raise InputError(
+            f"none of the {len(collection.questions)} questions of {collection.questions_from} names a "
+            "reference document: name them in a column document_id (--reference-column), or with --qrels"
+        )
     tokens, pairs, keep = tokenizer_named(options.tokenizer), Pairs.of(collection), max(options.k, *CUTS)
     lengths: list[int] = []
 
     def documents() -> Iterator[list[str]]:
         titled = options.with_title and run is None
         for document in collection.documents or ():
-            words = tokens(
-                f"{document.title} {document.text}" if titled and document.title else document.text
-            )
+            title = f"{document.title} " if titled and document.title else ""
+            words = tokens(title + document.text)
             lengths.append(len(words))
             yield words
 
+    index, queries = None, list[list[str]]()
     if run is not None:
         measured = Measured(pairs, by_run(run, collection, pairs, keep=keep))
         for _ in documents():  # for their lengths alone
             pass
-        worst = worst_questions(collection, measured, n=options.worst, run=run)
     else:
-        index, queries = (
-            Bm25.of(documents()),
-            [tokens(question.question) for question in collection.questions],
-        )
+        index = Bm25.of(documents())
+        queries = [tokens(question.question) for question in collection.questions]
         measured = Measured(pairs, by_bm25(index, queries, pairs, keep=keep))
-        worst = worst_questions(collection, measured, n=options.worst, index=index, queries=queries)
+    worst = _worst_questions(collection, measured, options.worst, run=run, index=index, queries=queries)
     result = _result(collection, options, measured, run=run, lengths=lengths, worst=worst)
-    result = replace(result, gold=collection.gold, n_test_questions=len(collection.sealed))
-    return Tested(result, _rows(collection, measured, options.k))
-
-
-def _check(collection: Collection, run: Run | None) -> None:
-    if run is None and not collection.documents:
-        raise InputError("no documents to rank: give --documents, or the rankings of a retriever with --run")
-    if not any(question.reference_documents for question in collection.questions):
-        raise InputError(
-            f"none of the {len(collection.questions)} questions of {collection.questions_from} names a reference "
-            "document: name them in a column document_id (--reference-column), or with --qrels"
+    score, reciprocal = measured.score(options.k).tolist(), measured.reciprocal_rank().tolist()
+    ranks, ties, has = measured.rank.tolist(), measured.ties.tolist(), measured.has_reference.tolist()
+    rows = (
+        RankRow(
+            question.question_id,
+            question.reference_documents,
+            ranks[place] or None,
+            ties[place],
+            score[place] if has[place] else None,
+            reciprocal[place] if has[place] else None,
         )
+        for place, question in enumerate(collection.questions)
+    )
+    return Tested(result, tuple(rows))
 
 
 def _result(
@@ -196,7 +272,11 @@ def _result(
 ) -> RetrievalResult:
     k, n_questions, scored = options.k, len(collection.questions), measured.has_reference
     n_documents = None if collection.documents is None else len(collection.documents)
-    groups, tied, findings = _groups(collection), measured.ties > 0, findings_of(collection, run)
+    # The group of a question is its first reference document; a question without one is alone.
+    number: dict[tuple[str, ...], int] = {}
+    keys = (each.reference_documents[:1] or ("", each.question_id) for each in collection.questions)
+    groups = np.array([number.setdefault(key, len(number)) for key in keys], dtype=np.int64)
+    tied, findings = measured.ties > 0, findings_of(collection, run)
     rows, spread = windows(measured.score(k), groups, size=options.window, seed=options.seed)
     of_scored, n = groups[scored].tolist(), int(scored.sum())
 
@@ -207,6 +287,7 @@ def _result(
     def by_depth(measure: Callable[[int], Floats]) -> dict[str, Estimate]:
         return {str(depth): mean(measure(depth)) for depth in cuts(k, n_documents)}
 
+    notes = findings.notes(n_questions=n, n_documents=n_documents, sealed=collection.sealed)
     return RetrievalResult(
         n_questions=n_questions,
         n_documents=n_documents,
@@ -231,22 +312,11 @@ def _result(
         empty_documents=findings.empty_documents,
         duplicates=findings.duplicates,
         run=findings.run,
-        notes=(
-            *findings.notes(n_questions=n, n_documents=n_documents, sealed=collection.sealed),
-            *collection.notes,
-        ),
+        notes=(*notes, *collection.notes),
         run_line=_run_line(collection, options, n, run=run),
+        gold=collection.gold,
+        n_test_questions=len(collection.sealed),
     )
-
-
-def _groups(collection: Collection) -> Ints:
-    """The document of each question, by number: its first reference document; a question without one is
-    alone."""
-    number: dict[tuple[str, ...], int] = {}
-    keys = (
-        question.reference_documents[:1] or ("", question.question_id) for question in collection.questions
-    )
-    return np.array([number.setdefault(key, len(number)) for key in keys], dtype=np.int64)
 
 
 def _hand_on(
@@ -256,16 +326,12 @@ def _hand_on(
     head = measured.ranking.head[measured.has_reference]
     most = head.shape[1] if lengths is None else min(head.shape[1], len(lengths))
     # A head's -1 is the 0 behind the last document.
-    tokens = None if lengths is None else np.cumsum(np.array([*lengths, 0])[head], axis=1)
-    return tuple(
-        HandOn(
-            depth,
-            mean(measured.recall(depth)),
-            None if tokens is None else float(tokens[:, depth - 1].mean()),
-        )
-        for depth in sorted({k, *_HANDED_ON})
-        if depth <= most
-    )
+    totals = None if lengths is None else np.cumsum(np.array([*lengths, 0])[head], axis=1)
+    rows = []
+    for depth in (depth for depth in sorted({k, *_HANDED_ON}) if depth <= most):
+        tokens = None if totals is None else float(totals[:, depth - 1].mean())
+        rows.append(HandOn(depth, mean(measured.recall(depth)), tokens))
+    return tuple(rows)
 
 
 def _run_line(collection: Collection, options: RetrievalOptions, n: int, *, run: Run | None) -> str:
@@ -281,17 +347,122 @@ def _run_line(collection: Collection, options: RetrievalOptions, n: int, *, run:
     return "|".join([*parts, f"version:{__version__}"])
 
 
-def _rows(collection: Collection, measured: Measured, k: int) -> tuple[RankRow, ...]:
-    score, reciprocal = measured.score(k).tolist(), measured.reciprocal_rank().tolist()
-    ranks, ties, has = measured.rank.tolist(), measured.ties.tolist(), measured.has_reference.tolist()
-    return tuple(
-        RankRow(
-            question.question_id,
-            question.reference_documents,
-            ranks[place] or None,
-            ties[place],
-            score[place] if has[place] else None,
-            reciprocal[place] if has[place] else None,
+def windows(
+    scores: Floats, groups: Ints, *, size: int, seed: int
+) -> tuple[tuple[Window, ...], Spread | None]:
+    """The mean score of each window of `size` questions, and their spread beside random draws, if several.
+
+    A draw puts the documents (`groups`) into random order, each with all its questions, and fills the same
+    windows: what the windows show beyond that is more than which documents happen to stand together. NaN is
+    not scored.
+    """
+    starts = range(0, len(scores), size)
+    known = ~np.isnan(scores)
+    counts = np.array([known[start : start + size].sum() for start in starts])
+    drawn = _drawn(scores[known], groups[known], counts, seed=seed)
+    rows = []
+    for place, start in enumerate(starts):
+        inside = slice(start, start + size)
+        name = f"{start:05d}_{len(scores[inside]):05d}"
+        scored = scores[inside][known[inside]]
+        if not len(scored):
+            rows.append(Window(name, 0))
+            continue
+        score = float(scored.mean())
+        low, high = np.quantile(drawn[:, place], _BAND).tolist()
+        below, above = score < low - _EPS, score > high + _EPS
+        outside: Literal["below", "above"] | None = "above" if above else "below" if below else None
+        rows.append(
+            Window(
+                name, len(scored), score, len(np.unique(groups[inside][known[inside]])), (low, high), outside
+            )
         )
-        for place, question in enumerate(collection.questions)
+    of_windows = np.array([row.score for row in rows if row.score is not None])
+    if len(of_windows) < 2:
+        return tuple(rows), None
+    observed = Observed(float(of_windows.std(ddof=1)), float(of_windows.min()), float(of_windows.max()))
+    filled = drawn[:, counts > 0]
+    sd, lowest, highest = filled.std(axis=1, ddof=1), filled.min(axis=1), filled.max(axis=1)
+    chance = Chance(
+        *(
+            Drawn(float(of_draws.mean()), *np.quantile(of_draws, _BAND).tolist())
+            for of_draws in (sd, lowest, highest)
+        )
     )
+    # The p values of Monte Carlo tests: the data are one draw more (Davison and Hinkley 1997).
+    p_sd, p_min = (
+        (int(as_far.sum()) + 1) / (_DRAWS + 1)
+        for as_far in (sd >= observed.sd - _EPS, lowest <= observed.min + _EPS)
+    )
+    together = bool(1 + np.count_nonzero(np.diff(groups[known])) == len(np.unique(groups[known])))
+    return tuple(rows), Spread(len(of_windows), observed, chance, p_sd, p_min, _DRAWS, together)
+
+
+def _drawn(scores: Floats, groups: Ints, counts: Ints, *, seed: int) -> Floats:
+    """Draws x windows: the means of the windows over documents in random order; NaN for an empty window."""
+    order = np.argsort(groups, kind="stable")
+    sizes = np.unique(groups, return_counts=True)[1]
+    firsts = np.cumsum(sizes) - sizes
+    by_group = scores[order]
+    ends = np.cumsum(counts)
+    rng = np.random.default_rng(seed)
+    means = np.full((_DRAWS, len(counts)), np.nan)
+    for draw in range(_DRAWS):
+        turn = rng.permutation(len(sizes))
+        before = np.cumsum(sizes[turn]) - sizes[turn]
+        places = np.repeat(firsts[turn] - before, sizes[turn]) + np.arange(len(scores))
+        total = np.concatenate(([0.0], np.cumsum(by_group[places])))
+        sums = total[ends] - total[ends - counts]
+        np.divide(sums, counts, out=means[draw], where=counts > 0)
+    return means
+
+
+def _worst_questions(
+    collection: Collection,
+    measured: Measured,
+    n: int,
+    *,
+    run: Run | None,
+    index: Bm25 | None,
+    queries: Sequence[Sequence[str]],
+) -> tuple[WorstQuestion, ...]:
+    """The n questions whose best reference document ranks lowest, and not first; ties in file order.
+
+    Questions none of whose reference documents is in the corpus are no fault of the retriever: they are left
+    out here. So are the test questions of a gold set.
+    """
+    rank, pairs, documents = measured.rank, measured.pairs, collection.documents or ()
+    findable = np.zeros(len(rank), dtype=np.bool_)
+    there = (pairs.document >= 0) | (collection.documents is None)
+    findable[pairs.question[(pairs.grade > 0) & there]] = True
+    shown = np.array([question.question_id not in collection.sealed for question in collection.questions])
+    candidates = np.flatnonzero(findable & shown & (rank != 1))
+    depth = np.where(rank > 0, rank, np.iinfo(np.int64).max)
+    chosen = candidates[np.argsort(-depth[candidates], kind="stable")][:n]
+    titles = {document.document_id: document.title for document in documents}
+    rows = []
+    for place in chosen.tolist():
+        question, pair, reached = collection.questions[place], int(measured.best[place]), int(rank[place])
+        head = measured.ranking.head[place, :_ABOVE].tolist()
+        # The ids of a run may be unknown to the corpus.
+        first = run.ranked.get(question.question_id, []) if run else [documents[k].document_id for k in head]
+        words = None
+        if index is not None:
+            beaten = index.shares(queries[place], int(pairs.document[pair]))
+            adds = index.shares(queries[place], head[0])
+            ahead = {word: added - beaten.get(word, 0.0) for word, added in adds.items()}
+            won = sorted([word for word in ahead if ahead[word] > 0.0], key=ahead.__getitem__, reverse=True)
+            words = tuple(WordWon(word, adds[word], beaten.get(word, 0.0)) for word in won[:_WORDS])
+        above = first[: min(_ABOVE, reached - 1 if reached else _ABOVE)]
+        rows.append(
+            WorstQuestion(
+                question.question_id,
+                question.question,
+                reference_document=question.reference_documents[0] if pair < 0 else pairs.names[pair],
+                rank=reached or None,
+                ties=int(measured.ties[place]),
+                above=tuple(Above(name, titles.get(name)) for name in above),
+                words=words,
+            )
+        )
+    return tuple(rows)
