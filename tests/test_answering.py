@@ -221,7 +221,7 @@ def test_what_is_wrong_with_a_corpus_is_named_and_counted(empty: GoldSet) -> Non
         ({"distractors": -1}, "--distractors must be from 0"),
         ({"position": "5"}, "a number from 1 to 4"),
         ({"position": "top"}, "found 'top'"),
-        ({"kind": "topk", "without_reference": True}, "--without-reference is for --context controlled"),
+        ({"kind": "topk", "without_reference": True}, "--without-reference is for --contexts controlled"),
     ],
 )
 def test_options_that_make_no_context(options: dict[str, Any], said: str) -> None:

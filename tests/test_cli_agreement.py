@@ -246,7 +246,7 @@ def test_files_that_cannot_be_read(
 def test_other_column_names(judgecal: Run, people: list[dict[str, Any]], tmp_path: Path) -> None:
     rows = [(row["item_id"], "j", "yes") for row in people]
     path = table(tmp_path / "r.csv", "id,who,said", rows)
-    columns = ("--item-column", "id", "--judge-column", "who", "--verdict-column", "said")
+    columns = ("--item", "id", "--judge-column", "who", "--verdict", "said")
     found = one_object(recorded(judgecal, path, *columns, "--json"))
     assert [(one["judge"], one["n"]) for one in found["judges"]] == [("j", 24)]
 
@@ -331,7 +331,7 @@ def test_nq301_gives_the_known_values(judgecal: Run, shared_data: Path) -> None:
     pairs = one_object(judgecal("gold", "agreement", "nq301", "--json"))["pairs"]
     (pair,) = [pair for pair in pairs if {pair["a"], pair["b"]} == {"annotator1", "annotator2"}]
     assert (round(pair["agreement"]["kappa"]["value"], 4), pair["n"]) == (0.7347, 1483)
-    columns = ("--judge-column", "judge", "--verdict-column", "verdict", "--item-column", "item_id")
+    columns = ("--judge-column", "judge", "--verdict", "verdict", "--item", "item_id")
     ran = judgecal(
         "agreement", "--gold", "nq301", "--judgements", folder / "judgements.csv", *columns, "--json"
     )

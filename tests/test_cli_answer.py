@@ -175,7 +175,7 @@ def test_the_starter_ends_with_the_overview_offline(judgecal: Run) -> None:
     assert "controlled context (reference document first, 3 more by BM25)" in ran.said
     assert all(system in ran.out for system in (A, B))
     assert (
-        ran.out.rstrip().splitlines()[-1] == "next: judgecal answer --gold starter --context controlled,topk"
+        ran.out.rstrip().splitlines()[-1] == "next: judgecal answer --gold starter --contexts controlled,topk"
     )
 
 
@@ -320,7 +320,7 @@ def test_a_key_is_asked_for_before_anything_is_written(
 
 
 def test_controlled_minus_naive_is_what_retrieval_costs(judgecal: Run, fair: Path) -> None:
-    found = one_object(fair_run(judgecal, "--context", "controlled,topk", "-k", "1"))
+    found = one_object(fair_run(judgecal, "--contexts", "controlled,topk", "-k", "1"))
     (naive,) = found["also"]
     assert (found["context"], naive["context"]) == ("controlled", "topk")
     assert found["experiment"] != naive["experiment"]
@@ -374,7 +374,7 @@ def test_a_set_without_documents(judgecal: Run, fair: Path) -> None:
     (fair / "documents.jsonl").unlink()
     ran = fair_run(judgecal)
     assert (ran.code, "has no documents" in ran.err) == (2, True)
-    assert one_object(fair_run(judgecal, "--context", "none"))["systems"][0]["answered"] == 0.0
+    assert one_object(fair_run(judgecal, "--contexts", "none"))["systems"][0]["answered"] == 0.0
 
 
 def test_contaminated_questions_are_listed_and_can_be_dropped(
@@ -389,12 +389,12 @@ def test_contaminated_questions_are_listed_and_can_be_dropped(
         return None
 
     answering(monkeypatch, by_heart)
-    closed = one_object(fair_run(judgecal, "--context", "none"))
+    closed = one_object(fair_run(judgecal, "--contexts", "none"))
     found = closed["contaminated"]
     assert [row["question"] for row in found["questions"]] == ["g01", "g04"]
     assert (found["right_at"], found["n_answerable"]) == (50.0, 12)  # the set has no mark
     assert found["questions"][0]["systems"] == [A]
-    text = judgecal("answer", "--gold", "fair", "--context", "none").said
+    text = judgecal("answer", "--gold", "fair", "--contexts", "none").said
     assert text.startswith("Leave out 2 of 12 questions: they were answered right (50% or more) without any")
     assert f"--drop-contaminated {closed['experiment']}" in text
     rest = one_object(fair_run(judgecal, "--drop-contaminated", closed["experiment"]))
@@ -434,7 +434,7 @@ def test_answers_of_a_system_elsewhere(
     assert found["comparisons"][0]["decision"] == "A"
     assert "|recorded:a.csv@" in found["run_line"]
     assert len(calls) == 25 and len(lines(experiment(workspace_dir, found) / "answers.jsonl")) == 25
-    shown = one_object(fair_run(judgecal, "--answers", path, "--question", "g00"), 4)["question"]
+    shown = one_object(fair_run(judgecal, "--answers", path, "--show", "g00"), 4)["question"]
     assert len(calls) == 25
     assert (shown["documents"], shown["rank"]) == (None, 1)
     # Beside systems that judgecal calls itself, in one table.
@@ -453,7 +453,7 @@ def test_a_file_without_a_system_is_one_system(judgecal: Run, fair: Path, tmp_pa
     rows = [{"question": item(n)["question"], "reply": THINGS[n]} for n in range(N)]
     path = tmp_path / "bot.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    found = one_object(fair_run(judgecal, "--answers", path, "--answer-column", "reply", "--limit", "12"))
+    found = one_object(fair_run(judgecal, "--answers", path, "--answer", "reply", "--limit", "12"))
     assert [(one["system"], one["n"]) for one in found["systems"]] == [("bot", 12)]
 
 
@@ -477,7 +477,7 @@ def test_answers_that_cannot_be_read(
 
 
 def test_one_question_across_all_systems(judgecal: Run, fair: Path) -> None:
-    argv = ("--signatures", "answer_v1,answer_v2", "--question", "g03")
+    argv = ("--signatures", "answer_v1,answer_v2", "--show", "g03")
     shown = one_object(fair_run(judgecal, *argv))["question"]
     assert (shown["rank"], shown["reference_documents"], shown["documents"][0]) == (1, ["d03"], "d03")
     assert shown["score"] > 0 and len(shown["documents"]) == 4
@@ -486,7 +486,7 @@ def test_one_question_across_all_systems(judgecal: Run, fair: Path) -> None:
     assert text.startswith("g03: What did Dorran sell at the fair? 2 of 2 answers have a rating.")
     assert "reference answer: Dorran sold slate at the fair." in text and "rank 1 by BM25" in text
     assert all(f"{system}: 100% answer: Dorran sold slate at the fair." in text for system in (A, B))
-    ran = fair_run(judgecal, "--question", "g99")
+    ran = fair_run(judgecal, "--show", "g99")
     assert (ran.code, "unknown question 'g99'" in ran.err) == (2, True)
 
 
@@ -506,12 +506,12 @@ def test_the_items_of_a_run_are_a_gold_sets_items(judgecal: Run, fair: Path, wor
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (("--context", "top"), "unknown context 'top': did you mean topk?"),
-        (("--context", ","), "--context is empty"),
+        (("--contexts", "top"), "unknown context 'top': did you mean topk?"),
+        (("--contexts", ","), "--contexts is empty"),
         (("--models", ","), "no answerer is named"),
-        (("--context", "recorded"), "unknown context 'recorded'"),
+        (("--contexts", "recorded"), "unknown context 'recorded'"),
         (("--position", "9"), "--position must be"),
-        (("--context", "topk", "--without-reference"), "--without-reference is for --context controlled"),
+        (("--contexts", "topk", "--without-reference"), "--without-reference is for --contexts controlled"),
         (("--signatures", "correctness_v3"), "it judges, and cannot answer"),
         (("--judge", "answer_v1@embedded"), "cannot judge"),
         (("--drop-contaminated", "nowhere"), "nowhere"),
@@ -530,7 +530,7 @@ def test_a_locked_judge_rates_with_its_band(judgecal: Run, workspace_dir: Path) 
     rater = PromptJudge("correctness_v3@embedded", workspace=find_workspace(workspace_dir))
     lock = a_lock(rater, gold)
     write_lock(workspace_dir / "judge.lock.json", lock)
-    ran = judgecal("answer", "--limit", "12", "--context", "controlled,topk", "--lock", "judge.lock.json")
+    ran = judgecal("answer", "--limit", "12", "--contexts", "controlled,topk", "--lock", "judge.lock.json")
     assert ran.code == 0, ran.err
     assert "was not locked" not in ran.out
     bias = lock.agreement["bias"]

@@ -146,7 +146,7 @@ COMMANDS: list[tuple[int, list[str]]] = [
     (0, ["score", "--name", "plain"]),
     (0, ["gold", "agreement", "starter"]),
     (0, ["retrieval", "--name", "ranked"]),
-    (0, ["answer", "--limit", "12", "--context", "controlled,none"]),
+    (0, ["answer", "--limit", "12", "--contexts", "controlled,none"]),
     (0, ["report", "plain", "--full"]),
     (0, ["report", "run", "--format", "html"]),
     (0, ["report", "--all"]),

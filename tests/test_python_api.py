@@ -22,7 +22,6 @@ from judgecal import (
     score,
 )
 from judgecal.engine.transport import embedded as transport
-from judgecal.production.judged_table import JudgedColumns
 from judgecal.selection.choice import Caps
 from judgecal.workspace import find_workspace
 
@@ -207,7 +206,7 @@ def test_commands_are_functions_too(workspace_dir: Path) -> None:
     (workspace_dir / "mine.csv").write_text("mine")
     with pytest.raises(InputError, match="is there already: give --replace"):
         package.judge("in.jsonl", lock="judge.lock.json", output="mine.csv", columns=columns)
-    table = package.rate("out.arrow", lock="judge.lock.json", columns=JudgedColumns("q", "a")).numbers()
+    table = package.rate("out.arrow", lock="judge.lock.json", columns=package.Columns("q", "a")).numbers()
     assert {"raw", "corrected"} <= set(table["number"])
     with pytest.raises(InputError, match="is there already"):
         package.select("one", caps=Caps(allow_below_floor=True), output="judge.lock.json")

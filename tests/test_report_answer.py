@@ -20,9 +20,9 @@ from tests.support.pages import ATTACK, HOSTILE, Parsed, check_page, printed_by,
 
 def test_it_tells_where_the_points_go_whichever_run_came_first(judgecal: Run) -> None:
     argv = ["answer", "--models", "embedded", "--limit", "12"]
-    printed = printed_by(judgecal, *argv, "--context", "controlled")
+    printed = printed_by(judgecal, *argv, "--contexts", "controlled")
     assert printed["decomposition"] is None
-    naive = printed_by(judgecal, *argv, "--context", "topk")
+    naive = printed_by(judgecal, *argv, "--contexts", "topk")
     average = told(printed["systems"][0]["intervals"]["average_as_wrong"], 1)
     costs = told(naive["decomposition"]["systems"][0]["retrieval"], 1)
     check_page(judgecal, printed, ["systems", "points", "refusals", "notes"], average, costs)

@@ -73,6 +73,13 @@ def production(workspace_dir: Path) -> Path:
     return path
 
 
+def nameless(workspace_dir: Path) -> Path:
+    """Answers in columns that have no usual name."""
+    path = workspace_dir / "nameless.csv"
+    path.write_text("q,a,r\nwhen?,at nine,at nine\n", encoding="utf-8")
+    return path
+
+
 def looks(workspace_dir: Path) -> list[dict[str, Any]]:
     lines = (workspace_dir / "experiments" / "test_looks.jsonl").read_text().splitlines()
     return [json.loads(line) for line in lines]
@@ -444,7 +451,7 @@ def test_what_cannot_be_done_is_refused(judgecal: Run, workspace_dir: Path, lock
         (("--to", "answer_v1"), "cannot judge"),
         (("--to", "correctness_v1", "--margin", "0"), "--margin must be above 0"),
         (("--to", "correctness_v1", "--question", "q"), "--question without --on"),
-        (("--to", "correctness_v1", "--on", production(workspace_dir)), "name the column with --question"),
+        (("--to", "correctness_v1", "--on", nameless(workspace_dir)), "name the column with --question"),
         (("--to", "correctness_v1", "-o", "no/new.lock.json"), "name a file in a folder that is there"),
     ):
         ran = judgecal("migrate", "--lock", lock, *options)

@@ -146,12 +146,13 @@ class PartitionJob:
     def _run(self, path: Path, output: Path) -> ProductionRun:
         lock = load_lock(self.lock_path)
         judge = lock.runnable(self.workspace, trust_lock=self.trust_lock)
+        source = open_source(path)
         return ProductionRun(
             workspace=self.workspace,
             lock=lock,
             lock_path=self.lock_path,
-            source=open_source(path),
-            reader=RowReader.of(self.columns, judge),
+            source=source,
+            reader=RowReader.of(self.columns, source, judge),
             judge=judge,
             output=output,
             options=self.options,

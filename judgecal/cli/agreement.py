@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from judgecal.cli import options as shared
+from judgecal.cli.row_columns import Verdict, column
 from judgecal.cli.table_file import JudgementFiles, show_agreement
 
 if TYPE_CHECKING:
+    from judgecal.experiment.recorded import Recorded
     from judgecal.goldset import GoldSet
 
 
@@ -26,19 +28,21 @@ class RecordedArguments:
             help="Column of the judge's name; by default judge, or else the file is one judge.",
         ),
     ] = None
-    verdict_column: Annotated[str, typer.Option("--verdict-column", help="Column of the verdict.")] = (
-        "verdict"
-    )
-    item_column: Annotated[str, typer.Option("--item-column", help="Column of the item's id.")] = "item_id"
+    verdict: Verdict = None
+    item: Annotated[str | None, column("The item's id; by default item_id.")] = None
     verdict_scale: Annotated[
         str | None, typer.Option("--verdict-scale", help="Of the verdicts; by default told by what they are.")
     ] = None
 
-    @property
-    def columns(self) -> dict[str, str | None]:
-        """As an experiment's configuration says it."""
-        told = asdict(self)
-        return told if self.verdict_scale else {name: told[name] for name in told if name != "verdict_scale"}
+    def read(self, path: Path, gold: GoldSet) -> Recorded:
+        """The judgements of a file."""
+        from judgecal.experiment import read_recorded
+        from judgecal.tables import Columns
+
+        columns = Columns(item=self.item, verdict=self.verdict, usual=True)
+        return read_recorded(
+            path, gold, columns=columns, judge_column=self.judge_column, verdict_scale=self.verdict_scale
+        )
 
 
 def agreement(
@@ -69,7 +73,7 @@ def agreement(
 ) -> None:
     """Hold judgements recorded elsewhere against people."""
     table.check()
-    from judgecal.experiment import RunOptions, plan_agreement, read_recorded
+    from judgecal.experiment import RunOptions, plan_agreement
     from judgecal.goldset import load_gold
     from judgecal.judges import judge_named
 
@@ -77,11 +81,10 @@ def agreement(
     options.check()
     workspace = shared.workspace_of(ctx)
     gold_set = load_gold(gold, workspace=workspace)
-    recorded = read_recorded(judgements or _with_the_set(gold_set), gold_set, **asdict(how))
+    recorded = how.read(judgements or _with_the_set(gold_set), gold_set)
     run = plan_agreement(
         workspace,
         recorded,
-        how.columns,
         gold_set,
         split=split,
         options=options,

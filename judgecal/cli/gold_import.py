@@ -17,8 +17,9 @@ from judgecal.cli.row_columns import ColumnArguments, column
 from judgecal.wings import wing
 
 if TYPE_CHECKING:
-    from judgecal.goldset import Beside, Columns, Imported
+    from judgecal.goldset import Beside, Imported
     from judgecal.goldset.understood import Understood
+    from judgecal.tables import Columns
     from judgecal.workspace import Workspace
 
 _OF_EXPORTS = ("--label", "--scale", "--pass-at", "--map", "--ratings", "--labels-by")
@@ -29,7 +30,7 @@ _OF_RATINGS = ("--item", "--rater")
 class ImportArguments(ColumnArguments):
     """The options of `gold import`."""
 
-    item: Annotated[str | None, column("The item's id; by default SET-00001 ...")] = None
+    item: Annotated[str | None, column("The item's id; by default item_id, else SET-00001 ...")] = None
     tag: Annotated[
         list[str] | None, column("Tags of the item: a text, a list, or true for the column's name.")
     ] = None
@@ -160,11 +161,13 @@ class ImportArguments(ColumnArguments):
         from judgecal.tables.text import no_files
 
         refuse(no_files(Path(file) for file in files if not file.startswith("hf:")))
+        header = () if self.question and self.answer else _header(files[0])
+        known = self.columns().resolved(header)
         missing = [
             option
             for option, there in (
-                ("--question", self.question or self.field),
-                ("--answer", self.answer or (self.field and not self.question)),
+                ("--question", known.question or self.field),
+                ("--answer", known.answer or (self.field and not known.question)),
                 ("--scale", self.scale),
             )
             if not there
@@ -273,7 +276,7 @@ def _understood(
         name=name,
         workspace=workspace,
         replace=how.replace,
-        columns={} if how.tool else table.columns().taken(),
+        columns={} if how.tool else table.columns().resolved(_header(files[0]), Path(files[0])).taken(),
         declared=table.scale is not None,
     )
 
@@ -328,13 +331,20 @@ def _imported(
 
 def _columns(file: str) -> str:
     """What the columns of a table are called; empty where it cannot be read, which another message says."""
-    from judgecal.errors import InputError, listed
+    from judgecal.errors import listed
+
+    header = () if file.startswith("hf:") else _header(file)
+    return f"; the columns of {file} are {listed(header, 12)}" if header else ""
+
+
+def _header(file: str) -> tuple[str, ...]:
+    """The columns of a table; none where it cannot be read, which another message says."""
+    from judgecal.errors import InputError
     from judgecal.tables.formats import open_table
 
-    if not file.startswith("hf:"):
-        with contextlib.suppress(InputError):
-            return f"; the columns of {file} are {listed(open_table(file).columns, 12)}"
-    return ""
+    with contextlib.suppress(InputError):
+        return open_table(file).columns
+    return ()
 
 
 @contextlib.contextmanager

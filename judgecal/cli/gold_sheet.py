@@ -134,8 +134,15 @@ def _table_sheet(
     """The sheets of a table's rows, and the set that their labels go into."""
     from judgecal.goldset import write_sheets
 
-    how = (sheet.strata, sheet.limit, sheet.output.stem, sheet.seed)
-    drawing = drawing_of(Path(source), table, workspace, how)
+    drawing = drawing_of(
+        Path(source),
+        table,
+        workspace,
+        strata=sheet.strata,
+        n=sheet.limit,
+        name=sheet.output.stem,
+        seed=sheet.seed,
+    )
     name = drawing.card.name
     how_many: dict[str, Any] = {"raters": sheet.raters, "seed": sheet.seed}
     result = write_sheets(drawing.items, sheet.output, name=name, scale=drawing.card.scale, **how_many)

@@ -189,7 +189,6 @@ def _source(file: Path) -> FileSource:
 
 
 def _production(given: _Given, judges: Judges, table: rows.ColumnArguments) -> ProductionRun:
-    columns = table.columns()
     from judgecal.production.judge import ProductionRun
     from judgecal.production.row_items import RowReader
     from judgecal.selection.lock import load_lock
@@ -197,12 +196,13 @@ def _production(given: _Given, judges: Judges, table: rows.ColumnArguments) -> P
     assert judges.lock
     locked = load_lock(judges.lock[0])
     runnable = locked.runnable(given.workspace, trust_lock=judges.trust_lock)
+    source = _source(given.file)
     return ProductionRun(
         workspace=given.workspace,
         lock=locked,
         lock_path=judges.lock[0],
-        source=_source(given.file),
-        reader=RowReader.of(columns, runnable),
+        source=source,
+        reader=RowReader.of(table.columns(), source, runnable),
         judge=runnable,
         output=given.output,
         options=given.options,
@@ -243,12 +243,14 @@ def _suite(given: _Given, judges: Judges, table: rows.ColumnArguments) -> SuiteR
     measures = measures_of(
         suite, given.workspace, model=judges.model or EMBEDDED, trust_lock=judges.trust_lock
     )
+    source = _source(given.file)
+    inputs = frozenset(name for one in measures for name in one.inputs)
     return SuiteRun(
         workspace=given.workspace,
         suite=suite.name,
         measures=measures,
-        source=_source(given.file),
-        reader=_reader(judges.columns, table, frozenset(name for one in measures for name in one.inputs)),
+        source=source,
+        reader=_reader(judges.columns, table, source, inputs),
         naming=next(one for one in NAMINGS if one == judges.columns),
         output=given.output,
         options=given.options,
@@ -257,13 +259,13 @@ def _suite(given: _Given, judges: Judges, table: rows.ColumnArguments) -> SuiteR
     )
 
 
-def _reader(naming: str, table: rows.ColumnArguments, inputs: frozenset[str]) -> Reader:
+def _reader(naming: str, table: rows.ColumnArguments, source: FileSource, inputs: frozenset[str]) -> Reader:
     """How rows are read. InputError: options that this naming does not take, or a column is not named."""
     from judgecal.production.row_items import RowReader
     from judgecal.production.suite_run import PlainReader
 
     if naming == "plain":
-        return PlainReader(RowReader.asking(table.columns(), inputs))
+        return PlainReader(RowReader.asking(table.columns(), source, inputs))
     odd = [option for option in table.given() if option not in _MOSAIC_OPTIONS]
     if odd:
         raise InputError(

@@ -105,4 +105,5 @@ def _recent(path: Path | None, table: rows.ColumnArguments, judges: tuple[Judge,
     from judgecal.selection.churn import Recent
     from judgecal.tables import open_source
 
-    return Recent(open_source(path), RowReader.of(table.columns(), *judges))
+    source = open_source(path)
+    return Recent(source, RowReader.of(table.columns(), source, *judges))

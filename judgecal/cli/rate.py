@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -13,9 +13,6 @@ from judgecal.cli import row_columns as rows
 from judgecal.cli.output import print_result
 from judgecal.cli.row_columns import column
 from judgecal.cli.table_file import TableFile, output
-
-if TYPE_CHECKING:
-    from judgecal.production.judged_table import JudgedColumns
 
 
 @dataclass(frozen=True)
@@ -52,14 +49,9 @@ class RateFile(TableFile):
 
 
 @dataclass(frozen=True)
-class JudgedArguments:
-    """Which column of a judged table is what."""
+class RowsCompared:
+    """What else of a judged table is read."""
 
-    question: Annotated[str, column("The question.")] = "question"
-    answer: Annotated[str, column("The answer.")] = "answer"
-    verdict: Annotated[str, column("The judge's verdict, as judge wrote it.")] = "verdict"
-    item: Annotated[str | None, column("The row's id, where it has one.")] = None
-    group: Annotated[str | None, column("The question's id, for intervals; by default its text.")] = None
     by: Annotated[str | None, column("Compare the rows by this, such as system or a tag.")] = None
     second: Annotated[
         str | None, column("A second judge's verdicts: where it differs, a row is the first to escalate.")
@@ -69,20 +61,14 @@ class JudgedArguments:
         column("Further verdicts of the judge: the more they differ, the less it is sure; repeatable."),
     ] = None
 
-    def columns(self) -> JudgedColumns:
-        """As the table is read by them."""
-        from judgecal.production.judged_table import JudgedColumns
-
-        named = (self.question, self.answer, self.verdict, self.item, self.group, self.by, self.second)
-        return JudgedColumns(*named, tuple(self.repeat or ()))
-
 
 def rate(
     ctx: typer.Context,
     file: Annotated[Path, typer.Argument(metavar="JUDGED", help="The table that judge wrote.")],
     *,
     lock: rows.LockArguments,
-    table: JudgedArguments,
+    table: rows.JudgedArguments,
+    compared: RowsCompared,
     given: RateArguments,
     file_out: RateFile,
 ) -> None:
@@ -114,6 +100,9 @@ def rate(
         judge=locked.runnable(workspace, trust_lock=lock.trust_lock).scale,
         table=file,
         columns=table.columns(),
+        by=compared.by,
+        second=compared.second,
+        repeats=tuple(compared.repeat or ()),
         labels=None if given.labels is None else load_gold(given.labels, workspace=workspace),
         escalate=given.escalate,
         sheet=None if given.escalate is None else file_out.output,

@@ -1,4 +1,4 @@
-"""The options of the commands that take a table of answers: which column is what."""
+"""The options of the commands that take a table: which column is what, with one set of names and defaults."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from judgecal.goldset import Columns
+    from judgecal.tables import Columns
 
 
 def column(what: str) -> Any:
@@ -18,6 +18,12 @@ def column(what: str) -> Any:
     return typer.Option(metavar="COL", help=what)
 
 
+Question = Annotated[str | None, column("The question; by default question. Not needed with --field.")]
+Answer = Annotated[str | None, column("The answer, which may be empty; by default answer.")]
+Item = Annotated[str | None, column("The row's id; by default item_id, else a hash of its texts.")]
+Group = Annotated[str | None, column("The question's id, for intervals; by default group, else its text.")]
+System = Annotated[str | None, column("Who gave the answer; by default system.")]
+Verdict = Annotated[str | None, column("The judge's verdict; by default verdict.")]
 TrustLock = Annotated[
     bool,
     typer.Option(
@@ -37,23 +43,30 @@ class LockArguments:
 
 @dataclass(frozen=True)
 class ColumnArguments:
-    """The column options of a table of answers."""
+    """The column options of a table of answers; a table that judgecal wrote needs none of them."""
 
-    question: Annotated[str | None, column("The question; items with --field may do without.")] = None
-    answer: Annotated[str | None, column("The answer; an empty one counts too.")] = None
-    reference: Annotated[str | None, column("The reference answer.")] = None
+    question: Question = None
+    answer: Answer = None
+    reference: Annotated[
+        str | None, column("The reference answer; by default reference_answer or reference.")
+    ] = None
     context: Annotated[
         list[str] | None,
-        column("The contexts: a text, or a list of texts or of {document_id, text, score}; repeatable."),
+        column(
+            "The contexts: a text, or a list of texts or of {document_id, text, score}; repeatable; by default "
+            "contexts or context."
+        ),
     ] = None
-    conversation: Annotated[str | None, column("The turns before: a list of {role, content}.")] = None
+    conversation: Annotated[
+        str | None, column("The turns before: a list of {role, content}; by default conversation.")
+    ] = None
     field: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME=COL", help="Any other input of the judge, by its name; repeatable."),
     ] = None
-    item: Annotated[str | None, column("The row's id; by default a hash of its texts.")] = None
-    group: Annotated[str | None, column("The question's id, for intervals; by default its text.")] = None
-    system: Annotated[str | None, column("Who gave the answer.")] = None
+    item: Item = None
+    group: Group = None
+    system: System = None
     reference_separator: Annotated[
         str | None, typer.Option(metavar="TEXT", help="The text between equally right references.")
     ] = None
@@ -67,12 +80,8 @@ class ColumnArguments:
         ]
 
     def columns(self) -> Columns:
-        """As tables are read by them.
-
-        Raises:
-            InputError: a field's name is none.
-        """
-        from judgecal.goldset import Columns, read_fields
+        """As tables are read by them, with the usual names for what none of them names."""
+        from judgecal.tables import Columns, read_fields
 
         return Columns(
             self.question,
@@ -85,4 +94,16 @@ class ColumnArguments:
             contexts=tuple(self.context or ()),
             conversation=self.conversation,
             fields=read_fields(self.field or ()),
+            usual=True,
         )
+
+
+@dataclass(frozen=True)
+class JudgedArguments(ColumnArguments):
+    """Those of a table that a judge judged."""
+
+    verdict: Verdict = None
+
+    def columns(self) -> Columns:
+        """As tables are read by them."""
+        return dataclasses.replace(super().columns(), verdict=self.verdict)

@@ -277,7 +277,9 @@ class _Wanted:
             return there
         strata = None if how.following != "strata" else "verdict,system" if table.system else "verdict"
         n = how.limit or (_DRAWN if table.lock else None)
-        return self._written(drawing_of(path, table, self.workspace, (strata, n, name, how.seed)))
+        return self._written(
+            drawing_of(path, table, self.workspace, strata=strata, n=n, name=name, seed=how.seed)
+        )
 
     def _of_set(self) -> tuple[GoldSet, Sequence[Item], Mapping[str, Label | None] | None]:
         """The set that labels go into, those of its items that are meant, and the drafts that are shown."""

@@ -13,7 +13,7 @@ from pydantic import ConfigDict, with_config
 
 from judgecal.artefacts import read_toml, validated
 from judgecal.errors import InputError, unknown_name
-from judgecal.goldset.columns import Columns
+from judgecal.tables.columns import Columns
 
 CATALOGUE = Path(__file__).with_name("catalogue.toml")
 """The file that comes with judgecal."""

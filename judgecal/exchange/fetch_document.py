@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from judgecal.exchange.catalogue import PublicSet
 from judgecal.exchange.fetch import Catalogued, FetchedSet, FetchPlan
-from judgecal.goldset.columns import Columns
 from judgecal.records import Headline
 from judgecal.report.document import Block, Bullets, Document, Paragraph, Section, Table
 from judgecal.report.gold_import import import_document
 from judgecal.report.numbers import count_of
+from judgecal.tables.columns import Columns
 
 _MAPPINGS = {
     "seen": "seen in the file",

@@ -8,7 +8,7 @@ import hashlib
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import get_args
 
@@ -28,7 +28,7 @@ from judgecal.judges import Judge, RecordedJudge
 from judgecal.records import ITEM_UNIT, ErrorKind, Failure, Item, Judgement
 from judgecal.scale import Scale
 from judgecal.signatures import CHUNK
-from judgecal.tables import Row, read_table
+from judgecal.tables import Columns, Row, read_table
 from judgecal.tables import Table as FileTable
 from judgecal.workspace import Workspace
 
@@ -46,6 +46,7 @@ class Recorded:
         repeats: the most judgements that one judge gave of one item.
         unmatched: rows that name no item of the set.
         absent: judges all of whose rows are among those.
+        read_by: how the file was read: its columns, and the scale that was named.
     """
 
     name: str
@@ -54,15 +55,15 @@ class Recorded:
     repeats: int
     unmatched: int
     absent: tuple[str, ...] = ()
+    read_by: Mapping[str, str | None] = field(default_factory=dict)
 
 
 def read_recorded(
     path: Path,
     gold: GoldSet,
     *,
+    columns: Columns | None = None,
     judge_column: str | None = None,
-    verdict_column: str = "verdict",
-    item_column: str = "item_id",
     verdict_scale: str | None = None,
 ) -> Recorded:
     """Read recorded judgements and find each judge's scale.
@@ -79,7 +80,11 @@ def read_recorded(
     """
     told = None if verdict_scale is None else Scale.parse(verdict_scale)
     table = read_table(path)
+    named = (columns or Columns(usual=True)).resolved(table.columns, path, only=("item", "verdict"))
+    item_column, verdict_column = named.item or "item_id", named.verdict or "verdict"
     table.require(item_column, verdict_column, *([judge_column] if judge_column is not None else []))
+    read_by = {"judge_column": judge_column, "verdict": verdict_column, "item": item_column}
+    read_by |= {} if verdict_scale is None else {"verdict_scale": verdict_scale}
     judge_column = judge_column or _JUDGE_COLUMN
     items = {item.item_id: item for item in gold.items}
     known = [row for row in table.rows if row.cells[item_column] in items]
@@ -100,10 +105,10 @@ def read_recorded(
     _check_rows(table, by_judge, known)
     sha256 = _sha256(path, table)
     reader = _Reader(table, gold, items, item_column, verdict_column, sha256, told)
-    columns = tuple(reader.column(judge, rows) for judge, rows in by_judge.items())
-    repeats = 1 + max(row.repeat for column in columns for row in column.rows)
+    judged = tuple(reader.column(judge, rows) for judge, rows in by_judge.items())
+    repeats = 1 + max(row.repeat for column in judged for row in column.rows)
     absent = tuple(judge for judge in dict.fromkeys(map(judge_of, table.rows)) if judge not in by_judge)
-    return Recorded(path.name, sha256, columns, repeats, len(table.rows) - len(known), absent)
+    return Recorded(path.name, sha256, judged, repeats, len(table.rows) - len(known), absent, read_by)
 
 
 def _sha256(path: Path, table: FileTable) -> str:
@@ -260,7 +265,6 @@ def _failure(row: Row) -> Failure | None:
 def plan_agreement(
     workspace: Workspace,
     recorded: Recorded,
-    columns: Mapping[str, str | None],
     gold: GoldSet,
     *,
     split: str,
@@ -271,10 +275,10 @@ def plan_agreement(
 ) -> AgreementRun:
     """A run of `agreement` and the experiment that it goes to.
 
-    `columns` as the file was read by; `beside` are judges that stand in the table beside the recorded ones.
+    `beside` are judges that stand in the table beside the recorded ones.
     """
     scales = {one.judge: str(one.scale) for one in recorded.columns if str(one.scale) != str(gold.scale)}
-    file = {"file": recorded.name, "sha256": recorded.sha256, **columns}
+    file = {"file": recorded.name, "sha256": recorded.sha256, **recorded.read_by}
     config = {
         "command": "agreement",
         "gold": gold_config(gold),

@@ -12,10 +12,8 @@ from judgecal.goldset.check import (
     list_sets,
 )
 from judgecal.goldset.check_items import split_notes
-from judgecal.goldset.columns import Columns, read_fields
 from judgecal.goldset.finding import Problem
 from judgecal.goldset.gold_set import (
-    GOLD,
     JUDGEMENTS,
     GoldSet,
     common_label,
@@ -31,6 +29,7 @@ from judgecal.goldset.rows import Document, item_row, read_items
 from judgecal.goldset.sheet import Sheets, write_sheets
 from judgecal.goldset.sheet_import import import_sheets
 from judgecal.goldset.write import write_gold
+from judgecal.tables.columns import GOLD, Columns, read_fields
 
 __all__ = [
     "GOLD", "JUDGEMENTS", "SPLITS", "SPLIT_NAMES", "Beside", "Card", "Columns", "Document", "GoldCheck", "GoldChecks",

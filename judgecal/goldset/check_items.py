@@ -14,8 +14,9 @@ from judgecal.errors import InputError, listed
 from judgecal.goldset.card import SPLITS
 from judgecal.goldset.check_wording import MEASURE, clusters, containment, shingles, words
 from judgecal.goldset.finding import Checks, Findings, place, plain_text, say
-from judgecal.goldset.gold_set import GOLD, ITEMS, GoldSet
+from judgecal.goldset.gold_set import ITEMS, GoldSet
 from judgecal.records import Item
+from judgecal.tables.columns import GOLD
 from judgecal.workspace import Workspace, shown
 
 # One word in forty may differ in an answer and one in twenty in a question: a leak weighs more than a repeat.

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from judgecal.goldset.finding import Checks, Findings, say
-from judgecal.goldset.gold_set import GOLD, RATINGS, GoldSet
+from judgecal.goldset.gold_set import RATINGS, GoldSet
 from judgecal.goldset.scale_fit import NARROW, narrow_labels
 from judgecal.goldset.tie_breakers import tenth
 from judgecal.records import Estimate, Rating
 from judgecal.scale import Label
+from judgecal.tables.columns import GOLD
 
 _HIGH_SHARE = 0.8
 _HIGH_AGREEMENT = 0.85  # labels spread evenly over the scale give 0.75 already

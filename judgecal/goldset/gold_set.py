@@ -17,13 +17,10 @@ from judgecal.goldset.scale_fit import unexplained
 from judgecal.goldset.tie_breakers import TieBreaker, tie_breakers
 from judgecal.records import Item, Rating
 from judgecal.scale import Label, Scale
-from judgecal.tables import decode, json_lines, read_bytes
+from judgecal.tables import GOLD, decode, json_lines, read_bytes
 from judgecal.tables.json_files import JsonLines
 from judgecal.tables.text import byte_lines
 from judgecal.workspace import Workspace, find_workspace, shown
-
-GOLD = "gold"
-"""The rater name of the adjudicated label."""
 
 
 def common_label(labels: Sequence[Label], scale: Scale) -> Label | None:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from judgecal.errors import InputError, notice, refuse
-from judgecal.goldset.columns import Columns, left_out
 from judgecal.goldset.gold_set import JUDGEMENTS
 from judgecal.goldset.reading import Reading
 from judgecal.goldset.reshape import Problems, Progress, Stream, split_chunks, unpivot, with_labels
@@ -19,6 +18,7 @@ from judgecal.goldset.verdicts import judged_twice
 from judgecal.goldset.write import Draft
 from judgecal.records import ITEM_UNIT
 from judgecal.tables import Row, write_json_lines
+from judgecal.tables.columns import Columns, left_out
 from judgecal.tables.formats import open_table
 
 _LARGE = 500_000_000  # bytes
@@ -120,13 +120,15 @@ def tables_of(
 ) -> tuple[Tables, Columns]:
     """The tables with the columns that the options name, a row an item; InputError lists what makes no
     sense."""
-    problems = [*columns.problems(), *beside.problems(columns)]
-    wrong = Problems()
+    unreadable, wrong = list[str](), Problems()
     items, ratings, judgements = (
-        None if path is None else attempt(partial(_opened, path, wrong, progress), problems)
+        None if path is None else attempt(partial(_opened, path, wrong, progress), unreadable)
         for path in (file, beside.ratings, beside.judgements)
     )
-    found = None
+    if items is not None:
+        columns = columns.resolved(items.columns, Path(file))
+    unclear = [] if columns.usual else [*columns.problems(), *beside.problems(columns)]
+    problems, found = [*unclear, *unreadable], None
     if items is not None and (ratings is not None or beside.ratings is None):
         tables = Tables(items, ratings or items, judgements)
         found = attempt(partial(_shaped, tables, columns, beside.where), problems)

@@ -14,14 +14,14 @@ from typing import Any
 
 from judgecal.errors import InputError, listed, notice, refuse
 from judgecal.goldset.card import CARD_KEPT, Card, Splits, read_card
-from judgecal.goldset.columns import Columns
-from judgecal.goldset.gold_set import CARD, GOLD, GoldSet, SplitCounts, content_sha, load_gold, split_counts
+from judgecal.goldset.gold_set import CARD, GoldSet, SplitCounts, content_sha, load_gold, split_counts
 from judgecal.goldset.import_tables import Beside, Judgements, attempt, tables_of
 from judgecal.goldset.reading import UNKNOWN_LICENCE, Reading, percent
 from judgecal.goldset.reshape import Progress, Stream
 from judgecal.goldset.write import drafting, name_problems
 from judgecal.records import Result
 from judgecal.scale import Scale
+from judgecal.tables.columns import GOLD, Columns
 from judgecal.workspace import Workspace
 
 _NAMED = 20  # columns that are not taken over are named, the rest is counted

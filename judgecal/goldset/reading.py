@@ -16,8 +16,7 @@ from itertools import groupby
 from typing import Any
 
 from judgecal.goldset.card import SPLITS, Card, RaterCard, Splits
-from judgecal.goldset.columns import Columns
-from judgecal.goldset.gold_set import GOLD, SplitCounts, common_label
+from judgecal.goldset.gold_set import SplitCounts, common_label
 from judgecal.goldset.label_cells import missing_notes, number_in, read_label, says_nothing
 from judgecal.goldset.reshape import Problems, Stream
 from judgecal.goldset.rows import item_row, rating_row, read_item, read_rating
@@ -26,6 +25,7 @@ from judgecal.goldset.write import Draft
 from judgecal.records import Item, Rating
 from judgecal.scale import Label, Scale
 from judgecal.tables import Row
+from judgecal.tables.columns import GOLD, Columns
 
 _CELLS = 1024  # different label cells, of which what they mean is not read again
 UNKNOWN_LICENCE = "unknown: see the source"

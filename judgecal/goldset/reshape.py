@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import Any
 
 from judgecal.errors import InputError, refuse, unknown_name
-from judgecal.goldset.cells import listed_cell, read_contexts
-from judgecal.goldset.columns import Columns
 from judgecal.tables import Row, Source
+from judgecal.tables.columns import Columns
+from judgecal.tables.item_cells import listed_cell, read_contexts
 from judgecal.tables.table import Places
 
 _ANY = "*"

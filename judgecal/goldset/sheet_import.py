@@ -10,7 +10,7 @@ from pathlib import Path
 
 from judgecal.errors import InputError, refuse, unknown_name
 from judgecal.goldset.card import Card, RaterCard
-from judgecal.goldset.gold_set import GOLD, GoldSet, list_gold, load_gold
+from judgecal.goldset.gold_set import GoldSet, list_gold, load_gold
 from judgecal.goldset.imports import LISTED, Imported
 from judgecal.goldset.label_cells import missing_notes, read_label, says_nothing
 from judgecal.goldset.reading import UNKNOWN_LICENCE
@@ -32,6 +32,7 @@ from judgecal.goldset.write import add_ratings, name_problems, write_gold
 from judgecal.records import CANNOT_TELL, Item, Rating
 from judgecal.scale import Scale
 from judgecal.tables import PaddedSource, open_source, same_text, undo
+from judgecal.tables.columns import GOLD
 from judgecal.workspace import Workspace
 
 

@@ -16,12 +16,13 @@ from typing import Any, Literal
 
 from judgecal.errors import refuse
 from judgecal.goldset.card import plain_label, read_card
-from judgecal.goldset.gold_set import CARD, GOLD, ITEMS, JUDGEMENTS, RATINGS
+from judgecal.goldset.gold_set import CARD, ITEMS, JUDGEMENTS, RATINGS
 from judgecal.goldset.imports import Imported
 from judgecal.goldset.verdicts import read_verdict, verdict_scale
 from judgecal.goldset.write import name_problems
 from judgecal.records import Result
 from judgecal.scale import Label, Scale
+from judgecal.tables.columns import GOLD
 from judgecal.tables.table import record_row
 from judgecal.workspace import Workspace
 

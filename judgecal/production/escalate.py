@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from judgecal.goldset import write_sheets
-from judgecal.production.judged_draw import ItemColumns, items_at
+from judgecal.production.judged_draw import items_at
 from judgecal.production.judged_table import JudgedColumns, JudgedTable
 from judgecal.production.rate_result import Escalated
 from judgecal.production.row_labels import RowLabels
@@ -61,8 +61,7 @@ def write_rows_to_read(
     sure = confidence(table, rule)
     rows = np.flatnonzero(np.ones(len(sure), np.bool_) if found.threshold is None else sure < found.threshold)
     first = rows[np.unique(table.text[rows], return_index=True)[1]]
-    named = ItemColumns(columns.question, columns.answer, None, columns.item, columns.group)
-    items = items_at(file, named, first.tolist())
+    items = items_at(file, columns.columns, first.tolist())
     write_sheets(list(items.values()), sheet, name=file.name, seed=seed)
 
 

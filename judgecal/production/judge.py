@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +26,12 @@ from judgecal.experiment import (
     stored_rows,
     whole_item,
 )
-from judgecal.goldset import Columns
 from judgecal.judges import Judge, units_of
 from judgecal.production.judge_result import Counted, JudgedTables, JudgeResult, judge_result
 from judgecal.production.row_items import Judged, RowItems, RowReader, judged_columns
 from judgecal.records import Item, Judgement, Key
 from judgecal.selection.lock import Lock, load_lock
-from judgecal.tables import FileSource, Row, Write, check_output, open_source, writing
+from judgecal.tables import Columns, FileSource, Row, Write, check_output, open_source, write_beside, writing
 from judgecal.tables.formats import Layout
 from judgecal.workspace import Workspace, find_workspace
 
@@ -110,9 +109,7 @@ class ProductionRun:
         require_keys([self.judge], self.items, stored, self.asking)
         open_experiment(self.experiment)
         budget = self.options.open_budget(self.experiment.folder)
-        counted = self.judge_rows(
-            self.experiment.journal, budget, before=partial(self.experiment.mark_output, self.output)
-        )
+        counted = self.judge_rows(self.experiment.journal, budget, before=self._mark_output)
         result = judge_result(
             counted,
             JudgedTables(
@@ -131,6 +128,12 @@ class ProductionRun:
         )
         self.experiment.write_summary(result)
         return result
+
+    def _mark_output(self) -> None:
+        """Note that the output is ours, and say beside it which of its columns is what."""
+        self.experiment.mark_output(self.output)
+        columns = replace(self.reader.columns, verdict=self.layout.names[0])
+        write_beside(self.output, columns, (*self.layout.output.own, *self.layout.names))
 
     @cached_property
     def layout(self) -> Layout:
@@ -218,7 +221,7 @@ def judge(
     *,
     lock: str | Path,
     output: str | Path,
-    columns: Columns,
+    columns: Columns | None = None,
     replace: bool = False,
     limit: int | None = None,
     budget_usd: float | None = None,
@@ -233,7 +236,8 @@ def judge(
     Args:
         table, output: the file with the answers, and where the same goes with the verdicts, by its ending.
         lock: the judge.lock.json of select.
-        columns: which column is what: `judgecal.Columns("question", "answer", reference="reference")`.
+        columns: which column is what: `judgecal.Columns("question", "answer", reference="reference")`; where
+            not given the columns of the usual names.
         replace: also over an output that another call wrote.
         limit: only the first so many rows.
         batch: by the batch API of the judge's provider, at half the price and within a day.
@@ -248,12 +252,13 @@ def judge(
     runnable = locked.runnable(where, trust_lock=trust_lock)
     options = RunOptions(limit=limit, budget_usd=budget_usd, batch=batch)
     options.check()
+    source = open_source(Path(table))
     return ProductionRun(
         workspace=where,
         lock=locked,
         lock_path=Path(lock),
-        source=open_source(Path(table)),
-        reader=RowReader.of(columns, runnable),
+        source=source,
+        reader=RowReader.of(columns or Columns(usual=True), source, runnable),
         judge=runnable,
         output=Path(output),
         options=options,

@@ -10,13 +10,13 @@ from pathlib import Path
 
 from judgecal._version import __version__
 from judgecal.experiment import StoredVerdicts, full_name, item_scale
-from judgecal.goldset import Columns
 from judgecal.judges import Judge
 from judgecal.production.row_items import Judged
 from judgecal.records import Estimate, Item, Judgement, Result
 from judgecal.scale import Scale
 from judgecal.selection.lock import Lock
 from judgecal.selection.pass_rates import Overview, PassRule, SystemRates, chance
+from judgecal.tables import Columns
 
 INPUT = "input"
 """The kind of the error of a row that lacks what the judge asks for; it is never called for."""

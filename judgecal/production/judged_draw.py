@@ -24,55 +24,21 @@ from judgecal.stats.error_rates import carried_rate
 from judgecal.stats.intervals import mean_estimate
 from judgecal.stats.labels_needed import Spread
 from judgecal.stats.sample import Bools, Ints
-from judgecal.tables import open_source
+from judgecal.tables import Columns, open_source
 from judgecal.workspace import Workspace
 
 _UNSCORED = "no verdict"
 _ANY_SPREAD = 0.5  # of labels of which nothing is known
 
 
-@dataclass(frozen=True, slots=True)
-class ItemColumns:
-    """Which column of a table makes an item, beside those of a judged table."""
-
-    question: str = "question"
-    answer: str = "answer"
-    reference: str | None = None
-    item: str | None = None
-    group: str | None = None
-    system: str | None = None
-
-    def read(self, cells: Mapping[str, str]) -> Item:
-        """The item of a row; without an id of its own it is known by its text."""
-
-        def cell(column: str | None) -> str:
-            return "" if column is None else cells.get(column, "").strip()
-
-        question, answer, reference = (
-            cells.get(self.question, ""),
-            cells.get(self.answer, ""),
-            cell(self.reference),
-        )
-        return Item(
-            item_id=cell(self.item) or digest([question, answer])[:16],
-            group=cell(self.group) or question,
-            question=question,
-            answer=answer,
-            reference_answers=(reference,) if reference else (),
-            system=cell(self.system) or None,
-        )
-
-
-def items_at(path: Path, columns: ItemColumns, places: Iterable[int]) -> dict[int, Item]:
+def items_at(path: Path, columns: Columns, places: Iterable[int]) -> dict[int, Item]:
     """The items of some rows of a table, by their places, counted from 0; of equal ones the first.
 
-    Raises:
-        InputError: a column is missing, two of the rows have one id, or the file cannot be read.
+    An item without an id of its own is known by its text. InputError: a column is missing, or two of the rows
+    have one id.
     """
     source, wanted = open_source(path), set(places)
-    source.require(
-        *(name for name in (getattr(columns, field) for field in columns.__slots__) if name is not None)
-    )
+    source.require(*columns.item_names)
     rows = (row for piece in source.pieces() for row in piece.rows)
     found: dict[int, Item] = {}
     known: dict[str, str] = {}
@@ -80,7 +46,8 @@ def items_at(path: Path, columns: ItemColumns, places: Iterable[int]) -> dict[in
     for number, row in enumerate(rows):
         if number not in wanted:
             continue
-        item = columns.read(row.cells)
+        item = columns.read_row(row)
+        item = replace(item, item_id=item.item_id or digest([item.question, item.answer])[:16])
         first = known.setdefault(item.item_id, item.sha)
         if first != item.sha:
             twice.append(item.item_id)
@@ -108,7 +75,7 @@ class JudgedDraw:
     workspace: Workspace
     path: Path
     table: JudgedTable
-    columns: ItemColumns
+    columns: Columns
     lock: Lock
     judge: Scale
     n: int
@@ -266,7 +233,7 @@ class JudgedDraw:
 
 
 def answers_to_label(
-    path: Path, columns: ItemColumns, scale: str, *, n: int | None, name: str, seed: int, workspace: Workspace
+    path: Path, columns: Columns, scale: str, *, n: int | None, name: str, seed: int, workspace: Workspace
 ) -> Drawing:
     """The rows of a table that nobody has judged, all of them or n drawn at random, as a set that waits for
     labels.

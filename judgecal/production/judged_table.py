@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +16,8 @@ from judgecal.errors import InputError, listed, unknown_name
 from judgecal.records import Item
 from judgecal.scale import Scale
 from judgecal.stats.sample import Bools, Floats, Ints
-from judgecal.tables import open_source
+from judgecal.tables import Columns, open_source
+from judgecal.tables.columns import USUAL
 from judgecal.workspace import shown
 
 if TYPE_CHECKING:
@@ -26,23 +29,46 @@ _DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 
 @dataclass(frozen=True, slots=True)
 class JudgedColumns:
-    """Which column of a judged table is what; None where there is none."""
+    """Which column of a judged table is what: those of its items with the verdict, and what `rate` reads
+    more."""
 
-    question: str = "question"
-    answer: str = "answer"
-    verdict: str = "verdict"
-    item: str | None = None
-    group: str | None = None
-    by: str | None = None
+    columns: Columns
+    by: str | None = None  # what the rows are compared by
     second: str | None = None  # another judge's verdicts, on the scale of the first
     repeats: tuple[str, ...] = ()  # further verdicts of the same judge
+
+    @classmethod
+    def of(
+        cls,
+        path: Path,
+        columns: Columns,
+        *,
+        by: str | None = None,
+        second: str | None = None,
+        repeats: tuple[str, ...] = (),
+    ) -> JudgedColumns:
+        """Those of a table, found by their usual names where `columns` leaves that to us."""
+        found = columns.resolved(_header(path), path, only=USUAL) if columns.usual else columns
+        usual: Any = {
+            part: part for part in ("question", "answer", "verdict") if getattr(found, part) is None
+        }
+        return cls(dataclasses.replace(found, **usual), by, second, repeats)
 
     @property
     def named(self) -> dict[str, str]:
         """Each by what it is for."""
-        pairs = ((name, getattr(self, name)) for name in self.__slots__ if name != "repeats")
+        parts = ("question", "answer", "verdict", "item", "group")
+        pairs = [(part, getattr(self.columns, part)) for part in parts]
+        pairs += [("by", self.by), ("second", self.second)]
         repeats = {f"repeat_{place}": column for place, column in enumerate(self.repeats, 2)}
         return {name: column for name, column in pairs if column is not None} | repeats
+
+    def untold(self, path: Path) -> dict[str, str]:
+        """Those of the items and the verdict that have to be named by an option each time."""
+        known = Columns(usual=True).resolved(_header(path), path, only=USUAL)
+        parts = ("question", "answer", "verdict", "item", "group")
+        named = {part: column for part, column in self.named.items() if part in parts}
+        return {part: column for part, column in named.items() if column != getattr(known, part)}
 
 
 @dataclass(frozen=True)
@@ -125,6 +151,7 @@ def read_judged(path: Path, columns: JudgedColumns, judge: Scale) -> JudgedTable
     """
     import polars as pl
 
+    of_items = columns.columns
     frame = _frame(path, columns)
     number = {
         name: _hashed(frame, column) for name, column in columns.named.items() if name in ("item", "group")
@@ -140,15 +167,16 @@ def read_judged(path: Path, columns: JudgedColumns, judge: Scale) -> JudgedTable
                 f"{where}: column {columns.by!r} has {len(values):,} values: --by compares {_MOST_VALUES} at most"
             )
         codes = named.replace_strict(list(values), list(range(len(values))), return_dtype=pl.Int64).to_numpy()
-    verdict = _verdicts(frame[columns.verdict], judge, where)
+    verdict = _verdicts(frame[of_items.verdict or ""], judge, where)
     again = [_verdicts(frame[column], judge, where) for column in columns.repeats]
-    groups = number.get("group", _hashed(frame, columns.question))
+    question, answer = str(of_items.question), str(of_items.answer)
+    groups = number.get("group", _hashed(frame, question))
     return JudgedTable(
         where=where,
         verdict=verdict,
         second=np.empty(0) if columns.second is None else _verdicts(frame[columns.second], judge, where),
         spread=_spread(np.stack([verdict, *again])) if again else np.empty(0),
-        text=_hashed(frame, columns.question, columns.answer),
+        text=_hashed(frame, question, answer),
         item=number.get("item"),
         group=np.unique(groups, return_inverse=True)[1].astype(np.int64),
         value_of=codes,
@@ -161,18 +189,12 @@ def _frame(path: Path, columns: JudgedColumns) -> pl.DataFrame:
     import polars as pl
 
     names = list(dict.fromkeys(columns.named.values()))
-    lazy: pl.LazyFrame | None = None
-    if path.is_file() and path.suffix.lower() in _DELIMITERS:
-        separator = _DELIMITERS[path.suffix.lower()]
-        lazy = pl.scan_csv(path, separator=separator, infer_schema=False)
-    elif path.is_file() and path.suffix.lower() == ".parquet":
-        lazy = pl.scan_parquet(path)
+    lazy = _scanned(path)
     if lazy is not None:
-        try:
+        # what is wrong with it, or what is unusual, the readers of all tables know better
+        with contextlib.suppress(pl.exceptions.PolarsError, OSError):
             _require(names, lazy.collect_schema().names(), path)
             return lazy.select(pl.col(name).cast(pl.String) for name in names).collect()
-        except (pl.exceptions.PolarsError, OSError):
-            lazy = None  # what is wrong with it, or what is unusual, the readers of all tables know better
     source = open_source(path)
     _require(names, source.columns, path)
     rows: dict[str, list[Any]] = {name: [] for name in names}
@@ -180,6 +202,25 @@ def _frame(path: Path, columns: JudgedColumns) -> pl.DataFrame:
         for name, column in rows.items():
             column += [row.cells.get(name, "") for row in piece.rows]
     return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String))
+
+
+def _header(path: Path) -> Sequence[str]:
+    """The names of the columns, of a separated file and a Parquet file without reading the rows."""
+    import polars as pl
+
+    lazy = _scanned(path)
+    if lazy is not None:
+        with contextlib.suppress(pl.exceptions.PolarsError, OSError):
+            return lazy.collect_schema().names()
+    return open_source(path).columns
+
+
+def _scanned(path: Path) -> pl.LazyFrame | None:
+    import polars as pl
+
+    if path.is_file() and path.suffix.lower() in _DELIMITERS:
+        return pl.scan_csv(path, separator=_DELIMITERS[path.suffix.lower()], infer_schema=False)
+    return pl.scan_parquet(path) if path.is_file() and path.suffix.lower() == ".parquet" else None
 
 
 def _require(names: Sequence[str], known: Sequence[str], path: Path) -> None:

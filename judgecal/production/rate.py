@@ -46,6 +46,7 @@ from judgecal.stats.prediction_powered import (
     drawn_otherwise,
 )
 from judgecal.stats.sample import Bools, Floats
+from judgecal.tables import Columns
 from judgecal.workspace import Workspace, find_workspace
 
 _MOST_COMPARED = 6  # values of --by of which every pair is held against each other
@@ -60,7 +61,10 @@ class RateRun:
     lock_path: Path
     judge: Scale  # of the lock's judge
     table: Path
-    columns: JudgedColumns
+    columns: Columns
+    by: str | None = None  # the column that the rows are compared by
+    second: str | None = None  # that of another judge's verdicts
+    repeats: tuple[str, ...] = ()  # those of further verdicts of the judge
     labels: GoldSet | None = None
     escalate: float | None = None
     sheet: Path | None = None  # where the rows that a person must read are written
@@ -81,7 +85,7 @@ class RateRun:
             "command": "rate",
             "gold": {"set": self.lock.gold.set, "sha256": self.lock.gold.sha256},
             "lock": self.lock.sha256,
-            "input": {"file": str(self.table), **self.columns.named},
+            "input": {"file": str(self.table), **self.named.named},
             "labels": labels,
             "escalate": self.escalate,
             "level": self.level,
@@ -89,9 +93,16 @@ class RateRun:
         return plan_experiment(self.workspace, config, out=self.out)
 
     @cached_property
+    def named(self) -> JudgedColumns:
+        """Which column of the table is what."""
+        return JudgedColumns.of(
+            self.table, self.columns, by=self.by, second=self.second, repeats=self.repeats
+        )
+
+    @cached_property
     def judged(self) -> JudgedTable:
         """The table, read."""
-        return read_judged(self.table, self.columns, self.judge)
+        return read_judged(self.table, self.named, self.judge)
 
     def run(self) -> RateResult:
         """Read the table and its labels, and say what they come to.
@@ -106,7 +117,7 @@ class RateRun:
         result = _Rated(self).result()
         open_experiment(self.experiment)
         if self.sheet is not None and result.escalate is not None:
-            how: dict[str, Any] = {"file": self.table, "columns": self.columns, "seed": self.seed}
+            how: dict[str, Any] = {"file": self.table, "columns": self.named, "seed": self.seed}
             write_rows_to_read(self.judged, self.rule, result.escalate, self.sheet, **how)
         self.experiment.write_summary(result)
         return result
@@ -195,7 +206,8 @@ class _Rated:
             n=table.n,
             n_unscored=int(table.unscored.sum()),
             n_labelled=0 if self.labels is None else len(self.labels.at),
-            columns=run.columns.named,
+            columns=run.named.named,
+            typed=run.named.untold(run.table),
             what="share" if self.share else "mean",
             scale=str(self.rule.people),
             pass_at=self.rule.people.pass_at,
@@ -210,7 +222,7 @@ class _Rated:
             bounds=self._bounds(corrected),
             correlation=found.correlation if found else None,
             mean=self._mean(),
-            by_column=run.columns.by,
+            by_column=run.by,
             by=tuple(self._by()),
             differences=tuple(self._differences()),
             labels_saved=found.labels_saved if found else None,
@@ -268,8 +280,8 @@ class _Rated:
             if gold.ties:
                 of = f"{100.0 * gold.ties:.1f}% of what they rated there"
                 yield f"and as often where people would not agree: raters tie on {of}, which is not in its error rates"
-            if self.run.columns.by is not None:
-                yield f"and as often for every value of {self.run.columns.by}"
+            if self.run.by is not None:
+                yield f"and as often for every value of {self.run.by}"
             if self.table.unscored.any():
                 yield "the rows without a verdict are like the others"
 
@@ -403,7 +415,7 @@ class _Rated:
             share = 100.0 * self.run.lock.unscored
             yield f"{share:.1f}% of the calls at lock time gave no verdict, and count as wrong in its error rates"
         if self._parts():
-            yield f"intervals by {self.run.columns.by} hold all at once (Bonferroni)"
+            yield f"intervals by {self.run.by} hold all at once (Bonferroni)"
 
     def _run_line(self) -> str:
         gold, labels = self.run.lock.gold, self.run.labels
@@ -422,7 +434,7 @@ def rate(
     labels: str | None = None,
     by: str | None = None,
     escalate: float | None = None,
-    columns: JudgedColumns | None = None,
+    columns: Columns | None = None,
     trust_lock: bool = False,
     level: float = 0.95,
     seed: int = 0,
@@ -438,7 +450,7 @@ def rate(
             rates are carried over.
         by: the column by which rows are compared.
         escalate: the agreement that is to be kept on the rows that no person reads, 0..1.
-        columns: which column is what; `question`, `answer` and `verdict` where not given.
+        columns: which column is what; those of the usual names where not given.
         trust_lock: run the lock's own signature where the workspace has another.
         workspace: the folder with `signatures/` and `gold/`; found as on the command line where not given.
 
@@ -453,7 +465,8 @@ def rate(
         lock_path=Path(lock),
         judge=locked.runnable(where, trust_lock=trust_lock).scale,
         table=Path(judged),
-        columns=dataclasses.replace(columns or JudgedColumns(), by=by),
+        columns=columns or Columns(usual=True),
+        by=by,
         labels=None if labels is None else load_gold(labels, workspace=where),
         escalate=escalate,
         level=level,

@@ -112,6 +112,7 @@ class RateResult(Result):
     n_unscored: int
     n_labelled: int
     columns: Mapping[str, str]  # what is read -> the column of the table
+    typed: Mapping[str, str]  # those of them that the table does not tell itself
     what: str  # "share", 0..1; or "mean", on the people's scale
     scale: str
     pass_at: float | None

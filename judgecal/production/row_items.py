@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from judgecal.errors import InputError
-from judgecal.goldset import Columns
 from judgecal.judges import ITEM_INPUTS, Judge, lacking_inputs
 from judgecal.records import Item
 from judgecal.scale import Label
 from judgecal.signatures import CHUNK
-from judgecal.tables import FileSource, Kind, Row
+from judgecal.tables import Columns, FileSource, Kind, Row
 
 _ANY = "*"
 _OPTION_OF = {
@@ -50,13 +49,24 @@ class RowReader:
     named: tuple[str, ...]  # the columns that the options name
 
     @classmethod
-    def of(cls, columns: Columns, *judges: Judge) -> RowReader:
-        """The reader for some judges."""
-        return cls.asking(columns, frozenset(name for judge in judges for name in judge.inputs))
+    def of(cls, columns: Columns, source: FileSource, *judges: Judge) -> RowReader:
+        """The reader of a table for some judges."""
+        return cls.asking(columns, source, frozenset(name for judge in judges for name in judge.inputs))
 
     @classmethod
-    def asking(cls, columns: Columns, inputs: frozenset[str]) -> RowReader:
-        """The reader for some inputs of judges."""
+    def asking(cls, columns: Columns, source: FileSource, inputs: frozenset[str]) -> RowReader:
+        """The reader of a table for some inputs of judges; what no judge asks for has no usual column."""
+        asked = {_OPTION_OF[name] for name in inputs & _OPTION_OF.keys()}
+        parts = {"--reference": "reference", "--context": "contexts", "--conversation": "conversation"}
+        only = [
+            "question",
+            "answer",
+            "item",
+            "group",
+            "system",
+            *(parts[name] for name in parts if name in asked),
+        ]
+        columns = columns.resolved(source.columns, source.path, only=only)
         fields = {name for name, _ in columns.fields}
         more = ((name, name) for name in sorted(inputs - ITEM_INPUTS - fields))
         return cls(dataclasses.replace(columns, fields=(*columns.fields, *more)), inputs, columns.names)
@@ -105,12 +115,8 @@ class RowReader:
         Without an id of its own it is known by its text, so that rows may move within a file, and equal ones
         are one item; a row without a group belongs to its question, and one without a question to itself.
         """
-        cells, names = row.cells, self.columns.names
-        if any(name not in cells for name in names):
-            row = Row(row.line, dict.fromkeys(names, "") | dict(cells), row.raw)
-        item = self.columns.read_item(row, "", item_id="", problems=[])
-        named = "" if self.columns.item is None else row.cells[self.columns.item].strip()
-        item_id = named or item.sha
+        item = self.columns.read_row(row)
+        item_id = item.item_id or item.sha
         return dataclasses.replace(item, item_id=item_id, group=item.group or item.question or item_id)
 
     def lacking(self, item: Item) -> str | None:

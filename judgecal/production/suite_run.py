@@ -35,7 +35,7 @@ from judgecal.production.suite_columns import Measure, Member, Naming, Said
 from judgecal.production.suite_judges import Survey, pick, survey
 from judgecal.production.suite_result import SuiteMember, SuiteRate, SuiteResult, Tally, ToLabel
 from judgecal.records import ITEM_UNIT, Item, Judgement
-from judgecal.tables import FileSource, Row, check_output, writing
+from judgecal.tables import Columns, FileSource, Row, check_output, write_beside, writing
 from judgecal.tables.formats import Layout
 from judgecal.workspace import Workspace
 
@@ -95,7 +95,6 @@ _FROM_COLUMNS = frozenset(
 )
 
 
-_BY_DEFAULT = frozenset({"question", "answer"})  # the columns that `gold sheet` looks for without an option
 _ON_SHEETS = frozenset({"question", "answer", "answer_under_test", "response"})
 _MOST_LABELS = 200  # rows that people are asked to label first
 
@@ -200,14 +199,19 @@ class SuiteRun:
                 asked, journal=journal, options=self.asking, budget=budget, label=f"suite {self.suite}"
             )
             written = _Written(self, journal)
-            with writing(
-                self.output, layout.output, before=partial(self.experiment.mark_output, self.output)
-            ) as write:
+            with writing(self.output, layout.output, before=partial(self._mark_output, layout)) as write:
                 for piece in self.source.pieces(self.options.limit):
                     write(piece, [written.row(self.reader.read(row)) for row in piece.rows])
         result = self._result(written, columns, layout.notes)
         self.experiment.write_summary(result)
         return result
+
+    def _mark_output(self, layout: Layout) -> None:
+        """Note that the output is ours, and say beside it which of its columns is what."""
+        self.experiment.mark_output(self.output)
+        header = (*layout.output.own, *layout.names)
+        named: Any = {part: name for part, name in self.reader.sheet_columns().items() if name in header}
+        write_beside(self.output, Columns(**named), header)
 
     def _layout(self) -> tuple[Layout, Mapping[str, Mapping[str, str]]]:
         """How the output is written, and measure -> part of its result -> column."""
@@ -276,11 +280,8 @@ class SuiteRun:
         if not fitting:
             return None
         _, member = min(fitting, key=lambda one: (one[0] is None, one[0]))
-        more = {
-            option: str(name)
-            for option, name in columns.items()
-            if name != option or option not in _BY_DEFAULT
-        }
+        known = Columns(usual=True).resolved(self.source.columns, self.source.path)
+        more = {option: str(name) for option, name in columns.items() if name != getattr(known, option)}
         return ToLabel(member.name, member.judge.name, str(member.judge.scale), min(n, _MOST_LABELS), more)
 
     def _notes(self, written: _Written, rates: Mapping[str, SuiteRate]) -> Iterator[str]:

@@ -13,7 +13,7 @@ import typer
 
 from judgecal.cli import options as shared
 from judgecal.cli.output import print_result, print_text
-from judgecal.cli.row_columns import TrustLock
+from judgecal.cli.row_columns import Answer, TrustLock, column
 from judgecal.errors import notice
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ DropContaminated = Annotated[
     typer.Option(
         "--drop-contaminated",
         metavar="EXPERIMENT",
-        help="Leave out what a --context none run answered right.",
+        help="Leave out what a --contexts none run answered right.",
     ),
 ]
 RightAt = Annotated[
@@ -43,7 +43,7 @@ RightAt = Annotated[
     typer.Option("--right-at", help="Percentage from which an answer is right; else the set's mark, or 50."),
 ]
 OneQuestion = Annotated[
-    str | None, typer.Option("--question", metavar="GROUP", help="Show this question across all systems.")
+    str | None, typer.Option("--show", metavar="GROUP", help="Show this question across all systems.")
 ]
 
 
@@ -70,10 +70,10 @@ class GraderArguments:
 class ContextArguments:
     """What an answerer is shown."""
 
-    context: Annotated[
+    contexts: Annotated[
         str,
         typer.Option(
-            "--context", help="controlled, topk (the naive chain) or none (closed book); several by commas."
+            "--contexts", help="controlled, topk (the naive chain) or none (closed book); several by commas."
         ),
     ] = "controlled"
     distractors: Annotated[
@@ -86,7 +86,7 @@ class ContextArguments:
     without_reference: Annotated[
         bool, typer.Option("--without-reference", help="Leave the reference document out: does it refuse?")
     ] = False
-    k: Annotated[int, typer.Option("-k", help="Documents of --context topk.")] = 5
+    k: Annotated[int, typer.Option("-k", help="Documents of --contexts topk.")] = 5
     tokenizer: Annotated[str, typer.Option("--tokenizer", help="Which words BM25 sees.")] = "words"
 
     def options(self, *, called: bool) -> list[ContextOptions]:
@@ -94,7 +94,7 @@ class ContextArguments:
         from judgecal.rag.answering import ContextOptions, context_options
 
         options = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)[1:]}
-        kinds = shared.names(self.context) if called else ["recorded"]
+        kinds = shared.names(self.contexts) if called else ["recorded"]
         return context_options(kinds, ContextOptions(**options), called=called)
 
 
@@ -106,18 +106,11 @@ class RecordedArguments:
         Path | None,
         typer.Option("--answers", help="Answers of a system elsewhere: CSV, TSV, JSONL or Parquet."),
     ] = None
-    question_column: Annotated[
-        str | None,
-        typer.Option(
-            "--question-column",
-            help="Of --answers: question id or text; by default question_id, group or question.",
-        ),
+    question: Annotated[
+        str | None, column("Of --answers: question id or text; by default question_id, group or question.")
     ] = None
-    answer_column: Annotated[str, typer.Option("--answer-column", help="Of --answers.")] = "answer"
-    system_column: Annotated[
-        str | None,
-        typer.Option("--system-column", help="Of --answers: by default system, or else it is one system."),
-    ] = None
+    answer: Answer = None
+    system: Annotated[str | None, column("Of --answers: by default system, or else it is one system.")] = None
 
     def read(self, questions: Sequence[Question]) -> RecordedAnswers | None:
         """The answers, held against the questions; None where no file is named."""
@@ -125,9 +118,7 @@ class RecordedArguments:
 
         if self.answers is None:
             return None
-        return read_answers(
-            self.answers, questions, self.question_column, self.answer_column, self.system_column
-        )
+        return read_answers(self.answers, questions, self.question, self.answer or "answer", self.system)
 
 
 def answer(
@@ -139,7 +130,7 @@ def answer(
     gold: shared.GoldName = "starter",
     drop_contaminated: DropContaminated = None,
     right_at: RightAt = None,
-    question: OneQuestion = None,
+    show: OneQuestion = None,
     repeats: Annotated[int, typer.Option("--repeats", help="Answers to each question by each system.")] = 1,
     *,
     who: GraderArguments,
@@ -177,7 +168,7 @@ def answer(
     if call.dry_run:
         shared.show_plan(together([run.preview() for run in runs]), json=call.json)
         return
-    results = [run.run(question=question) for run in runs]
+    results = [run.run(question=show) for run in runs]
     _print(results, json=call.json, full=call.full)
     _finish(runs, results)
 

@@ -58,20 +58,25 @@ class CollectionArguments:
         typer.Option("--id-pattern", help="What wraps the documents' ids, such as pdfs_repliqa_0_<id>.txt."),
     ] = None
     document_id: Annotated[
-        Name, typer.Option("--document-id-column", help="By default document_id, doc_id, docid, _id or id.")
+        Name,
+        typer.Option("--document", metavar="COL", help="By default document_id, doc_id, docid, _id or id."),
     ] = None
-    text: Annotated[Name, typer.Option("--text-column", help="By default text.")] = None
-    title: Annotated[Name, typer.Option("--title-column", help="By default title, where it is there.")] = None
+    text: Annotated[Name, typer.Option("--text-column", metavar="COL", help="By default text.")] = None
+    title: Annotated[
+        Name, typer.Option("--title-column", metavar="COL", help="By default title, where it is there.")
+    ] = None
     question_id: Annotated[
-        Name, typer.Option("--question-id-column", help="By default question_id, query_id, qid, _id or id.")
+        Name, typer.Option("--group", metavar="COL", help="By default question_id, query_id, qid, _id or id.")
     ] = None
     question: Annotated[
-        Name, typer.Option("--question-column", help="By default question, query or text.")
+        Name, typer.Option("--question", metavar="COL", help="By default question, query or text.")
     ] = None
     reference: Annotated[
         Name,
         typer.Option(
-            "--reference-column", help="Ids or a JSON list; by default reference_documents or document_id."
+            "--reference",
+            metavar="COL",
+            help="Ids or a JSON list; by default reference_documents or document_id.",
         ),
     ] = None
     separator: Annotated[

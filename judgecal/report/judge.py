@@ -91,15 +91,10 @@ def _headline(result: JudgeResult) -> Headline:
 
 def _next(result: JudgeResult) -> str:
     """Correct the rate; where there is none that could be, see whether the lock still holds."""
-    named = {**result.named, "verdict": result.columns["verdict"]}
     parts = "://" in result.output or Path(result.output).is_dir()  # which `rate` does not read
-    if parts or _rated(result).value is None or not {"question", "answer"} <= named.keys():
+    if parts or _rated(result).value is None or not {"question", "answer"} <= result.named.keys():
         return f"judgecal gate --lock {shlex.quote(result.lock)}"
-    usual = {(name, name) for name in ("question", "answer", "verdict")}
-    options = [
-        f" --{name} {shlex.quote(column)}" for name, column in named.items() if (name, column) not in usual
-    ]
-    return f"judgecal rate {shlex.quote(result.output)} --lock {shlex.quote(result.lock)}{''.join(options)}"
+    return f"judgecal rate {shlex.quote(result.output)} --lock {shlex.quote(result.lock)}"
 
 
 def _rated(result: JudgeResult) -> Estimate:

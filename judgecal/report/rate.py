@@ -35,13 +35,6 @@ _WORDS = (
     ("unscored", "No verdict could be had or read."),
 )
 _MARK = 100.0
-_OF_SHEETS = (
-    "question",
-    "answer",
-    "verdict",
-    "item",
-    "group",
-)  # columns that `gold sheet` takes by these names
 
 
 def rate_document(result: RateResult) -> Document:
@@ -183,10 +176,7 @@ def _next(result: RateResult) -> str:
         str(result.next_labels.n if result.next_labels else 60),
     ]
     words += [*(["--strata", "verdict"] if result.what == "share" else []), "--lock", result.lock]
-    usual = {(name, name) for name in ("question", "answer", "verdict")}
-    for name, column in result.columns.items():
-        if name in _OF_SHEETS and (name, column) not in usual:
-            words += [f"--{name}", column]
+    words += [word for name, column in result.typed.items() for word in (f"--{name}", column)]
     if result.labels is None or differs:
         return shlex.join([*words, "-o", "sheet.csv" if result.labels is None else "drawn.csv"])
     if result.next_labels is None:

@@ -2,6 +2,7 @@
 formats."""
 
 from judgecal.tables.cells import CELL_LIMIT, defuse, is_error, same_text, undo
+from judgecal.tables.columns import GOLD, Columns, read_fields, write_beside
 from judgecal.tables.formats import (
     Format,
     Kind,
@@ -33,9 +34,10 @@ from judgecal.tables.xlsx_writer import Form, write_form
 from judgecal.tables.zip_members import Archive, open_archive
 
 __all__ = [
-    "CELL_LIMIT", "Archive", "FileSource", "Form", "Format", "Kind", "NoRowsError", "Output", "PaddedSource",
-    "Partition", "Partitions", "Piece", "Place", "Record", "RecordSource", "Row", "Source", "Stamp", "Table", "Write",
-    "check_output", "decode", "defuse", "is_error", "json_line", "json_lines", "json_value", "list_partitions",
-    "nested", "open_archive", "open_source", "outline", "read_bytes", "read_json", "read_table", "record_row",
-    "same_text", "undo", "write_form", "write_json_lines", "writing",
+    "CELL_LIMIT", "GOLD", "Archive", "Columns", "FileSource", "Form", "Format", "Kind", "NoRowsError",
+    "Output", "PaddedSource", "Partition", "Partitions", "Piece", "Place", "Record", "RecordSource", "Row",
+    "Source", "Stamp", "Table", "Write", "check_output", "decode", "defuse", "is_error", "json_line",
+    "json_lines", "json_value", "list_partitions", "nested", "open_archive", "open_source", "outline",
+    "read_bytes", "read_fields", "read_json", "read_table", "record_row", "same_text", "undo", "write_beside",
+    "write_form", "write_json_lines", "writing",
 ]  # fmt: skip

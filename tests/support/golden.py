@@ -437,7 +437,7 @@ WORLDS: dict[str, World] = {
             "report:judged",
             "judge answers.csv --suite rag -o suite.csv --question q --answer a --reference r --replace --name suite",
             "report:suite",
-            "rate judged.csv --lock judge.lock.json --question q --answer a --name rated",
+            "rate judged.csv --lock judge.lock.json --name rated",
             "report:rated",
             "plan --lock judge.lock.json --half-width 0.05",
         ),

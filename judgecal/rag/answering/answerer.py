@@ -138,7 +138,7 @@ class Answerer(Writer):
         if not self.reads_contexts and any(item.contexts for item in items):
             raise InputError(
                 f"signature {self.signature.name} has no input context or contexts, so that no document would reach "
-                f"{self.name}: give it one, or use --context none"
+                f"{self.name}: give it one, or use --contexts none"
             )
 
 

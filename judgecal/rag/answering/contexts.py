@@ -60,7 +60,7 @@ class ContextOptions:
                 f"distractors), found {self.position!r}"
             )
         if self.without_reference and self.kind != "controlled":
-            problems.append(f"--without-reference is for --context controlled, found {self.kind}")
+            problems.append(f"--without-reference is for --contexts controlled, found {self.kind}")
         refuse(problems)
 
     def place(self, distractors: int) -> int:
@@ -88,7 +88,7 @@ def context_options(
         InputError: there is none of that name, or an option makes no context.
     """
     if not kinds:
-        raise InputError("--context is empty: give controlled, topk, none, or several by commas")
+        raise InputError("--contexts is empty: give controlled, topk, none, or several by commas")
     known = _KINDS if called else get_args(ContextKind)
     made = []
     for kind in kinds:
@@ -130,7 +130,7 @@ def serve(questions: Sequence[Question], gold: GoldSet, options: ContextOptions)
         if options.kind in ("controlled", "topk"):
             raise InputError(
                 f"gold set {gold.name} has no documents: put them into documents.jsonl (document_id, title, text), "
-                "or ask without any by --context none"
+                "or ask without any by --contexts none"
             )
         return {question.group: Served() for question in questions}
     return _Shelf(gold.documents, options).serve(questions)

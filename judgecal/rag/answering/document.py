@@ -110,7 +110,7 @@ def _act(result: AnswerResult) -> tuple[str, list[str], str]:
         told = f"answered right ({known.right_at:g}% or more) without any document"
         if not known.questions:
             kept = [f"none of {known.n_answerable:,} answerable ones was {told}"]
-            return "Keep all questions", kept, f"judgecal answer --gold {gold} --context controlled,topk"
+            return "Keep all questions", kept, f"judgecal answer --gold {gold} --contexts controlled,topk"
         leave_out = f"judgecal answer --gold {gold} --drop-contaminated {result.experiment}"
         counts = f"{len(known.questions):,} of {known.n_answerable:,}"
         return f"Leave out {counts} questions", [f"they were {told}"], leave_out
@@ -126,7 +126,7 @@ def _act(result: AnswerResult) -> tuple[str, list[str], str]:
 def _next(result: AnswerResult) -> str:
     """Where retrieval was not held apart from answering yet, that; else the questions to read."""
     if result.decomposition is None and result.context in ("controlled", "topk"):
-        return f"judgecal answer --gold {result.gold.set} --context controlled,topk"
+        return f"judgecal answer --gold {result.gold.set} --contexts controlled,topk"
     return f"judgecal report {result.experiment} --open"
 
 
@@ -179,7 +179,7 @@ def _unknown(result: AnswerResult) -> Iterable[str]:
     if result.rated_by.band is not None:
         yield f"How far the judge itself is off: up to {result.rated_by.band:.1f} points ({result.rated_by.band_from})."
     if result.context in ("controlled", "topk") and result.decomposition is None:
-        yield "Whether retrieval or the answerer loses the points: --context controlled,topk tells."
+        yield "Whether retrieval or the answerer loses the points: --contexts controlled,topk tells."
     if any(one.usd_per_1k is None for one in result.systems):
         yield "What the systems cost: some have no price."
     if result.not_asked:

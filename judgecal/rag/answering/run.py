@@ -343,7 +343,7 @@ def _unread(run: AnswerRun, outcomes: Sequence[Outcome]) -> Unread | None:
     if judge is None:
         return None
     options = {key: value for key, value in run.contexts.config().items() if key != "kind"}
-    words = ["--gold", given.gold.name, "--context", run.contexts.kind, "--name", run.experiment.slug]
+    words = ["--gold", given.gold.name, "--contexts", run.contexts.kind, "--name", run.experiment.slug]
     for name, value in options.items():
         flag = "-k" if name == "k" else f"--{name.replace('_', '-')}"
         words += [flag] * (value is True) if isinstance(value, bool) else [flag, str(value)]

@@ -81,9 +81,9 @@ def _headline(result: RetrievalResult) -> Headline:
         if result.judged
         else "Whether a document that is not named as reference would answer as well: it counts as none.",
         "Whether another retriever does better: this one was tested alone. Give its rankings with --run.",
-        "What an answerer makes of the documents: judgecal answer --context controlled,topk tells.",
+        "What an answerer makes of the documents: judgecal answer --contexts controlled,topk tells.",
     )
-    again = f"judgecal answer --gold {result.gold} --context controlled,topk"
+    again = f"judgecal answer --gold {result.gold} --contexts controlled,topk"
     if result.gold is None:
         again = f"judgecal report {result.experiment} --open"
     over = f"{within_k.n:,} questions" + (

@@ -221,7 +221,7 @@ def measure_retrieval(collection: Collection, options: RetrievalOptions, run: Ru
     if not any(question.reference_documents for question in collection.questions):
         raise InputError(
             f"none of the {len(collection.questions)} questions of {collection.questions_from} names a "
-            "reference document: name them in a column document_id (--reference-column), or with --qrels"
+            "reference document: name them in a column document_id (--reference), or with --qrels"
         )
     tokens, pairs, keep = tokenizer_named(options.tokenizer), Pairs.of(collection), max(options.k, *CUTS)
     lengths: list[int] = []

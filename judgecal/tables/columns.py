@@ -1,17 +1,44 @@
-"""The column options: which column of a table is what, for every command that takes a table of answers."""
+"""Which column of a table is what: one answer for every command that takes a table.
+
+What no option names has the column of its usual name, which is what our own files call it. A table that
+judgecal wrote under other names has them in a file beside it.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
 
+from judgecal.artefacts import SCHEMA, read_json, validated
 from judgecal.errors import refuse
-from judgecal.goldset.cells import read_contexts, read_conversation, read_tags
-from judgecal.goldset.gold_set import GOLD
 from judgecal.records import Item
-from judgecal.tables import Row, is_error
+from judgecal.tables.cells import is_error
+from judgecal.tables.item_cells import read_contexts, read_conversation, read_tags
+from judgecal.tables.table import Row
+from judgecal.workspace import write_text
+
+GOLD = "gold"
+"""The rater of adjudicated labels."""
+USUAL: Mapping[str, tuple[str, ...]] = {
+    "question": ("question",),
+    "answer": ("answer",),
+    "reference": ("reference_answer", "reference"),
+    "contexts": ("contexts", "context"),
+    "conversation": ("conversation",),
+    "item": ("item_id",),
+    "group": ("group",),
+    "system": ("system",),
+    "verdict": ("verdict",),
+}
+"""The columns that are taken where no option names any: the first of them that the table has."""
+OF_ITEMS = tuple(part for part in USUAL if part != "verdict")
+_TOLD = (*USUAL, "fields", "reference_separator")  # what a table that we wrote says of its columns
 
 _SUMS = frozenset({
     "total", "sum", "mean", "average", "median", "gesamt", "summe", "mittel", "mittelwert", "durchschnitt", "somme",
@@ -22,7 +49,8 @@ _SUMS = frozenset({
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Which column is what; None where there is no such column.
+    """Which column is what; None where there is no such column, or where `usual` is to find it by its usual
+    name (`resolved`).
 
     `labels`: one column a rater, named as the rater; or a single column, and `rater` says whose label it is.
     The adjudicated `gold_label` may be one of them too. `notes`: what the raters wrote beside them, in the
@@ -33,8 +61,10 @@ class Columns:
     do without question and answer. `tags` as `read_tags` reads them.
     """
 
-    question: str | None
-    answer: str | None
+    __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
+
+    question: str | None = None
+    answer: str | None = None
     labels: tuple[str, ...] = ()
     reference: str | None = None
     gold_label: str | None = None
@@ -49,6 +79,44 @@ class Columns:
     tags: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     chunks: bool = False
+    verdict: str | None = None
+    usual: bool = False
+
+    def resolved(
+        self, header: Collection[str], path: Path | None = None, *, only: Collection[str] = OF_ITEMS
+    ) -> Columns:
+        """For a table with this header: what no option names is what the file beside `path` says, else the
+        column of the usual name, but for one that an option takes for something else.
+
+        `only`: the parts that are looked for by their usual names.
+        """
+        if not self.usual:
+            return self
+        named = {} if path is None else _named_beside(path, header)
+        taken = {*self.names, self.verdict}
+        passed_over = {"system"} if "*" in (self.answer or "") else set()  # the star is the systems' names
+        if self.fields and self.question is None and self.answer is None:
+            passed_over |= {"question", "answer"}
+        found: dict[str, Any] = {}
+        for part in _TOLD:
+            column = next(
+                (name for name in USUAL.get(part, ()) if name in header and name not in taken), None
+            )
+            if getattr(self, part) or part in passed_over:
+                continue
+            if part in named:
+                found[part] = named[part]
+            elif part in only and column is not None:
+                found[part] = (column,) if part == "contexts" else column
+        return dataclasses.replace(self, **found, usual=False)
+
+    def untold(self, header: Collection[str], path: Path | None = None) -> list[str]:
+        """The options that a table needs, as they are typed: what neither its header nor its own file says."""
+        known = Columns(usual=True).resolved(header, path, only=USUAL)
+        differing = {
+            part: getattr(self, part) for part in _TOLD if getattr(self, part) != getattr(known, part)
+        }
+        return [word for pair in Columns(**differing)._typed() for word in pair]
 
     @property
     def item_names(self) -> tuple[str, ...]:
@@ -177,6 +245,16 @@ class Columns:
             fields=fields,
         )
 
+    def read_row(self, row: Row) -> Item:
+        """The item of a row as it stands, whatever is missing in it: its id may be empty, and its group is then the
+        question."""
+        names = self.item_names
+        if any(name not in row.cells for name in names):
+            row = Row(row.line, dict.fromkeys(names, "") | dict(row.cells), row.raw)
+        named = "" if self.item is None else row.cells[self.item].strip()
+        item = self.read_item(row, "", item_id=named, problems=[])
+        return dataclasses.replace(item, group=item.group or item.question)
+
     def taken(self) -> dict[str, str]:
         """The columns that are taken, some with a `*`, and what each is taken as."""
         found: dict[str, list[str]] = {}
@@ -207,10 +285,48 @@ class Columns:
             ("--item", self.item),
             ("--group", self.group),
             ("--system", self.system),
+            ("--verdict", self.verdict),
             ("--rater", self.rater),
             ("--reference-separator", self.reference_separator),
         )
         return [(option, value) for option, value in single if value is not None]
+
+
+def beside(path: Path) -> Path:
+    """Where what a table's columns are stands that its header does not say."""
+    return path.with_name(f"{path.name}.columns.json")
+
+
+def write_beside(path: Path, columns: Columns, header: Collection[str]) -> None:
+    """Say beside a table that we write which of its columns is what; no file where its header says it."""
+    known = Columns(usual=True).resolved(header, only=USUAL)
+    named = {part: getattr(columns, part) for part in _TOLD if getattr(columns, part)}
+    if all(getattr(known, part) == value for part, value in named.items()):
+        beside(path).unlink(missing_ok=True)
+    else:
+        text = json.dumps({"schema": SCHEMA, **named}, ensure_ascii=False, indent=1)
+        write_text(beside(path), f"{text}\n")
+
+
+def _named_beside(path: Path, header: Collection[str]) -> Mapping[str, Any]:
+    """What the file beside a table says of its columns; what the table has no more is passed over."""
+    file = beside(path)
+    if not file.is_file():
+        return {}
+    named = validated(Columns, read_json(file, absent="there is no such file"), str(file))
+    found = {part: getattr(named, part) for part in _TOLD if getattr(named, part)}
+
+    def there(part: str, value: Any) -> bool:
+        columns = (
+            [value]
+            if isinstance(value, str)
+            else [column for _, column in value]
+            if part == "fields"
+            else value
+        )
+        return part == "reference_separator" or {*columns} <= {*header}
+
+    return {part: value for part, value in found.items() if there(part, value)}
 
 
 def read_fields(entries: Iterable[str]) -> tuple[tuple[str, str], ...]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from judgecal.records import Context, Turn
-from judgecal.tables import Row
+from judgecal.tables.table import Row
 
 _PLAIN_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 
