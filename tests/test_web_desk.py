@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from judgecal.desk.desk import Refusal
-from judgecal.desk.label_journal import now
+from judgecal.engine.log import now
 from judgecal.errors import BusyError, InputError
 from judgecal.goldset import load_gold
 from judgecal.goldset.ratings_file import RatingsFile
@@ -365,7 +365,7 @@ def test_a_flagged_label_that_is_confirmed_is_not_asked_again(tmp_path: Path) ->
     folder = waiting(tmp_path / "set", 6)
     with desk_of(folder, order="in-order") as desk:
         label(desk, "ann", act(desk, "ann", "next"), "yes")
-    since = now()
+    since = now("milliseconds")
     for done in (1, 2):
         with desk_of(folder, order="in-order", since=since) as desk:
             shown = act(desk, "ann", "next")

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from judgecal.artefacts import SCHEMA
-from judgecal.engine.appended_file import AppendedFile
 from judgecal.engine.cache import RequestKeys
 from judgecal.engine.calls import Call, Message
 from judgecal.engine.journal import Journal
+from judgecal.engine.log import Log
 from judgecal.engine.reply_schema import ReplySchema
 from judgecal.errors import InputError
 from judgecal.models import ModelSpec
@@ -94,18 +94,18 @@ class BatchLog:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.locating = asyncio.Lock()
-        self._file = AppendedFile(path, "batches")
+        self._log = _batches_log(path).open()
         try:
             self._open, self.provider_ids = _read(path)
         except BaseException:
-            self._file.close()
+            self._log.close()
             raise
 
     def __enter__(self) -> BatchLog:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._file.close()
+        self._log.close()
 
     def open_of(self, spec: ModelSpec) -> list[Batch]:
         """The open batches of a model, the oldest first."""
@@ -120,7 +120,7 @@ class BatchLog:
         """Note a batch that is about to be sent."""
         batch = _whole(name, model_digest(spec), ids, usd_at_most, time.time())
         said = {"model": batch.model, "usd_at_most": usd_at_most, "at": batch.at, "ids": list(ids)}
-        self._write({"schema": SCHEMA, "batch": name, "event": "intended", **said})
+        self._log.append({"schema": SCHEMA, "batch": name, "event": "intended", **said})
         self._open[name] = batch
         return batch
 
@@ -133,14 +133,11 @@ class BatchLog:
             told["left"] = sorted(batch.left)
         elif event != "taken":
             told |= {"provider_id": batch.provider_id, "found": batch.found}
-        self._write(told)
+        self._log.append(told)
         if event == "taken":
             batch.waiting = batch.left
         elif event in _CLOSING:
             del self._open[batch.name]
-
-    def _write(self, line: dict[str, Any]) -> None:
-        self._file.write(json.dumps(line).encode() + b"\n")
 
 
 def _whole(name: str, model: str, ids: Sequence[str], usd_at_most: float, at: float) -> Batch:
@@ -160,39 +157,41 @@ def _read(path: Path) -> tuple[dict[str, Batch], set[str]]:
 
     Raises InputError: a line cannot be read.
     """
-    found: dict[str, Batch] = {}
+    batches: dict[str, Batch] = {}
     ids: set[str] = set()
-    if not path.exists():
-        return found, ids
-    with path.open("rb") as lines:
-        for number, line in enumerate(lines, start=1):
-            if not line.endswith(b"\n"):
-                break  # being written right now, or torn: then nothing of that batch was sent
-            try:
-                _take(found, ids, json.loads(line))
-            except (ValueError, TypeError, KeyError, AttributeError) as error:
-                raise InputError(
-                    f"{path}:{number}: no batch can be read from this line ({error!r:.80}), and it may be one that is "
-                    "paid for: mend it, or delete the file, and its requests are paid again"
-                ) from error
-    return found, ids
+
+    def take(line: bytes) -> dict[str, Any]:
+        row: dict[str, Any] = json.loads(line)
+        name, event = row["batch"], row["event"]
+        if event == "intended":
+            requests = tuple(row["ids"])
+            batches[name] = _whole(name, row["model"], requests, float(row["usd_at_most"]), float(row["at"]))
+        if event == "read" or (event == "submitted" and not row["found"]):
+            ids.add(row["provider_id"])
+        if event == "submitted":
+            batches[name].provider_id, batches[name].found = row["provider_id"], row["found"]
+        elif event == "reading":
+            batches[name].left = frozenset(row["left"])
+        elif event == "taken":
+            batches[name].waiting = batches[name].left
+        elif event != "intended":
+            del batches[name]
+        return row
+
+    # A torn last line is passed over: then nothing of that batch was sent.
+    for _ in _batches_log(path, take).rows():
+        pass
+    return batches, ids
 
 
-def _take(found: dict[str, Batch], ids: set[str], line: dict[str, Any]) -> None:
-    name, event = line["batch"], line["event"]
-    if event == "intended":
-        requests = tuple(line["ids"])
-        found[name] = _whole(name, line["model"], requests, float(line["usd_at_most"]), float(line["at"]))
-    if event == "read" or (event == "submitted" and not line["found"]):
-        ids.add(line["provider_id"])
-    if event == "submitted":
-        found[name].provider_id, found[name].found = line["provider_id"], line["found"]
-    elif event == "reading":
-        found[name].left = frozenset(line["left"])
-    elif event == "taken":
-        found[name].waiting = found[name].left
-    elif event != "intended":
-        del found[name]
+def _batches_log(path: Path, decode: Callable[[bytes], dict[str, Any]] = json.loads) -> Log[dict[str, Any]]:
+    def refuse(where: str, error: Exception) -> None:
+        raise InputError(
+            f"{where}: no batch can be read from this line ({error!r:.80}), and it may be one that is paid for: mend it, "
+            "or delete the file, and its requests are paid again"
+        ) from error
+
+    return Log(path, "batch", encode=lambda row: json.dumps(row).encode(), decode=decode, damaged=refuse)
 
 
 def require_batches(specs: Iterable[ModelSpec]) -> None:

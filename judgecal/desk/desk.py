@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from judgecal.desk.choices import rubric_of
-from judgecal.desk.label_journal import LabelEntry, LabelJournal, now
+from judgecal.desk.label_journal import LabelEntry, LabelJournal
 from judgecal.desk.label_queue import LabelQueue, Next, Order
+from judgecal.engine.log import now
 from judgecal.errors import JudgecalError, visible
 from judgecal.goldset import GOLD, GoldSet
 from judgecal.goldset.card import plain_label
@@ -272,7 +273,9 @@ class Desk:
 
     def _entry(self, rater: str, place: Next, rating: Rating | None, **more: Any) -> LabelEntry:
         sha = self._items[place.item_id].sha
-        return LabelEntry(place.item_id, rater, rating, turn=place.turn, at=now(), item_sha=sha, **more)
+        return LabelEntry(
+            place.item_id, rater, rating, turn=place.turn, at=now("milliseconds"), item_sha=sha, **more
+        )
 
     async def _commit(self, entry: LabelEntry, before: Rating | None) -> None:
         """On disk when this is over; acts that come at once share one trip there. `before` is what it takes

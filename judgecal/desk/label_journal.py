@@ -7,14 +7,10 @@ left between the two is put right by the next start.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
-import os
-import stat
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -22,6 +18,7 @@ from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from judgecal.artefacts import json_object, schema_problems
+from judgecal.engine.log import Log
 from judgecal.errors import BusyError, InputError, refuse
 from judgecal.goldset.gold_set import LABELS_LOCK
 from judgecal.goldset.ratings_file import RatingKey
@@ -32,7 +29,6 @@ from judgecal.tables import json_line
 from judgecal.workspace import shown
 
 JOURNAL = "labels.jsonl"
-_NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 _BEGINNING = b'{"item_id": "'  # of a line of ours
 _SAVED = {"saved": True}  # ratings.jsonl holds, on disk, all that stands above
 
@@ -131,11 +127,6 @@ def _is_json(line: bytes) -> bool:
     return True
 
 
-def now() -> str:
-    """The time as a line has it."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
-
-
 class LabelJournal:
     """The journal of one set, held by one process at a time.
 
@@ -150,7 +141,6 @@ class LabelJournal:
 
     def __init__(self, folder: Path, scale: Scale) -> None:
         self.path = folder / JOURNAL
-        self._file: int | None = None  # made with the first act
         self._lock = FileLock(folder / LABELS_LOCK, timeout=0, thread_local=False)
         try:
             self._lock.acquire()
@@ -166,51 +156,51 @@ class LabelJournal:
             raise
 
     def _read(self, scale: Scale) -> tuple[list[LabelEntry], list[LabelEntry]]:
-        data = self._bytes()
-        *lines, last = data.split(b"\n")
+        if self.path.is_symlink() or (self.path.exists() and not self.path.is_file()):
+            raise InputError(
+                f"{shown(self.path)}: a link, or no file: what raters do is written into a file of the set's"
+            )
         entries: list[LabelEntry] = []
-        saved = 0
-        for number, line in enumerate([*lines, *([last] if _is_json(last) else [])], start=1):
+        number = saved = 0
+
+        def take(line: bytes) -> None:
+            nonlocal number, saved
+            number += 1
             where = f"{shown(self.path)}:{number}: no act of a rater"
             if (row := json_object(line, where)) == _SAVED:
                 saved = len(entries)
             else:
                 entries.append(_entry(row, scale, where))
-        if last and _is_json(last):
-            os.write(self._opened(), b"\n")
-        elif last:  # the power went in mid-write
+
+        def ended(last: bytes) -> bool:
+            """A last line that lacks its end alone is an act; of another one the power went in mid-write."""
+            if _is_json(last):
+                take(last)
+                return True
             if not entries and not last.startswith(_BEGINNING):
-                raise InputError(
-                    f"{shown(self.path)}:{len(lines) + 1}: no act of a rater: take the file away"
-                )
-            os.ftruncate(self._opened(), len(data) - len(last))
-        return entries, entries[saved:]
+                raise InputError(f"{shown(self.path)}:{number + 1}: no act of a rater: take the file away")
+            return False
 
-    def _bytes(self) -> bytes:
-        """All of the file, which is one and no way to another."""
-        try:
-            file = os.open(self.path, os.O_RDONLY | _NO_LINK | getattr(os, "O_NONBLOCK", 0))
-        except FileNotFoundError:
-            return b""
-        except OSError as error:
-            raise self._no_file() if self.path.is_symlink() else error from None
-        if not stat.S_ISREG(os.fstat(file).st_mode):
-            os.close(file)
-            raise self._no_file()
-        with os.fdopen(file, "rb") as opened:
-            return opened.read()
-
-    def _no_file(self) -> InputError:
-        return InputError(
-            f"{shown(self.path)}: a link, or no file: what raters do is written into a file of the set's"
+        self._log = Log(
+            self.path,
+            "label",
+            encode=bytes,
+            decode=lambda line: line[:-1],
+            synced=True,
+            ended=ended,
+            follow=False,
         )
+        for line in self._log.rows():
+            take(line)
+        if self.path.exists():
+            self._log.open(lock=False)
+        return entries, entries[saved:]
 
     def __enter__(self) -> LabelJournal:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._file is not None:
-            os.close(self._file)
+        self._log.close()
         self._lock.release()
 
     def append(self, entries: Sequence[LabelEntry]) -> None:
@@ -230,20 +220,6 @@ class LabelJournal:
             self.unsaved = []
 
     def _write(self, rows: Iterable[dict[str, Any]]) -> None:
-        data = "".join(f"{json_line(row)}\n" for row in rows).encode()
-        file = self._opened()
-        size, written = os.fstat(file).st_size, 0
-        try:
-            while written < len(data):
-                written += os.write(file, data[written:])
-            os.fsync(file)
-        except BaseException:
-            with contextlib.suppress(OSError):  # a torn last line is cut off by the next start
-                os.ftruncate(file, size)
-            raise
-
-    def _opened(self) -> int:
-        if self._file is None:
-            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | _NO_LINK
-            self._file = os.open(self.path, flags, 0o600)  # texts of people
-        return self._file
+        if not self._log.is_open:  # the file is made with the first act
+            self._log.open(lock=False)
+        self._log.append(*(json_line(row).encode() for row in rows))

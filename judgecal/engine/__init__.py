@@ -1,6 +1,5 @@
 """The engine: the one place that calls a model, for judges, answerers and optimisers alike."""
 
-from judgecal.engine.appended_file import held
 from judgecal.engine.budget import Budget, Purse, counted_remark, require_prices, worst_cost_usd
 from judgecal.engine.cache import ReplyCache, cache_folder, open_cache
 from judgecal.engine.call_runner import CallRunner, Outcome, Policy
@@ -8,6 +7,7 @@ from judgecal.engine.calls import Call, CallFailed, Message, OwnVerdict, Reading
 from judgecal.engine.journal import Journal, LongJournal, read_journal
 from judgecal.engine.ledger import Ledger
 from judgecal.engine.limits import Limiter, expected_seconds
+from judgecal.engine.log import held
 from judgecal.engine.replies import read_guarded
 from judgecal.engine.reply_schema import ReplySchema
 from judgecal.engine.run import Progress, run_calls, take_verdicts

@@ -3,7 +3,6 @@ them."""
 
 from __future__ import annotations
 
-import datetime
 import hashlib
 import math
 import re
@@ -12,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import get_args
 
+from judgecal.engine.log import now
 from judgecal.errors import InputError, notice, refuse
 from judgecal.experiment.agreement import Column, StoredExperiment, Table
 from judgecal.experiment.chunks import refuse_unfit
@@ -197,8 +197,8 @@ class _Reader:
         unit = ITEM_UNIT if all(_unit(row) == ITEM_UNIT for row in rows) else CHUNK
         recorded = RecordedJudge(judge, scale, recorded_fingerprint(self.sha256, judge), unit=unit)
         refuse_unfit(recorded, [self.items[row.cells[self.item_column]] for row in rows])
-        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-        return Column.of(recorded, [self._judgement(recorded, read_as, row, now) for row in rows])
+        moment = now()
+        return Column.of(recorded, [self._judgement(recorded, read_as, row, moment) for row in rows])
 
     def _check_keys(self, judge: str, rows: Sequence[Row]) -> None:
         seen: dict[tuple[str, int, str], int] = {}
@@ -230,7 +230,7 @@ class _Reader:
             )
         return scale
 
-    def _judgement(self, judge: RecordedJudge, read_as: Scale, row: Row, now: str) -> Judgement:
+    def _judgement(self, judge: RecordedJudge, read_as: Scale, row: Row, moment: str) -> Judgement:
         text = row.cells[self.verdict_column]
         verdict, failure = read_verdict(read_as, text)
         if not text.strip():
@@ -248,7 +248,7 @@ class _Reader:
             error=failure,
             latency_s=_amount(row, "latency_s"),
             cost_usd=_amount(row, "cost_usd"),
-            at=now,
+            at=moment,
             unit=_unit(row),
         )
 

@@ -6,19 +6,16 @@ to the operating system as soon as its reply is there; the experiment's journal 
 
 from __future__ import annotations
 
-import contextlib
-import datetime
+import functools
 import json
-import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from judgecal.engine import Message, Outcome, Reply, ReplySchema
-from judgecal.engine.appended_file import PRIVATE, cut_torn_line
 from judgecal.engine.cache import cache_key
-from judgecal.engine.journal import DAMAGED, FieldTypes, say_damaged
+from judgecal.engine.log import FieldTypes, Log, now
 from judgecal.models import ModelSpec
 from judgecal.records import RETRIED_ON_RESUME, digest
 
@@ -53,22 +50,23 @@ class ProgramCall:
         return cache_key(self.spec, self.messages, self.repeat, self.schema)
 
 
+_Row = dict[str, Any]
+
+
 class CallLog:
     """The calls of an optimiser in a file that is made if it is not there; a context manager."""
 
     def __init__(self, path: Path, optimizer: str) -> None:
         self._optimizer = optimizer
-        cut_torn_line(path)
-        self._replies = dict(_read(path))
-        self._file = os.fdopen(
-            os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, PRIVATE), "ab", buffering=0
-        )
+        self._log = _calls_log(path).open(lock=False)
+        # The last line of a key wins.
+        self._replies = dict(known for row in self._log.rows() if (known := _known(row)) is not None)
 
     def __enter__(self) -> CallLog:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._file.close()
+        self._log.close()
 
     def known(self, key: str) -> Reply | None:
         """The reply that was had under a key; failures that another try can mend are not known."""
@@ -76,15 +74,13 @@ class CallLog:
 
     def add(self, call: ProgramCall, outcome: Outcome) -> None:
         """Keep one call."""
-        data = (json.dumps(_row(call, outcome, self._optimizer)) + "\n").encode("ascii")
-        while data:
-            data = data[self._file.write(data) or 0 :]
+        self._log.append(_row(call, outcome, self._optimizer))
 
 
 def _row(call: ProgramCall, outcome: Outcome, optimizer: str) -> dict[str, Any]:
     reply, failure = outcome.reply or Reply("", call.spec.id), outcome.failure
     return {
-        "at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "at": now(),
         "optimizer": optimizer,
         "purpose": call.purpose,
         "model": call.spec.alias,
@@ -109,34 +105,19 @@ def logged_usd(path: Path) -> float:
 
     A line that cannot be read counts nothing; `CallLog` has named it.
     """
-    usd = 0.0
-    for line in path.read_bytes().splitlines() if path.exists() else ():
-        with contextlib.suppress(*DAMAGED):
-            usd += float(json.loads(line)["cost_usd"] or 0.0)
-    return usd
+    return sum(row["cost_usd"] or 0.0 for row in _calls_log(path, damaged=lambda *_: None).rows())
 
 
-def _read(path: Path) -> Iterator[tuple[str, Reply]]:
-    """Key and reply of each call that need not be made again; the last line of a key wins, a damaged one is
-    named."""
-    if not path.exists():
-        return
-    with path.open("rb") as lines:
-        for number, line in enumerate(lines, start=1):
-            try:
-                call = _call_of(json.loads(line))
-            except DAMAGED as error:
-                say_damaged(f"{path}:{number}", "call", str(error))
-                continue
-            if call is not None:
-                yield call
+def _row_of(line: bytes) -> _Row:
+    """Raises one of DAMAGED: the line is no call."""
+    row: _Row = json.loads(line)
+    _known(row)
+    float(row["cost_usd"] or 0.0)
+    return row
 
 
-def _call_of(row: dict[str, Any]) -> tuple[str, Reply] | None:
-    """Key and reply; None of a failure that another try can mend.
-
-    Raises one of DAMAGED: the row is no call.
-    """
+def _known(row: _Row) -> tuple[str, Reply] | None:
+    """Key and reply of a call that need not be made again; None of a failure that another try can mend."""
     if row["error"] and row["error"]["kind"] in RETRIED_ON_RESUME:
         return None
     names = ("model_id", "prompt_tokens", "completion_tokens", "stopped")
@@ -146,3 +127,6 @@ def _call_of(row: dict[str, Any]) -> tuple[str, Reply] | None:
 
 
 _reply_types = FieldTypes(Reply)
+_calls_log = functools.partial(
+    Log[_Row], what="call", encode=lambda row: json.dumps(row).encode("ascii"), decode=_row_of
+)

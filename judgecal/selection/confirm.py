@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from judgecal.engine import Budget, Journal, require_prices
+from judgecal.engine.log import now
 from judgecal.errors import InputError, notice
 from judgecal.experiment import (
     Column,
@@ -320,7 +321,7 @@ def lock_judge(
         metric=metric,
         margin=margin,
         versions=versions(),
-        locked_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        locked_at=now(),
     )
     return lock, again
 

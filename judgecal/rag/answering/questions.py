@@ -9,7 +9,6 @@ answer.
 
 from __future__ import annotations
 
-import datetime
 import hashlib
 import math
 import re
@@ -20,6 +19,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from judgecal.engine.log import now
 from judgecal.errors import InputError, listed, refuse
 from judgecal.goldset import Columns, GoldSet
 from judgecal.models.embedded.text import take_apart
@@ -154,7 +154,7 @@ class RecordedAnswers:
 
     def judgements(self, questions: Iterable[Question]) -> list[Judgement]:
         """The answers as rows of the journal; a question without a row has none."""
-        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        moment = now()
         prints = {
             system: hashlib.sha256(f"{self.sha256}\n{system}".encode("utf-8", "surrogatepass")).hexdigest()[
                 :16
@@ -163,7 +163,14 @@ class RecordedAnswers:
         }
         return [
             Judgement(
-                one.group, one.item().sha, system, prints[system], 0, answers[one.group], attempts=0, at=now
+                one.group,
+                one.item().sha,
+                system,
+                prints[system],
+                0,
+                answers[one.group],
+                attempts=0,
+                at=moment,
             )
             for one in questions
             for system, answers in self.rows.items()

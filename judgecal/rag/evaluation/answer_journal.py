@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import datetime
+import functools
 import json
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -19,8 +19,7 @@ from types import TracebackType
 from typing import Any
 
 from judgecal.engine import Progress
-from judgecal.engine.appended_file import AppendedFile
-from judgecal.engine.journal import DAMAGED, say_damaged
+from judgecal.engine.log import Log
 from judgecal.engine.run import run_to_end
 from judgecal.errors import notice
 from judgecal.experiment import CostEstimate, RunOptions
@@ -45,11 +44,11 @@ class AnswerJournal:
 
     def __init__(self, folder: Path, config: dict[str, Any], *, name: str = FILE) -> None:
         self._config = digest(config)[:16]
-        self._file = AppendedFile(folder / name, "answers")
+        self._log = _answers_log(folder / name).open()
         try:
-            self._latest = _read(folder / name, self._config)
+            self._latest = _latest(self._log, self._config)
         except BaseException:
-            self._file.close()
+            self._log.close()
             raise
 
     def __enter__(self) -> AnswerJournal:
@@ -58,7 +57,7 @@ class AnswerJournal:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._file.close()
+        self._log.close()
 
     def settled(self, question: Question, *, retry_unscored: bool) -> SystemAnswer | None:
         """The answer that makes asking needless, or None where the question is due.
@@ -68,30 +67,18 @@ class AnswerJournal:
         return _settled(self._latest, question, retry_unscored=retry_unscored)
 
     def append(self, question: Question, answer: SystemAnswer) -> None:
-        """Add one answer; it is out of this process when the call returns.
-
-        Raises:
-            JudgecalError: the file was deleted or replaced since it was opened.
-            OSError: the disk is full; no part of the line is left in the file.
-        """
-        line = json.dumps({"config": self._config, "asked": _key(question), **as_plain(answer)})
-        self._file.write(f"{line}\n".encode("ascii"))
+        """Add one answer, as `Log.append`."""
+        self._log.append((self._config, _key(question), answer))
         self._latest[_key(question)] = answer
 
 
-def _read(path: Path, config: str) -> dict[str, SystemAnswer]:
+_Row = tuple[str, str, SystemAnswer]
+"""A configuration, a question's key, and the answer."""
+
+
+def _latest(log: Log[_Row], config: str) -> dict[str, SystemAnswer]:
     """The last answer to each question under one configuration."""
-    latest: dict[str, SystemAnswer] = {}
-    with path.open("rb") as lines:
-        for number, line in enumerate(lines, start=1):
-            try:
-                own, asked, answer = _row(line)
-            except DAMAGED as error:
-                say_damaged(f"{path}:{number}", "answer", str(error))
-                continue
-            if own == config:
-                latest[asked] = answer
-    return latest
+    return {question: answer for asked_under, question, answer in log.rows() if asked_under == config}
 
 
 def _settled(
@@ -107,7 +94,7 @@ def stored_in(
     path: Path, config: dict[str, Any], questions: Sequence[Question], options: RunOptions
 ) -> dict[str, SystemAnswer]:
     """The same of one file, of what it holds under one configuration."""
-    latest = _read(path, digest(config)[:16]) if path.exists() else {}
+    latest = _latest(_answers_log(path), digest(config)[:16])
     found = {one.group: _settled(latest, one, retry_unscored=options.retry_unscored) for one in questions}
     return {group: answer for group, answer in found.items() if answer is not None}
 
@@ -122,8 +109,13 @@ def _key(question: Question) -> str:
     return digest([question.group, question.question])[:16]
 
 
-def _row(line: bytes) -> tuple[str, str, SystemAnswer]:
-    """The configuration, the question's key and the answer of a line; raises one of DAMAGED."""
+def _line_of(row: _Row) -> bytes:
+    config, question, answer = row
+    return json.dumps({"config": config, "asked": question, **as_plain(answer)}).encode("ascii")
+
+
+def _row_of(line: bytes) -> _Row:
+    """Raises one of DAMAGED: the line holds no answer."""
     values = json.loads(line)
     config, asked = values.pop("config"), values.pop("asked")
     contexts, error = values.pop("contexts"), values.pop("error")
@@ -137,6 +129,9 @@ def _row(line: bytes) -> tuple[str, str, SystemAnswer]:
     if not (answer.answer is None) == (answer.error is not None):
         raise ValueError("it holds neither an answer nor why there is none")
     return config, asked, answer
+
+
+_answers_log = functools.partial(Log[_Row], what="answer", encode=_line_of, decode=_row_of)
 
 
 Answered = Callable[[Question, SystemAnswer], None]
@@ -226,8 +221,3 @@ async def ask_at_once(
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def now() -> str:
-    """This moment, UTC, ISO 8601."""
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")

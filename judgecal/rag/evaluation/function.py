@@ -23,11 +23,12 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from judgecal.engine.log import now
 from judgecal.errors import InputError, described, unknown_name
 from judgecal.experiment import CostEstimate
 from judgecal.models import ModelSpec
 from judgecal.rag.answering.questions import Question
-from judgecal.rag.evaluation.answer_journal import Answered, ask_all, ask_at_once, now, preview_asking
+from judgecal.rag.evaluation.answer_journal import Answered, ask_all, ask_at_once, preview_asking
 from judgecal.rag.evaluation.system import MOST_BYTES, Asking, Setting, SystemAnswer, contexts_of
 from judgecal.records import Failure
 from judgecal.signatures import RAN, read_source, run_source

@@ -17,13 +17,14 @@ from typing import Any
 import jmespath
 
 from judgecal.engine import CallFailed
+from judgecal.engine.log import now
 from judgecal.engine.transport.redaction import redacted
 from judgecal.errors import notice
 from judgecal.experiment import CostEstimate
 from judgecal.goldset import Document
 from judgecal.models import ModelSpec
 from judgecal.rag.answering.questions import Question
-from judgecal.rag.evaluation.answer_journal import Answered, ask_all, ask_at_once, now, preview_asking
+from judgecal.rag.evaluation.answer_journal import Answered, ask_all, ask_at_once, preview_asking
 from judgecal.rag.evaluation.http_client import HttpClient, Received, Request
 from judgecal.rag.evaluation.http_config import (
     DOCUMENT_NAMES,

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+from judgecal.engine.log import now
 from judgecal.errors import InputError
 from judgecal.experiment import (
     CostEstimate,
@@ -27,7 +28,7 @@ from judgecal.goldset import Document
 from judgecal.models import ModelSpec
 from judgecal.rag.answering import Answerer
 from judgecal.rag.answering.questions import Question
-from judgecal.rag.evaluation.answer_journal import AnswerJournal, now, stored_in
+from judgecal.rag.evaluation.answer_journal import AnswerJournal, stored_in
 from judgecal.rag.evaluation.local_config import LocalConfig
 from judgecal.rag.evaluation.local_retrieval import Retrieval
 from judgecal.rag.evaluation.local_search import Retrieved, added, once, price_of

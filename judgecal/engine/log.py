@@ -1,0 +1,320 @@
+"""The append-only log: a file of lines of JSON, a row each, that one process at a time adds to.
+
+A row is handed to the operating system when `append` returns, so that `kill -9` loses none that was written, and
+each line is whole or not there: one that was torn is cut off on opening. A line that cannot be read is named and
+counts as not there, unless the log says otherwise. The files hold texts of users, so they are theirs alone to read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import errno
+import functools
+import math
+import operator
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import IO, Generic, NoReturn, Self, TypeVar, get_args, get_type_hints
+
+from filelock import FileLock, Timeout
+
+from judgecal.errors import BusyError, JudgecalError, notice
+
+_WINDOW = 1 << 16  # bytes that are read at once from the end
+PRIVATE = 0o600
+"""The mode of files that hold users' texts and replies to them."""
+DAMAGED = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
+"""What reading a damaged line of JSON raises."""
+
+T = TypeVar("T")
+
+
+def now(timespec: str = "seconds") -> str:
+    """This moment, UTC, ISO 8601: the one clock of what is written down."""
+    moment = time.time()
+    if timespec == "seconds":
+        return iso(int(moment))
+    return datetime.datetime.fromtimestamp(moment, datetime.UTC).isoformat(timespec=timespec)
+
+
+@functools.lru_cache(maxsize=16)
+def iso(second: int) -> str:
+    """Seconds since 1970 as UTC, ISO 8601; rows of one second share one text."""
+    return datetime.datetime.fromtimestamp(second, datetime.UTC).isoformat(timespec="seconds")
+
+
+@functools.cache
+def say_damaged(where: str, what: str, why: str) -> None:
+    """Name a line that cannot be read; once a run, for a file is read more often than that."""
+    notice(
+        f"judgecal: {where}: no {what} can be read from this line ({why[:200]}): it counts as not there, and its call "
+        "will be made again; mend or delete the line"
+    )
+
+
+class Log(Generic[T]):
+    """A log, to be read; between `open` and `close` also to be added to.
+
+    Args:
+        path: the file; `open` makes it, and its folder, if it is not there.
+        what: a row, in messages: "judgement".
+        encode: the line of a row, without its newline.
+        decode: the row of a line; raises one of DAMAGED where it is none.
+        damaged: told of such a line, as `path:number`, and why; what it raises ends the reading.
+        synced: whether a row is on the disk when `append` returns, and not only with the operating system.
+        ended: told of a last line without its end; whether it lacks that alone, and stays.
+        follow: whether the path may be a link.
+
+    Attributes:
+        mended: bytes of a torn last line that were cut off on opening, 0 where there was none.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        what: str,
+        *,
+        encode: Callable[[T], bytes],
+        decode: Callable[[bytes], T],
+        damaged: Callable[[str, Exception], None] | None = None,
+        synced: bool = False,
+        ended: Callable[[bytes], bool] = lambda _: False,
+        follow: bool = True,
+    ) -> None:
+        self.path = path
+        self.mended = 0
+        self._what = what
+        self._encode, self._decode = encode, decode
+        self._damaged = damaged or (lambda where, error: say_damaged(where, what, str(error)))
+        self._synced, self._ended = synced, ended
+        self._flags = getattr(os, "O_BINARY", 0) | (0 if follow else getattr(os, "O_NOFOLLOW", 0))
+        self._lock: FileLock | None = None
+        self._file: int | None = None
+        self._identity: tuple[int, int] | None = None
+        self._reader: IO[bytes] | None = None
+
+    def rows(self) -> Iterator[T]:
+        """The rows in their order; none where there is no file."""
+        return (row for _, row in self.located())
+
+    def located(self) -> Iterator[tuple[int, T]]:
+        """The rows, each with the byte that its line begins at."""
+        if not self.path.exists():
+            return
+        end = 0
+        with self.path.open("rb") as lines:
+            for number, line in enumerate(lines, start=1):
+                if not line.endswith(b"\n"):
+                    return  # being written right now, or torn: not a row yet
+                start, end = end, end + len(line)
+                try:
+                    row = self._decode(line)
+                except DAMAGED as error:
+                    self._damaged(f"{self.path}:{number}", error)
+                    continue
+                yield start, row
+
+    def row_at(self, start: int) -> T:
+        """The row whose line begins at a byte."""
+        if self._reader is None:
+            self._reader = self.path.open("rb")
+        self._reader.seek(start)
+        return self._decode(self._reader.readline())
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it can be added to."""
+        return self._file is not None
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file, 0 where there is none."""
+        return self.path.stat().st_size if self.path.exists() else 0
+
+    def open(self, *, lock: bool = True) -> Self:
+        """Make the file ready to be added to, a torn last line cut off.
+
+        Args:
+            lock: whether this log keeps other processes out, by `.STEM.lock` beside it and by the file itself; else
+                somebody else does.
+
+        Raises:
+            BusyError: another process holds it.
+        """
+        try:
+            if lock:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                self._lock = _locked(self.path)
+            self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | self._flags, PRIVATE)
+            if lock:
+                _hold(self._file, self.path)
+                opened = os.fstat(self._file)
+                self._identity = (opened.st_dev, opened.st_ino)
+            self._mend(self._file)
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def _mend(self, file: int) -> None:
+        """Cut what follows the last newline: the process that wrote it was killed in mid-write."""
+        size = end = self.size
+        with self.path.open("rb") as lines:
+            while end:
+                start = max(0, end - _WINDOW)
+                lines.seek(start)
+                newline = lines.read(end - start).rfind(b"\n")
+                if newline >= 0:
+                    end = start + newline + 1
+                    break
+                end = start
+            if end == size:
+                return
+            lines.seek(end)
+            if self._ended(lines.read()):
+                os.write(file, b"\n")
+                return
+        os.ftruncate(file, end)
+        self.mended = size - end
+
+    def close(self) -> None:
+        """Close the file and let go of it; a second time it does nothing."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+        if self._lock is not None:
+            self._lock.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def append(self, *rows: T) -> None:
+        """Add rows, all or none; they are out of this process when the call returns.
+
+        Raises:
+            JudgecalError: the file was deleted or replaced since it was opened.
+            OSError: the disk is full or the folder read-only; no part of a row is left in the file.
+            ValueError: the file is closed.
+        """
+        if self._file is None:
+            raise ValueError(f"{self.path}: the journal is closed")
+        if self._identity is not None:
+            self._check_place()
+        data = b"".join([self._encode(row) + b"\n" for row in rows])
+        written = 0
+        try:
+            while written < len(data):  # a disk that fills up takes a part before it says so
+                written += os.write(self._file, data[written:] if written else data)
+            if self._synced:
+                os.fsync(self._file)
+        except BaseException as error:
+            if written:
+                with contextlib.suppress(OSError):  # a torn last line is cut off by the next run
+                    os.ftruncate(self._file, os.fstat(self._file).st_size - written)
+            if isinstance(error, OSError):
+                message = f"the journal takes no more rows: {error.strerror}"
+                raise OSError(error.errno, message, str(self.path)) from error
+            raise
+
+    def _check_place(self) -> None:
+        """Refuse to write on into a file that no name leads to: the row would be lost with it."""
+        with contextlib.suppress(FileNotFoundError):
+            there = self.path.stat()
+            if (there.st_dev, there.st_ino) == self._identity:
+                return
+        rows = f"{self._what}{'es' if self._what.endswith('ch') else 's'}"
+        raise JudgecalError(
+            f"{self.path} was deleted or replaced while this ran, and the {rows} in it are gone with it: run the "
+            "command again; where its replies are in the cache, they cost nothing"
+        )
+
+
+@contextlib.contextmanager
+def held(journal: Path) -> Iterator[None]:
+    """Hold an experiment whose processes write to other files than its journal.
+
+    Raises:
+        BusyError: another process holds it.
+    """
+    lock = _locked(journal)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _locked(journal: Path) -> FileLock:
+    """The experiment's lock, taken; the operating system lets go of it when the process ends, however it ends."""
+    lock = FileLock(journal.with_name(f".{journal.stem}.lock"), timeout=0, thread_local=False)
+    try:
+        lock.acquire()
+    except Timeout:
+        _refuse_busy(journal)
+    return lock
+
+
+def _hold(file: int, path: Path) -> None:
+    """Lock the file itself too: the lock beside it may be deleted by hand while somebody writes.
+
+    Windows deletes no open file, and a file system without such locks has the other one alone.
+    """
+    with contextlib.suppress(ImportError):
+        import fcntl
+
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            _refuse_busy(path)
+        except OSError as error:
+            if error.errno not in (errno.ENOLCK, errno.ENOTSUP):
+                raise
+
+
+def _refuse_busy(journal: Path) -> NoReturn:
+    raise BusyError(
+        f"{journal.parent}: another judgecal process is working on this experiment; wait for it or use --name"
+    ) from None
+
+
+class FieldTypes:
+    """What the fields of a dataclass may hold: values of their types, of numbers those that a double holds."""
+
+    _MOST = 1 << 53  # of whole numbers: more tokens, attempts or repeats than anybody has
+
+    def __init__(self, kind: type) -> None:
+        hints = get_type_hints(kind)
+        self._allowed = [(name, get_args(hint) or (hint,)) for name, hint in hints.items()]
+        self._values = operator.attrgetter(*hints)
+        self._numbers: dict[tuple[type, ...], tuple[list[int], list[int]]] = {}
+        """The types of good rows, of which few combinations occur: where floats stand, and whole numbers."""
+
+    def check(self, row: object) -> None:
+        """Raises: TypeError, ValueError: names the first field that holds something else."""
+        values = self._values(row)
+        types = tuple(map(type, values))
+        places = self._numbers.get(types)
+        if places is None:
+            places = self._numbers[types] = self._places(values, types)
+        floats, wholes = places
+        for place in floats:
+            if not math.isfinite(values[place]):
+                raise ValueError(f"{values[place]!r} is no number")
+        for place in wholes:
+            if abs(values[place]) > self._MOST:
+                raise ValueError("a number is too large")
+
+    def _places(self, values: Sequence[object], types: Sequence[type]) -> tuple[list[int], list[int]]:
+        for (name, allowed), value, kind in zip(self._allowed, values, types, strict=True):
+            if kind not in allowed and not (kind is int and float in allowed):
+                raise TypeError(f"{name} cannot be {value!r:.40}")
+        floats = [place for place, kind in enumerate(types) if kind is float]
+        return floats, [place for place, kind in enumerate(types) if kind is int]
