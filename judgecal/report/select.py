@@ -26,12 +26,12 @@ from judgecal.report.intervals import (
     of_metric,
 )
 from judgecal.report.judges_headline import (
-    Reach,
     always,
     beside_free,
     nobody,
     not_told_apart,
     raters_in_words,
+    reach_in_words,
     use,
 )
 from judgecal.report.unread import naming_unread, unread_headline
@@ -143,17 +143,8 @@ def _reached(result: SelectResult) -> Iterator[str]:
     if not _leads(result) or result.floor is None:
         yield f"{items} its {metric} is {of_metric(found, metric, result.gold.scale)}."
         return
-    reach = Reach(
-        found,
-        result.gold.scale,
-        result.gold.labels_by,
-        mapped,
-        (),
-        (),
-        result.floor.value,
-        "the best constant there",
-    )
-    yield reach.sentence(f"{items} it")
+    floor, constant = result.floor.value, "the best constant there"
+    yield reach_in_words(f"{items} it", found, result.gold, mapped=mapped, floor=floor, constant=constant)
 
 
 def _beside_people(result: SelectResult) -> Iterator[str]:
