@@ -24,7 +24,7 @@ from judgecal.experiment.result import JudgeEntry
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.records import Estimate, Failure, Judgement
 from judgecal.report.judges import order_notes
-from judgecal.report.judges_diagnostics import retest_notes
+from judgecal.report.judges_errors import retest_notes
 from judgecal.report.judges_people import alt_test_note
 from judgecal.scale import Label, Scale
 from judgecal.stats import agreement, alt_test

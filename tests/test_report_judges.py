@@ -20,7 +20,7 @@ from judgecal.report.experiments import load_report
 from judgecal.report.explorer import MOST_PACKED, Explorer
 from judgecal.report.html import index_page
 from judgecal.report.index import Listed
-from judgecal.report.judges_first_screen import agreement_plot, first_facts
+from judgecal.report.judges import agreement_plot, first_facts
 from judgecal.report.judges_headline import judges_headline
 from judgecal.report.markdown import escaped
 from judgecal.scale import Scale

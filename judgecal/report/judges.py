@@ -1,345 +1,438 @@
-"""The document about judges: the decision, the agreement table, losses, errors, prompts and models,
-diagnostics."""
+"""The page about judges: its first screen, the agreement table, losses, prompts and models, and all sections.
+
+A further section is a function of `Standing` here or beside, and a line of `judges_sections`.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from itertools import combinations
 from typing import Any
 
 from judgecal.experiment.folder import Experiment
-from judgecal.experiment.losses import LossPicture, PromptModelGrid
-from judgecal.experiment.result import AgreementResult, Entry, JudgeEntry, RaterEntry
+from judgecal.experiment.losses import LossPicture
+from judgecal.experiment.result import Entry, JudgeEntry, RaterEntry
 from judgecal.experiment.score import summarised_result
 from judgecal.experiment.stored import read_experiment
 from judgecal.records import Estimate
 from judgecal.report import numbers
-from judgecal.report.document import Block, Bullets, Cell, Document, Folded, Lines, Paragraph, Section, Table
+from judgecal.report.document import (
+    Block,
+    Bullets,
+    Cell,
+    Document,
+    Fact,
+    Folded,
+    Lines,
+    Paragraph,
+    Picture,
+    Section,
+    Table,
+    table,
+)
 from judgecal.report.explorer import Explorer
 from judgecal.report.intervals import Axis, IntervalRow, in_points, interval_picture
-from judgecal.report.judges_diagnostics import diagnostics
-from judgecal.report.judges_first_screen import agreement_plot, first_facts
-from judgecal.report.judges_headline import deciding, judges_headline, raters_in_words
+from judgecal.report.judges_errors import diagnostics, errors_section
+from judgecal.report.judges_headline import always, deciding, entry_of, judges_headline, raters_in_words
 from judgecal.report.judges_people import ceiling_notes, people_section
-from judgecal.report.judges_shapes import small_multiples
 from judgecal.report.unread import unread_section
-from judgecal.report.wording import sentence
-from judgecal.selection.standing import Standing, standing
-from judgecal.stats.breakdown import Part
-from judgecal.stats.metrics import metric_facts
+from judgecal.report.wording import sentence, sentences
+from judgecal.selection.standing import Standing
+from judgecal.selection.standing import standing as standing_of
+from judgecal.stats.metrics import digits_of, metric_facts
 from judgecal.workspace import Workspace
 
-_ONCE = (
-    " The verdicts are calibrated, each by a map that was fitted on other questions; a lock carries the map of train "
-    "and dev."
-)
+_DRAWN = 7  # judges on the first screen; the table has all
 _TURNS = 5  # pairs whose order turns that are named
 
 
-def judges_document(found: Standing) -> Document:
+def judges_document(standing: Standing) -> Document:
     """The document of `score`, of `agreement`, and of `report` on either."""
-    result, n = found.result, len(found.result.judges)
-    nothing = found.unread if found.unread is not None and found.unread.all else None
-    return Document(
+    result, n, unread = standing.result, len(standing.result.judges), standing.unread
+    head = Document(
         title=f"{result.experiment}: judges held against people",
         about=f"{result.experiment} · {n} judge{'s' * (n != 1)} on {result.gold.in_words}",
-        headline=judges_headline(found),
-        facts=first_facts(found) if nothing is None else [],
-        picture=agreement_plot(found) if nothing is None else None,
-        explorer=explorer_of(found) if nothing is None else None,
-        sections=judges_sections(found) if nothing is None else [unread_section(nothing)],
+        headline=judges_headline(standing),
+        sections=[],
         run_lines=(f"experiment: {result.experiment}", f"run: {result.run_line}"),
-        data=judges_data(found),
+        data=judges_data(standing),
+    )
+    if unread is not None and unread.all:
+        return dataclasses.replace(head, sections=[unread_section(unread)])
+    n_open = standing.basis.n_items * standing.basis.may_choose
+    judges, n_sealed = [judge.judge for judge in result.judges], result.gold.n_test_items
+    return dataclasses.replace(
+        head,
+        facts=[*first_facts(standing)],
+        picture=agreement_plot(standing),
+        explorer=Explorer(standing.parted, judges, n_open, n_sealed, standing.prompts, result.gold.set),
+        sections=judges_sections(standing),
     )
 
 
-def judges_report(workspace: Workspace, experiment: Experiment, margin: float) -> Document:
-    """The document of an experiment of `score` or `agreement`, rebuilt from its journal; its numbers too
-    where need be.
-
-    Raises:
-        InputError: as `read_experiment`.
-    """
-    stored = read_experiment(workspace, str(experiment.folder))
-    result = summarised_result(stored, workspace)
-    return judges_document(standing(workspace, stored, margin=margin, result=result))
-
-
-def explorer_of(found: Standing) -> Explorer:
-    """The items on which judges and people part; test items are counted."""
-    judges, n_open = [one.judge for one in found.result.judges], found.basis.n_items * found.basis.may_choose
-    return Explorer(
-        found.parted, judges, n_open, found.result.gold.n_test_items, found.prompts, found.result.gold.set
+def judges_sections(standing: Standing) -> list[Section]:
+    """What a page about judges shows below its first screen, in this order."""
+    sections = (
+        errors_section(standing),
+        _agreement(standing),
+        people_section(standing),
+        _losses(standing, standing.losses) if standing.losses else None,
+        _grid(standing),
+        diagnostics(standing),
     )
-
-
-def judges_data(found: Standing) -> dict[str, Any]:
-    """The numbers for programs, without the texts."""
-    return {
-        "experiment": found.result.experiment,
-        "run_line": found.result.run_line,
-        "choice": found.pick,
-        "margin": found.margin,
-        "judges": found.losses.judges if found.losses else (),
-        "floor": found.losses.floor if found.losses else (),
-        "people": found.losses.people if found.losses else (),
-    }
-
-
-def judges_sections(found: Standing) -> list[Section]:
-    """Errors, agreement, people, losses, prompts and models, diagnostics: in this order."""
-    losses = None if found.losses is None else _losses(found, found.losses)
-    sections = [
-        _errors(found),
-        _agreement(found),
-        people_section(found),
-        losses,
-        _grid(found),
-        diagnostics(found),
-    ]
     return [section for section in sections if section is not None]
 
 
-# --- losses
+def judges_report(workspace: Workspace, experiment: Experiment, margin: float) -> Document:
+    """The document of an experiment of `score` or `agreement`, rebuilt from its journal."""
+    stored = read_experiment(workspace, str(experiment.folder))
+    result = summarised_result(stored, workspace)
+    return judges_document(standing_of(workspace, stored, margin=margin, result=result))
 
 
-def _losses(found: Standing, losses: LossPicture) -> Section:
-    margin, basis = 100.0 * found.margin, found.basis
-    prices = {one.judge: _priced(one.usd_per_1k) for one in found.candidates}
-    rows: list[tuple[str, Estimate, str]] = [
-        (one.judge, Estimate(one.loss, one.low, one.high, reason=one.reason), prices[one.judge])
-        for one in sorted(losses.judges, key=lambda one: (one.loss is None, one.loss or 0.0))
-    ]
-    drawn = [
-        IntervalRow(name, in_points(loss), numbers.estimate(in_points(loss), 1), strong=name == found.chosen)
-        for name, loss, _ in rows
-    ]
-    rows += [(f"{one.judge} (floor)", one.loss, _priced(0.0)) for one in losses.floor]
-    rater = _rater(found)
-    rows += [
-        (f"{one.rater} ({rater}), {numbers.count(one.n_items)} items", one.loss, "") for one in losses.people
-    ]
-    table = Table(
-        ["", f"points lost [{losses.losses.level:.4g}]", "USD per 1,000"],
-        [[name, numbers.estimate(in_points(loss), 1), price] for name, loss, price in rows],
-        chosen=found.chosen,
+def judges_data(standing: Standing) -> dict[str, Any]:
+    """The numbers for programs, without the texts."""
+    losses = standing.losses
+    return {
+        "experiment": standing.result.experiment,
+        "run_line": standing.result.run_line,
+        "choice": standing.pick,
+        "margin": standing.margin,
+        "judges": losses.judges if losses else (),
+        "floor": losses.floor if losses else (),
+        "people": losses.people if losses else (),
+    }
+
+
+# --- the first screen
+
+
+def _subject(standing: Standing) -> JudgeEntry:
+    """The judge to use; where there is none, the best one."""
+    best = standing.pick.best if standing.pick else standing.result.judges[0].judge
+    return entry_of(standing, standing.chosen or best)
+
+
+def first_facts(standing: Standing) -> Iterator[Fact]:
+    """At most four of the judge: its errors either way, its lead, what it costs and leaves without a verdict.
+
+    The errors stand at the pass mark in a hundred; without one how far and how often verdicts lie off; of
+    words, beyond chance.
+    """
+    judge = _subject(standing)
+    shape = next(shape for shape in standing.shapes if shape.judge == judge.judge)
+    rates = {metric_facts(name).name: rate for name, rate in shape.rates.items()}
+    if "tnr" in rates and "tpr" in rates:
+        yield _in_a_hundred(_complement(rates["tnr"]), "bad answers it lets through")
+        yield _in_a_hundred(_complement(rates["tpr"]), "good answers it rejects")
+    elif "mae" in rates:
+        mae, digits, once = rates["mae"], digits_of("mae", shape.unit), " once calibrated" * shape.mapped
+        off = f"mean distance from people's labels{once}{numbers.interval(mae, digits)}"
+        yield Fact(numbers.plain(mae.value, digits), off)
+        if "within_10" in rates:
+            yield _in_a_hundred(rates["within_10"], f"verdicts lie within 10% of the scale{once}")
+    elif "kappa" in rates:
+        beyond = f"kappa{numbers.interval(rates['kappa'], 2)}: beyond chance"
+        yield Fact(numbers.plain(rates["kappa"].value, 2), beyond)
+    if standing.losses is not None:
+        yield _lead(standing, standing.losses, judge)
+    usd, lost = (
+        judge.usd_per_1k,
+        f"{numbers.count(judge.n_unscored)} of {numbers.count(judge.n_expected)} unscored",
     )
-    axis = Axis("points lost against the best judge", full=0.0, dashed=margin)
-    where = f"the {basis.split} items" if basis.may_choose else "the test items alone"
-    caption = (
-        "Serves the choice: a judge may be taken where the right end of its line stays left of the dashed margin of "
-        f"{margin:g} points of {found.metric}. That end is a bound for all judges at once, on {where} "
-        f"({numbers.count(basis.n_items)} items, {numbers.count(basis.n_groups)} questions). A person below 0 "
-        "agrees better with the other people than the best judge does with them."
-    )
-    notes = [Paragraph(f"No interval for {name}: {loss.reason}.") for name, loss, _ in rows if loss.reason]
-    notes += [Paragraph(f"{one}.") for one in losses.losses.driven]
-    return Section("losses", "What each judge loses", caption, [interval_picture(drawn, axis), table, *notes])
+    price = "price unknown" if usd is None else f"${numbers.money(usd)}" if usd else "free"
+    yield Fact(price, f"per 1,000 answers; {lost}" if usd else lost)
 
 
-def _priced(usd: float | None) -> str:
-    return "price unknown" if usd is None else "free" if usd == 0 else f"{numbers.money(usd)} USD"
+def _in_a_hundred(share: Estimate, what: str) -> Fact:
+    if share.value is None:
+        return Fact("unknown", f"{what}: {share.reason}")
+    return Fact(f"{numbers.points(share.value, 0)} of 100", what + numbers.interval(in_points(share), 0))
+
+
+def _complement(share: Estimate) -> Estimate:
+    value, low, high = (None if end is None else 1.0 - end for end in (share.value, share.high, share.low))
+    return Estimate(value, low if share.low is not None else None, high, reason=share.reason)
+
+
+def _lead(standing: Standing, losses: LossPicture, judge: JudgeEntry) -> Fact:
+    """Over the next judge, or below the best one; alone, over the best constant."""
+    pick, by_judge = standing.pick, {loss.judge: loss for loss in losses.judges}
+    alike = {name for names in standing.alike if judge.judge in names for name in names}
+    if pick is not None and judge.judge == (pick.judge or pick.best):
+        alike |= {*pick.twins}
+    lost = by_judge.get(judge.judge)
+    if lost is not None and lost.loss and pick is not None and judge.judge != pick.best:
+        most = "" if lost.high is None else f", at most {numbers.points(lost.high)}"
+        return Fact(f"{numbers.points(lost.loss)} points", f"below the best, {pick.best}{most}")
+    others = [loss for loss in by_judge.values() if loss.judge not in alike and loss.loss is not None]
+    constant = losses.floor[0]
+    lead, over = constant.loss, always(constant.judge, standing.result.gold.scale)
+    if others:
+        after = min(others, key=lambda loss: loss.loss or 0.0)
+        lead, over = Estimate(after.loss, after.low, after.high), after.judge
+    ends = numbers.interval(in_points(lead), 1, write=numbers.signed)
+    all_items = standing.basis.n_items == standing.result.gold.n_items
+    on = "" if all_items else f" on the {standing.basis.split} answers"
+    unsure = "" if lead.low is not None and lead.low > 0.0 else ": cannot tell"
+    points = numbers.signed(None if lead.value is None else 100.0 * lead.value, 1)
+    return Fact(f"{points} points", f"over {over}{ends}{on}{unsure}")
+
+
+def agreement_plot(standing: Standing) -> Picture | None:
+    """Judges, best first, the floor and the people's band; None where no judge has a value.
+
+    Circles are held against the people's label, as the headline is. People are held against each other; so is
+    each judge, against the same single people, by its diamond.
+    """
+    result, metric, subject = standing.result, standing.metric, _subject(standing).judge
+
+    def known(entry: Entry) -> bool:
+        return entry.decided_by(metric).value is not None
+
+    judges = [(judge, names) for judge, names in _best_first(standing) if known(judge)]
+    if not judges:
+        return None
+    people = [rater for rater in result.raters if rater.enough and known(rater)]
+    whom, raters = raters_in_words(result.gold.labels_by)
+    rows, band = [], None
+    if people:
+        reached = [100.0 * (deciding(rater, metric).value or 0.0) for rater in people]
+        low, high = min(reached), max(reached)
+        band, span = (low, high), f"{low:.0f}–{high:.0f}" if round(low) < round(high) else f"{high:.0f}"
+        rows.append(IntervalRow(f"{raters} with each other", Estimate(None), span, band=True))
+    for judge, names in judges[:_DRAWN]:
+        value = in_points(judge.decided_by(metric))
+        lines = [line for rater in people for line in rater.judges if line.judge == judge.judge]
+        single = [end for line in lines if (end := line.decided_by(metric).value) is not None]
+        rows.append(
+            IntervalRow(
+                judge.judge if len(names) == 1 else f"{judge.judge} and {len(names) - 1} alike",
+                value,
+                numbers.estimate(value, 1),
+                strong=subject in names,
+                beside=100.0 * sum(single) / len(single) if single else None,
+            )
+        )
+    for constant in filter(known, _floor(standing)):
+        value = in_points(constant.decided_by(metric))
+        rows.append(IntervalRow(f"{constant.judge} (floor)", value, numbers.estimate(value, 1), hollow=True))
+    footing = ": ● with their label, ◇ with single people, as people are with each other (green)."
+    more = "" if len(judges) <= _DRAWN else f" The best {_DRAWN} of {len(judges)} judges."
+    title = f"Agreement with {whom}, in %{footing if people else '.'}{more}"
+    return interval_picture(rows, Axis(f"{metric}{_once(standing)}, %", high=100.0, band=band), title=title)
+
+
+def _best_first(standing: Standing) -> list[tuple[JudgeEntry, Sequence[str]]]:
+    """Each judge with those that gave the same verdicts; those without a value last."""
+    judges = [(entry_of(standing, names[0]), names) for names in standing.alike]
+
+    def rank(judge: tuple[JudgeEntry, Sequence[str]]) -> tuple[bool, float]:
+        value = judge[0].decided_by(standing.metric).value
+        return value is None, -(value or 0.0)
+
+    return sorted(judges, key=rank)
+
+
+def _floor(standing: Standing) -> list[Entry]:
+    """What a judge must beat, but for what was asked for as a judge."""
+    judges = {judge.judge for judge in standing.result.judges}
+    return [constant for constant in standing.result.floor if constant.judge not in judges]
+
+
+def _once(standing: Standing) -> str:
+    return " once calibrated" if any(judge.calibrated for judge in standing.result.judges) else ""
+
+
+def _rater(standing: Standing) -> str:
+    return "rater" if standing.result.gold.labels_by == "project" else "person"
 
 
 # --- the agreement table
 
 
-def _agreement(found: Standing) -> Section:
-    result = found.result
-    blocks: list[Block] = [
-        _table(found),
-        Bullets(list(_first_notes(result)), short=True),
-        Bullets(list(_notes(result, found.metric))),
-    ]
-    caption = (
-        "Serves the question how far a judge can be believed: the floor is what it must beat, and the raters are what "
-        "people reach with each other, on all items that they share, those without a gold label too. How the judges "
-        "do on that same footing stands with every metric below."
+def _agreement(standing: Standing) -> Section:
+    result, gold, metric = standing.result, standing.result.gold, standing.metric
+    reasons = {
+        judge.decided_by(metric).reason for judge in result.judges if judge.decided_by(metric).low is None
+    }
+    first = sentences(
+        [
+            f"{judge.judge}: {judge.n_unscored} of {judge.n_expected} unscored "
+            f"({', '.join(f'{count} {kind}' for kind, count in judge.unscored.items())})."
+            for judge in result.judges
+            if judge.n_unscored
+        ],
+        map(sentence, result.notes),
+        bool(gold.n_test_items)
+        and f"{numbers.count(gold.n_test_items)} of the items are test items: this look at their labels is "
+        "logged.",
+        f"Decisions taken on the test labels of {gold.set} so far: {result.test_looks}.",
     )
+    stand = f"; raters tie on {gold.n_tied} of them, which stand where people are held against people"
+    further = sentences(
+        f"{metric}: an unscored item counts as {gold.unscored_counts_as}; the other columns: scored items "
+        "alone.",
+        [f"No interval for {metric}: {reason}." for reason in sorted(filter(None, reasons))],
+        order_notes(result.judges, metric),
+        bool(gold.n_unlabelled)
+        and f"{gold.n_unlabelled} items have no gold label and are left out{stand * bool(gold.n_tied)}.",
+        result.floor_reason and sentence(result.floor_reason),
+        ceiling_notes(result),
+    )
+    caption = (
+        "Serves the question how far a judge can be believed: the floor is what it must beat, and the raters "
+        "are what people reach with each other, on all items that they share, those without a gold label "
+        "too. How the judges do on that same footing stands with every metric below."
+    )
+    blocks = [_agreement_table(standing), Bullets(first, short=True), Bullets(further)]
     return Section("agreement", "Agreement with people", caption, blocks)
 
 
-def _table(found: Standing) -> Table:
-    """A line a judge, best first, those with the same verdicts on one; then the floor, and each rater among
-    the others.
+def _agreement_table(standing: Standing) -> Table:
+    """A line a judge, best first, those with the same verdicts on one; then the floor, and each rater.
 
-    Every metric of each stands in the diagnostics.
+    Columns that decide come first, and those that say nothing here are left out; every metric stands in the
+    diagnostics.
     """
-    result, metric = found.result, found.metric
-    by_name = {one.judge: one for one in result.judges}
-    firsts = sorted((by_name[names[0]] for names in found.alike), key=lambda one: _rank(one, metric))
-    named = {names[0]: names for names in found.alike}
-    people = [one for one in result.raters if one.enough]
-    floor = [one for one in result.floor if one.judge not in by_name]
-    rater = _rater(found)
-    lines: list[tuple[str, Entry]] = [(_same(named[one.judge]), one) for one in firsts]
-    lines += [(f"{one.judge} (floor)", one) for one in floor] + [
-        (f"{one.judge} ({rater})", one) for one in people
+    result, metric, rater = standing.result, standing.metric, _rater(standing)
+    people, floor = [rater for rater in result.raters if rater.enough], _floor(standing)
+    lines: list[tuple[str, Entry]] = [
+        *((_together(names), judge) for judge, names in _best_first(standing)),
+        *((f"{constant.judge} (floor)", constant) for constant in floor),
+        *((f"{person.judge} ({rater})", person) for person in people),
     ]
-    columns = _columns([one for _, one in lines], found)
-    chosen = next((_same(names) for names in found.alike if found.chosen in names), None)
-    return Table(
-        ["judge", *columns],
-        [[name, *(cell(one) for cell in columns.values())] for name, one in lines],
-        title=_weighing(found, bool(people)),
+    entries = [entry for _, entry in lines]
+    rates = {metric_facts(name).name: name for name in entries[0].agreement}
+    level, mapped = entries[0].agreement[metric].level, any(entry.calibrated for entry in entries)
+    uneven = any(entry.n_unscored for entry in entries) or len({entry.n_expected for entry in entries}) > 1
+    whom, beside = (
+        raters_in_words(result.gold.labels_by)[0],
+        f"; a {rater} against each other one" * bool(people),
+    )
+
+    def missed(base: str) -> Callable[[tuple[str, Entry]], str] | None:
+        return (lambda line: _missed(standing, line[1], rates[base])) if base in rates else None
+
+    return table(
+        lines,
+        {
+            "judge": lambda line: line[0],
+            f"agreement [{level:.4g}]": lambda line: _in_points(deciding(line[1], metric)),
+            "raw": (lambda line: numbers.points(line[1].as_wrong[metric].value)) if mapped else None,
+            "n": (lambda line: f"{line[1].n}/{line[1].n_expected}") if uneven else None,
+            "false pass": missed("tnr"),
+            "false fail": missed("tpr"),
+        },
+        title=f"Agreement with {whom}{_once(standing)}, in % ({metric}{beside})",
         short=True,
-        chosen=chosen,
+        chosen=next((_together(names) for names in standing.alike if standing.chosen in names), None),
         last=len(floor) + len(people),
     )
 
 
-def _same(names: Sequence[str]) -> str:
+def _in_points(share: Estimate) -> str:
+    return numbers.estimate(in_points(share), 1)
+
+
+def _together(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names)} (the same verdicts)"
 
 
-def _rank(one: Entry, metric: str) -> tuple[bool, float]:
-    """Best first, without a value last."""
-    value = one.decided_by(metric).value
-    return value is None, -(value or 0.0)
-
-
-def _rater(found: Standing) -> str:
-    return "rater" if found.result.gold.labels_by == "project" else "person"
-
-
-def _weighing(found: Standing, people: bool) -> str:
-    """What the numbers of the table are."""
-    once = " once calibrated" if any(one.calibrated for one in found.result.judges) else ""
-    beside = f"; a {_rater(found)} against each other one" if people else ""
-    whom, _ = raters_in_words(found.result.gold.labels_by)
-    return f"Agreement with {whom}{once}, in % ({found.metric}{beside})"
-
-
-def _columns(lines: Sequence[Entry], found: Standing) -> dict[str, Callable[[Entry], str]]:
-    """Header -> cell of a line, those that decide first; what says nothing here is left out."""
-    metric, level = found.metric, lines[0].agreement[found.metric].level
-    columns: dict[str, Callable[[Entry], str]] = {
-        f"agreement [{level:.4g}]": lambda one: numbers.estimate(in_points(deciding(one, metric)), 1)
-    }
-    if any(one.calibrated for one in lines):
-        columns["raw"] = lambda one: numbers.points(one.as_wrong[metric].value)
-    if any(one.n_unscored for one in lines) or len({one.n_expected for one in lines}) > 1:
-        columns["n"] = lambda one: f"{one.n}/{one.n_expected}"
-    for header, base in (("false pass", "tnr"), ("false fail", "tpr")):
-        name = next((name for name in lines[0].agreement if metric_facts(name).name == base), None)
-        if name is not None:
-            columns[header] = partial(_missed, rate=name, found=found)
-    return columns
-
-
-def _missed(one: Entry, *, rate: str, found: Standing) -> str:
+def _missed(standing: Standing, entry: Entry, rate: str) -> str:
     """What is missing of a rate, of the same verdicts as the line's agreement."""
-    rates = next((shape.rates for shape in found.shapes if shape.judge == one.judge), one.calibrated)
-    if isinstance(one, RaterEntry) and deciding(one, found.metric) is one.as_wrong[found.metric]:
-        rates = one.agreement
+    shape = next((shape for shape in standing.shapes if shape.judge == entry.judge), None)
+    rates = shape.rates if shape else entry.calibrated
+    metric = standing.metric
+    if isinstance(entry, RaterEntry) and deciding(entry, metric) is entry.as_wrong[metric]:
+        rates = entry.agreement
     value = rates[rate].value if rate in rates else None
     return numbers.percent(None if value is None else 1.0 - value)
 
 
-def _first_notes(result: AgreementResult) -> Iterator[str]:
-    """What the reader of the table must know: what is unscored, what was passed over, looks at test
-    labels."""
-    gold = result.gold
-    for one in result.judges:
-        if one.n_unscored:
-            why = ", ".join(f"{count} {kind}" for kind, count in one.unscored.items())
-            yield f"{one.judge}: {one.n_unscored} of {one.n_expected} unscored ({why})."
-    yield from map(sentence, result.notes)
-    if gold.n_test_items:
-        yield f"{numbers.count(gold.n_test_items)} of the items are test items: this look at their labels is logged."
-    yield f"Decisions taken on the test labels of {gold.set} so far: {result.test_looks}."
-
-
-def _notes(result: AgreementResult, metric: str) -> Iterator[str]:
-    gold, judges = result.gold, result.judges
-    yield f"{metric}: an unscored item counts as {gold.unscored_counts_as}; the other columns: scored items alone."
-    reasons = {one.decided_by(metric).reason for one in judges if one.decided_by(metric).low is None}
-    yield from (f"No interval for {metric}: {reason}." for reason in sorted(filter(None, reasons)))
-    yield from order_notes(judges, metric)
-    if gold.n_unlabelled:
-        ties = f"; raters tie on {gold.n_tied} of them, which stand where people are held against people" * (
-            gold.n_tied > 0
-        )
-        yield f"{gold.n_unlabelled} items have no gold label and are left out{ties}."
-    yield from [sentence(result.floor_reason)] if result.floor_reason else []
-    yield from ceiling_notes(result)
-
-
 def order_notes(judges: Sequence[JudgeEntry], metric: str) -> Iterator[str]:
     """A sentence for each pair of judges whose order hangs on how their unscored items count."""
-    turned = [pair for pair in combinations(judges, 2) if _turns(*(_ends(one, metric) for one in pair))]
-    for pair in turned[:_TURNS]:
-        (a, best_a), (b, best_b) = (_ends(one, metric) for one in pair)
+    turned = []
+    for a, b in combinations(judges, 2):
+        worst, best = (
+            (a.decided_by(metric).value, b.decided_by(metric).value),
+            (_best(a, metric), _best(b, metric)),
+        )
+        apart = [x - y for x, y in (worst, best) if x is not None and y is not None]
+        if len(apart) == 2 and apart[0] * apart[1] < 0.0:
+            turned.append((a.judge, b.judge, *map(numbers.plain, (*worst, *best))))
+    for a_name, b_name, worst_a, worst_b, best_a, best_b in turned[:_TURNS]:
         yield (
-            f"The order of {pair[0].judge} and {pair[1].judge} hangs on unscored items: {metric} {numbers.plain(a)} "
-            f"against {numbers.plain(b)} with unscored items as wrong, {numbers.plain(best_a)} against "
-            f"{numbers.plain(best_b)} as right."
+            f"The order of {a_name} and {b_name} hangs on unscored items: {metric} {worst_a} against "
+            f"{worst_b} with unscored items as wrong, {best_a} against {best_b} as right."
         )
     hidden = len(turned) - _TURNS
     if hidden > 0:
         yield f"So it is with {hidden} more pair{'s' * (hidden > 1)}."
 
 
-def _ends(judge: JudgeEntry, metric: str) -> tuple[float | None, float | None]:
-    """The metric with unscored items counted as wrong, and as right; equal where nothing is unscored."""
-    worst = judge.decided_by(metric).value
-    return worst, judge.best_case[metric].value if judge.best_case and metric in judge.best_case else worst
+def _best(judge: JudgeEntry, metric: str) -> float | None:
+    """The metric with unscored items counted as right; as it is where nothing is unscored."""
+    if judge.best_case and metric in judge.best_case:
+        return judge.best_case[metric].value
+    return judge.decided_by(metric).value
 
 
-def _turns(a: tuple[float | None, float | None], b: tuple[float | None, float | None]) -> bool:
-    apart = [x - y for x, y in zip(a, b, strict=True) if x is not None and y is not None]
-    return len(apart) == 2 and apart[0] * apart[1] < 0.0
+# --- losses
 
 
-# --- errors
-
-
-def _errors(found: Standing) -> Section:
-    counts = [(shape.judge, shape.at_cut) for shape in found.shapes if shape.at_cut is not None]
-    raw = [(shape.judge, shape.raw_at_cut) for shape in found.shapes if shape.raw_at_cut is not None]
-    blocks: list[Block] = [*_at_mark(counts, found), *small_multiples(found)]
-    if raw:
-        told = "As the judges gave them, cut at the pass mark and not at each judge's own cut. These decide nothing."
-        blocks.append(Folded("Errors of the raw verdicts", [_at_cut(raw, found.chosen), Paragraph(told)]))
-    caption = (
-        "Serves the question what a wrong verdict costs you. A false pass lets a bad answer through and nobody looks "
-        "again; a false fail costs a second look. Some of both will be errors of the labels."
-        f"{_ONCE * any(shape.mapped for shape in found.shapes)}"
-    )
-    return Section("errors", "Where people and judges part", caption, blocks)
-
-
-def _at_mark(counts: Sequence[tuple[str, Part]], found: Standing) -> Iterator[Block]:
-    if counts:
-        yield _at_cut(counts, found.chosen)
-    elif found.result.gold.scale != "nominal":  # words have none, whatever the card says
-        yield Paragraph(
-            "The labels have no pass mark, so no verdict is a false pass: pass_at in the card sets one."
-        )
-
-
-def _at_cut(counts: Sequence[tuple[str, Part]], chosen: str | None) -> Table:
-    """Errors at the pass mark; rates are of what people say."""
-    header = ["judge", "false passes, of people's fails", "false fails, of people's passes"]
-    rows: list[list[str | Cell]] = [
-        [judge, _share_of(at.false_passes, at.fails, strong=True), _share_of(at.false_fails, at.passes)]
-        for judge, at in counts
+def _losses(standing: Standing, losses: LossPicture) -> Section:
+    margin, basis = 100.0 * standing.margin, standing.basis
+    judges = [
+        (loss.judge, Estimate(loss.loss, loss.low, loss.high, reason=loss.reason))
+        for loss in sorted(losses.judges, key=lambda loss: (loss.loss is None, loss.loss or 0.0))
     ]
-    return Table(header, rows, chosen=chosen)
+    prices = {judge.judge: judge.usd_per_1k for judge in standing.candidates}
+    rows = [
+        *((name, loss, _price(prices[name])) for name, loss in judges),
+        *((f"{constant.judge} (floor)", constant.loss, "free") for constant in losses.floor),
+        *(
+            (f"{person.rater} ({_rater(standing)}), {numbers.count(person.n_items)} items", person.loss, "")
+            for person in losses.people
+        ),
+    ]
+    lost = table(
+        rows,
+        {
+            "": lambda row: row[0],
+            f"points lost [{losses.losses.level:.4g}]": lambda row: _in_points(row[1]),
+            "USD per 1,000": lambda row: row[2],
+        },
+        chosen=standing.chosen,
+    )
+    drawn = [
+        IntervalRow(name, in_points(loss), _in_points(loss), strong=name == standing.chosen)
+        for name, loss in judges
+    ]
+    where = f"the {basis.split} items" if basis.may_choose else "the test items alone"
+    caption = (
+        "Serves the choice: a judge may be taken where the right end of its line stays left of the dashed "
+        f"margin of {margin:g} points of {standing.metric}. That end is a bound for all judges at once, on "
+        f"{where} ({numbers.count(basis.n_items)} items, {numbers.count(basis.n_groups)} questions). A "
+        "person below 0 agrees better with the other people than the best judge does with them."
+    )
+    notes = [f"No interval for {name}: {loss.reason}." for name, loss, _ in rows if loss.reason]
+    notes += [f"{why}." for why in losses.losses.driven]
+    picture = interval_picture(drawn, Axis("points lost against the best judge", full=0.0, dashed=margin))
+    return Section("losses", "What each judge loses", caption, [picture, lost, *map(Paragraph, notes)])
 
 
-def _share_of(n: int | None, of: int | None, *, strong: bool = False) -> Cell:
-    share = (n or 0) / of if of else None
-    return Cell(f"{numbers.count(n)} of {numbers.count(of)} ({numbers.percent(share)})", share, strong)
+def _price(usd: float | None) -> str:
+    return "price unknown" if usd is None else f"{numbers.money(usd)} USD" if usd else "free"
 
 
 # --- prompts and models
 
 
-def _grid(found: Standing) -> Section:
-    grid, metric = found.grid, found.metric
-    values = {one.judge: one.decided_by(metric).value for one in found.result.judges}
+def _grid(standing: Standing) -> Section:
+    grid, metric = standing.grid, standing.metric
+    values = {judge.judge: judge.decided_by(metric).value for judge in standing.result.judges}
     by_cell = {(cell.prompt, cell.model): values[cell.judge] for cell in grid.cells}
     blocks: list[Block] = []
     if len(grid.cells) > 1 and grid.prompts != [""]:
@@ -351,20 +444,17 @@ def _grid(found: Standing) -> Section:
             for prompt in grid.prompts
         ]
         blocks.append(Table(["prompt", *grid.models], rows, title=f"{metric} by prompt and model"))
-    blocks += [
-        Folded(f"The prompt of {judge}", [Lines(text.splitlines())]) for judge, text in found.prompts.items()
-    ]
+    for judge, prompt in standing.prompts.items():
+        blocks.append(Folded(f"The prompt of {judge}", [Lines(prompt.splitlines())]))
+    if grid.tested is not None:
+        tested = f"Interaction test: {grid.tested.why}."
+    elif grid.prompts == [""]:
+        recorded = "These judgements were recorded elsewhere, so their prompts are not known"
+        tested = f"{recorded} and no interaction can be tested."
+    else:
+        tested = "No interaction test: it takes at least two prompts and two models, every pair of them."
     caption = (
-        "Serves the choice of prompt and model together: a prompt that fits one model may not fit another, and a "
-        f"newer model may do worse. {_interaction(grid)}"
+        "Serves the choice of prompt and model together: a prompt that fits one model may not fit another, "
+        f"and a newer model may do worse. {tested}"
     )
     return Section("pairs", "Prompt and model", caption, blocks)
-
-
-def _interaction(grid: PromptModelGrid) -> str:
-    if grid.tested is not None:
-        return f"Interaction test: {grid.tested.why}."
-    if grid.prompts == [""]:
-        recorded = "These judgements were recorded elsewhere, so their prompts are not known"
-        return f"{recorded} and no interaction can be tested."
-    return "No interaction test: it takes at least two prompts and two models, every pair of them."

@@ -301,7 +301,8 @@ def _unknown(standing: Standing, losses: LossPicture, pick: Pick) -> tuple[str, 
         else "Whether another prompt or model would do: only these were asked."
         if standing.chosen is None
         else "Whether it holds on questions that did not choose it: "
-        f"judgecal select {result.experiment} confirms once on test.{sealed * bool(result.gold.n_test_items)}",
+        f"judgecal select {result.experiment} confirms once on "
+        f"test.{sealed * bool(result.gold.n_test_items)}",
         result.gold.labels_by == "project"
         and "Whether people agree with these labels: the project itself made them.",
         stand_in is not None

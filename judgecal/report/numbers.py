@@ -18,23 +18,30 @@ def plain(value: float | None, digits: int = 3) -> str:
 
 
 def estimate(
-    found: Estimate | None, digits: int = 3, *, write: Callable[[float | None, int], str] = plain
+    measured: Estimate | None, digits: int = 3, *, write: Callable[[float | None, int], str] = plain
 ) -> str:
     """`0.842 [0.781, 0.903]`; the value alone where there is no interval."""
-    if found is None:
-        return DASH
-    value = write(found.value, digits)
-    if found.value is None or found.low is None or found.high is None:
-        return value
-    return f"{value} [{write(found.low, digits)}, {write(found.high, digits)}]"
+    if measured is None or measured.value is None:
+        return DASH if measured is None else write(None, digits)
+    return write(measured.value, digits) + interval(measured, digits, write=write)
 
 
-def difference(found: Estimate | None, digits: int = 3) -> str:
+def interval(
+    measured: Estimate, digits: int = 3, *, write: Callable[[float | None, int], str] = plain
+) -> str:
+    """What stands behind a value: ` [0.781, 0.903]`; empty where there is no interval."""
+    if measured.low is None or measured.high is None:
+        return ""
+    return f" [{write(measured.low, digits)}, {write(measured.high, digits)}]"
+
+
+def difference(measured: Estimate | None, digits: int = 3) -> str:
     """Like `estimate`, with signs: `+0.025 [+0.004, +0.046]`."""
-    return estimate(found, digits, write=_signed)
+    return estimate(measured, digits, write=signed)
 
 
-def _signed(value: float | None, digits: int) -> str:
+def signed(value: float | None, digits: int) -> str:
+    """Like `plain`, with a sign before what is above 0."""
     text = plain(value, digits)
     return f"+{text}" if value is not None and value > 0.0 and float(text) else text
 
