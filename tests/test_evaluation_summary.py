@@ -8,7 +8,7 @@ import pytest
 
 from judgecal.errors import InputError
 from judgecal.rag.evaluation.measured import Measured
-from judgecal.rag.evaluation.summary import Costs, documents_of, rows_of, summarise, summarise_documents
+from judgecal.rag.evaluation.summary import Costs, documents_of, rows_of, summarise
 from tests.support.measured import measured_row, of_totals
 
 
@@ -97,7 +97,7 @@ def test_a_question_that_a_system_was_not_asked_is_unscored() -> None:
 def test_documents() -> None:
     rows = [measured_row("s", place, float(place < 3), document="abc"[place % 3]) for place in range(12)]
     assert documents_of(rows) == ("a", "b", "c")
-    found = summarise_documents(rows)
+    found = summarise(rows, documents_of(rows))
     assert [(one.document, one.n_expected) for one in found] == [("a", 4), ("b", 4), ("c", 4)]
     assert found[0].total.value == pytest.approx(0.25)
     assert found[0].total.low is None and "fewer than 10" in (found[0].total.reason or "")
@@ -108,7 +108,7 @@ def test_a_system_without_an_answer_to_a_documents_questions_is_unscored_there()
     rows += [measured_row("b", place, document="d") for place in (0, 2)]
     found = {
         (one.system, one.document): (one.n, one.n_expected, one.n_unscored)
-        for one in summarise_documents(rows)
+        for one in summarise(rows, documents_of(rows))
     }
     assert found["b", "d"] == (2, 2, 0) and found["b", "e"] == (0, 2, 2)
 

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from html import unescape
 
 import pytest
 from rich.cells import cell_len
 
 from judgecal.artefacts import validated
-from judgecal.rag.evaluation.display_names import labels
 from judgecal.rag.evaluation.document import evaluate_document
 from judgecal.rag.evaluation.measured import Measured
 from judgecal.rag.evaluation.question_parts import COMPLEXITY_RULE
-from judgecal.rag.evaluation.result import EvaluateResult, FailedAnswers
+from judgecal.rag.evaluation.result import EvaluateResult, FailedAnswers, SystemSetting, labelled
 from judgecal.records import Headline
 from judgecal.report.document import Folded, Table
 from judgecal.report.html import html
@@ -201,24 +200,18 @@ def test_a_grid_of_many_settings_fits() -> None:
 def test_a_setting_is_called_by_what_sets_it_apart(sweep: EvaluateResult) -> None:
     """By its factor where one at a time was varied, by all of a grid; names stay where two would read
     alike."""
-    assert list(labels(sweep).values()) == [
-        "the base",
-        "top_n=2",
-        "top_n=3",
-        "chunk.max=256",
-        "chunk.max=512",
-    ]
+    assert list(sweep.labels.values()) == ["the base", "top_n=2", "top_n=3", "chunk.max=256", "chunk.max=512"]
     assert f"from the base {sweep.bases[0]}" in evaluate_document(sweep).about
-    grid = labels(dataclasses.replace(sweep, design="grid", bases=()))
-    assert grid["ours(chunk.max=128, top_n=2)"] == "chunk.max=128, top_n=2"
     first, second, *rest = sweep.settings
-    theirs = dataclasses.replace(second, table="theirs")
-    two = labels(dataclasses.replace(sweep, settings=(first, theirs, *rest)))
-    assert [*two.values()][:3] == ["ours: the base", "theirs: chunk.max=128, top_n=2", "ours: top_n=3"]
+
+    def labels(changed: SystemSetting, bases: Sequence[str] = sweep.bases) -> list[str]:
+        return [one.label for one in labelled([first, changed, *rest], bases, swept=True)]
+
+    assert labels(second, ())[1] == "chunk.max=128, top_n=2"
+    two = labels(dataclasses.replace(second, table="theirs"))
+    assert two[:3] == ["ours: the base", "theirs: chunk.max=128, top_n=2", "ours: top_n=3"]
     alike = dataclasses.replace(second, settings=first.settings)
-    assert set(labels(dataclasses.replace(sweep, settings=(first, alike, *rest))).items()) == {
-        (one.system, one.system) for one in sweep.systems
-    }
+    assert labels(alike) == [one.system for one in sweep.systems]
 
 
 def test_failures_are_named_and_nothing_is_told_of_test_questions(sweep: EvaluateResult) -> None:

@@ -23,8 +23,9 @@ from judgecal.rag.evaluation.result import (
     SystemSetting,
     WorstAnswer,
     WorstQuestion,
+    labelled,
 )
-from judgecal.rag.evaluation.summary import Costs, summarise, summarise_documents
+from judgecal.rag.evaluation.summary import Costs, documents_of, summarise
 from judgecal.rag.evaluation.system import Setting, SystemAnswer
 from judgecal.records import Context, Estimate, Failure
 
@@ -146,12 +147,16 @@ def evaluated(
         ),
         design="one_at_a_time" if factors else None,
         bases=(base,) if base else (),
-        settings=tuple(
-            SystemSetting(name, name.partition("(")[0], "local", (factors or {}).get(name, {}), contexts)
-            for name in names
+        settings=labelled(
+            [
+                SystemSetting(name, name.partition("(")[0], "local", (factors or {}).get(name, {}), contexts)
+                for name in names
+            ],
+            [base] if base else [],
+            swept=bool(factors),
         ),
         systems=systems,
-        documents=summarise_documents(rows),
+        documents=summarise(rows, documents_of(rows)),
         comparisons=compare_systems(rows),
         document_comparisons={name: found for name, found in by_document.items() if found},
         not_told_apart_from_best=tuple(one.name for one in best.not_told_apart),

@@ -1,20 +1,27 @@
-"""Systems held against each other, paired by question: every two, the ones that may be the best, and each
-factor."""
+"""Systems held against each other, paired by question: every two, the ones that may be the best, each factor."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from judgecal.errors import InputError
-from judgecal.rag.answering.outcomes import BEST, LEVEL, MEAN
 from judgecal.rag.evaluation.measured import Measured
-from judgecal.rag.evaluation.summary import documents_of, mean_share, rows_of, value_of
+from judgecal.rag.evaluation.summary import (
+    BEST,
+    LEVEL,
+    MEAN,
+    Points,
+    documents_of,
+    mean_share,
+    rows_of,
+    value_of,
+)
 from judgecal.rag.evaluation.system import Setting
 from judgecal.records import Estimate
-from judgecal.stats import Comparison, compare, compare_all
+from judgecal.stats import compare, compare_all
 from judgecal.stats.best import not_told_apart
 from judgecal.stats.significance import holm
 from judgecal.stats.simultaneous import losses_against_best
@@ -24,18 +31,16 @@ Values = Mapping[str, Mapping[str, float | None]]
 
 Design = Literal["one_at_a_time", "grid"]
 
-_FEWEST = 10
-"""Questions of a document within which systems are compared."""
+_FEWEST = 10  # questions of a document within which systems are compared
 
 
 @dataclass(frozen=True, slots=True)
 class SystemComparison:
-    """Two systems on the same questions by one measure, an unscored one counted as 0; differences are a - b,
-    -1..1.
+    """Two systems on the same questions by one measure, an unscored one counted as 0.
 
-    `p_adjusted`, after Holm over all pairs of the measure, decides: A, B or cannot tell. `complete_case`
-    leaves out the questions that either has not scored; where the order hangs on them, the decision is cannot
-    tell.
+    Differences are a - b, -1..1; of `answer`, which counts in percent, in percentage points. `p_adjusted`, after Holm
+    over all pairs of the measure, decides: A, B or cannot tell. `complete_case` leaves out the questions that either
+    has not scored; where the order hangs on them, the decision is cannot tell.
     """
 
     a: str
@@ -48,6 +53,11 @@ class SystemComparison:
     why: str
     smallest_detectable: float | None
     complete_case: Estimate
+
+    @property
+    def higher(self) -> str:
+        """The name of the one that is shown to be higher; else the decision."""
+        return {"A": self.a, "B": self.b}.get(self.decision, self.decision)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,21 +151,35 @@ def values_of(measured: Sequence[Measured], metric: str = "total") -> Values:
     }
 
 
-def compare_systems(
-    measured: Sequence[Measured], *, metric: str = "total", level: float = LEVEL, seed: int = 0
+def compare_points(
+    points: Mapping[str, Points], *, metric: str, level: float = LEVEL, seed: int = 0
 ) -> tuple[SystemComparison, ...]:
-    """Every two systems, paired by question, in the order in which they first occur; none where there is but
-    one.
-
-    Args:
-        metric: as `values_of`, whose errors these are.
-        seed: of the sign flips.
-    """
-    points = _points(values_of(measured, metric))
+    """Every two systems by their means in points of 100, paired by question; none where there is but one."""
     if len(points) < 2:
         return ()
     labels, how = _how(points, level=level, seed=seed)
-    return tuple(_comparison(a, b, metric, one) for (a, b), one in compare_all(labels, points, **how).items())
+    return tuple(
+        SystemComparison(
+            a,
+            b,
+            metric,
+            pair.difference,
+            pair.p_value,
+            pair.p_adjusted,
+            pair.decision,
+            pair.why,
+            pair.smallest_detectable,
+            pair.complete_case.difference,
+        )
+        for (a, b), pair in compare_all(labels, points, **how).items()
+    )
+
+
+def compare_systems(
+    measured: Sequence[Measured], *, metric: str = "total", level: float = LEVEL, seed: int = 0
+) -> tuple[SystemComparison, ...]:
+    """Every two systems, in the order in which they first occur; `metric` as `values_of`, the seed of sign flips."""
+    return compare_points(_points(values_of(measured, metric)), metric=metric, level=level, seed=seed)
 
 
 def compare_documents(
@@ -216,15 +240,18 @@ def best_of(values: Values, *, metric: str = "total", level: float = LEVEL, seed
             at_most = 0.0 if shown else None if alike else loss.upper
             candidates.append(Candidate(name, loss.value, loss.loss, at_most))
     runner_up = ranked[1] if len(ranked) > 1 else None
+    needed = None
+    if runner_up is not None:  # were the difference seen the true one
+        pair = compare(labels, points[losses.best], points[runner_up], **how)
+        if pair.planned is not None and pair.difference.value is not None:
+            needed = pair.planned.groups_for(abs(pair.difference.value))
     return BestOf(
         metric=metric,
         highest=losses.best,
         best=losses.best if shown else None,
         not_told_apart=tuple(candidates),
         runner_up=runner_up,
-        questions_needed=None
-        if runner_up is None
-        else _needed(labels, points, (losses.best, runner_up), how),
+        questions_needed=needed,
         n_questions=len(labels),
         level=level,
         reason=losses.reason,
@@ -279,10 +306,12 @@ def factor_curves(
             for name in values
             if design == "grid" or _differs(settings, name, base, factor)
         }
-        found = _levels(values, at, factor)
-        if len(found) > 1:
-            by_level = {str(one): _averaged(values, names) for one, names in found.items()}
-            levels = tuple(_factor_level(values, one, names, level=level) for one, names in found.items())
+        having: dict[Setting, tuple[str, ...]] = {}  # level -> the systems that have it
+        for name in at:
+            having[at[name][factor]] = (*having.get(at[name][factor], ()), name)
+        if len(having) > 1:
+            by_level = {str(one): _averaged(values, names) for one, names in having.items()}
+            levels = tuple(_factor_level(values, one, names, level=level) for one, names in having.items())
             best = best_of(by_level, metric=metric, level=1.0 - (1.0 - level) / n_curves, seed=seed)
             curves.append(FactorCurve(table, factor, metric, levels, best))
     return tuple(curves)
@@ -301,38 +330,9 @@ def _points(values: Values) -> dict[str, list[float | None]]:
 def _how(
     points: Mapping[str, Sequence[object]], *, level: float, seed: int
 ) -> tuple[list[float], dict[str, Any]]:
-    """The labels, and how `stats` is to compare what lies beside them; each question is a group of its
-    own."""
+    """The labels, and how `stats` is to compare what lies beside them; each question is a group of its own."""
     labels = [BEST] * len(next(iter(points.values()), ()))
     return labels, {"scale": "percentage", "metric": MEAN, "level": level, "seed": seed}
-
-
-def _comparison(a: str, b: str, metric: str, one: Comparison) -> SystemComparison:
-    return SystemComparison(
-        a=a,
-        b=b,
-        metric=metric,
-        difference=one.difference,
-        p_value=one.p_value,
-        p_adjusted=one.p_adjusted,
-        decision=one.decision,
-        why=one.why,
-        smallest_detectable=one.smallest_detectable,
-        complete_case=one.complete_case.difference,
-    )
-
-
-def _needed(
-    labels: Sequence[float],
-    points: Mapping[str, Sequence[object]],
-    pair: tuple[str, str],
-    how: Mapping[str, Any],
-) -> int | None:
-    """Questions that tell two apart, were the difference seen the true one."""
-    one = compare(labels, points[pair[0]], points[pair[1]], **how)
-    if one.planned is None or one.difference.value is None:
-        return None
-    return one.planned.groups_for(abs(one.difference.value))
 
 
 def _differs(settings: Mapping[str, Mapping[str, Setting]], name: str, base: str | None, factor: str) -> bool:
@@ -341,18 +341,6 @@ def _differs(settings: Mapping[str, Mapping[str, Setting]], name: str, base: str
         return False
     fixed = {key: value for key, value in settings[base].items() if key != factor}
     return {key: value for key, value in settings[name].items() if key != factor} == fixed
-
-
-def _levels(
-    values: Values, settings: Mapping[str, Mapping[str, Setting]], factor: str
-) -> dict[Setting, tuple[str, ...]]:
-    """Level -> the systems that have it, in the order in which they first occur."""
-    found: dict[Setting, tuple[str, ...]] = {}
-    for name in values:
-        if name in settings:
-            value = settings[name][factor]
-            found[value] = (*found.get(value, ()), name)
-    return found
 
 
 def _averaged(values: Values, names: Sequence[str]) -> dict[str, float | None]:
@@ -364,7 +352,10 @@ def _averaged(values: Values, names: Sequence[str]) -> dict[str, float | None]:
 
 
 def _factor_level(values: Values, one: Setting, names: tuple[str, ...], *, level: float) -> FactorLevel:
-    scored = {question: _scored(values[name][question] for name in names) for question in values[names[0]]}
+    scored = {
+        question: [score for name in names if (score := values[name][question]) is not None]
+        for question in values[names[0]]
+    }
     n_expected = len(scored) * len(names)
     n_unscored = n_expected - sum(len(row) for row in scored.values())
     means = {question: statistics.fmean(row) if row else None for question, row in scored.items()}
@@ -378,7 +369,3 @@ def _factor_level(values: Values, one: Setting, names: tuple[str, ...], *, level
         value=counted(mean_share(_averaged(values, names), level=level)),
         complete_case=counted(mean_share(means, level=level)),
     )
-
-
-def _scored(values: Iterable[float | None]) -> list[float]:
-    return [value for value in values if value is not None]

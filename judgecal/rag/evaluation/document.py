@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from judgecal.rag.evaluation.comparisons import FactorCurve
-from judgecal.rag.evaluation.display_names import with_labels
 from judgecal.rag.evaluation.document_parts import (
     comparisons_section,
     complexity_section,
@@ -69,7 +68,6 @@ _WORDS = (
 def evaluate_document(result: EvaluateResult) -> Document:
     """What systems, or settings of one, come to on the same questions."""
     headline, facts, stored = evaluate_headline(result), tuple(evaluate_facts(result)), from_summary(result)
-    result = with_labels(result)
     return Document(
         title=f"{result.experiment}: {noun(result)} compared",
         about=_about(result),
@@ -134,9 +132,11 @@ def _totals(result: EvaluateResult) -> Picture | None:
     if len(shown) < 2 or not any(one.n for one in shown):
         return None
     tied = result.not_told_apart_from_best
-    some = len(tied) < len(result.systems)
+    some, label = len(tied) < len(result.systems), result.labels
     rows = [
-        IntervalRow(one.system, one.total, numbers.estimate(one.total, 2), strong=some and one.system in tied)
+        IntervalRow(
+            label[one.system], one.total, numbers.estimate(one.total, 2), strong=some and one.system in tied
+        )
         for one in shown
     ]
     title = "total, 0 to 1; in colour: may be the best" if some else "total, 0 to 1"
@@ -153,9 +153,10 @@ def _share(found: Estimate) -> str:
 
 
 def _outcomes(result: EvaluateResult) -> Section:
+    label, best = result.labels, result.best.best
     rows = [
         [
-            one.system,
+            label[one.system],
             *(_share(cell.share) for cell in (found.right_answer, found.wrong_answer)),
             *(_share(cell.share) for cell in (found.right_refusal, found.wrong_refusal)),
             numbers.estimate(one.utility, 2),
@@ -172,15 +173,16 @@ def _outcomes(result: EvaluateResult) -> Section:
         f"{right_at:g} on. Utility counts 1 for a right answer or refusal, takes away {result.costs.wrong:g} for a "
         f"wrong answer and {result.costs.refusal:g} for a wrong refusal, and takes an unscored one for a wrong answer."
     )
-    table = Table(header, rows, chosen=result.best.best, short=True)
+    table = Table(header, rows, chosen=best and label[best], short=True)
     return Section("outcomes", "Answerable and answered", caption, [table])
 
 
 def _best(result: EvaluateResult) -> Section:
+    label, best = result.labels, result.best.best
     bounds = {one.name: one for one in result.best.not_told_apart}
     rows = [
         [
-            one.system,
+            label[one.system],
             numbers.estimate(one.total, 2),
             numbers.plain(bounds[one.system].loss_at_most if len(result.systems) > 1 else None, 2),
             numbers.money(one.usd_per_1k),
@@ -195,7 +197,7 @@ def _best(result: EvaluateResult) -> Section:
         "Serves the choice: no difference among these is shown, which is no proof that there is none. What decides "
         "between them is cost and latency, and how far below the best one may lie."
     )
-    if result.best.best is not None:
+    if best is not None:
         caption = (
             "Serves the choice: this one alone is shown to be the best, by total and paired by question."
         )
@@ -205,7 +207,7 @@ def _best(result: EvaluateResult) -> Section:
             "What it reaches and takes",
             "Serves the choice: there is nothing here to hold it against.",
         )
-    blocks: list[Block] = [Table(header, rows, chosen=result.best.best, short=True)]
+    blocks: list[Block] = [Table(header, rows, chosen=best and label[best], short=True)]
     if result.best.reason is not None:
         blocks.append(Paragraph(f"No bounds: {result.best.reason}."))
     return Section("best", title, caption, blocks)
@@ -286,10 +288,10 @@ def _curve_drawn(curve: FactorCurve) -> str:
 
 
 def _systems(result: EvaluateResult) -> Section:
-    shown = ranked(result)
+    shown, label = ranked(result), result.labels
     quality = [
         [
-            one.system,
+            label[one.system],
             numbers.estimate(one.total, 3),
             numbers.estimate(one.answered, 2),
             numbers.estimate(one.answer_correctness, 2),
@@ -301,7 +303,7 @@ def _systems(result: EvaluateResult) -> Section:
     ]
     speed = [
         [
-            one.system,
+            label[one.system],
             *(numbers.seconds(each) for each in (one.latency_s.mean, one.latency_s.p50, one.latency_s.p95)),
             *(numbers.seconds(each) for each in (one.ttft_s.p50, one.ttft_s.p95)),
             numbers.plain(one.queries_per_minute, 1),
@@ -332,6 +334,7 @@ def _systems(result: EvaluateResult) -> Section:
 def _measures(result: EvaluateResult, shown: Sequence[SystemSummary]) -> list[Block]:
     """Each column of the suite, a few beside each other; what rests on contexts is not there where none are
     shown."""
+    label = result.labels
     blind = {one.system for one in result.settings if not one.shows_contexts}
     columns = list(dict.fromkeys(name for one in shown for name in one.measures))
 
@@ -345,7 +348,7 @@ def _measures(result: EvaluateResult, shown: Sequence[SystemSummary]) -> list[Bl
     return [
         Table(
             ["system", *columns[at : at + _BESIDE]],
-            [[one.system, *(cell(one, name) for name in columns[at : at + _BESIDE])] for one in shown],
+            [[label[one.system], *(cell(one, name) for name in columns[at : at + _BESIDE])] for one in shown],
             title="Judged, 0 to 1, over the questions that have a verdict" if not at else "",
         )
         for at in range(0, len(columns), _BESIDE)

@@ -4,7 +4,7 @@ judged."""
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 
 from judgecal.rag.evaluation.comparisons import SystemComparison
@@ -31,7 +31,7 @@ def corrected_section(result: EvaluateResult) -> list[Section]:
         return []
     rows = [
         [
-            one.system,
+            result.labels[one.system],
             numbers.DASH if one.corrected is None else in_percent(one.corrected),
             in_percent(one.raw),
             f"{one.raw.n:,}/{one.raw.n_expected:,}",
@@ -65,18 +65,18 @@ def comparisons_section(result: EvaluateResult) -> list[Section]:
     best = result.best.best
     if best is not None and any(best in (one.a, one.b) and one.decision not in ("A", "B") for one in pairs):
         text += (
-            f" That {best} is shown to be the best is one question, asked of the highest alone: it needs no correction "
-            "for the number of pairs, so that single pairs may stay open here."
+            f" That {result.labels[best]} is shown to be the best is one question, asked of the highest alone: it needs no "
+            "correction for the number of pairs, so that single pairs may stay open here."
         )
-    blocks: list[Block] = [Paragraph(text), *_long(_pairs(pairs))]
+    blocks: list[Block] = [Paragraph(text), *_long(_pairs(pairs, result.labels))]
     return [Section("pairs", "Differences, paired by question", caption, blocks)]
 
 
-def _pairs(pairs: Sequence[SystemComparison]) -> Table:
+def _pairs(pairs: Sequence[SystemComparison], label: Mapping[str, str]) -> Table:
     rows = [
         [
-            one.a,
-            one.b,
+            label[one.a],
+            label[one.b],
             numbers.difference(one.difference, 3),
             numbers.plain(one.p_adjusted),
             {"A": "a", "B": "b"}.get(one.decision, one.decision),
@@ -103,13 +103,14 @@ def documents_section(result: EvaluateResult) -> list[Section]:
     """Totals by document, and what is told apart within one; none where no question names its document."""
     if not result.documents:
         return []
-    means = [(str(one.document), one.system, one.total) for one in result.documents]
+    label = result.labels
+    means = [(str(one.document), label[one.system], one.total) for one in result.documents]
     blocks = _heatmap(means, "document", result, worst_first=True)
     blocks += _within_documents(result)
     rows = [
         [
             str(one.document),
-            one.system,
+            label[one.system],
             numbers.estimate(one.total, 2),
             numbers.estimate(one.answered, 2),
             numbers.estimate(one.answer_correctness, 2),
@@ -129,8 +130,9 @@ def documents_section(result: EvaluateResult) -> list[Section]:
 
 def _within_documents(result: EvaluateResult) -> list[Block]:
     """Pairs that are told apart within one document."""
+    label = result.labels
     told = [
-        [document, pair.a if pair.decision == "A" else pair.b, pair.b if pair.decision == "A" else pair.a,
+        [document, label[pair.higher], label[pair.b if pair.decision == "A" else pair.a],
          numbers.plain(abs(pair.difference.value or 0.0)), numbers.plain(pair.p_adjusted)]
         for document, pairs in result.document_comparisons.items()
         for pair in pairs
@@ -159,7 +161,10 @@ def _heatmap(
     What takes more room, parts or systems, stands in the rows; of many rows the first ones are open.
     """
     found = {(part, system): total for part, system, total in means}
-    parts, systems = list(dict.fromkeys(part for part, _, _ in means)), [one.system for one in result.systems]
+    parts, systems = (
+        list(dict.fromkeys(part for part, _, _ in means)),
+        [result.labels[one.system] for one in result.systems],
+    )
     n = {part: total.n_expected for part, _, total in means}
     if worst_first:
         parts.sort(key=lambda part: sum(found[part, system].value or 0.0 for system in systems))
@@ -197,13 +202,15 @@ def _breadth(names: Sequence[str]) -> int:
     return len(names) * max(map(len, names), default=0)
 
 
-def _by_part(parts: Sequence[QuestionPart], row: Callable[[QuestionPart], Sequence[str]]) -> list[list[str]]:
+def _by_part(
+    parts: Sequence[QuestionPart], label: Mapping[str, str], row: Callable[[QuestionPart], Sequence[str]]
+) -> list[list[str]]:
     """A heading for each part, and a row a system."""
     found: list[list[str]] = []
     for name, own in groupby(parts, key=lambda one: one.part):
         listed = list(own)
         found.append([f"{name}: {numbers.count_of(listed[0].total.n_expected, 'question')}"])
-        found += [[one.system, *row(one)] for one in listed]
+        found += [[label[one.system], *row(one)] for one in listed]
     return found
 
 
@@ -213,6 +220,7 @@ def complexity_section(result: EvaluateResult) -> list[Section]:
         return []
     rows = _by_part(
         result.by_complexity,
+        result.labels,
         lambda one: (
             numbers.seconds(one.latency_s.p50),
             numbers.seconds(one.latency_s.p95),
@@ -234,7 +242,7 @@ def tags_section(result: EvaluateResult) -> list[Section]:
     """Totals by tag as a coloured table; none where no question has one."""
     if not result.by_tag:
         return []
-    means = [(one.part, one.system, one.total) for one in result.by_tag]
+    means = [(one.part, result.labels[one.system], one.total) for one in result.by_tag]
     caption = (
         "Serves the next mend: what kind of question goes wrong. Total, the darker the higher, with its n; nothing "
         "here is corrected for the number of cells, and below ten questions there is no interval."
@@ -263,7 +271,7 @@ def worst_section(result: EvaluateResult) -> list[Section]:
     table = Table(["question", "reference document", "retrieved by", "mean score"], rows, left=3)
     blocks: list[Block] = [
         table,
-        Folded("What each answered, and from what", list(map(_record, result.worst))),
+        Folded("What each answered, and from what", [_record(one, result.labels) for one in result.worst]),
     ]
     return [Section("worst", "Worst questions", caption, blocks)]
 
@@ -279,11 +287,11 @@ def _found_by(one: WorstQuestion) -> str:
     return f"{found} of {len(showing)}"
 
 
-def _record(one: WorstQuestion) -> Record:
+def _record(one: WorstQuestion, label: Mapping[str, str]) -> Record:
     facts = [
         ("Reference", " | ".join(one.reference) or "none: the right answer is a refusal"),
         ("Document", ", ".join(one.documents) or "none named"),
-        *((each.system, _answer(each)) for each in one.answers),
+        *((label[each.system], _answer(each)) for each in one.answers),
     ]
     return Record(one.text, facts, f"{one.question} · mean score {numbers.plain(one.mean_score, 2)}")
 
@@ -303,7 +311,7 @@ def failures_section(result: EvaluateResult) -> list[Section]:
         _failed(
             "Questions without an answer",
             ["system", "questions"],
-            [(one.system, one.kind, one.message, one.n) for one in result.failures],
+            [(result.labels[one.system], one.kind, one.message, one.n) for one in result.failures],
         ),
         _failed(
             "Answers without a verdict",

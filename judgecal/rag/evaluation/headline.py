@@ -8,7 +8,6 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from judgecal.rag.evaluation.display_names import with_labels
 from judgecal.rag.evaluation.result import EvaluateResult, MeasuredBy
 from judgecal.rag.evaluation.summary import SystemSummary
 from judgecal.records import Estimate, Headline
@@ -61,20 +60,21 @@ def unlocked(result: EvaluateResult) -> list[MeasuredBy]:
 
 def evaluate_headline(result: EvaluateResult) -> Headline:
     """The one voice of `evaluate`: the command, its page, the index and a notebook print what stands here."""
-    name = result.best.best
-    if (
-        result.design == "one_at_a_time"
-    ):  # in a grid a label is a list, and a sentence needs the brackets of the name
-        result = with_labels(result)
-    kind, first = _decided(result, name)
+    kind, first = _decided(result)
     return Headline(
         kind, first, tuple(_because(result, kind)), tuple(_unknown(result, kind)), _next(result, kind)
     )
 
 
-def _decided(result: EvaluateResult, name: str | None) -> tuple[str, str]:
-    """The kind, and what it comes to; `name` is the best with all its settings."""
+def _called(result: EvaluateResult, system: str) -> str:
+    """A system in a sentence: in a grid a label is a list, and a sentence needs the brackets of the name."""
+    return result.labels[system] if result.design == "one_at_a_time" else system
+
+
+def _decided(result: EvaluateResult) -> tuple[str, str]:
+    """The kind, and what it comes to; the best is named with all its settings."""
     n, best = len(result.systems), result.best
+    first = _called(result, best.highest)
     highest = next(one for one in result.systems if one.system == best.highest)
     total = f"a total of {numbers.estimate(highest.total, 2)}"
     these = f"the {n} {noun(result)}"
@@ -85,23 +85,24 @@ def _decided(result: EvaluateResult, name: str | None) -> tuple[str, str]:
         asked = numbers.count_of(best.n_questions, "question")
         return "too few", f"Too few questions to decide anything: {asked}, and {_FEWEST} are the least."
     if n == 1:
-        return "measured", f"{best.highest} reaches {total}; no other system was held against it."
+        return "measured", f"{first} reaches {total}; no other system was held against it."
     if best.best is not None:
-        return "use", f"Use {name}: it reaches {total}, and is shown to be the best of {these}."
+        return "use", f"Use {best.best}: it reaches {total}, and is shown to be the best of {these}."
     if best.reason is not None:
         return "cannot tell", f"Cannot tell which of {these} is best: {best.reason}."
-    names = list(result.not_told_apart_from_best)
+    names = [_called(result, name) for name in result.not_told_apart_from_best]
     named = in_a_row([*names[:_NAMED], *([f"{len(names) - _NAMED} more"] if len(names) > _NAMED else [])])
     if len(names) == n:
         both = "Neither of the two" if n == 2 else f"None of {these}"
-        return "tied", f"{both} can be told apart from the best: the highest is {best.highest}, with {total}."
+        return "tied", f"{both} can be told apart from the best: the highest is {first}, with {total}."
     return "tied", f"{len(names)} of {n} {noun(result)} cannot be told apart from the best: {named}."
 
 
 def _because(result: EvaluateResult, kind: str) -> Iterator[str]:
     if kind == "none" and result.failures:
         first = result.failures[0]
-        yield f"{numbers.count(first.n)} answers of {first.system} failed by {first.kind}: {_brief(first.message)}."
+        failing = _called(result, first.system)
+        yield f"{numbers.count(first.n)} answers of {failing} failed by {first.kind}: {_brief(first.message)}."
     elif kind == "unread" and result.failed_verdicts:
         failed = max(result.failed_verdicts, key=lambda one: (one.column in _OF_TOTAL, one.n))
         on = numbers.count_of(failed.n, "answer")
@@ -114,7 +115,7 @@ def _because(result: EvaluateResult, kind: str) -> Iterator[str]:
     if kind == "tied":
         if len(result.not_told_apart_from_best) < len(result.systems):
             highest = next(one for one in result.systems if one.system == result.best.highest)
-            yield f"The highest total is {numbers.estimate(highest.total, 2)}, of {highest.system}."
+            yield f"The highest total is {numbers.estimate(highest.total, 2)}, of {_called(result, highest.system)}."
         yield from _economy(result)
     if kind in ("tied", "cannot tell") and result.best.runner_up is not None:
         yield _more_questions(result)
@@ -152,7 +153,7 @@ def _economy(result: EvaluateResult) -> Iterator[str]:
     for name, whys in told.items():
         below = at_most.get(name)
         bound = "" if below is None else f", at most {numbers.plain(below, 2)} below the best"
-        parts.append(f"{name} is the {' and the '.join(whys)}{bound}")
+        parts.append(f"{_called(result, name)} is the {' and the '.join(whys)}{bound}")
     if parts:
         yield f"Of those that may be the best {'; '.join(parts)}."
 
@@ -160,7 +161,7 @@ def _economy(result: EvaluateResult) -> Iterator[str]:
 def _more_questions(result: EvaluateResult) -> str:
     """How many questions would tell the highest from the runner-up."""
     best = result.best
-    pair = f"the highest from the runner-up, {best.runner_up}"
+    pair = f"the highest from the runner-up, {_called(result, str(best.runner_up))}"
     if best.questions_needed is None:
         return f"No number of questions up to a million is known to tell {pair}."
     needed = numbers.count(best.questions_needed)
@@ -180,7 +181,7 @@ def _unknown(result: EvaluateResult, kind: str) -> Iterator[str]:
         yield "Which of those that cannot be told apart is the best: that no difference is shown is no proof of none."
     if any(one.usd_per_1k is None for one in result.systems):
         yield f"What some {noun(result)} cost: not every answer has a price."
-    blind = [one.system for one in result.settings if not one.shows_contexts]
+    blind = [_called(result, one.system) for one in result.settings if not one.shows_contexts]
     if blind:
         yield f"Whether the answers of {in_a_row(blind)} rest on documents: no contexts are shown."
     if result.design == "one_at_a_time":
@@ -217,7 +218,6 @@ def _next(result: EvaluateResult, kind: str) -> str:
 
 def evaluate_facts(result: EvaluateResult) -> Iterator[Fact]:
     """The large numbers under the headline."""
-    result = with_labels(result)
     best, n = result.best, len(result.systems)
     if not any(one.n for one in result.systems):
         return
@@ -240,10 +240,11 @@ def _cost_facts(result: EvaluateResult, highest: SystemSummary) -> Iterator[Fact
         yield Fact(f"USD {numbers.money(cheap.usd_per_1k)}", "per 1k answers is the least of these.")
     if result.best.best is None:
         return
+    second = result.best.runner_up
     for pair in result.comparisons:
-        if {pair.a, pair.b} == {highest.system, result.best.runner_up}:
+        if second is not None and {pair.a, pair.b} == {highest.system, second}:
             lead = pair.difference if pair.a == highest.system else _turned(pair.difference)
-            yield Fact(numbers.difference(lead, 2), f"over the runner-up, {result.best.runner_up}.")
+            yield Fact(numbers.difference(lead, 2), f"over the runner-up, {result.labels[second]}.")
     if highest.usd_per_1k is not None:
         yield Fact(f"USD {numbers.money(highest.usd_per_1k)}", "per 1k answers.")
     if highest.latency_s.p50 is not None:

@@ -3,7 +3,6 @@ to."""
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,7 +14,6 @@ from judgecal.errors import InputError, refuse, unknown_name
 from judgecal.experiment import (
     CostEstimate,
     RunOptions,
-    StoredVerdicts,
     item_scale,
     judge_config,
     keep_together,
@@ -30,11 +28,11 @@ from judgecal.judges.suite import Suite, SuiteJudge, load_suite
 from judgecal.production.read_row import ReadRow
 from judgecal.production.suite_columns import Measure, Member
 from judgecal.production.suite_judges import measures_of, pick, survey
-from judgecal.rag.answering.outcomes import LEVEL
 from judgecal.rag.answering.questions import Question, refuses
 from judgecal.rag.evaluation.config import JudgesTable
-from judgecal.rag.evaluation.measured import Measured
+from judgecal.rag.evaluation.measured import ANSWERED, CORRECTNESS, Measured, Verdicts, mean_of
 from judgecal.rag.evaluation.result import CorrectedSystem, MeasuredBy
+from judgecal.rag.evaluation.summary import LEVEL
 from judgecal.rag.evaluation.system import SystemAnswer
 from judgecal.records import Estimate, Item, Key
 from judgecal.scale import Label, Scale
@@ -43,70 +41,12 @@ from judgecal.stats.error_rates import carried_rate
 from judgecal.stats.intervals import mean_estimate
 from judgecal.workspace import Workspace
 
-CORRECTNESS, ANSWERED = "correctness", "answered"
-"""The columns that say how right an answer is, and whether it is one at all."""
 _FROM_CONTEXTS = ("context", "contexts", "chunk")
 """What an answer may bring, so that no question lacks it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Verdicts:
-    """What the judge of a column said of one answer.
-
-    Attributes:
-        shares: the verdict's place on its scale, 0..1, a repeat each; None where unscored. Where a lock has a
-            map to the people's scale, the place on that of what the map makes of the verdict.
-        raw_shares: the same before any map.
-        error: `kind: message` of the first repeat without a verdict; None where all have one.
-        passed: whether a verdict passes by its judge's mark, through the lock's map if any, a repeat each;
-            None where that cannot be said.
-    """
-
-    shares: tuple[float | None, ...]
-    raw_shares: tuple[float | None, ...] = ()
-    error: str | None = None
-    passed: tuple[bool | None, ...] = ()
-
-    @property
-    def share(self) -> float | None:
-        """The mean over the repeats that have a verdict; None where none has."""
-        return mean_of(self.shares)
-
-    @property
-    def n_unscored(self) -> int:
-        """Repeats without a verdict."""
-        return sum(one is None for one in self.shares)
-
-    def told(self, shown: bool) -> str | None:
-        """The error; its kind alone where the text may not be shown."""
-        return self.error if shown or self.error is None else self.error.partition(":")[0]
-
-
-def mean_of(values: Sequence[float | None]) -> float | None:
-    """The mean of those that are there; None where none is."""
-    known = [value for value in values if value is not None]
-    return statistics.fmean(known) if known else None
-
-
-AnswerKey = tuple[str, str]
-"""System and question."""
-Judged = Mapping[AnswerKey, Mapping[str, Verdicts]]
-"""Answer -> column -> verdicts; a column whose judge an answer has nothing for is not there."""
-
-
-def item_of(question: Question, given: SystemAnswer) -> Item:
-    """An answer as an item, `<group>::<system>`, as judges see it and `gold sheet` draws it."""
-    return Item(
-        f"{question.group}::{given.system}",
-        question.group,
-        question.question,
-        given.answer or "",
-        reference_answers=question.reference_answers,
-        system=given.system,
-        reference_documents=question.reference_documents,
-        contexts=given.contexts or (),
-        tags=question.tags,
-    )
+Judged = Mapping[str, Mapping[str, Verdicts]]
+"""Answer, by the id of its item -> column -> verdicts."""
 
 
 @dataclass(frozen=True)
@@ -117,11 +57,13 @@ class Panel:
         suite: its name.
         measures: the columns with the judges that fill them, `correctness` among them.
         repeats: of judges that call a model.
+        label: what progress shows instead of the suite's name.
     """
 
     suite: str
     measures: tuple[Measure, ...]
     repeats: int
+    label: str = ""
 
     @property
     def members(self) -> tuple[Member, ...]:
@@ -163,7 +105,7 @@ class Panel:
         measure = next(one for one in self.measures if one.name == CORRECTNESS)
         judge, why = measure.members[0].judge, dict[str, list[str]]()
         for question in questions:
-            probe = ReadRow(item_of(question, SystemAnswer("any", question.group, "An answer.")))
+            probe = ReadRow(SystemAnswer("any", question.group, "An answer.").item(question))
             absent = [name for name in lacking_inputs(judge.inputs, probe.item) if name not in _FROM_CONTEXTS]
             if absent and pick(measure, probe)[1] is not None:
                 why.setdefault(", ".join(absent), []).append(question.group)
@@ -191,18 +133,18 @@ class Panel:
 
     def _asked(
         self, rows: Sequence[ReadRow]
-    ) -> tuple[list[tuple[Measure, Member, list[Item]]], tuple[str, ...]]:
-        """The judges that some answer has something for, with their items; and a note on each of the
-        others."""
+    ) -> tuple[list[tuple[Measure, Member, dict[str, Item]]], tuple[str, ...]]:
+        """The judges that some answer has something for, with the answers as they see them, by the id of the
+        answer's item; and a note on each of the others."""
         if not rows:
             return [], ("no answer came, so nothing was judged",)
         found = survey(self.measures, rows)
-        items: dict[str, list[Item]] = {}
+        items: dict[str, dict[str, Item]] = {}
         for measure in found.running:
             for row in rows:
                 member, lacking = pick(measure, row)
                 if lacking is None:
-                    items.setdefault(member.name, []).append(row.shown(member.judge))
+                    items.setdefault(member.name, {})[row.item.item_id] = row.shown(member.judge)
         asked = [
             (measure, member, items[member.name])
             for measure in found.running
@@ -214,7 +156,7 @@ class Panel:
     def preview(self, rows: Sequence[ReadRow], journal: Journal, options: RunOptions) -> CostEstimate:
         """What judging these answers would call."""
         plans = [
-            plan_calls([member.judge], items, journal, self._options(options, member.judge))
+            plan_calls([member.judge], items.values(), journal, self._options(options, member.judge))
             for _, member, items in self._asked(rows)[0]
         ]
         return together(plans)
@@ -222,7 +164,7 @@ class Panel:
     def require_keys(self, rows: Sequence[ReadRow], journal: Journal, options: RunOptions) -> None:
         """InputError: a call is due, and the key for it is not set."""
         for _, member, items in self._asked(rows)[0]:
-            require_keys([member.judge], items, journal, self._options(options, member.judge))
+            require_keys([member.judge], items.values(), journal, self._options(options, member.judge))
 
     def _options(self, options: RunOptions, judge: Judge) -> RunOptions:
         return replace(options, repeats=self.repeats_of(judge), limit=None)
@@ -233,46 +175,41 @@ class Panel:
         """Have every answer judged; what the journal holds is not called again.
 
         Gives the panel without the columns that no answer has anything for, what was said of each answer, and
-        a note on each judge that is left out and on stored replies.
+        a note on each judge that is left out.
         """
         if not rows:
             return self, {}, ()
         asked, left_out = self._asked(rows)
-        stored = StoredVerdicts()
         for repeats in sorted({self.repeats_of(member.judge) for _, member, _ in asked}):
             own = [
-                (member.judge, items)
+                (member.judge, list(items.values()))
                 for _, member, items in asked
                 if self.repeats_of(member.judge) == repeats
             ]
             how = replace(options, repeats=repeats, limit=None)
-            keep_together(own, journal=journal, options=how, budget=budget, label=f"suite {self.suite}")
-        found: dict[AnswerKey, dict[str, Verdicts]] = {
-            (str(row.item.system), row.item.group): {} for row in rows
-        }
+            keep_together(
+                own, journal=journal, options=how, budget=budget, label=self.label or f"suite {self.suite}"
+            )
+        found: dict[str, dict[str, Verdicts]] = {row.item.item_id: {} for row in rows}
         for measure, member, items in asked:
-            for item in items:
-                found[str(item.system), item.group][measure.name] = self._verdicts(
-                    journal, member, item, stored
-                )
+            for item_id, item in items.items():
+                found[item_id][measure.name] = self._verdicts(journal, member, item)
         able = {CORRECTNESS, ANSWERED, *(measure.name for measure, _, _ in asked)}
         return (
             replace(self, measures=tuple(one for one in self.measures if one.name in able)),
             found,
-            (*left_out, *stored.notes()),
+            left_out,
         )
 
-    def _verdicts(self, journal: Journal, member: Member, item: Item, stored: StoredVerdicts) -> Verdicts:
+    def _verdicts(self, journal: Journal, member: Member, item: Item) -> Verdicts:
         judge = member.judge
         units = [name for name, _ in units_of(judge, item)]
-        rows = [
+        rows = tuple(
             whole_item(
                 [journal.latest[Key(item.item_id, item.sha, judge.fingerprint, n, unit)] for unit in units]
             )
             for n in range(self.repeats_of(judge))
-        ]
-        for row in rows:
-            stored.add(row)
+        )
         failed = next((row for row in rows if row.verdict is None), None)
         error = None
         if failed is not None:
@@ -281,7 +218,7 @@ class Panel:
         shares = raw
         if member.lock is not None and (to_people := member.lock.calibration) is not None:
             shares = tuple(_share(to_people.apply(row.verdict), member.rule.people) for row in rows)
-        return Verdicts(shares, raw, error, tuple(member.rule.passes(row.verdict) for row in rows))
+        return Verdicts(shares, raw, error, tuple(member.rule.passes(row.verdict) for row in rows), rows)
 
     def measured(self, question: Question, given: SystemAnswer, said: Mapping[str, Verdicts]) -> Measured:
         """An answer with what was said of it."""
@@ -300,6 +237,7 @@ class Panel:
             correctness=values[CORRECTNESS],
             measures=values,
             n_unscored=sum(one.n_unscored for one in said.values()),
+            verdicts=said,
         )
 
 
@@ -315,9 +253,7 @@ def _measured_by(measure: Measure, member: Member) -> MeasuredBy:
     return MeasuredBy(measure.name, member.judge.name, member.lock_path, agreement, mapped)
 
 
-def corrected_systems(
-    panel: Panel, measured: Sequence[Measured], judged: Judged
-) -> tuple[CorrectedSystem, ...]:
+def corrected_systems(panel: Panel, measured: Sequence[Measured]) -> tuple[CorrectedSystem, ...]:
     """Each system's share of right answers, with the error rates of the lock carried over (Rogan-Gladen).
 
     None where correctness is judged by no lock with a pass mark.
@@ -329,7 +265,7 @@ def corrected_systems(
     rates = member.rule.class_rates(member.lock.applied)
     passed: dict[str, dict[str, float | None]] = {}
     for one in measured:
-        said = judged.get((one.system, one.question), {}).get(CORRECTNESS)
+        said = one.verdicts.get(CORRECTNESS)
         marks = () if said is None else said.passed
         passed.setdefault(one.system, {})[one.question] = mean_of(
             [None if mark is None else float(mark) for mark in marks]

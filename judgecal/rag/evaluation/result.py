@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from judgecal.rag.evaluation.comparisons import BestOf, Design, FactorCurve, SystemComparison
 from judgecal.rag.evaluation.question_parts import QuestionPart
 from judgecal.rag.evaluation.summary import Costs, SystemSummary
 from judgecal.rag.evaluation.system import Setting
 from judgecal.records import Estimate, Failure, Result
+
+BASE = "the base"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,7 @@ class SystemSetting:
         kind: local, http, python or answers.
         settings: its factors with their values.
         shows_contexts: where not, what rests on contexts is not measured.
+        label: how pages call it: in a sweep by what sets it apart, `top_n=3`; else its name.
     """
 
     system: str
@@ -64,6 +67,30 @@ class SystemSetting:
     kind: str
     settings: Mapping[str, Setting]
     shows_contexts: bool
+    label: str = ""
+
+
+def labelled(
+    settings: Sequence[SystemSetting], bases: Sequence[str], *, swept: bool
+) -> tuple[SystemSetting, ...]:
+    """Systems with their labels: in a sweep of one factor at a time that factor, in a grid all of them.
+
+    Systems without factors keep their names, and all do where two would read alike.
+    """
+    tables = {one.table for one in settings if one.settings}
+    held = {one.table: one.settings for one in settings if one.system in bases}
+    labels = {}
+    for one in settings:
+        labels[one.system] = one.system
+        if swept and one.settings:
+            base = held.get(one.table, {})
+            apart = [
+                f"{factor}={value}" for factor, value in one.settings.items() if base.get(factor) != value
+            ]
+            label = ", ".join(apart) or BASE
+            labels[one.system] = f"{one.table}: {label}" if len(tables) > 1 else label
+    alike = len(set(labels.values())) < len(labels)
+    return tuple(replace(one, label=one.system if alike else labels[one.system]) for one in settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,3 +227,8 @@ class EvaluateResult(Result):
     notes: tuple[str, ...]
     run_line: str
     again: str = ""
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """System -> how pages call it."""
+        return {one.system: one.label for one in self.settings}

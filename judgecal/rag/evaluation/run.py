@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import statistics
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from judgecal._version import __version__
-from judgecal.engine import Budget, Journal
-from judgecal.experiment import RunOptions, full_name, open_experiment, open_journal, stored_rows
-from judgecal.goldset import item_row
-from judgecal.production.read_row import ReadRow
-from judgecal.rag.answering.outcomes import ITEMS_FILE, LEVEL
-from judgecal.rag.evaluation.asked import lexically_easy
+from judgecal.errors import InputError, refuse
+from judgecal.experiment import (
+    CostEstimate,
+    Experiment,
+    RunOptions,
+    full_name,
+    open_experiment,
+    plan_experiment,
+)
+from judgecal.goldset import Document
+from judgecal.rag.answering.questions import Question
+from judgecal.rag.evaluation.asked import QuestionSource, lexically_easy, read_documents, read_questions
 from judgecal.rag.evaluation.comparisons import (
     FactorCurve,
     best_of,
@@ -25,10 +33,9 @@ from judgecal.rag.evaluation.comparisons import (
     factor_curves,
     values_of,
 )
-from judgecal.rag.evaluation.config import read_evaluate_config
-from judgecal.rag.evaluation.judging import Judged, Panel, corrected_systems, item_of
+from judgecal.rag.evaluation.config import ConfiguredSystem, ReadConfig, read_evaluate_config, systems_of
+from judgecal.rag.evaluation.judging import Panel, corrected_systems, read_panel
 from judgecal.rag.evaluation.measured import Measured
-from judgecal.rag.evaluation.plan import EvaluatePlan
 from judgecal.rag.evaluation.question_parts import by_complexity, by_tag
 from judgecal.rag.evaluation.result import (
     AskedQuestions,
@@ -38,241 +45,357 @@ from judgecal.rag.evaluation.result import (
     SystemSetting,
     WorstAnswer,
     WorstQuestion,
+    labelled,
 )
 from judgecal.rag.evaluation.states import StateFiles
-from judgecal.rag.evaluation.summary import summarise, summarise_documents
+from judgecal.rag.evaluation.summary import LEVEL, Costs, documents_of, summarise
 from judgecal.rag.evaluation.system import Setting, SystemAnswer
-from judgecal.tables import write_json_lines
-from judgecal.workspace import find_workspace, shown
+from judgecal.rag.evaluation.system_run import SystemRun
+from judgecal.records import Context, digest
+from judgecal.workspace import Workspace, find_workspace, shown
 
-_WORST = 10
-"""Questions that went worst, of which a result tells."""
+_WORST = 10  # questions that went worst, of which a result tells
+_LIKELY, _MOST = 2_000, 20_000
+"""Characters of the contexts of an answer that is not there yet: likely ones, and for the bound of a preview."""
 
 
 @dataclass(frozen=True)
-class EvaluateRun(EvaluatePlan):
-    """The plan, and what carries it out."""
+class EvaluateRun:
+    """What `evaluate` is to do; nothing is read before it is asked for.
+
+    Attributes:
+        options: its `limit` goes before the file's.
+        repeats, wrong_costs, refusal_costs: instead of the file's; None for those.
+        seed: of the comparisons.
+        out: the slug of the experiment; None for the usual one.
+    """
+
+    workspace: Workspace
+    config: ReadConfig
+    options: RunOptions
+    repeats: int | None = None
+    wrong_costs: float | None = None
+    refusal_costs: float | None = None
+    seed: int = 0
+    out: str | None = None
+
+    @cached_property
+    def source(self) -> QuestionSource:
+        """The questions of the configuration."""
+        return read_questions(self.config.tables.questions, self.config.folder, self.workspace)
+
+    @cached_property
+    def questions(self) -> tuple[Question, ...]:
+        """Those that are asked, after the limit."""
+        return self.source.asked[: self.options.limit or self.config.tables.questions.limit]
+
+    @cached_property
+    def _collection(self) -> tuple[tuple[Document, ...], tuple[str, ...]]:
+        path = self.config.tables.documents.path
+        return (self.source.documents, ()) if path is None else read_documents(self.config.folder / path)
+
+    @property
+    def documents(self) -> tuple[Document, ...]:
+        """Those that systems search; empty where there are none."""
+        return self._collection[0]
+
+    @cached_property
+    def systems(self) -> tuple[ConfiguredSystem, ...]:
+        """Every system, in the order of the configuration."""
+        return systems_of(self.config, self.workspace, lambda: self.documents)
+
+    @cached_property
+    def panel(self) -> Panel:
+        """Who judges."""
+        table = self.config.tables.judges
+        wanted = table if self.repeats is None else table.model_copy(update={"repeats": self.repeats})
+        return read_panel(wanted, self.config.folder, self.workspace)
+
+    @property
+    def costs(self) -> Costs:
+        """What wrong answers and refusals take away."""
+        table = self.config.tables.costs
+        wrong, refusal = self.wrong_costs, self.refusal_costs
+        return Costs(table.wrong if wrong is None else wrong, table.refusal if refusal is None else refusal)
+
+    @cached_property
+    def experiment(self) -> Experiment:
+        """Where answers, verdicts and result go; limit, repeats, costs and pass mark are no part of it."""
+        source = self.source
+        config: dict[str, Any] = {
+            "command": "evaluate",
+            **({} if source.split is None else {"gold": {"set": source.name, "sha256": source.sha256}}),
+            "suite": self.panel.suite,
+            "questions": {"name": source.name, "sha256": source.sha256, "split": source.split},
+            "documents": digest([[one.document_id, one.title, one.text] for one in self.documents]),
+            "design": self.config.tables.design,
+            "systems": [
+                {"system": one.system.name, "kind": one.kind, "config": digest(one.system.config())}
+                for one in self.systems
+            ],
+            "judges": self.panel.config(),
+            "seed": self.seed,
+        }
+        return plan_experiment(self.workspace, config, out=self.out)
+
+    @cached_property
+    def _trial(self) -> SystemRun:
+        """Each system's folder is named by it, and by everything that decides its answers."""
+        systems = []
+        for one in self.systems:
+            name = re.sub(r"[^A-Za-z0-9.=-]+", "_", one.system.name).strip("_.")[:60]
+            named = f"{name}-{digest([one.system.name, one.system.config()])[:8]}"
+            systems.append((one.system, self.experiment.folder / "systems" / named))
+        return SystemRun(
+            self.experiment, self.questions, systems, self.panel, self.options, live=True, guess=self._guess
+        )
+
+    def _guess(self, far: bool) -> Iterator[SystemAnswer]:
+        """Its reference, with contexts of 2,000 characters; at most 20,000 characters of both."""
+        contexts = (Context("x" * (_MOST if far else _LIKELY)),)
+        for one in self.systems:
+            for question in self.questions:
+                text = "x" * _MOST if far else " | ".join(question.reference_answers)
+                given = contexts if one.system.shows_contexts else None
+                yield SystemAnswer(one.system.name, question.group, text, given)
+
+    def check(self) -> None:
+        """Refuse what cannot be done before anybody is called or anything is written, with every problem."""
+        problems = [
+            f"{option} {cost:g}: give 0 or more, what such an answer takes away"
+            for option, cost in (("--wrong-costs", self.costs.wrong), ("--refusal-costs", self.costs.refusal))
+            if not 0.0 <= cost < float("inf")
+        ]
+
+        def able(*parts: str) -> bool:
+            n = len(problems)
+            for part in parts:
+                try:
+                    getattr(self, part)
+                except InputError as error:
+                    problems.extend(error.problems)
+            return len(problems) == n
+
+        if able("documents", "questions", "systems"):
+            lacking: dict[
+                tuple[str, str], list[str]
+            ] = {}  # what all of a sweep lack is said once, of their table
+            for one in self.systems:
+                for problem in one.system.check(self.questions):
+                    text = problem.removeprefix(f"{one.system.name}: ")
+                    lacking.setdefault((one.table, text), []).append(one.system.name)
+            for (table, text), names in lacking.items():
+                problems.append(f"{names[0] if len(names) == 1 else table}: {text}")
+        if able("questions", "panel"):
+            problems += self.panel.lacking(self.questions)
+        refuse(list(dict.fromkeys(problems)))
+        self._trial.check_prices()
+
+    def preview(self) -> CostEstimate:
+        """What a run would call; nothing is written."""
+        self.check()
+        return self._trial.preview()
 
     def run(self) -> EvaluateResult:
-        """Ask, judge and sum up; each state's files are there when it is reached. A run that was interrupted
-        goes on.
-
-        Raises:
-            InputError: as `check`; or a key is not set and a call is due.
-        """
+        """Ask, judge and sum up; each state's files are there when it is reached."""
         self.check()
         budget = self.options.open_budget(self.experiment.folder)
-        expected = self.expected(far=False)
-        self.panel.require_keys(expected, stored_rows(self.experiment.journal), self.options)
+        self._trial.require_keys()
         open_experiment(self.experiment)
         states = StateFiles(self.experiment.folder, self.questions, self.source.sealed)
         states.write_questions()
-        answers = [
-            answer
-            for one in self.systems
-            for answer in one.system.answer(self.questions, self.asking(one, budget))
-        ]
+        answers = self._trial.ask(budget)
         states.write_answers(answers)
-        with open_journal(self.experiment.journal, self.options) as journal:
-            panel, measured, judged, notes = self._judge(answers, journal, budget)
+        panel, measured, notes = self._trial.judge(answers, budget)
         columns = [one.name for one in panel.measures]
-        states.write_measured(measured, judged, columns)
-        notes = (*self.input_notes, *self.panel.trained_notes(self.questions), *notes)
-        result = _Evaluated(self, panel, measured, judged, notes).result(budget, states)
+        states.write_measured(measured, columns)
+        models = [one.judge.model for one in self.panel.members if one.judge.model is not None]
+        unknown = any(one.given.prompt_tokens is not None and one.given.cost_usd is None for one in measured)
+        priced = not unknown and all(model.priced for model in models)
+        notes = (*self.source.notes, *self._collection[1], *self.panel.trained_notes(self.questions), *notes)
+        result = _result(self, panel, measured, states, notes, usd=budget.spent_usd if priced else None)
         states.write_summary([*result.systems, *result.documents], columns)
         self.experiment.write_summary(result)
         return result
 
-    def _judge(
-        self, answers: Sequence[SystemAnswer], journal: Journal, budget: Budget
-    ) -> tuple[Panel, list[Measured], Judged, tuple[str, ...]]:
-        by_group = {one.group: one for one in self.questions}
-        rows = [ReadRow(item_of(by_group[one.question], one)) for one in answers if one.answer is not None]
-        write_json_lines(self.experiment.folder / ITEMS_FILE, (item_row(row.item) for row in rows))
-        panel, judged, notes = self.panel.judge(rows, journal=journal, options=self.options, budget=budget)
-        measured = [
-            panel.measured(by_group[one.question], one, judged.get((one.system, one.question), {}))
-            for one in answers
-        ]
-        return panel, measured, judged, notes
 
-
-@dataclass(frozen=True)
-class _Evaluated:
-    """A run whose answers were judged."""
-
-    run: EvaluateRun
-    panel: Panel
-    measured: Sequence[Measured]
-    judged: Judged
-    notes: tuple[str, ...]
-
-    def result(self, budget: Budget, states: StateFiles) -> EvaluateResult:
-        """All that they come to."""
-        run, measured, seed = self.run, self.measured, self.run.seed
-        how: dict[str, Any] = {"right_at": run.right_at, "costs": run.costs}
-        best = best_of(values_of(measured), seed=seed)
-        curves = tuple(self._curves())
-        return EvaluateResult(
-            experiment=run.experiment.slug,
-            states=states.paths,
-            questions=self._questions(),
-            design=run.config.tables.design if curves else None,
-            bases=tuple(one.system.name for one in run.systems if one.is_base),
-            settings=tuple(
+def _result(
+    run: EvaluateRun,
+    panel: Panel,
+    measured: Sequence[Measured],
+    states: StateFiles,
+    notes: tuple[str, ...],
+    *,
+    usd: float | None,
+) -> EvaluateResult:
+    """All that the measured answers come to; `usd` is what this run spent, None where that is not known."""
+    source, seed, given = run.source, run.seed, run.config.tables.judges.right_at
+    mark = run.panel.right_at
+    right_at = given if given is not None else mark if mark is not None else 0.5
+    best = best_of(values_of(measured), seed=seed)
+    curves = tuple(_curves(run, measured))
+    bases = tuple(one.system.name for one in run.systems if one.is_base)
+    design = run.config.tables.design if curves else None
+    n_with_document, n_lexically_easy = lexically_easy(run.questions, run.documents)
+    split = f"({source.split})" if source.split else ""
+    judges = ",".join(full_name(one.judge) for one in run.panel.members)
+    return EvaluateResult(
+        experiment=run.experiment.slug,
+        states=states.paths,
+        questions=AskedQuestions(
+            source=source.name,
+            sha256=source.sha256,
+            n=len(run.questions),
+            n_answerable=sum(one.answerable for one in run.questions),
+            n_sealed=sum(one.group in source.sealed for one in run.questions),
+            made_by=source.made_by,
+            n_with_document=n_with_document,
+            n_lexically_easy=n_lexically_easy,
+        ),
+        design=design,
+        bases=bases,
+        settings=labelled(
+            [
                 SystemSetting(
                     one.system.name, one.table, one.kind, one.system.settings, one.system.shows_contexts
                 )
                 for one in run.systems
-            ),
-            systems=summarise(measured, **how),
-            documents=summarise_documents(measured, **how),
-            comparisons=compare_systems(measured, seed=seed),
-            document_comparisons=compare_documents(measured, seed=seed),
-            not_told_apart_from_best=tuple(one.name for one in best.not_told_apart),
-            best=best,
-            curves=curves,
-            judges=self.panel.measured_by(),
-            corrected=corrected_systems(self.panel, measured, self.judged),
-            by_complexity=by_complexity(measured, run.questions),
-            by_tag=by_tag(measured, run.questions),
-            failures=self._failures(),
-            failed_verdicts=self._failed_verdicts(),
-            worst=tuple(self._worst()),
-            costs=run.costs,
-            n_unscored=sum(one.total is None or one.n_unscored > 0 for one in measured),
-            usd=self._usd(budget),
-            notes=self.notes,
-            run_line=self._run_line(),
-            again=shlex.join(
-                ["judgecal", "evaluate", shown(run.config.path), *self._named, "--retry-unscored"]
-            ),
-        )
-
-    def _questions(self) -> AskedQuestions:
-        source, asked = self.run.source, self.run.questions
-        n_with_document, n_lexically_easy = lexically_easy(asked, self.run.documents)
-        return AskedQuestions(
-            source=source.name,
-            sha256=source.sha256,
-            n=len(asked),
-            n_answerable=sum(one.answerable for one in asked),
-            n_sealed=sum(one.group in source.sealed for one in asked),
-            made_by=source.made_by,
-            n_with_document=n_with_document,
-            n_lexically_easy=n_lexically_easy,
-        )
-
-    def _curves(self) -> Iterator[FactorCurve]:
-        """Of each table with factors, from its own systems."""
-        design = self.run.config.tables.design
-        tables: dict[str, dict[str, Mapping[str, Setting]]] = {}
-        for one in self.run.systems if design is not None else ():
-            if one.system.settings:
-                tables.setdefault(one.table, {})[one.system.name] = one.system.settings
-        levels = {
-            (table, *level)
-            for table, own in tables.items()
-            for each in own.values()
-            for level in each.items()
-        }
-        n_curves = sum(n > 1 for n in Counter((table, factor) for table, factor, _ in levels).values())
-        for table, own in tables.items():
-            base = next(
-                (one.system.name for one in self.run.systems if one.table == table and one.is_base), None
+            ],
+            bases,
+            swept=design is not None,
+        ),
+        systems=summarise(measured, right_at=right_at, costs=run.costs),
+        documents=summarise(measured, documents_of(measured), right_at=right_at, costs=run.costs),
+        comparisons=compare_systems(measured, seed=seed),
+        document_comparisons=compare_documents(measured, seed=seed),
+        not_told_apart_from_best=tuple(one.name for one in best.not_told_apart),
+        best=best,
+        curves=curves,
+        judges=run.panel.measured_by(),
+        corrected=corrected_systems(panel, measured),
+        by_complexity=by_complexity(measured, run.questions),
+        by_tag=by_tag(measured, run.questions),
+        failures=tuple(
+            FailedAnswers(*row)
+            for row in _tallied(
+                [
+                    (one.system, one.question, f"{one.given.error.kind}: {one.given.error.message}")
+                    for one in measured
+                    if one.given.error is not None
+                ],
+                source.sealed,
             )
-            rows = [one for one in self.measured if one.system in own]
-            assert design is not None
-            how: dict[str, Any] = {"base": base, "n_curves": max(n_curves, 1), "seed": self.run.seed}
-            yield from factor_curves(rows, own, table=table, design=design, **how)
-
-    def _failures(self) -> tuple[FailedAnswers, ...]:
-        """By system and kind."""
-        errors = [
-            (one.system, one.question, f"{error.kind}: {error.message}")
-            for one in self.measured
-            if (error := one.given.error) is not None
-        ]
-        return tuple(FailedAnswers(*row) for row in self._tallied(errors))
-
-    def _failed_verdicts(self) -> tuple[FailedVerdicts, ...]:
-        """By column and kind."""
-        errors = [
-            (column, question, verdicts.error)
-            for (_, question), said in self.judged.items()
-            for column, verdicts in said.items()
-            if verdicts.error is not None
-        ]
-        return tuple(FailedVerdicts(*row) for row in self._tallied(errors))
-
-    def _tallied(self, errors: Sequence[tuple[str, str, str]]) -> list[tuple[str, str, int, str | None]]:
-        """Of (name, question, "kind: message"): name, kind, how many and the first message, the most frequent
-        first.
-
-        A message may quote the question, so none of a sealed one is told.
-        """
-        found: dict[tuple[str, str], list[str | None]] = {}
-        for name, question, error in errors:
-            kind, _, message = error.partition(": ")
-            sealed = question in self.run.source.sealed
-            found.setdefault((name, kind), []).append(None if sealed else message)
-        rows = [(*key, len(said), next(filter(None, said), None)) for key, said in found.items()]
-        return sorted(rows, key=lambda row: -row[2])
-
-    def _worst(self) -> Iterator[WorstQuestion]:
-        """The lowest mean score first; a question that every system got right is none."""
-        answers: dict[str, list[Measured]] = {}
-        for one in self.measured:
-            if one.question not in self.run.source.sealed:
-                answers.setdefault(one.question, []).append(one)
-        means = {group: statistics.fmean(map(_score, own)) for group, own in answers.items()}
-        by_group = {one.group: one for one in self.run.questions}
-        for group in sorted((name for name in means if means[name] < 1.0), key=lambda name: means[name])[
-            :_WORST
-        ]:
-            question = by_group[group]
-            yield WorstQuestion(
-                question=group,
-                text=question.question,
-                reference=question.reference_answers,
-                documents=question.reference_documents,
-                mean_score=means[group],
-                answers=tuple(map(_worst_answer, answers[group])),
+        ),
+        failed_verdicts=tuple(
+            FailedVerdicts(*row)
+            for row in _tallied(
+                [
+                    (column, one.question, verdicts.error)
+                    for one in measured
+                    for column, verdicts in one.verdicts.items()
+                    if verdicts.error is not None
+                ],
+                source.sealed,
             )
-
-    def _usd(self, budget: Budget) -> float | None:
-        """What this run spent; None where some model that may have been called has no price."""
-        models = [one.judge.model for one in self.run.panel.members if one.judge.model is not None]
-        unknown = any(
-            one.given.prompt_tokens is not None and one.given.cost_usd is None for one in self.measured
-        )
-        return None if unknown or not all(one.priced for one in models) else budget.spent_usd
-
-    @property
-    def _named(self) -> list[str]:
-        """The slug, where the user gave one."""
-        return ["--name", self.run.out] if self.run.out else []
-
-    def _run_line(self) -> str:
-        run, source = self.run, self.run.source
-        split = f"({source.split})" if source.split else ""
-        judges = ",".join(full_name(one.judge) for one in run.panel.members)
-        return (
+        ),
+        worst=tuple(_worst(run, measured)),
+        costs=run.costs,
+        n_unscored=sum(one.total is None or one.n_unscored > 0 for one in measured),
+        usd=usd,
+        notes=notes,
+        run_line=(
             f"questions:{source.name}@{source.sha256[:12]}{split}|n:{len(run.questions)}|systems:{len(run.systems)}|"
-            f"suite:{run.panel.suite}|judges:{judges}|repeats:{run.panel.repeats}|level:{LEVEL:g}|seed:{run.seed}|"
+            f"suite:{run.panel.suite}|judges:{judges}|repeats:{run.panel.repeats}|level:{LEVEL:g}|seed:{seed}|"
             f"version:{__version__}"
+        ),
+        again=shlex.join(
+            [
+                "judgecal",
+                "evaluate",
+                shown(run.config.path),
+                *(["--name", run.out] if run.out else []),
+                "--retry-unscored",
+            ]
+        ),
+    )
+
+
+def _curves(run: EvaluateRun, measured: Sequence[Measured]) -> Iterator[FactorCurve]:
+    """Of each table with factors, from its own systems."""
+    design = run.config.tables.design
+    tables: dict[str, dict[str, Mapping[str, Setting]]] = {}
+    for one in run.systems if design is not None else ():
+        if one.system.settings:
+            tables.setdefault(one.table, {})[one.system.name] = one.system.settings
+    levels = {
+        (table, *level)
+        for table, settings in tables.items()
+        for each in settings.values()
+        for level in each.items()
+    }
+    n_curves = sum(n > 1 for n in Counter((table, factor) for table, factor, _ in levels).values())
+    for table, settings in tables.items():
+        assert design is not None
+        yield from factor_curves(
+            [one for one in measured if one.system in settings],
+            settings,
+            table=table,
+            design=design,
+            base=next((one.system.name for one in run.systems if one.table == table and one.is_base), None),
+            n_curves=max(n_curves, 1),
+            seed=run.seed,
         )
 
 
-def _score(one: Measured) -> float:
-    """By which questions went well or badly: a right refusal is worth a right answer."""
-    return (one.total or 0.0) if one.answerable else float(one.answered is False)
+def _tallied(
+    errors: Sequence[tuple[str, str, str]], sealed: frozenset[str]
+) -> list[tuple[str, str, int, str | None]]:
+    """Of (name, question, "kind: message"): name, kind, how many and the first message, the most frequent first.
+
+    A message may quote the question, so none of a sealed one is shown.
+    """
+    messages: dict[tuple[str, str], list[str | None]] = {}
+    for name, question, error in errors:
+        kind, _, message = error.partition(": ")
+        messages.setdefault((name, kind), []).append(None if question in sealed else message)
+    rows = [(*key, len(some), next(filter(None, some), None)) for key, some in messages.items()]
+    return sorted(rows, key=lambda row: -row[2])
 
 
-def _worst_answer(one: Measured) -> WorstAnswer:
-    contexts = one.given.contexts
-    retrieved = None if contexts is None else tuple(context.document_id or "?" for context in contexts)
-    return WorstAnswer(one.system, one.given.answer, one.given.error, one.total, retrieved)
+def _worst(run: EvaluateRun, measured: Sequence[Measured]) -> Iterator[WorstQuestion]:
+    """The lowest mean score first; a question that every system got right is none. A right refusal scores 1."""
+    answers: dict[str, list[Measured]] = {}
+    for one in measured:
+        if one.question not in run.source.sealed:
+            answers.setdefault(one.question, []).append(one)
+    means = {
+        group: statistics.fmean(
+            (one.total or 0.0) if one.answerable else float(one.answered is False) for one in own
+        )
+        for group, own in answers.items()
+    }
+    by_group = {one.group: one for one in run.questions}
+    for group in sorted((name for name in means if means[name] < 1.0), key=lambda name: means[name])[:_WORST]:
+        question = by_group[group]
+        yield WorstQuestion(
+            question=group,
+            text=question.question,
+            reference=question.reference_answers,
+            documents=question.reference_documents,
+            mean_score=means[group],
+            answers=tuple(
+                WorstAnswer(
+                    one.system,
+                    one.given.answer,
+                    one.given.error,
+                    one.total,
+                    None
+                    if one.given.contexts is None
+                    else tuple(context.document_id or "?" for context in one.given.contexts),
+                )
+                for one in answers[group]
+            ),
+        )
 
 
 def evaluate(
@@ -290,8 +413,7 @@ def evaluate(
     name: str | None = None,
     workspace: str | Path | None = None,
 ) -> EvaluateResult:
-    """Systems x questions x judges, as a configuration says (evaluation.config); what was asked before is not
-    again.
+    """Systems x questions x judges, as a configuration says (evaluation.config); what was asked before is not again.
 
     Args:
         config: the TOML file.
@@ -302,9 +424,6 @@ def evaluate(
         batch: have the answers judged by the batch APIs of the judges' providers; they are asked for live.
         name: slug of the experiment.
         workspace: the folder with `signatures/` and `gold/`; found as on the command line where not given.
-
-    Raises:
-        InputError: lists every problem of the configuration.
     """
     options = RunOptions(
         repeats=1 if repeats is None else repeats,

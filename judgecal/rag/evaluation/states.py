@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from judgecal.rag.answering.questions import Question
-from judgecal.rag.evaluation.judging import Judged, mean_of
-from judgecal.rag.evaluation.measured import Measured
+from judgecal.rag.evaluation.measured import Measured, mean_of
 from judgecal.rag.evaluation.question_parts import complexity_of
 from judgecal.rag.evaluation.result import States
 from judgecal.rag.evaluation.summary import SystemSummary
@@ -114,18 +113,27 @@ class StateFiles:
         """State 2."""
         self._write(1, [self._answer(one) for one in answers], _kinds(ANSWER_COLUMNS))
 
-    def write_measured(self, measured: Sequence[Measured], said: Judged, columns: Sequence[str]) -> None:
+    def write_measured(self, measured: Sequence[Measured], columns: Sequence[str]) -> None:
         """State 3; `columns` are those of the suite."""
         kinds = _kinds(ANSWER_COLUMNS) | _kinds(VERDICT_COLUMNS)
         for name in columns:
             kinds |= {f"{name}_share": float, f"{name}_raw": float, f"{name}_error": str}
         rows = []
         for one in measured:
-            verdicts = said.get((one.system, one.question), {})
-            shown = one.question not in self.sealed
-            errors = {f"{name}_error": verdicts[name].told(shown) for name in columns if name in verdicts}
-            raw = {f"{name}_raw": mean_of(verdicts[name].raw_shares) for name in columns if name in verdicts}
-            rows.append({**self._answer(one.given), **_verdict_row(one, columns), **raw, **errors})
+            row = self._answer(one.given) | {
+                "answered": one.answered,
+                "correctness": -1.0 if one.answered is False else one.correctness if one.answered else None,
+                "total": one.total,
+                "n_unscored": one.n_unscored,
+            }
+            for name in columns:
+                row[f"{name}_share"] = one.measures.get(name)
+                if name in one.verdicts:
+                    error = one.verdicts[name].error
+                    hidden = error is not None and one.question in self.sealed
+                    row[f"{name}_raw"] = mean_of(one.verdicts[name].raw_shares)
+                    row[f"{name}_error"] = error.partition(":")[0] if error and hidden else error
+            rows.append(row)
         self._write(2, rows, kinds)
 
     def write_summary(self, summaries: Sequence[SystemSummary], columns: Sequence[str]) -> None:
@@ -218,18 +226,6 @@ def _frame(rows: Sequence[Mapping[str, Any]], kinds: Mapping[str, type]) -> pl.D
     types = {str: polars.String, float: polars.Float64, int: polars.Int64, bool: polars.Boolean}
     schema = {name: types[kind] for name, kind in kinds.items()}
     return polars.DataFrame([{name: row.get(name) for name in kinds} for row in rows], schema=schema)
-
-
-def _verdict_row(one: Measured, columns: Sequence[str]) -> dict[str, Any]:
-    shares = {f"{name}_share": one.measures.get(name) for name in columns}
-    correctness = -1.0 if one.answered is False else one.correctness if one.answered else None
-    return {
-        "answered": one.answered,
-        "correctness": correctness,
-        "total": one.total,
-        "n_unscored": one.n_unscored,
-        **shares,
-    }
 
 
 def _json(value: Any) -> str:

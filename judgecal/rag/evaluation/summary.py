@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from judgecal.errors import InputError
-from judgecal.rag.answering.outcomes import BEST, LEVEL, MEAN
 from judgecal.rag.evaluation.measured import Measured
 from judgecal.records import Estimate
 from judgecal.stats import agreement
 from judgecal.stats.intervals import described, mean_estimate
+
+BEST = 100.0
+"""A mean in points of 100 is the mean agreement with this label; counting an unscored item as wrong makes it 0."""
+MEAN = "mean_agreement"
+LEVEL = 0.95
+"""Nominal coverage of every interval here."""
+Points = Sequence[float | Sequence[float | None] | None]
+"""Of each question in points of 100, or of each repeat of it; None where unscored."""
 
 OutcomeKind = Literal["right_answer", "wrong_answer", "right_refusal", "wrong_refusal"]
 Rows = Mapping[str, Mapping[str, Measured | None]]
@@ -158,67 +165,52 @@ def outcome_of(one: Measured | None, *, right_at: float) -> OutcomeKind | None:
     return "right_answer" if one.correctness >= right_at else "wrong_answer"
 
 
+def mean_points(
+    points: Points,
+    questions: Sequence[str],
+    *,
+    unscored: Literal["drop", "wrong"] = "drop",
+    level: float = LEVEL,
+) -> Estimate:
+    """The mean as a share, with its interval by question; an unscored one is left out, or counts as 0."""
+    how: dict[str, Any] = {"groups": questions, "metrics": (MEAN,), "unscored": unscored, "level": level}
+    return agreement([BEST] * len(points), list(points), scale="percentage", **how)[MEAN]
+
+
 def mean_share(
     values: Mapping[str, float | None], *, unscored: Literal["drop", "wrong"] = "drop", level: float = LEVEL
 ) -> Estimate:
-    """The mean of shares by question, with its interval; an unscored one is left out, or counts as 0."""
+    """The same of shares by question."""
     points = [None if value is None else BEST * value for value in values.values()]
-    found = agreement(
-        [BEST] * len(points),
-        points,
-        scale="percentage",
-        groups=list(values),
-        metrics=(MEAN,),
-        unscored=unscored,
-        level=level,
-    )
-    return found[MEAN]
+    return mean_points(points, list(values), unscored=unscored, level=level)
 
 
 def summarise(
-    measured: Sequence[Measured], *, right_at: float = 0.5, costs: Costs | None = None, level: float = LEVEL
+    measured: Sequence[Measured],
+    documents: Sequence[str | None] = (None,),
+    *,
+    right_at: float = 0.5,
+    costs: Costs | None = None,
+    level: float = LEVEL,
 ) -> tuple[SystemSummary, ...]:
-    """Each system over all questions, in the order in which they first occur.
+    """Each system over all questions, or over those that name a document, in the order in which they first occur.
 
     Args:
+        documents: None for all questions; a question may name several.
         right_at: correctness, 0..1, from which an answer is right.
         costs: of wrong answers and wrong refusals; those of `Costs` where not given.
-
-    Raises:
-        InputError: as `rows_of`; `right_at` lies outside 0..1, or a cost below 0.
     """
-    return _summaries(measured, [None], right_at=right_at, costs=costs or Costs(), level=level)
-
-
-def summarise_documents(
-    measured: Sequence[Measured], *, right_at: float = 0.5, costs: Costs | None = None, level: float = LEVEL
-) -> tuple[SystemSummary, ...]:
-    """Each system over the questions of each document, by document; a question may name several. As
-    `summarise`."""
-    return _summaries(
-        measured, documents_of(measured), right_at=right_at, costs=costs or Costs(), level=level
-    )
-
-
-def _summaries(
-    measured: Sequence[Measured],
-    documents: Sequence[str | None],
-    *,
-    right_at: float,
-    costs: Costs,
-    level: float,
-) -> tuple[SystemSummary, ...]:
-    """Each system over the questions of each document, which is None for all of them."""
-    wrong = (
+    costs = costs or Costs()
+    problems = (
         [] if 0.0 <= right_at <= 1.0 else [f"right_at is {right_at:g}: a correctness lies between 0 and 1"]
     )
-    wrong += [
+    problems += [
         f"{name} costs are {cost:g}: give 0 or more, what such an answer takes away"
         for name, cost in (("wrong", costs.wrong), ("refusal", costs.refusal))
         if not cost >= 0.0
     ]
-    if wrong:
-        raise InputError("\n".join(wrong))
+    if problems:
+        raise InputError("\n".join(problems))
     rows = rows_of(measured)
     columns = tuple(dict.fromkeys(name for one in measured for name in one.measures))
     asked_of = {
@@ -253,10 +245,12 @@ def _summary(
     def by_question(measure: str) -> dict[str, float | None]:
         return {question: value_of(one, measure) for question, one in answers.items()}
 
-    total, outcomes = (
-        by_question("total"),
-        {name: outcome_of(one, right_at=right_at) for name, one in answers.items()},
-    )
+    def cell(kind: OutcomeKind) -> OutcomeShare:
+        among = {name: None if one is None else float(one == kind) for name, one in outcomes.items()}
+        return OutcomeShare(sum(one == kind for one in outcomes.values()), mean_share(among, level=level))
+
+    total = by_question("total")
+    outcomes = {name: outcome_of(one, right_at=right_at) for name, one in answers.items()}
     given = [one.given for one in answers.values() if one is not None and one.given.answer is not None]
     latency = seconds_of(answer.latency_s for answer in given)
     answered = {name: one.correctness for name, one in answers.items() if one is not None and one.answered}
@@ -275,41 +269,33 @@ def _summary(
         measures_as_wrong={
             name: mean_share(by_question(name), unscored="wrong", level=level) for name in columns
         },
-        outcomes=_outcomes(outcomes, right_at=right_at, level=level),
-        utility=_utility(outcomes, costs, as_wrong=True, level=level),
-        utility_complete_case=_utility(outcomes, costs, as_wrong=False, level=level),
+        outcomes=Outcomes(
+            right_answer=cell("right_answer"),
+            wrong_answer=cell("wrong_answer"),
+            right_refusal=cell("right_refusal"),
+            wrong_refusal=cell("wrong_refusal"),
+            right_at=right_at,
+            n_unscored=sum(one is None for one in outcomes.values()),
+        ),
+        utility=_utility(outcomes, costs, unscored="wrong_answer", level=level),
+        utility_complete_case=_utility(outcomes, costs, unscored=None, level=level),
         latency_s=latency,
         ttft_s=seconds_of(answer.first_s for answer in given),
         queries_per_minute=60.0 / latency.mean if latency.mean else None,
-        usd_per_1k=_usd_per_1k([answer.cost_usd for answer in given]),
-    )
-
-
-def _outcomes(outcomes: Mapping[str, OutcomeKind | None], *, right_at: float, level: float) -> Outcomes:
-    def cell(kind: OutcomeKind) -> OutcomeShare:
-        among = {name: None if one is None else float(one == kind) for name, one in outcomes.items()}
-        return OutcomeShare(sum(one == kind for one in outcomes.values()), mean_share(among, level=level))
-
-    return Outcomes(
-        right_answer=cell("right_answer"),
-        wrong_answer=cell("wrong_answer"),
-        right_refusal=cell("right_refusal"),
-        wrong_refusal=cell("wrong_refusal"),
-        right_at=right_at,
-        n_unscored=sum(one is None for one in outcomes.values()),
+        usd_per_1k=usd_per_1k([answer.cost_usd for answer in given]),
     )
 
 
 def _utility(
-    outcomes: Mapping[str, OutcomeKind | None], costs: Costs, *, as_wrong: bool, level: float
+    outcomes: Mapping[str, OutcomeKind | None], costs: Costs, *, unscored: OutcomeKind | None, level: float
 ) -> Estimate:
-    worth: Callable[[OutcomeKind], float] = costs.worth
-    counted = {name: one or ("wrong_answer" if as_wrong else None) for name, one in outcomes.items()}
-    values = {name: worth(one) for name, one in counted.items() if one is not None}
-    n_unscored = sum(one is None for one in outcomes.values())
+    """The mean worth; an unscored question counts as `unscored`, or is left out."""
+    counted = {name: outcome or unscored for name, outcome in outcomes.items()}
+    worth = {name: costs.worth(outcome) for name, outcome in counted.items() if outcome is not None}
     low = -max(costs.wrong, costs.refusal)
-    found = mean_estimate(list(values.values()), list(values), low=low, high=1.0, level=level)
-    return replace(found, n_expected=len(outcomes), n_unscored=n_unscored)
+    estimate = mean_estimate(list(worth.values()), list(worth), low=low, high=1.0, level=level)
+    n_unscored = sum(outcome is None for outcome in outcomes.values())
+    return replace(estimate, n_expected=len(outcomes), n_unscored=n_unscored)
 
 
 def seconds_of(times: Iterable[float | None]) -> Seconds:
@@ -318,6 +304,7 @@ def seconds_of(times: Iterable[float | None]) -> Seconds:
     return Seconds(over["average"], over["p50"], over["p95"], int(over["count"] or 0))
 
 
-def _usd_per_1k(costs: Sequence[float | None]) -> float | None:
+def usd_per_1k(costs: Sequence[float | None]) -> float | None:
+    """Cost of a thousand answers; None where that of any is not known."""
     known = [cost for cost in costs if cost is not None]
     return 1000.0 * statistics.fmean(known) if known and len(known) == len(costs) else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -13,7 +13,7 @@ from judgecal.engine import Budget
 from judgecal.experiment import CostEstimate, RunOptions
 from judgecal.models import ModelSpec
 from judgecal.rag.answering.questions import Question
-from judgecal.records import Context, Failure, well_formed
+from judgecal.records import Context, Failure, Item, well_formed
 
 MOST_BYTES = 10_000_000
 """The longest answer that is taken, its contexts included; contexts are larger than what a judge says."""
@@ -38,6 +38,7 @@ class SystemAnswer:
         prompt_tokens, completion_tokens: as the model told them, None where it did not.
         cost_usd: summed over attempts, None where it is not known.
         at: UTC, ISO 8601; "" where it is not known.
+        repeat: which of several answers to one question, from 0.
     """
 
     system: str
@@ -51,6 +52,7 @@ class SystemAnswer:
     completion_tokens: int | None = None
     cost_usd: float | None = None
     at: str = ""
+    repeat: int = field(default=0, metadata={"json": False})  # journals of evaluate hold one answer each
 
     def __post_init__(self) -> None:
         """Whoever gave it, and through whichever file: texts that every file can hold."""
@@ -60,6 +62,25 @@ class SystemAnswer:
             object.__setattr__(self, "contexts", tuple(map(_well_formed, self.contexts)))
         if self.error is not None:
             object.__setattr__(self, "error", Failure(self.error.kind, well_formed(self.error.message)))
+
+    @property
+    def item_id(self) -> str:
+        """Of the answer as an item: `<group>::<system>`, from the second repeat on `::2` ..."""
+        return f"{self.question}::{self.system}" + (f"::{self.repeat + 1}" if self.repeat else "")
+
+    def item(self, question: Question) -> Item:
+        """The answer as judges see it and `gold sheet` draws it."""
+        return Item(
+            self.item_id,
+            question.group,
+            question.question,
+            self.answer or "",
+            reference_answers=question.reference_answers,
+            system=self.system,
+            reference_documents=question.reference_documents,
+            contexts=self.contexts or (),
+            tags=question.tags,
+        )
 
 
 @dataclass(frozen=True, slots=True)
