@@ -308,7 +308,7 @@ def late():
     from ..stats import means
     importlib.import_module("judgecal.desk.server")
     importlib.import_module(f"judgecal.rag.evaluation.{room}")
-TABLE = {"one": "plan:make"}
+TABLE = {"one": "run:make"}
 """
     assert [name for _, name in imports_of(ast.parse(source), "judgecal.engine")] == [
         "typing.TYPE_CHECKING",
@@ -318,7 +318,7 @@ TABLE = {"one": "plan:make"}
         "judgecal.engine.run",
         "judgecal.stats.means",
         "judgecal.desk.server",
-        "judgecal.rag.evaluation.plan",
+        "judgecal.rag.evaluation.run",
     ]
 
 

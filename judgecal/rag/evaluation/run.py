@@ -236,9 +236,22 @@ def _result(
     curves = tuple(_curves(run, measured))
     bases = tuple(one.system.name for one in run.systems if one.is_base)
     design = run.config.tables.design if curves else None
+    settings = [
+        SystemSetting(one.system.name, one.table, one.kind, one.system.settings, one.system.shows_contexts)
+        for one in run.systems
+    ]
     n_with_document, n_lexically_easy = lexically_easy(run.questions, run.documents)
-    split = f"({source.split})" if source.split else ""
-    judges = ",".join(full_name(one.judge) for one in run.panel.members)
+    answer_errors = [
+        (one.system, one.question, f"{one.given.error.kind}: {one.given.error.message}")
+        for one in measured
+        if one.given.error is not None
+    ]
+    verdict_errors = [
+        (column, one.question, verdicts.error)
+        for one in measured
+        for column, verdicts in one.verdicts.items()
+        if verdicts.error is not None
+    ]
     return EvaluateResult(
         experiment=run.experiment.slug,
         states=states.paths,
@@ -254,16 +267,7 @@ def _result(
         ),
         design=design,
         bases=bases,
-        settings=labelled(
-            [
-                SystemSetting(
-                    one.system.name, one.table, one.kind, one.system.settings, one.system.shows_contexts
-                )
-                for one in run.systems
-            ],
-            bases,
-            swept=design is not None,
-        ),
+        settings=labelled(settings, bases, swept=design is not None),
         systems=summarise(measured, right_at=right_at, costs=run.costs),
         documents=summarise(measured, documents_of(measured), right_at=right_at, costs=run.costs),
         comparisons=compare_systems(measured, seed=seed),
@@ -275,39 +279,14 @@ def _result(
         corrected=corrected_systems(panel, measured),
         by_complexity=by_complexity(measured, run.questions),
         by_tag=by_tag(measured, run.questions),
-        failures=tuple(
-            FailedAnswers(*row)
-            for row in _tallied(
-                [
-                    (one.system, one.question, f"{one.given.error.kind}: {one.given.error.message}")
-                    for one in measured
-                    if one.given.error is not None
-                ],
-                source.sealed,
-            )
-        ),
-        failed_verdicts=tuple(
-            FailedVerdicts(*row)
-            for row in _tallied(
-                [
-                    (column, one.question, verdicts.error)
-                    for one in measured
-                    for column, verdicts in one.verdicts.items()
-                    if verdicts.error is not None
-                ],
-                source.sealed,
-            )
-        ),
+        failures=tuple(FailedAnswers(*row) for row in _tallied(answer_errors, source.sealed)),
+        failed_verdicts=tuple(FailedVerdicts(*row) for row in _tallied(verdict_errors, source.sealed)),
         worst=tuple(_worst(run, measured)),
         costs=run.costs,
         n_unscored=sum(one.total is None or one.n_unscored > 0 for one in measured),
         usd=usd,
         notes=notes,
-        run_line=(
-            f"questions:{source.name}@{source.sha256[:12]}{split}|n:{len(run.questions)}|systems:{len(run.systems)}|"
-            f"suite:{run.panel.suite}|judges:{judges}|repeats:{run.panel.repeats}|level:{LEVEL:g}|seed:{seed}|"
-            f"version:{__version__}"
-        ),
+        run_line=_run_line(run),
         again=shlex.join(
             [
                 "judgecal",
@@ -317,6 +296,17 @@ def _result(
                 "--retry-unscored",
             ]
         ),
+    )
+
+
+def _run_line(run: EvaluateRun) -> str:
+    source, panel = run.source, run.panel
+    split = f"({source.split})" if source.split else ""
+    judges = ",".join(full_name(one.judge) for one in panel.members)
+    return (
+        f"questions:{source.name}@{source.sha256[:12]}{split}|n:{len(run.questions)}|systems:{len(run.systems)}|"
+        f"suite:{panel.suite}|judges:{judges}|repeats:{panel.repeats}|level:{LEVEL:g}|seed:{run.seed}|"
+        f"version:{__version__}"
     )
 
 
