@@ -9,13 +9,6 @@ import importlib
 from typing import Any
 
 GIVES = {
-    "answer": "rag.answer_command:answer",
-    "retrieval": "rag.retrieval_command:retrieval",
-    "evaluate": "rag.evaluate_command:evaluate",
-    "gold make": "rag.make_command:make_command",
-    "gold fetch": "exchange.fetch_command:fetch_command",
-    "gold label": "desk.command:label_command",
-    "gold adjudicate": "desk.command:adjudicate_command",
     "answered items": "rag.answering:answered_items",
     "answer report": "rag.answering.document:answer_report",
     "guess export": "exchange.exports:guess",

@@ -307,15 +307,6 @@ def test_nobody_prints_by_another_door() -> None:
     assert not wrong
 
 
-def test_every_command_gives_its_colours_up() -> None:
-    """What `grouped` wraps cannot be coloured by a name; nobody may register a command without it."""
-    from judgecal.cli import app, gold
-
-    commands = [*app.registered_commands, *gold.app.registered_commands]
-    assert len(commands) > 15
-    assert not [one.callback for one in commands if not hasattr(one.callback, "__wrapped__")]
-
-
 @pytest.mark.parametrize(
     "env",
     [{"PYTHONIOENCODING": "cp1252"}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}],

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import os
+import re
 import resource
 import shlex
 import subprocess
 import sys
 
 import pytest
-import typer
 
 import judgecal as package
-from judgecal.cli import app
-from judgecal.cli.help import EXAMPLES, GROUPS, summary
-from tests.support.every_command import RUNS, commands
+from judgecal.cli.parser import loaded
+from judgecal.commands import COMMANDS, GROUPS, TABLE, load
+from tests.support.every_command import RUNS
 
 HEAVY = ("dspy", "litellm", "sklearn", "datasets", "polars", "numpy", "scipy", "asyncio", "rich")
 _AFTER = """
@@ -51,33 +50,41 @@ def test_import_loads_nothing_heavy(statement: str) -> None:
 
 @pytest.fixture(scope="module")
 def helps() -> dict[str, str]:
-    """The help of the program ("") and of every command, at 80 columns, in one process that loads nothing
-    heavy."""
-    names = ["", "gold", "signature", *sorted(commands())]
+    """The help of the program (""), of its groups and of every command at 80 columns, with nothing heavy loaded."""
+    names = ["", *GROUPS, *sorted(COMMANDS)]
     found = after(_HELP.format(argvs=[[*name.split(), "--help"] for name in names]))
     assert (found["code"], found["loaded"]) == (0, [])
     return dict(zip(names, str(found["out"]).split("\x00"), strict=False))
 
 
-def test_every_command_stands_in_a_group_with_its_whole_summary(helps: dict[str, str]) -> None:
-    assert set(EXAMPLES) == commands(), "a command has no group and example in judgecal/cli/help.py"
+def test_the_first_help_lists_every_command_and_loads_none(helps: dict[str, str]) -> None:
     lines = helps[""].splitlines()
-    assert [title for title in GROUPS if f"{title}:" not in lines] == [] and "Commands:" not in lines
-    top = typer.main.get_command(app)
-    for name in commands():
-        command = functools.reduce(lambda one, word: vars(one)["commands"][word], name.split(), top)
-        said = summary(command)
-        assert said.endswith((".", "?")) and f"  {name.ljust(15)}  {said}" in lines, name
-    assert [line for line in helps["gold"].splitlines()[1:] if line.endswith("...")] == []
+    assert [title for title in TABLE if f"{title}:" not in lines] == [] and "Commands:" not in lines
+    missing = [name for name, row in COMMANDS.items() if f"  {name.ljust(15)}  {row.line}" not in lines]
+    assert missing == [] and set(RUNS) == set(COMMANDS)
+    for group in GROUPS:
+        words = [line.split()[0] for line in helps[group].partition("Commands:\n")[2].splitlines() if line]
+        assert words == [row.word for row in COMMANDS.values() if row.group == group]
+    body = "from judgecal.cli import run; run(['--help']); run(['gold', '--help']); "
+    body += "assert not [name for name in sys.modules if name.endswith(('cli.gold', 'cli.score', 'command'))]"
+    subprocess.run([sys.executable, "-c", f"import sys; {body}"], check=True, capture_output=True)
+
+
+def test_what_the_table_names_is_there_and_says_its_line() -> None:
+    for name, row in COMMANDS.items():
+        text = " ".join(loaded(name).help.split())
+        assert row.line.endswith((".", "?")) and re.match(re.escape(row.line) + "(?= |$)", text), name
+        assert all(callable(load(maker)) for maker in [*row.documents.values(), row.report] if maker), name
 
 
 def test_every_help_fits_and_ends_with_the_example_that_the_tests_run(helps: dict[str, str]) -> None:
     for name, text in helps.items():
         assert [line for line in text.splitlines() if len(line) > 80] == [], name
-        if name in EXAMPLES:
-            said = text.partition("\n  Example:\n")[2].replace("\\\n", " ")
-            assert shlex.split(said) == ["judgecal", *name.split(), *shlex.split(EXAMPLES[name])]
-            assert RUNS[name][: len(shlex.split(EXAMPLES[name]))] == tuple(shlex.split(EXAMPLES[name]))
+        if name in COMMANDS:
+            typed = text.partition("\n  Example:\n")[2].replace("\\\n", " ")
+            example = shlex.split(COMMANDS[name].example)
+            assert shlex.split(typed) == ["judgecal", *name.split(), *example]
+            assert RUNS[name][: len(example)] == tuple(example)
 
 
 def test_help_is_quick() -> None:

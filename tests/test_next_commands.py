@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.every_command import EveryCommand, commands
+from judgecal.commands import COMMANDS
+from tests.support.every_command import EveryCommand
 
 PREVIEWED = (
     "gold adjudicate",
@@ -43,7 +44,7 @@ def test_what_is_to_be_typed_next_can_be_typed(every_command: EveryCommand, tmp_
     for command, text in texts.items():
         words = following(text)
         words = words[2:] if words[0] == "--workspace" else words
-        name = next((one for one in (" ".join(words[:2]), words[0]) if one in commands()), None)
+        name = next((typed for typed in (" ".join(words[:2]), words[0]) if typed in COMMANDS), None)
         if name is None or re.search(r"(?<![\w.])[A-Z]{3,}(?![\w.])|\.\.\.", " ".join(words)):
             faults.append(f"{command}: {shlex.join(words)}: cannot be typed as it stands")
             continue

@@ -9,7 +9,6 @@ from judgecal.experiment import CompareRun, read_experiment
 from judgecal.experiment.result import AgreementResult
 from judgecal.experiment.stored import find_experiment
 from judgecal.rag.retrieval import RetrievalResult
-from judgecal.report.notebook import _DOCUMENTS
 from judgecal.workspace import find_workspace
 from tests.support.command import Run
 from tests.support.gold import made_gold, made_items, rated
@@ -49,9 +48,6 @@ def test_judges_in_a_notebook(judgecal: Run, workspace_dir: Path, tmp_path: Path
 
 
 def test_what_draws_a_result_is_there(judgecal: Run) -> None:
-    for name in _DOCUMENTS.values():
-        module, _, function = name.partition(":")
-        assert callable(getattr(__import__(f"judgecal.{module}", fromlist=[function]), function))
     slug = printed_by(judgecal, "retrieval", "--name", "ret")["experiment"]
     result = find_experiment(find_workspace(None), slug).read_summary(RetrievalResult)
     assert "among the first" in result._repr_html_()

@@ -18,29 +18,13 @@ from typing import Annotated
 
 import typer
 
-from judgecal.cli import cache as cache_group
 from judgecal.cli import completion
-from judgecal.cli import gold as gold_group
-from judgecal.cli import signature as signature_group
-from judgecal.cli.agreement import agreement
-from judgecal.cli.compare import compare
-from judgecal.cli.gate import gate
-from judgecal.cli.help import GroupedHelp, example
 from judgecal.cli.internal_error import forget_experiment, internal_error, what_is_kept
-from judgecal.cli.judge import judge
-from judgecal.cli.migrate import migrate
-from judgecal.cli.optimize import optimize
-from judgecal.cli.options import State, grouped
+from judgecal.cli.options import State
 from judgecal.cli.output import Decided, print_text
-from judgecal.cli.rate import plan, rate
-from judgecal.cli.report import report
-from judgecal.cli.rules import rules
-from judgecal.cli.score import score
-from judgecal.cli.select import select
+from judgecal.cli.parser import CommandGroup
 from judgecal.cli.streams import claim_descriptors, safe_streams
-from judgecal.cli.workspace import init, judges, models
 from judgecal.errors import InputError, JudgecalError, notice
-from judgecal.wings import wing
 from judgecal.workspace import shown
 
 __all__ = ["app", "main", "run"]
@@ -56,18 +40,9 @@ app = typer.Typer(
     help="Calibrate an LLM judge against people before you trust its numbers.",
     no_args_is_help=True,
     rich_markup_mode=None,
-    cls=GroupedHelp,
+    cls=CommandGroup,
     pretty_exceptions_enable=False,
 )
-
-app.add_typer(gold_group.app, name="gold")
-app.add_typer(signature_group.app, name="signature")
-app.add_typer(cache_group.app, name="cache")
-for _command in (
-    init, models, judges, score, agreement, optimize, compare, select, gate, migrate, judge, rate, plan,
-    wing("retrieval"), wing("answer"), wing("evaluate"), rules, report,
-):  # fmt: skip
-    app.command(epilog=example(_command.__name__))(grouped(_command))
 
 
 def _version(wanted: bool) -> None:

@@ -43,7 +43,6 @@ def compare(
     The difference is paired; the answer is A, B, or cannot tell. Calls no model.
     """
     from judgecal.experiment import CompareRun, read_experiment
-    from judgecal.report.compare import compare_document
 
     table.check()
     workspace = shared.workspace_of(ctx)
@@ -60,5 +59,5 @@ def compare(
         shared.show_look(shared.would_look(run.foresee(), run.stored.gold.name, level=level), json=json)
         return
     result = run.run()
-    print_result(result, compare_document(result), json=json, full=full)
+    print_result(result, json=json, full=full)
     table.write(result)

@@ -2,8 +2,7 @@
 them.
 
 The scripts for bash, zsh and fish are typer's (`--install-completion`, `--show-completion`). Each calls the
-program with the line so far in its environment; here that line is mended where bash has cut it, and the
-values are found.
+program with the line so far in its environment. Bash cuts words at `@`, `=` and `:`; what it cut stays cut.
 """
 
 from __future__ import annotations
@@ -25,8 +24,6 @@ from judgecal.workspace import Workspace, find_workspace
 _ASKED = "_JUDGECAL_COMPLETE"  # the variable in which a shell says which of them it is
 _SWITCHES = ("--install-completion", "--show-completion")
 
-_BREAKS = "@=:"  # where bash begins a new word, of the characters that names hold
-
 
 def asked(argv: Sequence[str]) -> bool:
     """Whether a shell asks for the end of a line, or somebody for the script that makes it ask."""
@@ -39,7 +36,6 @@ def completing(run: Callable[[], object]) -> int:
     Args:
         run: the program on its arguments; typer answers in it, and ends it.
     """
-    before = _rejoin() if os.environ.get(_ASKED) == "complete_bash" else ""
     answer, code = io.StringIO(), 0
     with contextlib.redirect_stdout(answer):
         try:
@@ -47,27 +43,8 @@ def completing(run: Callable[[], object]) -> int:
         except SystemExit as stop:
             code = stop.code if isinstance(stop.code, int) else 0
     for line in answer.getvalue().splitlines():
-        print_text(UNSEEN.sub("", line).removeprefix(before))
+        print_text(UNSEEN.sub("", line))
     return code
-
-
-def _rejoin() -> str:
-    """Make one word of what bash has cut, as in `correctness_v3@gem`; gives the part that it wants no answer
-    for."""
-    words, at = os.environ.get("COMP_WORDS", "").split("\n"), int(os.environ.get("COMP_CWORD") or 0)
-    words += [""] * (at + 1 - len(words))
-    whole: list[str] = []
-    place = 0
-    for number, word in enumerate(words):
-        if whole and number > 1 and (word[:1] in tuple(_BREAKS) or whole[-1][-1:] in tuple(_BREAKS)):
-            whole[-1] += word
-        else:
-            whole.append(word)
-        if number == at:
-            place = len(whole) - 1
-    current, said = words[at], whole[place]
-    os.environ["COMP_WORDS"], os.environ["COMP_CWORD"] = "\n".join(whole), str(place)
-    return said if current and set(current) <= set(_BREAKS) else said[: len(said) - len(current)]
 
 
 def _names(found: Callable[[Workspace], Iterable[str]], *, several: bool = False) -> Callable[..., list[str]]:

@@ -219,9 +219,8 @@ def _with_lock(run: ProductionRun, call: shared.RunArguments) -> None:
 
 
 def _show(result: JudgeResult, call: shared.RunArguments) -> None:
-    from judgecal.report.judge import judge_document
 
-    print_result(result, judge_document(result), json=call.json, full=call.full)
+    print_result(result, json=call.json, full=call.full)
     if result.n_unscored:
         error = result.columns["error"]
         notice(f"judgecal: {result.n_unscored} rows are unscored; {result.output}, column {error} says why")
@@ -277,13 +276,12 @@ def _reader(naming: str, table: rows.ColumnArguments, source: FileSource, inputs
 
 
 def _with_suite(run: SuiteRun, call: shared.RunArguments) -> None:
-    from judgecal.report.suite import suite_document
 
     if call.dry_run:
         shared.show_plan(run.preview(), json=call.json)
         return
     result = run.run()
-    print_result(result, suite_document(result), json=call.json, full=call.full)
+    print_result(result, json=call.json, full=call.full)
     if result.n_unscored:
         columns = listed(
             [result.columns[name]["error"] for name, rate in result.rates.items() if rate.unscored]

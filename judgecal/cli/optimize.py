@@ -39,7 +39,6 @@ def optimize(
     from judgecal.judges import JudgeName, PromptJudge
     from judgecal.models import load_catalogue
     from judgecal.optimize import plan_optimize, preview_optimize
-    from judgecal.report.optimize import optimize_document
 
     workspace = shared.workspace_of(ctx)
     run = plan_optimize(
@@ -61,5 +60,5 @@ def optimize(
             print_prose(preview.own_calls)
         return
     result = run.run()
-    print_result(result, optimize_document(result), json=call.json, full=call.full)
+    print_result(result, json=call.json, full=call.full)
     shared.finish(n_unscored=run.unscored(), journal=run.experiment.journal)

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import dataclasses
-import functools
-import inspect
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import NoneType
-from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.models import OptionInfo, ParameterInfo
 
-from judgecal.cli.completion import completer
 from judgecal.cli.output import print_json, print_prose
-from judgecal.cli.streams import at_work, uncoloured
 from judgecal.errors import notice
 
 if TYPE_CHECKING:
@@ -147,71 +139,6 @@ class RuleArguments:
 
 
 Repeats = Annotated[int, typer.Option("--repeats", help="Judgements of each item by each judge.")]
-
-
-def grouped(command: Callable[..., None]) -> Callable[..., None]:
-    """A command whose parameters that are dataclasses stand on the command line as their fields, each an
-    option.
-
-    Typer reads the signature: in it each such parameter is replaced by keyword-only ones, which are put
-    together again when the command runs.
-    """
-    hints = get_type_hints(command, include_extras=True)
-    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if dataclasses.is_dataclass(hint)}
-    parameters: list[inspect.Parameter] = []
-    for name, parameter in inspect.signature(command).parameters.items():
-        options = _options_of(groups[name]) if name in groups else [parameter.replace(annotation=hints[name])]
-        parameters += [_told(one.replace(kind=inspect.Parameter.KEYWORD_ONLY)) for one in options]
-
-    @functools.wraps(command)
-    def call(**values: Any) -> None:
-        serves = "no_open" in values  # a page, and waits for people
-        for name, group in groups.items():
-            fields = [field.name for field in dataclasses.fields(group)]
-            values[name] = group(**{field: values.pop(field) for field in fields})
-        with uncoloured(), contextlib.nullcontext() if serves else at_work():
-            try:
-                command(**values)
-            except EOFError as error:  # the parser would take it for somebody's wish to stop, and end in 1
-                raise RuntimeError("something that was being read has ended too early") from error
-
-    vars(call)["__signature__"] = inspect.Signature(parameters)
-    call.__annotations__ = {one.name: one.annotation for one in parameters}
-    return call
-
-
-_METAVARS = {int: "N", float: "X", str: "TEXT", Path: "FILE"}
-
-
-def _told(parameter: inspect.Parameter) -> inspect.Parameter:
-    """A parameter whose value has a word in the help, where its option names none, and what completes it."""
-    kind, *told = get_args(parameter.annotation) or (parameter.annotation,)
-    for one in told:
-        if isinstance(one, OptionInfo) and one.metavar is None:
-            one.metavar = _METAVARS.get(_innermost(kind))
-        if isinstance(one, ParameterInfo):
-            one.autocompletion = completer(parameter)
-    return parameter
-
-
-def _innermost(kind: Any) -> Any:
-    """`str` of `list[str] | None`."""
-    inner = [one for one in get_args(kind) if one is not NoneType]
-    return _innermost(inner[0]) if inner else kind
-
-
-@functools.cache
-def _options_of(group: Any) -> list[inspect.Parameter]:
-    hints = get_type_hints(group, include_extras=True)
-    empty = inspect.Parameter.empty
-    defaults = {
-        field.name: empty if field.default is dataclasses.MISSING else field.default
-        for field in dataclasses.fields(group)
-    }
-    return [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hints[name])
-        for name, default in defaults.items()
-    ]
 
 
 class State:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from judgecal.cli.streams import encodable, in_colour
+from judgecal.commands import document_of
 from judgecal.errors import UNSEEN, visible_line
 
 if TYPE_CHECKING:
@@ -49,15 +50,17 @@ def print_prose(text: str) -> None:
     )
 
 
-def print_result(result: Result, document: Document, *, json: bool, full: bool = False) -> None:
+def print_result(result: Result, document: Document | None = None, *, json: bool, full: bool = False) -> None:
     """Print what a command came to.
 
     Args:
         result: whose fields are the JSON object; the headline and the run line are added to them.
-        document: the same for a reader.
+        document: the same for a reader; where not given, the one that the table of commands names.
         json: whether a script reads it.
         full: every block instead of the short ones.
     """
+    document = document or document_of(result)
+    assert document is not None
     if json:
         shared = {"headline": document.headline, "run_line": "\n".join(document.run_lines)}
         print_json({**shared, **result.as_json()})

@@ -80,7 +80,6 @@ def rate(
     from judgecal.errors import InputError
     from judgecal.goldset import load_gold
     from judgecal.production.rate import RateRun
-    from judgecal.report.rate import rate_document
     from judgecal.selection.lock import load_lock
 
     if given.escalate is None:
@@ -111,7 +110,7 @@ def rate(
         out=given.name,
     )
     result = run.run()
-    print_result(result, rate_document(result), json=given.json, full=given.full)
+    print_result(result, json=given.json, full=given.full)
     if given.escalate is None:
         file_out.write(result)
 
@@ -155,7 +154,6 @@ def plan(
     """
     from judgecal.errors import refuse
     from judgecal.production.rate_plan import plan_labels
-    from judgecal.report.plan import plan_document, questions_document
     from judgecal.selection.lock import load_lock
     from judgecal.selection.questions_plan import QuestionsRun
 
@@ -173,8 +171,8 @@ def plan(
         labels = plan_labels(
             workspace, load_lock(lock), lock, half_width=0.05 if half_width is None else half_width, out=name
         )
-        print_result(labels, plan_document(labels), json=json, full=full)
+        print_result(labels, json=json, full=full)
         return
     run = QuestionsRun(workspace, str(experiment), tuple(judges or ()), metric, difference, name)
     result = run.run()
-    print_result(result, questions_document(result), json=json, full=full)
+    print_result(result, json=json, full=full)

@@ -47,7 +47,6 @@ def rules(
     """
     from judgecal.experiment.rules import score_rules
     from judgecal.goldset import load_gold
-    from judgecal.report.listings import rules_document
 
     workspace = shared.workspace_of(ctx)
     found = load_gold(gold, workspace=workspace)
@@ -64,6 +63,6 @@ def rules(
         settings={name: value for name, value in given.items() if value is not None},
         notes=notes,
     )
-    print_result(result, rules_document(result), json=json, full=full)
+    print_result(result, json=json, full=full)
     if any(one.substring.n_unscored for one in result.scores):
         raise typer.Exit(4)

@@ -110,7 +110,6 @@ def select(
     """Choose the cheapest judge within the margin, and lock it. It is shown to lose no more; confirmed on
     test."""
     from judgecal.experiment import plan_experiment, read_experiment
-    from judgecal.report.select import select_document
     from judgecal.selection.choice import repeats_of
     from judgecal.selection.select import SelectRun, select_config
 
@@ -143,7 +142,7 @@ def select(
         shared.show_plan(run.preview(), json=call.json, look=look, live=True)
         return
     result = run.run()
-    print_result(result, select_document(result), json=call.json, full=call.full)
+    print_result(result, json=call.json, full=call.full)
     if result.chosen is None:
         raise typer.Exit(_NOBODY)
     shared.finish(n_unscored=result.n_unscored, journal=run.experiment.journal)

@@ -60,10 +60,9 @@ def models(ctx: typer.Context, full: shared.Full = False, json: shared.Json = Fa
 def judges(ctx: typer.Context, full: shared.Full = False, json: shared.Json = False) -> None:
     """List what can judge here: signatures, suites, local judges."""
     from judgecal.judges.listing import judges_here
-    from judgecal.report.listings import judges_here_document
 
     found = judges_here(shared.workspace_of(ctx))
-    print_result(found, judges_here_document(found), json=json, full=full)
+    print_result(found, json=json, full=full)
 
 
 def _made_document(made: Workspace) -> Document:

@@ -59,11 +59,10 @@ def fetch_command(
     """
     from judgecal.engine.cache import cache_folder
     from judgecal.exchange.fetch import Fetch, catalogued
-    from judgecal.exchange.fetch_document import catalogue_document, fetched_document, plan_document
 
     if public is None:
         result = catalogued()
-        print_result(result, catalogue_document(result), json=options.json, full=options.full)
+        print_result(result, json=options.json, full=options.full)
         return
     fetch = Fetch(
         public,
@@ -76,11 +75,11 @@ def fetch_command(
     )
     plan = fetch.plan()
     if options.dry_run:
-        print_result(plan, plan_document(plan), json=options.json, full=options.full)
+        print_result(plan, json=options.json, full=options.full)
         return
     _accept(plan, accepted=options.accept_licence)
     fetched = fetch.run(plan)
-    print_result(fetched, fetched_document(fetched), json=options.json, full=options.full)
+    print_result(fetched, json=options.json, full=options.full)
 
 
 def _accept(plan: FetchPlan, *, accepted: bool) -> None:

@@ -36,7 +36,6 @@ def evaluate(
     again.
     """
     from judgecal.rag.evaluation.config import read_evaluate_config
-    from judgecal.rag.evaluation.document import evaluate_document
     from judgecal.rag.evaluation.run import EvaluateRun
 
     run = EvaluateRun(
@@ -53,7 +52,7 @@ def evaluate(
         shared.show_plan(run.preview(), json=call.json)
         return
     result = run.run()
-    print_result(result, evaluate_document(result), json=call.json, full=call.full)
+    print_result(result, json=call.json, full=call.full)
     if result.n_unscored:
         n = len(result.systems) * result.questions.n
         notice(

@@ -134,7 +134,6 @@ class RetrieverArguments:
         return options
 
 
-@shared.grouped
 def retrieval(
     ctx: typer.Context,
     source: CollectionArguments,

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from judgecal.commands import COMMANDS, document_of, load
 from judgecal.errors import InputError
 from judgecal.experiment.folder import Experiment
 from judgecal.experiment.stored import find_experiment, read_experiment
@@ -18,37 +16,8 @@ from judgecal.selection.choice import MARGIN
 from judgecal.selection.standing import standing
 from judgecal.workspace import Workspace, find_workspace
 
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """How an experiment becomes a document; both as `module:name`, loaded when they are asked for.
-
-    Attributes:
-        document: of the result where one is named, else of (workspace, experiment, margin).
-        result: the class that `summary.json` is read back into; empty where the journal tells it all.
-    """
-
-    document: str
-    result: str = ""
-
-
-KINDS = {
-    "score": Kind("report.judges:judges_report"),
-    "agreement": Kind("report.judges:judges_report"),
-    "optimize": Kind("report.experiments:optimize_report"),
-    "retrieval": Kind("rag.retrieval.document:retrieval_document", "rag.retrieval:RetrievalResult"),
-    "gate": Kind("report.experiments:gate_report"),
-    "answer": Kind("rag.answering.document:answer_report"),
-    "judge": Kind("report.experiments:judge_report"),
-    "compare": Kind("report.compare:compare_document", "experiment.compare:CompareResult"),
-    "select": Kind("report.select:select_document", "selection.select_result:SelectResult"),
-    "rate": Kind("report.rate:rate_document", "production.rate_result:RateResult"),
-    "plan": Kind("report.plan:plan_report"),
-    "evaluate": Kind("rag.evaluation.document:evaluate_document", "rag.evaluation.result:EvaluateResult"),
-    "make": Kind("rag.evaluation.make_document:make_document", "rag.evaluation.made_questions:MadeQuestions"),
-    "migrate": Kind("report.migrate:migrate_document", "selection.migrate:MigrateResult"),
-}
-"""Command -> kind. A new kind is a line here."""
+REPORTS = {command.word: command.report for command in COMMANDS.values() if command.report}
+"""Command, as an experiment's configuration names it -> how its document is made anew."""
 
 _BY_OTHER_MAPS = ("agreement", "losses")  # sections about judges that hold cross-fitted numbers
 
@@ -67,17 +36,15 @@ def report_of(workspace: Workspace, name: str, *, margin: float = MARGIN) -> Rep
         raise InputError(f"--margin must be above 0, found {margin:g}")
     experiment = find_experiment(workspace, name)
     command = str(experiment.config.get("command"))
-    if command not in KINDS:
+    if command not in REPORTS:
         raise InputError(
-            f"{experiment.folder}: an experiment of {command!r} has no report; those of {', '.join(KINDS)} do"
+            f"{experiment.folder}: an experiment of {command!r} has no report; those of {', '.join(REPORTS)} do"
         )
-    kind = KINDS[command]
-    document = _loaded(kind.document)
+    maker = load(REPORTS[command])
     day = experiment.last_written
-    made = f"{day.day} {day:%B %Y}"
-    if kind.result:
-        return Report(document(experiment.read_summary(_loaded(kind.result))), made)
-    return Report(document(workspace, experiment, margin), made)
+    stored = isinstance(maker, type)
+    document = document_of(experiment.read_summary(maker)) if stored else maker(workspace, experiment, margin)
+    return Report(document, f"{day.day} {day:%B %Y}")
 
 
 def optimize_report(workspace: Workspace, experiment: Experiment, margin: float) -> Document:
@@ -138,11 +105,6 @@ def judge_report(_workspace: Workspace, experiment: Experiment, _margin: float) 
         return suite_document(experiment.read_summary(SuiteResult))
     result = experiment.read_summary(JudgeResult)
     return judge_document(result, example_rows(result))
-
-
-def _loaded(name: str) -> Any:
-    module, _, attribute = name.partition(":")
-    return getattr(importlib.import_module(f"judgecal.{module}"), attribute)
 
 
 def load_report(

@@ -15,7 +15,7 @@ from typing import Any
 from judgecal.engine import Progress
 from judgecal.errors import InputError
 from judgecal.experiment.folder import code_sha, read_config
-from judgecal.report.experiments import KINDS, PAGE, report_of
+from judgecal.report.experiments import PAGE, REPORTS, report_of
 from judgecal.report.html import index_page
 from judgecal.selection.choice import MARGIN
 from judgecal.workspace import Workspace, write_text
@@ -81,7 +81,7 @@ def _listed(workspace: Workspace, folder: Path, margin: float) -> Listed:
         command = str(read_config(folder).get("command"))
     except InputError as error:
         return Listed(folder.name, "", headline=str(error), state="not readable", page=here)
-    if command not in KINDS:
+    if command not in REPORTS:
         return Listed(
             folder.name, command, headline="there is no report of this kind", state="not readable", page=here
         )

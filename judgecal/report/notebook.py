@@ -2,38 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator, Sequence
 
+from judgecal.commands import document_of
 from judgecal.errors import InputError
 from judgecal.experiment.result import AgreementResult
 from judgecal.records import Result
 from judgecal.report.document import Block, Document, Picture, Table
 from judgecal.report.html import rendered
-
-_DOCUMENTS = {
-    "AnswerResult": "rag.answering.document:answer_document",
-    "Catalogued": "exchange.fetch_document:catalogue_document",
-    "CompareResult": "report.compare:compare_document",
-    "EvaluateResult": "rag.evaluation.document:evaluate_document",
-    "FetchPlan": "exchange.fetch_document:plan_document",
-    "FetchedSet": "exchange.fetch_document:fetched_document",
-    "GoldCheck": "report.gold:check_document",
-    "GoldChecks": "report.gold:checks_document",
-    "GoldList": "report.gold:list_document",
-    "Imported": "report.gold_import:import_document",
-    "JudgeResult": "report.judge:judge_document",
-    "MigrateResult": "report.migrate:migrate_document",
-    "OptimizeResult": "report.optimize:optimize_document",
-    "PlanResult": "report.plan:plan_document",
-    "QuestionsResult": "report.plan:questions_document",
-    "RateResult": "report.rate:rate_document",
-    "RaterAgreement": "report.gold:agreement_document",
-    "RetrievalResult": "rag.retrieval.document:retrieval_document",
-    "SelectResult": "report.select:select_document",
-    "SuiteResult": "report.suite:suite_document",
-}
-"""Class of a result -> what makes its document of it alone."""
 
 _ROWS = 20  # of a table that is shown
 
@@ -50,7 +26,6 @@ def block_of(result: Result) -> str:
 
 
 def _document(result: Result) -> Document | None:
-    name = type(result).__name__
     if isinstance(
         result, AgreementResult
     ):  # its headline rests on the judgements, which the experiment holds
@@ -60,15 +35,12 @@ def _document(result: Result) -> Document | None:
             return load_report(result.experiment).document
         except InputError:
             return None
-    if name == "GateResult":
+    if type(result).__name__ == "GateResult":
         from judgecal.report.gate import gate_document
         from judgecal.selection.gate import GateResult
 
         return gate_document(result, {}) if isinstance(result, GateResult) else None
-    if name not in _DOCUMENTS:
-        return None
-    module, _, function = _DOCUMENTS[name].partition(":")
-    document: Document = getattr(importlib.import_module(f"judgecal.{module}"), function)(result)
+    document: Document | None = document_of(result)
     return document
 
 

@@ -13,21 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-import typer
 
-from judgecal.cli import app, run
-from judgecal.cli.help import EXAMPLES
+from judgecal.cli import run
+from judgecal.commands import COMMANDS
 from tests.support.command import ROOT, Ran
 
 PLANTED = ("qzsealed", "azsealed", "rzsealed", "sealed-starter")
 """In the question, the answer, the reference answer and the id of every test item."""
-
-
-def commands() -> set[str]:
-    """Every command of the program, with its group."""
-    top = vars(typer.main.get_command(app))["commands"]
-    groups = {name: vars(one)["commands"] for name, one in top.items() if "commands" in vars(one)}
-    return (set(top) - set(groups)) | {f"{group} {name}" for group, own in groups.items() for name in own}
 
 
 _EVALUATE = """
@@ -82,7 +74,7 @@ MORE: dict[str, tuple[str, ...]] = {
 """What the tests add to the example of a command: a name, and what makes it short."""
 
 RUNS: dict[str, tuple[str, ...]] = {
-    command: (*shlex.split(words), *MORE.get(command, ())) for command, words in EXAMPLES.items()
+    name: (*shlex.split(command.example), *MORE.get(name, ())) for name, command in COMMANDS.items()
 }
 """Command -> arguments, in the order in which they need each other: the examples that `--help` shows."""
 

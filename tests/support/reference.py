@@ -14,9 +14,9 @@ from typing import Any
 
 import judgecal
 from judgecal.cli import run
+from judgecal.commands import COMMANDS
 from judgecal.rag.evaluation import states
 from tests.support.command import ROOT
-from tests.support.every_command import commands
 
 _REFERENCE = ROOT / "docs" / "reference"
 _MADE = "<!-- Written by `python -m tests.support.handbook`; a change goes into {where}. -->\n\n"
@@ -28,7 +28,7 @@ def command_pages() -> str:
     head = _MADE.format(where="the command's own help") + "# The commands\n\n"
     head += "What `judgecal COMMAND --help` prints. Exit codes, defaults and JSON keys stand on [Scripts](../scripts.md).\n"
     return head + "".join(
-        f"\n## {name}\n\n```text\n{_help(name)}```\n" for name in ["judgecal", *sorted(commands())]
+        f"\n## {name}\n\n```text\n{_help(name)}```\n" for name in ["judgecal", *sorted(COMMANDS)]
     )
 
 

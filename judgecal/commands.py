@@ -1,0 +1,187 @@
+"""Every command of the program, in one table of strings: the core knows those of the wings by it, too.
+
+A new command is its run with its result, the document of that result, and a line here. What a line names is
+loaded by whoever calls it: `--help` and completion load none.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Command:
+    """One command; what is loaded stands as `module:name` below `judgecal`."""
+
+    name: str  # as it is typed
+    function: str  # whose parameters are the options
+    line: str  # of help: the first sentence of the function's docstring
+    example: str = ""  # arguments, in an order in which one command gives the next what it reads
+    documents: Mapping[str, str] = field(default_factory=dict)  # class of a result -> what makes its document
+    report: str = ""  # of its experiment: the stored result's class, or of (workspace, experiment, margin)
+
+    @property
+    def group(self) -> str:
+        """Its first word, where it has two."""
+        return self.name.rpartition(" ")[0]
+
+    @property
+    def word(self) -> str:
+        """Its last word."""
+        return self.name.rpartition(" ")[2]
+
+
+# fmt: off
+TABLE = {
+    "Set up": (
+        Command("init", "cli.workspace:init", "Write the starter workspace into a new folder.",
+                "my-workspace"),
+        Command("models", "cli.workspace:models", "List the models: alias, price, whether its key is there."),
+        Command("judges", "cli.workspace:judges",
+                "List what can judge here: signatures, suites, local judges.",
+                documents={"JudgesHere": "report.listings:judges_here_document"}),
+        Command("signature list", "cli.signature:list_command",
+                "List the signatures: name, scale, unit and inputs.",
+                documents={"SignatureList": "report.listings:signatures_document"}),
+        Command("signature new", "cli.signature:new_command",
+                "Write a signature that loads, to be filled in.",
+                "policy --scale binary --inputs question,answer_under_test",
+                documents={"NewSignature": "report.listings:new_signature_document"}),
+        Command("signature check", "cli.signature:check_command",
+                "Name every problem of a signature, with file and line.", "correctness_v3 --gold starter",
+                documents={"SignatureChecks": "report.listings:signature_checks_document"}),
+        Command("cache path", "cli.cache:path_command",
+                "Say where replies of models are stored, and how many.",
+                documents={"StoredReplies": "report.listings:replies_document"}),
+        Command("cache clear", "cli.cache:clear_command",
+                "Delete every stored reply; what experiments hold stays."),
+    ),
+    "Gold set": (
+        Command("gold list", "cli.gold:list_command", "List the gold sets of the workspace.",
+                documents={"GoldList": "report.gold:list_document"}),
+        Command("gold import", "cli.gold_import:import_command",
+                "Make a gold set of a table or of another tool's export.",
+                "labels.csv --as my-set --question question --answer answer --label ann --label bob "
+                "--scale binary",
+                documents={"Imported": "report.gold_import:import_document"}),
+        Command("gold check", "cli.gold:check_command", "Name every problem of a set, with file and line.",
+                "starter",
+                documents={"GoldCheck": "report.gold:check_document",
+                           "GoldChecks": "report.gold:checks_document"}),
+        Command("gold agreement", "cli.gold:agreement_command",
+                "Say how far the raters of a set agree, pair by pair.", "starter",
+                documents={"RaterAgreement": "report.gold:agreement_document"}),
+        Command("gold fetch", "exchange.fetch_command:fetch_command",
+                "List public sets with people's labels, or fetch one.",
+                documents={"Catalogued": "exchange.fetch_document:catalogue_document",
+                           "FetchPlan": "exchange.fetch_document:plan_document",
+                           "FetchedSet": "exchange.fetch_document:fetched_document"}),
+        Command("gold make", "rag.make_command:make_command",
+                "Make questions of documents, with answers and quotes.",
+                "--documents starter --as made -n 8",
+                documents={"MadeQuestions": "rag.evaluation.make_document:make_document"},
+                report="rag.evaluation.made_questions:MadeQuestions"),
+        Command("gold sheet", "cli.gold_sheet:sheet_command",
+                "Write blind sheets for people to label in a spreadsheet.", "my-set -o sheet.csv"),
+        Command("gold label", "desk.command:label_command",
+                "Label in the browser, on a page of this machine.", "my-set --raters ann,bob"),
+        Command("gold adjudicate", "desk.command:adjudicate_command",
+                "Settle the items on which raters differ.", "my-set"),
+    ),
+    "Judge": (
+        Command("score", "cli.score:score", "Run judges over a gold set: their agreement with people.",
+                "--signatures correctness_v1,correctness_v2,correctness_v3 --name three",
+                report="report.judges:judges_report"),
+        Command("agreement", "cli.agreement:agreement", "Hold judgements recorded elsewhere against people.",
+                "--gold my-set --judgements verdicts.csv",
+                report="report.judges:judges_report"),
+        Command("optimize", "cli.optimize:optimize",
+                "Improve a judge's prompt, and say whether it did improve.",
+                "--model embedded --gold starter",
+                documents={"OptimizeResult": "report.optimize:optimize_document"},
+                report="report.experiments:optimize_report"),
+        Command("compare", "cli.compare:compare", "Tell two judges apart on the same items, if that can be.",
+                "three",
+                documents={"CompareResult": "report.compare:compare_document"},
+                report="experiment.compare:CompareResult"),
+    ),
+    "Choose and keep": (
+        Command("select", "cli.select:select", "Choose the cheapest judge within the margin, and lock it.",
+                "three -o judge.lock.json",
+                documents={"SelectResult": "report.select:select_document"},
+                report="selection.select_result:SelectResult"),
+        Command("gate", "cli.gate:gate", "Score the locked judge again: has it drifted?",
+                "--lock judge.lock.json",
+                report="report.experiments:gate_report"),
+        Command("migrate", "cli.migrate:migrate",
+                "Say whether another judge may take the locked one's place.",
+                "--lock judge.lock.json --to rag/correctness@embedded",
+                documents={"MigrateResult": "report.migrate:migrate_document"},
+                report="selection.migrate:MigrateResult"),
+        Command("judge", "cli.judge:judge", "Judge a table of answers with locked judges or a suite.",
+                "answers.csv --lock judge.lock.json -o judged.csv --question q --answer a --reference r",
+                documents={"JudgeResult": "report.judge:judge_document",
+                           "SuiteResult": "report.suite:suite_document"},
+                report="report.experiments:judge_report"),
+        Command("rate", "cli.rate:rate", "Say what share is right, corrected for the judge's error.",
+                "judged.csv --lock judge.lock.json --question q --answer a",
+                documents={"RateResult": "report.rate:rate_document"},
+                report="production.rate_result:RateResult"),
+        Command("plan", "cli.rate:plan", "Say how many labels a rate takes, or a comparison.",
+                "--lock judge.lock.json --half-width 0.05",
+                documents={"PlanResult": "report.plan:plan_document",
+                           "QuestionsResult": "report.plan:questions_document"},
+                report="report.plan:plan_report"),
+    ),
+    "Test the rest": (
+        Command("retrieval", "rag.retrieval_command:retrieval",
+                "Test the retriever alone: where the right document ranks.", "--gold starter",
+                documents={"RetrievalResult": "rag.retrieval.document:retrieval_document"},
+                report="rag.retrieval:RetrievalResult"),
+        Command("answer", "rag.answer_command:answer",
+                "Test the answerer alone, with the right document in hand.",
+                "--signatures answer_v1,answer_v2",
+                documents={"AnswerResult": "rag.answering.document:answer_document"},
+                report="rag.answering.document:answer_report"),
+        Command("evaluate", "rag.evaluate_command:evaluate", "Compare whole RAG systems and their settings.",
+                "sweep.toml",
+                documents={"EvaluateResult": "rag.evaluation.document:evaluate_document"},
+                report="rag.evaluation.result:EvaluateResult"),
+        Command("rules", "cli.rules:rules", "Hold answers to the rules of their items.", "starter",
+                documents={"RulesResult": "report.listings:rules_document"}),
+    ),
+    "Report": (
+        Command("report", "cli.report:report", "Show an experiment again: text, Markdown, or one HTML file.",
+                "three"),
+    ),
+}
+# fmt: on
+"""Title on the first help -> its commands."""
+
+GROUPS = {
+    "gold": "Gold sets: list, check, agreement of the raters, import, public sets, made questions, sheets, "
+    "labelling.",
+    "signature": "Signatures, the prompts of judges: list, new, check.",
+    "cache": "Stored replies: path, clear.",
+}
+"""First word of commands of two words -> what its help says."""
+
+COMMANDS = {command.name: command for commands in TABLE.values() for command in commands}
+"""Every command by its name."""
+
+
+def load(name: str) -> Any:
+    """What stands under a `module:name` of the table."""
+    module, _, attribute = name.partition(":")
+    return getattr(importlib.import_module(f"judgecal.{module}"), attribute)
+
+
+def document_of(result: object) -> Any:
+    """The document of a result alone; None where the table names none for its class."""
+    kind = type(result).__name__
+    makers = (command.documents[kind] for command in COMMANDS.values() if kind in command.documents)
+    maker = next(makers, None)
+    return None if maker is None else load(maker)(result)
