@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from judgecal.cli import options as shared
+from judgecal.cli.options import option
 from judgecal.cli.row_columns import Verdict, column
 from judgecal.cli.table_file import JudgementFiles, show_agreement
 
@@ -22,17 +23,11 @@ class RecordedArguments:
     """What a file of recorded judgements is, and how it is read."""
 
     judge_column: Annotated[
-        str | None,
-        typer.Option(
-            "--judge-column",
-            help="Column of the judge's name; by default judge, or else the file is one judge.",
-        ),
+        str | None, option("Column of the judge's name; by default judge, or else the file is one judge.")
     ] = None
     verdict: Verdict = None
     item: Annotated[str | None, column("The item's id; by default item_id.")] = None
-    verdict_scale: Annotated[
-        str | None, typer.Option("--verdict-scale", help="Of the verdicts; by default told by what they are.")
-    ] = None
+    verdict_scale: Annotated[str | None, option("Of the verdicts; by default told by what they are.")] = None
 
     def read(self, path: Path, gold: GoldSet) -> Recorded:
         """The judgements of a file."""
@@ -49,20 +44,17 @@ def agreement(
     ctx: typer.Context,
     judgements: Annotated[
         Path | None,
-        typer.Option(
-            "--judgements",
-            help="Recorded judgements: CSV, TSV, JSONL, JSON or Parquet; by default those that came with the set.",
+        option(
+            "Recorded judgements: CSV, TSV, JSONL, JSON or Parquet; by default those that came with the set."
         ),
     ] = None,
     gold: shared.GoldName = "starter",
     judge: Annotated[
         list[str] | None,
-        typer.Option(
-            "--judge", help="A judge beside them that calls nobody, faithfulness_overlap@local; repeatable."
-        ),
+        option("A judge beside them that calls nobody, faithfulness_overlap@local; repeatable."),
     ] = None,
-    split: Annotated[str, typer.Option("--split", help="open, train, dev, test or all.")] = "all",
-    limit: Annotated[int | None, typer.Option("--limit", help="Only the first N items.")] = None,
+    split: Annotated[str, option("open, train, dev, test or all.")] = "all",
+    limit: Annotated[int | None, option("Only the first N items.")] = None,
     seed: shared.Seed = 0,
     name: shared.Name = None,
     full: shared.Full = False,

@@ -6,28 +6,28 @@ from typing import Annotated
 
 import typer
 
-from judgecal.cli.options import Json, workspace_of
+from judgecal.cli.options import Json, argument, option, workspace_of
 from judgecal.cli.output import print_result
 from judgecal.cli.table_file import TableFile
 
-Full = Annotated[bool, typer.Option("--full", help="Print all of it.")]
+Full = Annotated[bool, option("Print all of it.", "--full")]
 
 
-def list_command(ctx: typer.Context, full: Full = False, as_json: Json = False, *, table: TableFile) -> None:
+def list_command(ctx: typer.Context, full: Full = False, json: Json = False, *, table: TableFile) -> None:
     """List the gold sets of the workspace."""
     table.check()
     from judgecal.goldset import list_sets
 
     result = list_sets(workspace_of(ctx))
-    print_result(result, json=as_json, full=full)
+    print_result(result, json=json, full=full)
     table.write(result, parts=True)
 
 
 def check_command(
     ctx: typer.Context,
-    gold_set: Annotated[str | None, typer.Argument(metavar="[SET]", help="By default every set.")] = None,
+    gold_set: Annotated[str | None, argument("By default every set.", metavar="[SET]")] = None,
     full: Full = False,
-    as_json: Json = False,
+    json: Json = False,
     *,
     table: TableFile,
 ) -> None:
@@ -43,11 +43,11 @@ def check_command(
     workspace = workspace_of(ctx)
     if gold_set is not None:
         result = check_set(load_gold(gold_set, workspace=workspace), workspace)
-        print_result(result, check_document(result, full=full), json=as_json, full=full)
+        print_result(result, check_document(result, full=full), json=json, full=full)
         table.write(result, parts=True)
         return
     results = check_sets(workspace)
-    print_result(results, json=as_json, full=full)
+    print_result(results, json=json, full=full)
     table.write(results, parts=True)
     if results.broken:
         raise InputError(results.broken)
@@ -57,7 +57,7 @@ def agreement_command(
     ctx: typer.Context,
     gold_set: Annotated[str, typer.Argument(metavar="SET")],
     full: Full = False,
-    as_json: Json = False,
+    json: Json = False,
     *,
     table: TableFile,
 ) -> None:
@@ -70,5 +70,5 @@ def agreement_command(
     from judgecal.goldset import load_gold
 
     result = rater_agreement(load_gold(gold_set, workspace=workspace_of(ctx)))
-    print_result(result, json=as_json, full=full)
+    print_result(result, json=json, full=full)
     table.write(result)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from judgecal.cli.options import Full, Json, typed_command, workspace_of
+from judgecal.cli.options import Full, Json, argument, option, typed_command, workspace_of
 from judgecal.cli.output import print_result
 from judgecal.cli.row_columns import ColumnArguments, column
 from judgecal.wings import wing
@@ -34,9 +34,7 @@ class ImportArguments(ColumnArguments):
     tag: Annotated[
         list[str] | None, column("Tags of the item: a text, a list, or true for the column's name.")
     ] = None
-    chunks: Annotated[
-        bool, typer.Option("--chunks", help="Make an item of each context, for labels of single contexts.")
-    ] = False
+    chunks: Annotated[bool, option("Make an item of each context, for labels of single contexts.")] = False
     label: Annotated[
         list[str] | None,
         column(
@@ -46,52 +44,44 @@ class ImportArguments(ColumnArguments):
     gold_label: Annotated[str | None, column("The adjudicated label.")] = None
     note: Annotated[list[str] | None, column("What the rater wrote; one for each --label, in order.")] = None
     ratings: Annotated[
-        str | None, typer.Option(metavar="FILE", help="The labels are in this table, by the id of --item.")
+        str | None, option("The labels are in this table, by the id of --item.", metavar="FILE")
     ] = None
     judgements: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE", help="What judges said: the id, judge, verdict; `agreement` reads it there."
-        ),
+        option("What judges said: the id, judge, verdict; `agreement` reads it there.", metavar="FILE"),
     ] = None
     where: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="COL=VALUE", help="Only the rows with this, of --ratings where given; repeatable."
-        ),
+        option("Only the rows with this, of --ratings where given; repeatable.", metavar="COL=VALUE"),
     ] = None
     mapping: Annotated[
-        list[str] | None, typer.Option("--map", metavar="FROM=TO", help="Rewrite a label; repeatable.")
+        list[str] | None, option("Rewrite a label; repeatable.", "--map", metavar="FROM=TO")
     ] = None
     rater: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "Who gave the one --label. With --sheet the rater's name, by default each sheet's file name.",
             metavar="COL",
-            help="Who gave the one --label. With --sheet the rater's name, by default each sheet's file name.",
         ),
     ] = None
     scale: Annotated[
         str | None,
-        typer.Option(
-            help="percentage (0..100), ordinal:MIN:MAX, points:MIN:MAX[:STEP], fraction (0..1), binary or nominal; "
+        option(
+            "percentage (0..100), ordinal:MIN:MAX, points:MIN:MAX[:STEP], fraction (0..1), binary or nominal; "
             "with --sheet for a new set. Of an export by default told by its labels."
         ),
     ] = None
     pass_at: Annotated[
         float | None,
-        typer.Option(
-            metavar="X", help="The people's pass mark, on the scale of the labels; by default none."
-        ),
+        option("The people's pass mark, on the scale of the labels; by default none.", metavar="X"),
     ] = None
     labels_by: Annotated[
         Literal["people", "project"] | None,
-        typer.Option(help="Who gave the labels; project: you made them yourselves, or a model did."),
+        option("Who gave the labels; project: you made them yourselves, or a model did."),
     ] = None
     answers: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE", help="Answers by id to questions with rules, such as RAG-IFEval's samples.json."
-        ),
+        option("Answers by id to questions with rules, such as RAG-IFEval's samples.json.", metavar="FILE"),
     ] = None
 
     def given(self) -> list[str]:
@@ -198,27 +188,20 @@ class ImportChoices:
 
     tool: Annotated[
         str | None,
-        typer.Option(
-            "--from",
-            metavar="TOOL",
-            help="FILE is what this tool exports: items, people's scores and judges' at once. mlflow, langfuse, "
+        option(
+            "FILE is what this tool exports: items, people's scores and judges' at once. mlflow, langfuse, "
             "promptfoo, deepeval, ragas, inspect, langsmith, phoenix, opik, label-studio, argilla, judge-bench or "
             "inspector-raget; by default told by what stands in the file.",
+            "--from",
+            metavar="TOOL",
         ),
     ] = None
-    sheet: Annotated[
-        bool, typer.Option("--sheet", help="FILE is a filled sheet of `gold sheet`, whose columns are known.")
-    ] = False
-    replace: Annotated[
-        bool,
-        typer.Option("--replace", help="Replace a set of this name; with --sheet what a rater said before."),
-    ] = False
-    force: Annotated[
-        bool, typer.Option("--force", help="Keep a scale of which the labels use a small part only.")
-    ] = False
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say how the file is understood, and write nothing.")
-    ] = False
+    sheet: Annotated[bool, option("FILE is a filled sheet of `gold sheet`, whose columns are known.")] = False
+    replace: Annotated[bool, option("Replace a set of this name; with --sheet what a rater said before.")] = (
+        False
+    )
+    force: Annotated[bool, option("Keep a scale of which the labels use a small part only.")] = False
+    dry_run: Annotated[bool, option("Say how the file is understood, and write nothing.")] = False
     full: Full = False
     json: Json = False
 
@@ -227,13 +210,13 @@ def import_command(
     ctx: typer.Context,
     files: Annotated[
         list[str],
-        typer.Argument(
-            metavar="FILE...",
-            help="A table (CSV, xlsx, JSONL, JSON, Parquet) or hf:org/name[:split]; with --from the files of an "
+        argument(
+            "A table (CSV, xlsx, JSONL, JSON, Parquet) or hf:org/name[:split]; with --from the files of an "
             "export; with --sheet one or more filled sheets.",
+            metavar="FILE...",
         ),
     ],
-    name: Annotated[str, typer.Option("--as", metavar="SET", help="The name of the set.")],
+    name: Annotated[str, option("The name of the set.", "--as", metavar="SET")],
     *,
     choices: ImportChoices,
     table: ImportArguments,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from judgecal.cli.judged_sheet import TableArguments, drawing_of, is_table
-from judgecal.cli.options import Full, Json, workspace_of
+from judgecal.cli.options import Full, Json, argument, option, workspace_of
 from judgecal.cli.output import print_result
 from judgecal.wings import wing
 
@@ -59,44 +59,33 @@ class SheetArguments:
     """The options of `gold sheet`."""
 
     output: Annotated[
-        Path,
-        typer.Option("-o", "--output", metavar="FILE", help="The sheet, .csv or .xlsx; never overwritten."),
+        Path, option("The sheet, .csv or .xlsx; never overwritten.", "-o", "--output", metavar="FILE")
     ]
-    raters: Annotated[
-        int, typer.Option("--raters", metavar="N", help="Sheets, each in another order: FILE-1, FILE-2 ...")
-    ] = 1
+    raters: Annotated[int, option("Sheets, each in another order: FILE-1, FILE-2 ...", metavar="N")] = 1
     draft: Annotated[
-        bool,
-        typer.Option(
-            "--draft", help="Show the verdict of the experiment's first judge; by default none is shown."
-        ),
+        bool, option("Show the verdict of the experiment's first judge; by default none is shown.")
     ] = False
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the order and of the draw.")] = 0
-    split: Annotated[str, typer.Option("--split", help="open, train, dev, test or all.")] = "all"
+    seed: Annotated[int, option("Seed of the order and of the draw.", min=0)] = 0
+    split: Annotated[str, option("open, train, dev, test or all.")] = "all"
     limit: Annotated[
-        int | None,
-        typer.Option("-n", "--limit", metavar="N", help="Only N items, drawn at random; by default all."),
+        int | None, option("Only N items, drawn at random; by default all.", "-n", "--limit", metavar="N")
     ] = None
     strata: Annotated[
         str | None,
-        typer.Option(
-            metavar="disagreement|verdict",
-            help="Draw -n of an experiment's items without a label, mostly where its judges differ, or of a judged "
+        option(
+            "Draw -n of an experiment's items without a label, mostly where its judges differ, or of a judged "
             "table's rows by their verdict; they are made a gold set, named as the sheet.",
+            metavar="disagreement|verdict",
         ),
     ] = None
-    ties: Annotated[
-        bool, typer.Option("--ties", help="Only the items on which raters tie, for another rater to settle.")
-    ] = False
+    ties: Annotated[bool, option("Only the items on which raters tie, for another rater to settle.")] = False
     full: Full = False
-    as_json: Json = False
+    json: Json = False
 
 
 def sheet_command(
     ctx: typer.Context,
-    source: Annotated[
-        str, typer.Argument(metavar="SET|EXPERIMENT|FILE", help="Whose items are to be labelled.")
-    ],
+    source: Annotated[str, argument("Whose items are to be labelled.", metavar="SET|EXPERIMENT|FILE")],
     *,
     sheet: SheetArguments,
     table: TableArguments,
@@ -125,7 +114,7 @@ def sheet_command(
     else:
         result, to = _set_sheet(source, sheet, workspace)
     following = f"judgecal gold import {' '.join(result.sheets)} --sheet --as {to}"
-    print_result(result, sheets_document(result, following), json=sheet.as_json, full=sheet.full)
+    print_result(result, sheets_document(result, following), json=sheet.json, full=sheet.full)
 
 
 def _table_sheet(

@@ -11,6 +11,7 @@ import typer
 
 from judgecal.cli import options as shared
 from judgecal.cli import row_columns as rows
+from judgecal.cli.options import argument, option
 from judgecal.cli.output import print_result
 from judgecal.errors import InputError, listed, notice
 from judgecal.wings import wing
@@ -32,27 +33,19 @@ class Judges:
     """Who judges, and how the columns are named."""
 
     lock: Annotated[
-        list[Path] | None,
-        typer.Option("--lock", metavar="LOCK", help="The judge.lock.json of select; repeatable."),
+        list[Path] | None, option("The judge.lock.json of select; repeatable.", metavar="LOCK")
     ] = None
-    suite: Annotated[
-        str | None, typer.Option("--suite", metavar="SUITE", help="A suite: a name under suites/, or a path.")
-    ] = None
+    suite: Annotated[str | None, option("A suite: a name under suites/, or a path.", metavar="SUITE")] = None
     columns: Annotated[
         str,
-        typer.Option(
-            "--columns",
+        option(
+            "plain (the column options say what is what), mosaic or mlflow (their own names, in and out).",
             metavar="NAMES",
-            help="plain (the column options say what is what), mosaic or mlflow (their own names, in and out).",
         ),
     ] = "plain"
     model: Annotated[
         str | None,
-        typer.Option(
-            "--model",
-            metavar="ALIAS",
-            help="Whom the judges of a suite call that name no model; embedded by default.",
-        ),
+        option("Whom the judges of a suite call that name no model; embedded by default.", metavar="ALIAS"),
     ] = None
     trust_lock: rows.TrustLock = False
 
@@ -95,22 +88,19 @@ class _Given:
 def judge(
     ctx: typer.Context,
     files: Annotated[
-        list[str],
-        typer.Argument(metavar="FILE...", help=".csv, .tsv, .xlsx, .jsonl, .json, .parquet or .arrow."),
+        list[str], argument(".csv, .tsv, .xlsx, .jsonl, .json, .parquet or .arrow.", metavar="FILE...")
     ],
     output: Annotated[
         str,
-        typer.Option(
-            "--output", "-o", metavar="OUT", help="Where to write; its ending is the format. Ray: a folder."
-        ),
+        option("Where to write; its ending is the format. Ray: a folder.", "--output", "-o", metavar="OUT"),
     ],
     replace: shared.Replace = False,
     engine: Annotated[
         str,
-        typer.Option(
-            metavar="ENGINE",
-            help="local: one table, here. ray: folders of .csv, .tsv and .parquet, here or at s3:// ..., by Ray's "
+        option(
+            "local: one table, here. ray: folders of .csv, .tsv and .parquet, here or at s3:// ..., by Ray's "
             "workers.",
+            metavar="ENGINE",
         ),
     ] = LOCAL,
     *,
@@ -221,10 +211,9 @@ def _with_lock(run: ProductionRun, call: shared.RunArguments) -> None:
 def _show(result: JudgeResult, call: shared.RunArguments) -> None:
 
     print_result(result, json=call.json, full=call.full)
-    if result.n_unscored:
-        error = result.columns["error"]
-        notice(f"judgecal: {result.n_unscored} rows are unscored; {result.output}, column {error} says why")
-        raise typer.Exit(4)
+    error = result.columns["error"]
+    why = f"{result.n_unscored} rows are unscored; {result.output}, column {error} says why"
+    shared.finish(result.n_unscored, why)
 
 
 def _suite(given: _Given, judges: Judges, table: rows.ColumnArguments) -> SuiteRun:
@@ -282,11 +271,6 @@ def _with_suite(run: SuiteRun, call: shared.RunArguments) -> None:
         return
     result = run.run()
     print_result(result, json=call.json, full=call.full)
-    if result.n_unscored:
-        columns = listed(
-            [result.columns[name]["error"] for name, rate in result.rates.items() if rate.unscored]
-        )
-        notice(
-            f"judgecal: {result.n_unscored} of {result.n} rows are unscored in part; {run.output} says why: {columns}"
-        )
-        raise typer.Exit(4)
+    columns = listed([result.columns[name]["error"] for name, rate in result.rates.items() if rate.unscored])
+    why = f"{result.n_unscored} of {result.n} rows are unscored in part; {run.output} says why: {columns}"
+    shared.finish(result.n_unscored, why)

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from judgecal.cli.options import option
 from judgecal.cli.row_columns import JudgedArguments, TrustLock
 
 if TYPE_CHECKING:
@@ -23,20 +22,15 @@ ENDINGS = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".json", ".parquet", ".x
 class TableArguments(JudgedArguments):
     """The options of a sheet that is drawn from a table."""
 
-    lock: Annotated[
-        Path | None,
-        typer.Option("--lock", metavar="LOCK", help="The lock that a judged table was judged with."),
-    ] = None
+    lock: Annotated[Path | None, option("The lock that a judged table was judged with.", metavar="LOCK")] = (
+        None
+    )
     trust_lock: TrustLock = False
     labels: Annotated[
         str | None,
-        typer.Option(
-            metavar="SET", help="What was drawn of the table before: it is not drawn again, and joined."
-        ),
+        option("What was drawn of the table before: it is not drawn again, and joined.", metavar="SET"),
     ] = None
-    scale: Annotated[str | None, typer.Option(help="The scale of the labels, of a table without a lock.")] = (
-        None
-    )
+    scale: Annotated[str | None, option("The scale of the labels, of a table without a lock.")] = None
 
     def after(self, source: str, name: str) -> str:
         """What labels of the set are for, as a command: the rate of a judged table, else a score."""

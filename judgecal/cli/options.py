@@ -17,38 +17,45 @@ if TYPE_CHECKING:
     from judgecal.experiment import CostEstimate, Look, RunOptions
     from judgecal.workspace import Workspace
 
-GoldName = Annotated[str, typer.Option("--gold", help="Gold set: a name under gold/, or a path.")]
-Replace = Annotated[
-    bool, typer.Option("--replace", help="Write over the file of --output where it is there.")
-]
-Full = Annotated[bool, typer.Option("--full", help="Everything that the page says, as text.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of every draw.")]
-Name = Annotated[
-    str | None, typer.Option("--name", help="Slug of the experiment, instead of <command>-<set>-<hash>.")
-]
-BudgetUsd = Annotated[
-    float | None,
-    typer.Option("--budget-usd", help="Spend at most this much in this run; checked before each call."),
-]
-BudgetTotalUsd = Annotated[
-    float | None,
-    typer.Option(
-        "--budget-total-usd", help="Spend at most this much in all runs of the experiment together."
-    ),
-]
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Say how many calls it would take and at what cost; call nothing.")
-]
+
+def option(what: str, *names: str, **more: Any) -> Any:
+    """An option with its help; its name is the parameter's where it has no other."""
+    return typer.Option(*names, help=what, **more)
+
+
+def argument(what: str, **more: Any) -> Any:
+    """A word that stands without an option."""
+    return typer.Argument(help=what, **more)
+
+
+UNSCORED = 4
+"""The exit code where items ended without a verdict; that of a decision goes before it."""
+
+GoldName = Annotated[str, option("Gold set: a name under gold/, or a path.")]
+Replace = Annotated[bool, option("Write over the file of --output where it is there.")]
+Full = Annotated[bool, option("Everything that the page says, as text.")]
+Json = Annotated[bool, option("Print one JSON object on stdout.")]
+Seed = Annotated[int, option("Seed of every draw.", min=0)]
+Name = Annotated[str | None, option("Slug of the experiment, instead of <command>-<set>-<hash>.")]
+Metric = Annotated[str | None, option("By which; macro_agreement by default, accuracy on nominal labels.")]
+Repeats = Annotated[int, option("Judgements of each item by each judge.")]
+Split = Annotated[str, option("open, train, dev, test or all.")]
+ExperimentName = Annotated[str, argument("Slug or path of an experiment.", metavar="EXPERIMENT")]
 
 
 @dataclass(frozen=True, slots=True)
 class CallArguments:
     """The options of every command that calls models."""
 
-    budget_usd: BudgetUsd = None
-    budget_total_usd: BudgetTotalUsd = None
-    dry_run: DryRun = False
+    budget_usd: Annotated[
+        float | None, option("Spend at most this much in this run; checked before each call.")
+    ] = None
+    budget_total_usd: Annotated[
+        float | None, option("Spend at most this much in all runs of the experiment together.")
+    ] = None
+    dry_run: Annotated[bool, option("Say how many calls it would take and at what cost; call nothing.")] = (
+        False
+    )
     seed: Seed = 0
     name: Name = None
     full: Full = False
@@ -59,19 +66,11 @@ class CallArguments:
 class ResumeArguments(CallArguments):
     """The options of a command that calls models and resumes where it stopped."""
 
-    no_cache: Annotated[
-        bool, typer.Option("--no-cache", help="Take no stored answers of other experiments.")
-    ] = False
-    retry_unscored: Annotated[
-        bool, typer.Option("--retry-unscored", help="Also call again where a reply gave no usable verdict.")
-    ] = False
+    no_cache: Annotated[bool, option("Take no stored answers of other experiments.")] = False
+    retry_unscored: Annotated[bool, option("Also call again where a reply gave no usable verdict.")] = False
 
     def options(self, *, repeats: int = 1) -> RunOptions:
-        """As the engine takes them, checked.
-
-        Raises:
-            InputError: a number is out of range.
-        """
+        """As the engine takes them, checked."""
         from judgecal.experiment import RunOptions
 
         options = RunOptions(
@@ -91,9 +90,7 @@ class ResumeArguments(CallArguments):
 class RunArguments(ResumeArguments):
     """The options of a command that judges items, first ones first."""
 
-    limit: Annotated[
-        int | None, typer.Option("--limit", help="Only the first N items; a larger N extends the run.")
-    ] = None
+    limit: Annotated[int | None, option("Only the first N items; a larger N extends the run.")] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +99,8 @@ class BatchArguments(RunArguments):
 
     batch: Annotated[
         bool,
-        typer.Option(
-            "--batch",
-            help="Send the calls as batches of OpenAI, Anthropic or Gemini: about half the price, within a day.",
+        option(
+            "Send the calls as batches of OpenAI, Anthropic or Gemini: about half the price, within a day."
         ),
     ] = False
 
@@ -114,31 +110,21 @@ class RuleArguments:
     """The options that set the rules over `expect` among the local judges, all at once."""
 
     match: Annotated[
-        str | None,
-        typer.Option(help="How include and exclude look for a phrase: substring (the default) or phrase."),
+        str | None, option("How include and exclude look for a phrase: substring (the default) or phrase.")
     ] = None
     refusal_message: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="The words that refuse takes for a refusal.")
+        str | None, option("The words that refuse takes for a refusal.", metavar="TEXT")
     ] = None
     lemmas: Annotated[
         str | None,
-        typer.Option(
-            metavar="LANGUAGE", help="Compare words in their dictionary forms: pl, en ...; needs simplemma."
-        ),
+        option("Compare words in their dictionary forms: pl, en ...; needs simplemma.", metavar="LANGUAGE"),
     ] = None
 
     def set(self, judges: Sequence[str]) -> list[str]:
-        """The judges' names with these settings where they are taken.
-
-        Raises:
-            InputError: nobody takes one of them.
-        """
+        """The judges' names with these settings where they are taken."""
         from judgecal.judges import set_local
 
         return set_local(judges, match=self.match, message=self.refusal_message, lemmas=self.lemmas)
-
-
-Repeats = Annotated[int, typer.Option("--repeats", help="Judgements of each item by each judge.")]
 
 
 class State:
@@ -225,14 +211,12 @@ def show_look(look: str | None, *, json: bool) -> None:
         print_prose(look or "A run would spend no look at test: no test item is among these.")
 
 
-def say_unscored(n: int, journal: Path) -> None:
-    """Say where the reasons of unscored judgements are."""
-    if n:
-        notice(f"judgecal: {n} judgements are unscored; {journal} holds why")
+def finish(n_unscored: int, *why: str, journal: Path | None = None) -> None:
+    """The end of every command that judges: exit 4 where something ended unscored, once it is said why.
 
-
-def finish(*, n_unscored: int, journal: Path) -> None:
-    """Exit 4 where items ended unscored; says where the reasons are."""
-    say_unscored(n_unscored, journal)
+    `why` are sentences; with `journal` the one that it holds the reasons.
+    """
     if n_unscored:
-        raise typer.Exit(4)
+        reasons = [f"{n_unscored} judgements are unscored; {journal} holds why"] if journal else why
+        notice(*(f"judgecal: {reason}" for reason in reasons))
+        raise typer.Exit(UNSCORED)

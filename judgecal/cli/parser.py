@@ -6,6 +6,7 @@ The help is the same on a terminal and off it, and without rich, which takes lon
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
 import functools
 import inspect
@@ -13,7 +14,7 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import NoneType
-from typing import Any, get_args, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -127,14 +128,17 @@ def _options_of(group: Any) -> list[inspect.Parameter]:
 
 
 def _described(parameter: inspect.Parameter) -> inspect.Parameter:
-    """A parameter whose value has a word in the help, where its option names none, and what completes it."""
+    """A parameter with its option's name, a word for its value in the help, and what completes it."""
     kind, *infos = get_args(parameter.annotation) or (parameter.annotation,)
-    for info in infos:
-        if isinstance(info, OptionInfo) and info.metavar is None:
-            info.metavar = _METAVARS.get(_innermost(kind))
-        if isinstance(info, ParameterInfo):
-            info.autocompletion = completer(parameter)
-    return parameter
+    if not infos or not isinstance(infos[0], ParameterInfo):
+        return parameter
+    info = copy.copy(infos[0])  # several commands may share it
+    info.autocompletion = completer(parameter)
+    if isinstance(info, OptionInfo):
+        if info.default is ...:  # where typer keeps the first name that was given
+            info.param_decls = (f"--{parameter.name.replace('_', '-')}",)
+        info.metavar = info.metavar or _METAVARS.get(_innermost(kind))
+    return parameter.replace(annotation=Annotated[kind, info])
 
 
 def _innermost(kind: Any) -> Any:

@@ -10,6 +10,7 @@ import typer
 
 from judgecal.cli import options as shared
 from judgecal.cli import row_columns as rows
+from judgecal.cli.options import argument, option
 from judgecal.cli.output import print_result
 from judgecal.cli.row_columns import column
 from judgecal.cli.table_file import TableFile, output
@@ -20,18 +21,13 @@ class RateArguments:
     """The options of `rate` beside its columns."""
 
     labels: Annotated[
-        str | None,
-        typer.Option(
-            "--labels", metavar="SET", help="Gold set with people's labels of rows drawn from this table."
-        ),
+        str | None, option("Gold set with people's labels of rows drawn from this table.", metavar="SET")
     ] = None
     escalate: Annotated[
         float | None,
-        typer.Option(
-            metavar="X", help="Say which rows a person must read so that judge and people agree on the rest."
-        ),
+        option("Say which rows a person must read so that judge and people agree on the rest.", metavar="X"),
     ] = None
-    level: Annotated[float, typer.Option("--level", help="Level of the intervals.")] = 0.95
+    level: Annotated[float, option("Level of the intervals.")] = 0.95
     seed: shared.Seed = 0
     name: shared.Name = None
     full: shared.Full = False
@@ -64,7 +60,7 @@ class RowsCompared:
 
 def rate(
     ctx: typer.Context,
-    file: Annotated[Path, typer.Argument(metavar="JUDGED", help="The table that judge wrote.")],
+    file: Annotated[Path, argument("The table that judge wrote.", metavar="JUDGED")],
     *,
     lock: rows.LockArguments,
     table: rows.JudgedArguments,
@@ -118,32 +114,23 @@ def rate(
 def plan(
     ctx: typer.Context,
     experiment: Annotated[
-        str | None,
-        typer.Argument(metavar="[EXPERIMENT", help="An experiment that holds two judges to tell apart."),
+        str | None, argument("An experiment that holds two judges to tell apart.", metavar="[EXPERIMENT")
     ] = None,
     judges: Annotated[
-        list[str] | None, typer.Argument(metavar="A B]", help="The two judges, where it holds more.")
+        list[str] | None, argument("The two judges, where it holds more.", metavar="A B]")
     ] = None,
     *,
     lock: Annotated[
-        Path | None,
-        typer.Option("--lock", metavar="LOCK", help="The judge.lock.json of select: plan labels."),
+        Path | None, option("The judge.lock.json of select: plan labels.", metavar="LOCK")
     ] = None,
     half_width: Annotated[
-        float | None,
-        typer.Option(
-            "--half-width", metavar="X", help="Half the width of the interval, 0..0.5; 0.05 by default."
-        ),
+        float | None, option("Half the width of the interval, 0..0.5; 0.05 by default.", metavar="X")
     ] = None,
     difference: Annotated[
         float | None,
-        typer.Option(
-            metavar="X", help="The difference to be shown, in units of the metric; 0.03 of a share."
-        ),
+        option("The difference to be shown, in units of the metric; 0.03 of a share.", metavar="X"),
     ] = None,
-    metric: Annotated[
-        str | None, typer.Option(help="By which the two are told apart; as in compare.")
-    ] = None,
+    metric: Annotated[str | None, option("By which the two are told apart; as in compare.")] = None,
     name: shared.Name = None,
     full: shared.Full = False,
     json: shared.Json = False,

@@ -1,20 +1,23 @@
-"""`judgecal report`."""
+"""`judgecal report` and `judgecal rules`: what needs no judge: results shown again, answers held to rules."""
 
 from __future__ import annotations
 
 import enum
 import webbrowser
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from judgecal.cli import options as shared
-from judgecal.cli.output import print_document, print_json, print_line, print_text
+from judgecal.cli.options import argument, option
+from judgecal.cli.output import print_document, print_json, print_line, print_result, print_text
 from judgecal.errors import InputError, notice
+from judgecal.wings import wing
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
+    from judgecal.records import Item
     from judgecal.report.rendered import Report
     from judgecal.workspace import Workspace
 
@@ -30,30 +33,26 @@ class Format(enum.StrEnum):
 def report(
     ctx: typer.Context,
     experiment: Annotated[
-        str | None, typer.Argument(help="Slug or path of an experiment.", metavar="EXPERIMENT")
+        str | None, argument("Slug or path of an experiment.", metavar="EXPERIMENT")
     ] = None,
     form: Annotated[
         Format,
-        typer.Option(
+        option(
+            "text: the terminal's table; md: short, for a pull request; html: one self-contained file.",
             "--format",
-            help="text: the terminal's table; md: short, for a pull request; html: one self-contained file.",
         ),
     ] = Format.TEXT,
     every: Annotated[
         bool,
-        typer.Option(
-            "--all",
-            help="Write experiments/index.html, and the page of every experiment that has changed since.",
+        option(
+            "Write experiments/index.html, and the page of every experiment that has changed since.", "--all"
         ),
     ] = False,
     look: Annotated[
-        bool, typer.Option("--open", help="Write the page, or the index, and open it in a browser.")
+        bool, option("Write the page, or the index, and open it in a browser.", "--open")
     ] = False,
     margin: Annotated[
-        float,
-        typer.Option(
-            "--margin", help="The loss against the best judge that is allowed; of score, agreement, optimize."
-        ),
+        float, option("The loss against the best judge that is allowed; of score, agreement, optimize.")
     ] = 0.03,
     full: shared.Full = False,
     json: shared.Json = False,
@@ -107,3 +106,50 @@ def _print(
         print_text(report.markdown)
     else:
         print_document(report.document, full=full)
+
+
+def rules(
+    ctx: typer.Context,
+    gold: Annotated[str, argument("Gold set whose items have rules (`expect`).", metavar="SET")],
+    answers: Annotated[
+        str | None,
+        option("A table of answers by id: the columns id, answer and maybe system.", metavar="FILE"),
+    ] = None,
+    refusal_message: Annotated[
+        str | None, option("The words that refuse takes for a refusal.", metavar="TEXT")
+    ] = None,
+    words: Annotated[
+        str | None, option("The word list of safe, a file of the workspace.", metavar="FILE")
+    ] = None,
+    lemmas: Annotated[
+        str | None,
+        option("Compare words in their dictionary forms: pl, en ...; needs simplemma.", metavar="LANGUAGE"),
+    ] = None,
+    full: shared.Full = False,
+    json: shared.Json = False,
+) -> None:
+    """Hold answers to the rules of their items.
+
+    The rules are include, exclude, cite, refuse and safe; totals stand over them. Nobody is called. Phrases
+    are looked for both as substrings and as whole words.
+    """
+    from judgecal.experiment.rules import score_rules
+    from judgecal.goldset import load_gold
+
+    workspace = shared.workspace_of(ctx)
+    found = load_gold(gold, workspace=workspace)
+    items: Sequence[Item] = found.items
+    notes: Sequence[str] = ()
+    if answers is not None:
+        items, notes = wing("rule answers")(items, answers)
+    given = {"message": refusal_message, "words": words, "lemmas": lemmas}
+    result = score_rules(
+        items,
+        set_name=found.name,
+        workspace=workspace,
+        answers=None if answers is None else Path(answers).name,
+        settings={name: value for name, value in given.items() if value is not None},
+        notes=notes,
+    )
+    print_result(result, json=json, full=full)
+    shared.finish(sum(score.substring.n_unscored for score in result.scores))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from judgecal.cli.options import option
 
 if TYPE_CHECKING:
     from judgecal.tables import Columns
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def column(what: str) -> Any:
     """An option that names a column."""
-    return typer.Option(metavar="COL", help=what)
+    return option(what, metavar="COL")
 
 
 Question = Annotated[str | None, column("The question; by default question. Not needed with --field.")]
@@ -25,11 +25,7 @@ Group = Annotated[str | None, column("The question's id, for intervals; by defau
 System = Annotated[str | None, column("Who gave the answer; by default system.")]
 Verdict = Annotated[str | None, column("The judge's verdict; by default verdict.")]
 TrustLock = Annotated[
-    bool,
-    typer.Option(
-        "--trust-lock",
-        help="Run the lock's own signature, which is code, where the workspace has another or none.",
-    ),
+    bool, option("Run the lock's own signature, which is code, where the workspace has another or none.")
 ]
 
 
@@ -37,7 +33,7 @@ TrustLock = Annotated[
 class LockArguments:
     """The lock of a command that needs one, and whether its code may run."""
 
-    lock: Annotated[Path, typer.Option("--lock", metavar="LOCK", help="The judge.lock.json of select.")]
+    lock: Annotated[Path, option("The judge.lock.json of select.", metavar="LOCK")]
     trust_lock: TrustLock = False
 
 
@@ -61,14 +57,13 @@ class ColumnArguments:
         str | None, column("The turns before: a list of {role, content}; by default conversation.")
     ] = None
     field: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=COL", help="Any other input of the judge, by its name; repeatable."),
+        list[str] | None, option("Any other input of the judge, by its name; repeatable.", metavar="NAME=COL")
     ] = None
     item: Item = None
     group: Group = None
     system: System = None
     reference_separator: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="The text between equally right references.")
+        str | None, option("The text between equally right references.", metavar="TEXT")
     ] = None
 
     def given(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""`judgecal score`."""
+"""`judgecal score`, `optimize` and `compare`: judges held to people's labels, improved, and told apart."""
 
 from __future__ import annotations
 
@@ -7,27 +7,25 @@ from typing import Annotated
 import typer
 
 from judgecal.cli import options as shared
-from judgecal.cli.output import print_prose
-from judgecal.cli.table_file import JudgementFiles, show_agreement
+from judgecal.cli.options import argument, option
+from judgecal.cli.output import print_prose, print_result
+from judgecal.cli.table_file import JudgementFiles, TableFile, show_agreement
 from judgecal.errors import InputError
 
 
 def score(
     ctx: typer.Context,
-    models: Annotated[str | None, typer.Option("--models", help="Models, separated by commas.")] = None,
-    signatures: Annotated[
-        str | None, typer.Option("--signatures", help="Signatures, separated by commas.")
-    ] = None,
+    models: Annotated[str | None, option("Models, separated by commas.")] = None,
+    signatures: Annotated[str | None, option("Signatures, separated by commas.")] = None,
     judge: Annotated[
         list[str] | None,
-        typer.Option(
-            "--judge",
-            help="A judge by its string: correctness_v3@embedded#SLUG, 'include(match=phrase)@local', "
-            "FILE.py:FUNCTION@python; repeatable.",
+        option(
+            "A judge by its string: correctness_v3@embedded#SLUG, 'include(match=phrase)@local', "
+            "FILE.py:FUNCTION@python; repeatable."
         ),
     ] = None,
     gold: shared.GoldName = "starter",
-    split: Annotated[str, typer.Option("--split", help="open, train, dev, test or all.")] = "open",
+    split: shared.Split = "open",
     repeats: shared.Repeats = 1,
     *,
     rules: shared.RuleArguments,
@@ -43,9 +41,8 @@ def score(
     from judgecal.judges import judge_named
 
     workspace = shared.workspace_of(ctx)
-    judges = tuple(
-        judge_named(one, workspace=workspace) for one in rules.set(_judge_names(models, signatures, judge))
-    )
+    named = rules.set(_judge_names(models, signatures, judge))
+    judges = [judge_named(name, workspace=workspace) for name in named]
     run = plan_score(
         workspace,
         load_gold(gold, workspace=workspace),
@@ -59,31 +56,113 @@ def score(
         run.check()
         shared.show_plan(run.plan(), json=call.json)
         if run.tied and not call.json:
-            print_prose(_of_ties(len(run.tied)))
+            print_prose(
+                f"{len(run.tied)} of the items have no gold label, as raters tie: each judge is asked about them once, "
+                "so that it can be held against raters where raters are, and they count nowhere else"
+            )
         return
     result, stored = run.run()
     show_agreement(workspace, (result, stored), table, json=call.json, full=call.full)
-    n_unscored = sum(one.n_unscored for one in result.judges)
-    shared.finish(n_unscored=n_unscored, journal=run.experiment.journal)
-
-
-def _of_ties(n: int) -> str:
-    return (
-        f"{n} of the items have no gold label, as raters tie: each judge is asked about them once, so that it can be "
-        "held against raters where raters are, and they count nowhere else"
-    )
+    shared.finish(sum(judge.n_unscored for judge in result.judges), journal=run.experiment.journal)
 
 
 def _judge_names(models: str | None, signatures: str | None, judges: list[str] | None) -> list[str]:
     """Every signature x model pair, then the judges named one by one; alone, those stand for themselves."""
     pairs: list[str] = []
     if models or signatures or not judges:
-        pairs = [
-            f"{s}@{m}"
-            for s in shared.names(signatures or "correctness_v3")
-            for m in shared.names(models or "embedded")
-        ]
+        prompts, callees = shared.names(signatures or "correctness_v3"), shared.names(models or "embedded")
+        pairs = [f"{signature}@{model}" for signature in prompts for model in callees]
     named = list(dict.fromkeys([*pairs, *(judges or [])]))
     if not named:
         raise InputError("no judge is named: give --models A,B and --signatures S,T, or --judge")
     return named
+
+
+def optimize(
+    ctx: typer.Context,
+    model: Annotated[str, option("Model alias or litellm id.")] = "embedded",
+    signature: Annotated[str, option("The judge's signature.")] = "correctness_v3",
+    optimizer: Annotated[str, option("auto, labeled, fewshot, mipro, gepa or simba.")] = "auto",
+    reflection_model: Annotated[
+        str | None, option("Who writes instructions for mipro, gepa and simba; else the judge's own model.")
+    ] = None,
+    gold: shared.GoldName = "starter",
+    final: Annotated[bool, option("Confirm once on test, or leave it sealed.", "--final/--no-final")] = True,
+    repeats: shared.Repeats = 1,
+    *,
+    call: shared.RunArguments,
+) -> None:
+    """Improve a judge's prompt, and say whether it did improve. Compiled on train, chosen on dev, confirmed
+    on test."""
+    options = call.options(repeats=repeats)
+    from judgecal.goldset import load_gold
+    from judgecal.judges import JudgeName, PromptJudge
+    from judgecal.models import load_catalogue
+    from judgecal.optimize import plan_optimize, preview_optimize
+
+    workspace = shared.workspace_of(ctx)
+    run = plan_optimize(
+        workspace,
+        PromptJudge(JudgeName(signature, model), workspace=workspace),
+        load_gold(gold, workspace=workspace),
+        optimizer=optimizer,
+        options=options,
+        seed=call.seed,
+        final=final,
+        reflection=load_catalogue(workspace).resolve(reflection_model) if reflection_model else None,
+        out=call.name,
+    )
+    if call.dry_run:
+        preview = preview_optimize(run)
+        look = shared.would_look(run.foresee(), run.gold.name, where=", if something changes on dev")
+        shared.show_plan(preview.plan, json=call.json, look=look, live=True)
+        if preview.own_calls and not call.json:
+            print_prose(preview.own_calls)
+        return
+    result = run.run()
+    print_result(result, json=call.json, full=call.full)
+    shared.finish(run.unscored(), journal=run.experiment.journal)
+
+
+def compare(
+    ctx: typer.Context,
+    experiment: shared.ExperimentName,
+    judges: Annotated[
+        list[str] | None,
+        argument(
+            "The judges, A and B; more, or none for all of the experiment: every pair.", metavar="[A B ...]"
+        ),
+    ] = None,
+    metric: shared.Metric = None,
+    level: Annotated[float, option("Level of the intervals; 1 - level is the false alarm rate.")] = 0.95,
+    seed: shared.Seed = 0,
+    dry_run: Annotated[bool, option("Say whether it would look at test labels, and at which level.")] = False,
+    name: shared.Name = None,
+    full: shared.Full = False,
+    json: shared.Json = False,
+    *,
+    table: TableFile,
+) -> None:
+    """Tell two judges apart on the same items, if that can be.
+
+    The difference is paired; the answer is A, B, or cannot tell. Calls no model.
+    """
+    from judgecal.experiment import CompareRun, read_experiment
+
+    table.check()
+    workspace = shared.workspace_of(ctx)
+    run = CompareRun(
+        workspace=workspace,
+        stored=read_experiment(workspace, experiment),
+        names=tuple(judges or ()),
+        metric=metric,
+        level=level,
+        seed=seed,
+        out=name,
+    )
+    if dry_run:
+        shared.show_look(shared.would_look(run.foresee(), run.stored.gold.name, level=level), json=json)
+        return
+    result = run.run()
+    print_result(result, json=json, full=full)
+    table.write(result)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from judgecal.cli import options as shared
+from judgecal.cli.options import option
 from judgecal.cli.output import print_result
 from judgecal.errors import InputError
 
@@ -18,64 +19,25 @@ if TYPE_CHECKING:
 _NOBODY = 1
 _SPLITS = ("open", "all")
 
-NoiseCalls = Annotated[
-    int,
-    typer.Option(
-        "--noise-calls", help="Calls of each item at lock time, for gate to hold the judge to; 0 makes none."
-    ),
-]
-
-Split = Annotated[
-    str,
-    typer.Option(
-        "--split",
-        metavar="SPLIT",
-        help="What chooses: open (train and dev; test confirms), or all: none confirms.",
-    ),
-]
-
-Repeats = Annotated[
-    int | None,
-    typer.Option(
-        "--repeats", help="Judgements of each test item; by default as many as the experiment made."
-    ),
-]
-
 
 @dataclass(frozen=True, slots=True)
 class CapArguments:
     """What a judge may be at most, and at least."""
 
-    max_usd_per_1k: Annotated[
-        float | None, typer.Option("--max-usd-per-1k", help="Cost of 1,000 judgements at most.")
-    ] = None
-    max_p95_s: Annotated[
-        float | None, typer.Option("--max-p95-s", help="Seconds within which 95% of the calls come back.")
-    ] = None
+    max_usd_per_1k: Annotated[float | None, option("Cost of 1,000 judgements at most.")] = None
+    max_p95_s: Annotated[float | None, option("Seconds within which 95% of the calls come back.")] = None
     max_unscored: Annotated[
-        float | None,
-        typer.Option("--max-unscored", metavar="SHARE", help="Share of judgements without a verdict, 0..1."),
+        float | None, option("Share of judgements without a verdict, 0..1.", metavar="SHARE")
     ] = None
     allow_provider: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--allow-provider", help="Only models of this provider, as in a litellm id; repeatable."
-        ),
+        list[str] | None, option("Only models of this provider, as in a litellm id; repeatable.")
     ] = None
-    local_only: Annotated[
-        bool, typer.Option("--local-only", help="Only models that run on this machine.")
-    ] = False
+    local_only: Annotated[bool, option("Only models that run on this machine.")] = False
 
     allow_below_floor: Annotated[
-        bool,
-        typer.Option(
-            "--allow-below-floor",
-            help="Also choose a judge not shown to beat the best constant, or by few questions.",
-        ),
+        bool, option("Also choose a judge not shown to beat the best constant, or by few questions.")
     ] = False
-    allow_unconfirmed: Annotated[
-        bool, typer.Option("--allow-unconfirmed", help="Also lock a judge that falls too far on test.")
-    ] = False
+    allow_unconfirmed: Annotated[bool, option("Also lock a judge that falls too far on test.")] = False
 
     def caps(self) -> Caps:
         """As the selection takes them."""
@@ -88,20 +50,20 @@ class CapArguments:
 
 def select(
     ctx: typer.Context,
-    experiment: Annotated[str, typer.Argument(help="Slug or path of an experiment.", metavar="EXPERIMENT")],
-    metric: Annotated[
-        str | None,
-        typer.Option("--metric", help="By which; macro_agreement by default, accuracy on nominal labels."),
+    experiment: shared.ExperimentName,
+    metric: shared.Metric = None,
+    margin: Annotated[float, option("The loss against the best judge that is allowed.")] = 0.03,
+    output: Annotated[Path, option("Where the lock goes.", "--output", "-o")] = Path("judge.lock.json"),
+    noise_calls: Annotated[
+        int, option("Calls of each item at lock time, for gate to hold the judge to; 0 makes none.")
+    ] = 3,
+    split: Annotated[
+        str,
+        option("What chooses: open (train and dev; test confirms), or all: none confirms.", metavar="SPLIT"),
+    ] = "open",
+    repeats: Annotated[
+        int | None, option("Judgements of each test item; by default as many as the experiment made.")
     ] = None,
-    margin: Annotated[
-        float, typer.Option("--margin", help="The loss against the best judge that is allowed.")
-    ] = 0.03,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where the lock goes.")] = Path(
-        "judge.lock.json"
-    ),
-    noise_calls: NoiseCalls = 3,
-    split: Split = "open",
-    repeats: Repeats = None,
     replace: shared.Replace = False,
     *,
     allowed: CapArguments,
@@ -145,4 +107,4 @@ def select(
     print_result(result, json=call.json, full=call.full)
     if result.chosen is None:
         raise typer.Exit(_NOBODY)
-    shared.finish(n_unscored=result.n_unscored, journal=run.experiment.journal)
+    shared.finish(result.n_unscored, journal=run.experiment.journal)

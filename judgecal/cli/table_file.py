@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from judgecal.cli import options as shared
+from judgecal.cli.options import option
 from judgecal.cli.output import print_result
 from judgecal.errors import notice
 
@@ -69,10 +70,9 @@ class JudgementFiles(TableFile):
 
     rows: Annotated[
         Path | None,
-        typer.Option(
-            "--rows",
+        option(
+            "Also write a row an item and judge: label, verdict, calibrated verdict; without the items of test.",
             metavar="FILE",
-            help="Also write a row an item and judge: label, verdict, calibrated verdict; without the items of test.",
         ),
     ] = None
 

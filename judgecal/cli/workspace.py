@@ -1,4 +1,4 @@
-"""`judgecal init`, `judgecal models` and `judgecal judges`."""
+"""`judgecal init`, `models`, `judges`, `signature` and `cache`: what a workspace holds."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from judgecal.cli import options as shared
+from judgecal.cli.options import argument, option
 from judgecal.cli.output import print_document, print_json, print_result
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def init(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A new or empty folder.")],
+    directory: Annotated[Path, argument("A new or empty folder.", metavar="DIR")],
     full: shared.Full = False,
     json: shared.Json = False,
 ) -> None:
@@ -63,6 +64,76 @@ def judges(ctx: typer.Context, full: shared.Full = False, json: shared.Json = Fa
 
     found = judges_here(shared.workspace_of(ctx))
     print_result(found, json=json, full=full)
+
+
+def signature_list(ctx: typer.Context, full: shared.Full = False, json: shared.Json = False) -> None:
+    """List the signatures: name, scale, unit and inputs. Each is run."""
+    from judgecal.judges.signature_files import signatures_of
+
+    result = signatures_of(shared.workspace_of(ctx))
+    print_result(result, json=json, full=full)
+
+
+def signature_new(
+    ctx: typer.Context,
+    name: Annotated[str, argument("The file's name, such as policy or team/policy.", metavar="NAME")],
+    scale: Annotated[str, option("percentage, ordinal:MIN:MAX, points:MIN:MAX, binary or nominal.")],
+    inputs: Annotated[
+        str | None, option("What it is shown; by default question,answer_under_test.", metavar="A,B")
+    ] = None,
+    words: Annotated[str | None, option("The verdicts of nominal.", metavar="A,B,C")] = None,
+    replace: Annotated[bool, option("Write over a file of this name.")] = False,
+    full: shared.Full = False,
+    json: shared.Json = False,
+) -> None:
+    """Write a signature that loads, to be filled in.
+
+    It is plain DSPy, a file of the workspace.
+    """
+    from judgecal.judges.signature_files import new_signature
+
+    asked = [part.strip() for part in inputs.split(",")] if inputs else []
+    workspace = shared.workspace_of(ctx)
+    result = new_signature(workspace, name, scale, inputs=asked, words=shared.names(words), replace=replace)
+    print_result(result, json=json, full=full)
+
+
+def signature_check(
+    ctx: typer.Context,
+    signature: Annotated[str | None, argument("By default every signature.", metavar="[NAME]")] = None,
+    gold: Annotated[str | None, option("Also say what its items lack.", metavar="SET")] = None,
+    full: shared.Full = False,
+    json: shared.Json = False,
+) -> None:
+    """Name every problem of a signature, with file and line.
+
+    Each is run. The exit code is 2 only where one cannot be loaded.
+    """
+    from judgecal.errors import InputError
+    from judgecal.goldset import load_gold
+    from judgecal.judges.signature_files import check_signatures
+
+    workspace = shared.workspace_of(ctx)
+    result = check_signatures(
+        workspace, signature, None if gold is None else load_gold(gold, workspace=workspace)
+    )
+    print_result(result, json=json, full=full)
+    if result.broken:
+        raise InputError(result.broken)
+
+
+def cache_path(json: shared.Json = False) -> None:
+    """Say where replies of models are stored, and how many."""
+    from judgecal.engine.cache import stored_replies
+
+    print_result(stored_replies(clear=False), json=json)
+
+
+def cache_clear(json: shared.Json = False) -> None:
+    """Delete every stored reply; what experiments hold stays."""
+    from judgecal.engine.cache import stored_replies
+
+    print_result(stored_replies(clear=True), json=json)
 
 
 def _made_document(made: Workspace) -> Document:

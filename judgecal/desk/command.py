@@ -15,7 +15,7 @@ import typer
 
 from judgecal.cli.gold_sheet import draw_of, find_source
 from judgecal.cli.judged_sheet import TableArguments, drawing_of, is_table
-from judgecal.cli.options import Full, Json, names, typed_command, workspace_of
+from judgecal.cli.options import Full, Json, argument, names, option, typed_command, workspace_of
 from judgecal.cli.output import print_result
 from judgecal.errors import notice
 
@@ -39,18 +39,13 @@ _DRAWN = 100  # rows of a judged table, or items of an experiment, where -n does
 class ServeArguments:
     """The options of a page that is served."""
 
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="By default one that is free.")] = 0
-    host: Annotated[
-        str,
-        typer.Option("--host", help="Where to listen, such as 0.0.0.0 for colleagues in the same network."),
-    ] = "127.0.0.1"
-    idle: Annotated[
-        float, typer.Option("--idle", min=0.01, metavar="MINUTES", help="End after so long without an act.")
-    ] = 120.0
-    no_open: Annotated[bool, typer.Option("--no-open", help="Start no browser.")] = False
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what there is to do; serve nothing, write nothing.")
-    ] = False
+    port: Annotated[int, option("By default one that is free.", min=0, max=65535)] = 0
+    host: Annotated[str, option("Where to listen, such as 0.0.0.0 for colleagues in the same network.")] = (
+        "127.0.0.1"
+    )
+    idle: Annotated[float, option("End after so long without an act.", min=0.01, metavar="MINUTES")] = 120.0
+    no_open: Annotated[bool, option("Start no browser.")] = False
+    dry_run: Annotated[bool, option("Say what there is to do; serve nothing, write nothing.")] = False
     full: Full = False
     json: Json = False
 
@@ -60,71 +55,49 @@ class LabelArguments:
     """The options of `gold label`."""
 
     raters: Annotated[
-        str,
-        typer.Option(
-            "--raters", metavar="A,B", help="Who labels; each gets a link and an order of their own."
-        ),
+        str, option("Who labels; each gets a link and an order of their own.", metavar="A,B")
     ] = "rater-1"
     overlap: Annotated[
-        float,
-        typer.Option(
-            "--overlap", min=0.0, max=1.0, help="The part of the items that every rater labels, 0..1."
-        ),
+        float, option("The part of the items that every rater labels, 0..1.", min=0.0, max=1.0)
     ] = 0.3
     following: Annotated[
         str,
-        typer.Option(
+        option(
+            "in-order; random; strata (of the verdict, drawn with known chances); ties or disagreements (only "
+            "items on which raters tie or differ).",
             "--next",
             metavar="ORDER",
-            help="in-order; random; strata (of the verdict, drawn with known chances); ties or disagreements (only "
-            "items on which raters tie or differ).",
         ),
     ] = "random"
     flagged: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="Only the items flagged `label looks wrong` in a CSV of a report's page."
-        ),
+        option("Only the items flagged `label looks wrong` in a CSV of a report's page.", metavar="FILE"),
     ] = None
     draft: Annotated[
         str | None,
-        typer.Option(
-            metavar="JUDGE", help="Show this judge's verdicts of the experiment; labels are marked so."
-        ),
+        option("Show this judge's verdicts of the experiment; labels are marked so.", metavar="JUDGE"),
     ] = None
     second: Annotated[
-        int,
-        typer.Option(
-            "--second-look", min=0, metavar="N", help="Items that each rater sees twice, blind to it."
-        ),
+        int, option("Items that each rater sees twice, blind to it.", "--second-look", min=0, metavar="N")
     ] = 0
     limit: Annotated[
         int | None,
-        typer.Option(
-            "-n", "--limit", min=1, metavar="N", help="How many a draw takes; of a judged table 100."
-        ),
+        option("How many a draw takes; of a judged table 100.", "-n", "--limit", min=1, metavar="N"),
     ] = None
     named: Annotated[
         str | None,
-        typer.Option(
-            "--as", metavar="SET", help="The name of the set that a draw makes; by default the file's."
-        ),
+        option("The name of the set that a draw makes; by default the file's.", "--as", metavar="SET"),
     ] = None
     half_width: Annotated[
-        float,
-        typer.Option(
-            "--half-width", min=0.001, max=0.5, help="Say when the rate is known to this, as a share."
-        ),
+        float, option("Say when the rate is known to this, as a share.", min=0.001, max=0.5)
     ] = 0.05
-    split: Annotated[str, typer.Option("--split", help="open, train, dev, test or all.")] = "all"
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the orders and of the draw.")] = 0
+    split: Annotated[str, option("open, train, dev, test or all.")] = "all"
+    seed: Annotated[int, option("Seed of the orders and of the draw.", min=0)] = 0
 
 
 def label_command(
     ctx: typer.Context,
-    source: Annotated[
-        str, typer.Argument(metavar="SET|EXPERIMENT|FILE", help="Whose items are to be labelled.")
-    ],
+    source: Annotated[str, argument("Whose items are to be labelled.", metavar="SET|EXPERIMENT|FILE")],
     *,
     how: LabelArguments,
     table: TableArguments,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from judgecal.cli.options import Full, Json, workspace_of
+from judgecal.cli.options import Full, Json, argument, option, workspace_of
 from judgecal.cli.output import print_result
 from judgecal.errors import notice
 
@@ -20,35 +20,25 @@ if TYPE_CHECKING:
 class FetchArguments:
     """The options of `gold fetch`."""
 
-    name: Annotated[
-        str | None, typer.Option("--as", metavar="SET", help="The gold set's name; by default NAME.")
-    ] = None
+    name: Annotated[str | None, option("The gold set's name; by default NAME.", "--as", metavar="SET")] = None
     label: Annotated[
-        str | None, typer.Option(metavar="METRIC", help="What people were asked, where the set has several.")
+        str | None, option("What people were asked, where the set has several.", metavar="METRIC")
     ] = None
     accept_licence: Annotated[
-        bool,
-        typer.Option(
-            "--accept-licence", help="Take a set that is NC, ND, gated or not verified without asking."
-        ),
+        bool, option("Take a set that is NC, ND, gated or not verified without asking.")
     ] = False
-    replace: Annotated[bool, typer.Option("--replace", help="Replace a gold set of this name.")] = False
-    no_cache: Annotated[
-        bool,
-        typer.Option("--no-cache", help="Fetch files again that are stored, and hold them against those."),
-    ] = False
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be fetched; fetch nothing.")] = (
+    replace: Annotated[bool, option("Replace a gold set of this name.")] = False
+    no_cache: Annotated[bool, option("Fetch files again that are stored, and hold them against those.")] = (
         False
     )
+    dry_run: Annotated[bool, option("Say what would be fetched; fetch nothing.")] = False
     full: Full = False
     json: Json = False
 
 
 def fetch_command(
     ctx: typer.Context,
-    public: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="By default the catalogue is listed.")
-    ] = None,
+    public: Annotated[str | None, argument("By default the catalogue is listed.", metavar="[NAME]")] = None,
     *,
     options: FetchArguments,
 ) -> None:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from judgecal.cli import options as shared
+from judgecal.cli.options import option
 from judgecal.cli.output import print_result, print_text
 from judgecal.cli.row_columns import Answer, TrustLock, column
-from judgecal.errors import notice
 
 if TYPE_CHECKING:
     from judgecal.goldset import GoldSet
@@ -32,18 +32,16 @@ if TYPE_CHECKING:
 
 DropContaminated = Annotated[
     str | None,
-    typer.Option(
-        "--drop-contaminated",
-        metavar="EXPERIMENT",
-        help="Leave out what a --contexts none run answered right.",
+    option(
+        "Leave out what a --contexts none run answered right.", "--drop-contaminated", metavar="EXPERIMENT"
     ),
 ]
 RightAt = Annotated[
     float | None,
-    typer.Option("--right-at", help="Percentage from which an answer is right; else the set's mark, or 50."),
+    option("Percentage from which an answer is right; else the set's mark, or 50.", "--right-at"),
 ]
 OneQuestion = Annotated[
-    str | None, typer.Option("--show", metavar="GROUP", help="Show this question across all systems.")
+    str | None, option("Show this question across all systems.", "--show", metavar="GROUP")
 ]
 
 
@@ -51,12 +49,8 @@ OneQuestion = Annotated[
 class GraderArguments:
     """Who rates the answers."""
 
-    judge: Annotated[
-        str | None, typer.Option("--judge", help="Who rates, such as correctness_v3@embedded.")
-    ] = None
-    lock: Annotated[
-        Path | None, typer.Option("--lock", metavar="L", help="Rate with a locked judge (judge.lock.json).")
-    ] = None
+    judge: Annotated[str | None, option("Who rates, such as correctness_v3@embedded.")] = None
+    lock: Annotated[Path | None, option("Rate with a locked judge (judge.lock.json).", metavar="L")] = None
     trust_lock: TrustLock = False
 
     def grader(self, workspace: Workspace) -> Grader:
@@ -71,23 +65,15 @@ class ContextArguments:
     """What an answerer is shown."""
 
     contexts: Annotated[
-        str,
-        typer.Option(
-            "--contexts", help="controlled, topk (the naive chain) or none (closed book); several by commas."
-        ),
+        str, option("controlled, topk (the naive chain) or none (closed book); several by commas.")
     ] = "controlled"
-    distractors: Annotated[
-        int, typer.Option("--distractors", help="Documents beside the reference document, best by BM25.")
-    ] = 3
-    position: Annotated[
-        str,
-        typer.Option("--position", help="Of the reference document: first, last, middle or a number from 1."),
-    ] = "first"
-    without_reference: Annotated[
-        bool, typer.Option("--without-reference", help="Leave the reference document out: does it refuse?")
-    ] = False
-    k: Annotated[int, typer.Option("-k", help="Documents of --contexts topk.")] = 5
-    tokenizer: Annotated[str, typer.Option("--tokenizer", help="Which words BM25 sees.")] = "words"
+    distractors: Annotated[int, option("Documents beside the reference document, best by BM25.")] = 3
+    position: Annotated[str, option("Of the reference document: first, last, middle or a number from 1.")] = (
+        "first"
+    )
+    without_reference: Annotated[bool, option("Leave the reference document out: does it refuse?")] = False
+    k: Annotated[int, option("Documents of --contexts topk.", "-k")] = 5
+    tokenizer: Annotated[str, option("Which words BM25 sees.")] = "words"
 
     def options(self, *, called: bool) -> list[ContextOptions]:
         """One for each context that is asked for; where all answers come from a file, that alone."""
@@ -102,10 +88,9 @@ class ContextArguments:
 class RecordedArguments:
     """Answers that a system elsewhere gave."""
 
-    answers: Annotated[
-        Path | None,
-        typer.Option("--answers", help="Answers of a system elsewhere: CSV, TSV, JSONL or Parquet."),
-    ] = None
+    answers: Annotated[Path | None, option("Answers of a system elsewhere: CSV, TSV, JSONL or Parquet.")] = (
+        None
+    )
     question: Annotated[
         str | None, column("Of --answers: question id or text; by default question_id, group or question.")
     ] = None
@@ -123,15 +108,13 @@ class RecordedArguments:
 
 def answer(
     ctx: typer.Context,
-    models: Annotated[str | None, typer.Option("--models", help="Models, separated by commas.")] = None,
-    signatures: Annotated[
-        str | None, typer.Option("--signatures", help="Answerers' signatures, separated by commas.")
-    ] = None,
+    models: Annotated[str | None, option("Models, separated by commas.")] = None,
+    signatures: Annotated[str | None, option("Answerers' signatures, separated by commas.")] = None,
     gold: shared.GoldName = "starter",
     drop_contaminated: DropContaminated = None,
     right_at: RightAt = None,
     show: OneQuestion = None,
-    repeats: Annotated[int, typer.Option("--repeats", help="Answers to each question by each system.")] = 1,
+    repeats: Annotated[int, option("Answers to each question by each system.")] = 1,
     *,
     who: GraderArguments,
     how: ContextArguments,
@@ -200,16 +183,14 @@ def _print(results: Sequence[AnswerResult], *, json: bool, full: bool) -> None:
 
 
 def _finish(runs: Sequence[AnswerRun], results: Sequence[AnswerResult]) -> None:
-    """Exit 4 where questions ended without a rated answer; says why, and where the rest of it stands."""
+    """Say why questions ended without a rated answer, and where the rest of it stands."""
+    why = []
     for run, result in zip(runs, results, strict=True):
+        counts = sum((Counter(system.unscored) for system in result.systems), Counter[str]())
         if result.n_unscored:
-            counts: Counter[str] = Counter()
-            for one in result.systems:
-                counts.update(one.unscored)
             named = ", ".join(f"{count} {kind}" for kind, count in counts.items())
-            notice(
-                f"judgecal: {result.n_unscored} of {result.n_expected} answers have no rating ({named}); "
+            why.append(
+                f"{result.n_unscored} of {result.n_expected} answers have no rating ({named}); "
                 f"{run.answers} and {run.experiment.journal.name} hold why"
             )
-    if any(result.n_unscored for result in results):
-        raise typer.Exit(4)
+    shared.finish(sum(result.n_unscored for result in results), *why)

@@ -8,25 +8,18 @@ from typing import Annotated
 import typer
 
 from judgecal.cli import options as shared
+from judgecal.cli.options import argument, option
 from judgecal.cli.output import print_result
-from judgecal.errors import notice
 
 
 def evaluate(
     ctx: typer.Context,
-    config: Annotated[
-        Path, typer.Argument(metavar="CONFIG.toml", help="Questions, systems, judges and costs.")
-    ],
-    repeats: Annotated[
-        int | None, typer.Option("--repeats", help="Judgements of each answer by a judge that calls a model.")
-    ] = None,
+    config: Annotated[Path, argument("Questions, systems, judges and costs.", metavar="CONFIG.toml")],
+    repeats: Annotated[int | None, option("Judgements of each answer by a judge that calls a model.")] = None,
     wrong_costs: Annotated[
-        float | None,
-        typer.Option("--wrong-costs", help="What a wrong answer takes away, where a right one gives 1."),
+        float | None, option("What a wrong answer takes away, where a right one gives 1.")
     ] = None,
-    refusal_costs: Annotated[
-        float | None, typer.Option("--refusal-costs", help="The same of a refusal where there is an answer.")
-    ] = None,
+    refusal_costs: Annotated[float | None, option("The same of a refusal where there is an answer.")] = None,
     *,
     call: shared.BatchArguments,
 ) -> None:
@@ -53,10 +46,6 @@ def evaluate(
         return
     result = run.run()
     print_result(result, json=call.json, full=call.full)
-    if result.n_unscored:
-        n = len(result.systems) * result.questions.n
-        notice(
-            f"judgecal: {result.n_unscored:,} of {n:,} answers are unscored, in part at least; "
-            f"{result.states.measured} says why, row by row"
-        )
-        raise typer.Exit(4)
+    n = len(result.systems) * result.questions.n
+    why = f"{result.n_unscored:,} of {n:,} answers are unscored, in part at least; "
+    shared.finish(result.n_unscored, f"{why}{result.states.measured} says why, row by row")

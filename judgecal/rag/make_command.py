@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from judgecal.cli import options as shared
+from judgecal.cli.options import option
 from judgecal.cli.output import print_result
 
 if TYPE_CHECKING:
@@ -22,34 +23,27 @@ class MakeArguments:
 
     documents: Annotated[
         str,
-        typer.Option(
-            "--documents",
-            metavar="PATH|SET",
-            help="Folder of documents (txt, md, HTML, PDF, DOCX), one such file, a table (document_id, title, text), "
+        option(
+            "Folder of documents (txt, md, HTML, PDF, DOCX), one such file, a table (document_id, title, text), "
             "or a gold set with documents.",
+            metavar="PATH|SET",
         ),
     ] = "starter"
-    n: Annotated[int, typer.Option("-n", metavar="N", help="Questions, over all kinds in equal shares.")] = 20
+    n: Annotated[int, option("Questions, over all kinds in equal shares.", "-n", metavar="N")] = 20
     kinds: Annotated[
-        str,
-        typer.Option(
-            "--kinds", help="factoid, two_documents, unanswerable, distracting; with commas between."
-        ),
+        str, option("factoid, two_documents, unanswerable, distracting; with commas between.")
     ] = "factoid,two_documents,unanswerable,distracting"
-    model: Annotated[str, typer.Option("--model", help="Who makes the questions.")] = "embedded"
-    critic: Annotated[
-        str | None,
-        typer.Option("--critic", metavar="MODEL", help="Who judges the drafts; by default --model."),
-    ] = None
-    per_document: Annotated[
-        int, typer.Option("--per-document", metavar="K", help="Questions of one document at most.")
-    ] = 3
-    replace: Annotated[bool, typer.Option("--replace", help="Replace a set of this name.")] = False
+    model: Annotated[str, option("Who makes the questions.")] = "embedded"
+    critic: Annotated[str | None, option("Who judges the drafts; by default --model.", metavar="MODEL")] = (
+        None
+    )
+    per_document: Annotated[int, option("Questions of one document at most.", metavar="K")] = 3
+    replace: Annotated[bool, option("Replace a set of this name.")] = False
 
 
 def make_command(
     ctx: typer.Context,
-    gold_set: Annotated[str, typer.Option("--as", metavar="SET", help="The name of the set.")],
+    gold_set: Annotated[str, option("The name of the set.", "--as", metavar="SET")],
     *,
     what: MakeArguments,
     call: shared.ResumeArguments,
@@ -83,7 +77,7 @@ def make_command(
     result = run.run()
     again = shared.typed_command(ctx, "gold make", without=("json", "full"))
     print_result(result, make_document(result, again=again), json=call.json, full=call.full)
-    shared.finish(n_unscored=result.n_unscored, journal=run.experiment.folder)
+    shared.finish(result.n_unscored, journal=run.experiment.folder)
 
 
 def _collection(name: str, workspace: Workspace) -> Collection:

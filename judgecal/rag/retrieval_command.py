@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from judgecal.cli import options as shared
+from judgecal.cli.options import option
 from judgecal.cli.output import print_result
 from judgecal.errors import InputError
 
@@ -28,59 +29,37 @@ File = Path | None
 class CollectionArguments:
     """The documents and questions that are tested on, and where they stand in files."""
 
-    gold: Annotated[
-        Name, typer.Option("--gold", help="Gold set: a name under gold/, or a path; by default starter.")
-    ] = None
-    questions: Annotated[File, typer.Option("--questions", help="Table of questions.")] = None
+    gold: Annotated[Name, option("Gold set: a name under gold/, or a path; by default starter.")] = None
+    questions: Annotated[File, option("Table of questions.")] = None
     documents: Annotated[
-        File,
-        typer.Option(
-            "--documents", help="Table of documents, or a folder of them (txt, md, HTML, PDF, DOCX)."
-        ),
+        File, option("Table of documents, or a folder of them (txt, md, HTML, PDF, DOCX).")
     ] = None
     repliqa: Annotated[
-        Name,
-        typer.Option(
-            "--repliqa", metavar="SPLIT", help="Split of RepLiQA, as repliqa_0; DIR:SPLIT reads a local copy."
-        ),
+        Name, option("Split of RepLiQA, as repliqa_0; DIR:SPLIT reads a local copy.", metavar="SPLIT")
     ] = None
-    qrels: Annotated[
-        File, typer.Option("--qrels", help="TREC qrels, instead of a column of the questions.")
-    ] = None
+    qrels: Annotated[File, option("TREC qrels, instead of a column of the questions.")] = None
     run: Annotated[
-        File,
-        typer.Option(
-            "--run", help="Rankings of your own retriever: a TREC run, or JSONL of question_id, ranked."
-        ),
+        File, option("Rankings of your own retriever: a TREC run, or JSONL of question_id, ranked.")
     ] = None
-    id_pattern: Annotated[
-        Name,
-        typer.Option("--id-pattern", help="What wraps the documents' ids, such as pdfs_repliqa_0_<id>.txt."),
-    ] = None
+    id_pattern: Annotated[Name, option("What wraps the documents' ids, such as pdfs_repliqa_0_<id>.txt.")] = (
+        None
+    )
     document_id: Annotated[
-        Name,
-        typer.Option("--document", metavar="COL", help="By default document_id, doc_id, docid, _id or id."),
+        Name, option("By default document_id, doc_id, docid, _id or id.", "--document", metavar="COL")
     ] = None
-    text: Annotated[Name, typer.Option("--text-column", metavar="COL", help="By default text.")] = None
+    text: Annotated[Name, option("By default text.", "--text-column", metavar="COL")] = None
     title: Annotated[
-        Name, typer.Option("--title-column", metavar="COL", help="By default title, where it is there.")
+        Name, option("By default title, where it is there.", "--title-column", metavar="COL")
     ] = None
     question_id: Annotated[
-        Name, typer.Option("--group", metavar="COL", help="By default question_id, query_id, qid, _id or id.")
+        Name, option("By default question_id, query_id, qid, _id or id.", "--group", metavar="COL")
     ] = None
-    question: Annotated[
-        Name, typer.Option("--question", metavar="COL", help="By default question, query or text.")
-    ] = None
+    question: Annotated[Name, option("By default question, query or text.", metavar="COL")] = None
     reference: Annotated[
-        Name,
-        typer.Option(
-            "--reference",
-            metavar="COL",
-            help="Ids or a JSON list; by default reference_documents or document_id.",
-        ),
+        Name, option("Ids or a JSON list; by default reference_documents or document_id.", metavar="COL")
     ] = None
     separator: Annotated[
-        Name, typer.Option("--reference-separator", metavar="TEXT", help="The text between ids in one cell.")
+        Name, option("The text between ids in one cell.", "--reference-separator", metavar="TEXT")
     ] = None
 
     def collection(self, workspace: Workspace) -> Collection:
@@ -116,13 +95,11 @@ class CollectionArguments:
 class RetrieverArguments:
     """What is asked of the test."""
 
-    k: Annotated[int, typer.Option("-k", "--k", help="How many documents are handed on.")] = 5
-    tokenizer: Annotated[str, typer.Option("--tokenizer", help="words, split, or stem:LANGUAGE.")] = "words"
-    with_title: Annotated[bool, typer.Option("--with-title", help="Index titles in front of the texts.")] = (
-        False
-    )
-    window: Annotated[int, typer.Option("--window", help="Consecutive questions in a window.")] = 110
-    worst: Annotated[int, typer.Option("--worst", help="How many of the worst questions to show.")] = 10
+    k: Annotated[int, option("How many documents are handed on.", "-k", "--k")] = 5
+    tokenizer: Annotated[str, option("words, split, or stem:LANGUAGE.")] = "words"
+    with_title: Annotated[bool, option("Index titles in front of the texts.")] = False
+    window: Annotated[int, option("Consecutive questions in a window.")] = 110
+    worst: Annotated[int, option("How many of the worst questions to show.")] = 10
     seed: shared.Seed = 0
 
     def options(self) -> RetrievalOptions:
@@ -138,12 +115,8 @@ def retrieval(
     ctx: typer.Context,
     source: CollectionArguments,
     test: RetrieverArguments,
-    markdown: Annotated[
-        File, typer.Option("--markdown", metavar="FILE", help="Write the report as Markdown too.")
-    ] = None,
-    chart: Annotated[
-        File, typer.Option("--chart", metavar="FILE", help="Write charts: .html (the page) or .svg.")
-    ] = None,
+    markdown: Annotated[File, option("Write the report as Markdown too.", metavar="FILE")] = None,
+    chart: Annotated[File, option("Write charts: .html (the page) or .svg.", metavar="FILE")] = None,
     name: shared.Name = None,
     full: shared.Full = False,
     json: shared.Json = False,
