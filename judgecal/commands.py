@@ -73,7 +73,7 @@ TABLE = {
                            "GoldChecks": "report.gold:checks_document"}),
         Command("gold agreement", "cli.gold:agreement_command",
                 "Say how far the raters of a set agree, pair by pair.", "starter",
-                documents={"RaterAgreement": "report.gold:agreement_document"}),
+                documents={"RaterAgreement": "report.gold_agreement:agreement_document"}),
         Command("gold fetch", "exchange.fetch_command:fetch_command",
                 "List public sets with people's labels, or fetch one.",
                 documents={"Catalogued": "exchange.fetch_document:catalogue_document",

@@ -16,7 +16,7 @@ import pytest
 
 from judgecal.experiment.gold_agreement import rater_agreement
 from judgecal.goldset import load_gold
-from judgecal.report.gold import agreement_document
+from judgecal.report.gold_agreement import agreement_document
 from judgecal.report.html import html
 from tests.support.browser import Browser, Tab, browser, needs_browser
 from tests.support.command import ROOT

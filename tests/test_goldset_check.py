@@ -17,7 +17,17 @@ from typing import Any
 import pytest
 
 from judgecal.errors import InputError
-from judgecal.goldset import Card, Document, GoldSet, Problem, RaterCard, Splits, check_gold, load_gold
+from judgecal.goldset import (
+    Card,
+    Document,
+    GoldSet,
+    Problem,
+    RaterCard,
+    Splits,
+    check_gold,
+    list_sets,
+    load_gold,
+)
 from judgecal.goldset.check_labels import baselines, near_pass_mark
 from judgecal.goldset.check_wording import clusters, sentences
 from judgecal.records import Context, Item, Rating
@@ -523,3 +533,30 @@ def test_questions_in_two_splits_reach_the_notes_of_what_decides(judgecal: Run, 
         card.write('\n[explained]\nquestion_in_two_groups = "asked twice on purpose"\n')
     again = judgecal("score", "--gold", "made", "--judge", "exact_match@local", "--name", "t", "--json")
     assert not any("two splits" in one for one in json.loads(again.out)["notes"])
+
+
+def test_a_large_set_is_listed_by_its_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, judgecal: Run, workspace_dir: Path
+) -> None:
+    place = Workspace(workspace_dir, tmp_path)
+    folder = place.gold / "counted"
+    shutil.copytree(place.gold / "starter", folder)
+    card = (folder / "card.toml").read_text(encoding="utf-8").replace('name = "starter"', 'name = "counted"')
+    (folder / "card.toml").write_text(card, encoding="utf-8")
+    with (folder / "ratings.jsonl").open("a", encoding="utf-8") as file:
+        file.write(
+            f'{{"item_id": "{load_gold("starter").items[0].item_id}", "rater": "cy", "reason": "cannot tell"}}\n'
+        )
+        file.write(
+            f'{{"item_id": "{load_gold("starter").items[1].item_id}", "rater": "gold", "label": 50}}\n'
+        )
+    loaded = list_sets(place).sets
+    monkeypatch.setattr("judgecal.goldset.check._COUNTED", 0)
+    monkeypatch.setattr("judgecal.goldset.check.load_gold", lambda *_, **__: pytest.fail("it was loaded"))
+    assert list_sets(place).sets == loaded
+    monkeypatch.undo()
+    monkeypatch.setattr("judgecal.goldset.check._COUNTED", 0)
+    with (folder / "items.jsonl").open("a", encoding="utf-8") as file:
+        file.write("no json\n")  # what cannot be counted is loaded, which says why
+    (listed,) = (one for one in list_sets(place).sets if one.set_ == "counted")
+    assert "items.jsonl:221: broken JSON" in str(listed.error)

@@ -10,9 +10,11 @@ import difflib
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from judgecal.errors import InputError, listed
+from judgecal.goldset.card import try_card
 from judgecal.goldset.check_items import ITEM_CHECKS, leaks
 from judgecal.goldset.check_labels import LABEL_CHECKS, Baseline, baselines, near_pass_mark
 from judgecal.goldset.check_wording import REFERENCE_CHECKS
@@ -20,6 +22,7 @@ from judgecal.goldset.finding import Checks, Findings, Problem, place, plain_tex
 from judgecal.goldset.gold_set import (
     CARD,
     DOCUMENTS,
+    ITEMS,
     RATINGS,
     GoldSet,
     SplitCounts,
@@ -29,7 +32,10 @@ from judgecal.goldset.gold_set import (
 )
 from judgecal.goldset.rows import Document
 from judgecal.records import Estimate, Result
+from judgecal.tables import GOLD
 from judgecal.workspace import Workspace
+
+_COUNTED = 4_000_000  # bytes of rows from which a set is listed by counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +65,10 @@ def list_sets(workspace: Workspace) -> GoldList:
 
 
 def _listed(name: str, workspace: Workspace) -> ListedSet:
+    folder = workspace.gold / name
+    rows = [path for path in (folder / ITEMS, folder / RATINGS) if path.is_file()]
+    if sum(path.stat().st_size for path in rows) > _COUNTED and (counted := _counted(folder)):
+        return counted
     try:
         gold = load_gold(name, workspace=workspace)
     except InputError as error:
@@ -72,6 +82,31 @@ def _listed(name: str, workspace: Workspace) -> ListedSet:
         gold.card.sampling,
         gold.card.labels_by,
     )
+
+
+def _counted(folder: Path) -> ListedSet | None:
+    """A large set by its card and the counts of its rows, which are not held against the format: that is what
+    `gold check` does. None where they cannot be counted."""
+    import polars as pl
+
+    card, problems = try_card(folder / CARD)
+    if card is None or problems or card.name != folder.name:
+        return None
+    texts = {
+        ITEMS: dict.fromkeys(("item_id", "group", "question"), pl.String),
+        RATINGS: dict.fromkeys(("rater", "label"), pl.String),
+    }
+    try:
+        items, ratings = (pl.scan_ndjson(folder / name, schema=schema) for name, schema in texts.items())
+        names = [pl.col(name).replace("", None) for name in ("group", "question", "item_id")]
+        n_items, n_groups = (
+            items.select(n=pl.len(), groups=pl.coalesce(names).hash().n_unique()).collect().row(0)
+        )
+        labelled = ratings.filter(pl.col("label").is_not_null()).select(pl.col("rater").unique()).collect()
+    except (pl.exceptions.PolarsError, OSError):
+        return None
+    raters = tuple(sorted({*labelled["rater"].drop_nulls()} - {GOLD}))
+    return ListedSet(folder.name, n_items, n_groups, str(card.scale), raters, card.sampling, card.labels_by)
 
 
 @dataclass(frozen=True, slots=True)
