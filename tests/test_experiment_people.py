@@ -25,7 +25,7 @@ from judgecal.experiment.people import (
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.records import Judgement
 from judgecal.scale import Label, Scale
-from judgecal.selection.standing import standing
+from judgecal.selection.decision import decide_on_judges
 from judgecal.workspace import Workspace, find_workspace
 from tests.support.command import Run
 from tests.support.gold import made_gold, made_items
@@ -186,7 +186,7 @@ def test_score_asks_about_ties_once(judgecal: Run, workspace_dir: Path) -> None:
     assert len(lines) == 2 * 87 + N_TIED == len({json.dumps(json.loads(one)["at"]) + one for one in lines})
     assert "0 calls to make" in judgecal(*argv, "--dry-run").out
     stored = read_experiment(find_workspace(None), "s")
-    assert standing(find_workspace(None), stored, margin=0.03).result.as_json() == {
+    assert decide_on_judges(find_workspace(None), stored, margin=0.03).result.as_json() == {
         key: value for key, value in printed.items() if key != "headline"
     }
 

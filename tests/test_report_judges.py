@@ -24,13 +24,12 @@ from judgecal.report.judges import agreement_plot, first_facts
 from judgecal.report.judges_headline import judges_headline
 from judgecal.report.markdown import escaped
 from judgecal.scale import Scale
-from judgecal.selection.choice import Candidate
-from judgecal.selection.decision import Pick
-from judgecal.selection.standing import Basis, Standing, standing
+from judgecal.selection.decision import ChosenJudge, DecisionItems, JudgesDecision, decide_on_judges
 from judgecal.stats.simultaneous import Losses
 from judgecal.workspace import find_workspace
 from tests.support.command import Run
 from tests.support.gold import made_gold, made_items, rated
+from tests.support.made_judge import made_judge
 from tests.support.pages import (
     ATTACK,
     ESCAPE,
@@ -79,7 +78,7 @@ def test_the_numbers_are_those_of_score(judgecal: Run, argv: tuple[str, ...], wo
     summary = workspace_dir / "experiments" / printed["experiment"] / "summary.json"
     summary.unlink()
     workspace = find_workspace(None)
-    found = standing(workspace, read_experiment(workspace, printed["experiment"]), margin=0.03)
+    found = decide_on_judges(workspace, read_experiment(workspace, printed["experiment"]), margin=0.03)
     del printed["headline"]
     assert found.result.as_json() == printed
     page = page_of(judgecal, printed["experiment"])
@@ -94,7 +93,7 @@ def test_the_numbers_are_those_of_agreement(judgecal: Run, slug: str, tmp_path: 
         "agreement", "--gold", "made", "--judgements", tmp_path / "recorded.jsonl", "--name", "rec", "--json"
     )
     workspace = find_workspace(None)
-    found = standing(workspace, read_experiment(workspace, slug), margin=0.03)
+    found = decide_on_judges(workspace, read_experiment(workspace, slug), margin=0.03)
     assert json.loads(again.out).items() >= found.result.as_json().items()
 
 
@@ -240,14 +239,10 @@ def loss(low: float | None, value: float, high: float | None) -> Estimate:
     return Estimate(value, low, high, n=100, n_groups=50)
 
 
-def candidate(judge: str, usd: float | None, unscored: int) -> Candidate:
-    return Candidate(judge, 220, unscored, usd, None, None, None)
-
-
 FAR = loss(0.2, 0.3, 0.4)
 ANN = PersonLoss("ann", loss(-0.1, -0.05, -0.01), 90)
 CONSTANT = FloorLoss("constant 50", FAR)
-CHEAPER = Pick("tied", "B", "A", ("B", "A"), 0.95, CONSTANT, tied=("B",))
+CHEAPER = ChosenJudge("tied", "B", "A", ("B", "A"), 0.95, CONSTANT, tied=("B",))
 LOSSES = (JudgeLoss("A", 0.9, 0.0, 0.0, 0.01, None), JudgeLoss("B", 0.89, 0.01, -0.01, 0.021, None))
 
 
@@ -262,11 +257,11 @@ def found_with(
     judges: tuple[JudgeLoss, ...] = LOSSES,
     constant: Estimate = FAR,
     people: tuple[PersonLoss, ...] = (ANN,),
-    pick: Pick = CHEAPER,
+    pick: ChosenJudge = CHEAPER,
     usd: float | None = 2.0,
     may_choose: bool = True,
     **gold: Any,
-) -> Standing:
+) -> JudgesDecision:
     """Two judges, the dear one best, the cheap one shown to lose at most 2.1 points; all were asked twice."""
     about = {"labels_by": "people", "n_test_items": 0, "n_tied": 0, "ties_in_words": ""} | gold
     entries = [
@@ -288,16 +283,15 @@ def found_with(
         floor=(line("best constant", 0.5),),
     )
     floor = (FloorLoss("constant 50", constant),)
-    return Standing(
+    return JudgesDecision(
         result=cast("AgreementResult", result),
         sampling="curated",
         n_raters=2,
-        basis=Basis("open", 220, 110, may_choose),
+        basis=DecisionItems("open", 220, 110, may_choose),
         metric="macro_agreement",
         margin=0.03,
         losses=LossPicture(cast("Losses", None), judges, floor, people),
-        candidates=(candidate("A", usd, 0), candidate("B", 0.2, 3)),
-        values={"A": loss(0.85, 0.9, 0.95)},
+        measured=(made_judge("A", usd_per_1k=usd), made_judge("B", usd_per_1k=0.2, n_unscored=3)),
         pick=pick,
         grid=PromptModelGrid(()),
         shapes=(),
@@ -306,7 +300,7 @@ def found_with(
     )
 
 
-def in_full(found: Standing) -> str:
+def in_full(found: JudgesDecision) -> str:
     headline = judges_headline(found)
     return " ".join([headline.sentence, *headline.because])
 
@@ -316,8 +310,8 @@ def test_the_cheaper_judge_first_in_the_headline() -> None:
     assert found.kind == "tied"
     assert found.sentence == "Use B to triage; whether it could replace a person is not known."
     assert found.because == (
-        "It agrees with people on 89.0% of answers [84.0, 94.0], good and bad ones weighing alike; always saying 50 "
-        "reaches 50.0%.",
+        "It agrees with people on 89.0% of answers [84.0, 94.0], good and bad ones weighing alike; always "
+        "saying 50 reaches 50.0%.",
         "It is 1.0 points below A, the best, at most 2.1, for 0.200 instead of 2.000 USD per 1,000.",
     )
     assert found.unknown[0].startswith(
@@ -327,30 +321,34 @@ def test_the_cheaper_judge_first_in_the_headline() -> None:
 
 
 def test_nobody_is_named_who_does_not_beat_a_constant() -> None:
-    made = found_with(constant=loss(-0.01, 0.02, 0.05), pick=Pick("none", None, "A", (), 0.95, CONSTANT))
+    made = found_with(
+        constant=loss(-0.01, 0.02, 0.05), pick=ChosenJudge("none", None, "A", (), 0.95, CONSTANT)
+    )
     headline = judges_headline(made)
     assert (made.chosen, headline.kind) == (None, "none")
     assert (
         headline.next == "judgecal optimize --gold made --model embedded"
     )  # a recorded judge has no prompt to begin with
     assert in_full(made) == (
-        "Use none of these 2 judges: none is shown to agree with people better than always saying 50. The best, A, "
-        "agrees with people on 90.0% of answers [85.0, 95.0], good and bad ones weighing alike; always saying 50 "
-        "reaches 50.0% (2.0 points apart, -1.0 to 5.0)."
+        "Use none of these 2 judges: none is shown to agree with people better than always saying 50. The "
+        "best, A, agrees with people on 90.0% of answers [85.0, 95.0], good and bad ones weighing alike; "
+        "always saying 50 reaches 50.0% (2.0 points apart, -1.0 to 5.0)."
     )
 
 
 def test_one_judge_has_its_interval_and_nobody_beside_it() -> None:
-    made = found_with(judges=LOSSES[:1], pick=Pick("use", "A", "A", ("A",), 0.95, CONSTANT))
+    made = found_with(judges=LOSSES[:1], pick=ChosenJudge("use", "A", "A", ("A",), 0.95, CONSTANT))
     assert judges_headline(made).kind == "use"
     assert in_full(made).startswith(
-        "Use A to triage; whether it could replace a person is not known. It agrees with people on 90.0% of answers "
-        "[85.0, 95.0]"
+        "Use A to triage; whether it could replace a person is not known. It agrees with people on 90.0% of "
+        "answers [85.0, 95.0]"
     )
 
 
 def test_test_items_alone_choose_nobody() -> None:
-    found = judges_headline(found_with(pick=Pick("none", None, "A", (), 0.95, CONSTANT), may_choose=False))
+    found = judges_headline(
+        found_with(pick=ChosenJudge("none", None, "A", (), 0.95, CONSTANT), may_choose=False)
+    )
     assert found.sentence.startswith(
         "Choose nobody from this: all of its items are test items, which confirm"
     )
@@ -361,7 +359,7 @@ def test_what_is_not_known_is_said() -> None:
     made = found_with(
         people=(),
         usd=None,
-        pick=Pick(
+        pick=ChosenJudge(
             "tied",
             "A",
             "A",
@@ -377,8 +375,8 @@ def test_what_is_not_known_is_said() -> None:
     )
     told = "\n".join(judges_headline(made).unknown)
     assert (
-        "A is not shown to beat the free wer@local on the 110 questions of train and dev: 1.0 points, -1.0 to 3.0."
-        in judges_headline(made).because
+        "A is not shown to beat the free wer@local on the 110 questions of train and dev: 1.0 points, -1.0 "
+        "to 3.0." in judges_headline(made).because
     )
     for words in (
         "The 90 test items here took no part",
@@ -466,7 +464,7 @@ def test_test_items_are_counted_and_not_shown(judgecal: Run, workspace_dir: Path
     )
     workspace = find_workspace(None)
     kept = read_experiment(workspace, slug)
-    found = standing(workspace, kept, margin=0.03)
+    found = decide_on_judges(workspace, kept, margin=0.03)
     splits = {kept.gold.split_of(item.group) for item in kept.items}
     shown = {one.item.item_id for one in found.parted}
     assert "test" in splits and shown
@@ -495,7 +493,7 @@ def test_curves_by_hand(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> N
     )
     workspace = find_workspace(None)
     kept = read_experiment(workspace, slug)
-    found = standing(workspace, kept, margin=0.03)
+    found = decide_on_judges(workspace, kept, margin=0.03)
     shape = found.shapes[0]
     assert [(one.verdict, one.label, one.n) for one in shape.calibration] == [
         (30.0, 0.0, 40),
@@ -551,7 +549,7 @@ def test_confusion_of_each_scale(
     given = dict(zip(("full", "half", "none"), labels, strict=True))
     made_gold(workspace_dir / "gold" / "made", made, rated(made, given), scale=scale, splits=OPEN)
     slug = recorded(judgecal, tmp_path, {"same": [None, *[wrong] * (len(made) - 1)]}, made)
-    found = standing(find_workspace(None), read_experiment(find_workspace(None), slug), margin=0.03)
+    found = decide_on_judges(find_workspace(None), read_experiment(find_workspace(None), slug), margin=0.03)
     assert found.shapes[0].confusion == Confusion(classes, rows)
     page = "".join(Parsed(page_of(judgecal, slug)).text)
     assert "people ↓ judge →" in page and all(one in page for one in classes) and "no verdict" in page
@@ -562,7 +560,7 @@ def test_confusion_of_each_scale(
 
 def test_the_first_facts(judgecal: Run, slug: str) -> None:
     """`sharp` errs nowhere and `lax` on half of what people fail; prices of recorded judges are not known."""
-    found = standing(find_workspace(None), read_experiment(find_workspace(None), slug), margin=0.03)
+    found = decide_on_judges(find_workspace(None), read_experiment(find_workspace(None), slug), margin=0.03)
     values = [(fact.value, fact.says) for fact in first_facts(found)]
     assert values[0][0] == "0 of 100" and values[0][1].startswith("bad answers it lets through [0, ")
     assert values[1][0] == "0 of 100" and values[1][1].startswith("good answers it rejects [0, ")

@@ -26,7 +26,7 @@ from judgecal.scale import Scale
 from judgecal.selection import gate_plan as passes_module
 from judgecal.selection.gate import run_gate
 from judgecal.selection.gate_plan import Passes, plan_gate
-from judgecal.selection.gate_rule import GateRule, TwoTimes, lasting
+from judgecal.selection.gate_rule import GateRule, LockedAndCurrent, persistent_change
 from judgecal.selection.lock import load_lock, write_lock
 from judgecal.stats import Calibration, compare_paired
 from tests.benchmarks.gate_nights import KINDS, simulate
@@ -45,10 +45,12 @@ PERCENTAGE = Scale.parse("percentage", pass_at=75.0)
 
 def two_times(
     labels: list[float], then: list[Any], now: list[list[Any]], *, size: int = 1, calls: int = 3
-) -> TwoTimes:
+) -> LockedAndCurrent:
     """The lock called each item so often, with the same verdict each time."""
     groups = [str(place // size) for place in range(len(labels))]
-    return TwoTimes(labels, [[verdict] * calls for verdict in then], now, groups, PERCENTAGE, PERCENTAGE)
+    return LockedAndCurrent(
+        labels, [[verdict] * calls for verdict in then], now, groups, PERCENTAGE, PERCENTAGE
+    )
 
 
 def alternating(n: int) -> list[float]:
@@ -59,9 +61,9 @@ def alternating(n: int) -> list[float]:
 def test_no_difference_on_any_item_passes_even_without_a_margin(passes: int) -> None:
     labels = alternating(20)
     two = two_times(labels, labels, [[label] * passes for label in labels])
-    standing = GateRule("macro_agreement", 0.0).standing(two, last=False)
-    found = standing.comparison.difference
-    assert (standing.decision, found.low, found.high, standing.loss_below) == ("pass", 0.0, 0.0, 0.0)
+    state = GateRule("macro_agreement", 0.0).state(two, last=False)
+    found = state.comparison.difference
+    assert (state.decision, found.low, found.high, state.loss_below) == ("pass", 0.0, 0.0, 0.0)
 
 
 def test_a_clear_loss_is_confirmed_by_a_second_pass() -> None:
@@ -70,11 +72,11 @@ def test_a_clear_loss_is_confirmed_by_a_second_pass() -> None:
     now = [[100.0 - label if place < 10 else label] for place, label in enumerate(labels)]
     rule = GateRule("macro_agreement", 0.03)
     one = two_times(labels, labels, now)
-    assert rule.standing(one, last=False).decision == "inconclusive"
-    assert rule.standing(one, last=True).decision == "fail"
-    again = rule.standing(two_times(labels, labels, [row * 2 for row in now]), last=False)
+    assert rule.state(one, last=False).decision == "inconclusive"
+    assert rule.state(one, last=True).decision == "fail"
+    again = rule.state(two_times(labels, labels, [row * 2 for row in now]), last=False)
     assert again.decision == "fail" and again.comparison.difference.value == pytest.approx(-0.25)
-    assert again.lasting is not None and again.lasting.value == pytest.approx(-0.25)
+    assert again.persistent is not None and again.persistent.value == pytest.approx(-0.25)
 
 
 def turned_over_once(n: int) -> tuple[list[float], list[list[float]]]:
@@ -89,28 +91,28 @@ def turned_over_once(n: int) -> tuple[list[float], list[list[float]]]:
 
 def test_noise_that_costs_more_than_the_margin_fails_over_two_passes() -> None:
     labels, now = turned_over_once(10)
-    standing = GateRule("macro_agreement", 0.03).standing(two_times(labels, labels, now), last=False)
-    difference = standing.comparison.difference
+    state = GateRule("macro_agreement", 0.03).state(two_times(labels, labels, now), last=False)
+    difference = state.comparison.difference
     assert (
         difference.value == pytest.approx(-0.25) and difference.high is not None and difference.high < -0.03
     )
-    assert standing.decision == "fail" and "the whole of its interval" in standing.why
-    assert standing.lasting is not None and standing.lasting.value == 0.0  # and nothing has changed for good
+    assert state.decision == "fail" and "the whole of its interval" in state.why
+    assert state.persistent is not None and state.persistent.value == 0.0  # and nothing has changed for good
 
 
 def test_a_loss_beyond_the_margin_is_never_called_noise() -> None:
     labels, now = turned_over_once(4)
-    standing = GateRule("macro_agreement", 0.08).standing(two_times(labels, labels, now), last=False)
-    assert (standing.decision, standing.lasting and standing.lasting.value) == ("inconclusive", 0.0)
-    assert "its interval holds the margin" in standing.why and "noise" not in standing.why
+    state = GateRule("macro_agreement", 0.08).state(two_times(labels, labels, now), last=False)
+    assert (state.decision, state.persistent and state.persistent.value) == ("inconclusive", 0.0)
+    assert "its interval holds the margin" in state.why and "noise" not in state.why
 
 
 def test_a_gain_passes_and_few_questions_tell_nothing() -> None:
     labels = alternating(40)
     then = [100.0 - label if place < 4 else label for place, label in enumerate(labels)]
     rule = GateRule("macro_agreement", 0.03)
-    assert rule.standing(two_times(labels, then, [[x] for x in labels]), last=True).decision == "pass"
-    few = rule.standing(two_times(labels, labels, [[x] for x in labels], size=5), last=True)
+    assert rule.state(two_times(labels, then, [[x] for x in labels]), last=True).decision == "pass"
+    few = rule.state(two_times(labels, labels, [[x] for x in labels], size=5), last=True)
     assert (few.decision, few.loss_below) == ("inconclusive", None) and "fewer than 10" in few.why
 
 
@@ -119,19 +121,18 @@ def test_a_stratum_of_few_items_decides_nothing() -> None:
     lost = [[100.0 - label] * 3 for label in labels]
     rule = GateRule("macro_agreement", 0.03)
     for now in ([[label] for label in labels], [[100.0] for _ in labels]):  # as locked; all 8 lost
-        found = rule.standing(two_times(labels, labels, now), last=True)
+        found = rule.state(two_times(labels, labels, now), last=True)
         assert (found.decision, found.loss_below) == ("inconclusive", None)
         assert (
             '8 in "low third" (2 more would do): under 10 nothing is decided by macro_agreement' in found.why
         )
         assert found.why.endswith("So this lock can never pass: label more of them and lock again")
     assert (
-        GateRule("mean_agreement", 0.03).standing(two_times(labels, labels, lost), last=True).decision
-        == "fail"
+        GateRule("mean_agreement", 0.03).state(two_times(labels, labels, lost), last=True).decision == "fail"
     )
     # Who answers, and how often nobody does, rest on no stratum.
-    assert rule.standing(two_times(labels, labels, lost), last=True).decision == "changed"
-    gone = rule.standing(two_times(labels, labels, [[None] * 3 for _ in labels]), last=True)
+    assert rule.state(two_times(labels, labels, lost), last=True).decision == "changed"
+    gone = rule.state(two_times(labels, labels, [[None] * 3 for _ in labels]), last=True)
     assert gone.decision == "fail" and "of the verdicts are missing" in gone.why
 
 
@@ -139,14 +140,14 @@ def test_a_lock_of_one_call_takes_two_passes() -> None:
     labels = alternating(40)
     rule = GateRule("macro_agreement", 0.03)
     one = two_times(labels, labels, [[x] for x in labels], calls=1)
-    found = rule.standing(one, last=False)
-    assert (found.decision, found.odd) == (
+    found = rule.state(one, last=False)
+    assert (found.decision, found.same_judge) == (
         "inconclusive",
         None,
     ) and "whether the same judge answers" in found.why
-    assert rule.standing(one, last=True).decision == "pass"
+    assert rule.state(one, last=True).decision == "pass"
     assert (
-        rule.standing(two_times(labels, labels, [[x, x] for x in labels], calls=1), last=False).decision
+        rule.state(two_times(labels, labels, [[x, x] for x in labels], calls=1), last=False).decision
         == "pass"
     )
 
@@ -163,22 +164,22 @@ def test_a_loss_of_calls_that_are_not_shown_to_differ_fails_nobody() -> None:
     labels = alternating(40)
     now = [[100.0 - label] * 2 if place < 4 else [label] * 2 for place, label in enumerate(labels)]
     two = two_times(labels, labels, now, size=4)
-    standing = GateRule("macro_agreement", 0.0, 0.51).standing(two, last=True)
-    assert standing.comparison.difference.high is not None and standing.comparison.difference.high < 0.0
-    assert standing.decision == "inconclusive" and "are not shown to differ" in standing.why
-    assert "noise" not in standing.why
+    state = GateRule("macro_agreement", 0.0, 0.51).state(two, last=True)
+    assert state.comparison.difference.high is not None and state.comparison.difference.high < 0.0
+    assert state.decision == "inconclusive" and "are not shown to differ" in state.why
+    assert "noise" not in state.why
 
 
 def test_another_judge_of_the_same_accuracy_is_changed() -> None:
     labels = alternating(400)
     then, now = swapped(labels, 20), list(reversed(swapped(labels[::-1], 20)))
     rule = GateRule("macro_agreement", 0.03)
-    standing = rule.standing(two_times(labels, then, [[x, x] for x in now]), last=True)
-    assert standing.comparison.difference.value == pytest.approx(0.0)
-    assert standing.decision == "changed" and standing.why.startswith(
+    state = rule.state(two_times(labels, then, [[x, x] for x in now]), last=True)
+    assert state.comparison.difference.value == pytest.approx(0.0)
+    assert state.decision == "changed" and state.why.startswith(
         "verdicts lie 20 from the locked ones on average"
     )
-    assert standing.odd is not None and (standing.odd.n, standing.odd.n_differ) == (400, 80)
+    assert state.same_judge is not None and (state.same_judge.n, state.same_judge.n_differ) == (400, 80)
 
 
 def test_a_hint_of_another_judge_is_worth_another_pass() -> None:
@@ -186,10 +187,10 @@ def test_a_hint_of_another_judge_is_worth_another_pass() -> None:
     labels = alternating(1000)
     then = [100.0 - label if place < 5 else label for place, label in enumerate(labels)]
     rule = GateRule("macro_agreement", 0.03)
-    one = rule.standing(two_times(labels, then, [[x] for x in labels]), last=False)
-    assert one.odd is not None and one.odd.doubtful and not one.odd.changed
+    one = rule.state(two_times(labels, then, [[x] for x in labels]), last=False)
+    assert one.same_judge is not None and one.same_judge.doubtful and not one.same_judge.changed
     assert one.decision == "inconclusive" and "a further pass tells from chance" in one.why
-    assert rule.standing(two_times(labels, then, [[x] for x in labels]), last=True).decision == "pass"
+    assert rule.state(two_times(labels, then, [[x] for x in labels]), last=True).decision == "pass"
 
 
 @pytest.mark.parametrize("metric", ["bias", "prevalence@75"])
@@ -203,22 +204,20 @@ def test_a_rise_of_unscored_verdicts_fails_whatever_the_loss() -> None:
     labels = alternating(100)
     then = [100.0 - label if place < 18 else label for place, label in enumerate(labels)]
     now = [[None if place < 18 else label] for place, label in enumerate(labels)]
-    standing = GateRule("macro_agreement", 0.03).standing(two_times(labels, then, now), last=False)
-    assert standing.comparison.difference.value == 0.0
-    assert standing.decision == "fail" and "18.0% more of the verdicts are missing" in standing.why
+    state = GateRule("macro_agreement", 0.03).state(two_times(labels, then, now), last=False)
+    assert state.comparison.difference.value == 0.0
+    assert state.decision == "fail" and "18.0% more of the verdicts are missing" in state.why
     few = [[None if place < 5 else label] for place, label in enumerate(labels)]
-    assert (
-        GateRule("macro_agreement", 0.03).standing(two_times(labels, then, few), last=True).decision != "fail"
-    )
+    assert GateRule("macro_agreement", 0.03).state(two_times(labels, then, few), last=True).decision != "fail"
 
 
 def test_nothing_that_could_be_read_is_no_pass() -> None:
     """Not even beside a lock that could read nothing either."""
     nothing = [[None, None] for _ in range(60)]
-    standing = GateRule("macro_agreement", 0.03).standing(
+    state = GateRule("macro_agreement", 0.03).state(
         two_times(alternating(60), [None] * 60, nothing), last=True
     )
-    assert standing.decision == "inconclusive" and "no call has a verdict" in standing.why
+    assert state.decision == "inconclusive" and "no call has a verdict" in state.why
 
 
 def test_the_map_of_the_lock_decides_and_the_raw_verdicts_stand_beside_it() -> None:
@@ -229,7 +228,7 @@ def test_the_map_of_the_lock_decides_and_the_raw_verdicts_stand_beside_it() -> N
         two, calibrate=lambda verdict: None if verdict is None else 100.0 * (verdict > 50.0)
     )
     rule = GateRule("macro_agreement", 0.03)
-    plain, through = rule.standing(two, last=True), rule.standing(mapped, last=True)
+    plain, through = rule.state(two, last=True), rule.state(mapped, last=True)
     assert (plain.decision, plain.raw) == ("fail", None)
     assert through.comparison.difference.value == 0.0 and through.loss_below == 0.0
     assert through.raw is not None and through.raw.value == pytest.approx(-0.20)
@@ -243,17 +242,17 @@ def test_where_less_is_better_a_loss_is_a_rise(worse: bool) -> None:
     labels = alternating(100)
     moved = [50.0 if place < 20 else label for place, label in enumerate(labels)]
     then, now = (labels, moved) if worse else (moved, labels)
-    standing = GateRule("mae", 3.0).standing(two_times(labels, then, [[x, x] for x in now]), last=True)
-    assert standing.comparison.difference.value == pytest.approx(10.0 if worse else -10.0)
-    assert standing.decision == ("fail" if worse else "changed")  # better is another judge, too
+    state = GateRule("mae", 3.0).state(two_times(labels, then, [[x, x] for x in now]), last=True)
+    assert state.comparison.difference.value == pytest.approx(10.0 if worse else -10.0)
+    assert state.decision == ("fail" if worse else "changed")  # better is another judge, too
 
 
 def test_an_unscored_verdict_counts_as_wrong() -> None:
     labels = alternating(40)
     now = [[None if place < 10 else label] * 2 for place, label in enumerate(labels)]
-    standing = GateRule("macro_agreement", 0.03).standing(two_times(labels, labels, now), last=False)
-    assert standing.decision == "fail" and standing.comparison.difference.n_unscored == 10
-    assert standing.comparison.complete_case.difference.value == 0.0
+    state = GateRule("macro_agreement", 0.03).state(two_times(labels, labels, now), last=False)
+    assert state.decision == "fail" and state.comparison.difference.n_unscored == 10
+    assert state.comparison.complete_case.difference.value == 0.0
 
 
 @pytest.mark.parametrize(
@@ -272,7 +271,7 @@ def test_an_unscored_verdict_counts_as_wrong() -> None:
     ],
 )
 def test_what_is_left_of_a_change(passes: tuple[Any, ...], then: Any, left: Any) -> None:
-    assert lasting(passes, then) == left
+    assert persistent_change(passes, then) == left
 
 
 @pytest.mark.parametrize(
@@ -292,7 +291,7 @@ def test_the_bound_is_that_of_t_where_losses_are_symmetric() -> None:
     then = [abs(label - 40.0) for label in labels]
     now = [verdict + {0: 20.0, 4: -20.0}.get(place % 8, 0.0) for place, verdict in enumerate(then)]
     two = two_times(labels, then, [[verdict] for verdict in now])
-    bound = GateRule("mean_agreement", 0.03).standing(two, last=True).loss_below
+    bound = GateRule("mean_agreement", 0.03).state(two, last=True).loss_below
     t = compare_paired(labels, now, then, scale=PERCENTAGE, metric="mean_agreement", level=0.90, n_perm=1)
     assert bound is not None and bound > 0.0 and bound == pytest.approx(-(t.difference.low or 0.0))
 
@@ -303,7 +302,7 @@ def test_the_bound_solves_hall_s_cubic() -> None:
     labels = [100.0] * 30 + [0.0] * 30
     now = [60.0, 0.0, 80.0, *([100.0] * 27), *([0.0] * 28), 40.0, 10.0]
     two = two_times(labels, labels, [[x] for x in now])
-    bound = GateRule("mean_agreement", 0.03).standing(two, last=True).loss_below
+    bound = GateRule("mean_agreement", 0.03).state(two, last=True).loss_below
     losses = np.abs(np.array(now) - np.array(labels)) / 100.0
     n, away = len(losses), losses - losses.mean()
     error = math.sqrt((away**2).sum() / (n * (n - 1)))
@@ -318,11 +317,9 @@ def test_the_bound_solves_hall_s_cubic() -> None:
 def test_a_coefficient_has_a_bound_too() -> None:
     labels = alternating(60)
     now = [100.0 - x if place % 12 == 0 else x for place, x in enumerate(labels)]
-    standing = GateRule("kappa@75", 0.03).standing(
-        two_times(labels, labels, [[x, x] for x in now]), last=True
-    )
-    assert standing.loss_below is not None and standing.comparison.difference.value is not None
-    assert standing.loss_below > -standing.comparison.difference.value > 0.0
+    state = GateRule("kappa@75", 0.03).state(two_times(labels, labels, [[x, x] for x in now]), last=True)
+    assert state.loss_below is not None and state.comparison.difference.value is not None
+    assert state.loss_below > -state.comparison.difference.value > 0.0
 
 
 # Nights, simulated

@@ -7,13 +7,13 @@ import itertools
 import numpy as np
 import pytest
 
-from judgecal.selection.odd_one_out import CHANGED_LEVEL, chance_of_deal, odd_one_out, rise_of_unscored
+from judgecal.stats.drift import CHANGED_LEVEL, chance_of_deal, rise_of_unscored, same_judge_test
 
 
 def test_one_call_of_the_lock_and_two_of_now_are_the_odd_one_in_a_third() -> None:
     """Twelve items say 0 then and 1 twice now: 3^-12, twice over as the way that they moved is tested as
     well."""
-    found = odd_one_out([[0.0]] * 40, [[1.0, 1.0]] * 12 + [[0.0, 0.0]] * 28, range(40))
+    found = same_judge_test([[0.0]] * 40, [[1.0, 1.0]] * 12 + [[0.0, 0.0]] * 28, range(40))
     assert found is not None and (found.n, found.n_differ, found.graded) == (40, 12, False)
     assert found.p_at_most == pytest.approx(3 * 3.0**-12, rel=0.01)
     assert (found.between, found.shift) == (pytest.approx(12 / 40), pytest.approx(12 / 40))
@@ -24,7 +24,7 @@ def test_one_call_of_the_lock_and_two_of_now_are_the_odd_one_in_a_third() -> Non
 
 
 def test_two_calls_have_no_odd_one() -> None:
-    assert odd_one_out([[0.0]] * 20, [[1.0]] * 20, range(20)) is None
+    assert same_judge_test([[0.0]] * 20, [[1.0]] * 20, range(20)) is None
 
 
 def test_the_chance_is_an_upper_bound_of_the_exact_one() -> None:
@@ -41,7 +41,7 @@ def test_the_chance_is_an_upper_bound_of_the_exact_one() -> None:
 
 def test_items_of_a_question_are_dealt_out_together() -> None:
     then, now = [[0.0] * 3] * 40, [[1.0]] * 10 + [[0.0]] * 30
-    alone, together = (odd_one_out(then, now, [place // size for place in range(40)]) for size in (1, 5))
+    alone, together = (same_judge_test(then, now, [place // size for place in range(40)]) for size in (1, 5))
     assert alone is not None and together is not None
     assert alone.p_at_most == pytest.approx(3 * 4.0**-10, rel=0.01)
     assert together.p_at_most == pytest.approx(3 * 4.0**-2, rel=0.01)
@@ -49,9 +49,9 @@ def test_items_of_a_question_are_dealt_out_together() -> None:
 
 
 def test_an_item_without_a_verdict_in_some_call_is_left_out() -> None:
-    found = odd_one_out([[1.0, None], [1.0, 1.0], [None, None]], [[1.0], [0.0], [1.0]], range(3))
+    found = same_judge_test([[1.0, None], [1.0, 1.0], [None, None]], [[1.0], [0.0], [1.0]], range(3))
     assert found is not None and (found.n, found.between) == (1, 1.0)
-    none = odd_one_out([[None, None]], [[1.0]], range(1))
+    none = same_judge_test([[None, None]], [[1.0]], range(1))
     assert (
         none is not None and (none.n, none.p_at_most) == (0, 1.0) and "no item has a verdict" in none.in_words
     )
@@ -59,7 +59,7 @@ def test_an_item_without_a_verdict_in_some_call_is_left_out() -> None:
 
 def test_words_differ_or_do_not() -> None:
     then = [["bad"] * 3, ["good"] * 3, ["bad", "good", "bad"]]
-    found = odd_one_out(then, [["fair"], ["good"], ["bad"]], range(3))
+    found = same_judge_test(then, [["fair"], ["good"], ["bad"]], range(3))
     assert found is not None and found.shift is None and not found.graded
     assert found.between == pytest.approx((1.0 + 0.0 + 1 / 3) / 3)
 
@@ -69,7 +69,7 @@ def test_a_small_shift_of_noisy_grades_is_seen() -> None:
     rng = np.random.default_rng(2)
     base = rng.uniform(20.0, 70.0, size=(220, 1))
     then, now = base + rng.normal(0, 10, (220, 3)), base + 5.0 + rng.normal(0, 10, (220, 2))
-    found = odd_one_out(then.tolist(), now.tolist(), range(220))
+    found = same_judge_test(then.tolist(), now.tolist(), range(220))
     assert found is not None and found.changed and 3.0 < (found.shift or 0.0) < 7.0
     assert "went up by" in found.in_words
 
@@ -80,7 +80,7 @@ def test_false_alarms_are_rarer_than_their_chance() -> None:
     low = 0
     for _ in range(400):
         calls = rng.random((60, 5)) < rng.beta(0.2, 2.0, size=(60, 1))
-        found = odd_one_out(
+        found = same_judge_test(
             calls[:, :3].astype(float).tolist(), calls[:, 3:].astype(float).tolist(), range(60)
         )
         low += found is not None and found.p_at_most < 0.05

@@ -17,12 +17,12 @@ import pytest
 
 from judgecal.cli import run
 from judgecal.errors import InputError
-from judgecal.experiment import Column, Judgements, RunOptions, Table, read_experiment
+from judgecal.experiment import Column, Judgements, RunOptions, read_experiment
 from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge
 from judgecal.records import Failure, Judgement
-from judgecal.selection.choice import Candidate, Caps, Choice, choose
-from judgecal.selection.confirm import _whole_calls
+from judgecal.selection.choice import Caps, Choice, MeasuredJudge, choose
+from judgecal.selection.confirm import whole_calls
 from judgecal.selection.lock import load_lock
 from judgecal.selection.select import SelectRun
 from judgecal.stats.simultaneous import losses_against_best
@@ -30,6 +30,7 @@ from judgecal.workspace import Workspace, find_workspace
 from tests.benchmarks.selection import covered, simulate
 from tests.support.command import Run, check_estimate, fresh_workspace, one_object, tree
 from tests.support.gold import made_gold, made_items, rated
+from tests.support.made_judge import made_judge
 from tests.support.pages import page_of, told
 from tests.support.server import StubServer, as_answer, completion, failing, running
 
@@ -40,29 +41,24 @@ ANY = ("--allow-below-floor", "--replace")  # the judges here are made for the c
 PRICES = {"cheap": 1.0, "dear": 10.0}
 
 
-def candidate(judge: str, **changes: Any) -> Candidate:
-    values = {"n_expected": 100, "n_unscored": 0, "usd_per_1k": 1.0, "p95_s": 1.0, "provider": "openai"}
-    return Candidate(judge, **{**values, "local": False, **changes})
-
-
 def chosen_of(
-    candidates: Sequence[Candidate], n_wrong: dict[str, int], n: int = 200, margin: float = 0.03
+    judges: Sequence[MeasuredJudge], n_wrong: dict[str, int], n: int = 200, margin: float = 0.03
 ) -> Choice:
     """The choice among judges that are wrong on the first so many of n questions."""
     gold = [place % 2 for place in range(n)]
-    judges = {
+    verdicts = {
         judge: [1 - label if place < wrong else label for place, label in enumerate(gold)]
         for judge, wrong in n_wrong.items()
     }
-    losses = losses_against_best(gold, judges, scale="binary", metric="accuracy", margin=margin)
-    return choose(candidates, losses, margin=margin, metric="accuracy")
+    losses = losses_against_best(gold, verdicts, scale="binary", metric="accuracy", margin=margin)
+    return choose(judges, losses, margin=margin, metric="accuracy")
 
 
 # The choice
 
 
 def test_the_cheapest_that_is_shown_to_lose_little_is_taken() -> None:
-    judges = [candidate("dear", usd_per_1k=9.0), candidate("mid", usd_per_1k=5.0), candidate("cheap")]
+    judges = [made_judge("dear", usd_per_1k=9.0), made_judge("mid", usd_per_1k=5.0), made_judge("cheap")]
     n_wrong = {"dear": 0, "mid": 1, "cheap": 20}
     # With c = 1.97 of three judges and one of 200 lost, u = s = 0.005: 0.005 + c^2 u / 2 + c sqrt(s^2 + c^2
     # u^2 / 4)
@@ -77,13 +73,13 @@ def test_the_cheapest_that_is_shown_to_lose_little_is_taken() -> None:
 
 def test_judges_as_good_as_the_best_are_ranked_by_cost_then_latency_then_name() -> None:
     same = {"c": 0, "b": 0, "a": 0}
-    assert chosen_of([candidate(name) for name in "cba"], same).within == ("a", "b", "c")
-    slow = [candidate("a", p95_s=2.0), candidate("b", p95_s=None), candidate("c")]
+    assert chosen_of([made_judge(name) for name in "cba"], same).within == ("a", "b", "c")
+    slow = [made_judge("a", p95_s=2.0), made_judge("b", p95_s=None), made_judge("c")]
     assert chosen_of(slow, same).within == ("c", "a", "b")
     unpriced = [
-        candidate("a", usd_per_1k=None),
-        candidate("b", usd_per_1k=99.0),
-        candidate("c", usd_per_1k=0.0),
+        made_judge("a", usd_per_1k=None),
+        made_judge("b", usd_per_1k=99.0),
+        made_judge("c", usd_per_1k=0.0),
     ]
     assert chosen_of(unpriced, same).within == ("c", "b", "a")
     few = chosen_of(unpriced, same, 12)  # too few to show anything but that nobody was seen to be better
@@ -93,44 +89,48 @@ def test_judges_as_good_as_the_best_are_ranked_by_cost_then_latency_then_name() 
 def test_where_neither_cost_nor_latency_is_known_the_best_is_taken() -> None:
     # `a` is shown to lose less than 3 points (1 of 2,000), but nothing is known that would speak for it.
     unknown = {"usd_per_1k": None, "p95_s": None, "provider": None, "local": None}
-    judges = [candidate("a", **unknown), candidate("b", **unknown)]
+    judges = [made_judge("a", **unknown), made_judge("b", **unknown)]
     choice = chosen_of(judges, {"a": 201, "b": 200}, n=2000)
     assert (choice.judge, choice.within) == ("b", ("b", "a"))
 
 
 def test_not_significantly_different_is_no_reason() -> None:
     """1 of 30 lost is far from significant, and the cheap one is not taken."""
-    found = chosen_of([candidate("dear", usd_per_1k=9.0), candidate("cheap")], {"dear": 0, "cheap": 1}, 30)
+    found = chosen_of([made_judge("dear", usd_per_1k=9.0), made_judge("cheap")], {"dear": 0, "cheap": 1}, 30)
     assert found.judge == "dear" and "cannot show that a cheaper one is good enough" in found.why
 
 
 def test_judges_at_one_cost_are_told_what_more_questions_would_do() -> None:
     """Recorded judges have no cost: none is cheaper, and none is dearer either."""
-    unpriced = [candidate(name, usd_per_1k=None, p95_s=None) for name in ("a", "b")]
+    unpriced = [made_judge(name, usd_per_1k=None, p95_s=None) for name in ("a", "b")]
     found = chosen_of(unpriced, {"a": 0, "b": 1}, 60)
     assert found.judge == "a" and found.nearest == "b" and "another one at no higher cost" in found.why
-    dearer = [candidate("a"), candidate("b", usd_per_1k=2.0)]
+    dearer = [made_judge("a"), made_judge("b", usd_per_1k=2.0)]
     assert chosen_of(dearer, {"a": 0, "b": 1}, 60).why.endswith("; none is cheaper")
 
 
 def test_few_questions_take_the_best_and_say_so() -> None:
-    found = chosen_of([candidate("dear", usd_per_1k=9.0), candidate("cheap")], {"dear": 0, "cheap": 1}, 9)
+    found = chosen_of([made_judge("dear", usd_per_1k=9.0), made_judge("cheap")], {"dear": 0, "cheap": 1}, 9)
     assert (found.judge, found.shown, found.more_questions) == ("dear", False, None)
     assert "9 groups: fewer than 10 give no bound" in found.why
 
 
 def test_the_only_judge_needs_no_bound() -> None:
-    found = chosen_of([candidate("a")], {"a": 3}, 9)
+    found = chosen_of([made_judge("a")], {"a": 3}, 9)
     assert found.shown and found.why == "it is the only judge that may be chosen"
 
 
 def test_a_number_of_questions_that_nobody_labels_is_not_named() -> None:
-    found = chosen_of([candidate("dear", usd_per_1k=9.0), candidate("cheap")], {"dear": 0, "cheap": 29}, 1000)
+    found = chosen_of(
+        [made_judge("dear", usd_per_1k=9.0), made_judge("cheap")], {"dear": 0, "cheap": 29}, 1000
+    )
     assert found.more_questions is None and "out of reach, more than 10,000 more questions" in found.why
 
 
 def test_a_cheaper_one_that_lost_the_margin_needs_no_more_questions() -> None:
-    found = chosen_of([candidate("dear", usd_per_1k=9.0), candidate("cheap")], {"dear": 0, "cheap": 30}, 100)
+    found = chosen_of(
+        [made_judge("dear", usd_per_1k=9.0), made_judge("cheap")], {"dear": 0, "cheap": 30}, 100
+    )
     assert (
         found.judge == "dear" and found.more_questions is None and "each loses 3 points or more" in found.why
     )
@@ -152,7 +152,7 @@ def test_a_cheaper_one_that_lost_the_margin_needs_no_more_questions() -> None:
     ],
 )
 def test_caps(caps: Caps, changes: dict[str, Any], why: str | None) -> None:
-    found = caps.over(candidate("a", **changes))
+    found = caps.over(made_judge("a", **changes))
     assert found is None if why is None else why in str(found)
 
 
@@ -668,8 +668,7 @@ def test_noise_of_a_judge_that_flips(judgecal: Run, served: StubServer, workspac
 def test_a_repeat_with_a_lost_call_is_no_call_of_the_lock() -> None:
     """Of three calls of two items one of the second repeat ran into a timeout; a reply that is no verdict
     counts."""
-    gold = load_gold("starter")
-    items = gold.items[:2]
+    items = load_gold("starter").items[:2]
     failures = {(0, 1): Failure("timeout", "late"), (1, 2): Failure("parse", "no number")}
     rows = Judgements(
         Judgement(item.item_id, item.sha, "j", "f", repeat, None if error else 10.0 * repeat, error=error)
@@ -677,7 +676,7 @@ def test_a_repeat_with_a_lost_call_is_no_call_of_the_lock() -> None:
         for repeat in range(3)
         for error in (failures.get((place, repeat)),)
     )
-    calls = _whole_calls(rows, Table(gold, items, 3, 0))
+    calls = whole_calls(rows, items, 3)
     assert calls == {items[0].item_id: (0.0, 20.0), items[1].item_id: (0.0, None)}
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from judgecal.report.document import Document
     from judgecal.selection.churn import Recent
     from judgecal.selection.gate import GateResult
-    from judgecal.selection.migrate_result import MigrateResult
+    from judgecal.selection.migrate import MigrateResult
 
 
 @dataclass(frozen=True, slots=True)

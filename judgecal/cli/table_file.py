@@ -104,10 +104,10 @@ def show_agreement(
     """Print what `score` and `agreement` come to, and write what was asked for."""
     from judgecal.report.judges import judges_document
     from judgecal.selection.choice import MARGIN
-    from judgecal.selection.standing import standing
+    from judgecal.selection.decision import decide_on_judges
 
     result, stored = found
-    document = judges_document(standing(workspace, stored, margin=MARGIN, result=result))
+    document = judges_document(decide_on_judges(workspace, stored, margin=MARGIN, result=result))
     print_result(result, document, json=json, full=full)
     files.write(result)
     files.write_rows(stored)

@@ -13,7 +13,7 @@ from judgecal.goldset import load_gold
 from judgecal.report.document import Document
 from judgecal.report.rendered import Report
 from judgecal.selection.choice import MARGIN
-from judgecal.selection.standing import standing
+from judgecal.selection.decision import decide_on_judges
 from judgecal.workspace import Workspace, find_workspace
 
 REPORTS = {command.word: command.report for command in COMMANDS.values() if command.report}
@@ -63,7 +63,7 @@ def optimize_report(workspace: Workspace, experiment: Experiment, margin: float)
     result, prompts = experiment.read_summary(OptimizeResult), read_prompts(experiment)
     if result.test.before is None:
         return optimize_document(result, prompts)
-    judges = standing(workspace, read_experiment(workspace, str(experiment.folder)), margin=margin)
+    judges = decide_on_judges(workspace, read_experiment(workspace, str(experiment.folder)), margin=margin)
     entries = tuple(dataclasses.replace(judge, calibrated={}) for judge in judges.result.judges)
     raw = dataclasses.replace(judges, result=dataclasses.replace(judges.result, judges=entries))
     return optimize_document(

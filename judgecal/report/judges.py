@@ -1,6 +1,6 @@
 """The page about judges: its first screen, the agreement table, losses, prompts and models, and all sections.
 
-A further section is a function of `Standing` here or beside, and a line of `judges_sections`.
+A further section is a function of `JudgesDecision` here or beside, and a line of `judges_sections`.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from judgecal.report.judges_headline import always, deciding, entry_of, judges_h
 from judgecal.report.judges_people import ceiling_notes, people_section
 from judgecal.report.unread import unread_section
 from judgecal.report.wording import sentence, sentences
-from judgecal.selection.standing import Standing
-from judgecal.selection.standing import standing as standing_of
+from judgecal.selection.decision import JudgesDecision
+from judgecal.selection.decision import decide_on_judges as standing_of
 from judgecal.stats.metrics import digits_of, metric_facts
 from judgecal.workspace import Workspace
 
@@ -47,7 +47,7 @@ _DRAWN = 7  # judges on the first screen; the table has all
 _TURNS = 5  # pairs whose order turns that are named
 
 
-def judges_document(standing: Standing) -> Document:
+def judges_document(standing: JudgesDecision) -> Document:
     """The document of `score`, of `agreement`, and of `report` on either."""
     result, n, unread = standing.result, len(standing.result.judges), standing.unread
     head = Document(
@@ -71,7 +71,7 @@ def judges_document(standing: Standing) -> Document:
     )
 
 
-def judges_sections(standing: Standing) -> list[Section]:
+def judges_sections(standing: JudgesDecision) -> list[Section]:
     """What a page about judges shows below its first screen, in this order."""
     sections = (
         errors_section(standing),
@@ -91,7 +91,7 @@ def judges_report(workspace: Workspace, experiment: Experiment, margin: float) -
     return judges_document(standing_of(workspace, stored, margin=margin, result=result))
 
 
-def judges_data(standing: Standing) -> dict[str, Any]:
+def judges_data(standing: JudgesDecision) -> dict[str, Any]:
     """The numbers for programs, without the texts."""
     losses = standing.losses
     return {
@@ -108,13 +108,13 @@ def judges_data(standing: Standing) -> dict[str, Any]:
 # --- the first screen
 
 
-def _subject(standing: Standing) -> JudgeEntry:
+def _subject(standing: JudgesDecision) -> JudgeEntry:
     """The judge to use; where there is none, the best one."""
     best = standing.pick.best if standing.pick else standing.result.judges[0].judge
     return entry_of(standing, standing.chosen or best)
 
 
-def first_facts(standing: Standing) -> Iterator[Fact]:
+def first_facts(standing: JudgesDecision) -> Iterator[Fact]:
     """At most four of the judge: its errors either way, its lead, what it costs and leaves without a verdict.
 
     The errors stand at the pass mark in a hundred; without one how far and how often verdicts lie off; of
@@ -156,7 +156,7 @@ def _complement(share: Estimate) -> Estimate:
     return Estimate(value, low if share.low is not None else None, high, reason=share.reason)
 
 
-def _lead(standing: Standing, losses: LossPicture, judge: JudgeEntry) -> Fact:
+def _lead(standing: JudgesDecision, losses: LossPicture, judge: JudgeEntry) -> Fact:
     """Over the next judge, or below the best one; alone, over the best constant."""
     pick, by_judge = standing.pick, {loss.judge: loss for loss in losses.judges}
     alike = {name for names in standing.alike if judge.judge in names for name in names}
@@ -180,7 +180,7 @@ def _lead(standing: Standing, losses: LossPicture, judge: JudgeEntry) -> Fact:
     return Fact(f"{points} points", f"over {over}{ends}{on}{unsure}")
 
 
-def agreement_plot(standing: Standing) -> Picture | None:
+def agreement_plot(standing: JudgesDecision) -> Picture | None:
     """Judges, best first, the floor and the people's band; None where no judge has a value.
 
     Circles are held against the people's label, as the headline is. People are held against each other; so is
@@ -224,7 +224,7 @@ def agreement_plot(standing: Standing) -> Picture | None:
     return interval_picture(rows, Axis(f"{metric}{_once(standing)}, %", high=100.0, band=band), title=title)
 
 
-def _best_first(standing: Standing) -> list[tuple[JudgeEntry, Sequence[str]]]:
+def _best_first(standing: JudgesDecision) -> list[tuple[JudgeEntry, Sequence[str]]]:
     """Each judge with those that gave the same verdicts; those without a value last."""
     judges = [(entry_of(standing, names[0]), names) for names in standing.alike]
 
@@ -235,24 +235,24 @@ def _best_first(standing: Standing) -> list[tuple[JudgeEntry, Sequence[str]]]:
     return sorted(judges, key=rank)
 
 
-def _floor(standing: Standing) -> list[Entry]:
+def _floor(standing: JudgesDecision) -> list[Entry]:
     """What a judge must beat, but for what was asked for as a judge."""
     judges = {judge.judge for judge in standing.result.judges}
     return [constant for constant in standing.result.floor if constant.judge not in judges]
 
 
-def _once(standing: Standing) -> str:
+def _once(standing: JudgesDecision) -> str:
     return " once calibrated" if any(judge.calibrated for judge in standing.result.judges) else ""
 
 
-def _rater(standing: Standing) -> str:
+def _rater(standing: JudgesDecision) -> str:
     return "rater" if standing.result.gold.labels_by == "project" else "person"
 
 
 # --- the agreement table
 
 
-def _agreement(standing: Standing) -> Section:
+def _agreement(standing: JudgesDecision) -> Section:
     result, gold, metric = standing.result, standing.result.gold, standing.metric
     reasons = {
         judge.decided_by(metric).reason for judge in result.judges if judge.decided_by(metric).low is None
@@ -290,7 +290,7 @@ def _agreement(standing: Standing) -> Section:
     return Section("agreement", "Agreement with people", caption, blocks)
 
 
-def _agreement_table(standing: Standing) -> Table:
+def _agreement_table(standing: JudgesDecision) -> Table:
     """A line a judge, best first, those with the same verdicts on one; then the floor, and each rater.
 
     Columns that decide come first, and those that say nothing here are left out; every metric stands in the
@@ -340,7 +340,7 @@ def _together(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names)} (the same verdicts)"
 
 
-def _missed(standing: Standing, entry: Entry, rate: str) -> str:
+def _missed(standing: JudgesDecision, entry: Entry, rate: str) -> str:
     """What is missing of a rate, of the same verdicts as the line's agreement."""
     shape = next((shape for shape in standing.shapes if shape.judge == entry.judge), None)
     rates = shape.rates if shape else entry.calibrated
@@ -382,13 +382,13 @@ def _best(judge: JudgeEntry, metric: str) -> float | None:
 # --- losses
 
 
-def _losses(standing: Standing, losses: LossPicture) -> Section:
+def _losses(standing: JudgesDecision, losses: LossPicture) -> Section:
     margin, basis = 100.0 * standing.margin, standing.basis
     judges = [
         (loss.judge, Estimate(loss.loss, loss.low, loss.high, reason=loss.reason))
         for loss in sorted(losses.judges, key=lambda loss: (loss.loss is None, loss.loss or 0.0))
     ]
-    prices = {judge.judge: judge.usd_per_1k for judge in standing.candidates}
+    prices = {judge.judge: judge.usd_per_1k for judge in standing.measured}
     rows = [
         *((name, loss, _price(prices[name])) for name, loss in judges),
         *((f"{constant.judge} (floor)", constant.loss, "free") for constant in losses.floor),
@@ -430,7 +430,7 @@ def _price(usd: float | None) -> str:
 # --- prompts and models
 
 
-def _grid(standing: Standing) -> Section:
+def _grid(standing: JudgesDecision) -> Section:
     grid, metric = standing.grid, standing.metric
     values = {judge.judge: judge.decided_by(metric).value for judge in standing.result.judges}
     by_cell = {(cell.prompt, cell.model): values[cell.judge] for cell in grid.cells}

@@ -26,7 +26,7 @@ from judgecal.report.document import (
 )
 from judgecal.report.intervals import of_metric
 from judgecal.report.wording import glossary, sentence, sentences
-from judgecal.selection.standing import Standing
+from judgecal.selection.decision import JudgesDecision
 from judgecal.stats.breakdown import Part
 from judgecal.stats.metrics import digits_of
 from judgecal.stats.retest import Repeats
@@ -41,7 +41,7 @@ _UNSCORED = ("unscored", "No verdict could be had or read. It is never 0 and nev
 # --- errors
 
 
-def errors_section(standing: Standing) -> Section:
+def errors_section(standing: JudgesDecision) -> Section:
     """Errors at the pass mark, and small pictures of where verdicts lie; judges that are alike share one."""
     shapes, scale = {shape.judge: shape for shape in standing.shapes}, standing.result.gold.scale
     counts = [(judge, shape.at_cut) for judge, shape in shapes.items() if shape.at_cut is not None]
@@ -169,7 +169,7 @@ def _drawn(shape: JudgeShape) -> str:
 # --- diagnostics
 
 
-def diagnostics(standing: Standing) -> Section:
+def diagnostics(standing: JudgesDecision) -> Section:
     """Its parts in the order in which they are asked for."""
     judges = standing.result.judges
     words = glossary(
@@ -242,7 +242,7 @@ def _failures(part: PartEntry | None) -> Cell:
     return Cell(counts, (passes + fails) / part.n if part.n else None)
 
 
-def _noise(standing: Standing) -> list[Block]:
+def _noise(standing: JudgesDecision) -> list[Block]:
     repeated = [(judge.judge, judge.retest) for judge in standing.result.judges if judge.retest is not None]
     title = "Noise against the margin"
     if not repeated:
@@ -329,7 +329,7 @@ def _unscored(judges: Sequence[JudgeEntry]) -> list[Block]:
     return [unscored, Paragraph(what)]
 
 
-def _metrics(standing: Standing) -> list[Block]:
+def _metrics(standing: JudgesDecision) -> list[Block]:
     """Calibrated and raw apart; in percent but for coefficients and what has the unit of the labels."""
     title, result = "Every metric of every judge, the floor and the raters", standing.result
     scale = result.gold.scale
@@ -347,7 +347,9 @@ def _metrics(standing: Standing) -> list[Block]:
     ]
 
 
-def _of_each(standing: Standing, metrics_of: Callable[[Entry], tuple[Mapping[str, Estimate], str]]) -> Table:
+def _of_each(
+    standing: JudgesDecision, metrics_of: Callable[[Entry], tuple[Mapping[str, Estimate], str]]
+) -> Table:
     """`metrics_of`: an entry's metrics, and the scale that they are in units of."""
     result = standing.result
     names = list(dict.fromkeys(name for judge in result.judges for name in metrics_of(judge)[0]))

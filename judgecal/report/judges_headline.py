@@ -1,6 +1,6 @@
 """What a result about judges comes to: whom to use and for what, how sure that is, and what is not known.
 
-One function decides, over what `selection.standing` knows; every command that is about judges prints it.
+One function decides, over what `selection.decision` knows; every command that is about judges prints it.
 """
 
 from __future__ import annotations
@@ -16,15 +16,14 @@ from judgecal.records import Estimate, Headline
 from judgecal.report import numbers
 from judgecal.report.unread import naming_unread, unread_headline
 from judgecal.report.wording import in_a_row, sentences
-from judgecal.selection.decision import Pick
-from judgecal.selection.standing import Standing
+from judgecal.selection.decision import ChosenJudge, JudgesDecision
 from judgecal.stats.significance import OUT_OF_REACH
 from judgecal.stats.stand_in import MIN_SHARED, StandIn
 
 _MANY_TIES = 0.1  # share of the items on which raters tie: from here on settling them is the next step
 
 
-def judges_headline(standing: Standing) -> Headline:
+def judges_headline(standing: JudgesDecision) -> Headline:
     """Whom to use and for what; where nothing could be read that alone; judges without any verdict by name.
 
     Where raters tie no judge's number counts the items; where they are many, to settle them is the next step.
@@ -42,11 +41,12 @@ def judges_headline(standing: Standing) -> Headline:
     return replace(headline, unknown=(what, *headline.unknown), next=settle)
 
 
-def _ranked(standing: Standing) -> Headline:
+def _ranked(standing: JudgesDecision) -> Headline:
     """Whom to use and for what, in one sentence; in the next what it reaches beside people and the floor."""
     result, gold, losses, pick = standing.result, standing.result.gold, standing.losses, standing.pick
     if losses is None or pick is None:
-        why = next((value.reason for value in standing.values.values() if value.reason), "nothing was judged")
+        values = [judge.entry.decided_by(standing.metric) for judge in standing.measured]
+        why = next((value.reason for value in values if value.reason), "nothing was judged")
         return Headline("too few", f"Cannot tell whom to use: {why}.", next=f"judgecal gold check {gold.set}")
     best, where, unknown = pick.best, _choosing(standing), _unknown(standing, losses, pick)
     entry = entry_of(standing, pick.judge or best)
@@ -78,7 +78,7 @@ def _ranked(standing: Standing) -> Headline:
     return Headline(pick.kind, what, because, unknown, f"judgecal select {result.experiment}")
 
 
-def nobody(pick: Pick, gold: GoldSummary, kind: str, constant: str, n_judges: int) -> tuple[str, str]:
+def nobody(pick: ChosenJudge, gold: GoldSummary, kind: str, constant: str, n_judges: int) -> tuple[str, str]:
     """What to do where nobody may be chosen, and the command; `kind` is the best judge's."""
     if pick.too_few:
         return pick.too_few, f"judgecal gold sheet {gold.set} -o sheet.csv"
@@ -108,7 +108,7 @@ def use(judge: str, stand_in: StandIn | None, margin: float) -> str:
 # --- what a judge reaches
 
 
-def agreement_sentence(standing: Standing, judge: str, who: str = "It", apart: str = "") -> str:
+def agreement_sentence(standing: JudgesDecision, judge: str, who: str = "It", apart: str = "") -> str:
     """How well a judge agrees with people, people with each other, it with each of them, and the floor."""
     result, metric = standing.result, standing.metric
     entry, people = entry_of(standing, judge), [rater for rater in result.raters if rater.enough]
@@ -187,7 +187,7 @@ def deciding(entry: Entry, metric: str) -> Estimate:
     return max(entry.as_wrong[metric], mapped, key=lambda reached: reached.value or 0.0)
 
 
-def entry_of(standing: Standing, judge: str) -> JudgeEntry:
+def entry_of(standing: JudgesDecision, judge: str) -> JudgeEntry:
     """The numbers of a judge by its name."""
     return next(entry for entry in standing.result.judges if entry.judge == judge)
 
@@ -204,7 +204,7 @@ def always(constant: str, scale: str) -> str:
     return f"always saying {word}"
 
 
-def _constant(standing: Standing) -> str:
+def _constant(standing: JudgesDecision) -> str:
     if standing.losses is None:
         return "the best constant"
     return always(standing.losses.floor[0].judge, standing.result.gold.scale)
@@ -213,7 +213,7 @@ def _constant(standing: Standing) -> str:
 # --- beside whom
 
 
-def beside_free(pick: Pick, where: str) -> tuple[str, ...]:
+def beside_free(pick: ChosenJudge, where: str) -> tuple[str, ...]:
     """The strongest free judge beside one that costs money; `where`: on which questions, where not on all."""
     free, judge = pick.free, pick.judge or pick.best
     if free is None:
@@ -227,7 +227,7 @@ def beside_free(pick: Pick, where: str) -> tuple[str, ...]:
     return (f"{judge} is not shown to beat the free {free.judge}{where}: {lead}.",)
 
 
-def not_told_apart(pick: Pick, where: str) -> tuple[str, ...]:
+def not_told_apart(pick: ChosenJudge, where: str) -> tuple[str, ...]:
     """Who gave the same verdicts as the judge to use, and who cannot be told from it."""
     same = [judge for judge in pick.twins if judge not in pick.rescaled]
     free = pick.free.judge if pick.free else None
@@ -256,7 +256,7 @@ def _beside_a_person(stand_in: StandIn | None, margin: float) -> str:
     return f"It may lie up to {below}, and {100.0 * margin:g} are allowed."
 
 
-def _beside_the_best(standing: Standing, losses: LossPicture, pick: Pick) -> str:
+def _beside_the_best(standing: JudgesDecision, losses: LossPicture, pick: ChosenJudge) -> str:
     """What a judge costs that is not the best one, and how much it may lose."""
     chosen = next(loss for loss in losses.judges if loss.judge == pick.judge)
     if chosen.judge == pick.best or not chosen.loss:
@@ -264,7 +264,7 @@ def _beside_the_best(standing: Standing, losses: LossPicture, pick: Pick) -> str
     bound = f", at most {numbers.points(chosen.high)}"
     if chosen.high is None:
         bound = f", without a bound ({chosen.reason})"
-    prices = {candidate.judge: candidate.usd_per_1k for candidate in standing.candidates}
+    prices = {judge.judge: judge.usd_per_1k for judge in standing.measured}
     ours, theirs = prices[chosen.judge], prices[pick.best]
     price = ""
     if ours is not None and theirs:
@@ -278,7 +278,7 @@ def _ends(loss: Estimate) -> str:
     return f"{numbers.points(loss.low)} to {numbers.points(loss.high)}"
 
 
-def _choosing(standing: Standing) -> str:
+def _choosing(standing: JudgesDecision) -> str:
     """Which questions a choice rests on, where they are not all."""
     if not standing.result.gold.n_test_items or not standing.basis.may_choose:
         return ""
@@ -288,12 +288,12 @@ def _choosing(standing: Standing) -> str:
 # --- what is not known
 
 
-def _unknown(standing: Standing, losses: LossPicture, pick: Pick) -> tuple[str, ...]:
+def _unknown(standing: JudgesDecision, losses: LossPicture, pick: ChosenJudge) -> tuple[str, ...]:
     """What weighs most comes first."""
     result, may_choose, judge = standing.result, standing.basis.may_choose, pick.judge or pick.best
     sealed = f" The {numbers.count(result.gold.n_test_items)} test items here took no part in it."
     stand_in, to_show = entry_of(standing, judge).stand_in, questions_to_show(losses.floor[0].loss)
-    unpriced = [candidate.judge for candidate in standing.candidates if candidate.usd_per_1k is None]
+    unpriced = [judge.judge for judge in standing.measured if judge.usd_per_1k is None]
     costs, rank = ("costs", "it ranks") if len(unpriced) == 1 else ("cost", "they rank")
     return sentences(
         "Whom to use: judges are chosen on train and dev (judgecal score --split open)."

@@ -9,7 +9,7 @@ from judgecal.experiment.result import AgreementResult, AltTestEntry, JudgeEntry
 from judgecal.report import numbers
 from judgecal.report.document import Block, Bullets, Paragraph, Section, Table, table
 from judgecal.report.wording import sentences
-from judgecal.selection.standing import Standing
+from judgecal.selection.decision import JudgesDecision
 from judgecal.stats.alt_test import Nearer
 from judgecal.stats.metrics import metric_facts
 from judgecal.stats.stand_in import MIN_SHARED, Beside, StandIn
@@ -18,7 +18,7 @@ _FEW_RATERS = 2
 _MAY = {True: "may stand in", False: "to triage", None: "cannot tell"}
 
 
-def people_section(standing: Standing) -> Section | None:
+def people_section(standing: JudgesDecision) -> Section | None:
     """Each judge beside each rater, both against the other raters; None where no two raters share an item."""
     result, margin = standing.result, standing.margin
     judges = [(judge, judge.stand_in) for judge in result.judges if judge.stand_in is not None]
@@ -90,7 +90,7 @@ class _Line(NamedTuple):
     nearer: Nearer | None  # who is nearer to the others, item by item
 
 
-def _by_rater(standing: Standing, judges: list[tuple[JudgeEntry, StandIn]]) -> Table:
+def _by_rater(standing: JudgesDecision, judges: list[tuple[JudgeEntry, StandIn]]) -> Table:
     metric = judges[0][1].metric
     raw = {
         (judge.judge, rater.judge): judge.as_wrong[metric].value

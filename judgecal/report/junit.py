@@ -25,7 +25,7 @@ from judgecal.report.intervals import change_of, in_percent
 from judgecal.report.wording import sentence
 from judgecal.selection.gate import GateResult
 from judgecal.selection.gate_rule import UnscoredRise
-from judgecal.selection.migrate_result import MigrateResult
+from judgecal.selection.migrate import MigrateResult
 from judgecal.stats.metrics import amount_of
 
 Outcome = Literal["passed", "failure", "error", "skipped"]

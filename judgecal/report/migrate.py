@@ -22,7 +22,7 @@ from judgecal.report.intervals import change_of, change_picture, in_points, of_m
 from judgecal.report.judges_headline import raters_in_words
 from judgecal.report.wording import sentence
 from judgecal.selection.churn import ChangedRow, ChurnResult, SystemChurn
-from judgecal.selection.migrate_result import MigrateResult
+from judgecal.selection.migrate import MigrateResult
 from judgecal.stats.metrics import amount_of
 
 _WORDS = (

@@ -1,8 +1,8 @@
-"""What `select` asks, the one confirmation on test, and what a lock holds: verdicts, noise, fitted threshold.
+"""What `select` asks, the one confirmation on test, and the lock: verdicts, noise, fitted threshold.
 
 The chosen judge is called on what the experiment lacks: test items for the confirmation, and the other
-labelled items for the lock. Its calls are stored in the selection's own experiment, so that those of the
-first one stay what all of its judges were request.
+labelled items for the lock. Its calls are stored in the selection's own experiment, so that the first
+experiment stays as it was.
 """
 
 from __future__ import annotations
@@ -38,13 +38,15 @@ from judgecal.experiment import (
     verdict_matrix,
     verdicts_sha,
 )
+from judgecal.experiment.floor import constant_entry
 from judgecal.experiment.people import tied_items
 from judgecal.judges import Judge
 from judgecal.records import RETRIED_ON_RESUME, Estimate, Item, Judgement
 from judgecal.scale import Label
-from judgecal.selection.choice import Caps, MeasuredJudge, open_items
+from judgecal.selection.choice import Caps, MeasuredJudge, in_words, open_items
 from judgecal.selection.lock import Lock, LockedGold, LockedJudge, Noise, model_ids, versions
 from judgecal.stats import Calibration, leading_metric, metric_facts
+from judgecal.stats.confirmation import Held, fall_between
 from judgecal.stats.retest import repeatability
 from judgecal.workspace import Workspace
 
@@ -65,7 +67,7 @@ class SelectRequest:
     seed: int
     replace: bool = False  # whether a lock that is there may be written over
     on_all: bool = (
-        False  # whether all labelled items choose, test among them: then nothing is left to confirm on
+        False  # whether all labelled items choose, test among them: then none is left to confirm on
     )
 
     @property
@@ -88,9 +90,7 @@ class SelectRequest:
     def test_items(self) -> tuple[Item, ...]:
         """The items of the confirmation: all of test; of recorded judgements those that were asked.
 
-        Where all items choose, these are they.
-
-        Raises InputError: there is none.
+        Where all items choose, these are they. Refused where there is none.
         """
         gold = self.stored.gold
         if self.on_all:
@@ -100,18 +100,10 @@ class SelectRequest:
         items = [item for item in self.stored.items if gold.split_of(item.group) == "test"]
         if not items:
             raise InputError(
-                f"{self.stored.experiment.slug} holds no test item to confirm on: run judgecal agreement with "
-                "--split all"
+                f"{self.stored.experiment.slug} holds no test item to confirm on: run judgecal agreement "
+                "with --split all"
             )
         return tuple(items[: self.options.limit])
-
-    def look(self, judges: Mapping[str, str], *, decides: bool) -> Look:
-        """Write the look at judges down: fingerprint -> what it said of test (`verdicts_sha`).
-
-        Where calls were lost nothing is decided yet: that look is logged and not counted.
-        """
-        kind: LookKind = "decision" if decides else "report"
-        return look_at_test(**self.seen(judges), experiment=self.experiment.slug, kind=kind)
 
     def verdicts_sha(self, rows: Sequence[Judgement]) -> str:
         """What a judge said of test, whatever its name."""
@@ -119,7 +111,10 @@ class SelectRequest:
 
     def seen(self, judges: Mapping[str, str]) -> dict[str, Any]:
         """What makes the look at test: the same verdicts by the same metric on the same items are the same
-        one."""
+        one.
+
+        `judges`: fingerprint -> what it said of test (`verdicts_sha`).
+        """
         return {
             "experiments": self.workspace.experiments,
             "gold": self.stored.gold,
@@ -131,18 +126,30 @@ class SelectRequest:
 
 @dataclass(frozen=True, slots=True)
 class Confirmed:
-    """What test says of the chosen judge; where all items chose, what they say of it."""
+    """What test says of a judge; where all items chose it, what they say of it."""
 
     look: Look  # where this stands among the decisions on test
-    table: Table  # the test items, at the level of the look; where all items chose, that of the choice among k judges
+    table: (
+        Table  # the test items, at the level of the look; where all items chose, that of the choice among k
+    )
+    column: Column  # its judgements over test and the items that it was chosen on
     estimates: Mapping[str, Estimate]  # METRIC -> Estimate, an unscored item counted as wrong
     complete: Mapping[str, Estimate]  # the same over the scored items alone
-    rows: Judgements  # its judgements over test and the items that it was chosen on
-    calibration: (
-        Calibration | None
-    )  # its map, fitted on train and dev, and as `estimates` what test says through it
-    calibrated: Mapping[str, Estimate]
-    n_lost: int = 0  # calls that ended on the wire or at the budget: the same command makes them again
+    calibration: Calibration | None  # its map, fitted on train and dev
+    calibrated: Mapping[str, Estimate]  # as `estimates`, what test says through the map
+
+    @classmethod
+    def on(cls, look: Look, table: Table, column: Column, *, on_all: bool = False) -> Confirmed:
+        """Hold a judge on the items of a table; on all items its map is cross-fitted, as no item is
+        unseen."""
+        calibration, agreements = calibrate(table, column, everything=on_all), table.agreements(column)
+        through = agreements["calibrated"] if on_all else table.through(calibration, column)
+        return cls(look, table, column, agreements["as_wrong"], agreements["agreement"], calibration, through)
+
+    @property
+    def n_lost(self) -> int:
+        """Calls that ended on the wire or at the budget: the same command makes them again."""
+        return sum(map(_lost, self.column.rows))
 
     def decided_by(self, metric: str) -> Estimate:
         """What test says in a metric: through the map where that asks for it and there is one."""
@@ -150,9 +157,23 @@ class Confirmed:
         return through.get(metric, self.estimates[metric])
 
 
-def confirm(request: SelectRequest, chosen: MeasuredJudge, judges: Mapping[str, str]) -> Confirmed:
-    """Confirm a recorded judge from its recorded verdicts; `judges` are decided on (`SelectRequest.look`)."""
-    return _confirmed(request, judges, chosen.column, repeats=chosen.repeats)
+def _lost(row: Judgement) -> bool:
+    return row.error is not None and row.error.kind in RETRIED_ON_RESUME
+
+
+def confirm(request: SelectRequest, judges: Mapping[str, str], column: Column, *, repeats: int) -> Confirmed:
+    """Hold the chosen judge on test, and write down the look at `judges`, which are decided on.
+
+    Where all items chose one of k judges, each of the k intervals errs in a k-th of what the decision may. So
+    the chosen one's holds, whichever that is (Bonferroni). Where calls were lost nothing is decided yet: that
+    look is logged and not counted.
+    """
+    decides = request.recorded or not any(map(_lost, column.rows))
+    kind: LookKind = "decision" if decides else "report"
+    look = look_at_test(**request.seen(judges), experiment=request.experiment.slug, kind=kind)
+    level = 1.0 - (1.0 - look.level) / len(judges) if request.on_all else look.level
+    table = Table(request.stored.gold, request.test_items(), repeats, request.seed, level)
+    return Confirmed.on(look, table, column, on_all=request.on_all)
 
 
 def judge_again(
@@ -161,26 +182,22 @@ def judge_again(
     """Call the chosen judge on what the experiment lacks, then confirm it on test.
 
     `judges` are decided on; where that is the chosen one alone, by what it says now.
-
-    Raises InputError: an item lacks an input, a key is not set, or a budget meets a model without a price.
     """
     test, rest = request.test_items(), other_items(request, judge)
-    once = dataclasses.replace(request.options, repeats=1)
-    require_prices(
-        models_of([judge]), request.options.limit_usd
-    )  # all that can be wrong is told before the calls
-    require_keys([judge], [*test, *rest], journal_of(request, chosen), request.options)
+    options, once = request.options, dataclasses.replace(request.options, repeats=1)
+    require_prices(models_of([judge]), options.limit_usd)  # all that can be wrong is told before the calls
+    require_keys([judge], [*test, *rest], journal_of(request, chosen), options)
     judge.check_items([*test, *rest])
     open_experiment(request.experiment)
-    with open_journal(request.experiment.journal, request.options) as journal:
-        take_over(chosen, journal)
+    with open_journal(request.experiment.journal, options) as journal:
+        copy_rows(chosen, journal)
         rows = [
-            *run_trials([judge], test, journal=journal, options=request.options, budget=budget),
+            *run_trials([judge], test, journal=journal, options=options, budget=budget),
             *run_trials([judge], rest, journal=journal, options=once, budget=budget),
         ]
     column = Column.of(judge, Judgements(rows))
     decided_on = judges if request.on_all else dict.fromkeys(judges, request.verdicts_sha(column.rows))
-    return _confirmed(request, decided_on, column, repeats=request.options.repeats)
+    return confirm(request, decided_on, column, repeats=options.repeats)
 
 
 def other_items(request: SelectRequest, judge: Judge) -> tuple[Item, ...]:
@@ -193,53 +210,22 @@ def other_items(request: SelectRequest, judge: Judge) -> tuple[Item, ...]:
     if request.options.limit is not None:
         return open_items(request.stored, limit=request.options.limit)
     gold = request.stored.gold
-    return tuple(
-        item
-        for item in asked_items(gold, "all", without_groups=judge.trained_on)
-        if gold.split_of(item.group) != "test"
-    )
+    untrained = asked_items(gold, "all", without_groups=judge.trained_on)
+    return tuple(item for item in untrained if gold.split_of(item.group) != "test")
 
 
 def journal_of(request: SelectRequest, chosen: MeasuredJudge) -> Journal:
     """What is judged already, to look at: nothing is written."""
     journal = stored_rows(request.experiment.journal)
-    take_over(chosen, journal)
+    copy_rows(chosen, journal)
     return journal
 
 
-def take_over(chosen: MeasuredJudge, journal: Journal) -> None:
-    """Copy the judge's rows from the experiment that it was chosen from, but for those that are to be tried
-    again."""
+def copy_rows(chosen: MeasuredJudge, journal: Journal) -> None:
+    """Take the judge's rows from the experiment that it was chosen from, but for those to be tried again."""
     for row in chosen.column.stored:
-        lost = row.error is not None and row.error.kind in RETRIED_ON_RESUME
-        if row.key not in journal.latest and not lost:
+        if row.key not in journal.latest and not _lost(row):
             journal.append(row)
-
-
-def _confirmed(
-    request: SelectRequest, judges: Mapping[str, str], column: Column, *, repeats: int
-) -> Confirmed:
-    """Where all items chose one of k judges, each of the k intervals errs in a k-th of what the decision may.
-
-    So the chosen one's holds, whichever that is (Bonferroni); its map is cross-fitted there, as no item is
-    unseen.
-    """
-    lost = [row for row in column.rows if row.error and row.error.kind in RETRIED_ON_RESUME]
-    look = request.look(judges, decides=request.recorded or not lost)
-    level = 1.0 - (1.0 - look.level) / len(judges) if request.on_all else look.level
-    table = Table(request.stored.gold, request.test_items(), repeats, request.seed, level)
-    found = table.agreements(column)
-    calibration = calibrate(table, column, everything=request.on_all)
-    return Confirmed(
-        look=look,
-        table=table,
-        estimates=found["as_wrong"],
-        complete=found["agreement"],
-        rows=Judgements(column.rows),
-        calibration=calibration,
-        calibrated=found["calibrated"] if request.on_all else table.through(calibration, column),
-        n_lost=len(lost),
-    )
 
 
 def calibrate(test: Table, column: Column, *, everything: bool = False) -> Calibration | None:
@@ -257,6 +243,83 @@ def calibrate(test: Table, column: Column, *, everything: bool = False) -> Calib
     return table.calibration(column, fitted_on=f"{'all' if everything else 'train and dev'} of {gold.name}")
 
 
+@dataclass(frozen=True, slots=True)
+class Upheld:
+    """Whether test upholds the choice."""
+
+    refused: str | None  # why no lock is written; None where one may be
+    doubt: str | None  # why test does not confirm the judge, lock or no lock; None where it does
+
+
+def upheld(
+    chosen: MeasuredJudge, confirmed: Confirmed, *, chosen_on: Table, metric: str, n_judges: int, caps: Caps
+) -> Upheld:
+    """Hold the chosen one of so many judges on test against the best constant, and against what chose it."""
+    problems, test = [], confirmed.table
+
+    def figure(value: float | None, by: str) -> str:
+        if value is None:
+            return "unknown"
+        return f"{100.0 * value:.1f}%" if in_words(by) != by else f"{value:.3g}"
+
+    floors = constant_entry(test).as_wrong
+    # of a correlation a constant has none
+    at = metric if floors[metric].value is not None else leading_metric(chosen_on.gold.scale)
+    estimate, floor = confirmed.decided_by(at), floors[at].value
+    if estimate.value is not None and floor is not None:
+        lead = estimate.value - floor
+        if (-lead if metric_facts(at).direction == "less" else lead) <= 0.0:
+            pair = f"{figure(estimate.value, at)} against {figure(floor, at)}"
+            why = f"on test it does no better than the best constant ({in_words(at)} {pair})"
+            problems.append((why, caps.allow_below_floor, "--allow-below-floor"))
+
+    # from the questions that chose, each by a map that did not see it, to test, by the map of all of them
+    known = chosen_on.of(chosen.column)
+    column = dataclasses.replace(chosen.column, rows=confirmed.column.rows, calls=())
+    before = known.calibrated(column) if metric_facts(metric).calibrated else None
+    map_of = confirmed.calibration
+    sides = []
+    for table, mapped in ((known, before), (test, None)):
+        rows = verdict_matrix(column.rows, table.items, table.repeats)
+        if table is test and before is not None and map_of is not None:
+            mapped = [[map_of.apply(verdict) for verdict in row] for row in rows]
+        scale = column.scale if mapped is None else table.gold.scale
+        sides.append(
+            Held(table.labels, rows if mapped is None else mapped, scale, table.groups, table.weights)
+        )
+    fall = fall_between(sides[0], sides[1], people=test.gold.scale, metric=metric, n_judges=n_judges)
+    if fall is not None and fall.unexplained:
+        luck = f"chance and the choice among {n_judges} judges explain" if n_judges > 1 else "chance explains"
+        on_test, on_open = confirmed.decided_by(metric), chosen.entry
+        cause = (
+            "most often questions of train and dev have leaked into the prompt or the training of the judge"
+        )
+        if on_test.n_unscored * on_open.n_expected > 2 * on_open.n_unscored * on_test.n_expected:
+            n, of = on_test.n_unscored, on_test.n_expected
+            cause = f"{n} of {of} test items have no verdict, and count as wrong"
+        why = (
+            f"on test its {in_words(metric)} is {figure(fall.value, metric)} worse than on the questions "
+            f"that chose it, and {luck} {figure(fall.at_most, metric)}: {cause}"
+        )
+        problems.append((why, caps.allow_unconfirmed, "--allow-unconfirmed"))
+    refused = [f"{why}; {flag} locks it all the same" for why, allowed, flag in problems if not allowed]
+    doubt = "; ".join(why for why, _, _ in problems) or None
+    if doubt is None and not shown_above_floor(test, estimate, at):
+        doubt = f"its interval there holds the {figure(floor, at)} of the best constant"
+        if estimate.low is None or estimate.high is None or floor is None:
+            reason = estimate.reason or floors[at].reason
+            doubt = f"test cannot tell whether it beats the best constant: {reason}"
+    return Upheld("; ".join(refused) or None, doubt)
+
+
+def shown_above_floor(test: Table, estimate: Estimate, metric: str) -> bool:
+    """Whether the interval of a judge on the test items lies above what the best constant has there."""
+    floor = constant_entry(test).as_wrong[metric].value
+    if estimate.low is None or estimate.high is None or floor is None:
+        return False
+    return estimate.high < floor if metric_facts(metric).direction == "less" else estimate.low > floor
+
+
 NOISE_CALLS = 3
 """Calls of each locked item, where not said otherwise."""
 NOISE_FILE = "noise.jsonl"
@@ -265,12 +328,8 @@ NOISE_FILE = "noise.jsonl"
 
 def lock_judge(
     judge: Judge,
-    rows: Judgements,
-    test: Table,
+    confirmed: Confirmed,
     *,
-    agreement: Mapping[str, Estimate],
-    calibration: Calibration | None,
-    calibrated: Mapping[str, Estimate],
     metric: str,
     margin: float,
     confirmed_on_test: bool,
@@ -286,38 +345,50 @@ def lock_judge(
     noise.
 
     Args:
-        rows: its judgements of train, dev and test.
-        test, agreement, calibrated: the items that it was confirmed on, and what they say; `calibration` is
-            its map.
         confirmed_on_test: whether test shows it above the best constant and bears the choice out.
         noise_calls: of each item; 0 makes none. Their journal goes into the folder.
-
-    Raises InputError: as `run_trials` and `LockedJudge.of`.
     """
+    test, rows = confirmed.table, Judgements(confirmed.column.rows)
     gold, verdicts = test.gold, {row.item_id: row.verdict for row in rows if row.repeat == 0}
-    called = dataclasses.replace(
-        test, items=tuple(i for i in gold.items if i.item_id in verdicts), repeats=noise_calls
-    )
-    again = _called_afresh(judge, called, folder=folder, options=options, budget=budget)
-    calls = _whole_calls(again, called)
-    said = [verdict for row in calls.values() for verdict in row] or [*verdicts.values()]
+    items = tuple(item for item in gold.items if item.item_id in verdicts)
+    called = dataclasses.replace(test, items=items, repeats=noise_calls)
+    again = Judgements([])
+    if noise_calls:
+        afresh = dataclasses.replace(options, repeats=noise_calls, use_cache=False, retry_unscored=False)
+        # A journal of its own: these calls take nothing from earlier ones, and the same command goes on here.
+        path = folder / NOISE_FILE
+        if measured_again(folder, options):
+            path.rename(folder / f"noise-{datetime.datetime.now(datetime.UTC):%Y%m%dT%H%M%S%fZ}.jsonl")
+        with open_journal(path, afresh) as journal:
+            if journal.latest and not options.quiet:
+                stored = f"{len(journal.latest)} calls of the lock are stored with this selection"
+                notice(f"judgecal: {stored}; --no-cache makes them anew")
+            label = f"{judge.name}, calls of the lock"
+            again = run_trials([judge], items, journal=journal, options=afresh, budget=budget, label=label)
+    calls = whole_calls(again, items, noise_calls)
+    given = [verdict for row in calls.values() for verdict in row] or [*verdicts.values()]
     split = "all" if any(gold.split_of(item.group) != "test" for item in test.items) else "test"
     n_tied = len(tied_items(gold, split, test.items))
-    ties = n_tied / (n_tied + len(test.items))
-    locked = LockedJudge.of(
-        judge, workspace, model_id=next(iter([*model_ids(again), *model_ids(rows)]), None)
-    )
+    model_id = next(iter([*model_ids(again), *model_ids(rows)]), None)
+    locked = LockedJudge.of(judge, workspace, model_id=model_id)
     lock = Lock(
         **{field.name: getattr(locked, field.name) for field in dataclasses.fields(locked)},
-        gold=LockedGold(gold.name, gold.sha256, split, str(gold.scale), gold.scale.pass_at, ties),
+        gold=LockedGold(
+            gold.name,
+            gold.sha256,
+            split,
+            str(gold.scale),
+            gold.scale.pass_at,
+            ties=n_tied / (n_tied + len(test.items)),
+        ),
         verdicts=verdicts,
         calls=calls,
-        unscored=said.count(None) / len(said),
-        agreement=agreement,
-        calibrated=calibrated,
-        calibration=calibration,
+        unscored=given.count(None) / len(given),
+        agreement=confirmed.estimates,
+        calibrated=confirmed.calibrated,
+        calibration=confirmed.calibration,
         confirmed_on_test=confirmed_on_test,
-        noise=noise_of(judge, again, called, calibration),
+        noise=noise_of(judge, again, called, confirmed.calibration),
         metric=metric,
         margin=margin,
         versions=versions(),
@@ -326,39 +397,18 @@ def lock_judge(
     return lock, again
 
 
+def whole_calls(rows: Judgements, items: Sequence[Item], repeats: int) -> dict[str, tuple[Label | None, ...]]:
+    """Item id -> its verdicts, of the repeats of which no call was lost on the wire or for want of budget."""
+    lost = {row.repeat for row in rows if _lost(row)}
+    whole = [repeat for repeat in range(repeats) if repeat not in lost]
+    matrix = zip(items, verdict_matrix(rows, items, repeats), strict=True)
+    return {item.item_id: tuple(row[at] for at in whole) for item, row in matrix if whole}
+
+
 def measured_again(folder: Path, options: RunOptions) -> bool:
-    """Whether a selection that came to its end is to call for its noise once more, and not to take its own
+    """Whether a selection that came to its end is to call for its noise anew, and not to take its own
     calls."""
     return not options.use_cache and (folder / NOISE_FILE).exists() and (folder / "summary.json").exists()
-
-
-def _called_afresh(
-    judge: Judge, called: Table, *, folder: Path, options: RunOptions, budget: Budget
-) -> Judgements:
-    if not called.repeats:
-        return Judgements([])
-    afresh = dataclasses.replace(options, repeats=called.repeats, use_cache=False, retry_unscored=False)
-    # A journal of its own: these calls take nothing from earlier ones of the judge, and the same command goes
-    # on here.
-    path = folder / NOISE_FILE
-    if measured_again(folder, options):
-        path.rename(folder / f"noise-{datetime.datetime.now(datetime.UTC):%Y%m%dT%H%M%S%fZ}.jsonl")
-    with open_journal(path, afresh) as journal:
-        if journal.latest and not options.quiet:
-            n = len(journal.latest)
-            notice(
-                f"judgecal: {n} calls of the lock are stored with this selection; --no-cache makes them anew"
-            )
-        label = f"{judge.name}, calls of the lock"
-        return run_trials([judge], called.items, journal=journal, options=afresh, budget=budget, label=label)
-
-
-def _whole_calls(rows: Judgements, called: Table) -> dict[str, tuple[Label | None, ...]]:
-    """Item id -> its verdicts, of the repeats of which no call was lost on the wire or for want of budget."""
-    lost = {row.repeat for row in rows if row.error is not None and row.error.kind in RETRIED_ON_RESUME}
-    whole = [repeat for repeat in range(called.repeats) if repeat not in lost]
-    matrix = zip(called.items, verdict_matrix(rows, called.items, called.repeats), strict=True)
-    return {item.item_id: tuple(row[at] for at in whole) for item, row in matrix if whole}
 
 
 def noise_of(judge: Judge, rows: Judgements, called: Table, calibration: Calibration | None) -> Noise:
@@ -369,12 +419,11 @@ def noise_of(judge: Judge, rows: Judgements, called: Table, calibration: Calibra
         return Noise(none, none, 0, 0)
     people, verdicts = called.gold.scale, verdict_matrix(rows, called.items, called.repeats)
     shared: dict[str, Any] = {"scale": people, "groups": called.groups, "seed": called.seed}
-    found = repeatability(verdicts, judge_scale=item_scale(judge), **shared).estimates
-    same, why = found["exact_agreement"], f"the scale {people} has no pass mark"
+    estimates = repeatability(verdicts, judge_scale=item_scale(judge), **shared).estimates
+    same, why = estimates["exact_agreement"], f"the scale {people} has no pass mark"
     blank = dataclasses.replace(same, value=None, low=None, high=None, method="", reason=why)
     if calibration is not None:
-        found = repeatability(
-            [[calibration.apply(one) for one in row] for row in verdicts], **shared
-        ).estimates
-    flips = (each for name, each in found.items() if name.startswith("flip_rate"))
+        mapped = [[calibration.apply(verdict) for verdict in row] for row in verdicts]
+        estimates = repeatability(mapped, **shared).estimates
+    flips = (estimate for name, estimate in estimates.items() if name.startswith("flip_rate"))
     return Noise(next(flips, blank), same, len(called.items), called.repeats)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from judgecal.experiment import (
     Column,
     GoldSummary,
-    Judgements,
     Table,
     full_name,
     item_scale,
@@ -29,19 +29,17 @@ from judgecal.experiment.unread import Unread, unread_judge
 from judgecal.records import Estimate, Item, Judgement, Result
 from judgecal.scale import Label
 from judgecal.selection.gate_plan import REPEATS_MAX, Gate, Passes, plan_gate
-from judgecal.selection.gate_rule import UNSCORED_TOLERANCE, GateDecision, Standing, TwoTimes
+from judgecal.selection.gate_rule import UNSCORED_TOLERANCE, GateDecision, GateState, LockedAndCurrent
 from judgecal.selection.lock import load_lock, model_ids
-from judgecal.selection.odd_one_out import OddOneOut
 from judgecal.selection.pass_rates import PassRule
+from judgecal.stats.drift import SameJudgeTest
 from judgecal.stats.intervals import mean_estimate
-from judgecal.stats.sample import Floats
 from judgecal.workspace import find_workspace, shown
 
 
 @dataclass(frozen=True, slots=True)
 class FlippedItem:
-    """An item that was in some pass on a side of the mark where no locked call had it (without a mark: with a
-    verdict that none had)."""
+    """An item on a side of the mark where no locked call had it (without a mark: with a verdict none had)."""
 
     item_id: str
     locked: tuple[Label | None, ...]
@@ -58,11 +56,10 @@ class NoiseCalls:
 
 @dataclass(frozen=True, slots=True)
 class ModelIds:
-    """The dated id of the lock, None where it names none, and those that answered now, the most frequent
-    first."""
+    """The dated ids of the model."""
 
-    locked: str | None
-    now: tuple[str, ...]
+    locked: str | None  # None where the lock names none
+    now: tuple[str, ...]  # those that answered, the most frequent first
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +99,7 @@ class GateResult(Result):
     # the mean over the items; without a value where the scale has no mark
     flip_rate: Estimate
     changed: Estimate  # share of such pairs with another raw verdict at all
-    odd_one_out: (
-        OddOneOut | None
-    )  # whether another judge answers; None with fewer than three calls of an item
+    odd_one_out: SameJudgeTest | None  # whether another judge answers; None with fewer than three calls
     noise: Estimate  # flips and equal verdicts of two calls at lock time, and how measured
     noise_unchanged: Estimate
     noise_calls: NoiseCalls
@@ -119,7 +114,7 @@ class GateResult(Result):
     raw_difference: Estimate | None
     loss_below: (
         float | None
-    )  # the loss stays below this, one-sided at the level; None where nothing can be decided
+    )  # the loss stays below, one-sided at the level; None where nothing can be decided
     lasting_difference: (
         Estimate | None
     )  # with the verdicts that changed in every pass alike; None with one pass
@@ -141,10 +136,9 @@ class GateResult(Result):
 
 
 def run_gate(gate: Gate) -> GateResult:
-    """Make the passes and decide.
+    """Make the passes, decide, and log the look at test labels.
 
     Raises:
-        InputError: as `Gate.check`; or the model's key is not set.
         JudgecalError: the provider cannot be reached, or refused the key.
     """
     gate.check()
@@ -152,66 +146,71 @@ def run_gate(gate: Gate) -> GateResult:
     open_experiment(gate.experiment)
     with open_journal(gate.experiment.journal, gate.options) as journal:
         budget = gate.options.open_budget(gate.experiment.folder)
-        passes = Passes(
-            gate.judge,
-            gate.items,
-            journal=journal,
-            options=gate.options,
-            budget=budget,
-            most=gate.repeats_max,
-        )
-        standing = _stand(gate, passes)
-    result = _result(gate, passes, standing)
+        shared: dict[str, Any] = {"journal": journal, "options": gate.options, "budget": budget}
+        passes = Passes(gate.judge, gate.items, most=gate.repeats_max, **shared)
+        state = _decide(gate, passes)
+    result = _result(gate, passes, state)
     if passes.n:  # without a whole pass the gate has not ended: it goes on with --name
         gate.experiment.write_summary(result)
     return result
 
 
-def _stand(gate: Gate, passes: Passes) -> Standing:
+def _decide(gate: Gate, passes: Passes) -> GateState:
     """Pass after pass, until the rule decides or no further pass can be had or would tell more."""
     while passes.another():
-        two = gate.two_times(passes.matrix)
-        standing = gate.rule.standing(two, last=two.settled)
-        if standing.decision != "inconclusive" or standing.loss_below is None:
-            return standing  # where there is no bound, further passes give none
+        two = gate.both_times(passes.matrix)
+        state = gate.rule.state(two, last=two.settled)
+        if state.decision != "inconclusive" or state.loss_below is None:
+            return state  # where there is no bound, further passes give none
         if two.settled:
             why = f"all {two.passes} passes gave the same verdicts, a further one would tell no more"
-            return _because(standing, why)
-    standing = gate.rule.standing(gate.two_times(passes.matrix), last=True)
+            return dataclasses.replace(state, why=f"{state.why}; {why}")
+    state = gate.rule.state(gate.both_times(passes.matrix), last=True)
     if not passes.n:
         why = f"there is no whole pass to decide by: {passes.stopped}"
-        return dataclasses.replace(standing, decision="inconclusive", why=why)
-    return _because(standing, str(passes.stopped)) if standing.decision == "inconclusive" else standing
+        return dataclasses.replace(state, decision="inconclusive", why=why)
+    if state.decision != "inconclusive":
+        return state
+    return dataclasses.replace(state, why=f"{state.why}; {passes.stopped}")
 
 
-def _because(standing: Standing, why: str) -> Standing:
-    return dataclasses.replace(standing, why=f"{standing.why}; {why}")
-
-
-def _result(gate: Gate, passes: Passes, standing: Standing) -> GateResult:
-    """What the passes say; the look at test labels is logged."""
-    lock, rule, two = gate.lock, gate.rule, gate.two_times(passes.matrix)
-    rate, changed, flipped = flips(
-        two, gate.items, PassRule.of_lock(lock, item_scale(gate.judge)), level=rule.level
+def _result(gate: Gate, passes: Passes, state: GateState) -> GateResult:
+    lock, rule, gold, items = gate.lock, gate.rule, gate.gold, gate.items
+    two, scale = gate.both_times(passes.matrix), item_scale(gate.judge)
+    rate, changed, flipped = flips(two, items, PassRule.of_lock(lock, scale), level=rule.level)
+    table = Table(gold, items, two.passes, gate.seed, rule.level)
+    before, column = (
+        dataclasses.replace(table, repeats=len(two.then[0])),
+        Column.of(gate.judge, passes.counted),
     )
-    table = Table(gate.gold, gate.items, two.passes, gate.seed, rule.level)
-    before = dataclasses.replace(table, repeats=len(two.then[0]))
-    then, column = _locked(gate), Column.of(gate.judge, passes.counted)
-    extra = {"lock": lock.sha256[:12], "metric": rule.metric, "margin": f"{rule.margin:g}"}
+    locked_rows = [
+        Judgement(item.item_id, item.sha, gate.judge.name, lock.fingerprint, repeat, verdict)
+        for item in items
+        for repeat, verdict in enumerate(lock.calls_of(item.item_id))
+    ]
+    then = Column(gate.judge.name, scale, locked_rows)
     models = ModelIds(lock.model_id, tuple(model_ids(passes.counted)))
+    locked_share, share_now = (
+        sum(row.count(None) for row in map(list, rows)) / sum(map(len, rows)) for rows in (two.then, two.now)
+    )
+    rise = state.unscored
+    n_looks, notes = _looked(gate)
+    unread = unread_judge(gate.judge.name, passes.counted, sealed=gold.test_ids)
+    again = shlex.join(["judgecal", "gate", "--lock", str(gate.path)])  # it reads no stored reply
+    extra = {"lock": lock.sha256[:12], "metric": rule.metric, "margin": f"{rule.margin:g}"}
     return GateResult(
         experiment=gate.experiment.slug,
         lock=str(gate.path),
         judge=gate.judge.name,
         locked_at=lock.locked_at,
-        decision=standing.decision,
-        why=standing.why,
+        decision=state.decision,
+        why=state.why,
         metric=rule.metric,
         margin=rule.margin,
         level=rule.level,
         flip_rate=rate,
         changed=changed,
-        odd_one_out=standing.odd,
+        odd_one_out=state.same_judge,
         noise=lock.noise.flip_rate,
         noise_unchanged=lock.noise.exact_agreement,
         noise_calls=NoiseCalls(lock.noise.n_items, lock.noise.n_calls),
@@ -219,68 +218,62 @@ def _result(gate: Gate, passes: Passes, standing: Standing) -> GateResult:
         now=table.agreements(column)["as_wrong"],
         locked_calibrated=before.through(gate.calibration, then),
         now_calibrated=table.through(gate.calibration, column),
-        difference=standing.comparison.difference,
-        complete_case=standing.comparison.complete_case.difference,
-        raw_difference=standing.raw,
-        loss_below=standing.loss_below,
-        lasting_difference=standing.lasting,
-        smallest_detectable=standing.comparison.smallest_detectable,
+        difference=state.comparison.difference,
+        complete_case=state.comparison.complete_case.difference,
+        raw_difference=state.raw,
+        loss_below=state.loss_below,
+        lasting_difference=state.persistent,
+        smallest_detectable=state.comparison.smallest_detectable,
         model_changed=models.locked is not None and any(name != models.locked for name in models.now),
         model_id=models,
         repeats=passes.n,
         repeats_max=gate.repeats_max,
         usd=passes.usd,
         flipped=flipped,
-        unscored=_unscored(two, standing),
-        unscored_judgements=tuple(_lost(passes.counted)),
+        unscored=UnscoredShares(locked_share, share_now, rise.difference, rise.p_at_most, UNSCORED_TOLERANCE),
+        unscored_judgements=tuple(
+            UnscoredJudgement(row.item_id, row.repeat, row.error.kind if row.error else "parse")
+            for row in passes.counted
+            if row.verdict is None
+        ),
         gold=summary_of_gold(table, "all"),
         items=_scope(gate),
-        test_looks=_look(gate),
-        notes=tuple(_notes(gate, column)),
+        test_looks=n_looks,
+        notes=(*verdict_notes(gold.scale, [column]), *notes),
         run_line=run_line(table, "all", [full_name(gate.judge)], extra),
-        unread=_unread(gate, passes.counted),
+        unread=None if unread is None else Unread((unread,), 1, shown(gate.experiment.journal), again),
     )
 
 
-def _unread(gate: Gate, rows: Judgements) -> Unread | None:
-    judge = unread_judge(gate.judge.name, rows, sealed=gate.gold.test_ids)
-    again = shlex.join(["judgecal", "gate", "--lock", str(gate.path)])  # it reads no stored reply
-    return None if judge is None else Unread((judge,), 1, shown(gate.experiment.journal), again)
-
-
-def _locked(gate: Gate) -> Column:
-    """The locked verdicts as a judge's column."""
-    name, lock = gate.judge.name, gate.lock
-    rows = [
-        Judgement(one.item_id, one.sha, name, lock.fingerprint, repeat, verdict)
-        for one in gate.items
-        for repeat, verdict in enumerate(lock.calls_of(one.item_id))
-    ]
-    return Column(name, item_scale(gate.judge), rows)
-
-
-def _lost(rows: Judgements) -> Iterator[UnscoredJudgement]:
-    for row in rows:
-        if row.verdict is None:
-            yield UnscoredJudgement(row.item_id, row.repeat, row.error.kind if row.error else "parse")
-
-
-def _unscored(two: TwoTimes, standing: Standing) -> UnscoredShares:
-    then, now = (
-        sum(row.count(None) for row in map(list, rows)) / sum(map(len, rows)) for rows in (two.then, two.now)
-    )
-    rise = standing.unscored
-    return UnscoredShares(then, now, rise.difference, rise.p_at_most, UNSCORED_TOLERANCE)
+def _looked(gate: Gate) -> tuple[int, list[str]]:
+    """Log that test labels were looked at, if they were: how many looks so far, and what the reader must
+    know."""
+    gold, lock, notes = gate.gold, gate.lock, []
+    n_looks = looks_so_far(gate.workspace.experiments, gold)
+    if any(gold.split_of(item.group) == "test" for item in gate.items):
+        # not counted: a gate decides nothing on test labels
+        n_looks = look_at_test(
+            gate.workspace.experiments,
+            gold,
+            gate.items,
+            experiment=gate.experiment.slug,
+            kind="gate",
+            by="gate",
+            judges={lock.fingerprint: lock.fingerprint},
+        ).number
+        notes.append(
+            "items that chose the judge are among these: the difference counts, the levels flatter it"
+        )
+    if lock.model is not None and lock.model_id is None:
+        notes.append("the lock names no model_id, so that a change of it cannot be told")
+    return n_looks, notes
 
 
 def _scope(gate: Gate) -> str:
     """Which items these are, in words."""
-    judged = {item.item_id for item in gate.items}
-    left = [
-        item for item in gate.gold.items if item.item_id in gate.gold.labels and item.item_id not in judged
-    ]
-    groups = gate.gold.n_groups(gate.items)
-    which = f"{len(judged)} labelled items of {gate.gold.name}, on {groups} questions"
+    judged, gold = {item.item_id for item in gate.items}, gate.gold
+    left = [item for item in gold.items if item.item_id in gold.labels and item.item_id not in judged]
+    which = f"{len(judged)} labelled items of {gold.name}, on {gold.n_groups(gate.items)} questions"
     if not left:
         return f"all {which}"
     trained = sum(item.group in gate.judge.trained_on for item in left)
@@ -289,71 +282,44 @@ def _scope(gate: Gate) -> str:
     return f"{which}; left out: {' and '.join(others)}"
 
 
-def _look(gate: Gate) -> int:
-    """Log that test labels were looked at: a gate decides nothing on them, and is not counted."""
-    if all(gate.gold.split_of(item.group) != "test" for item in gate.items):
-        return looks_so_far(gate.workspace.experiments, gate.gold)
-    return look_at_test(
-        gate.workspace.experiments,
-        gate.gold,
-        gate.items,
-        experiment=gate.experiment.slug,
-        kind="gate",
-        by="gate",
-        judges={gate.lock.fingerprint: gate.lock.fingerprint},
-    ).number
-
-
-def _notes(gate: Gate, column: Column) -> list[str]:
-    notes = verdict_notes(gate.gold.scale, [column])
-    if any(gate.gold.split_of(item.group) != "test" for item in gate.items):
-        notes.append(
-            "items that chose the judge are among these: the difference counts, the levels flatter it"
-        )
-    if gate.lock.model is not None and gate.lock.model_id is None:
-        notes.append("the lock names no model_id, so that a change of it cannot be told")
-    return notes
-
-
 def flips(
-    two: TwoTimes, items: Sequence[Item], rule: PassRule, *, level: float
+    two: LockedAndCurrent, items: Sequence[Item], rule: PassRule, *, level: float
 ) -> tuple[Estimate, Estimate, tuple[FlippedItem, ...]]:
     """How far the verdicts are no longer the locked ones: flip rate, share changed, and which items.
 
     n counts items; one without a verdict then or now says nothing.
     """
-    pairs = list(zip(two.then, two.now, strict=True))
-    changed = np.array([_differences(then, row) for then, row in pairs])
-    sides, marked = changed, pairs
+
+    def share(pairs: Sequence[tuple[Sequence[Label | None], Sequence[Label | None]]]) -> Estimate:
+        """The mean over items of the share of their pairs of calls, one then and one now, that differ."""
+        values = np.array(
+            [
+                [np.nan if None in (before, after) else before != after for before in then for after in now]
+                for then, now in pairs
+            ],
+            dtype=np.float64,
+        )
+        known = ~np.isnan(values)
+        counted = known.sum(axis=1)
+        differing = np.where(known, values, 0.0).sum(axis=1)
+        shares = np.where(counted > 0, differing / np.maximum(counted, 1), np.nan)
+        mean = mean_estimate(shares, two.groups, level=level)
+        return dataclasses.replace(mean, n_unscored=int(np.sum(counted == 0)))
+
+    raw = list(zip(two.then, two.now, strict=True))
+    marked = raw
     if rule.mark is not None:
-        marked = [([*map(rule.passes, then)], [*map(rule.passes, row)]) for then, row in pairs]
-        sides = np.array([_differences(then, row) for then, row in marked])
-    rate = _share(sides, two.groups, level)
+        marked = [([*map(rule.passes, then)], [*map(rule.passes, now)]) for then, now in raw]
+    changed = share(raw)
+    rate = changed if marked is raw else share(marked)
     if rule.mark is None and rule.people.numeric:
         rate = dataclasses.replace(rate, value=None, low=None, high=None, method="", reason=rule.reason)
-    named = tuple(
-        FlippedItem(item.item_id, tuple(then), tuple(row))
-        for item, (then, row), (before, after) in zip(items, pairs, marked, strict=True)
+    flipped = tuple(
+        FlippedItem(item.item_id, tuple(then), tuple(now))
+        for item, (then, now), (before, after) in zip(items, raw, marked, strict=True)
         if set(after) - {*before, None} and set(before) != {None}
     )
-    return rate, _share(changed, two.groups, level), named
-
-
-def _differences(then: Sequence[Label | bool | None], now: Sequence[Label | bool | None]) -> list[float]:
-    return [_differ(before, after) for before in then for after in now]
-
-
-def _differ(then: Label | bool | None, now: Label | bool | None) -> float:
-    return np.nan if then is None or now is None else float(then != now)
-
-
-def _share(values: Floats, groups: Sequence[str], level: float) -> Estimate:
-    """The mean over items of the share of their pairs of calls; NaN where a verdict is missing."""
-    known = ~np.isnan(values)
-    counted = known.sum(axis=1)
-    shares = np.where(counted > 0, np.where(known, values, 0.0).sum(axis=1) / np.maximum(counted, 1), np.nan)
-    found = mean_estimate(shares, groups, level=level)
-    return dataclasses.replace(found, n_unscored=int(np.sum(counted == 0)))
+    return rate, changed, flipped
 
 
 def gate(
@@ -381,11 +347,9 @@ def gate(
         workspace: the folder with `signatures/` and `gold/`; found as on the command line where not given.
 
     Raises:
-        InputError: as `plan_gate` and `run_gate`.
         JudgecalError: the provider cannot be reached, or refused the key.
     """
-    path = Path(lock)
-    where = find_workspace(None if workspace is None else Path(workspace))
+    path, where = Path(lock), find_workspace(None if workspace is None else Path(workspace))
     planned = plan_gate(
         where,
         load_lock(path),

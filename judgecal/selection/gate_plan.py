@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -34,7 +34,7 @@ from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import Judge
 from judgecal.records import RETRIED_ON_RESUME, Item, Judgement
 from judgecal.scale import Label
-from judgecal.selection.gate_rule import GateRule, TwoTimes
+from judgecal.selection.gate_rule import GateRule, LockedAndCurrent
 from judgecal.selection.lock import Lock
 from judgecal.stats import Calibration, metric_named
 from judgecal.workspace import Workspace
@@ -62,10 +62,7 @@ class Gate:
 
     @cached_property
     def items(self) -> tuple[Item, ...]:
-        """The labelled items with a locked verdict, in file order.
-
-        Raises InputError: there is none, or the gold set lacks one.
-        """
+        """The labelled items with a locked verdict, in file order; refused where the gold set lacks one."""
         labelled = {item.item_id: item for item in self.gold.items if item.item_id in self.gold.labels}
         lacking = sorted(self.lock.verdicts.keys() - labelled.keys())
         if lacking or not self.lock.verdicts:
@@ -75,9 +72,9 @@ class Gate:
             )
         return tuple(item for item_id, item in labelled.items() if item_id in self.lock.verdicts)
 
-    def two_times(self, now: list[list[Label | None]]) -> TwoTimes:
+    def both_times(self, now: list[list[Label | None]]) -> LockedAndCurrent:
         """The passes beside the locked verdicts."""
-        return TwoTimes(
+        return LockedAndCurrent(
             labels=[self.gold.labels[item.item_id] for item in self.items],
             then=[self.lock.calls_of(item.item_id) for item in self.items],
             now=now,
@@ -94,23 +91,19 @@ class Gate:
         One that gives every verdict the same label would show no loss whatever the judge says, so it is none.
         """
         metric, _ = metric_named(self.rule.metric, self.gold.scale)
-        found = self.lock.calibration
-        return None if found is None or found.constant or not metric.calibrated else found
+        calibration = self.lock.calibration
+        return None if calibration is None or calibration.constant or not metric.calibrated else calibration
 
     def check(self) -> None:
-        """Refuse what cannot be run before anything is written.
-
-        Raises InputError: an item lacks an input, a budget meets a model without a price, the set does not
-        have the lock's metric, or this gate has ended.
-        """
+        """Refuse what cannot be run before anything is written."""
         metric_named(self.rule.metric, self.gold.scale)
         refuse_unequal(self.gold, self.items, "gate")
         require_prices(models_of([self.judge]), self.options.limit_usd)
         self.judge.check_items(self.items)
         if (self.experiment.folder / "summary.json").exists():
             raise InputError(
-                f"{self.experiment.folder}: this gate has ended, and a gate calls afresh: leave --name away or name "
-                "another one; only a gate that was interrupted goes on"
+                f"{self.experiment.folder}: this gate has ended, and a gate calls afresh: leave --name away "
+                "or name another one; only a gate that was interrupted goes on"
             )
 
     def preview(self) -> CostEstimate:
@@ -119,7 +112,7 @@ class Gate:
         return plan_calls([self.judge], self.items, stored_rows(self.experiment.journal), self.options)
 
     def require_key(self) -> None:
-        """Raises: InputError: the model's key is not set."""
+        """Refuse where a call is due and the model's key is not set."""
         require_keys([self.judge], self.items, stored_rows(self.experiment.journal), self.options)
 
 
@@ -141,58 +134,51 @@ def plan_gate(
 
     `margin` is the lock's where not given, `budget_usd` is for all passes, `budget_total_usd` for those of an
     interrupted gate too, and `out` is its slug to go on with, or a name of one's own. `trust_lock` is as
-    `Lock.runnable` has it.
-
-    Raises InputError: lists everything that is not as it was locked, and every option out of range.
+    `Lock.runnable` has it. Everything that is not as it was locked is refused at once, with every option out
+    of range.
     """
     options = RunOptions(budget_usd=budget_usd, budget_total_usd=budget_total_usd, use_cache=False)
     problems = []
     if not 1 <= repeats_max <= MOST_REPEATS:
         problems.append(f"--repeats-max must be from 1 to {MOST_REPEATS:,}, found {str(repeats_max)[:12]}")
-    _or_problems(options.check, problems)
-    rule = _or_problems(
-        lambda: GateRule(lock.metric, lock.margin if margin is None else margin, level), problems
-    )
-    gold = _or_problems(lambda: load_gold(lock.gold.set, workspace=workspace), problems)
+
+    def made(make: Callable[[], _Made]) -> _Made | None:
+        """None where it cannot be, with the problems added to the others."""
+        try:
+            return make()
+        except InputError as error:
+            problems.extend(error.problems)
+            return None
+
+    made(options.check)
+    rule = made(lambda: GateRule(lock.metric, lock.margin if margin is None else margin, level))
+    gold = made(lambda: load_gold(lock.gold.set, workspace=workspace))
     if gold is not None:
-        _or_problems(lambda: lock.require_gold(gold), problems)
-    judge = _or_problems(lambda: lock.runnable(workspace, trust_lock=trust_lock), problems)
+        made(lambda: lock.require_gold(gold))
+    judge = made(lambda: lock.runnable(workspace, trust_lock=trust_lock))
     if rule is None or gold is None or judge is None or problems:
         raise InputError(problems)
-    config = _config(lock, rule, gold, repeats_max=repeats_max, seed=seed)
-    now = datetime.datetime.now(datetime.UTC)  # to the millisecond: two gates never share a folder
-    started = f"{now:%Y%m%dT%H%M%S}.{now.microsecond // 1000:03d}Z"
-    slug = out or f"{plan_experiment(workspace, config, out=None).slug}-{started}"
-    experiment = plan_experiment(workspace, config, out=slug)
-    return Gate(workspace, lock, path, gold, judge, rule, options, repeats_max, seed, experiment)
-
-
-def _or_problems(make: Callable[[], _Made], problems: list[str]) -> _Made | None:
-    """What is made; None where it cannot be, with the problems added to the others."""
-    try:
-        return make()
-    except InputError as error:
-        problems.extend(error.problems)
-        return None
-
-
-def _config(lock: Lock, rule: GateRule, gold: GoldSet, *, repeats_max: int, seed: int) -> Mapping[str, Any]:
-    """The configuration: what the lock says of its judge, so neither endpoint nor price is in it."""
-    judge: dict[str, Any] = {"judge": lock.judge, "fingerprint": lock.fingerprint}
+    # what the lock says of its judge, so that neither endpoint nor price is in it
+    judge_config: dict[str, Any] = {"judge": lock.judge, "fingerprint": lock.fingerprint}
     if lock.signature is not None and lock.model is not None:
-        judge["signature_fingerprint"] = lock.signature.fingerprint
-        judge["model"] = {"id": lock.model.id, **lock.model.settings}
-    return {
+        judge_config["signature_fingerprint"] = lock.signature.fingerprint
+        judge_config["model"] = {"id": lock.model.id, **lock.model.settings}
+    config = {
         "command": "gate",
         "gold": gold_config(gold),
         "lock": lock.sha256,
-        "judge": judge,
+        "judge": judge_config,
         "metric": rule.metric,
         "margin": rule.margin,
         "level": rule.level,
         "repeats_max": repeats_max,
         "seed": seed,
     }
+    now = datetime.datetime.now(datetime.UTC)  # to the millisecond: two gates never share a folder
+    started = f"{now:%Y%m%dT%H%M%S}.{now.microsecond // 1000:03d}Z"
+    slug = out or f"{plan_experiment(workspace, config, out=None).slug}-{started}"
+    experiment = plan_experiment(workspace, config, out=slug)
+    return Gate(workspace, lock, path, gold, judge, rule, options, repeats_max, seed, experiment)
 
 
 _MOST_LOST = 0.05  # share of a pass's calls
@@ -217,8 +203,7 @@ class Passes:
         most: int,
     ) -> None:
         self._judge, self._items, self._journal = judge, items, journal
-        self._options, self._most = options, most
-        self._budget = budget
+        self._options, self._budget, self._most = options, budget, most
         self.rows = Judgements(())
         self.n = 0
         self.stopped: str | None = None
@@ -276,23 +261,21 @@ class Passes:
         )
 
     def _keep(self, rows: Judgements) -> None:
-        own = [row for row in rows if row.repeat == self.n]
+        """Count the pass, or say why it does not count."""
+        latest = [row for row in rows if row.repeat == self.n]
         self.rows = rows
-        if not self.n and all(_lost(row) for row in own):
-            errors = [row.error for row in own if row.error]
-            kinds = ", ".join(
-                f"{kind} {n}" for kind, n in Counter(error.kind for error in errors).most_common()
-            )
+        if not self.n and all(_lost(row) for row in latest):
+            errors = [row.error for row in latest if row.error]
+            counts = Counter(error.kind for error in errors).most_common()
+            kinds = ", ".join(f"{kind} {n}" for kind, n in counts)
             first = f"the first said: {errors[0].message}"
             raise JudgecalError(f"{self._judge.name}: not one call came through: {kinds}; {first}")
-        unpaid, lost = sum(map(_unpaid, rows)), sum(map(_lost, own))
+        unpaid, lost = sum(map(_unpaid, rows)), sum(map(_lost, latest))
         if unpaid:
             limit = self._budget.limit_usd or 0.0
             self.stopped = f"the budget of {limit:g} USD ended with {unpaid} of {len(rows)} calls to make"
-        elif lost > _MOST_LOST * len(
-            own
-        ):  # their verdicts would count as wrong, and that is not the judge's doing
-            self.stopped = f"{lost} of {len(own)} calls of a pass were lost on the wire"
+        elif lost > _MOST_LOST * len(latest):  # they would count as wrong, and that is not the judge's doing
+            self.stopped = f"{lost} of {len(latest)} calls of a pass were lost on the wire"
         else:
             self.n += 1
 

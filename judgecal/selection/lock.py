@@ -2,18 +2,26 @@
 changed.
 
 The lock holds all that makes a verdict: the signature's text, the compiled program and the settings that
-shape an answer. Endpoint, key and price are not in it: they belong to the workspace that runs it. What of it
-is run as code is `locked_code`'s to say.
+shape an answer. Endpoint, key and price are not in it: they belong to the workspace that runs it.
+
+Whose code a lock runs: a signature is code and runs when it is loaded, so the text in a lock, which may come
+from anybody, is only held against the workspace's file. With `--trust-lock` it runs from a temporary folder
+that is gone afterwards.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import json
 import platform
+import re
+import shutil
+import tempfile
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,20 +29,23 @@ from pydantic import ConfigDict
 
 from judgecal._version import __version__
 from judgecal.artefacts import SCHEMA, check_schema, read_json, validated
-from judgecal.errors import InputError, listed
-from judgecal.experiment import Judgements
+from judgecal.errors import InputError, listed, notice
 from judgecal.goldset import GoldSet
 from judgecal.judges import Judge, JudgeName, PromptJudge, PythonJudge, judge_named, program_of
 from judgecal.models import ModelSpec, load_catalogue
-from judgecal.records import Estimate, as_plain, digest
+from judgecal.records import Estimate, Judgement, as_plain, digest
 from judgecal.scale import Label
-from judgecal.selection.locked_code import alone, check_name, home_of_signature
+from judgecal.signatures import read_source
 from judgecal.stats import Calibration
-from judgecal.workspace import Workspace, write_text
+from judgecal.workspace import Workspace, name_problem, shown, write_text
 
 _SHA = "sha256"
 _NOT_OF_THE_ANSWER = ("id", "api_base", "input_usd_per_1m", "output_usd_per_1m")
 _LIBRARIES = ("dspy", "litellm")  # those that make the prompt
+# of a file's name: no leading dot or underscore, no end that Windows drops, no drive, no NUL
+_PART = r"[^\W_](?:[\w .-]*[\w-])?"
+_NAME = re.compile(f"{_PART}(?:/{_PART})*")
+_LONGEST = 200  # characters
 
 
 class _Closed:
@@ -46,11 +57,11 @@ class _Closed:
 
 @dataclass(frozen=True, slots=True)
 class LockedSignature(_Closed):
-    """A signature as it was: the file's name without `.py`, its text, and the fingerprint of what it says."""
+    """A signature as it was."""
 
-    name: str
+    name: str  # of its file, without `.py`
     text: str
-    fingerprint: str
+    fingerprint: str  # of what it says
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +83,7 @@ class LockedGold(_Closed):
     split: str  # where `Lock.agreement` is from
     scale: str  # the people's scale, as its string
     pass_at: float | None
-    ties: float = (
-        0.0  # share of the rated items of the split on which raters tie: what is locked is without them
-    )
+    ties: float = 0.0  # share of the split's rated items on which raters tie: what is locked is without them
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,18 +112,21 @@ class LockedJudge(_Closed):
 
     @classmethod
     def of(cls, judge: Judge, workspace: Workspace, *, model_id: str | None = None) -> LockedJudge:
-        """A judge as it is now, refused where a lock would not bring it back.
-
-        Raises InputError: its signature needs more than its own file, say.
-        """
-        signature, model = judge.signature, judge.model
+        """A judge as it is now, refused where a lock would not bring it back: its signature needs other
+        files, say."""
+        signature, model, program = judge.signature, judge.model, None
+        if (slug := JudgeName.parse(judge.name).program) is not None:
+            folder = Path(slug) if Path(slug).is_dir() else workspace.experiments / slug
+            program = read_json(folder / "program.json", absent="there is no compiled program here")
+            if "lm" in program:  # a model of its own, whose state names endpoints
+                program = {**program, "lm": None}
         locked = LockedJudge(
             judge=judge.name,
             fingerprint=reply_fingerprint(judge),
             signature=None
             if signature is None
             else LockedSignature(signature.name, signature.text, signature.fingerprint),
-            program=_program(judge, workspace),
+            program=program,
             model=None
             if model is None
             else LockedModel(model.alias, model.id, model_id, answer_settings(model)),
@@ -122,7 +134,7 @@ class LockedJudge(_Closed):
         if locked.signature is None or locked.model is None:
             locked._function(workspace)
             return locked
-        with alone(locked.signature.name, locked.signature.text, workspace) as home:
+        with _alone(locked.signature, workspace) as home:
             locked._prompt(locked.signature, locked.model, home)
         return locked
 
@@ -130,21 +142,38 @@ class LockedJudge(_Closed):
         """The judge, as it was locked; endpoint, key and price are those of the workspace's alias.
 
         Only code of the workspace runs: its signature or function must be what was locked. With `trust_lock`
-        the lock's own text of a signature runs where the workspace has another or none.
-
-        Raises:
-            InputError: the workspace's signature or function is not what was locked; the alias is gone or
-                names another model or other settings; or this judgecal makes another prompt of the locked
-                signature than the one that was locked.
+        the lock's own text of a signature runs where the workspace has another or none. Refused as well: the
+        alias is gone or names another model or other settings; or this judgecal makes another prompt of the
+        locked signature.
         """
-        if self.signature is None or self.model is None:
+        signature, model = self.signature, self.model
+        if signature is None or model is None:
             return self._function(workspace)
-        _check_model(load_catalogue(workspace).resolve(self.model.alias), self.model)
-        name, text = self.signature.name, self.signature.text
-        with home_of_signature(
-            name, text, judge=self.judge, workspace=workspace, trust_lock=trust_lock
-        ) as home:
-            return self._prompt(self.signature, self.model, home)
+        spec = load_catalogue(workspace).resolve(model.alias)
+        now, then = {"id": spec.id, **answer_settings(spec)}, {"id": model.id, **model.settings}
+        changed = [
+            f"{name} is {now.get(name)!r} and was {then.get(name)!r}"
+            for name in dict.fromkeys([*then, *now])
+            if now.get(name) != then.get(name)
+        ]
+        if changed:
+            raise InputError(
+                f"model {model.alias} is not the one that was locked ({'; '.join(changed)}): bring "
+                f"[models.{model.alias}] in judgecal.toml back as it was, or run judgecal select again"
+            )
+        check_name(signature.name, f"{self.judge}: signature.name of its lock")
+        differs = _difference(workspace.signatures / f"{signature.name}.py", signature.text)
+        if differs is None:
+            return self._prompt(signature, model, workspace)
+        if not trust_lock:
+            raise InputError(
+                f"{self.judge}: {differs}. A signature is code that runs when it is loaded, so the lock's "
+                "own text is not run: bring the file back as it was locked; or, where you trust who made "
+                "this lock, run the lock's own text with --trust-lock"
+            )
+        notice(f"judgecal: {self.judge}: {differs}; the lock's own text is run, as --trust-lock says")
+        with _alone(signature, workspace) as home:
+            return self._prompt(signature, model, home)
 
     def _prompt(self, signature: LockedSignature, model: LockedModel, home: Workspace) -> PromptJudge:
         judge = PromptJudge(JudgeName(signature.name, model.alias), workspace=home)
@@ -152,12 +181,12 @@ class LockedJudge(_Closed):
             stored = program_of(self.program, judge.signature, f"{self.judge}: program of its lock")
             judge.program, judge.trained_on = stored.program, stored.trained_on
         judge.name = self.judge
-        found = reply_fingerprint(judge)
-        if found != self.fingerprint:
+        made = reply_fingerprint(judge)
+        if made != self.fingerprint:
             raise InputError(
-                f"{self.judge}: this installation makes another prompt of the locked signature ({found}) than the one "
-                f"that was locked ({self.fingerprint}): install the versions that the lock names, or run judgecal "
-                "select again"
+                f"{self.judge}: this installation makes another prompt of the locked signature ({made}) "
+                f"than the one that was locked ({self.fingerprint}): install the versions that the lock "
+                "names, or run judgecal select again"
             )
         return judge
 
@@ -169,15 +198,15 @@ class LockedJudge(_Closed):
                 f"{self.judge}: its lock holds no signature or no model: run judgecal select again"
             )
         if name.kind == "python":
-            check_name(
-                name.signature.rpartition(":")[0].removesuffix(".py"), f"{self.judge}: the file of this judge"
-            )
+            file = name.signature.rpartition(":")[0].removesuffix(".py")
+            check_name(file, f"{self.judge}: the file of this judge")
             return PythonJudge(name, workspace=workspace, locked=self.fingerprint)
         judge = judge_named(name, workspace=workspace)
         if judge.fingerprint != self.fingerprint:
             raise InputError(
-                f"{self.judge}: it has changed since it was locked (fingerprint {judge.fingerprint}, locked was "
-                f"{self.fingerprint}): install the judgecal that the lock names, or run judgecal select again"
+                f"{self.judge}: it has changed since it was locked (fingerprint {judge.fingerprint}, locked "
+                f"was {self.fingerprint}): install the judgecal that the lock names, or run judgecal select "
+                "again"
             )
         return judge
 
@@ -231,11 +260,12 @@ class Lock(LockedJudge):
         return self.calls.get(item_id) or (self.verdicts[item_id],)
 
     def require_gold(self, gold: GoldSet) -> None:
-        """Refuse a gold set that is not the one of the lock. Raises InputError: its content differs."""
+        """Refuse a gold set whose content is not that of the lock."""
         if gold.sha256 != self.gold.sha256:
             raise InputError(
-                f"gold set {gold.name} has sha256 {gold.sha256[:12]}, and {self.judge} was locked on {self.gold.set} "
-                f"with {self.gold.sha256[:12]}: bring that set back, or run judgecal select on the new one"
+                f"gold set {gold.name} has sha256 {gold.sha256[:12]}, and {self.judge} was locked on "
+                f"{self.gold.set} with {self.gold.sha256[:12]}: bring that set back, or run judgecal select "
+                "on the new one"
             )
 
 
@@ -255,7 +285,7 @@ def reply_fingerprint(judge: Judge) -> str:
     return digest([judge.model.id, answer_settings(judge.model), *judge.prompt()])[:16]
 
 
-def model_ids(rows: Judgements) -> list[str]:
+def model_ids(rows: Iterable[Judgement]) -> list[str]:
     """The dated ids that the provider returned, the most frequent first."""
     return [name for name, _ in Counter(row.model_id for row in rows if row.model_id).most_common()]
 
@@ -285,54 +315,65 @@ def lock_problems(path: Path, *, replace: bool) -> list[str]:
 
 
 def load_lock(path: Path) -> Lock:
-    """Read a lock.
-
-    Raises:
-        InputError: there is none, it is no JSON, of a later schema, lacks keys or has unknown ones, or its
-            content is not what was locked.
-    """
-    near = listed(
-        sorted(str(path.with_name(one.name)) for one in path.parent.glob("*.lock.json") if one.is_file())
-    )
+    """Read a lock; refused where its content is not what was locked, or the file no lock of this schema."""
+    locks = (file.name for file in path.parent.glob("*.lock.json") if file.is_file())
+    near = listed(sorted(str(path.with_name(name)) for name in locks))
     there = f"did you mean {near}?" if near else "judgecal select writes one"
     table = read_json(path, absent=f"there is no lock here; {there}")
     check_schema(table, str(path))
     content = {key: value for key, value in table.items() if key != _SHA}
     lock = validated(Lock, content, str(path))
     try:
-        found = digest(content)
+        sha256 = digest(content)
     except ValueError as error:
         raise InputError(f"{path}: {error}") from None
-    if found != table.get(_SHA):  # a lock is made by select, never by hand
+    if sha256 != table.get(_SHA):  # a lock is made by select, never by hand
         raise InputError(
-            f"{path}: its content has changed since it was locked (sha256 is {found[:12]}, locked was "
-            f"{str(table.get(_SHA))[:12]}): a character was changed by hand; bring the file back as it was, or run "
-            "judgecal select again"
+            f"{path}: its content has changed since it was locked (sha256 is {sha256[:12]}, locked was "
+            f"{str(table.get(_SHA))[:12]}): a character was changed by hand; bring the file back as it was, "
+            "or run judgecal select again"
         )
     return lock
 
 
-def _program(judge: Judge, workspace: Workspace) -> dict[str, Any] | None:
-    """The content of the judge's `program.json` without a model of its own, whose state names endpoints."""
-    name = JudgeName.parse(judge.name).program
-    if name is None:
-        return None
-    folder = Path(name) if Path(name).is_dir() else workspace.experiments / name
-    content = read_json(folder / "program.json", absent="there is no compiled program here")
-    return {**content, "lm": None} if "lm" in content else content
+def check_name(name: str, where: str) -> None:
+    """Refuse a name out of a lock that could lead out of the folder that it is looked up in.
 
-
-def _check_model(found: ModelSpec, locked: LockedModel) -> None:
-    """Refuse an alias that is not the model of the lock."""
-    now = {"id": found.id, **answer_settings(found)}
-    then = {"id": locked.id, **locked.settings}
-    changed = [
-        f"{name} is {now.get(name)!r} and was {then.get(name)!r}"
-        for name in dict.fromkeys([*then, *now])
-        if now.get(name) != then.get(name)
-    ]
-    if changed:
+    Empty, longer than 200 characters, absolute, with a drive or a `..`, or ending in `.py`.
+    """
+    if (
+        len(name) > _LONGEST
+        or not _NAME.fullmatch(name)
+        or name.endswith(".py")
+        or any(map(name_problem, name.split("/")))
+    ):
         raise InputError(
-            f"model {locked.alias} is not the one that was locked ({'; '.join(changed)}): bring "
-            f"[models.{locked.alias}] in judgecal.toml back as it was, or run judgecal select again"
+            f"{where}: {name[:80]!r} is no name of a file of the workspace: letters, digits, spaces, _, - "
+            "and . are, and / between folders; nothing of this lock was run"
         )
+
+
+@contextlib.contextmanager
+def _alone(signature: LockedSignature, workspace: Workspace) -> Iterator[Workspace]:
+    """A temporary workspace of one signature, with the models of the real one; gone when the block ends."""
+    check_name(signature.name, "signature")
+    with tempfile.TemporaryDirectory(prefix="judgecal-lock-") as folder:
+        home = Workspace(Path(folder), Path(folder) / "experiments")
+        path = home.signatures / f"{signature.name}.py"
+        path.parent.mkdir(parents=True)
+        path.write_text(signature.text, encoding="utf-8")
+        if workspace.config_file.exists():
+            shutil.copyfile(workspace.config_file, home.config_file)
+        yield home
+
+
+def _difference(path: Path, text: str) -> str | None:
+    """How the workspace's file is not the locked text, whatever the line ends; None where it is."""
+    if not path.is_file():
+        return f"the workspace has no {shown(path)}, which the lock holds a text of"
+    ours, theirs = read_source(path), text.replace("\r\n", "\n").replace("\r", "\n")
+    if ours == theirs:
+        return None
+    pairs = zip_longest(ours.split("\n"), theirs.split("\n"))
+    line = next(number for number, (mine, other) in enumerate(pairs, start=1) if mine != other)
+    return f"{shown(path)} is not the text that was locked (it differs from line {line} on)"

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from judgecal.engine import Budget, Journal, require_prices
-from judgecal.errors import InputError, unknown_name
+from judgecal.errors import InputError, refuse, unknown_name
 from judgecal.experiment import (
     Column,
     CostEstimate,
     Experiment,
+    GoldSummary,
     Judgements,
     Look,
-    LookKind,
     RunOptions,
     Table,
     asked_items,
@@ -49,16 +49,22 @@ from judgecal.judges import Judge, JudgeName, judge_named
 from judgecal.models import load_catalogue
 from judgecal.production.judge import input_config
 from judgecal.production.row_items import RowItems
-from judgecal.records import RETRIED_ON_RESUME, Estimate, Item, Judgement
+from judgecal.records import RETRIED_ON_RESUME, Estimate, Item, Judgement, Result
 from judgecal.scale import Label, Scale
 from judgecal.selection.churn import Churn, ChurnResult, Recent, churn_between
-from judgecal.selection.confirm import NOISE_CALLS, calibrate, lock_judge
-from judgecal.selection.lock import Lock, LockedJudge, lock_problems, model_ids, reply_fingerprint, write_lock
-from judgecal.selection.locked_code import check_name
-from judgecal.selection.migrate_result import MigrateResult, OldAndNew, UnscoredSides
+from judgecal.selection.confirm import NOISE_CALLS, Confirmed, calibrate, lock_judge, shown_above_floor
+from judgecal.selection.gate_rule import GateDecision
+from judgecal.selection.lock import (
+    Lock,
+    LockedJudge,
+    check_name,
+    lock_problems,
+    model_ids,
+    reply_fingerprint,
+    write_lock,
+)
 from judgecal.selection.migrate_rule import Both, Loss, could_show, decide
 from judgecal.selection.pass_rates import PassRule, chance
-from judgecal.selection.upheld import shown_above_floor
 from judgecal.signatures import list_signatures
 from judgecal.stats import Calibration
 from judgecal.stats.calibration import calibrated
@@ -66,14 +72,71 @@ from judgecal.stats.metrics import metric_facts
 from judgecal.workspace import Workspace
 
 
+@dataclass(frozen=True, slots=True)
+class UnscoredSides:
+    """The share of items without a verdict of the locked judge, and of the new one; 0..1."""
+
+    locked: float
+    now: float
+
+
+@dataclass(frozen=True, slots=True)
+class OldAndNew:
+    """Two judges on the same items, by the lock's metric: new less old, and the value of either."""
+
+    difference: Estimate
+    old_value: float | None
+    new_value: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MigrateResult(Result):
+    """What a migration comes to."""
+
+    experiment: str
+    lock: str
+    old: str
+    new: str
+    # pass where the new judge is shown to lose less than the margin on `all_items`, and test bears that out;
+    # fail where test shows that it loses more, or where it tells right from wrong no better than a coin
+    decision: GateDecision
+    why: str
+    more_questions: int | None  # about how many more would tell; None where it is told, or none would
+    metric: str
+    margin: float
+    difference: Estimate  # new - old on test, an unscored item counted as wrong
+    loss_below: float | None  # of `all_items`: the loss stays below, one-sided at the level; None: no bound
+    smallest_detectable: float | None  # None where there is no interval
+    locked: Mapping[str, Estimate]  # METRIC -> Estimate on test, an unscored item counted as wrong
+    now: Mapping[str, Estimate]
+    flip_rate: Estimate  # share of test items that lie on different sides of the mark, or differ in words
+    noise: Estimate  # flips of two calls of the locked judge at lock time
+    unscored: UnscoredSides  # of the test items
+    model_changed: bool  # whether another model answered than the locked one
+    old_value: float | None
+    new_value: float | None
+    # the same on all items but those that trained or chose the new judge: that they chose the old one
+    # flatters that one
+    all_items: OldAndNew
+    churn: ChurnResult | None  # what changes on production answers; None where no table was given
+    new_lock: str | None  # where the new lock went, or why there is none
+    new_lock_reason: str | None
+    forced: bool  # whether the decision spoke against it
+    n_unscored: int  # of all calls
+    gold: GoldSummary
+    test_looks: int  # decisions so far, what this one is in words, and whether test had served before
+    test_look: str
+    reused: bool
+    n_called_again: int  # items that the lock holds no verdict of, for which the old judge was called
+    notes: tuple[str, ...]
+    run_line: str
+
+
 def judge_to(to: str, lock: Lock, workspace: Workspace) -> Judge:
     """The judge that `--to` names, as the workspace has it now.
 
-    A model alone keeps the locked signature, and its compiled program; a signature alone keeps the model.
-
-    Raises:
-        InputError: it is neither, or both; or the workspace's signature is not the locked one, which a new
-            model alone is to be tried with.
+    A model alone keeps the locked signature, which must be as it was, and its compiled program; a signature
+    alone keeps the model.
     """
     whole = JudgeName.read(to)
     if whole is not None:
@@ -97,8 +160,8 @@ def judge_to(to: str, lock: Lock, workspace: Workspace) -> Judge:
     judge = judge_named(JudgeName(locked.name, to, old.program), workspace=workspace)
     if judge.signature is None or judge.signature.fingerprint != locked.fingerprint:
         raise InputError(
-            f"--to {to}: signature {locked.name} has changed since it was locked: bring it back to try another model "
-            f"alone, or write {locked.name}@{to} to try both"
+            f"--to {to}: signature {locked.name} has changed since it was locked: bring it back to try "
+            f"another model alone, or write {locked.name}@{to} to try both"
         )
     return judge
 
@@ -113,9 +176,9 @@ class _Side:
 
     def column(self, items: Sequence[Item]) -> Column:
         """Its verdicts on some items."""
-        name, fingerprint = self.judge.name, self.judge.fingerprint
+        name, fingerprint, verdicts = self.judge.name, self.judge.fingerprint, self.verdicts
         rows = [
-            Judgement(one.item_id, one.sha, name, fingerprint, 0, self.verdicts[one.item_id]) for one in items
+            Judgement(item.item_id, item.sha, name, fingerprint, 0, verdicts[item.item_id]) for item in items
         ]
         return Column(name, self.scale, rows)
 
@@ -123,13 +186,12 @@ class _Side:
         """The share of some items without a verdict."""
         return sum(self.verdicts[item.item_id] is None for item in items) / len(items)
 
-
-@dataclass(frozen=True, slots=True)
-class _Sides:
-    """The locked judge and the new one."""
-
-    old: _Side
-    new: _Side
+    def through(self, calibration: Calibration | None, people: Scale) -> _Side:
+        """The same through a map onto the people's scale; as it is without one."""
+        if calibration is None:
+            return self
+        mapped = {item_id: calibration.apply(verdict) for item_id, verdict in self.verdicts.items()}
+        return _Side(self.judge, people, mapped)
 
 
 @dataclass(frozen=True)
@@ -191,12 +253,7 @@ class MigrateRun:
         return tuple(item for item in self.items if item.item_id not in self.lock.verdicts)
 
     def check(self) -> None:
-        """Refuse what cannot be done before anything is called or logged.
-
-        Raises:
-            InputError: the gold set is not that of the lock, the new judge is the locked one or does not fit
-                the set, the margin is none, or there is no item of test.
-        """
+        """Refuse what cannot be done before anything is called or logged."""
         self.lock.require_gold(self.gold)
         refuse_unequal(self.gold, self.items, "migrate")
         problems = [] if self.margin > 0.0 else [f"--margin must be above 0, found {self.margin:g}"]
@@ -208,8 +265,7 @@ class MigrateRun:
             problems.append(f"--output {self.output}: name a file in a folder that is there")
         elif self.output is not None:
             problems += lock_problems(self.output, replace=self.replace)
-        if problems:
-            raise InputError(problems)
+        refuse(problems)
         check_judge(self.gold, self.new)
         require_prices(models_of([self.old, self.new]), self.options.limit_usd)
         self.new.check_items(self.items)
@@ -218,16 +274,6 @@ class MigrateRun:
             self.recent.reader.check(self.recent.source)
         if self.output is not None:
             LockedJudge.of(self.new, self.workspace)
-
-    def preview(self) -> CostEstimate:
-        """What a run would call; nothing is written."""
-        self.check()
-        journal = stored_rows(self.experiment.journal, long=True)
-        plans = [plan_calls([judge], items, journal, self.options) for judge, items in self._calls()]
-        if self.output is not None:
-            again = dataclasses.replace(self.options, repeats=NOISE_CALLS)
-            plans.append(plan_calls([self.new], self.items, Journal(None), again))
-        return together(plans)
 
     def _calls(self) -> list[tuple[Judge, Sequence[Item] | RowItems]]:
         """Who is called for what."""
@@ -240,11 +286,18 @@ class MigrateRun:
             calls += [(self.old, rows), (self.new, rows)]
         return calls
 
-    def run(self) -> MigrateResult:
-        """Call whoever is due, decide on test, and lock the new judge where that was asked for.
+    def preview(self) -> CostEstimate:
+        """What a run would call; nothing is written."""
+        self.check()
+        journal = stored_rows(self.experiment.journal, long=True)
+        plans = [plan_calls([judge], items, journal, self.options) for judge, items in self._calls()]
+        if self.output is not None:
+            again = dataclasses.replace(self.options, repeats=NOISE_CALLS)
+            plans.append(plan_calls([self.new], self.items, Journal(None), again))
+        return together(plans)
 
-        Raises InputError: as `check`; or a key is not set and a call is due.
-        """
+    def run(self) -> MigrateResult:
+        """Call whoever is due, decide on test, and lock the new judge where that was asked for."""
         self.check()
         stored = stored_rows(self.experiment.journal, long=True)
         for judge, items in self._calls():
@@ -255,45 +308,48 @@ class MigrateRun:
             shared: dict[str, Any] = {"journal": journal, "options": self.options, "budget": budget}
             called = run_trials([self.old], self.missing, **shared)
             rows = run_trials([self.new], self.items, **shared)
+            # each judge's map: the lock's, and one fitted on train and dev
+            maps = self.lock.calibration, calibrate(Table(self.gold, self.items), Column.of(self.new, rows))
             churn = None
             if self.recent is not None:
                 churn = churn_between(
-                    self.old, self.new, self.recent, gold=self.lock.gold, maps=self._maps(rows), **shared
+                    self.old, self.new, self.recent, gold=self.lock.gold, maps=maps, **shared
                 )
         lost = sum(row.error is not None and row.error.kind in RETRIED_ON_RESUME for row in (*called, *rows))
-        look = self._look(self._sides(called, rows), decides=not lost)
-        result = self._result(called, rows, churn, look=look)
+        old = {row.item_id: row.verdict for row in whole_items(called)}
+        old = {
+            item.item_id: self.lock.verdicts[item.item_id] for item in self.items if item.item_id not in old
+        } | old
+        new = {row.item_id: row.verdict for row in whole_items(rows)}
+        sides = _Side(self.old, item_scale(self.old), old), _Side(self.new, item_scale(self.new), new)
+        test = self.test_items
+        judges = {
+            reply_fingerprint(side.judge): verdicts_sha(self.gold, test, side.column(test).rows)
+            for side in sides
+        }
+        look = look_at_test(
+            **self._seen(),
+            judges=judges,
+            experiment=self.experiment.slug,
+            kind="report" if lost else "decision",  # where calls were lost nothing is decided yet
+        )
+        result = self._result(sides, maps, called, rows, churn, look=look)
         if lost:  # they count as wrong, and that is not the judge's doing
             why = (
                 f"{lost} calls were lost on the wire or for want of budget: the same command makes them again"
             )
             seen = f"test labels of {self.gold.name}: looked at, no decision taken, as calls were lost"
-            result = dataclasses.replace(
-                result,
-                decision="inconclusive",
-                why=why,
-                more_questions=None,
-                new_lock_reason=why,
-                test_look=seen,
-            )
+            undecided: dict[str, Any] = {"decision": "inconclusive", "why": why, "more_questions": None}
+            result = dataclasses.replace(result, **undecided, new_lock_reason=why, test_look=seen)
         elif self.output is not None and result.decision != "pass" and not self.force:
-            why = "no lock is written of a judge that is not shown to lose less than the margin; --force writes it"
+            unproven = "a judge that is not shown to lose less than the margin"
+            why = f"no lock is written of {unproven}; --force writes it"
             result = dataclasses.replace(result, new_lock_reason=why)
         elif self.output is not None:
             self._lock_new(self.output, rows, look, budget)
             result = dataclasses.replace(result, new_lock=str(self.output), forced=result.decision != "pass")
         self.experiment.write_summary(result)
         return result
-
-    def _look(self, sides: _Sides, *, decides: bool) -> Look:
-        judges = {
-            reply_fingerprint(side.judge): verdicts_sha(
-                self.gold, self.test_items, side.column(self.test_items).rows
-            )
-            for side in (sides.old, sides.new)
-        }
-        kind: LookKind = "decision" if decides else "report"  # where calls were lost nothing is decided yet
-        return look_at_test(**self._seen(), judges=judges, experiment=self.experiment.slug, kind=kind)
 
     def foresee(self) -> Look:
         """Which decision on test labels a run would take, of verdicts that are not known yet."""
@@ -311,48 +367,53 @@ class MigrateRun:
 
     def could_show(self) -> str:
         """What loss the items could show at the level that a run would decide at, in a sentence."""
-        scale = item_scale(self.old)
-        side = _Side(self.old, scale, self.lock.verdicts)
-        mapped = self._through(self.lock.calibration, side)
-        decided = mapped if metric_facts(self.lock.metric).calibrated else side
+        side, metric = _Side(self.old, item_scale(self.old), self.lock.verdicts), self.lock.metric
+        if metric_facts(metric).calibrated:
+            side = side.through(self.lock.calibration, self.gold.scale)
         items = [item for item in (*self.open_items, *self.test_items) if item.item_id in self.lock.verdicts]
-        shared: dict[str, Any] = {
-            "people": self.gold.scale,
-            "metric": self.lock.metric,
-            "margin": self.margin,
-        }
-        return could_show(self._both(items, _Sides(decided, decided)), level=self.foresee().level, **shared)
+        shared: dict[str, Any] = {"people": self.gold.scale, "metric": metric, "margin": self.margin}
+        return could_show(self._both(items, (side, side)), level=self.foresee().level, **shared)
 
-    def _both(self, items: Sequence[Item], sides: _Sides) -> Both:
+    def _both(self, items: Sequence[Item], sides: tuple[_Side, _Side]) -> Both:
         labels, groups = [self.gold.labels[item.item_id] for item in items], [item.group for item in items]
-        old, new = ([side.verdicts[item.item_id] for item in items] for side in (sides.old, sides.new))
-        return Both(labels, groups, old, new, (sides.old.scale, sides.new.scale))
+        old, new = ([side.verdicts[item.item_id] for item in items] for side in sides)
+        return Both(labels, groups, old, new, (sides[0].scale, sides[1].scale))
 
     def _result(
-        self, called: Judgements, rows: Judgements, churn: ChurnResult | None, *, look: Look
+        self,
+        sides: tuple[_Side, _Side],
+        maps: tuple[Calibration | None, Calibration | None],
+        called: Judgements,
+        rows: Judgements,
+        churn: ChurnResult | None,
+        *,
+        look: Look,
     ) -> MigrateResult:
         """The decision, before any lock is written."""
-        sides = self._sides(called, rows)
-        mapped = self._calibrated(sides, rows)
-        decided = mapped if metric_facts(self.lock.metric).calibrated else sides
-        of_open = self._cross_fitted(sides, mapped) if decided is mapped else decided
-        shared: dict[str, Any] = {"people": self.gold.scale, "metric": self.lock.metric, "level": look.level}
-        shared["seed"] = self.seed
-        parts = [self._both(self.test_items, decided)]
+        lock, metric, people, test_items = self.lock, self.lock.metric, self.gold.scale, self.test_items
+        (before, after), table = sides, Table(self.gold, test_items, 1, self.seed, look.level)
+        mapped = before.through(maps[0], people), after.through(maps[1], people)
+        decided, of_open = sides, sides
+        if metric_facts(metric).calibrated:
+            decided, of_open = mapped, self._cross_fitted(sides, mapped)
+        shared: dict[str, Any] = {"people": people, "metric": metric, "level": look.level, "seed": self.seed}
+        parts = [self._both(test_items, decided)]
         if self.open_items:
             parts.append(self._both(self.open_items, of_open))
         test, *others = [part.compared(**shared) for part in parts]
         both = parts[0].and_all(parts[1:])
         whole, losses = both.compared(**shared), both.losses(margin=self.margin, **shared)
-        table = self._table(look, self.test_items)
-        locked, now = (
-            table.agreements(side.column(self.test_items))["as_wrong"] for side in (sides.old, sides.new)
-        )
-        blind = chance(self.gold.scale, table.agreements(mapped.new.column(self.test_items))["agreement"])
+        blind = chance(people, table.agreements(mapped[1].column(test_items))["agreement"])
         rest = others[0] if others else None
-        loss = decide(losses, whole=whole, test=test, rest=rest, metric=self.lock.metric, margin=self.margin)
+        loss = decide(losses, whole=whole, test=test, rest=rest, metric=metric, margin=self.margin)
         loss = loss if blind is None else Loss("fail", blind)
-        extra = {"lock": self.lock.sha256[:12], "metric": self.lock.metric, "margin": self.margin}
+        locked, now = (table.agreements(side.column(test_items))["as_wrong"] for side in sides)
+        # share of the test items that change sides, each judge's verdicts through its own map
+        flips = Churn(*(PassRule.of(lock.gold, side.scale) for side in mapped), level=look.level)
+        old, new = (side.column(test_items).rows for side in mapped)
+        for line, rows_of_item in enumerate(zip(test_items, old, new, strict=True)):
+            flips.add(*rows_of_item, line=line)
+        extra = {"lock": lock.sha256[:12], "metric": metric, "margin": self.margin}
         in_production = 0 if churn is None else churn.n_unscored.old + churn.n_unscored.new + churn.n_lacking
         return MigrateResult(
             experiment=self.experiment.slug,
@@ -362,18 +423,18 @@ class MigrateRun:
             decision=loss.decision,
             why=loss.why,
             more_questions=loss.more_questions,
-            metric=self.lock.metric,
+            metric=metric,
             margin=self.margin,
             difference=test.difference,
             loss_below=losses.by_judge["new"].upper,
             smallest_detectable=test.smallest_detectable,
             locked=locked,
             now=now,
-            flip_rate=self._flips(mapped, look),
-            noise=self.lock.noise.flip_rate,
-            unscored=UnscoredSides(sides.old.unscored(self.test_items), sides.new.unscored(self.test_items)),
-            model_changed=self.lock.model_id is not None
-            and any(name != self.lock.model_id for name in model_ids(rows)),
+            flip_rate=flips.result("").flip_rate,
+            noise=lock.noise.flip_rate,
+            unscored=UnscoredSides(before.unscored(test_items), after.unscored(test_items)),
+            model_changed=lock.model_id is not None
+            and any(name != lock.model_id for name in model_ids(rows)),
             old_value=test.b,
             new_value=test.a,
             all_items=OldAndNew(whole.difference, whole.b, whole.a),
@@ -387,92 +448,49 @@ class MigrateRun:
             test_look=look.sentence(self.gold.name),
             reused=look.reused,
             n_called_again=len(self.missing),
-            notes=(*split_notes(self.gold), *verdict_notes(self.gold.scale, [Column.of(self.new, rows)])),
+            notes=(*split_notes(self.gold), *verdict_notes(people, [Column.of(self.new, rows)])),
             run_line=run_line(table, "test", [full_name(self.old), full_name(self.new)], extra),
         )
 
-    def _sides(self, called: Judgements, rows: Judgements) -> _Sides:
-        """What either judge said of the items."""
-        old = {row.item_id: row.verdict for row in whole_items(called)}
-        old |= {
-            item.item_id: self.lock.verdicts[item.item_id] for item in self.items if item.item_id not in old
-        }
-        new = {row.item_id: row.verdict for row in whole_items(rows)}
-        return _Sides(_Side(self.old, item_scale(self.old), old), _Side(self.new, item_scale(self.new), new))
-
-    def _calibrated(self, sides: _Sides, rows: Judgements) -> _Sides:
-        """Each judge through its own map, the lock's and one fitted on train and dev; as it is where one has
-        none."""
-        theirs, ours = self._maps(rows)
-        return _Sides(self._through(theirs, sides.old), self._through(ours, sides.new))
-
-    def _maps(self, rows: Judgements) -> tuple[Calibration | None, Calibration | None]:
-        return self.lock.calibration, calibrate(Table(self.gold, self.items), Column.of(self.new, rows))
-
-    def _through(self, calibration: Calibration | None, side: _Side) -> _Side:
-        if calibration is None:
-            return side
-        mapped = {one: calibration.apply(verdict) for one, verdict in side.verdicts.items()}
-        return _Side(side.judge, self.gold.scale, mapped)
-
-    def _cross_fitted(self, sides: _Sides, mapped: _Sides) -> _Sides:
+    def _cross_fitted(self, sides: tuple[_Side, _Side], mapped: tuple[_Side, _Side]) -> tuple[_Side, _Side]:
         """The open items, each through maps fitted without its question: train and dev made the final
         ones."""
-        items, pair = self.open_items, (sides.old, sides.new)
+        items, names = self.open_items, ("old", "new")
         if not items:
             return mapped
-        names = ("old", "new")
         once = calibrated(
             [self.gold.labels[item.item_id] for item in items],
             {
                 name: [side.verdicts[item.item_id] for item in items]
-                for name, side in zip(names, pair, strict=True)
+                for name, side in zip(names, sides, strict=True)
             },
             scale=self.gold.scale,
-            scales={name: side.scale for name, side in zip(names, pair, strict=True)},
+            scales={name: side.scale for name, side in zip(names, sides, strict=True)},
             groups=[item.group for item in items],
         )
-        made = []
-        for name, raw, final in zip(names, pair, (mapped.old, mapped.new), strict=True):
+
+        def fitted(name: str, raw: _Side, final: _Side) -> _Side:
             if final is raw or name not in once.by_map:
-                made.append(final)
-                continue
+                return final
             rows: list[list[float | None]] = list(once.verdicts[name])  # type: ignore[arg-type]
             verdicts = {item.item_id: row[0] for item, row in zip(items, rows, strict=True)}
-            made.append(_Side(final.judge, self.gold.scale, verdicts))
-        return _Sides(*made)
+            return _Side(final.judge, self.gold.scale, verdicts)
 
-    def _flips(self, sides: _Sides, look: Look) -> Estimate:
-        """Share of the test items that change sides, each judge's verdicts through its own map."""
-        both = (sides.old, sides.new)
-        churn = Churn(*(PassRule.of(self.lock.gold, side.scale) for side in both), level=look.level)
-        old, new = (side.column(self.test_items).rows for side in both)
-        for line, (item, before, after) in enumerate(zip(self.test_items, old, new, strict=True)):
-            churn.add(item, before, after, line=line)
-        return churn.result("").flip_rate
+        return fitted("old", sides[0], mapped[0]), fitted("new", sides[1], mapped[1])
 
     def _lock_new(self, path: Path, rows: Judgements, look: Look, budget: Budget) -> None:
         """Measure the new judge's noise, and write its lock."""
-        test, column = self._table(look, self.test_items), Column.of(self.new, rows)
-        calibration, metric = calibrate(test, column), self.lock.metric
-        agreement, through = test.agreements(column)["as_wrong"], test.through(calibration, column)
-        asked = metric_facts(metric).calibrated and metric in through
+        test, metric = Table(self.gold, self.test_items, 1, self.seed, look.level), self.lock.metric
+        confirmed = Confirmed.on(look, test, Column.of(self.new, rows))
         lock, _ = lock_judge(
             self.new,
-            rows,
-            test,
-            agreement=agreement,
-            calibration=calibration,
-            calibrated=through,
+            confirmed,
             metric=metric,
             margin=self.margin,
-            confirmed_on_test=shown_above_floor(test, (through if asked else agreement)[metric], metric),
+            confirmed_on_test=shown_above_floor(test, confirmed.decided_by(metric), metric),
             folder=self.experiment.folder,
             options=self.options,
             budget=budget,
             workspace=self.workspace,
         )
         write_lock(path, lock)
-
-    def _table(self, look: Look, items: tuple[Item, ...]) -> Table:
-        return Table(self.gold, items, 1, self.seed, look.level)

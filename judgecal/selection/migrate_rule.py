@@ -15,7 +15,6 @@ from typing import Any
 
 from scipy.special import stdtrit
 
-from judgecal.records import Estimate
 from judgecal.scale import Scale
 from judgecal.selection.gate_rule import GateDecision
 from judgecal.stats import Comparison, compare
@@ -31,9 +30,7 @@ from judgecal.stats.strata import too_thin
 class Loss:
     """What the new judge loses against the old."""
 
-    # "pass" where the loss is shown to stay under the margin, "fail" where it is shown to exceed it, else
-    # "inconclusive"
-    decision: GateDecision
+    decision: GateDecision  # "pass": shown to stay under the margin; "fail": shown to exceed it; else "inconclusive"
     why: str
     # about how many more questions would tell, were the loss what it looks; None where it is told already, or
     # where no number can be named
@@ -61,23 +58,34 @@ class Both:
 
     def compared(self, *, people: Scale, metric: str, level: float, seed: int = 0) -> Comparison:
         """New against old; the decision needs no p value."""
-        own = {"a_scale": self.scales[1], "b_scale": self.scales[0]}
-        shared: dict[str, Any] = {
-            "scale": people,
-            "metric": metric,
-            "groups": self.groups,
-            "level": level,
-            **own,
-        }
-        return compare(self.labels, self.new, self.old, n_perm=1, seed=seed, calibrate=False, **shared)
+        return compare(
+            self.labels,
+            self.new,
+            self.old,
+            scale=people,
+            a_scale=self.scales[1],
+            b_scale=self.scales[0],
+            metric=metric,
+            groups=self.groups,
+            level=level,
+            n_perm=1,
+            seed=seed,
+            calibrate=False,
+        )
 
     def losses(self, *, people: Scale, metric: str, margin: float, level: float, seed: int = 0) -> Losses:
         """What either may lose against the other, one-sided at the level."""
-        sides = {"old": self.old, "new": self.new}
-        own = dict(zip(sides, self.scales, strict=True))
-        shared: dict[str, Any] = {"scale": people, "scales": own, "metric": metric, "groups": self.groups}
         return losses_against_best(
-            self.labels, sides, margin=margin, level=level, seed=seed, calibrate=False, **shared
+            self.labels,
+            {"old": self.old, "new": self.new},
+            scale=people,
+            scales={"old": self.scales[0], "new": self.scales[1]},
+            metric=metric,
+            groups=self.groups,
+            margin=margin,
+            level=level,
+            seed=seed,
+            calibrate=False,
         )
 
 
@@ -90,8 +98,7 @@ def decide(
     metric: str,
     margin: float,
 ) -> Loss:
-    """Decide by the bound of the loss on all items that may pass the new judge, and by its difference on
-    test.
+    """Decide by the bound of the loss on all items that may pass the new judge, and its difference on test.
 
     Args:
         losses: of "old" and "new" on those items, with the margin, which is above 0.
@@ -102,7 +109,7 @@ def decide(
     reason = too_thin(test.strata, metric) or difference.reason
     if reason is not None or difference.low is None or difference.high is None:
         return Loss("inconclusive", reason or "there is no interval")
-    least = _turned(difference.low if metric_facts(metric).direction == "less" else difference.high, metric)
+    least = _as_loss(difference.low if metric_facts(metric).direction == "less" else difference.high, metric)
     allowed = amount_of(margin, metric)
     if least > margin:
         return Loss(
@@ -115,45 +122,11 @@ def decide(
         if fell is not None:
             return Loss("inconclusive", fell)
         return Loss("pass", f"it loses {amount_of(bound, metric)} at most, less than the margin of {allowed}")
-    return _untold(losses, bound, whole=whole.difference, test=test, metric=metric, margin=margin)
-
-
-def _turned(value: float, metric: str) -> float:
-    """A difference as a loss."""
-    return value if metric_facts(metric).direction == "less" else -value
-
-
-def _error(found: Comparison) -> float | None:
-    """Of a difference, by the degrees of freedom that its interval has; None without one."""
-    low, high, planned = found.difference.low, found.difference.high, found.planned
-    if low is None or high is None or planned is None:
-        return None
-    return (high - low) / (2.0 * t_quantile(found.difference.level, planned.df))
-
-
-def _fell(test: Comparison, rest: Comparison, metric: str) -> str | None:
-    """Why test does not bear out the other items; None where it does, or where those have no interval."""
-    before, after, errors = rest.difference.value, test.difference.value, (_error(test), _error(rest))
-    if before is None or after is None or errors[0] is None or errors[1] is None:
-        return None
-    fall, most = _turned(after - before, metric), STANDARD_ERRORS * math.hypot(errors[0], errors[1])
-    if fall <= most:
-        return None
-    fell, by_chance = amount_of(fall, metric), amount_of(most, metric)
-    return (
-        f"on all questions together it is shown to lose less than the margin, but on test it does {fell} worse than on "
-        f"the others, where chance explains {by_chance}: most often it was tuned on questions of train and dev"
-    )
-
-
-def _untold(
-    losses: Losses, bound: float, *, whole: Estimate, test: Comparison, metric: str, margin: float
-) -> Loss:
-    loss = _turned(whole.value or 0.0, metric)
+    loss = _as_loss(whole.difference.value or 0.0, metric)
     seen = f"a loss of {amount_of(loss, metric)}" if loss > 0.0 else "no loss"
-    where = f"on {losses.n_groups} questions"
-    most, allowed = amount_of(bound, metric), amount_of(margin, metric)
-    held = f"{seen} is seen {where}, it may be as large as {most}, and the margin is {allowed}"
+    most, where = amount_of(bound, metric), f"on {losses.n_groups} questions"
+    why = f"{seen} is seen {where}, it may be as large as {most}, and the margin is {allowed}"
+    more: int | None = None
     if loss < margin:
         needed, would = losses.questions_needed("new", margin), "it loses less"
         more = None if needed is None else max(1, needed - losses.n_groups)
@@ -161,24 +134,49 @@ def _untold(
         more, would = _more_to_fail(test, metric, margin), "it loses more, all of them in test"
     if more is None or more > OUT_OF_REACH:
         far = f"to tell is out of reach: it would take more than {OUT_OF_REACH:,} more questions"
-        return Loss("inconclusive", f"{held}; {far}, if it is as it looks")
-    return Loss(
-        "inconclusive",
-        f"{held}; about {more:,} more question{'s' * (more > 1)} would show that {would}, if it is as it looks",
-        more,
+        return Loss("inconclusive", f"{why}; {far}, if it is as it looks")
+    questions = f"about {more:,} more question{'s' * (more > 1)}"
+    return Loss("inconclusive", f"{why}; {questions} would show that {would}, if it is as it looks", more)
+
+
+def _as_loss(value: float, metric: str) -> float:
+    """A difference as a loss."""
+    return value if metric_facts(metric).direction == "less" else -value
+
+
+def _error(compared: Comparison) -> float | None:
+    """Standard error of a difference, by the degrees of freedom of its interval; None without one."""
+    low, high, planned = compared.difference.low, compared.difference.high, compared.planned
+    if low is None or high is None or planned is None:
+        return None
+    return (high - low) / (2.0 * t_quantile(compared.difference.level, planned.df))
+
+
+def _fell(test: Comparison, rest: Comparison, metric: str) -> str | None:
+    """Why test does not bear out the other items; None where it does, or where those have no interval."""
+    before, after, errors = rest.difference.value, test.difference.value, (_error(test), _error(rest))
+    if before is None or after is None or errors[0] is None or errors[1] is None:
+        return None
+    fall, most = _as_loss(after - before, metric), STANDARD_ERRORS * math.hypot(errors[0], errors[1])
+    if fall <= most:
+        return None
+    fell, by_chance = amount_of(fall, metric), amount_of(most, metric)
+    return (
+        f"on all questions together it is shown to lose less than the margin, but on test it does {fell} "
+        f"worse than on the others, where chance explains {by_chance}: most often it was tuned on questions "
+        "of train and dev"
     )
 
 
 def _more_to_fail(test: Comparison, metric: str, margin: float) -> int | None:
-    """Questions beside those of test, at which the loss seen there is told from the margin with the planned
+    """Questions beside those of test that would tell the loss seen there from the margin with the planned
     power.
 
     With the error se on G questions: G ((t_level + t_power) se / (loss - margin))^2. None where it is not
-    beyond.
-    Source: as `smallest_detectable`.
+    beyond. Source: as `smallest_detectable`.
     """
     difference, error = test.difference, _error(test)
-    beyond = _turned(difference.value or 0.0, metric) - margin
+    beyond = _as_loss(difference.value or 0.0, metric) - margin
     if beyond <= 0.0 or error is None or test.planned is None:
         return None
     needed = smallest_detectable(error, test.planned.df, level=difference.level)
@@ -186,20 +184,20 @@ def _more_to_fail(test: Comparison, metric: str, margin: float) -> int | None:
 
 
 def could_show(old: Both, *, people: Scale, metric: str, margin: float, level: float) -> str:
-    """What loss so many items could show a judge as good as the old one to stay under, before the new one is
+    """What loss these items could show a judge as good as the old one to stay under, before the new one is
     asked."""
-    found = old.compared(people=people, metric=metric, level=level)
+    compared = old.compared(people=people, metric=metric, level=level)
     losses = old.losses(people=people, metric=metric, margin=margin, level=level)
-    least, detectable = losses.by_judge["new"].upper, found.smallest_detectable
+    least, detectable = losses.by_judge["new"].upper, compared.smallest_detectable
     if least is None or detectable is None:
-        reason = losses.by_judge["new"].reason or losses.reason or found.difference.reason
+        reason = losses.by_judge["new"].reason or losses.reason or compared.difference.reason
         return f"On {losses.n_groups} questions it can never pass: {reason}."
     df = losses.n_groups - 1.0
     one_sided = t_quantile(2.0 * level - 1.0, df) + float(stdtrit(df, POWER))
     usual = max(least, detectable * one_sided / (t_quantile(level, df) + float(stdtrit(df, POWER))))
     most, at_least, allowed = (amount_of(value, metric) for value in (usual, least, margin))
     return (
-        f"{losses.n_groups} questions would show a judge that is as good to lose less than {most} in four runs of "
-        f"five, if it differs as two judges usually do, and {at_least} if it gives the same verdicts; the margin is "
-        f"{allowed}."
+        f"{losses.n_groups} questions would show a judge that is as good to lose less than {most} in four "
+        f"runs of five, if it differs as two judges usually do, and {at_least} if it gives the same "
+        f"verdicts; the margin is {allowed}."
     )

@@ -29,22 +29,21 @@ def class_rates(people: Scale, agreement: Mapping[str, Estimate]) -> tuple[Estim
 
 
 def chance(people: Scale, agreement: Mapping[str, Estimate]) -> str | None:
-    """Why a judge with these estimates tells right from wrong no better than a coin: it was seen with tpr +
-    tnr <= 1.
+    """Why a judge with these estimates does no better than a coin: it was seen with tpr + tnr <= 1.
 
     None where it was seen to do better, or where either rate is not known.
     """
-    rates = [one.value for one in class_rates(people, agreement) if one is not None and one.value is not None]
+    both = class_rates(people, agreement)
+    rates = [rate.value for rate in both if rate is not None and rate.value is not None]
     if len(rates) < 2 or sum(rates) > 1.0 + _EPS:
         return None
-    said = f"sensitivity {rates[0]:.3f} and specificity {rates[1]:.3f}"
-    return f"it tells right from wrong no better than a coin: {said} add up to {sum(rates):.3f}, not above 1"
+    seen = f"sensitivity {rates[0]:.3f} and specificity {rates[1]:.3f}"
+    return f"it tells right from wrong no better than a coin: {seen} add up to {sum(rates):.3f}, not above 1"
 
 
 @dataclass(frozen=True, slots=True)
 class PassRule:
-    """The people's pass mark for one judge's verdicts, which reach it through the judge's map where it has
-    one."""
+    """The people's pass mark for one judge's verdicts, which reach it through its map where it has one."""
 
     people: Scale  # their scales, the people's with its pass mark
     judge: Scale
@@ -59,10 +58,8 @@ class PassRule:
 
     @classmethod
     def of(cls, gold: LockedGold, judge: Scale, calibration: Calibration | None = None) -> PassRule:
-        """The rule for verdicts of a scale: as metrics at the mark cut them.
-
-        Raises InputError: one side's labels have an order and the other's have none.
-        """
+        """The rule for verdicts of a scale, as metrics at the mark cut them; refused where one side has no
+        order."""
         people = Scale.parse(gold.scale, pass_at=gold.pass_at)
         common = common_scale(people, judge)
         middle = common.low + common.span / 2.0
@@ -94,13 +91,12 @@ class PassRule:
         return onto(self.common, self.judge, float(verdict)) >= self.mark
 
     def calibrated(self, verdict: Label | None) -> float | None:
-        """A verdict on the people's scale; None of none, and where a map would be needed and there is
-        none."""
+        """A verdict on the people's scale; None of none, and where a map is needed and there is none."""
         if self.calibration is not None:
             return self.calibration.apply(verdict)
-        return (
-            None if verdict is None or not self.judge.kind == self.people.kind == "binary" else float(verdict)
-        )
+        if verdict is None or not self.judge.kind == self.people.kind == "binary":
+            return None
+        return float(verdict)
 
     def on_common(self, verdict: Floats) -> Floats:
         """Verdicts as they are on the common scale; NaN without one."""
@@ -120,8 +116,7 @@ class PassRule:
 
     @property
     def cut(self) -> float:
-        """The verdict on the judge's own scale from which on verdicts pass; an end where all do or none
-        does."""
+        """The verdict on the judge's own scale from which on verdicts pass; an end where all or none do."""
         if self.calibration is not None:
             failing = sum(value < self._people_mark for value in self.calibration.values)
             return (self.judge.low, *self.calibration.cuts, self.judge.high)[failing]
@@ -150,33 +145,28 @@ def word_shares(
 ) -> dict[str, Estimate]:
     """The share of each word among the rows that have one, the most frequent word first.
 
-    Each is a proportion with Wilson's interval on its effective n, as the rows of one question are not
+    Each is a proportion with Wilson's interval on its effective n, as rows of one question are not
     independent.
 
     Args:
-        codes: the code of each row's word, NaN without one.
-        groups: of the rows.
+        codes: of each row's word, NaN without one.
         words: word -> code, those that no row has among them.
     """
     scored = ~np.isnan(codes)
     counts = {word: int(np.sum(codes == code)) for word, code in words.items()}
-    found = {}
-    for word in sorted(counts, key=lambda one: -counts[one])[:_MOST_WORDS]:
+    shares = {}
+    for word in sorted(counts, key=lambda word: -counts[word])[:_MOST_WORDS]:
         share = mean_estimate(np.where(scored, codes == words[word], np.nan), groups, level=level)
-        found[word] = dataclasses.replace(share, n_unscored=int(np.sum(~scored)))
-    return found
+        shares[word] = dataclasses.replace(share, n_unscored=int(np.sum(~scored)))
+    return shares
 
 
 class _System:
-    """The rows of one system.
-
-    Verdicts are NaN where unscored, and the number of the word on a nominal scale; a group is 64 bits of its
-    hash.
-    """
+    """The rows of one system."""
 
     def __init__(self) -> None:
-        self.verdicts = array("d")
-        self.groups = array("q")
+        self.verdicts = array("d")  # NaN where unscored, the number of the word on a nominal scale
+        self.groups = array("q")  # 64 bits of their hash
         self.passed = bytearray()
         self.passed_raw = bytearray()
         self.unscored: Counter[str] = Counter()
@@ -184,16 +174,13 @@ class _System:
 
 @dataclass(frozen=True, slots=True)
 class RateIntervals:
-    """The average verdict as the judge gave it, the share that passes, and that of the verdicts before the
-    judge's map, with intervals by question.
+    """What verdicts come to, with intervals by question."""
 
-    `words`: of nominal verdicts the share of each word among the scored rows, the most frequent first; each
-    interval is for its own word, and not for all words together.
-    """
-
-    average: Estimate
+    average: Estimate  # of the verdicts as the judge gave them
     share_passing: Estimate
-    share_passing_raw: Estimate
+    share_passing_raw: Estimate  # before the judge's map
+    # of nominal verdicts the share of each word among the scored rows, the most frequent first; each interval
+    # is for its own word, and not for all words together
     words: Mapping[str, Estimate]
 
 
@@ -265,71 +252,54 @@ class Overview:
         return self._entry(_ALL, list(self._systems.values()))
 
     def _entry(self, system: str, parts: Sequence[_System]) -> SystemRates:
+        rule, scale, level = self._rule, self._rule.judge, self._level
         verdicts: Floats = joined([part.verdicts for part in parts])
         groups = np.unique(joined([part.groups for part in parts]), return_inverse=True)[1]
         scored = verdicts[~np.isnan(verdicts)]
-        blank = Estimate(
-            None,
-            level=self._level,
-            n=len(scored),
-            n_expected=len(verdicts),
-            n_unscored=len(verdicts) - len(scored),
-        )
-        unmarked = dataclasses.replace(blank, reason=self._rule.reason)
-        passing, raw = (
-            self._share(_flags(parts, name), groups, unmarked) for name in ("passed", "passed_raw")
-        )
-        shares = word_shares(verdicts, groups, self._words, level=self._level)
-        numbers: dict[str, Any] = {
-            **described(scored if self._rule.people.numeric else []),
-            "count": len(scored),
-        }
+        n, n_expected = len(scored), len(verdicts)
+        counts: dict[str, Any] = {"n": n, "n_expected": n_expected, "n_unscored": n_expected - n}
+        blank = Estimate(None, level=level, **counts)
+
+        def mean(values: Floats, *, low: float, high: float) -> Estimate:
+            estimate = mean_estimate(values, groups.tolist(), low=low, high=high, level=level)
+            return dataclasses.replace(estimate, n_unscored=blank.n_unscored)
+
+        def share(flags: Sequence[bytearray]) -> Estimate:
+            """The share that passes; no value, with the reason, where there is no mark to pass."""
+            coded = np.concatenate([np.frombuffer(flag, dtype=np.uint8) for flag in flags])
+            passed = np.where(coded == _NEITHER, np.nan, coded.astype(np.float64))
+            if blank.n and np.isnan(passed).all():
+                return dataclasses.replace(blank, reason=rule.reason)
+            return mean(passed, low=0.0, high=1.0)
+
+        average = dataclasses.replace(blank, reason="nominal verdicts have no average")
+        if scale.numeric:
+            average = mean(verdicts, low=scale.low, high=scale.high)
+        passing, raw = share([part.passed for part in parts]), share([part.passed_raw for part in parts])
+        shares = word_shares(verdicts, groups, self._words, level=level)
+        numbers: dict[str, Any] = {**described(scored if rule.people.numeric else []), "count": len(scored)}
         return SystemRates(
             system=system,
-            n=len(scored),
-            n_expected=len(verdicts),
-            n_unscored=len(verdicts) - len(scored),
+            **counts,
             **numbers,
             share_passing=passing.value,
-            intervals=RateIntervals(self._average(verdicts, groups, blank), passing, raw, shares),
+            intervals=RateIntervals(average, passing, raw, shares),
             words={word: int(np.sum(scored == code)) for word, code in self._words.items()},
             unscored=dict(sum((part.unscored for part in parts), Counter())),
         )
 
-    def _average(self, verdicts: Floats, groups: Ints, blank: Estimate) -> Estimate:
-        scale = self._rule.judge
-        if not scale.numeric:
-            return dataclasses.replace(blank, reason="nominal verdicts have no average")
-        return self._mean(verdicts, groups, blank, low=scale.low, high=scale.high)
-
-    def _share(self, passed: Floats, groups: Ints, blank: Estimate) -> Estimate:
-        """The share that passes; `blank`, with its reason, where there is no mark to pass."""
-        if blank.n and np.isnan(passed).all():
-            return blank
-        return self._mean(passed, groups, blank, low=0.0, high=1.0)
-
-    def _mean(self, values: Floats, groups: Ints, blank: Estimate, *, low: float, high: float) -> Estimate:
-        found = mean_estimate(values, groups.tolist(), low=low, high=high, level=self._level)
-        return dataclasses.replace(found, n_unscored=blank.n_unscored)
-
 
 def joined(arrays: Sequence[array[Any]]) -> Any:
     """One numpy array of several others."""
-    found = [np.frombuffer(one, dtype=one.typecode) for one in arrays]
-    return np.concatenate(found) if found else np.empty(0)
+    parts = [np.frombuffer(part, dtype=part.typecode) for part in arrays]
+    return np.concatenate(parts) if parts else np.empty(0)
 
 
 def group_number(group: str) -> int:
     """64 bits that stand for a group, the same in every run."""
-    found = hashlib.blake2b(group.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(found, "big", signed=True)
+    hashed = hashlib.blake2b(group.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(hashed, "big", signed=True)
 
 
 def _flag(passed: bool | None) -> int:
     return _NEITHER if passed is None else int(passed)
-
-
-def _flags(parts: Sequence[_System], name: str) -> Floats:
-    """1 passes, 0 fails, NaN where neither can be said."""
-    flags = np.concatenate([np.frombuffer(getattr(part, name), dtype=np.uint8) for part in parts])
-    return np.where(flags == _NEITHER, np.nan, flags.astype(np.float64))

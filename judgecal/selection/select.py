@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from judgecal.engine import Journal
-from judgecal.errors import InputError, listed
+from judgecal.errors import InputError, listed, refuse
 from judgecal.experiment import (
     CostEstimate,
     Look,
@@ -32,17 +32,18 @@ from judgecal.selection.confirm import (
     NOISE_FILE,
     Confirmed,
     SelectRequest,
+    Upheld,
     confirm,
     journal_of,
     judge_again,
     lock_judge,
     measured_again,
     other_items,
+    upheld,
 )
 from judgecal.selection.decision import OpenChoice, decide
 from judgecal.selection.lock import LockedJudge, lock_problems, reply_fingerprint, write_lock
-from judgecal.selection.select_result import Selection, SelectResult
-from judgecal.selection.upheld import Upheld, upheld
+from judgecal.selection.select_result import SelectResult, select_result
 from judgecal.stats import leading_metric, metric_named
 from judgecal.workspace import find_workspace
 
@@ -57,10 +58,7 @@ def select_config(
     seed: int,
     on_all: bool = False,
 ) -> dict[str, Any]:
-    """The resolved configuration of a selection: what it asks, not how it calls or where the lock goes.
-
-    Raises InputError: a cap or the margin is none.
-    """
+    """The resolved configuration of a selection: what it asks, not how it calls or where the lock goes."""
     caps.check()
     if not 0.0 < margin < math.inf:
         raise InputError(f"--margin must be above 0 and finite, found {margin:g}")
@@ -83,104 +81,85 @@ class SelectRun(SelectRequest):
     """A selection from what an experiment holds."""
 
     def check(self) -> None:
-        """Refuse what cannot be done before anything is called or logged.
-
-        Raises:
-            InputError: the noise calls are none; the metric does not fit; there is no item to choose on or to
-                confirm on; or the lock cannot go where it should.
-        """
-        problems = []
+        """Refuse what cannot be done before anything is called or logged."""
+        problems, slug = [], self.stored.experiment.slug
         if self.noise_calls < 0 or self.noise_calls == 1:
             problems.append(
                 f"--noise-calls is 0, or 2 and more, found {self.noise_calls}: one call shows no noise"
             )
         problems += [] if self.recorded else lock_problems(self.output, replace=self.replace)
-        if problems:
-            raise InputError(problems)
+        refuse(problems)
         metric_named(self.by, self.stored.gold.scale)
         refuse_unequal(self.stored.gold, self.stored.items, "select")
-        if self.on_all:
-            self._check_all()
+        if self.on_all:  # refuse to choose on all labels what has not judged them all, or knows some of them
+            if self.stored.split != "all":
+                command = "agreement" if self.recorded else "score"
+                problems.append(
+                    f"{slug} holds the {self.stored.split} items: to choose on all labels, run judgecal "
+                    f"{command} with --split all"
+                )
+            judges = [
+                column for column in self.stored.columns[: self.stored.asked] if column.kind == "prompt"
+            ]
+            compiled = [
+                column.judge for column in judges if JudgeName.parse(column.judge).program is not None
+            ]
+            if compiled:
+                problems.append(
+                    f"{listed(compiled)} of {slug} was compiled by an optimiser, which saw labels: choose "
+                    "with --split open, which leaves those out and confirms on test; or score the judges "
+                    "that were not compiled"
+                )
+            refuse(problems)
         if not self.choosing_items:
             raise InputError(
-                f"{self.stored.experiment.slug} holds no item of train or dev to choose on: run judgecal score with "
-                "--split open (test only confirms)"
+                f"{slug} holds no item of train or dev to choose on: run judgecal score with --split open "
+                "(test only confirms)"
             )
         self.test_items()
 
-    def _check_all(self) -> None:
-        """Refuse to choose on all labels what has not judged them all, or knows some of them."""
-        slug, problems = self.stored.experiment.slug, []
-        if self.stored.split != "all":
-            command = "agreement" if self.recorded else "score"
-            problems.append(
-                f"{slug} holds the {self.stored.split} items: to choose on all labels, run judgecal {command} with "
-                "--split all"
-            )
-        judges = [one for one in self.stored.columns[: self.stored.asked] if one.kind == "prompt"]
-        compiled = [one.judge for one in judges if JudgeName.parse(one.judge).program is not None]
-        if compiled:
-            problems.append(
-                f"{listed(compiled)} of {slug} was compiled by an optimiser, which saw labels: choose with --split "
-                "open, which leaves those out and confirms on test; or score the judges that were not compiled"
-            )
-        if problems:
-            raise InputError(problems)
-
     def decide(self) -> OpenChoice:
-        """The choice, from what the experiment holds; nothing is called, written or logged.
-
-        Raises InputError: as `check`.
-        """
+        """The choice, from what the experiment holds; nothing is called, written or logged."""
         self.check()
         table = dataclasses.replace(self.stored.table, items=self.choosing_items, seed=self.seed)
         measured = measure(self.stored, table)
         if self.on_all:  # the choice is a decision on test labels itself
-            within = (one for one in measured if self.caps.over(one.candidate) is None)
-            judges = {self._fingerprint(one): self.verdicts_sha(one.column.rows) for one in within}
-            table = dataclasses.replace(table, level=foresee_look(**self.seen(judges)).level)
+            within = [judge for judge in measured if self.caps.over(judge) is None]
+            table = dataclasses.replace(table, level=foresee_look(**self.seen(self._verdicts(within))).level)
         return decide(self.stored, table, measured, metric=self.by, margin=self.margin, caps=self.caps)
 
     def run(self) -> SelectResult:
-        """Choose on open items, confirm on test, and write the lock where there is one.
-
-        Raises InputError: as `check`; or the chosen judge is not what it was, or its key is not set.
-        """
+        """Choose on open items, confirm on test, and write the lock where there is one."""
         decided = self.decide()
-        if decided.choice is not None and not self.recorded:
-            selection = self._called(decided)
-        else:
+        if decided.choice is None:
             open_experiment(self.experiment)
-            selection = Selection(self, decided)
-            if decided.choice is not None:
-                why = "its judgements were recorded: there is no prompt to lock"
-                confirmed = confirm(self, decided.chosen, self._decided_on(decided))
-                held = self._upheld(decided, confirmed)
-                selection = Selection(self, decided, confirmed, lock_reason=why, upheld=held)
-        result = selection.result()
+            result = select_result(self, decided)
+        elif self.recorded:
+            open_experiment(self.experiment)
+            chosen, why = decided.chosen, "its judgements were recorded: there is no prompt to lock"
+            confirmed = confirm(self, self._decided_on(decided), chosen.column, repeats=chosen.repeats)
+            held = self._upheld(decided, confirmed)
+            result = select_result(self, decided, confirmed, lock_reason=why, upheld=held)
+        else:
+            result = self._called(decided)
         self.experiment.write_summary(result)
         return result
 
-    def _called(self, decided: OpenChoice) -> Selection:
+    def _called(self, decided: OpenChoice) -> SelectResult:
         """Confirm a judge that can be called, measure its noise, and lock it."""
         judge, budget = self._judge(decided.chosen), self.options.open_budget(self.experiment.folder)
         confirmed = judge_again(self, judge, decided.chosen, self._decided_on(decided), budget=budget)
         if confirmed.n_lost:
             lost = f"{confirmed.n_lost} calls were lost on the wire or for want of budget"
             why = f"{lost}: the same command makes them again, then locks"
-            return Selection(self, decided, confirmed, lock_reason=why, usd=budget.spent_usd)
+            return select_result(self, decided, confirmed, lock_reason=why, usd=budget.spent_usd)
         held = self._upheld(decided, confirmed)
         if held is not None and held.refused:
-            return Selection(
-                self, decided, confirmed, lock_reason=held.refused, upheld=held, usd=budget.spent_usd
-            )
+            why, usd = held.refused, budget.spent_usd
+            return select_result(self, decided, confirmed, lock_reason=why, upheld=held, usd=usd)
         lock, noise_rows = lock_judge(
             judge,
-            confirmed.rows,
-            confirmed.table,
-            agreement=confirmed.estimates,
-            calibration=confirmed.calibration,
-            calibrated=confirmed.calibrated,
+            confirmed,
             metric=self.by,
             margin=self.margin,
             confirmed_on_test=held is not None and held.doubt is None,
@@ -191,38 +170,39 @@ class SelectRun(SelectRequest):
             workspace=self.workspace,
         )
         write_lock(self.output, lock)
-        return Selection(
-            self, decided, confirmed, lock, noise_rows=noise_rows, upheld=held, usd=budget.spent_usd
-        )
+        made: dict[str, Any] = {"lock": lock, "noise_rows": noise_rows, "upheld": held}
+        return select_result(self, decided, confirmed, usd=budget.spent_usd, **made)
 
     def _upheld(self, decided: OpenChoice, confirmed: Confirmed) -> Upheld | None:
         """What test says of the choice; None where all items chose, so that none is left to say anything."""
         if self.on_all or decided.losses is None:
             return None
-        how: dict[str, Any] = {"chosen_on": decided.table, "metric": self.by, "caps": self.caps}
-        return upheld(decided.chosen, confirmed, n_judges=len(decided.losses.by_judge), **how)
+        return upheld(
+            decided.chosen,
+            confirmed,
+            chosen_on=decided.table,
+            metric=self.by,
+            n_judges=len(decided.losses.by_judge),
+            caps=self.caps,
+        )
 
     def _judge(self, chosen: MeasuredJudge) -> Judge:
-        """The chosen judge, if it still is what the experiment called; what can be wrong with it is told now.
-
-        Raises InputError: its signature, program or model has changed or is gone.
-        """
-        name = chosen.column.judge
+        """The chosen judge, refused where it is not what the experiment called, or could not be locked."""
+        name = chosen.judge
         judge = judge_named(name, workspace=self.workspace)
-        told = {str(one["judge"]): one["fingerprint"] for one in self.stored.experiment.config["judges"]}
-        if judge.fingerprint != told[name]:
+        configured = self.stored.experiment.config["judges"]
+        fingerprints = {str(config["judge"]): config["fingerprint"] for config in configured}
+        if judge.fingerprint != fingerprints[name]:
             raise InputError(
-                f"{name} has changed since {self.stored.experiment.slug}: its signature, program, model or price is "
-                "not what was scored; run the experiment's command again, then select from the new one"
+                f"{name} has changed since {self.stored.experiment.slug}: its signature, program, model or "
+                "price is not what was scored; run the experiment's command again, then select from the new "
+                "one"
             )
         LockedJudge.of(judge, self.workspace)
         return judge
 
     def foresee(self) -> Look | None:
-        """Which decision on test labels a run would take; None where nobody is chosen.
-
-        Raises InputError: as `run`.
-        """
+        """Which decision on test labels a run would take; None where nobody is chosen."""
         decided = self.decide()
         if decided.choice is None:
             return None
@@ -230,29 +210,29 @@ class SelectRun(SelectRequest):
             self._judge(decided.chosen)
         judges = self._decided_on(decided)
         if not (self.recorded or self.on_all):  # what it said of test so far, which may be nothing
-            judges = dict.fromkeys(
-                judges, self.verdicts_sha(whole_items([*journal_of(self, decided.chosen).latest.values()]))
-            )
+            stored = whole_items([*journal_of(self, decided.chosen).latest.values()])
+            judges = dict.fromkeys(judges, self.verdicts_sha(stored))
         return foresee_look(**self.seen(judges))
 
     def _decided_on(self, decided: OpenChoice) -> dict[str, str]:
-        """Fingerprint -> verdicts on test of the judges that a look decides on: the chosen one, or where all
-        items choose every one within the caps."""
+        """The judges that a look decides on: the chosen one, or where all items choose all within the
+        caps."""
         if not self.on_all or decided.losses is None:
-            return {self._fingerprint(decided.chosen): self.verdicts_sha(decided.chosen.column.rows)}
-        within = (one for one in decided.measured if one.column.judge in decided.losses.by_judge)
-        return {self._fingerprint(one): self.verdicts_sha(one.column.rows) for one in within}
+            return self._verdicts([decided.chosen])
+        return self._verdicts([judge for judge in decided.measured if judge.judge in decided.losses.by_judge])
 
-    def _fingerprint(self, one: MeasuredJudge) -> str:
-        if self.recorded:
-            return one.column.rows[0].judge_fingerprint
-        return reply_fingerprint(judge_named(one.column.judge, workspace=self.workspace))
+    def _verdicts(self, judges: list[MeasuredJudge]) -> dict[str, str]:
+        """Fingerprint -> its verdicts on test, of some judges."""
+
+        def fingerprint(judge: MeasuredJudge) -> str:
+            if self.recorded:
+                return judge.column.rows[0].judge_fingerprint
+            return reply_fingerprint(judge_named(judge.judge, workspace=self.workspace))
+
+        return {fingerprint(judge): self.verdicts_sha(judge.column.rows) for judge in judges}
 
     def preview(self) -> CostEstimate:
-        """What confirmation and noise would call; the choice is made, nothing is written.
-
-        Raises InputError: as `run`.
-        """
+        """What confirmation and noise would call; the choice is made, nothing is written."""
         decided = self.decide()
         if decided.choice is None or self.recorded:
             return CostEstimate(0, 0, 0, 0.0, 0.0)
@@ -264,12 +244,11 @@ class SelectRun(SelectRequest):
             anew = measured_again(self.experiment.folder, self.options)
             made = Journal(None) if anew else Journal.looked_at(self.experiment.folder / NOISE_FILE)
             runs.append(((*test, *rest), made, self.noise_calls))
-        return together(
-            [
-                plan_calls([judge], items, stored, dataclasses.replace(self.options, repeats=repeats))
-                for items, stored, repeats in runs
-            ]
-        )
+        plans = [
+            plan_calls([judge], items, stored, dataclasses.replace(self.options, repeats=repeats))
+            for items, stored, repeats in runs
+        ]
+        return together(plans)
 
 
 def select(
@@ -286,8 +265,7 @@ def select(
     name: str | None = None,
     workspace: str | Path | None = None,
 ) -> SelectResult:
-    """Choose the cheapest judge shown to lose less than the margin against the best, confirm it on test and
-    lock it.
+    """Choose the cheapest judge shown to lose less than the margin against the best, confirm and lock it.
 
     Calls the chosen judge on the items of test, and again for its noise: this costs calls, and is a look at
     test.
@@ -301,23 +279,26 @@ def select(
         output: where the lock goes; `replace`: also over one that is there.
         name: slug of the new experiment.
         workspace: the folder with `signatures/` and `gold/`; found as on the command line where not given.
-
-    Raises:
-        InputError: as `SelectRun.run`, or there is no such experiment.
     """
     where = find_workspace(None if workspace is None else Path(workspace))
-    stored = read_experiment(where, str(experiment))
+    stored, caps = read_experiment(where, str(experiment)), caps or Caps()
     options = RunOptions(repeats=repeats_of(stored), budget_usd=budget_usd)
     options.check()
-    how: dict[str, Any] = {
-        "metric": metric,
-        "margin": margin,
-        "caps": caps or Caps(),
-        "seed": seed,
-        "on_all": on_all,
-    }
-    config = select_config(stored, **how, repeats=options.repeats)
-    planned = plan_experiment(where, config, out=name)
-    return SelectRun(
-        where, stored, planned, options, noise_calls=NOISE_CALLS, output=Path(output), replace=replace, **how
-    ).run()
+    config = select_config(
+        stored, metric=metric, margin=margin, caps=caps, repeats=options.repeats, seed=seed, on_all=on_all
+    )
+    run = SelectRun(
+        workspace=where,
+        stored=stored,
+        experiment=plan_experiment(where, config, out=name),
+        options=options,
+        caps=caps,
+        metric=metric,
+        margin=margin,
+        noise_calls=NOISE_CALLS,
+        output=Path(output),
+        seed=seed,
+        replace=replace,
+        on_all=on_all,
+    )
+    return run.run()

@@ -36,7 +36,7 @@ from scipy.special import ndtr, ndtri
 
 from judgecal.scale import Scale
 from judgecal.selection.gate_plan import REPEATS_MAX
-from judgecal.selection.gate_rule import GateRule, TwoTimes
+from judgecal.selection.gate_rule import GateRule, LockedAndCurrent
 from tests.benchmarks.coverage import latent
 
 Floats = npt.NDArray[np.float64]
@@ -157,7 +157,7 @@ class User:
         now: list[Floats] = []
         while True:
             now.append(self.call() if passes is None else passes(len(now)))
-            two = TwoTimes(
+            two = LockedAndCurrent(
                 self.labels.tolist(),
                 self.then.tolist(),
                 [[None if x != x else x for x in row] for row in np.column_stack(now).tolist()],
@@ -166,7 +166,7 @@ class User:
                 self.scale,
             )
             last = two.settled or len(now) == REPEATS_MAX
-            decision = RULE.standing(two, last=last).decision
+            decision = RULE.state(two, last=last).decision
             if decision != "inconclusive" or last:
                 return decision, len(now)
 

@@ -39,10 +39,11 @@ from scipy.special import ndtri, stdtrit
 
 from judgecal.experiment import Look
 from judgecal.scale import Scale
-from judgecal.selection.choice import Candidate, choose
+from judgecal.selection.choice import choose
 from judgecal.stats import agreement
 from judgecal.stats.confirmation import Held, fall_between
 from judgecal.stats.simultaneous import Losses, losses_against_best
+from tests.support.made_judge import made_judge
 
 Floats = npt.NDArray[np.float64]
 
@@ -55,10 +56,7 @@ ALIKE = 0.95
 PASS_RATE = 0.65
 MARGIN = 0.03
 NAMES = tuple(f"judge_{place}" for place in range(len(WORTH)))
-CANDIDATES = tuple(
-    Candidate(name, 1, 0, usd_per_1k=float(place + 1), p95_s=1.0, provider="p", local=False)
-    for place, name in enumerate(NAMES)
-)
+CANDIDATES = tuple(made_judge(name, usd_per_1k=float(place + 1)) for place, name in enumerate(NAMES))
 
 
 @dataclass(frozen=True)
@@ -199,9 +197,7 @@ def claims(setting: str, n_groups: int, *, users: int, seed: int) -> Claims:
             gold, judges, scale="binary", metric="accuracy", groups=groups, margin=MARGIN, n_draws=5_000
         )
         costs = {name: -float(number) for number, name in enumerate(names)}
-        asked = [
-            Candidate(name, 1, 0, costs[name] + 10.0, p95_s=1.0, provider="p", local=False) for name in names
-        ]
+        asked = [made_judge(name, usd_per_1k=costs[name] + 10.0) for name in names]
         choice = choose(asked, losses, margin=MARGIN, metric="accuracy")
         wrong[place] = any(lost[names.index(name)] > MARGIN + 1e-9 for name in choice.within)
         found[place] = bool(twins) and names[-1] in choice.within
