@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from judgecal.cli.gold_sheet import draw_of, find_source
-from judgecal.cli.judged_sheet import TableArguments, drawing_of, is_table
+from judgecal.cli.gold_sheet import TableArguments, is_table
 from judgecal.cli.options import Full, Json, argument, names, option, typed_command, workspace_of
 from judgecal.cli.output import print_result
 from judgecal.errors import notice
@@ -251,12 +250,13 @@ class _Wanted:
         strata = None if how.following != "strata" else "verdict,system" if table.system else "verdict"
         n = how.limit or (_DRAWN if table.lock else None)
         return self._written(
-            drawing_of(path, table, self.workspace, strata=strata, n=n, name=name, seed=how.seed)
+            table.drawing(path, self.workspace, strata=strata, n=n, name=name, seed=how.seed)
         )
 
     def _of_set(self) -> tuple[GoldSet, Sequence[Item], Mapping[str, Label | None] | None]:
         """The set that labels go into, those of its items that are meant, and the drafts that are shown."""
         from judgecal.errors import InputError
+        from judgecal.experiment.label_source import draw_of, find_source
 
         how, workspace = self.how, self.workspace
         found = find_source(
@@ -280,8 +280,10 @@ class _Wanted:
             name = how.named or f"{self.source}-labels"
             drawn = self._there(name)
             if drawn is None:
-                wanted = ("disagreement", how.limit or _DRAWN, name, how.seed)
-                drawn = self._written(draw_of(gold, found.items, workspace, self.source, wanted))
+                n = how.limit or _DRAWN
+                drawn = self._written(
+                    draw_of(self.source, gold, found.items, workspace, n=n, name=name, seed=how.seed)
+                )
             return drawn, drawn.items, drafts
         n = len(found.items) if how.limit is None else min(how.limit, len(found.items))
         chosen = set(random.Random(f"{how.seed}:draw").sample(range(len(found.items)), n))

@@ -15,10 +15,10 @@ from judgecal.goldset import Card, GoldSet, load_gold
 from judgecal.goldset.draw import Stratum, allocate, draw
 from judgecal.goldset.reading import UNKNOWN_LICENCE
 from judgecal.goldset.write import name_problems
-from judgecal.production.judged_table import JudgedTable
+from judgecal.production.judged_table import JudgedColumns, JudgedTable, read_judged
 from judgecal.records import Item, digest
 from judgecal.scale import Scale
-from judgecal.selection.lock import Lock
+from judgecal.selection.lock import Lock, load_lock
 from judgecal.selection.pass_rates import PassRule
 from judgecal.stats.error_rates import carried_rate
 from judgecal.stats.intervals import mean_estimate
@@ -27,6 +27,7 @@ from judgecal.stats.sample import Bools, Ints
 from judgecal.tables import Columns, open_source
 from judgecal.workspace import Workspace
 
+_BY_SYSTEM = "verdict,system"
 _UNSCORED = "no verdict"
 _ANY_SPREAD = 0.5  # of labels of which nothing is known
 
@@ -265,3 +266,59 @@ def answers_to_label(
     waits = f"the rows are gold set {name}, which waits for the labels"
     left_out = (f"left out: {empty} rows whose question is empty",) if empty else ()
     return Drawing(card, drawn.items, (f"drawn: {counts}", *left_out, waits))
+
+
+def draw_rows(
+    path: Path,
+    columns: Columns,
+    workspace: Workspace,
+    *,
+    lock_path: Path | None,
+    trust_lock: bool,
+    labels: str | None,
+    scale: str | None,
+    strata: str | None,
+    n: int | None,
+    name: str,
+    seed: int,
+) -> Drawing:
+    """The rows of a table that people are asked about, as the set `name`: of a judged one, with its lock, a draw."""
+    problems = []
+    if strata not in (None, "verdict", _BY_SYSTEM):
+        problems.append(f"--strata of a table is verdict or {_BY_SYSTEM}, found {strata!r}")
+    if strata is not None and lock_path is None:
+        problems.append(
+            "--strata verdict is of a judged table: name the lock that it was judged with (--lock)"
+        )
+    if n is None and lock_path is not None:
+        problems.append("a sheet of a judged table is drawn: say how many rows by -n")
+    if lock_path is None and labels is not None:
+        problems.append("--labels is of a judged table: name the lock that it was judged with (--lock)")
+    if lock_path is None and scale is None:
+        problems.append("say the scale of the labels by --scale, or name the lock of a judged table (--lock)")
+    if lock_path is not None and scale is not None:
+        problems.append("--scale with --lock: the labels are on the lock's scale; leave it out")
+    refuse(problems)
+    named = JudgedColumns.of(path, columns)
+    if strata == _BY_SYSTEM and named.columns.system is None:
+        refuse([f"--strata {_BY_SYSTEM}: name the column by --system"])
+    if lock_path is None:
+        return answers_to_label(
+            path, named.columns, str(scale), n=n, name=name, seed=seed, workspace=workspace
+        )
+    lock = load_lock(lock_path)
+    judge = lock.runnable(workspace, trust_lock=trust_lock).scale
+    by = named.columns.system if strata == _BY_SYSTEM else None
+    return JudgedDraw(
+        workspace=workspace,
+        path=path,
+        table=read_judged(path, JudgedColumns(named.columns, by), judge),
+        columns=named.columns,
+        lock=lock,
+        judge=judge,
+        n=n or 0,
+        name=name,
+        by_verdict=strata is not None,
+        before=None if labels is None else load_gold(labels, workspace=workspace),
+        seed=seed,
+    ).drawing()
