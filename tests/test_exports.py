@@ -3,41 +3,29 @@
 
 from __future__ import annotations
 
+import difflib
 from pathlib import Path
 
 import pytest
 
 from judgecal.errors import InputError
 from judgecal.exchange.exports import formats, guess, read_export
-from tests.support.exports import FIXTURES, accounted, read_or_refused
+from tests.support.exports import EXPORTS, GOLDEN, TOOLS, accounted, golden, read_or_refused
 
-_NO_DATA = (".py", ".md", ".yaml", ".sh", ".js")
-
-
-def _files(folder: Path) -> list[Path]:
-    return [file for file in sorted(folder.iterdir()) if file.is_file() and file.suffix not in _NO_DATA]
-
-
-def _exports() -> list[tuple[str, list[Path]]]:
-    """Each file of a tool's folder is an export; a folder within holds files that are handed over
-    together."""
-    exports = []
-    for tool in sorted(path for path in FIXTURES.iterdir() if path.is_dir()):
-        exports += [(tool.name, [file]) for file in _files(tool)]
-        exports += [
-            (tool.name, _files(part))
-            for part in sorted(tool.iterdir())
-            if part.is_dir() and part.name != "__pycache__"
-        ]
-    return exports
-
-
-EXPORTS = _exports()
 each_export = pytest.mark.parametrize(
     ("tool", "files"),
-    EXPORTS,
-    ids=[f"{tool}-{files[0].relative_to(FIXTURES / tool)}" for tool, files in EXPORTS],
+    [(tool, files) for tool, _, files in EXPORTS],
+    ids=[f"{tool}-{name}" for tool, name, _ in EXPORTS],
 )
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_what_is_read_of_a_tools_exports_is_what_was_read(tool: str) -> None:
+    stored, now = (GOLDEN / f"{tool}.json").read_text(encoding="utf-8"), golden(tool)
+    changed = list(
+        difflib.unified_diff(stored.splitlines(), now.splitlines(), "stored", "now", lineterm="", n=0)
+    )
+    assert not changed, "\n".join([*changed[:40], "`make golden` writes them, where they are meant"])
 
 
 @each_export

@@ -9,29 +9,8 @@ import pytest
 
 from judgecal.exchange.exports import formats, guess
 from tests.support.command import Run, one_object
-from tests.support.exports import FIXTURES
+from tests.support.exports import EXPORTS
 
-_NO_EXPORT = {".py", ".md", ".sh", ".js", ".yaml", ".yml", ".toml", ".txt", ".xml"}
-
-
-def handed_over() -> list[tuple[str, tuple[Path, ...]]]:
-    """Tool and files: each file of its own, and those of a folder within a tool's together."""
-    found: list[tuple[str, tuple[Path, ...]]] = []
-    for tool in sorted(path for path in FIXTURES.iterdir() if path.is_dir()):
-        found += [(tool.name, (path,)) for path in _exports(tool)]
-        folders = sorted(path for path in tool.iterdir() if path.is_dir())
-        found += [(tool.name, files) for files in map(_exports, folders) if files]
-    return found
-
-
-def _exports(folder: Path) -> tuple[Path, ...]:
-    """The files of a folder but for those that made them."""
-    return tuple(
-        path for path in sorted(folder.iterdir()) if path.is_file() and path.suffix not in _NO_EXPORT
-    )
-
-
-CASES = handed_over()
 AGREED: set[tuple[str, bool]] = set()
 """Whose agreement was looked at, of one file and of several: a tool's other files hold much the same."""
 
@@ -43,9 +22,11 @@ def test_the_help_names_every_tool(judgecal: Run) -> None:
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 @pytest.mark.parametrize(
-    ("tool", "files"), CASES, ids=[f"{tool}-{files[0].name}-{len(files)}" for tool, files in CASES]
+    ("tool", "files"),
+    [(tool, files) for tool, _, files in EXPORTS],
+    ids=[f"{tool}-{name}" for tool, name, _ in EXPORTS],
 )
-def test_from_the_tools_file_to_agreement(judgecal: Run, tool: str, files: tuple[Path, ...]) -> None:
+def test_from_the_tools_file_to_agreement(judgecal: Run, tool: str, files: list[Path]) -> None:
     assert guess(files) == tool
     ran = judgecal("gold", "import", *files, "--as", "brought", "--json")
     if ran.code == 2 and "choose one with --label NAME" in ran.err:

@@ -1,8 +1,9 @@
-"""Exports of other tools in tests: written, read, and spoilt one value at a time."""
+"""Exports of other tools in tests: found, written, spoilt one value at a time, and read as golden files."""
 
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -10,8 +11,68 @@ from typing import Any
 
 from judgecal.errors import InputError
 from judgecal.exchange.exports import Export, formats, read_export
+from judgecal.records import as_plain
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "exports"
+GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "exports"
+_NO_EXPORT = {".py", ".md", ".sh", ".js", ".yaml"}
+
+
+def _files(folder: Path) -> list[Path]:
+    return [path for path in sorted(folder.iterdir()) if path.is_file() and path.suffix not in _NO_EXPORT]
+
+
+def exports_of(tool: str) -> dict[str, list[Path]]:
+    """Each file of a tool's folder is an export; the files of a folder within are handed over together."""
+    parts = [path for path in sorted((FIXTURES / tool).iterdir()) if path.is_dir()]
+    alone = {file.name: [file] for file in _files(FIXTURES / tool)}
+    return alone | {part.name: files for part in parts if (files := _files(part))}
+
+
+TOOLS = sorted(path.name for path in FIXTURES.iterdir() if path.is_dir())
+EXPORTS = [(tool, name, files) for tool in TOOLS for name, files in exports_of(tool).items()]
+
+
+def golden(tool: str) -> str:
+    """What is read of a tool's exports: JSON with a line for each item, score and skip."""
+    parts = [
+        f"{json.dumps(name)}: {_lines(read_export(files, tool))}" for name, files in exports_of(tool).items()
+    ]
+    text = "{\n" + ",\n".join(parts) + "\n}\n"
+    for folder in (FIXTURES / tool, (FIXTURES / tool).relative_to(FIXTURES.parents[2])):
+        text = text.replace(f"{folder}/", "")
+    return text
+
+
+def _lines(export: Export) -> str:
+    """An export, each record without what is as it is by default."""
+
+    def told(record: Any) -> dict[str, Any]:
+        values = {field: getattr(record, field.name) for field in dataclasses.fields(record)}
+        plain = {field.name: as_plain(value) for field, value in values.items() if value != field.default}
+        return {name: value for name, value in plain.items() if value not in ([], {}, None)}
+
+    lists = {
+        "items": list(map(told, export.items.values())),
+        "ratings": list(map(told, export.ratings)),
+        "judgements": list(map(told, export.judgements)),
+        "skipped": [{reason: n} for reason, n in sorted(export.skipped.items())],
+        "notes": export.notes,
+        "scales": [{name: scale} for name, scale in export.scales.items()],
+    }
+    rows = [f'"n_records": {export.n_records}']
+    for name, values in lists.items():
+        if values:
+            inner = ",\n  ".join(json.dumps(value, ensure_ascii=False) for value in values)
+            rows.append(f'"{name}": [\n  {inner}]')
+    return "{\n " + ",\n ".join(rows) + "}"
+
+
+def write_golden() -> None:
+    """Write `tests/golden/exports` anew."""
+    GOLDEN.mkdir(exist_ok=True)
+    for tool in TOOLS:
+        (GOLDEN / f"{tool}.json").write_text(golden(tool), encoding="utf-8")
 
 
 def written(path: Path, value: Any) -> Path:

@@ -28,6 +28,7 @@ from judgecal.cli import run
 from judgecal.judges import function
 from judgecal.records import digest as digest_of
 from tests.support.command import ROOT, fresh_workspace
+from tests.support.exports import write_golden
 from tests.support.pages import items_of
 
 GOLDEN = ROOT / "tests" / "golden" / "commands"
@@ -459,6 +460,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             for name, text in write(world, Path(folder) / "workspace").items():
                 (GOLDEN / world / name).write_text(text, encoding="utf-8")
+    write_golden()
 
 
 if __name__ == "__main__":
