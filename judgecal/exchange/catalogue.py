@@ -1,5 +1,4 @@
-"""The catalogue of public sets: what each holds, who labelled it, under which terms, where it lies, how it is
-read."""
+"""The catalogue of public sets: what each holds, who labelled it, its terms, where it lies."""
 
 from __future__ import annotations
 

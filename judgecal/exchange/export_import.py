@@ -1,6 +1,4 @@
-"""Import what another evaluation tool exports as a gold set: items, what people said of them, and what judges
-said beside it, so that `agreement` needs no option.
-"""
+"""Import another evaluation tool's export as a gold set, what judges said beside it for `agreement`."""
 
 from __future__ import annotations
 
@@ -113,8 +111,7 @@ def _whole(text: str) -> str:
 
 
 def loadable(item: Item) -> Item:
-    """An item as a set may hold it: one without a question has its texts as fields, and every one has a
-    group."""
+    """An item as a set may hold it: without a question its texts are fields; each has a group."""
     if not item.question.strip() and not item.fields:
         texts = {
             "response": item.answer,

@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from judgecal.errors import InputError, listed, refuse, unknown_name
-from judgecal.exchange.exports import Export, Score, Value
+from judgecal.exchange.exports import Export, Score
+from judgecal.exchange.texts import Value
 from judgecal.goldset.imports import LISTED, labels_scale
 from judgecal.goldset.label_cells import is_part, read_label, says_nothing, typed
 from judgecal.goldset.reading import percent
@@ -93,8 +94,7 @@ def cell_of(value: Value) -> str:
 
 
 def read_labels(export: Export, options: LabelOptions) -> Labels:
-    """Take one name's scores as the labels; the ratings under other names, and verdicts on those, are
-    skipped.
+    """Take one name's scores as labels; ratings under other names, and verdicts on those, are skipped.
 
     InputError: several names and none is chosen, a name that nobody rated under, or labels off their scale.
     """
@@ -213,17 +213,15 @@ def _rated_apart(export: Export, options: LabelOptions) -> str:
     if not any(score.item_id in export.items for score in export.ratings):
         example = next(iter(export.items), "")
         raise InputError(
-            f"{table.where}: no value of column {item} with a label is the id of an item of {export.where} (they look "
-            f"like {example!r})"
+            f"{table.where}: no value of column {item} with a label is the id of an item of {export.where} "
+            f"(they look like {example!r})"
         )
     export.settle()
     return name
 
 
 def scale_told(cells: Sequence[str]) -> tuple[str | None, Mapping[str, str], str]:
-    """The scale that labels are on as it is written, what stands for yes and no among them, and why; None
-    with the reason where they tell none.
-    """
+    """The scale that labels are on, as it is written, what stands for yes and no, and why; or why not."""
     distinct = {cell.casefold() for cell in cells}
     shown = listed(sorted(distinct), 4)
     if not distinct:
@@ -313,9 +311,7 @@ def _hold_narrow(export: Export, ratings: Iterable[Rating], scale: Scale, *, for
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    """What judges said, as `agreement` reads it, and by judge how many of the rows have no verdict, and the
-    scale that the others are read on.
-    """
+    """What judges said, as `agreement` reads it."""
 
     rows: Sequence[Mapping[str, object]]
     unscored: Mapping[str, int]
@@ -323,8 +319,7 @@ class Verdicts:
 
 
 def read_verdicts(export: Export, labels: Labels) -> Verdicts:
-    """The judgements by judge; those of a judge of whom nothing can be read on the people's scale are
-    skipped."""
+    """The judgements by judge, but for judges whose verdicts cannot be read on the people's scale."""
     nominal = {str(rating.label) for rating in labels.ratings} if labels.scale.kind == "nominal" else ()
     people = dataclasses.replace(labels.scale, from_fraction=False, categories=tuple(sorted(nominal)))
     rows: list[Mapping[str, object]] = []

@@ -1,5 +1,4 @@
-"""Fetch a public set of the catalogue and import it, with its licence, its sources and their sha256 in its
-card."""
+"""Fetch a public set of the catalogue and import it, its licence, sources and their sha256 in its card."""
 
 from __future__ import annotations
 
@@ -45,8 +44,7 @@ class Catalogued(Result):
 
 @dataclass(frozen=True, slots=True)
 class FetchPlan(Result):
-    """What a fetch would take: `public` of the catalogue as gold set `set_`, `label` being what people were
-    asked.
+    """What a fetch would take.
 
     `stored`: which of its files are here already. `command` fetches it, with what it needs.
     """
@@ -139,8 +137,7 @@ class Fetch:
         return "" if card is None else card.source
 
     def _known(self, entry: PublicSet, before: str) -> dict[str, Known]:
-        """What each file must be: as the replaced set's card has it, or the catalogue, which goes before
-        it."""
+        """What each file must be: as the replaced set's card has it, or the catalogue, which goes first."""
         advice = "--as another name takes the file as it is now"
         found = {
             url: Known(sha256, f"says the card of {self.set_}", advice)
@@ -190,8 +187,7 @@ class Fetch:
         )
 
     def _with_card(self, taken: Imported, plan: FetchPlan, files: Sequence[Fetched], before: str) -> Imported:
-        """The set with a card that says where it comes from and under which terms; `before` is what that
-        said."""
+        """The set with a card that says where it comes from and under which terms, as `before` did."""
         entry, path = plan.entry, taken.path / CARD
         card = read_card(path)
         card = replace(
@@ -212,7 +208,10 @@ class Fetch:
 
 def _licence(entry: PublicSet) -> str:
     terms = "".join(f", {term}" for term in entry.terms if term not in entry.licence)
-    return f"{entry.licence}{terms}{'' if entry.licence_read else ', not verified'}; read {entry.home} before use"
+    return (
+        f"{entry.licence}{terms}{'' if entry.licence_read else ', not verified'}; read {entry.home} before "
+        "use"
+    )
 
 
 def _source(entry: PublicSet, of_import: str, files: Sequence[Fetched]) -> str:

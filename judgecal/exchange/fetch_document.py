@@ -22,8 +22,7 @@ _MAPPINGS = {
 
 
 def catalogue_document(result: Catalogued) -> Document:
-    """Which sets can be fetched, by the judges that they calibrate; in full all of each, and why some
-    cannot."""
+    """Which sets can be fetched, by the judges that they calibrate; in full all of each, or why it cannot."""
     ready = [one for one in result.sets if not one.refusal]
     made = [one for one in result.sets if one.labels_by in ("model", "construction")]
     others = len(result.sets) - len(ready) - len(made)
@@ -34,8 +33,8 @@ def catalogue_document(result: Catalogued) -> Document:
         next=f"judgecal gold fetch {ready[0].name} --dry-run" if ready else "judgecal gold list",
     )
     not_gold = (
-        f"Refused as gold, labelled by a model or by construction: {len(made)}; named, but not to be fetched: {others} "
-        "(--full says why)."
+        f"Refused as gold, labelled by a model or by construction: {len(made)}; named, but not to be "
+        f"fetched: {others} (--full says why)."
     )
     every = [(one.name, _n(one), one.scale, one.labels_by, _terms(one), one.about) for one in ready]
     facts = Table(

@@ -54,7 +54,8 @@ def mlflow_scorer(
     judge = locked.runnable(home, trust_lock=trust_lock)
     if judge.unit != ITEM_UNIT:
         raise InputError(
-            f"{locked.judge} judges single contexts, and a scorer gives one feedback a row: use judgecal judge"
+            f"{locked.judge} judges single contexts, and a scorer gives one feedback a row: use judgecal "
+            "judge"
         )
     named = name or JudgeName.parse(locked.judge).signature.rpartition("/")[2].removesuffix(".py")
     locked_scorer = _LockedScorer(named, locked, judge, PassRule.of_lock(locked, judge.scale), mlflow)

@@ -35,8 +35,7 @@ _LISTS = ("expected_facts", "guidelines")
 
 @dataclass(frozen=True, slots=True)
 class MosaicReader:
-    """Reads rows for judges that ask for `inputs`; `item` and `group` are the columns of ids, where options
-    name them.
+    """Reads rows for judges that need `inputs`.
 
     An input that neither schema knows is read from the column of its name, or from the key of its name in
     `inputs`.
@@ -47,14 +46,13 @@ class MosaicReader:
     group: str | None = None
 
     def check(self, source: FileSource) -> None:
-        """Refuse a table without these columns. InputError: it has no request, or lacks a column that is
-        named."""
+        """Refuse a table without a request, or without a column that is named."""
         source.require(*(name for name in (self.item, self.group) if name is not None))
         if not any(name in source.columns for name in _REQUEST):
             raise InputError(
-                f"{source.where}: has neither a column request nor a column inputs, as Mosaic AI Agent Evaluation and "
-                f"MLflow 3 name them, found {', '.join(source.columns)}: rename them, or use --columns plain with "
-                "--question and --answer"
+                f"{source.where}: has neither a column request nor a column inputs, as Mosaic AI Agent "
+                f"Evaluation and MLflow 3 name them, found {', '.join(source.columns)}: rename them, or use "
+                "--columns plain with --question and --answer"
             )
 
     def options(self) -> str:
@@ -69,8 +67,7 @@ class MosaicReader:
         return read_record(row.raw, self.inputs, item_id=named, group=group)
 
     def sheet_columns(self) -> Mapping[str, str | None]:
-        """Those of Mosaic AI Agent Evaluation; MLflow's hold objects, which are no texts to be read on a
-        sheet."""
+        """Those of Mosaic AI Agent Evaluation; MLflow's hold objects, which are no texts for a sheet."""
         return {
             "question": "request",
             "answer": "response",
@@ -140,8 +137,7 @@ class _Fields:
         self.problems[name] = f"{name} {UNREADABLE}: {why}"
 
     def first(self, *names: str) -> Any:
-        """The first of some columns that holds anything, an empty text if nothing else; None where there is
-        none."""
+        """The first of some columns that holds anything, else an empty text; None where there is none."""
         found = [self._record[name] for name in names if self._record.get(name) is not None]
         return next((value for value in found if value != ""), found[0] if found else None)
 
@@ -236,8 +232,7 @@ def _said(value: Any) -> str:
 
 
 def _structured(value: Any, keys: Sequence[str]) -> Any:
-    """What a text holds where it is the JSON of a message or of an object with one of these keys; else the
-    text."""
+    """What a text holds where it is the JSON of a message or of an object with such a key; else itself."""
     if not (isinstance(value, str) and value.lstrip()[:1] in ("{", "[")):
         return value
     try:

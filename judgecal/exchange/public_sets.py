@@ -57,8 +57,8 @@ def read_public(reader: str, sources: Sequence[Any], metric: str) -> list[dict[s
     except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
         what = f"no {error}" if isinstance(error, KeyError) else str(error)
         raise InputError(
-            f"record {len(first) - len(list(left)):,} is not in the form of {reader} that is known here ({what}): the "
-            "set has changed: see its page, and gold import"
+            f"record {len(first) - len(list(left)):,} is not in the form of {reader} that is known here "
+            f"({what}): the set has changed: see its page, and gold import"
         ) from None
 
 
@@ -128,9 +128,9 @@ def _healthbench_meta(examples: Iterator[Record]) -> Iterator[dict[str, Any]]:
         key = (str(example["completion_id"]), example["rubric"])
         *before, asked = example["prompt"]
         row = rows.setdefault(key, {
-            "item_id": f"{key[0]}-{len(rows):05d}", "group": str(example["prompt_id"]), "question": asked["content"],
-            "conversation": before, "answer": example["completion"], "criterion": example["rubric"],
-            "category": example["category"],
+            "item_id": f"{key[0]}-{len(rows):05d}", "group": str(example["prompt_id"]),
+            "question": asked["content"], "conversation": before, "answer": example["completion"],
+            "criterion": example["rubric"], "category": example["category"],
         })  # fmt: skip
         for physician, met in zip(example["anonymized_physician_ids"], example["binary_labels"], strict=True):
             if not isinstance(met, bool):

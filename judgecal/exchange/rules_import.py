@@ -46,8 +46,8 @@ def import_rules(
     table = read_table(files[0])
     if not has_rules(table):
         raise InputError(
-            f"{table.where}: --answers belongs to questions with rules: each row has id, question, context (a list of "
-            "document ids) and expect (an object)"
+            f"{table.where}: --answers belongs to questions with rules: each row has id, question, context "
+            "(a list of document ids) and expect (an object)"
         )
     questions = read_questions(table, Path(files[0]))
     items, notes = list(questions.items), list(questions.notes)

@@ -1,5 +1,4 @@
-"""Argilla: records as `to_datasets()` saves them (CSV, JSON lines, Parquet) or `to_json()`; a suggestion is a
-judge's.
+"""Argilla: records of `to_datasets()` (CSV, JSON lines, Parquet) or `to_json()`; suggestions are a judge's.
 
 Responses count where they were submitted. `to_datasets()` numbers the labels of suggestions in the order in
 which they appear, while responses stay words: Parquet holds the words of the numbers, CSV and JSON lines do
@@ -14,20 +13,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from judgecal.errors import InputError
-from judgecal.exchange.exports import (
-    Export,
-    ExportFormat,
-    Score,
-    apart,
-    id_of,
-    judge_name,
-    objects_of,
-    person,
-    text_of,
-    value_of,
-)
-from judgecal.exchange.named_texts import named_item
-from judgecal.exchange.traced import Row, number, object_of, word
+from judgecal.exchange.exports import Export, ExportFormat, Score, apart, id_of, judge_name, person
+from judgecal.exchange.texts import Row, named_item, number, object_of, objects_of, text_of, value_of, word
 from judgecal.records import Item
 from judgecal.tables import Row as TableRow
 from judgecal.tables import json_value, nested, outline, read_json, read_table
@@ -94,7 +81,8 @@ def _read(files: Sequence[Path], export: Export) -> None:
             places = (f"{shown(file)}: record {n}" for n in range(1, len(records) + 1))
             _take([_nested_record(at, one, export) for at, one in zip(places, records, strict=True)], export)
             export.notes.append(
-                f"{shown(file)}: to_json() tells no submitted response from a draft or a discarded one: all were taken"
+                f"{shown(file)}: to_json() tells no submitted response from a draft or a discarded one: all "
+                "were taken"
             )
         elif _questions(begun):
             _take(list(_flat_records(file, export)), export)
@@ -156,8 +144,7 @@ def _responses(cells: Mapping[str, Any], question: str) -> Iterator[_Response]:
 
 
 def _is_numbered(question: str, read: Sequence[tuple[dict[str, list[_Response]], TableRow]]) -> bool:
-    """Whether the suggestions are numbers of labels: people answered words, or nobody did and they begin 0,
-    1, 2."""
+    """Whether suggestions are numbers of labels: people answered words, or nobody did and they run from 0."""
     answers = [one.value for responses, _ in read for one in responses[question] if one.value is not None]
     places = [number(row.raw.get(f"{question}.suggestion")) for _, row in read]
     order = list(dict.fromkeys(place for place in places if place is not None))
@@ -187,8 +174,7 @@ def _word(names: Sequence[Any], place: float) -> Any:
 
 
 def _texts(cells: Mapping[str, Any], questions: Sequence[str]) -> dict[str, Any]:
-    """The fields and the metadata of a row: what is of no question, no vector and no part of an object beside
-    it."""
+    """The fields and metadata of a row: what is of no question, no vector, no part of an object beside it."""
     parts = tuple(f"{name}.{part}" for name in questions for part in ("responses", "suggestion"))
     return {
         name: cell
@@ -225,8 +211,8 @@ def _take(records: Sequence[_Record], export: Export) -> None:
                 export.add_judgement(Score(item.item_id, question, by, value, where=record.where))
     if n := export.skipped[_UNTOLD]:
         export.notes.append(
-            f"{n:,} suggestions are numbers of labels, given in the order in which they appear: save the data set with "
-            "to_parquet(), or the records with to_json(), which hold the words"
+            f"{n:,} suggestions are numbers of labels, given in the order in which they appear: save the "
+            "data set with to_parquet(), or the records with to_json(), which hold the words"
         )
 
 

@@ -1,5 +1,4 @@
-"""DeepEval: test runs as it keeps them, `.latest_run_full.json` and `test_run_<time>.json`; every metric is a
-judge.
+"""DeepEval: test runs (`.latest_run_full.json`, `test_run_<time>.json`); every metric is a judge.
 
 A test run holds no label of a person. A metric that is marked flaky decides nothing in DeepEval; what it said
 of an answer is a judgement all the same.
@@ -15,14 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from judgecal.errors import InputError
-from judgecal.exchange.exports import (
-    Export,
-    ExportFormat,
-    Score,
+from judgecal.exchange.exports import Export, ExportFormat, Score, id_of, judge_name
+from judgecal.exchange.texts import (
     contexts_of,
     field_of,
-    id_of,
-    judge_name,
     number_of,
     objects_of,
     spoken,
@@ -76,8 +71,8 @@ def _read(files: Sequence[Path], export: Export) -> None:
         )
     if alike:
         export.notes.append(
-            f"{alike:,} test cases hold metrics of one name and model; they are taken as repeats of one judge: give "
-            "metrics that differ names of their own"
+            f"{alike:,} test cases hold metrics of one name and model; they are taken as repeats of one "
+            "judge: give metrics that differ names of their own"
         )
 
 

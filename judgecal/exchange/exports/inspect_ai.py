@@ -1,5 +1,4 @@
-"""Inspect: logs as `.json` or `.eval`; every scorer is a judge, and who edited a score is a person who
-corrected it.
+"""Inspect: logs as `.json` or `.eval`; every scorer is a judge, who edited a score a person.
 
 A sample that was run in several epochs is one item where the system answered the same each time, and its
 scores are repeats; another answer is another item of the same question. A scorer's `C`, `P`, `I` and `N` are
@@ -16,20 +15,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from judgecal.errors import InputError
-from judgecal.exchange.exports import (
-    Export,
-    ExportFormat,
-    Score,
-    Value,
-    apart,
-    id_of,
-    judge_name,
-    objects_of,
-    person,
-    spoken,
-    text_of,
-    turns_of,
-)
+from judgecal.exchange.exports import Export, ExportFormat, Score, apart, id_of, judge_name, person
+from judgecal.exchange.texts import Value, objects_of, spoken, text_of, turns_of
 from judgecal.records import Item
 from judgecal.tables import Archive, open_archive, outline, read_json
 from judgecal.workspace import shown
@@ -118,8 +105,9 @@ def _add(given: Sequence[_Given], export: Export) -> None:
             export.add_judgement(score)
     if export.ratings:
         export.notes.append(
-            f"{len(export.ratings):,} labels are edits of a judge's score: who made them saw it, and where they agreed "
-            "with it nothing was recorded, so that agreement on these items says little of the judge"
+            f"{len(export.ratings):,} labels are edits of a judge's score: who made them saw it, and where "
+            "they agreed with it nothing was recorded, so that agreement on these items says little of the "
+            "judge"
         )
 
 
@@ -289,8 +277,7 @@ def _judgement(score: Score, record: Mapping[str, Any]) -> Score:
 
 
 def _model(name: str, run: Mapping[str, Any]) -> str | None:
-    """The model that a scorer asks, where the log tells; Inspect's own graders ask the role or else the
-    system's."""
+    """The model that a scorer asks, where it is told; Inspect's own graders ask the role or the system's."""
     options = [one.get("options") for one in objects_of(run.get("scorers")) if one.get("name") == name]
     roles = run.get("model_roles")
     grader = options[0].get("model") if options and isinstance(options[0], dict) else None

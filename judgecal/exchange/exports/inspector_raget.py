@@ -1,5 +1,4 @@
-"""InspectorRAGet: tasks, documents, models, and what people and metrics said of each model's answer to each
-task.
+"""InspectorRAGet: tasks, documents, models, and what people and metrics said of each model's answers.
 
 MTRAG's human evaluations are in this form. A metric whose author is `human` gives ratings, a worker a rater;
 any other one is a judge. Keys are read as `task_id` and as `taskId`.
@@ -12,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from judgecal.errors import InputError
-from judgecal.exchange.exports import Export, ExportFormat, Score, field_of, objects_of, person, text_of
+from judgecal.exchange.exports import Export, ExportFormat, Score, person
+from judgecal.exchange.texts import field_of, objects_of, text_of
 from judgecal.records import Context, Item, Turn
 from judgecal.tables import outline, read_json
 from judgecal.workspace import shown

@@ -1,5 +1,4 @@
-"""JUDGE-BENCH: tasks in one schema, a file each: what people were asked (`annotations`), and what they said
-of each instance (`instances[].annotations[METRIC].individual_human_scores`).
+"""JUDGE-BENCH: a file a task: what people were asked, and what they said of each instance.
 
 The scores of an instance have no names: `r1` is the first score of each instance, and need not be the same
 person in two of them. Instances name no question that they share, so each is a group of its own.
@@ -12,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from judgecal.errors import InputError
-from judgecal.exchange.exports import Export, ExportFormat, Score, field_of, number_of, objects_of, text_of
+from judgecal.exchange.exports import Export, ExportFormat, Score
+from judgecal.exchange.texts import field_of, number_of, objects_of, text_of
 from judgecal.records import Item
 from judgecal.scale import FALSE_WORDS, TRUE_WORDS
 from judgecal.tables import outline, read_json
@@ -56,8 +56,10 @@ def _read(files: Sequence[Path], export: Export) -> None:
     export.scales.update(
         {str(one["metric"]): scale for one in asked if "metric" in one and (scale := _scale(one, export))}
     )
-    export.notes.append("r1, r2 ... are the places of the scores in the file, which names no rater: the first score of "
-                        "two instances may be of two people")  # fmt: skip
+    export.notes.append(
+        "r1, r2 ... are the places of the scores in the file, which names no rater: the first score of two "
+        "instances may be of two people"
+    )
     if (expert := str(task.get("expert_annotator", "")).lower()) in ("true", "false"):
         export.notes.append(
             f"the file says that its raters are {'experts' if expert == 'true' else 'crowd workers'}"
@@ -77,8 +79,7 @@ def _add_scores(export: Export, item_id: str, metric: str, said: Mapping[str, An
 
 
 def _item(instance: Mapping[str, Any], number: int) -> Item:
-    """An instance that is one text is the field `instance`, as the prompts call it; of several each is a
-    field."""
+    """An instance that is one text is the field `instance`, as prompts call it; of several each is one."""
     given = instance.get("id")
     item_id = str(number) if given is None else str(given)
     value = instance.get("instance")

@@ -1,5 +1,4 @@
-"""Label Studio: annotations of people as ratings, predictions as a judge's verdicts; JSON, JSON-MIN, CSV and
-TSV.
+"""Label Studio (JSON, JSON-MIN, CSV, TSV): annotations are people's ratings, predictions a judge's.
 
 JSON tells what is a label and what is data. JSON-MIN and CSV hold a row an annotation, with columns for both
 alike. In JSON-MIN the labels stand between `id` and `annotator`; in CSV, whose columns are sorted, a label is
@@ -14,21 +13,19 @@ from pathlib import Path
 from typing import Any
 
 from judgecal.errors import InputError, listed
-from judgecal.exchange.exports import (
-    Export,
-    ExportFormat,
-    Score,
+from judgecal.exchange.exports import Export, ExportFormat, Score, apart, id_of, judge_name, person
+from judgecal.exchange.texts import (
+    Row,
     Value,
-    apart,
     field_of,
-    id_of,
-    judge_name,
+    moment_of,
+    named_item,
+    object_of,
     objects_of,
-    person,
+    records_of,
     text_of,
+    word,
 )
-from judgecal.exchange.named_texts import named_item
-from judgecal.exchange.traced import Row, moment_of, object_of, records_of, word
 from judgecal.records import Item
 from judgecal.tables import nested, outline, read_json
 from judgecal.workspace import shown
@@ -222,19 +219,19 @@ def _columns(
     guessed = [] if labels else [name for name in names if _is_short(rows, name) and _has_few(rows, name)]
     if not labels and not guessed:
         raise InputError(
-            f"{export.where}: which columns are labels is not told, found {listed(names, 8)}: export JSON, which tells"
+            f"{export.where}: which columns are labels is not told, found {listed(names, 8)}: export JSON, "
+            "which tells"
         )
     how = " by their few values" * bool(guessed)
     export.notes.append(
-        f"taken for labels{how}: {listed(labels or guessed)}; only JSON tells labels from data of the same name, and "
-        "holds predictions and which annotation is the ground truth"
+        f"taken for labels{how}: {listed(labels or guessed)}; only JSON tells labels from data of the same "
+        "name, and holds predictions and which annotation is the ground truth"
     )
     return labels or guessed, [name for name in sure if name not in labels], mixed
 
 
 def _between(row: Row) -> list[str]:
-    """The names between `id` and `annotator`: JSON-MIN writes the data, the id, the labels, and who gave
-    them."""
+    """The names between `id` and `annotator`: JSON-MIN writes data, id, labels, and who gave them."""
     names = list(row)
     return names[names.index("id") + 1 : names.index("annotator")] if "annotator" in names else []
 

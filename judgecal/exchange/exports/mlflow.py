@@ -1,5 +1,4 @@
-"""MLflow: traces with their assessments, as `search_traces()` and the `result_df` of `mlflow.genai.evaluate`
-hold them.
+"""MLflow: traces with their assessments, from `search_traces()`, and `mlflow.genai.evaluate`'s `result_df`.
 
 An assessment tells its source, and only the list of them tells all: the columns `{name}/value` of a
 `result_df` hold the last one of each name, whoever gave it. A trace has another id in every run, so traces of
@@ -16,69 +15,61 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from judgecal.exchange import traced
-from judgecal.exchange.exports import Export, ExportFormat, Score, id_of, judge_name, person, text_of
+from judgecal.exchange.exports import Export, ExportFormat, Score, id_of, judge_name, person
+from judgecal.exchange.texts import (
+    Row,
+    fields_of,
+    item_of,
+    moment_of,
+    number,
+    object_in,
+    objects,
+    passages_of,
+    place_of,
+    records_of,
+    scalar,
+    text_of,
+    word,
+    word_in,
+)
 from judgecal.records import ITEM_UNIT, Context, Item
 from judgecal.tables.nested import nested
 
-_SESSION = ("mlflow.trace.session", "mlflow.assessment.onlineScoringSessionId")
+_JUDGES = ("LLM_JUDGE", "AI_JUDGE", "CODE")
+_SESSION = {"mlflow.trace.session", "mlflow.assessment.onlineScoringSessionId"}
+_SCORER = "mlflow.trace.sourceScorer"
 _BY = "/source_id"
 _NO_MODEL = ("", "default", "unknown")
 
 
 def _holds(files: Sequence[Path]) -> bool:
-    return any(
-        {"trace_id", "assessments"} <= fields
-        or _is_frame(fields)
-        or _is_trace(fields)
-        or _names_judges(fields)
-        for fields in map(traced.fields_of, files)
+    return any(map(_is_ours, map(fields_of, files)))
+
+
+def _is_ours(fields: frozenset[str]) -> bool:
+    # A frame of traces without their assessments; Opik's traces have such columns too, and a start time.
+    is_frame = {"trace_id", "trace_metadata"} <= fields and "trace_start_time" not in fields
+    is_trace = {"info", "data"} <= fields and len(fields) <= 3  # as `to_json` writes it
+    names_judges = any(  # as `judge --columns mlflow` writes a table
+        name.endswith(_BY) and name.removesuffix(_BY) + "/source_type" in fields for name in fields
     )
-
-
-def _is_frame(fields: frozenset[str]) -> bool:
-    """A frame of traces without their assessments; Opik's traces have such columns too, and a start time."""
-    return {"trace_id", "trace_metadata"} <= fields and "trace_start_time" not in fields
-
-
-def _is_trace(fields: frozenset[str]) -> bool:
-    """A trace as `to_json` writes it, one a line or in an array."""
-    return {"info", "data"} <= fields and len(fields) <= 3
-
-
-def _names_judges(fields: frozenset[str]) -> bool:
-    """A table that `judge --columns mlflow` wrote."""
-    return any(name.endswith(_BY) and name.removesuffix(_BY) + "/source_type" in fields for name in fields)
+    return {"trace_id", "assessments"} <= fields or is_frame or is_trace or names_judges
 
 
 @dataclass
 class _Trace:
-    """A trace as it is read: its item, what is said of it, and where the contexts of each retriever begin."""
+    """A trace as it is read."""
 
     item: Item
-    assessments: list[traced.Row]
+    assessments: list[Row]
     where: str
-    root: str = ""
-    retrievers: dict[str, int] = field(default_factory=dict)
-
-    @property
-    def judged(self) -> set[str]:
-        """The ids of what judges said."""
-        others = (
-            one
-            for one in self.assessments
-            if traced.object_of(one.get("source")).get("source_type") != "HUMAN"
-        )
-        return {known for one in others if (known := traced.word(one.get("assessment_id")))}
+    root: str = ""  # its first span
+    retrievers: dict[str, int] = field(default_factory=dict)  # where the contexts of each begin
 
 
 def _read(files: Sequence[Path], export: Export) -> None:
-    traces = [
-        trace
-        for file in files
-        for where, row in traced.records_of(file)
-        if (trace := _trace(row, where, export))
-    ]
+    records = [record for file in files for record in records_of(file)]
+    traces = [trace for where, row in records if (trace := _trace(row, where, export))]
     items: dict[str, Item] = {}
     for trace in traces:
         item = items.setdefault(trace.item.item_id, trace.item)
@@ -87,136 +78,108 @@ def _read(files: Sequence[Path], export: Export) -> None:
             items[item.item_id] = _joined(item, trace.item)
     for item in items.values():
         export.add_item(item)
-    said = [(trace, one) for trace in traces for one in trace.assessments]
     judged: list[Score] = []
-    for trace, one in sorted(said, key=lambda pair: traced.moment_of(pair[1].get("create_time"))):
-        judged += _take(trace, one, export)
+    said = [(trace, each) for trace in traces for each in trace.assessments]
+    for trace, assessment in sorted(said, key=lambda pair: moment_of(pair[1].get("create_time"))):
+        _take(trace, assessment, judged, export)
     for score in _with_models(judged):
         export.add_judgement(score)
 
 
-def _trace(row: traced.Row, where: str, export: Export) -> _Trace | None:
-    trace = row if {"info", "data"} <= row.keys() else traced.object_of(row.get("trace"))
-    info, data = traced.object_of(trace.get("info")), traced.object_of(trace.get("data"))
-    spans = traced.objects(row.get("spans")) or traced.objects(data.get("spans"))
+def _trace(row: Row, where: str, export: Export) -> _Trace | None:
+    trace = row if {"info", "data"} <= row.keys() else object_in(row, "trace")
+    told = object_in(trace, "info") | {name: part for name, part in row.items() if part not in (None, "")}
+    spans = objects(row.get("spans")) or objects(object_in(trace, "data").get("spans"))
     root = next((span for span in spans if not span.get("parent_span_id")), {})
-    tags, about = (
-        traced.object_of(_either(row, info, "tags")),
-        traced.object_of(_either(row, info, "trace_metadata")),
-    )
-    assessments = nested(_either(row, info, "assessments"))
+    assessments, ours = nested(told.get("assessments")), _by_us(row)
     export.count()
-    ours = _by_us(row)
     if assessments is None:
-        known = {f"{one['assessment_name']}/value" for one in ours}
+        known = {f"{_name(each)}/value" for each in ours}
         others = [name for name in row if name.endswith("/value") and name not in known]
-        export.count(n := sum(row[name] not in (None, "") for name in others))
-        export.skip(
-            "a `{name}/value` without the list `assessments`, which tells whose it is: export it too", n
-        )
-    said = [*export.objects(assessments, "assessment"), *ours]
+        reason = "a `{name}/value` without the list `assessments`, which tells whose it is: export it too"
+        export.count_skipped(reason, sum(row[name] not in (None, "") for name in others))
+    every = [*export.objects(assessments, "assessment"), *ours]
     export.count(len(ours))
-    asked = nested(_first(row.get("request"), row.get("inputs"), _attribute(root, "mlflow.spanInputs")))
-    answered = _first(row.get("response"), row.get("outputs"), _attribute(root, "mlflow.spanOutputs"))
-    if "mlflow.trace.sourceScorer" in tags or (not asked and not answered):
-        own = "mlflow.trace.sourceScorer" in tags
-        export.skip("a trace of a scorer's own call" if own else "a trace without input and output")
-        export.skip("a score of a trace that is no item", len(said))
+    request = nested(_first(row.get("request"), row.get("inputs"), _attribute(root, "mlflow.spanInputs")))
+    response = _first(row.get("response"), row.get("outputs"), _attribute(root, "mlflow.spanOutputs"))
+    of_scorer = _SCORER in object_in(told, "tags")
+    if of_scorer or (not request and not response):
+        export.skip("a trace of a scorer's own call" if of_scorer else "a trace without input and output")
+        export.skip("a score of a trace that is no item", len(every))
         return None
-    retrievers, contexts = _retrieved(spans)
-    item = traced.item_of(
-        id_of(asked, answered, [context.text for context in contexts]),
-        asked,
-        answered,
-        system=traced.word(about.get("mlflow.modelId")) or traced.word(about.get("mlflow.sourceRun")),
-        contexts=contexts,
+    retrievers: dict[str, int] = {}
+    contexts: list[Context] = []
+    for span in spans:
+        if _attribute(span, "mlflow.spanType") == "RETRIEVER":
+            retrievers[_hex(span.get("span_id"))] = len(contexts)
+            contexts += passages_of(_attribute(span, "mlflow.spanOutputs"))
+    item = item_of(
+        id_of(request, response, [context.text for context in contexts]),
+        request,
+        response,
+        system=word_in(object_in(told, "trace_metadata"), "mlflow.modelId", "mlflow.sourceRun"),
+        contexts=tuple(contexts),
     )
-    expected = {
-        traced.word(one.get("assessment_name")): _expected(one) for one in said if _is_expectation(one)
-    }
-    return _Trace(_with_expected(item, expected), said, where, _hex(root.get("span_id")), retrievers)
+    return _Trace(_with_expected(item, every), every, where, _hex(root.get("span_id")), retrievers)
 
 
-def _by_us(row: traced.Row) -> list[traced.Row]:
-    """What `judge --columns mlflow` wrote beside a row, as assessments: it says with each value who gave
-    it."""
-    found: list[traced.Row] = []
+def _by_us(row: Row) -> list[Row]:
+    """What `judge --columns mlflow` wrote beside a row, which tells whose each value is, as assessments."""
+    assessments: list[Row] = []
     for name in (column.removesuffix(_BY) for column in row if column.endswith(_BY) and row[column]):
-        source = {"source_type": row.get(f"{name}/source_type"), "source_id": row[name + _BY]}
-        error = {
-            "error_message": row.get(f"{name}/error_message"),
-            "error_code": row.get(f"{name}/error_code"),
-        }
-        feedback = {"value": row.get(f"{name}/value"), "error": error}
-        said = {"assessment_name": name, "source": source, "rationale": row.get(f"{name}/rationale")}
-        found.append({**said, "feedback": feedback, "judge": row[name + _BY]})
-    return found
+        error = {key: row.get(f"{name}/{key}") for key in ("error_message", "error_code")}
+        assessments.append(
+            {
+                "assessment_name": name,
+                "source": {"source_type": row.get(f"{name}/source_type"), "source_id": row[name + _BY]},
+                "rationale": row.get(f"{name}/rationale"),
+                "feedback": {"value": row.get(f"{name}/value"), "error": error},
+                "judge": row[name + _BY],
+            }
+        )
+    return assessments
 
 
 def _first(*values: Any) -> Any:
     return next((value for value in values if value not in (None, "")), None)
 
 
-def _either(row: traced.Row, info: traced.Row, name: str) -> Any:
-    return info.get(name) if row.get(name) in (None, "") else row[name]
-
-
-def _attribute(span: traced.Row, name: str) -> Any:
+def _attribute(span: Row, name: str) -> Any:
     """An attribute of a span, which holds JSON."""
-    value = traced.object_of(span.get("attributes")).get(name)
+    value = object_in(span, "attributes").get(name)
     try:
         return json.loads(value) if isinstance(value, str) else value
     except (ValueError, RecursionError):
         return value
 
 
-def _retrieved(spans: list[traced.Row]) -> tuple[dict[str, int], tuple[Context, ...]]:
-    """Where the contexts of each retriever begin, and all contexts."""
-    starts: dict[str, int] = {}
-    contexts: list[Context] = []
-    for span in spans:
-        if _attribute(span, "mlflow.spanType") == "RETRIEVER":
-            starts[_hex(span.get("span_id"))] = len(contexts)
-            contexts += traced.passages_of(_attribute(span, "mlflow.spanOutputs"))
-    return starts, tuple(contexts)
-
-
 def _hex(value: Any) -> str:
     """A span's id, which stands as hexadecimal digits or in base64."""
-    text = traced.word(value)
+    text = word(value)
     try:
         return base64.b64decode(text, validate=True).hex() if len(text) == 12 else text
     except binascii.Error:
         return text
 
 
-def _is_expectation(assessment: traced.Row) -> bool:
-    return isinstance(assessment.get("expectation"), dict) and assessment.get("valid") is not False
-
-
-def _expected(assessment: traced.Row) -> Any:
-    expectation = traced.object_of(assessment.get("expectation"))
-    return nested(traced.object_of(expectation.get("serialized_value")).get("value")) or expectation.get(
-        "value"
-    )
-
-
-def _with_expected(item: Item, expected: traced.Row) -> Item:
+def _with_expected(item: Item, assessments: Sequence[Row]) -> Item:
     """The item with what people expect of its answer; facts are one reference answer together."""
+    expected: Row = {}
+    for each in assessments:
+        if isinstance(expectation := each.get("expectation"), dict) and each.get("valid") is not False:
+            serialized = nested(object_in(expectation, "serialized_value").get("value"))
+            expected[_name(each)] = serialized or expectation.get("value")
     facts = expected.pop("expected_facts", None)
     lines = "\n".join(map(text_of, facts)) if isinstance(facts, list) else text_of(facts)
     reference = text_of(expected.pop("expected_response", None)) or lines
-    documents = traced.passages_of(expected.get("expected_retrieved_context"))
-    found = [
-        traced.word(one.get("doc_uri"))
-        for one in traced.objects(expected.pop("expected_retrieved_context", None))
-    ]
-    names = dict.fromkeys(name for name in (*found, *(one.document_id or "" for one in documents)) if name)
+    retrieved = expected.pop("expected_retrieved_context", None)
+    documents = [word(part.get("doc_uri")) for part in objects(retrieved)]
+    documents += [context.document_id or "" for context in passages_of(retrieved)]
     texts = {name: text_of(value) for name, value in expected.items() if name and text_of(value)}
     return replace(
         item,
         reference_answers=(reference,) if reference else (),
-        reference_documents=tuple(names),
+        reference_documents=tuple(dict.fromkeys(name for name in documents if name)),
         fields={**item.fields, **texts},
     )
 
@@ -230,80 +193,70 @@ def _joined(item: Item, other: Item) -> Item:
     )
 
 
-def _take(trace: _Trace, one: traced.Row, export: Export) -> list[Score]:
-    """One assessment: the judgement where it is one; else it is taken as a rating or skipped."""
-    source, feedback, metadata = (
-        traced.object_of(one.get(name)) for name in ("source", "feedback", "metadata")
+def _take(trace: _Trace, assessment: Row, judged: list[Score], export: Export) -> None:
+    """One assessment: a rating or a skip, or a judgement, for `judged`."""
+    source, feedback, metadata = (object_in(assessment, key) for key in ("source", "feedback", "metadata"))
+    kind, by, name = word(source.get("source_type")).upper(), word(source.get("source_id")), _name(assessment)
+    unit, value, note = (
+        _unit(trace, assessment, metadata),
+        scalar(feedback.get("value")),
+        assessment.get("rationale"),
     )
-    kind, name = traced.word(source.get("source_type")).upper(), traced.word(one.get("assessment_name"))
-    by, unit = traced.word(source.get("source_id")), _unit(trace, one, metadata)
-    if "feedback" not in one:
-        export.skip(
-            "an expectation, taken as the item's reference or field" if "expectation" in one else "an issue"
-        )
-    elif any(name in metadata for name in _SESSION):
+    score = Score(trace.item.item_id, name, "", value, word(note), trace.where, unit=unit or "")
+    if "feedback" not in assessment:
+        is_expected = "expectation" in assessment
+        export.skip("an expectation, taken as the item's reference or field" if is_expected else "an issue")
+    elif metadata.keys() & _SESSION:
         export.skip("a score of a whole session")
-    elif kind not in ("HUMAN", "LLM_JUDGE", "AI_JUDGE", "CODE"):
+    elif kind not in ("HUMAN", *_JUDGES):
         export.skip(f"a score of the source {kind or 'nobody'}")
-    elif kind == "HUMAN" and one.get("valid") is False:
+    elif kind == "HUMAN" and assessment.get("valid") is False:
         export.skip("a rating that was overridden")
     elif unit is None:
         export.skip("a score of a step within the trace, or of a context of one among several retrievers")
     elif kind == "HUMAN":
-        saw_draft = traced.word(one.get("overrides")) in trace.judged
-        export.add_rating(replace(_score(trace, one, person(by)), unit=unit, saw_draft=saw_draft))
+        overridden = word(assessment.get("overrides"))
+        of_judges = (
+            each for each in trace.assessments if object_in(each, "source").get("source_type") != "HUMAN"
+        )
+        saw_draft = overridden != "" and overridden in {word(each.get("assessment_id")) for each in of_judges}
+        export.add_rating(replace(score, by=person(by), saw_draft=saw_draft))
     else:
         model = "" if kind == "CODE" or by in (*_NO_MODEL, name, f"custom_prompt_judge_{name}") else by
-        error = traced.object_of(feedback.get("error"))
-        said = traced.word(error.get("error_message")) or traced.word(error.get("error_code")) or None
-        score = _score(
-            trace, one, traced.word(one.get("judge")) or judge_name(name, model.replace(":/", "/"))
-        )
-        return [
-            replace(
-                score,
-                unit=unit,
-                error=said,
-                cost_usd=traced.number(metadata.get("mlflow.assessment.judgeCost")),
-            )
-        ]
-    return []
+        judge = word(assessment.get("judge")) or judge_name(name, model.replace(":/", "/"))
+        error = word_in(object_in(feedback, "error"), "error_message", "error_code") or None
+        cost = number(metadata.get("mlflow.assessment.judgeCost"))
+        judged.append(replace(score, by=judge, error=error, cost_usd=cost))
 
 
-def _unit(trace: _Trace, one: traced.Row, metadata: traced.Row) -> str | None:
+def _name(assessment: Row) -> str:
+    return word(assessment.get("assessment_name"))
+
+
+def _unit(trace: _Trace, assessment: Row, metadata: Row) -> str | None:
     """What is scored: the item, one of its contexts, or None for another step of the trace.
 
     `evaluate` hangs every score on the root, so that only a single retriever's contexts can be told.
     """
-    span = _hex(one.get("span_id"))
+    span = _hex(assessment.get("span_id"))
     on_top = span in ("", trace.root)
     if "chunk_index" not in metadata:
         return ITEM_UNIT if on_top or span in trace.retrievers else None
     if on_top and len(trace.retrievers) == 1:
         span = next(iter(trace.retrievers))
-    place = traced.place_of(metadata["chunk_index"])
-    return (
-        None if place is None or span not in trace.retrievers else f"chunk:{trace.retrievers[span] + place}"
-    )
+    place = place_of(metadata["chunk_index"])
+    known = place is not None and span in trace.retrievers
+    return f"chunk:{trace.retrievers[span] + (place or 0)}" if known else None
 
 
-def _score(trace: _Trace, one: traced.Row, by: str) -> Score:
-    value, name = traced.object_of(one.get("feedback")).get("value"), traced.word(one.get("assessment_name"))
-    return Score(
-        trace.item.item_id, name, by, traced.scalar(value), traced.word(one.get("rationale")), trace.where
-    )
-
-
-def _with_models(judged: list[Score]) -> list[Score]:
+def _with_models(judged: Sequence[Score]) -> list[Score]:
     """A judge that raised is recorded as code, without its model: it is the one judge of that name."""
     models: dict[str, set[str]] = {}
     for score in judged:
         if score.by != score.name:
             models.setdefault(score.name, set()).add(score.by)
-    known = {name: next(iter(found)) for name, found in models.items() if len(found) == 1}
-    return [
-        score if score.error is None else replace(score, by=known.get(score.by, score.by)) for score in judged
-    ]
+    known = {name: next(iter(judges)) for name, judges in models.items() if len(judges) == 1}
+    return [replace(score, by=known.get(score.by, score.by)) if score.error else score for score in judged]
 
 
 FORMAT = ExportFormat(

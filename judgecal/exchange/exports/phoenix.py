@@ -13,70 +13,79 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from judgecal.exchange import traced
-from judgecal.exchange.exports import Export, ExportFormat, Score, judge_name, person
-from judgecal.records import ITEM_UNIT, Context, Item
+from judgecal.exchange.exports import Export, ExportFormat, Score, Sources, judge_name
+from judgecal.exchange.texts import (
+    Placed,
+    Row,
+    Value,
+    fields_of,
+    in_time,
+    item_of,
+    moment_of,
+    number,
+    objects,
+    passages_of,
+    place_of,
+    records_of,
+    scalar,
+    word,
+    word_in,
+)
+from judgecal.records import ITEM_UNIT, Context
 from judgecal.tables.nested import nested
 
+_SOURCES = Sources({"HUMAN"}, {"LLM", "CODE"}, "an annotation of the kind")
 _UNREAD = "NOT_PARSABLE"
 _NUMBERED = re.compile(r"(?:attributes\.)?retrieval\.documents\.(\d{1,6})\.(?:document\.)?(\w+)")
-_INPUT, _OUTPUT = "input.value", "output.value"
 
 
 def _holds(files: Sequence[Path]) -> bool:
-    return any("annotator_kind" in names or _is_spans(names) for names in map(traced.fields_of, files))
+    return any("annotator_kind" in names or _are_spans(names) for names in map(fields_of, files))
 
 
-def _is_spans(names: frozenset[str]) -> bool:
+def _are_spans(names: frozenset[str]) -> bool:
     return "span_kind" in names and bool(names & {"context.span_id", "context"})
 
 
 @dataclass
 class _Spans:
-    """The spans by id, the root of each trace, and where the contexts of each span begin in those of its
-    root."""
+    """The spans by id."""
 
-    rows: dict[str, traced.Row] = field(default_factory=dict)
-    roots: dict[str, str] = field(default_factory=dict)
-    starts: dict[str, int] = field(default_factory=dict)
+    rows: dict[str, Row] = field(default_factory=dict)
+    roots: dict[str, str] = field(default_factory=dict)  # trace -> its root
+    starts: dict[str, int] = field(default_factory=dict)  # where a span's contexts begin in its root's
     contexts: dict[str, list[Context]] = field(default_factory=dict)
+
+    def root_of(self, span: str) -> str:
+        return self.roots.get(_trace(self.rows.get(span, {})), span)
 
 
 def _read(files: Sequence[Path], export: Export) -> None:
-    records = [(where, _flat(row)) for file in files for where, row in traced.records_of(file)]
+    records = [(where, _flat(row)) for file in files for where, row in records_of(file)]
     export.count(len(records))
     annotations = [(where, row) for where, row in records if "annotator_kind" in row]
     others = [row for _, row in records if "annotator_kind" not in row]
-    spans = _spans([row for row in others if "span_kind" in row])
-    export.skip(
-        "a row that is neither a span nor an annotation", sum("span_kind" not in row for row in others)
-    )
-    export.skip(
-        "a span that stands there more than once", sum("span_kind" in row for row in others) - len(spans.rows)
-    )
+    span_rows = [row for row in others if "span_kind" in row]
+    spans = _spans(span_rows)
+    export.skip("a row that is neither a span nor an annotation", len(others) - len(span_rows))
+    export.skip("a span that stands there more than once", len(span_rows) - len(spans.rows))
     if not spans.rows:
-        export.problems.append(
-            f"{export.where}: no spans among the files, so there is no text to judge: export get_spans_dataframe() "
-            "too, and hand over both files"
-        )
-    judged = {_span(row) for _, row in annotations if not _of_document(row)}
-    roots = set(spans.roots.values())
+        export.lack_texts("spans", "get_spans_dataframe() too")
+    scored = {_span(row) for _, row in annotations if not _of_document(row)} | {*spans.roots.values()}
     for span, row in spans.rows.items():
-        if span in roots or span in judged:
-            export.add_item(_item(span, row, spans))
-        else:
+        if span not in scored:
             export.skip("a span within a trace, without annotations")
-    annotations.sort(
-        key=lambda pair: traced.moment_of(pair[1].get("updated_at") or pair[1].get("created_at"))
-    )
-    for where, row in _labelled(annotations):
-        _take(row, where, spans, export)
+            continue
+        system, contexts = word(_attribute(row, "llm.model_name")), tuple(spans.contexts.get(span, ()))
+        input_, output = _value(row, "input"), _value(row, "output")
+        export.add_item(item_of(span, input_, output, system=system, contexts=contexts))
+    for where, row, judge, value in _labelled(in_time(annotations, "updated_at", "created_at")):
+        _take(row, where, spans, export, judge=judge, value=value)
 
 
-def _flat(row: traced.Row) -> traced.Row:
-    """The row with the fields of objects within it under dotted names, as frames and OpenTelemetry have
-    them."""
-    flat: traced.Row = {}
+def _flat(row: Row) -> Row:
+    """The row with the fields of objects within it under dotted names, as OpenTelemetry has them."""
+    flat: Row = {}
     waiting = [("", row)]
     while waiting:
         dot, part = waiting.pop()
@@ -87,141 +96,112 @@ def _flat(row: traced.Row) -> traced.Row:
     return flat
 
 
-def _span(row: traced.Row) -> str:
-    return (
-        traced.word(row.get("context.span_id"))
-        or traced.word(row.get("span_id"))
-        or traced.word(row.get("index"))
-    )
+def _span(row: Row) -> str:
+    return word_in(row, "context.span_id", "span_id", "index")
 
 
-def _trace(row: traced.Row) -> str:
-    return traced.word(row.get("context.trace_id")) or traced.word(row.get("trace_id"))
+def _trace(row: Row) -> str:
+    return word_in(row, "context.trace_id", "trace_id")
 
 
-def _attribute(row: traced.Row, name: str) -> Any:
+def _name(row: Row) -> str:
+    return word_in(row, "annotation_name", "name")
+
+
+def _of_document(row: Row) -> bool:
+    return row.get("document_position") not in (None, "")
+
+
+def _attribute(row: Row, name: str) -> Any:
     value = row.get(f"attributes.{name}")
     return row.get(name) if value is None else value
 
 
-def _spans(rows: list[traced.Row]) -> _Spans:
+def _value(row: Row, name: str) -> Any:
+    value = _attribute(row, f"{name}.value")
+    return nested(value) if _attribute(row, f"{name}.mime_type") == "application/json" else value
+
+
+def _spans(rows: Sequence[Row]) -> _Spans:
     spans = _Spans()
-    for row in sorted(rows, key=lambda row: traced.moment_of(row.get("start_time"))):
+    for row in sorted(rows, key=lambda row: moment_of(row.get("start_time"))):
         spans.rows.setdefault(_span(row), row)
     for span, row in spans.rows.items():
-        if not traced.word(row.get("parent_id")):
+        if not word(row.get("parent_id")):
             spans.roots.setdefault(_trace(row), span)
     for span, row in spans.rows.items():
-        found = list(_documents(row))
-        root = spans.contexts.setdefault(spans.roots.get(_trace(row), span), [])
-        spans.starts[span] = len(root)
-        root += found
-        if root is not spans.contexts.setdefault(span, []):
-            spans.contexts[span] += found
+        retrieved = _documents(row)
+        of_root = spans.contexts.setdefault(spans.root_of(span), [])
+        spans.starts[span] = len(of_root)
+        of_root += retrieved
+        if of_root is not (of_span := spans.contexts.setdefault(span, [])):
+            of_span += retrieved
     return spans
 
 
-def _documents(row: traced.Row) -> Iterator[Context]:
+def _documents(row: Row) -> list[Context]:
     """The documents that a span retrieved, in their order."""
-    listed = _attribute(row, "retrieval.documents")
-    if isinstance(nested(listed), list):
-        yield from traced.passages_of([_flat_document(one) for one in traced.objects(listed)])
-        return
-    numbered: dict[int, traced.Row] = {}
-    for name, value in row.items():
-        if match := _NUMBERED.fullmatch(name):
-            numbered.setdefault(int(match[1]), {})[match[2]] = value
-    yield from traced.passages_of([numbered[place] for place in sorted(numbered)])
+    documents: list[Row] = []
+    whole = _attribute(row, "retrieval.documents")
+    if isinstance(nested(whole), list):
+        documents = [
+            {
+                name.removeprefix("document."): part
+                for name, part in _flat(document).items()
+                if name != "document"
+            }
+            for document in objects(whole)
+        ]
+    else:
+        numbered: dict[int, Row] = {}
+        for name, value in row.items():
+            if match := _NUMBERED.fullmatch(name):
+                numbered.setdefault(int(match[1]), {})[match[2]] = value
+        documents = [numbered[place] for place in sorted(numbered)]
+    return list(passages_of(documents))
 
 
-def _flat_document(document: traced.Row) -> traced.Row:
-    return {
-        name.removeprefix("document."): value for name, value in _flat(document).items() if name != "document"
-    }
-
-
-def _item(span: str, row: traced.Row, spans: _Spans) -> Item:
-    return traced.item_of(
-        span,
-        _value(row, _INPUT, "input.mime_type"),
-        _value(row, _OUTPUT, "output.mime_type"),
-        system=traced.word(_attribute(row, "llm.model_name")),
-        contexts=tuple(spans.contexts.get(span, ())),
-    )
-
-
-def _value(row: traced.Row, name: str, kind: str) -> Any:
-    value = _attribute(row, name)
-    return nested(value) if _attribute(row, kind) == "application/json" else value
-
-
-def _labelled(annotations: list[tuple[str, traced.Row]]) -> Iterator[tuple[str, traced.Row]]:
+def _labelled(annotations: Sequence[Placed]) -> Iterator[tuple[str, Row, str, Value]]:
     """Each annotation with its judge and its value.
 
     Under one name all values are scores where every one that says anything has a score, else labels. The
     identifier is named where judges of one name have several.
     """
-    said = [row for _, row in annotations if row.get("result.label") != _UNREAD]
-    words = {
-        _name(row)
-        for row in said
-        if traced.scalar(row.get("result.label")) is not None and _score(row) is None
-    }
+    in_words: set[str] = set()
     known: dict[str, set[str]] = {}
     for _, row in annotations:
+        label = row.get("result.label")
+        if label != _UNREAD and scalar(label) is not None and number(row.get("result.score")) is None:
+            in_words.add(_name(row))
         if row.get("annotator_kind") != "HUMAN":
-            known.setdefault(_name(row), set()).add(traced.word(row.get("identifier")))
+            known.setdefault(_name(row), set()).add(word(row.get("identifier")))
     for where, row in annotations:
-        name, identifier = _name(row), traced.word(row.get("identifier"))
-        label, score = traced.scalar(row.get("result.label")), _score(row)
+        name, identifier = _name(row), word(row.get("identifier"))
         judge = f"{name} ({identifier})" if identifier and len(known.get(name, ())) > 1 else name
-        model = next(
-            (text for key in ("model", "model_name") if (text := traced.word(row.get(f"metadata.{key}")))), ""
-        )
-        value = label if name in words else score
-        yield where, {**row, "judge": judge_name(judge, model), "value": value}
+        value = scalar(row.get("result.label")) if name in in_words else number(row.get("result.score"))
+        yield where, row, judge_name(judge, word_in(row, "metadata.model", "metadata.model_name")), value
 
 
-def _name(row: traced.Row) -> str:
-    return traced.word(row.get("annotation_name")) or traced.word(row.get("name"))
-
-
-def _of_document(row: traced.Row) -> bool:
-    return row.get("document_position") not in (None, "")
-
-
-def _score(row: traced.Row) -> float | None:
-    return traced.number(row.get("result.score"))
-
-
-def _take(row: traced.Row, where: str, spans: _Spans, export: Export) -> None:
+def _take(row: Row, where: str, spans: _Spans, export: Export, *, judge: str, value: Value) -> None:
     """One annotation, as a rating, a judgement or a skip."""
-    kind, name, span = traced.word(row.get("annotator_kind")).upper(), _name(row), _span(row)
-    note, unit = traced.word(row.get("result.explanation")), ITEM_UNIT
+    name, span, note = _name(row), _span(row), word(row.get("result.explanation"))
+    unit = ITEM_UNIT
     if _of_document(row):
-        root, place = (
-            spans.roots.get(_trace(spans.rows.get(span, {})), span),
-            traced.place_of(row["document_position"]),
-        )
-        unit, span = f"chunk:{spans.starts.get(span, 0) + place}" if place is not None else "", root
+        place = place_of(row["document_position"])
+        unit = "" if place is None else f"chunk:{spans.starts.get(span, 0) + place}"
+        span = spans.root_of(span)
     elif not span:
         span = spans.roots.get(_trace(row), "")
     if not unit:
         export.skip("an annotation of a document that does not tell its place")
     elif name == "note":
         export.skip("a note, which is no score")
-    elif kind == "HUMAN":
-        by = person(traced.word(row.get("user_id")) or traced.word(row.get("identifier")))
-        export.add_rating(Score(span, name, by, row["value"], note, where, unit=unit))
-    elif kind in ("LLM", "CODE"):
-        error = (
-            (note or "the judge's reply could not be read") if row.get("result.label") == _UNREAD else None
-        )
-        export.add_judgement(
-            Score(span, name, row["judge"], row["value"], note, where, error=error, unit=unit)
-        )
     else:
-        export.skip(f"an annotation of the kind {kind or 'nobody'}")
+        unread = row.get("result.label") == _UNREAD
+        error = (note or "the judge's reply could not be read") if unread else None
+        score = Score(span, name, "", value, note, where, error=error, unit=unit)
+        kind, rater = word(row.get("annotator_kind")).upper(), word_in(row, "user_id", "identifier")
+        _SOURCES.take(kind, score, export, rater=rater, judge=judge)
 
 
 FORMAT = ExportFormat(

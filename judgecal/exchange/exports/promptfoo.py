@@ -13,36 +13,41 @@ from pathlib import Path
 from typing import Any
 
 from judgecal.errors import InputError
-from judgecal.exchange import traced
-from judgecal.exchange.exports import Export, ExportFormat, Score, id_of, judge_name, person, text_of
+from judgecal.exchange.exports import Export, ExportFormat, Score, id_of, judge_name, person
+from judgecal.exchange.texts import (
+    Placed,
+    Row,
+    item_of,
+    number,
+    object_in,
+    object_of,
+    passages_of,
+    records_of,
+    scalar,
+    text_of,
+    word,
+    word_in,
+)
 from judgecal.records import Item
 from judgecal.tables.json_files import read_json
 from judgecal.tables.outline import outline
 from judgecal.workspace import shown
 
+# The types of assertion that ask a model.
 _GRADED = frozenset({
     "agent-rubric", "answer-relevance", "context-faithfulness", "context-recall", "context-relevance",
-    "conversation-relevance", "factuality", "g-eval", "llm-rubric", "model-graded-closedqa", "model-graded-factuality",
-    "pi", "search-rubric", "select-best", "trajectory:goal-success",
+    "conversation-relevance", "factuality", "g-eval", "llm-rubric", "model-graded-closedqa",
+    "model-graded-factuality", "pi", "search-rubric", "select-best", "trajectory:goal-success",
 })  # fmt: skip
-"""The types of assertion that ask a model."""
 _REFERENCE = (
-    "reference_answer",
-    "reference",
-    "expected_answer",
-    "expected",
-    "ground_truth",
-    "ideal",
-    "target",
-)
+    "reference_answer", "reference", "expected_answer", "expected", "ground_truth", "ideal", "target",
+)  # fmt: skip
 _CONTEXTS = ("context", "contexts", "documents")
+# Type of assertion -> how the reason of one that threw begins: its score of 0 is nobody's.
 _THREW = {
     "javascript": "Custom function threw error:", "python": "Python code execution failed:",
     "ruby": "Ruby code execution failed:", "webhook": "Webhook error:", "regex": "Invalid regex pattern:",
 }  # fmt: skip
-"""Type of assertion -> how the reason of one that threw begins: promptfoo writes a score of 0, which nobody
-gave."""
-_NO_ANSWER = "a row without an output: the provider failed"
 
 
 def _holds(files: Sequence[Path]) -> bool:
@@ -61,148 +66,132 @@ def _read(files: Sequence[Path], export: Export) -> None:
     rows = [row for file in files for row in _rows(file, export)]
     several = len({_prompt(row) for _, row in rows}) > 1
     for where, row in rows:
-        grading = traced.object_of(row.get("gradingResult"))
-        components = export.objects(grading.get("componentResults"), "result of an assertion")
+        results = object_in(row, "gradingResult").get("componentResults")
+        components = export.objects(results, "result of an assertion")
         item = _item(row, several=several)
         if item is None:
-            export.skip(_NO_ANSWER)
+            export.skip("a row without an output: the provider failed")
             export.skip("a result of an assertion in such a row", len(components))
             continue
         export.add_item(item)
-        test = traced.object_of(row.get("testCase"))
-        grader = traced.object_of(test.get("options")).get("provider")
-        asserted = test.get("assert")
-        for one in _single(components, asserted if isinstance(asserted, list) else [], export):
-            reason = traced.word(one.result.get("reason"))
-            _take(one, Score(item.item_id, one.name, "", None, reason, where), grader, export)
+        test = object_in(row, "testCase")
+        grader, asserted = object_in(test, "options").get("provider"), test.get("assert")
+        for assertion in _single(components, asserted if isinstance(asserted, list) else [], export):
+            note = word(assertion.result.get("reason"))
+            score = Score(item.item_id, assertion.name, "", None, note, where)
+            _take(assertion, score, grader, export)
 
 
-def _rows(file: Path, export: Export) -> Iterator[tuple[str, traced.Row]]:
+def _rows(file: Path, export: Export) -> Iterator[Placed]:
     if file.suffix.lower() != ".json":
-        for where, row in traced.records_of(file):
+        for record in records_of(file):
             export.count()
-            yield where, row
+            yield record
         return
     value = read_json(file)
-    inner = traced.object_of(traced.object_of(value).get("results"))
+    inner = object_in(object_of(value), "results")
     rows = inner.get("results") if inner else value
     if not isinstance(rows, list):
-        raise InputError(
-            f"{shown(file)}: has no list `results.results`: write it with promptfoo eval --output"
-        )
+        advice = "write it with promptfoo eval --output"
+        raise InputError(f"{shown(file)}: has no list `results.results`: {advice}")
     for place, row in enumerate(export.objects(rows, "row"), start=1):
         yield f"{shown(file)}:row {place}", row
 
 
-def _prompt(row: traced.Row) -> str:
-    return (
-        traced.word(row.get("promptId"))
-        or text_of(traced.object_of(row.get("prompt")).get("raw"))
-        or traced.word(row.get("promptIdx"))
-    )
+def _prompt(row: Row) -> str:
+    text = text_of(object_in(row, "prompt").get("raw"))
+    return word(row.get("promptId")) or text or word(row.get("promptIdx"))
 
 
-def _item(row: traced.Row, *, several: bool) -> Item | None:
+def _item(row: Row, *, several: bool) -> Item | None:
     """The answer of a row; rows of one answer to one prompt, as `--repeat` makes them, are one item."""
-    output = traced.object_of(row.get("response")).get("output")
+    output = object_in(row, "response").get("output")
     if row.get("failureReason") == 2 or output is None:
         return None
-    variables = traced.object_of(row.get("vars")) or traced.object_of(
-        traced.object_of(row.get("testCase")).get("vars")
-    )
-    provider = row.get("provider")
-    names = traced.object_of(provider)
-    system = traced.word(names.get("label")) or traced.word(names.get("id")) or traced.word(provider)
-    item = traced.item_of(id_of(variables, _prompt(row), system, output), variables, output)
+    variables = object_in(row, "vars") or object_in(row, "testCase", "vars")
+    system = word_in(object_in(row, "provider"), "label", "id") or word(row.get("provider"))
+    item = item_of(id_of(variables, _prompt(row), system, output), variables, output)
     reference = next((item.fields[name] for name in _REFERENCE if name in item.fields), "")
     passages = next((variables[name] for name in _CONTEXTS if name in item.fields), None)
+    taken = (*_REFERENCE, *_CONTEXTS)
     return replace(
         item,
         reference_answers=(reference,) if reference else (),
-        system=f"{system}, prompt {traced.word(row.get('promptIdx'))}" if several else system or None,
-        contexts=traced.passages_of(passages),
-        fields={name: text for name, text in item.fields.items() if name not in (*_REFERENCE, *_CONTEXTS)},
+        system=f"{system}, prompt {word(row.get('promptIdx'))}" if several else system or None,
+        contexts=passages_of(passages),
+        fields={name: text for name, text in item.fields.items() if name not in taken},
     )
 
 
 @dataclass(frozen=True, slots=True)
 class _Result:
-    """The result of one assertion; `name` tells several of one row apart."""
+    """The result of one assertion."""
 
-    result: traced.Row
-    assertion: traced.Row
-    name: str
+    result: Row
+    assertion: Row
+    name: str = ""  # tells several of one row apart
 
 
-def _single(components: list[traced.Row], asserted: list[Any], export: Export) -> list[_Result]:
+def _single(components: Sequence[Row], asserted: Sequence[Any], export: Export) -> list[_Result]:
     """Each assertion once.
 
     What an assertion is made of stands again behind it. Of a set of assertions its members are taken, of any
     other assertion the whole. Only a judge that failed has no assertion: it is then the one in that place of
     the test.
     """
-    found: list[_Result] = []
+    results: list[_Result] = []
     place = top = 0
     inner: list[Any] = []  # the assertions of the set whose members follow
     while place < len(components):
-        one = components[place]
-        assertion, parts = traced.object_of(one.get("assertion")), one.get("componentResults")
+        component = components[place]
+        assertion, parts = object_in(component, "assertion"), component.get("componentResults")
         n_parts = len(parts) if isinstance(parts, list) else 0
         place += 1
         if inner:
-            declared = traced.object_of(inner.pop(0))
+            declared = object_of(inner.pop(0))
         else:
-            declared = traced.object_of(asserted[top]) if top < len(asserted) else {}
+            declared = object_of(asserted[top]) if top < len(asserted) else {}
             top += 1
         if n_parts and not assertion:
             export.skip("a set of assertions, whose members were taken")
             members = declared.get("assert")
             inner = list(members) if isinstance(members, list) else [{}] * n_parts
             continue
-        found.append(_Result(one, assertion or declared, ""))
+        results.append(_Result(component, assertion or declared))
         taken = min(n_parts, len(components) - place)
         export.skip("a part of an assertion that was taken whole", taken)
         place += taken
-    return _named(found)
-
-
-def _named(results: list[_Result]) -> list[_Result]:
-    """Two assertions of one row under one name that ask for other things are two judges."""
-    asked: dict[str, list[str]] = {}
+    # Two assertions of one row under one name that ask for other things are two judges.
+    wanted: dict[str, list[str]] = {}
     named = []
-    for one in results:
-        name = traced.word(one.assertion.get("metric")) or traced.word(one.assertion.get("type")) or "unnamed"
-        known, wanted = asked.setdefault(name, []), id_of(one.assertion)
-        if wanted not in known:
-            known.append(wanted)
-        nth = known.index(wanted) + 1
-        named.append(replace(one, name=name if nth == 1 else f"{name} ({nth})"))
+    for result in results:
+        name = word_in(result.assertion, "metric", "type") or "unnamed"
+        known, wants = wanted.setdefault(name, []), id_of(result.assertion)
+        if wants not in known:
+            known.append(wants)
+        nth = known.index(wants) + 1
+        named.append(replace(result, name=name if nth == 1 else f"{name} ({nth})"))
     return named
 
 
-def _take(one: _Result, score: Score, grader: Any, export: Export) -> None:
-    """One result, as a rating or a judgement; `grader` is the test's own model for assertions that name
-    none."""
-    result, assertion, passed = one.result, one.assertion, one.result.get("pass")
-    kind = traced.word(assertion.get("type"))
-    if kind == "human":
-        label = passed if isinstance(passed, bool) else None
-        said = replace(
-            score, name="pass", by=person(""), value=label, note=traced.word(result.get("comment"))
-        )
-        export.add_rating(replace(said, saw_draft=True))  # the viewer shows what the assertions said
+def _take(assertion: _Result, score: Score, grader: Any, export: Export) -> None:
+    """One result, a rating or a judgement; `grader`: the test's own model, for assertions that name none."""
+    result, told, passed = assertion.result, assertion.assertion, assertion.result.get("pass")
+    kind = word(told.get("type"))
+    if kind == "human":  # the viewer shows what the assertions said
+        label, note = passed if isinstance(passed, bool) else None, word(result.get("comment"))
+        export.add_rating(replace(score, name="pass", by=person(""), value=label, note=note, saw_draft=True))
         return
-    provider = assertion.get("provider") or (grader if kind.removeprefix("not-") in _GRADED else None)
-    model = traced.word(traced.object_of(provider).get("id")) or traced.word(provider)
-    failed = traced.object_of(result.get("metadata")).get("graderError") is True or not result.get(
-        "assertion"
-    )
-    threw = _THREW.get(kind.removeprefix("not-"))
-    failed = failed or (threw is not None and passed is not True and (score.note or "").startswith(threw))
-    value = traced.number(result.get("score"))
+    plain = kind.removeprefix("not-")
+    provider = told.get("provider") or (grader if plain in _GRADED else None)
+    model = word(object_of(provider).get("id")) or word(provider)
+    threw = plain in _THREW and passed is not True and score.note.startswith(_THREW[plain])
+    failed = object_in(result, "metadata").get("graderError") is True or not result.get("assertion") or threw
+    value = number(result.get("score"))
+    value_or_pass = value if value is not None else scalar(passed)
     error = (score.note or "the grader failed") if failed else None
-    value_or_pass = value if value is not None else traced.scalar(passed)
-    export.add_judgement(replace(score, by=judge_name(one.name, model), value=value_or_pass, error=error))
+    judge = judge_name(assertion.name, model)
+    export.add_judgement(replace(score, by=judge, value=value_or_pass, error=error))
 
 
 FORMAT = ExportFormat("promptfoo", _holds, _read, "the file of promptfoo eval --output results.json")

@@ -13,20 +13,17 @@ from pathlib import Path
 from typing import Any
 
 from judgecal.errors import InputError, listed
-from judgecal.exchange.exports import (
-    Export,
-    ExportFormat,
-    Score,
+from judgecal.exchange.exports import Export, ExportFormat, Score, id_of
+from judgecal.exchange.texts import (
     Value,
     contexts_of,
     field_of,
-    id_of,
     objects_of,
+    scalar,
     spoken,
     text_of,
     turns_of,
 )
-from judgecal.exchange.traced import scalar
 from judgecal.records import Context, Item
 from judgecal.tables import Table, nested, outline, read_json, read_table
 from judgecal.workspace import shown
@@ -34,12 +31,13 @@ from judgecal.workspace import shown
 _ANNOTATOR = "annotator"
 """The rater of an annotation; Ragas does not record who it was."""
 _TAKEN = (
-    "user_input", "response", "reference", "retrieved_contexts", "retrieved_context_ids", "reference_contexts",
-    "reference_context_ids", "rubrics", "question", "answer", "contexts", "ground_truth", "ground_truths",
+    "user_input", "response", "reference", "retrieved_contexts", "retrieved_context_ids",
+    "reference_contexts", "reference_context_ids", "rubrics", "question", "answer", "contexts",
+    "ground_truth", "ground_truths",
 )  # fmt: skip
 _LEFT = (
-    "multi_responses", "persona_name", "query_style", "query_length", "reference_tool_calls", "reference_topics",
-    "synthesizer_name", "", "index", "Unnamed: 0", "__index_level_0__", "column 1", "id",
+    "multi_responses", "persona_name", "query_style", "query_length", "reference_tool_calls",
+    "reference_topics", "synthesizer_name", "", "index", "Unnamed: 0", "__index_level_0__", "column 1", "id",
 )  # fmt: skip
 _OLD_METRICS = {
     "faithfulness", "answer_relevancy", "context_precision", "context_recall", "context_relevancy",
@@ -60,8 +58,7 @@ def _is_table(begun: Any) -> bool:
 
 
 def _annotations(value: Any) -> dict[str, Any]:
-    """Metric -> its annotations; empty where a value is no file of annotations. One metric may be saved
-    alone."""
+    """Metric -> its annotations; empty where a value is no such file. One metric may be saved alone."""
     if not isinstance(value, dict):
         return {}
     if isinstance(value.get("name"), str) and isinstance(value.get("samples"), list):
@@ -125,8 +122,7 @@ def _read_table(table: Table, export: Export) -> None:
 
 
 def _is_metric(cells: Any) -> bool:
-    """Whether a column is a metric's: numbers from -1 to 10, or words such as pass and fail; empty where it
-    failed.
+    """Whether a column is a metric's: numbers from -1 to 10, or words such as pass; empty where it failed.
 
     A sample is written without what it lacks, so that a column without any value is a metric that failed
     throughout.
@@ -138,8 +134,7 @@ def _is_metric(cells: Any) -> bool:
 
 
 def _value(cell: Any) -> Value:
-    """The number of a cell, or its text; None for an empty one and for NaN. What is neither is not a
-    metric's."""
+    """The number of a cell, or its text; None for an empty one and NaN. An object is no metric's."""
     if isinstance(cell, str):
         try:
             cell = float(cell)

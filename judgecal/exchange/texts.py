@@ -1,0 +1,360 @@
+"""What the records of other tools hold, whatever its type: values, texts, and the items that they make.
+
+An input is a text, an object (`{"question": ...}`), or a chat; an output too. Each function takes any value
+and gives an empty one where it is not what was looked for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from judgecal.records import Context, Item, Turn
+from judgecal.tables.encoding import ending_of
+from judgecal.tables.formats import open_source
+from judgecal.tables.json_files import of_frame, one_array, read_json
+from judgecal.tables.nested import nested
+from judgecal.tables.outline import outline
+from judgecal.workspace import shown
+
+Value = bool | int | float | str | None
+Row = dict[str, Any]
+Placed = tuple[str, Row]
+"""A record after where it stands, as messages name it (`scores.csv:12`)."""
+
+_NOTHING: tuple[Any, ...] = (None, "", [], {})
+_TYPED = frozenset({".jsonl", ".ndjson", ".parquet"})
+_MOST_PLACES = 1_000_000
+_DOCUMENT = ("document_id", "doc_id", "doc_uri", "id", "source", "name")
+_QUESTION = ("question", "query", "input", "user_input", "prompt", "user_query", "request", "text")
+_ANSWER = ("answer", "response", "output", "content", "completion", "result", "text", "message")
+_PASSAGES = ("documents", "contexts", "chunks", "results")
+# The usual names of what people named themselves, by what it is.
+_ROLES: Mapping[str, tuple[str, ...]] = {
+    "question": (
+        "question", "query", "user_input", "prompt", "instruction", "input", "user_query", "messages", "chat",
+    ),
+    "answer": (
+        "answer_under_test", "response", "answer", "output", "completion", "generation", "model_output",
+        "actual_output",
+    ),
+    "reference": (
+        "reference_answer", "reference", "expected_output", "expected_answer", "expected_response",
+        "ground_truth", "expected", "target",
+    ),
+    "contexts": (
+        "contexts", "context", "retrieved_contexts", "retrieval_context", "documents", "passages", "chunks",
+    ),
+    "system": ("system", "model", "model_name"),
+}  # fmt: skip
+
+
+# Records of files
+
+
+def fields_of(path: Path) -> frozenset[str]:
+    """The names of a file's columns, first records' fields, or one JSON object; none where unread."""
+    value = outline(path)
+    rows = value if isinstance(value, list) else [value]
+    names = {name for row in rows if isinstance(row, dict) for name in row}
+    if isinstance(value, dict):
+        if isinstance(value.get("columns"), list) and "data" in value:  # the outline has the first few alone
+            names |= {name for row in of_frame(read_json(path))[:1] for name in row}
+        if all(map(str.isdigit, value)):
+            names |= {name for row in value.values() if isinstance(row, dict) for name in row}
+        names |= {name for part in value.values() for row in objects(part)[:1] for name in row}
+    return frozenset(names)
+
+
+def records_of(path: Path) -> Iterator[Placed]:
+    """Each record of a file.
+
+    Rows of a table, or the objects of a JSON file: an array, the one array in an object, a data frame as
+    pandas writes it (its index is the column `index`). Lists and objects in the cells of a sheet are lists
+    and objects.
+    """
+    if ending_of(path) == ".json":
+        value, where = read_json(path), shown(path)
+        for nth, row in enumerate(of_frame(value) or one_array(value, where)[1], start=1):
+            yield f"{where}:row {nth}", row
+        return
+    source = open_source(path)
+    typed = path.suffix.lower() in _TYPED
+    unit = "" if source.unit == "line" else "row "
+    for piece in source.pieces():
+        for line in piece.rows:
+            cells = dict(line.raw) if typed else {name: nested(cell) for name, cell in line.raw.items()}
+            yield f"{source.where}:{unit}{line.line}", cells
+
+
+def in_time(records: Iterable[Placed], *names: str) -> list[Placed]:
+    """Records in the order of the moment that they have under the first of the names with one."""
+    return sorted(records, key=lambda record: moment_of(field_of(record[1], *names)))
+
+
+# Values
+
+
+def field_of(record: Mapping[str, Any], *names: str) -> Any:
+    """The first of the names that a record has with a value; None where it has none of them."""
+    return next((record[name] for name in names if record.get(name) not in _NOTHING), None)
+
+
+def word(value: Any) -> str:
+    """An id or a name, which may be a number."""
+    if isinstance(value, str):
+        return value.strip()
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else ""
+
+
+def word_in(record: Mapping[str, Any], *names: str) -> str:
+    """The word under the first of the names that has one."""
+    return next((text for name in names if (text := word(record.get(name)))), "")
+
+
+def object_of(value: Any) -> Row:
+    """A value as an object, out of a cell's text too."""
+    value = nested(value)
+    return value if isinstance(value, dict) else {}
+
+
+def object_in(record: Row, *path: str) -> Row:
+    """The object under a name, or under the last of several, each in the object before."""
+    for name in path:
+        record = object_of(record.get(name))
+    return record
+
+
+def objects_of(value: Any) -> list[Row]:
+    """The objects of a list; none of what is no list."""
+    return [part for part in value if isinstance(part, dict)] if isinstance(value, list) else []
+
+
+def objects(value: Any) -> list[Row]:
+    """The objects of a list, out of a cell's text too."""
+    return objects_of(nested(value))
+
+
+def scalar(value: Any) -> Value:
+    """A label or a verdict: a truth value, a finite number, or a text that is not blank; else None."""
+    if isinstance(value, str):
+        return value if value.strip() else None
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if isinstance(value, bool | int) else None
+
+
+def value_of(value: Any) -> Value:
+    """A score's value: a truth value, a number or a text as it is, a list of one as its one; else JSON."""
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
+
+
+def number(value: Any) -> float | None:
+    """A finite number, out of a cell's text too."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        finite = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return finite if math.isfinite(finite) else None
+
+
+def number_of(value: Any) -> float | None:
+    """A finite number, but none that is a text."""
+    return None if isinstance(value, str) else number(value)
+
+
+def place_of(value: Any) -> int | None:
+    """A place in a list, from 0; None for anything else."""
+    place = number(value)
+    return int(place) if place is not None and place.is_integer() and 0 <= place < _MOST_PLACES else None
+
+
+def moment_of(value: Any) -> float:
+    """A time as seconds: ISO text, or a number; 0 where it is none."""
+    if isinstance(value, str):
+        with contextlib.suppress(ValueError, OverflowError):
+            moment = datetime.fromisoformat(value.strip())
+            return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    return number(value) or 0.0
+
+
+# Texts
+
+
+def text_of(value: Any) -> str:
+    """A value as the text of an item: itself, the one text of an object, else JSON; None is ""."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    if isinstance(value, dict) and len(value) == 1:
+        return text_of(next(iter(value.values())))
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _filled(value: Any) -> str:
+    return "" if value in ([], {}) else text_of(value)
+
+
+def tags_of(value: Any) -> tuple[str, ...]:
+    """Tags: the texts of a list."""
+    return tuple(part for part in value if isinstance(part, str) and part) if isinstance(value, list) else ()
+
+
+def contexts_of(value: Any) -> tuple[Context, ...]:
+    """Passages: a list of texts, or of objects that hold one; a single text is one passage."""
+    values = value if isinstance(value, list) else [] if value in (None, "") else [value]
+    return tuple(map(_context, values))
+
+
+def _context(value: Any) -> Context:
+    if not isinstance(value, dict):
+        return Context(text_of(value))
+    if isinstance(inner := value.get("document"), dict):
+        value = {**value, **inner}
+    text = field_of(value, "text", "content", "context", "page_content", "document")
+    about = value.get("metadata")
+    document = field_of(value, *_DOCUMENT)
+    if document is None and isinstance(about, dict):
+        document = field_of(about, *_DOCUMENT)
+    text = text_of(value if text is None else text)
+    return Context(text, text_of(document) or None, number_of(value.get("score")))
+
+
+def passages_of(value: Any) -> tuple[Context, ...]:
+    """The passages that a retriever gave: a list of texts or objects, or an object's list of them."""
+    if isinstance(value, dict):
+        value = next((value[name] for name in _PASSAGES if value.get(name)), None)
+    return contexts_of(value)
+
+
+def turns_of(value: Any) -> tuple[Turn, ...]:
+    """The turns of a chat: objects with a role (or type) and a content, which may be parts with texts."""
+
+    def content(given: Any) -> str:
+        if not isinstance(given, list):
+            return text_of(given)
+        parts = [field_of(part, "text", "content") if isinstance(part, dict) else part for part in given]
+        return "\n".join(text for text in map(text_of, parts) if text)
+
+    return tuple(
+        Turn(text_of(field_of(turn, "role", "type")), content(turn["content"]))
+        for turn in objects_of(value)
+        if turn.get("content")
+    )
+
+
+def spoken(turns: Sequence[Turn]) -> tuple[tuple[Turn, ...], str, str]:
+    """The turns before the last question, that question, and the answer to it ("" where there is none)."""
+    asks = [place for place, turn in enumerate(turns) if turn.role in ("user", "human")]
+    if not asks:
+        return tuple(turns[:-1]), "", turns[-1].content if turns else ""
+    answers = [turn.content for turn in turns[asks[-1] + 1 :] if turn.role in ("assistant", "ai")]
+    return tuple(turns[: asks[-1]]), turns[asks[-1]].content, answers[-1] if answers else ""
+
+
+def _chat(value: Any) -> tuple[Turn, ...]:
+    """The turns of a list of chat messages, or of an object's `messages`; none where it is no chat."""
+    messages = value.get("messages") if isinstance(value, dict) else value
+    if isinstance(messages, list) and len(messages) == 1 and isinstance(messages[0], list):
+        messages = messages[0]  # LangChain's batch of one conversation
+    if not isinstance(messages, list) or len(turns := objects_of(messages)) < len(messages):
+        return ()
+    is_chat = all("content" in turn and ("role" in turn or "type" in turn) for turn in turns)
+    return turns_of(turns) if is_chat else ()
+
+
+def _named_text(value: Mapping[str, Any], names: tuple[str, ...]) -> tuple[str, str]:
+    """The first of the names under which an object has a text, and that text; empty where it has none."""
+    texts = ((name, value.get(name)) for name in names)
+    return next(((name, text) for name, text in texts if isinstance(text, str) and text.strip()), ("", ""))
+
+
+# Items
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What an input asks: the question, the turns before it, and the texts of an object's further fields."""
+
+    question: str
+    conversation: tuple[Turn, ...] = ()
+    fields: Mapping[str, str] = field(default_factory=dict)
+
+
+def request_of(value: Any) -> Request:
+    """What was asked: a text, the last question of a chat, or an object's text of a usual name; else JSON."""
+    if turns := _chat(value):
+        before, question, _ = spoken(turns)
+        return Request(question, before)
+    if not isinstance(value, dict):
+        return Request(_filled(value))
+    name, question = _named_text(value, _QUESTION)
+    if name:
+        rest = {key: text for key, part in value.items() if key != name and (text := _filled(part))}
+        return Request(question, (), rest)
+    return request_of(next(iter(value.values()))) if len(value) == 1 else Request(_filled(value))
+
+
+def answer_of(value: Any) -> str:
+    """What was answered: a text, a chat's last message, or an object's text of a usual name; else JSON."""
+    if turns := _chat(value):
+        return turns[-1].content
+    if isinstance(value, dict):
+        if choices := objects(value.get("choices")) or objects(value.get("generations")):
+            return answer_of(choices[0].get("message", choices[0]))
+        _, text = _named_text(value, _ANSWER)
+        inner = next((value[name] for name in _ANSWER if isinstance(value.get(name), dict)), None)
+        if text or inner is not None:
+            return text or answer_of(inner)
+    return _filled(value)
+
+
+def item_of(item_id: str, input_: Any, output: Any, **further: Any) -> Item:
+    """The item of an input and an output; `further` are attributes of `Item`, left as they are where empty.
+
+    Its group is the one given, else the question.
+    """
+    request = request_of(input_)
+    item = Item(
+        item_id,
+        request.question or item_id,
+        request.question,
+        answer_of(output),
+        conversation=request.conversation,
+        fields=request.fields,
+    )
+    return replace(item, **{name: value for name, value in further.items() if value})
+
+
+def named_item(item_id: str, record: Mapping[str, Any]) -> Item:
+    """An item of a record whose fields people named; what has no usual name is a field of the item."""
+    names = {name.lower().strip(): name for name in record}
+    roles: dict[str, str] = {}
+    for role, usual in _ROLES.items():
+        known = [names[name] for name in usual if name in names]
+        if filled := [name for name in known if record[name] not in _NOTHING]:
+            roles[role] = filled[0]
+    values = {role: record[name] for role, name in roles.items()}
+    request, reference = request_of(nested(values.get("question"))), nested(values.get("reference"))
+    references = reference if isinstance(reference, list) else [reference]
+    rest = {name: text_of(value) for name, value in record.items() if name not in roles.values()}
+    return Item(
+        item_id,
+        request.question or item_id,
+        request.question,
+        text_of(values.get("answer")),
+        tuple(text for text in map(text_of, references) if text),
+        system=text_of(values.get("system")) or None,
+        contexts=contexts_of(nested(values.get("contexts"))),
+        conversation=request.conversation,
+        fields={**request.fields, **{name: text for name, text in rest.items() if text.strip()}},
+    )
