@@ -181,11 +181,7 @@ class _Wanted:
     dry_run: bool
 
     def task(self, raters: Sequence[str]) -> Labelling:
-        """What is to be labelled, by whom.
-
-        Raises:
-            InputError: there is no such set, experiment or file, or what is asked for is not of its kind.
-        """
+        """What is to be labelled, by whom."""
         from judgecal.desk.desk import Labelling
         from judgecal.errors import InputError
         from judgecal.goldset import list_gold

@@ -88,7 +88,6 @@ class Desk:
 
     Raises:
         BusyError: another process serves the set.
-        InputError: the journal is damaged.
     """
 
     def __init__(self, task: Labelling) -> None:

@@ -17,11 +17,7 @@ _FLAG = "label looks wrong"
 
 
 def read_flagged(path: Path, gold: GoldSet) -> frozenset[str]:
-    """The ids of the items that the file flags: rows of a CSV, or the link of a page in a text file.
-
-    Raises:
-        InputError: the file cannot be read or flags nothing, or what it flags is none of the set's items.
-    """
+    """The ids of the items that the file flags: rows of a CSV, or the link of a page in a text file."""
     known = {item.item_id for item in gold.items}
     ids = _of_link(path) if path.suffix.lower() in ("", ".txt", ".url") else _of_table(path)
     if not ids:

@@ -97,11 +97,7 @@ _RATED = frozenset({"item_id", "rater", "label", "note", "saw_draft", "reason", 
 
 
 def _entry(row: dict[str, Any], scale: Scale, where: str) -> LabelEntry:
-    """The act of a line, whatever somebody else wrote there.
-
-    Raises:
-        InputError: it is none; lists every problem.
-    """
+    """The act of a line, whatever somebody else wrote there."""
     problems: list[str] = []
     rated = {name: value for name, value in row.items() if name in _RATED}
     if row.get("gone") is True:
@@ -136,7 +132,6 @@ class LabelJournal:
 
     Raises:
         BusyError: another page is serving the set.
-        InputError: it is a link, or a line is no act on this scale; nothing has been written.
     """
 
     def __init__(self, folder: Path, scale: Scale) -> None:

@@ -233,9 +233,6 @@ class DeskServer:
 
         Args:
             opened: called with the link of each rater once they work.
-
-        Raises:
-            InputError: the address cannot be listened at.
         """
         runner = web.AppRunner(
             self.application(), access_log=None, handle_signals=False, shutdown_timeout=_LAST_S

@@ -65,11 +65,6 @@ class FunctionJudge:
         path, function: the file, and the function in it.
         locked: the fingerprint that it must have; with another one the file is not run.
         folders: where files that it is set to are looked for; none where it takes no file.
-
-    Raises:
-        InputError: the file or the function is missing, raises on loading, has no scale, or is not the locked
-            one; a setting is unknown or has a value that it cannot have; a package or a file that it needs is
-            missing.
     """
 
     kind: JudgeKind
@@ -176,9 +171,6 @@ class LocalJudge(FunctionJudge):
     def check_items(self, items: Sequence[Item]) -> None:
         """Refuse items none of which has what the rule asks for; it costs nothing, so that one that lacks it
         may come.
-
-        Raises:
-            InputError: as `refuse_lacking`.
         """
         nowhere = [name for name in self.inputs if all(lacking_inputs([name], item) for item in items)]
         refuse_lacking(self.name, nowhere, items)
@@ -229,11 +221,7 @@ def local_judges() -> list[str]:
 
 
 def load_local(name: str) -> LoadedFunction:
-    """A local judge as its file has it, whatever it is set to.
-
-    Raises:
-        InputError: there is none of that name.
-    """
+    """A local judge as its file has it, whatever it is set to."""
     path = _local_file(name)
     return load_function(path, name, text=read_source(path), files=True)
 
@@ -241,9 +229,6 @@ def load_local(name: str) -> LoadedFunction:
 def set_local(judges: Sequence[str], **settings: str | None) -> list[str]:
     """The names of judges with settings in those local ones that take them and do not say otherwise; None
     sets nothing.
-
-    Raises:
-        InputError: a name cannot be read, or nobody takes a setting.
     """
     names = [JudgeName.parse(judge) for judge in judges]
     known = [_settable(name) for name in names]

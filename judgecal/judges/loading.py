@@ -48,11 +48,7 @@ class LoadedFunction:
 
 
 def load_function(path: Path, name: str, *, text: str, files: bool = False) -> LoadedFunction:
-    """Run a file's text and take its function; `files`: whether files can be set.
-
-    Raises:
-        InputError: running it raised, there is no such function, or it does not say its scale.
-    """
+    """Run a file's text and take its function; `files`: whether files can be set."""
     module, where = run_source(path, text), f"{path}: {name}"
     call = _function_of(vars(module), name, path)
     settings = settings_of(call, where, files=files)

@@ -47,9 +47,6 @@ class PromptJudge:
         program: the `dspy.Predict` whose instructions and demos make the prompt.
         schema: what the reply must be; None where it is asked for behind markers.
         trained_on: groups whose labels the program has seen.
-
-    Raises:
-        InputError: the string names something that is not there or cannot judge.
     """
 
     kind: JudgeKind = "prompt"
@@ -186,11 +183,7 @@ def save_program(
 
 
 def load_program(path: Path, signature: LoadedSignature) -> ProgramFile:
-    """Read a program back for the signature that it was compiled from.
-
-    Raises:
-        InputError: there is no program, it is no JSON of ours, or the signature has changed since.
-    """
+    """Read a program back for the signature that it was compiled from."""
     state = read_json(path, absent="there is no compiled program here; judgecal optimize writes one")
     return program_of(state, signature, str(path))
 
@@ -235,9 +228,6 @@ def program_of(state: Mapping[str, Any], signature: LoadedSignature, where: str)
     """The program of a JSON object, for the signature that it was compiled from.
 
     Data alone is taken over: DSPy's own loader would set whatever attribute a file names, and make its model.
-
-    Raises:
-        InputError: as `load_program`.
     """
     check_schema(state, where)
     if not isinstance(state.get(_OURS), dict):

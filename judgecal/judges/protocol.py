@@ -67,11 +67,7 @@ class JudgeName:
 
     @classmethod
     def parse(cls, text: str) -> JudgeName:
-        """Read a judge's string.
-
-        Raises:
-            InputError: it is not of the form; or its settings are not, or one is given twice.
-        """
+        """Read a judge's string."""
         if match := _WITH_SETTINGS.fullmatch(text):
             return cls(match[1], match[3], settings=_settings(match[2], text))
         signature, _, rest = text.partition("@")
@@ -279,11 +275,7 @@ def lacking_inputs(names: Iterable[str], item: Item) -> list[str]:
 
 
 def refuse_lacking(who: str, names: Sequence[str], items: Sequence[Item]) -> None:
-    """Refuse items that lack what a judge asks for, all inputs in one message.
-
-    Raises:
-        InputError: names how many items and the first ones.
-    """
+    """Refuse items that lack what a judge asks for, all inputs in one message."""
     lacking: dict[str, list[str]] = {}
     for item in items:
         for name in lacking_inputs(names, item):

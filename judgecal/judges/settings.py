@@ -44,11 +44,7 @@ class Setting:
     high: float | None = None
 
     def read(self, text: str) -> Value:
-        """The value that a text means.
-
-        Raises:
-            InputError: it is none; the message names the nearest word, or the ends.
-        """
+        """The value that a text means."""
         if self.choices and text not in self.choices:
             raise unknown_name(f"value of {self.name}", text, self.choices)
         if self.kind is bool and text.lower() not in _TRUTH:
@@ -87,11 +83,7 @@ def written(value: Value) -> str:
 
 
 def settings_of(function: Callable[..., Any], where: str, *, files: bool = False) -> tuple[Setting, ...]:
-    """The settings of a function, in its order; `files`: also those that are files.
-
-    Raises:
-        InputError: an annotation cannot be read.
-    """
+    """The settings of a function, in its order; `files`: also those that are files."""
     try:
         hints = typing.get_type_hints(function, include_extras=True)
     except (NameError, TypeError) as error:
@@ -123,9 +115,6 @@ def read_settings(
     """What a judge's name sets that is not the default: the values, and the texts that its name carries.
 
     Files are among the values in any case, as they are found in one of the folders.
-
-    Raises:
-        InputError: lists every setting that is unknown or cannot have its value.
     """
     known = {one.name: one for one in settings}
     values: dict[str, Value] = {}
@@ -166,9 +155,6 @@ def packages_of(judge: str, module: ModuleType, texts: Mapping[str, str]) -> lis
 
     A file names them in `PACKAGES`: package -> the setting that needs it, which is the name of judgecal's
     extra too.
-
-    Raises:
-        InputError: one is not installed.
     """
     packages: Mapping[str, str] = vars(module).get(_PACKAGES, {})
     return [_version(package, extra, judge) for package, extra in packages.items() if extra in texts]

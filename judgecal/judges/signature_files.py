@@ -122,11 +122,7 @@ class SignatureChecks(Result):
 def check_signatures(
     workspace: Workspace, name: str | None = None, gold: GoldSet | None = None
 ) -> SignatureChecks:
-    """Every problem of one signature, or of all of a workspace; each is run. With a set: what its items lack.
-
-    Raises:
-        InputError: there is no such signature.
-    """
+    """Every problem of one signature, or of all of a workspace; each is run. With a set: what its items lack."""
     names = list_signatures(workspace)
     if name is not None and name not in names:
         raise unknown_name("signature", name, names)
@@ -314,9 +310,6 @@ def new_signature(
         scale: as `Scale.parse` reads it; a nominal one needs `words`.
         inputs: names of the input fields; by default a question and the answer under test.
         replace: whether a file of this name may be written over.
-
-    Raises:
-        InputError: lists what is wrong with name, scale, inputs or words; then nothing has been written.
     """
     workspace.require_writable("signature new")
     inputs = tuple(inputs) or DEFAULT_INPUTS

@@ -103,11 +103,7 @@ def list_suites(workspace: Workspace) -> list[str]:
 
 
 def load_suite(name_or_path: str | Path, *, workspace: Workspace) -> Suite:
-    """Load a suite by name from the workspace, or by the path of its file.
-
-    Raises:
-        InputError: there is no such suite, or its file cannot be used; lists every problem.
-    """
+    """Load a suite by name from the workspace, or by the path of its file."""
     text = str(name_or_path)
     path = Path(text) if text.endswith(".toml") else workspace.suites / f"{text}.toml"
     if not text.endswith(".toml") and text not in list_suites(workspace):

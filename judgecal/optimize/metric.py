@@ -167,9 +167,6 @@ def label_as_verdict(signature: LoadedSignature, label: Label, people: Scale) ->
     """A people's label in the type and on the scale of a signature's verdict.
 
     A label that the verdict's type cannot hold (67.5 for an `int`) goes to the nearest that it can.
-
-    Raises:
-        InputError: one side is nominal and the other is not.
     """
     scale = signature.judge_scale()
     common_scale(people, scale)

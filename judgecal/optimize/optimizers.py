@@ -246,12 +246,7 @@ they are for a set large enough that dev and test can tell, and for a judge that
 
 
 def resolve_optimizer(name: str) -> str:
-    """The optimiser's own name, also of `auto`.
-
-    Raises:
-        InputError: there is no such optimiser, the message names the nearest; or what it needs is not
-            installed.
-    """
+    """The optimiser's own name, also of `auto`."""
     if name != "auto" and name not in OPTIMIZERS:
         raise unknown_name("optimizer", name, ["auto", *OPTIMIZERS])
     if name == "mipro" and find_spec("optuna") is None:
@@ -267,11 +262,7 @@ def candidates(optimizer: str, training: Training) -> Iterator[Candidate]:
 
 
 def check_reflection(optimizer: str, judge: ModelSpec, reflection: ModelSpec | None) -> None:
-    """Refuse a model that cannot write instructions, and one that nobody would ask.
-
-    Raises:
-        InputError: says which option to give or to leave out.
-    """
+    """Refuse a model that cannot write instructions, and one that nobody would ask."""
     reflects = OPTIMIZERS[optimizer].reflects
     if reflection is not None and not reflects:
         able = ", ".join(name for name, one in OPTIMIZERS.items() if one.reflects)

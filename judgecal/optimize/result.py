@@ -100,11 +100,7 @@ class Prompts:
 
 
 def read_prompts(experiment: Experiment) -> Prompts:
-    """The prompt of an optimised judge, from its compiled program.
-
-    Raises:
-        InputError: the program cannot be read.
-    """
+    """The prompt of an optimised judge, from its compiled program."""
     path = experiment.program
     try:
         program = read_json(path, absent="there is no compiled program here")

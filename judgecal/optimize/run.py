@@ -81,12 +81,7 @@ class OptimizeRun:
     )
 
     def check(self) -> None:
-        """Hold the judge against the set before anything is written.
-
-        Raises:
-            InputError: scales do not meet, a split has too few groups, an item lacks an input, a
-                budget meets a model without a price.
-        """
+        """Hold the judge against the set before anything is written."""
         check_judge(self.gold, self.judge)
         models = [self.judge.model, *([reflection_spec(self.reflection)] if self.reflection else [])]
         require_prices(models, self.options.limit_usd)
@@ -126,11 +121,7 @@ class OptimizeRun:
         return Table(self.gold, self.items(split), self.options.repeats, self.seed, level)
 
     def run(self) -> OptimizeResult:
-        """Compile, choose, confirm.
-
-        Raises:
-            InputError: as `check`; or the key is not set and a call is due.
-        """
+        """Compile, choose, confirm."""
         self.check()
         require_keys([self.judge], self.items("dev"), stored_rows(self.experiment.journal), self.options)
         if self.reflection and not self.call_log.exists():
@@ -412,12 +403,7 @@ def plan_optimize(
     reflection: ModelSpec | None = None,
     out: str | None = None,
 ) -> OptimizeRun:
-    """The run of a judge, an optimiser (or `auto`) and a gold set; nothing is written.
-
-    Raises:
-        InputError: there is no such optimiser, or the model that writes instructions cannot; the slug is no
-            folder name, or is taken by another configuration.
-    """
+    """The run of a judge, an optimiser (or `auto`) and a gold set; nothing is written."""
     optimizer = resolve_optimizer(optimizer)
     check_reflection(optimizer, judge.model, reflection)
     writes = OPTIMIZERS[optimizer].reflects

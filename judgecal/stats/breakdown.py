@@ -63,9 +63,6 @@ def breakdown(
     Counts and a list, the lowest agreement first: no part is tested against another, as of many small parts
     some are bad by chance. Parts without a labelled item are absent. `parts` are the names of each item's
     parts, the other arguments as in `agreement`.
-
-    Raises:
-        InputError: as `agreement`; or there are not as many rows of names as labels.
     """
     check_level(level)
     people = as_scale(scale)

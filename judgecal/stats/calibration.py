@@ -215,9 +215,6 @@ def calibrated_difference(
     Returns:
         a - b as in `compare_paired`; without an interval where either part has fewer than ten groups, or a
         class or stratum fewer than ten items.
-
-    Raises:
-        InputError: as `compare_paired`; or the metric does not read uncut verdicts, or labels have no order.
     """
     check_level(level)
     people = as_scale(scale)

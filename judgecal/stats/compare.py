@@ -169,9 +169,6 @@ def compare_all(
     `judges` are name -> verdicts, `scales` name -> that judge's scale where it is not the people's; the
     others as in `compare`, `weights` as in `agreement`. The smallest detectable differences are those of the
     first step of Holm, at 1 - (1 - level) / pairs.
-
-    Raises:
-        InputError: as `compare`; or fewer than two judges.
     """
     check_level(level)
     people, own = as_scale(scale), scales or {}

@@ -178,9 +178,6 @@ def compare_paired(
         more_error: a further standard error of a mean's difference with its degrees of freedom, from a source
             outside these items, such as the fit of a map.
         weights: as in `agreement`.
-
-    Raises:
-        InputError: as `agreement`; or mae, rmse, bias of judges whose common scales have different units.
     """
     check_level(level)
     people = as_scale(scale)

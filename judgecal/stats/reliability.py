@@ -38,9 +38,6 @@ def read_ratings(ratings: Mapping[str, RaterLabels] | Sequence[RaterLabels], *, 
     """Read raters x items, given as rows of equal length or as mappings from item to label.
 
     Items that are given by name come in the order of their first mention.
-
-    Raises:
-        InputError: rows differ in length or in form, or a label is none of the scale.
     """
     rows = dict(ratings) if isinstance(ratings, Mapping) else {str(i): row for i, row in enumerate(ratings)}
     table = _by_item({str(rater): row for rater, row in rows.items()})

@@ -288,9 +288,6 @@ def build(
     Items without a gold label are left out. A missing verdict stays out with `drop` (an item without any
     verdict goes too); with `wrong` it becomes the verdict farthest from its label, in a nominal scale a
     category of its own.
-
-    Raises:
-        InputError: `unscored` is none of the three, or labels and verdicts share no order.
     """
     if unscored not in ("wrong", "drop", "right"):
         raise InputError(f"unscored is {unscored!r}: use 'wrong', 'drop' or 'right'")

@@ -170,9 +170,6 @@ def losses_against_best(
     once, whichever judge i that is. With a margin, in units of the metric, the bounds serve one claim: that a
     judge loses less than it. Judges clearly beyond it leave c (`_Pairs.of`). `n_draws`: of the t; the others
     as in `compare_all`.
-
-    Raises:
-        InputError: as `agreement`; or no judge is given, none has a value, or the metric ranks nobody.
     """
     check_level(level)
     people, own = as_scale(scale), scales or {}

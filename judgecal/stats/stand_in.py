@@ -120,9 +120,6 @@ def stand_in(
         groups: the question of each item.
         metric: of the people's scale; the leading one where not given.
         n_judges: judges that are tested together; the chance to err is theirs together.
-
-    Raises:
-        InputError: as `agreement`.
     """
     people = as_scale(scale)
     name, level = metric or leading_metric(people), 1.0 - SIZE / n_judges

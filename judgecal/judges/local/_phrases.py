@@ -27,11 +27,7 @@ _NAMED = 3  # phrases that a reason names
 
 
 def check_language(settings: Mapping[str, str]) -> None:
-    """Refuse a setting `lemmas` that is no language of simplemma's.
-
-    Raises:
-        InputError: names the nearest one.
-    """
+    """Refuse a setting `lemmas` that is no language of simplemma's."""
     if language := settings.get("lemmas"):
         _lemmas(language)
 
