@@ -39,6 +39,9 @@ class InputError(JudgecalError):
         self.problems: tuple[str, ...] = (problems,) if isinstance(problems, str) else tuple(problems)
         super().__init__("\n".join(self.problems))
 
+    def __reduce__(self) -> tuple[type[InputError], tuple[tuple[str, ...]]]:
+        return type(self), (self.problems,)  # from another process it comes with each of them
+
 
 class AuthError(JudgecalError):
     """The provider refused the credentials; no further call can succeed."""

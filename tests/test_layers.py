@@ -24,8 +24,6 @@ CORE = (
 # the commands with their results and documents.
 WINGS = ("rag", "exchange", "bulk", "desk")
 NAMED_BY_STRINGS = ("wings", "commands")
-# Still upwards: how rows of a table become items and judgements is to stand below both.
-STILL_UP = {("selection.churn", "production"), ("selection.migrate", "production")}
 # `python -m judgecal` is the command line by another door, and pytest's fixture the gate of it.
 ENTRY = {"__main__": "cli", "pytest_plugin": "cli"}
 # Who may know DSPy: whole layers, and single modules of others.
@@ -104,7 +102,7 @@ def may_import(module: str, layer: str) -> bool:
         return layer in PURE[own]
     if own in WINGS:
         return layer in (*CORE, own)
-    return layer in CORE[: CORE.index(own) + 1] or (module, layer) in STILL_UP
+    return layer in CORE[: CORE.index(own) + 1]
 
 
 def test_imports_only_from_below_and_no_wing() -> None:

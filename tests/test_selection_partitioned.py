@@ -16,8 +16,7 @@ from judgecal.errors import BusyError, InputError
 from judgecal.experiment import RunOptions
 from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge
-from judgecal.report.experiments import judge_report
-from judgecal.report.judge import judge_document
+from judgecal.report.judge import judge_document, judge_report
 from judgecal.tables import list_partitions
 from judgecal.workspace import find_workspace
 from tests.support.command import Run

@@ -24,10 +24,9 @@ import pytest
 
 from judgecal.engine import Journal, LongJournal
 from judgecal.errors import InputError
-from judgecal.experiment import RunOptions, keep_trials, plan_calls
+from judgecal.experiment import Due, RunOptions, judge_to_journal, plan_trials
 from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge
-from judgecal.production.row_items import judged_columns
 from judgecal.records import Estimate, Failure, Item, Judgement
 from judgecal.selection.lock import LockedModel, load_lock, write_lock
 from judgecal.selection.pass_rates import word_shares
@@ -179,7 +178,7 @@ def test_a_row_that_lacks_something_is_a_row(judgecal: Run, workspace_dir: Path,
         "",
         "input: the question is empty",
         "input: there is no reference answer",
-        "input: the question is empty",
+        "input: the question is empty; there is no reference answer",
     ]
     result = json.loads(ran.out)
     assert (result["n"], result["n_unscored"], result["overall"]["unscored"]) == (4, 3, {"input": 3})
@@ -243,7 +242,9 @@ def test_a_table_may_be_wide(tmp_path: Path) -> None:
     path = tmp_path / "wide.csv"
     names = ",".join(f"c{number}" for number in range(100_000))
     path.write_text(f"{names}\n{names}\n", encoding="utf-8")
-    layout = Layout.of(open_source(path), tmp_path / "out.csv", judged_columns(words=False))
+    layout = Layout.of(
+        open_source(path), tmp_path / "out.csv", [(name, "text") for name in ("verdict", "error")]
+    )
     begun = time.process_time()
     assert layout.notes == ()
     assert time.process_time() - begun < 50.0
@@ -790,10 +791,11 @@ def test_items_may_be_a_stream(tmp_path: Path) -> None:
 
     judge, stream, options = PromptJudge("correctness_v3@embedded"), Stream(), RunOptions(quiet=True)
     with LongJournal(tmp_path / "judgements.jsonl") as journal:
-        assert plan_calls([judge], stream, journal, options).calls == 50
-        keep_trials(judge, stream, journal=journal, options=options)
+        trial = Due(judge, stream, journal, options)
+        assert plan_trials([trial]).calls == 50
+        judge_to_journal([trial])
         assert len(journal.latest) == 50 and stream.times > 2
-        assert (plan_calls([judge], stream, journal, options).calls, len(journal.latest)) == (0, 50)
+        assert (plan_trials([trial]).calls, len(journal.latest)) == (0, 50)
 
 
 def test_described_by_hand() -> None:

@@ -1,36 +1,171 @@
 """`judge` on a table in partitions: each one is a run of its own, with its own journal, and their counts are
-added up.
+added up. Nothing here knows who runs the partitions: see `Engine`.
 
-Nothing here knows who runs the partitions: see `Engine`.
+A partition's journal and a note of its output lie in the experiment's folder, under `partitions/`. An output is
+whole when it is under its name; the note says which input it was made of and when it was written, so that a later
+run leaves it alone where no judgement of it is due.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
-from judgecal.bulk.partition_job import PartitionFacts, PartitionJob
-from judgecal.engine import Progress, held, require_prices
-from judgecal.errors import InputError, listed, refuse
+from judgecal.artefacts import read_json
+from judgecal.engine import Budget, Progress, held, require_prices
+from judgecal.errors import BusyError, InputError, listed, refuse
 from judgecal.experiment import (
     CostEstimate,
     Experiment,
+    RowReader,
     RunOptions,
     judge_config,
     models_of,
     open_experiment,
     plan_experiment,
+    plan_trials,
+    stored_rows,
     together,
 )
-from judgecal.goldset import Columns
-from judgecal.judges import Judge
-from judgecal.production.judge_result import Counted, JudgedTables, JudgeResult, judge_result
-from judgecal.selection.lock import Lock, load_lock
-from judgecal.tables import Partitions, Place, Stamp
-from judgecal.workspace import Workspace
+from judgecal.experiment.folder import code_sha
+from judgecal.production.judge import JudgeRun, lock_result
+from judgecal.production.judge_counts import JudgedRows
+from judgecal.production.judge_result import JudgeResult
+from judgecal.production.suite import SuiteColumn
+from judgecal.tables import Columns, NoRowsError, Partition, Partitions, Place, Stamp, open_source
+from judgecal.workspace import Workspace, write_text
+
+_BUSY_S = 10.0  # a worker that was killed lets go of its journal when the system has cleared it away
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionFacts:
+    """What a partition is like before anything is called."""
+
+    n_rows: int = 0  # 0 where it is a table without rows, which is left out
+    columns: tuple[str, ...] = ()  # its own
+    named: Mapping[str, str | None] = field(default_factory=dict)  # what a column holds -> its name
+    added: tuple[str, ...] = ()  # those that the output has more
+    notes: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    estimate: CostEstimate | None = None  # what judging it would call
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartitionJob:
+    """One partition to be judged, as any process that sees the workspace and the files can do it."""
+
+    workspace: Workspace
+    folder: Path  # of the experiment
+    lock_path: Path
+    trust_lock: bool
+    columns: Columns
+    options: RunOptions  # the limit counts this partition's rows
+    partition: Partition
+    output: Place  # where the partition's rows go
+    code: str = field(default_factory=code_sha)  # of judgecal, as who made the job has it
+
+    @property
+    def journal(self) -> Path:
+        """The partition's own."""
+        return self.folder / "partitions" / f"{self.partition.name}.jsonl"
+
+    def look(self, *, estimate: bool) -> PartitionFacts:
+        """Read the partition, and hold it against what is asked; nothing is called or written."""
+        try:
+            with self.partition.place.fetched() as path:
+                run = self._run(path, Path(self.partition.name))
+                run.reader.check(run.source)
+                journal = stored_rows(self.journal, long=True)
+                return PartitionFacts(
+                    n_rows=run.source.n_rows,
+                    columns=run.source.columns,
+                    named=run.reader.sheet_columns(),
+                    added=run.layout.names,
+                    notes=(*run.source.notes, *run.layout.notes),
+                    estimate=plan_trials(run.trials(journal)) if estimate else None,
+                )
+        except NoRowsError:
+            return PartitionFacts()
+        except InputError as error:
+            return PartitionFacts(problems=error.problems)
+
+    def judge(self, budget: Budget) -> JudgedRows:
+        """Make the calls that are due and write the output; where none is due and it is whole, count its rows.
+
+        Refused where this process does not see the experiment's folder, or has other code.
+        """
+        if not self.folder.is_dir():
+            raise InputError(
+                f"{self.folder}: this worker does not see the experiment's folder: the workspace must lie on a file "
+                "system that every machine has under the same path"
+            )
+        if self.code != code_sha():
+            raise InputError(
+                "this worker has another version of judgecal: install the same one on every machine"
+            )
+        with self.partition.place.fetched() as path:
+            stamp = self.output.stamp()
+            if stamp is not None and self._read_note() == self._note_of(stamp):
+                run, journal = (
+                    self._run(path, Path(self.partition.name)),
+                    stored_rows(self.journal, long=True),
+                )
+                if not any(run.trials(journal)):
+                    return run.count_rows(journal)
+            with self.output.delivered() as output:
+                run, deadline = self._run(path, output), time.monotonic() + _BUSY_S
+                while True:
+                    try:
+                        rows = run.judge_rows(self.journal, budget, before=lambda: self._write_note(None))
+                        break
+                    except BusyError:
+                        if time.monotonic() > deadline:
+                            raise
+                        time.sleep(0.2)
+        self._write_note(self.output.stamp())
+        return rows
+
+    def _run(self, path: Path, output: Path) -> JudgeRun:
+        column = SuiteColumn.of_lock(self.lock_path, self.workspace, trust_lock=self.trust_lock)
+        source = open_source(path)
+        return JudgeRun(
+            workspace=self.workspace,
+            suite=None,
+            columns=(column,),
+            source=source,
+            reader=RowReader.of(self.columns, source, column.judges[0].judge),
+            output=output,
+            options=self.options,
+        )
+
+    @property
+    def _note(self) -> Path:
+        return self.folder / "partitions" / f"{self.partition.name}.output.json"
+
+    def _note_of(self, stamp: Stamp | None) -> dict[str, Any]:
+        made_of = {"input": [*self.partition.stamp], "limit": self.options.limit}
+        return {"output": self.output.text, **made_of, "stamp": stamp and [*stamp]}
+
+    def _write_note(self, stamp: Stamp | None) -> None:
+        """Before the output gets its name, without a stamp, and when it has it: a kill between the two leaves it
+        as ours, not whole.
+        """
+        self._note.parent.mkdir(parents=True, exist_ok=True)
+        write_text(self._note, json.dumps(self._note_of(stamp)) + "\n")
+
+    def _read_note(self) -> dict[str, Any]:
+        return read_json(self._note, absent="") if self._note.is_file() else {}
+
+    def wrote(self, stamp: Stamp) -> bool:
+        """Whether an output that is there, with this stamp, is what this experiment wrote."""
+        note = self._read_note()
+        return note.get("output") == self.output.text and note.get("stamp") in (None, [*stamp])
 
 
 class Engine(Protocol):
@@ -41,9 +176,9 @@ class Engine(Protocol):
         ...
 
     def judge(
-        self, jobs: Sequence[PartitionJob], options: RunOptions, judge: Judge, *, progress: Progress | None
-    ) -> Iterator[tuple[int, Counted]]:
-        """Judge them; the number of each job and what it comes to, as they end.
+        self, jobs: Sequence[PartitionJob], options: RunOptions, *, calls: bool, progress: Progress | None
+    ) -> Iterator[tuple[int, JudgedRows]]:
+        """Judge them; the number of each job and what it comes to, as they end. `calls`: a server is called.
 
         Raises:
             JudgecalError: one of them cannot be judged; what was judged of it is kept.
@@ -53,83 +188,73 @@ class Engine(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class PartitionedRun:
-    """`judge` on partitions with one lock, checked before the first call.
-
-    Attributes:
-        output: the folder that the partitions' outputs go to, as it was named.
-        out: the slug of the experiment, or None for the usual one.
-        replace: whether files are written over that another command wrote.
-    """
+    """`judge` on partitions with one lock, checked before the first call."""
 
     workspace: Workspace
     lock_path: Path
     trust_lock: bool
     columns: Columns
     partitions: Partitions
-    output: str
+    output: str  # the folder that the partitions' outputs go to, as it was named
     options: RunOptions
     engine: Engine
-    out: str | None = None
-    replace: bool = False
+    out: str | None = None  # the slug of the experiment, or None for the usual one
+    replace: bool = False  # whether files are written over that another command wrote
 
     @cached_property
-    def lock(self) -> Lock:
-        """The lock of the judge."""
-        return load_lock(self.lock_path)
-
-    @cached_property
-    def judge(self) -> Judge:
-        """The lock's judge."""
-        return self.lock.runnable(self.workspace, trust_lock=self.trust_lock)
+    def _column(self) -> SuiteColumn:
+        return SuiteColumn.of_lock(self.lock_path, self.workspace, trust_lock=self.trust_lock)
 
     @cached_property
     def experiment(self) -> Experiment:
         """Where calls and result go; who runs the partitions is no part of what was asked."""
-        places = [Place.of(one) for one in self.partitions.given]
+        (judge,) = self._column.judges
+        assert judge.lock is not None
+        places = [Place.of(place).text for place in self.partitions.given]
         config = {
             "command": "judge",
-            "gold": {"set": self.lock.gold.set, "sha256": self.lock.gold.sha256},
-            "lock": self.lock.sha256,
-            "judge": judge_config(self.judge),
-            "input": {"partitions": [one.text for one in places], "columns": self.columns.options()},
+            "gold": {"set": judge.lock.gold.set, "sha256": judge.lock.gold.sha256},
+            "lock": judge.lock.sha256,
+            "judge": judge_config(judge.judge),
+            "input": {"partitions": places, "columns": self.columns.options()},
         }
         return plan_experiment(self.workspace, config, out=self.out)
 
     @cached_property
     def jobs(self) -> list[PartitionJob]:
         """One a partition; the limit is not shared out yet."""
-        workspace = replace(
-            self.workspace,
-            root=self.workspace.root.absolute(),
-            experiments=self.workspace.experiments.absolute(),
-        )
+        root, experiments = self.workspace.root.absolute(), self.workspace.experiments.absolute()
         return [
             PartitionJob(
-                workspace=workspace,
+                workspace=replace(self.workspace, root=root, experiments=experiments),
                 folder=self.experiment.folder.absolute(),
                 lock_path=self.lock_path.absolute(),
                 trust_lock=self.trust_lock,
                 columns=self.columns,
                 options=replace(self.options, limit=None, quiet=True),
-                partition=one,
-                output=Place.of(self.output) / one.name,
+                partition=partition,
+                output=Place.of(self.output) / partition.name,
             )
-            for one in self.partitions.parts
+            for partition in self.partitions.parts
         ]
 
     def check(self) -> None:
-        """Refuse what cannot be done before a partition is read.
-
-        Raises:
-            InputError: the output is no folder to write to, or a budget meets a model without a price.
-        """
-        require_prices(models_of([self.judge]), self.options.limit_usd)
-        there = self._output_files()
-        foreign = [
-            job.partition.name
-            for job in self.jobs
-            if (stamp := there.get(job.partition.name)) is not None and not job.wrote(stamp)
-        ]
+        """Refuse what cannot be done before a partition is read."""
+        require_prices(models_of([self._column.judges[0].judge]), self.options.limit_usd)
+        place, there = Place.of(self.output), self._output_files()
+        inputs = {Place.of(text).identity for text in self.partitions.given}
+        read = {job.partition.place.identity for job in self.jobs}
+        inside = any(f"{place.identity}/".startswith(f"{folder}/") for folder in inputs)
+        if inside or read & {job.output.identity for job in self.jobs}:
+            raise InputError(f"{self.output}: is the input itself, or in it: write to another folder")
+        if "" in there:
+            raise InputError(
+                f"{self.output}: is a file: partitions are written into a folder, each under its own name"
+            )
+        if place.local is not None and not place.local.parent.is_dir():
+            raise InputError(f"{place.local.parent}: there is no such folder: make it first")
+        stamps = [(job, there.get(job.partition.name)) for job in self.jobs]
+        foreign = [job.partition.name for job, stamp in stamps if stamp is not None and not job.wrote(stamp)]
         if foreign and not self.replace:
             raise InputError(
                 f"{self.output}: holds {listed(foreign)} already: give --replace to write over them, or name another "
@@ -137,43 +262,28 @@ class PartitionedRun:
             )
 
     def _output_files(self) -> dict[str, Stamp]:
-        """What the output folder holds. InputError: it is no folder, or the input itself."""
-        place = Place.of(self.output)
-        inputs = {Place.of(text).identity for text in self.partitions.given}
-        outputs = {job.output.identity for job in self.jobs}
-        if any(f"{place.identity}/".startswith(f"{one}/") for one in inputs) or outputs & {
-            job.partition.place.identity for job in self.jobs
-        }:
-            raise InputError(f"{self.output}: is the input itself, or in it: write to another folder")
-        there = place.files() or {}
-        if "" in there:
-            raise InputError(
-                f"{self.output}: is a file: partitions are written into a folder, each under its own name"
-            )
-        if place.local is not None and not place.local.parent.is_dir():
-            raise InputError(f"{place.local.parent}: there is no such folder: make it first")
-        return there
+        return Place.of(self.output).files() or {}
 
     def preview(self) -> CostEstimate:
         """What a run would call; nothing is written."""
         self.check()
-        looked = self.engine.look(self._limited(self._facts()), estimate=True)
-        return together([one.estimate for one in looked if one.estimate is not None])
+        facts = self.engine.look(self._limited(self._facts()), estimate=True)
+        return together([part.estimate for part in facts if part.estimate is not None])
 
     def _facts(self) -> list[PartitionFacts]:
-        """What the partitions are like. InputError: one cannot be read, or lacks a column."""
+        """What the partitions are like; refused where one cannot be read, or lacks a column."""
         facts = self.engine.look(self.jobs, estimate=False)
-        refuse(list(dict.fromkeys(problem for one in facts for problem in one.problems)))
-        filled = [(job, one) for job, one in zip(self.jobs, facts, strict=True) if one.n_rows]
+        refuse(list(dict.fromkeys(problem for part in facts for problem in part.problems)))
+        filled = [(job.partition, part) for job, part in zip(self.jobs, facts, strict=True) if part.n_rows]
         if not filled:
             raise InputError(f"{', '.join(self.partitions.given)}: no partition holds a row")
         first, like = filled[0]
         refuse(
             [
-                f"{job.partition.place.text}: its columns are {', '.join(one.columns)}, and those of "
-                f"{first.partition.name} are {', '.join(like.columns)}: the partitions of a table have the same columns"
-                for job, one in filled
-                if one.columns != like.columns
+                f"{partition.place.text}: its columns are {', '.join(part.columns)}, and those of {first.name} are "
+                f"{', '.join(like.columns)}: the partitions of a table have the same columns"
+                for partition, part in filled
+                if part.columns != like.columns
             ]
         )
         return facts
@@ -182,7 +292,6 @@ class PartitionedRun:
         """Make the calls that are due, write each partition's output, and say what the verdicts come to.
 
         Raises:
-            InputError: as `check`; a partition cannot be read or lacks a column, or a key is not set.
             BusyError: another process works on this experiment.
             JudgecalError: a partition could not be judged; the others' outputs are there, and the same
                 command resumes.
@@ -190,79 +299,68 @@ class PartitionedRun:
         self.check()
         facts = self._facts()
         open_experiment(self.experiment)
-        n_rows = sum(one.n_rows for one in facts)
-        with held(
-            self.experiment.journal
-        ):  # two commands would keep the money of one experiment, each for itself
-            counted = self._count(self._limited(facts), min(n_rows, self.options.limit or n_rows))
-            result = self._result(counted, facts)
+        # two commands would keep the money of one experiment, each for itself
+        with held(self.experiment.journal):
+            n_rows = sum(part.n_rows for part in facts)
+            rows = self._judge(self._limited(facts), min(n_rows, self.options.limit or n_rows))
+            given, first = self.partitions.given, next(part for part in facts if part.n_rows)
+            result = lock_result(
+                rows,
+                self._column.judges[0],
+                slug=self.experiment.slug,
+                input=", ".join(given),
+                name=",".join(Place.of(place).name for place in given),
+                output=self.output,
+                named=first.named,
+                added=first.added,
+                n_rows=n_rows,
+                notes=list(dict.fromkeys(self._notes(facts))),
+            )
             self.experiment.write_summary(result)
         return result
 
     def _limited(self, facts: Sequence[PartitionFacts]) -> list[PartitionJob]:
         """The jobs that have a row to judge, each with its share of the limit: the first rows of them all."""
-        left = sum(one.n_rows for one in facts) if self.options.limit is None else self.options.limit
+        left = sum(part.n_rows for part in facts) if self.options.limit is None else self.options.limit
         jobs = []
-        for job, one in zip(self.jobs, facts, strict=True):
-            share = min(one.n_rows, left)
+        for job, part in zip(self.jobs, facts, strict=True):
+            share = min(part.n_rows, left)
             left -= share
             if share:
-                limit = None if share == one.n_rows else share
+                limit = None if share == part.n_rows else share
                 jobs.append(replace(job, options=replace(job.options, limit=limit)))
         return jobs
 
-    def _count(self, jobs: Sequence[PartitionJob], total: int) -> Counted:
+    def _judge(self, jobs: Sequence[PartitionJob], n_rows: int) -> JudgedRows:
         """Judge them, and add up their counts in their order."""
-        progress = (
-            None if self.options.quiet else Progress(f"{self.lock.judge} on {len(jobs)} partitions", total)
-        )
-        counts: dict[int, Counted] = {}
-        for place, counted in self.engine.judge(jobs, self.options, self.judge, progress=progress):
-            counts[place] = counted
+        judge, progress = self._column.judges[0].judge, None
+        if not self.options.quiet:
+            progress = Progress(f"{judge.name} on {len(jobs)} partitions", n_rows)
+        counts: dict[int, JudgedRows] = {}
+        calls = any(not model.embedded for model in models_of([judge]))
+        for number, rows in self.engine.judge(jobs, self.options, calls=calls, progress=progress):
+            counts[number] = rows
             if progress:
-                overall = counted.overview.overall()
-                progress.done += overall.n_expected
-                progress.unscored += overall.n_unscored
-                progress.cost_usd += counted.costs.usd or 0.0
+                progress.done += rows.n
+                progress.unscored += rows.n_unscored
+                progress.cost_usd += rows.total.usd or 0.0
                 progress.show()
         if progress:
             progress.close()
-        whole = Counted(self.lock, self.judge)
-        for _, counted in sorted(counts.items()):
-            whole.extend(counted)
-        return whole
+        total = JudgedRows([self._column])
+        for _, rows in sorted(counts.items()):
+            total.extend(rows)
+        return total
 
-    def _result(self, counted: Counted, facts: Sequence[PartitionFacts]) -> JudgeResult:
-        given = self.partitions.given
-        tables = JudgedTables(
-            input=", ".join(given),
-            name=",".join(Place.of(one).name for one in given),
-            output=self.output,
-            columns=self.columns,
-            added=next(one.added for one in facts if one.n_rows),
-            n_rows=sum(one.n_rows for one in facts),
-            notes=tuple(dict.fromkeys((*self.partitions.notes, *_notes_of(facts), *self._more_notes(facts)))),
-        )
-        return judge_result(
-            counted,
-            tables,
-            slug=self.experiment.slug,
-            lock=self.lock,
-            lock_path=self.lock_path,
-            judge=self.judge,
-        )
-
-    def _more_notes(self, facts: Sequence[PartitionFacts]) -> Iterator[str]:
-        empty = [job.partition.name for job, one in zip(self.jobs, facts, strict=True) if not one.n_rows]
+    def _notes(self, facts: Sequence[PartitionFacts]) -> Iterator[str]:
+        yield from self.partitions.notes
+        for part in facts:
+            yield from part.notes
+        empty = [job.partition.name for job, part in zip(self.jobs, facts, strict=True) if not part.n_rows]
         if empty:
             yield f"without rows, so without an output: {listed(empty)}"
-        known = {job.partition.name for job in self.jobs}
-        others = [
-            name for name in self._output_files() if name not in known and name.rpartition("/")[2][:1] != "."
-        ]
+        written = {job.partition.name for job in self.jobs}
+        names = [name for name in self._output_files() if name.rpartition("/")[2][:1] != "."]
+        others = sorted(name for name in names if name not in written)
         if others:
-            yield f"{self.output} also holds {listed(sorted(others))}, which this run did not write"
-
-
-def _notes_of(facts: Iterable[PartitionFacts]) -> Iterator[str]:
-    return (note for one in facts for note in one.notes)
+            yield f"{self.output} also holds {listed(others)}, which this run did not write"

@@ -16,9 +16,9 @@ from judgecal.cli.output import Decided, print_prose, print_result
 from judgecal.errors import InputError, notice, refuse
 
 if TYPE_CHECKING:
+    from judgecal.experiment import TableRows
     from judgecal.judges import Judge
     from judgecal.report.document import Document
-    from judgecal.selection.churn import Recent
     from judgecal.selection.gate import GateResult
     from judgecal.selection.migrate import MigrateResult
 
@@ -171,7 +171,7 @@ def migrate(
         margin=locked.margin if margin is None else margin,
         options=options,
         seed=call.seed,
-        recent=_recent(on, table, (old, new)),
+        recent=_recent(on, table, (old, new), options.limit),
         output=output,
         replace=replace,
         force=force,
@@ -189,7 +189,9 @@ def migrate(
     raise Decided(result.decision)
 
 
-def _recent(path: Path | None, table: rows.ColumnArguments, judges: tuple[Judge, Judge]) -> Recent | None:
+def _recent(
+    path: Path | None, table: rows.ColumnArguments, judges: tuple[Judge, Judge], limit: int | None
+) -> TableRows | None:
     """The table of `--on`; the column options belong to it alone."""
     if path is None:
         if table.given():
@@ -197,9 +199,8 @@ def _recent(path: Path | None, table: rows.ColumnArguments, judges: tuple[Judge,
                 f"{', '.join(table.given())} without --on: columns are those of a table of answers"
             )
         return None
-    from judgecal.production.row_items import RowReader
-    from judgecal.selection.churn import Recent
+    from judgecal.experiment import RowReader, TableRows
     from judgecal.tables import open_source
 
     source = open_source(path)
-    return Recent(source, RowReader.of(table.columns(), source, *judges))
+    return TableRows(source, RowReader.of(table.columns(), source, *judges), limit)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,10 +18,10 @@ from judgecal.errors import InputError, listed, notice
 from judgecal.wings import wing
 
 if TYPE_CHECKING:
-    from judgecal.experiment import RunOptions
-    from judgecal.production.judge import ProductionRun
-    from judgecal.production.judge_result import JudgeResult
-    from judgecal.production.suite_run import Reader, SuiteRun
+    from judgecal.experiment import CostEstimate, Reader, RunOptions
+    from judgecal.production.judge import JudgeRun
+    from judgecal.production.judge_result import JudgeResult, SuiteResult
+    from judgecal.production.suite import SuiteColumn
     from judgecal.tables import FileSource
     from judgecal.workspace import Workspace
 
@@ -51,7 +52,7 @@ class Judges:
 
     def problems(self) -> list[str]:
         """Options that contradict each other."""
-        from judgecal.production.suite_columns import NAMINGS
+        from judgecal.production.suite import NAMINGS
 
         found = []
         if bool(self.lock) == (self.suite is not None):
@@ -73,16 +74,6 @@ class _Given:
     options: RunOptions
     replace: bool
     name: str | None
-
-    @property
-    def file(self) -> Path:
-        """The one table of a run in this process."""
-        return Path(self.files[0])
-
-    @property
-    def output(self) -> Path:
-        """Where it goes."""
-        return Path(self.to)
 
 
 def judge(
@@ -120,12 +111,18 @@ def judge(
     options = call.options()
     refuse([*judges.problems(), *_misfits(engine, files, judges, batch=call.batch)])
     given = _Given(shared.workspace_of(ctx), files, output, options, replace, call.name)
-    if engine == RAY:
-        _on_ray(given, judges, table, call)
-    elif judges.lock and len(judges.lock) == 1 and judges.columns == "plain":
-        _with_lock(_production(given, judges, table), call)
-    else:
-        _with_suite(_suite(given, judges, table), call)
+    plan: CostEstimate | None = None
+    result: JudgeResult | SuiteResult | None = None
+    with _on_ray(given, judges, table) if engine == RAY else nullcontext(_here(given, judges, table)) as run:
+        if call.dry_run:
+            plan = run.preview()
+        else:
+            result = run.run()
+    if plan is not None:
+        shared.show_plan(plan, json=call.json)
+    if result is not None:
+        print_result(result, json=call.json, full=call.full)
+        shared.finish(result.n_unscored, _unscored(result))
 
 
 def _misfits(engine: str, files: list[str], judges: Judges, *, batch: bool) -> Iterator[str]:
@@ -143,14 +140,16 @@ def _misfits(engine: str, files: list[str], judges: Judges, *, batch: bool) -> I
         yield f"--batch needs no workers, for the provider does the work: leave --engine {RAY} out"
 
 
-def _on_ray(given: _Given, judges: Judges, table: rows.ColumnArguments, call: shared.RunArguments) -> None:
+@contextmanager
+def _on_ray(given: _Given, judges: Judges, table: rows.ColumnArguments) -> Iterator[Any]:
+    """A run by Ray's workers, and Ray while it goes."""
     from judgecal.tables import list_partitions
 
     wing("needs ray")()
     assert judges.lock
     columns, partitions = table.columns(), list_partitions(given.files)
     with wing("ray")() as engine:
-        run = wing("partitions")(
+        yield wing("partitions")(
             workspace=given.workspace,
             lock_path=judges.lock[0],
             trust_lock=judges.trust_lock,
@@ -162,115 +161,66 @@ def _on_ray(given: _Given, judges: Judges, table: rows.ColumnArguments, call: sh
             out=given.name,
             replace=given.replace,
         )
-        plan, result = (run.preview(), None) if call.dry_run else (None, run.run())
-    if plan is not None:
-        shared.show_plan(plan, json=call.json)
-    if result is not None:
-        _show(result, call)
 
 
-def _source(file: Path) -> FileSource:
-    """The table that is judged; how it was read is told on stderr, where another reading was thinkable."""
-    from judgecal.tables import open_source
-
-    source = open_source(file)
-    notice(*(f"judgecal: {note}" for note in source.notes))
-    return source
-
-
-def _production(given: _Given, judges: Judges, table: rows.ColumnArguments) -> ProductionRun:
-    from judgecal.production.judge import ProductionRun
-    from judgecal.production.row_items import RowReader
-    from judgecal.selection.lock import load_lock
-
-    assert judges.lock
-    locked = load_lock(judges.lock[0])
-    runnable = locked.runnable(given.workspace, trust_lock=judges.trust_lock)
-    source = _source(given.file)
-    return ProductionRun(
-        workspace=given.workspace,
-        lock=locked,
-        lock_path=judges.lock[0],
-        source=source,
-        reader=RowReader.of(table.columns(), source, runnable),
-        judge=runnable,
-        output=given.output,
-        options=given.options,
-        out=given.name,
-        replace=given.replace,
-    )
-
-
-def _with_lock(run: ProductionRun, call: shared.RunArguments) -> None:
-    if call.dry_run:
-        shared.show_plan(run.preview(), json=call.json)
-    else:
-        _show(run.run(), call)
-
-
-def _show(result: JudgeResult, call: shared.RunArguments) -> None:
-
-    print_result(result, json=call.json, full=call.full)
-    error = result.columns["error"]
-    why = f"{result.n_unscored} rows are unscored; {result.output}, column {error} says why"
-    shared.finish(result.n_unscored, why)
-
-
-def _suite(given: _Given, judges: Judges, table: rows.ColumnArguments) -> SuiteRun:
+def _here(given: _Given, judges: Judges, table: rows.ColumnArguments) -> JudgeRun:
+    """The run in this process; how the table was read is said on stderr, where another reading was thinkable."""
     from judgecal.judges.suite import load_suite
     from judgecal.models import EMBEDDED
-    from judgecal.production.suite_columns import NAMINGS
-    from judgecal.production.suite_judges import measures_of, suite_of_locks
-    from judgecal.production.suite_run import SuiteRun
+    from judgecal.production.judge import JudgeRun
+    from judgecal.production.suite import NAMINGS, SuiteColumn, load_columns, locks_as_suite
+    from judgecal.tables import open_source
 
-    suite = (
-        load_suite(judges.suite, workspace=given.workspace)
-        if judges.suite
-        else suite_of_locks(judges.lock or [])
-    )
-    measures = measures_of(
-        suite, given.workspace, model=judges.model or EMBEDDED, trust_lock=judges.trust_lock
-    )
-    source = _source(given.file)
-    inputs = frozenset(name for one in measures for name in one.inputs)
-    return SuiteRun(
-        workspace=given.workspace,
-        suite=suite.name,
-        measures=measures,
+    workspace, locks, trusted = given.workspace, judges.lock or [], judges.trust_lock
+    suite, columns = None, tuple[SuiteColumn, ...]()
+    if len(locks) == 1 and judges.columns == "plain":
+        columns = (SuiteColumn.of_lock(locks[0], workspace, trust_lock=trusted),)
+    else:
+        named = load_suite(judges.suite, workspace=workspace) if judges.suite else locks_as_suite(locks)
+        suite = named.name
+        columns = load_columns(named, workspace, model=judges.model or EMBEDDED, trust_lock=trusted)
+    source = open_source(Path(given.files[0]))
+    notice(*(f"judgecal: {note}" for note in source.notes))
+    return JudgeRun(
+        workspace=workspace,
+        suite=suite,
+        columns=columns,
         source=source,
-        reader=_reader(judges.columns, table, source, inputs),
-        naming=next(one for one in NAMINGS if one == judges.columns),
-        output=given.output,
+        reader=_reader(judges.columns, table, source, columns),
+        naming=next(name for name in NAMINGS if name == judges.columns),
+        output=Path(given.to),
         options=given.options,
         out=given.name,
         replace=given.replace,
     )
 
 
-def _reader(naming: str, table: rows.ColumnArguments, source: FileSource, inputs: frozenset[str]) -> Reader:
-    """How rows are read. InputError: options that this naming does not take, or a column is not named."""
-    from judgecal.production.row_items import RowReader
-    from judgecal.production.suite_run import PlainReader
+def _reader(
+    naming: str, table: rows.ColumnArguments, source: FileSource, columns: Sequence[SuiteColumn]
+) -> Reader:
+    """How rows are read; refused are options that this naming does not take."""
+    from judgecal.experiment import RowReader
 
+    asking = [judge.judge for column in columns for judge in column.judges]
     if naming == "plain":
-        return PlainReader(RowReader.asking(table.columns(), source, inputs))
+        return RowReader.of(table.columns(), source, *asking, may_lack=not columns[0].alone)
     odd = [option for option in table.given() if option not in _MOSAIC_OPTIONS]
     if odd:
         raise InputError(
             f"{', '.join(odd)}: --columns {naming} reads the columns by their own names (request, response, "
             "retrieved_context ...): leave these out, or give --columns plain"
         )
+    inputs = frozenset(name for judge in asking for name in judge.inputs)
     reader: Reader = wing("mosaic rows")(inputs, table.item, table.group)
     return reader
 
 
-def _with_suite(run: SuiteRun, call: shared.RunArguments) -> None:
+def _unscored(result: JudgeResult | SuiteResult) -> str:
+    """How many rows have no verdict, and where it is said why."""
+    from judgecal.production.judge_result import JudgeResult
 
-    if call.dry_run:
-        shared.show_plan(run.preview(), json=call.json)
-        return
-    result = run.run()
-    print_result(result, json=call.json, full=call.full)
+    if isinstance(result, JudgeResult):
+        return f"{result.n_unscored} rows are unscored; {result.output}, column {result.columns['error']} says why"
     columns = listed([result.columns[name]["error"] for name, rate in result.rates.items() if rate.unscored])
-    why = f"{result.n_unscored} of {result.n} rows are unscored in part; {run.output} says why: {columns}"
-    shared.finish(result.n_unscored, why)
+    rows = f"{result.n_unscored} of {result.n} rows"
+    return f"{rows} are unscored in part; {result.output} says why: {columns}"

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from judgecal.errors import InputError
+from judgecal.experiment import UNREADABLE, ReadRow
 from judgecal.judges import ITEM_INPUTS
-from judgecal.production.read_row import UNREADABLE, ReadRow
 from judgecal.records import Context, Item, Turn
 from judgecal.tables import FileSource, Row
 
@@ -64,7 +64,10 @@ class MosaicReader:
         cells = row.cells
         named = cells.get(self.item or "request_id", "").strip()
         group = cells.get(self.group, "").strip() if self.group else ""
-        return read_record(row.raw, self.inputs, item_id=named, group=group)
+        found = read_record(row.raw, self.inputs, item_id=named, group=group)
+        return replace(
+            found, problems={"expected_response": "there is no expected response", **found.problems}
+        )
 
     def sheet_columns(self) -> Mapping[str, str | None]:
         """Those of Mosaic AI Agent Evaluation; MLflow's hold objects, which are no texts for a sheet."""

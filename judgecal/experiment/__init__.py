@@ -11,7 +11,7 @@ from judgecal.experiment.agreement import (
 )
 from judgecal.experiment.chunks import item_scale, refuse_unfit, whole_item, whole_items
 from judgecal.experiment.compare import CompareRun
-from judgecal.experiment.costs import CostEstimate, plan_calls, together
+from judgecal.experiment.costs import CostEstimate, plan_calls, plan_trials, together
 from judgecal.experiment.drawn import refuse_unequal
 from judgecal.experiment.floor import check_judge
 from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment, read_config
@@ -32,11 +32,21 @@ from judgecal.experiment.score import (
 )
 from judgecal.experiment.stored import read_experiment
 from judgecal.experiment.stored_verdicts import StoredVerdicts, stored_notes
+from judgecal.experiment.table_rows import (
+    UNREADABLE,
+    JudgedItems,
+    Reader,
+    ReadRow,
+    RowReader,
+    TableRows,
+    input_config,
+    judgement_of,
+)
 from judgecal.experiment.trials import (
+    Due,
     Judgements,
     RunOptions,
-    keep_together,
-    keep_trials,
+    judge_to_journal,
     models_of,
     open_journal,
     require_keys,
@@ -46,31 +56,40 @@ from judgecal.experiment.trials import (
 )
 
 __all__ = [
+    "UNREADABLE",
     "AgreementResult",
     "AgreementRun",
     "Column",
     "CompareRun",
     "CostEstimate",
+    "Due",
     "Entry",
     "Experiment",
     "GoldSummary",
+    "JudgedItems",
     "Judgements",
-    "Look", "LookKind",
+    "Look",
+    "LookKind",
+    "ReadRow",
+    "Reader",
+    "RowReader",
     "RunOptions",
     "ScoreRun",
     "StoredExperiment",
     "StoredVerdicts",
     "Table",
+    "TableRows",
     "asked_items",
     "check_judge",
     "entry",
     "foresee_look",
     "full_name",
     "gold_config",
+    "input_config",
     "item_scale",
     "judge_config",
-    "keep_together",
-    "keep_trials",
+    "judge_to_journal",
+    "judgement_of",
     "look_at_test",
     "looks_so_far",
     "models_of",
@@ -80,6 +99,7 @@ __all__ = [
     "plan_calls",
     "plan_experiment",
     "plan_score",
+    "plan_trials",
     "rater_entries",
     "read_config",
     "read_experiment",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from judgecal.engine import Journal, expected_seconds, worst_cost_usd
@@ -12,7 +12,6 @@ from judgecal.judges import JudgeName, Respondent, calls_a_model
 from judgecal.records import Item
 from judgecal.wings import wing
 
-_InBatch = Callable[..., object] | None  # as `batches_with` gives it
 _CHARS_PER_TOKEN = 4.0  # a rule of thumb for the preview; the bill comes from the provider's own count
 
 
@@ -61,24 +60,21 @@ def together(estimates: Sequence[CostEstimate]) -> CostEstimate:
 def plan_calls(
     judges: Sequence[Respondent], items: Iterable[Item], journal: Journal, options: RunOptions
 ) -> CostEstimate:
-    """What `run_trials` or `keep_trials` would call, without a call; `items` may be read from its start
-    again.
+    """What `run_trials` would call, without a call; `items` may be read from its start again."""
+    return plan_trials([Due(judge, items, journal, options) for judge in judges])
 
-    A judge that calls nobody costs nothing.
-    """
+
+def plan_trials(trials: Sequence[Due]) -> CostEstimate:
+    """What `judge_to_journal` would call, without a call; a judge that calls nobody costs nothing."""
     planned: set[int] = set()  # hashes of keys: two names with one fingerprint are one call
-    measured = _latencies(journal)
-    plans = []
-    for judge in judges:
-        in_batch = None if judge.model is None else wing("batches beside")(judge.model, journal)
-        plans.append(_plan(judge, Due(judge, items, journal, options), planned, measured, in_batch=in_batch))
-    return together(plans)
+    measured = _latencies(trials[0].journal) if trials else {}
+    return together([_plan(trial, planned, measured) for trial in trials])
 
 
-def _plan(
-    judge: Respondent, due: Due, planned: set[int], measured: dict[str, float], *, in_batch: _InBatch
-) -> CostEstimate:
+def _plan(due: Due, planned: set[int], measured: dict[str, float]) -> CostEstimate:
     """The calls of one judge that nobody has planned yet; they are added to `planned`."""
+    judge = due.judge
+    in_batch = None if judge.model is None else wing("batches beside")(judge.model, due.journal)
     wanted = calls = waiting = 0
     tokens, usd, cheap = 0.0, 0.0, 0.0
     batched = None if judge.model is None else judge.model.in_batches()

@@ -26,9 +26,10 @@ from judgecal.experiment.looks import look_at_test, looks_so_far, verdicts_sha
 from judgecal.experiment.people import rater_entries, tied_items, with_people
 from judgecal.experiment.result import AgreementResult, GoldSummary
 from judgecal.experiment.trials import (
+    Due,
     Judgements,
     RunOptions,
-    keep_batches,
+    judge_to_journal,
     models_of,
     open_journal,
     require_keys,
@@ -159,8 +160,9 @@ class ScoreRun:
         budget = self.options.open_budget(self.experiment.folder)
         with open_journal(self.experiment.journal, self.options) as journal:
             if self.options.batch:  # else the two parts wait for a batch one after the other
-                parts = [(self.judges, table.items, self.options), (self.judges, table.tied, self._once)]
-                keep_batches(parts, journal=journal, budget=budget, label="score")
+                parts = [(table.items, self.options), (table.tied, self._once)]
+                trials = [Due(judge, items, journal, how) for items, how in parts for judge in self.judges]
+                judge_to_journal(trials, budget=budget, label="score")
             rows = run_trials(self.judges, table.items, journal=journal, options=self.options, budget=budget)
             tied = run_trials(self.judges, table.tied, journal=journal, options=self._once, budget=budget)
             columns = tuple(

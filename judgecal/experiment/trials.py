@@ -26,7 +26,7 @@ from judgecal.engine import (
     take_verdicts,
 )
 from judgecal.errors import InputError, notice
-from judgecal.judges import Caller, Decider, Respondent, calls_a_model, decides_itself, units_of
+from judgecal.judges import Caller, Respondent, calls_a_model, decides_itself, units_of
 from judgecal.models import ModelSpec
 from judgecal.records import Item, Judgement, Key
 from judgecal.wings import wing
@@ -158,53 +158,46 @@ def stored_rows(path: Path, *, long: bool = False) -> Journal:
     return (LongJournal if long else Journal).looked_at(path)
 
 
-def _keys(judge: Respondent, items: Iterable[Item], repeats: int) -> Iterator[tuple[Item, Key]]:
-    """What a judge is asked about, with the key of each judgement."""
-    fingerprint = judge.fingerprint
-    return (
-        (shown, Key(item.item_id, item.sha, fingerprint, repeat, unit))
-        for item in items
-        for unit, shown in units_of(judge, item)
-        for repeat in range(repeats)
-    )
-
-
 class Due:
-    """The judgements that a judge still owes, in order, with the item as it is shown; made when they are
-    taken."""
+    """What a judge is asked about some items, `options.repeats` times each; gone through, those judgements that
+    it still owes, in order, with the item as it is shown. They are made when they are taken.
+    """
 
     def __init__(
         self, judge: Respondent, items: Iterable[Item], journal: Journal, options: RunOptions
     ) -> None:
-        self._judge, self._items, self._journal, self._options = judge, items, journal, options
+        self.judge, self.items, self.journal, self.options = judge, items, journal, options
+
+    def all_keys(self) -> Iterator[tuple[Item, Key]]:
+        """All that it is asked, what the journal holds too."""
+        fingerprint = self.judge.fingerprint
+        return (
+            (shown, Key(item.item_id, item.sha, fingerprint, repeat, unit))
+            for item in self.items
+            for unit, shown in units_of(self.judge, item)
+            for repeat in range(self.options.repeats)
+        )
 
     def __iter__(self) -> Iterator[tuple[Item, Key]]:
-        return (
-            (item, key)
-            for item, key in _keys(self._judge, self._items, self._options.repeats)
-            if self._owes(key)
-        )
+        return ((item, key) for item, key in self.all_keys() if self._owes(key))
 
     def _owes(self, key: Key) -> bool:
-        row, since = (
-            self._journal.settled(key, retry_unscored=self._options.retry_unscored),
-            self._options.stored_since,
-        )
-        if row is None or not since:
+        row = self.journal.settled(key, retry_unscored=self.options.retry_unscored)
+        if row is None or not self.options.stored_since:
             return row is None
-        return datetime.fromisoformat(row.replied_at or row.at).timestamp() < since
+        return datetime.fromisoformat(row.replied_at or row.at).timestamp() < self.options.stored_since
 
     def __bool__(self) -> bool:
         return next(iter(self), None) is not None
 
     def count(self) -> int:
-        """How many there are."""
+        """How many it owes."""
         return sum(1 for _ in self)
 
     def count_all(self) -> int:
-        """How many judgements are asked for, those that the journal holds among them."""
-        units = sum(1 for item in self._items for _ in units_of(self._judge, item))
-        return units * self._options.repeats
+        """How many it is asked, those that the journal holds among them."""
+        units = sum(1 for item in self.items for _ in units_of(self.judge, item))
+        return units * self.options.repeats
 
 
 def models_of(judges: Iterable[Respondent]) -> list[ModelSpec]:
@@ -252,106 +245,58 @@ def run_trials(
         AuthError: a provider refused the key.
     """
     require_prices(models_of(judges), options.limit_usd)
-    budget = budget or Budget(options.limit_usd)
     for judge in judges:
         judge.check_items(items)
-    require_keys(judges, items, journal, options)
-    due = _counted((judge, Due(judge, items, journal, options)) for judge in judges)
-    progress = _progress(due, label or f"{len(due)} judges", options)
-    with _cache(judges, options) as cache:
-        for number, some in enumerate(
-            [due] if options.batch else [[one] for one in due], 1
-        ):  # batches wait together
-            if progress and not label and len(some) == 1:
-                progress.label = some[0][0].name + (f" ({number} of {len(due)})" if len(due) > 1 else "")
-            _call(some, journal=journal, options=options, budget=budget, cache=cache, progress=progress)
-    return Judgements(
-        _row(journal, judge, key) for judge in judges for _, key in _keys(judge, items, options.repeats)
-    )
+    trials = [Due(judge, items, journal, options) for judge in judges]
+    judge_to_journal(trials, budget=budget, label=label, in_turn=True)
+    return Judgements(_row(journal, trial.judge, key) for trial in trials for _, key in trial.all_keys())
 
 
-def keep_trials(
-    judge: Respondent,
-    items: Iterable[Item],
-    *,
-    journal: Journal,
-    options: RunOptions,
-    budget: Budget | None = None,
+def judge_to_journal(
+    trials: Sequence[Due], *, budget: Budget | None = None, label: str | None = None, in_turn: bool = False
 ) -> None:
-    """Like `run_trials` of one judge, for more items than memory holds: the rows stay in the journal.
+    """Have the judgements that are due put into the journal of these trials, as one run: the one place where
+    judges are called. It shows one progress and spends one budget.
 
-    The items are read from the start several times; each has what the judge asks for.
+    Items are read from the start several times, so that there may be more of them than memory holds; each has
+    what its judge asks for. Journal, cache and the way to call are those of the first trial.
+
+    Args:
+        label: what progress shows; the judge's name by default.
+        in_turn: one judge after the other; else the calls of one model are made together. Batches always wait
+            together.
 
     Raises:
         InputError: a key is not set, or a budget meets a model without a price.
         AuthError: a provider refused the key.
     """
-    keep_together([(judge, items)], journal=journal, options=options, budget=budget, label=judge.name)
-
-
-def keep_together(
-    asked: Sequence[tuple[Respondent, Iterable[Item]]],
-    *,
-    journal: Journal,
-    options: RunOptions,
-    budget: Budget | None = None,
-    label: str,
-) -> None:
-    """Like `keep_trials` of several judges, each over items of its own, as one run.
-
-    There is one progress, called `label`, and one budget; the calls of one model are made together.
-
-    Raises:
-        InputError, AuthError: as `keep_trials`.
-    """
-    judges = [judge for judge, _ in asked]
+    if not trials:
+        return
+    judges, options, journal = [trial.judge for trial in trials], trials[0].options, trials[0].journal
     require_prices(models_of(judges), options.limit_usd)
-    for judge, items in asked:
-        require_keys([judge], items, journal, options)
+    for trial in trials:
+        require_keys([trial.judge], trial.items, journal, trial.options)
     budget = budget or Budget(options.limit_usd)
-    due = _counted((judge, Due(judge, items, journal, options)) for judge, items in asked)
-    progress = _progress(due, label, options)
-    with _cache(judges, options) as cache:
-        _call(due, journal=journal, options=options, budget=budget, cache=cache, progress=progress)
-
-
-_Counted = list[tuple[Respondent, Due, int]]
-
-
-def _counted(asked: Iterable[tuple[Respondent, Due]]) -> _Counted:
-    return [(judge, due, due.count()) for judge, due in asked]
-
-
-def _progress(asked: _Counted, label: str, options: RunOptions) -> Progress | None:
-    """One progress over the whole run, with its total; None where nothing is due, or nobody watches."""
-    total = sum(count for *_, count in asked)
-    return None if options.quiet or not total else Progress(label, total)
-
-
-def keep_batches(
-    asked: Iterable[tuple[Sequence[Respondent], Sequence[Item], RunOptions]],
-    *,
-    journal: Journal,
-    budget: Budget,
-    label: str,
-) -> None:
-    """Have the judgements of several `run_trials` by batches that wait together; those find them in the
-    journal.
-
-    Raises InputError, AuthError: as `run_trials`.
-    """
-    parts = list(asked)
-    options = parts[0][2]
-    due = _counted(
-        (judge, Due(judge, items, journal, own)) for judges, items, own in parts for judge in judges
-    )
-    progress = _progress(due, label, options)
-    with _cache([judge for judge, *_ in due], options) as cache:
-        _call(due, journal=journal, options=options, budget=budget, cache=cache, progress=progress)
+    counts = [trial.count() for trial in trials]
+    progress = None  # where nothing is due, or nobody watches
+    if sum(counts) and not options.quiet:
+        progress = Progress(label or f"{len(trials)} judges", sum(counts))
+    counted = list(zip(trials, counts, strict=True))
+    if all(model.embedded for model in models_of(judges)):
+        opened: contextlib.AbstractContextManager[ReplyCache | None] = contextlib.nullcontext()
+    else:
+        opened = open_cache(use=options.use_cache, since=options.stored_since)
+    with opened as cache:
+        parts = [[one] for one in counted] if in_turn and not options.batch else [counted]
+        for number, part in enumerate(parts, 1):
+            if progress and not label and len(part) == 1:
+                place = f" ({number} of {len(trials)})" if len(trials) > 1 else ""
+                progress.label = f"{part[0][0].judge.name}{place}"
+            _call(part, journal=journal, options=options, budget=budget, cache=cache, progress=progress)
 
 
 def _call(
-    asked: _Counted,
+    counted: Sequence[tuple[Due, int]],
     *,
     journal: Journal,
     options: RunOptions,
@@ -360,18 +305,20 @@ def _call(
     progress: Progress | None,
 ) -> None:
     """Have the judgements that are due: those that take no call first, then those of each model."""
-    by_model: dict[ModelSpec, _Callers] = {}
-    for judge, due, count in asked:
+    by_model: dict[ModelSpec, list[tuple[Caller, Due, int]]] = {}
+    for due, count in counted:
+        judge = due.judge
         if calls_a_model(judge):
             by_model.setdefault(judge.model, []).append((judge, due, count))
         elif decides_itself(judge):
-            take_verdicts(_own_verdicts(judge, due), record=journal.append, progress=progress)
+            verdicts = (OwnVerdict(key, judge.name, partial(judge.verdict, item)) for item, key in due)
+            take_verdicts(verdicts, record=journal.append, progress=progress)
     batched = {
         model: by_model.pop(model) for model in list(by_model) if options.batch and model.takes_batches
     }
     for model, callers in by_model.items():
-        n = sum(count for *_, count in callers)
         wing("refuse waiting batches")(_calls(callers), model, journal)
+        n = sum(count for *_, count in callers)
         try:
             run_calls(
                 _calls(callers),
@@ -385,10 +332,9 @@ def _call(
         finally:
             budget.save()
     if any(count for callers in batched.values() for *_, count in callers):
-        run_batches = wing("batches")
         waiting = [(model, partial(_calls, callers)) for model, callers in batched.items()]
         try:
-            run_batches(waiting, journal=journal, budget=budget, cache=cache, progress=progress)
+            wing("batches")(waiting, journal=journal, budget=budget, cache=cache, progress=progress)
         finally:
             budget.save()
     if progress:
@@ -397,10 +343,7 @@ def _call(
         say_remarks(budget)
 
 
-_Callers = list[tuple[Caller, Due, int]]
-
-
-def _calls(callers: _Callers) -> Iterator[Call]:
+def _calls(callers: Iterable[tuple[Caller, Due, int]]) -> Iterator[Call]:
     return (
         Call(key, judge.name, partial(judge.messages, item), judge.read, judge.schema)
         for judge, due, _ in callers
@@ -408,23 +351,10 @@ def _calls(callers: _Callers) -> Iterator[Call]:
     )
 
 
-def _own_verdicts(judge: Decider, due: Due) -> Iterator[OwnVerdict]:
-    return (OwnVerdict(key, judge.name, partial(judge.verdict, item)) for item, key in due)
-
-
 def say_remarks(budget: Budget, *, ended: bool = True) -> None:
     """Say on stderr what a user must hear of the money; each remark once. `ended`: also that it ran out."""
     for remark in budget.remarks(ended=ended):
         notice(f"judgecal: {remark}")
-
-
-def _cache(
-    judges: Sequence[Respondent], options: RunOptions
-) -> contextlib.AbstractContextManager[ReplyCache | None]:
-    """Stored replies, unless every model is embedded."""
-    if all(model.embedded for model in models_of(judges)):
-        return contextlib.nullcontext()
-    return open_cache(use=options.use_cache, since=options.stored_since)
 
 
 def _row(journal: Journal, judge: Respondent, key: Key) -> Judgement:

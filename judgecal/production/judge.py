@@ -1,130 +1,180 @@
-"""`judge`: a locked judge on a table of production answers, and what its verdicts come to."""
+"""`judge`: the judges of a suite, or of one lock, on a table of production answers, as one run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from judgecal._version import __version__
 from judgecal.engine import Budget, Journal
 from judgecal.errors import InputError
 from judgecal.experiment import (
     CostEstimate,
+    Due,
     Experiment,
+    Reader,
+    ReadRow,
+    RowReader,
     RunOptions,
+    TableRows,
+    full_name,
+    input_config,
     judge_config,
-    keep_trials,
+    judge_to_journal,
     models_of,
     open_experiment,
     open_journal,
-    plan_calls,
     plan_experiment,
+    plan_trials,
     read_config,
     require_keys,
     stored_rows,
-    whole_item,
 )
-from judgecal.judges import Judge, units_of
-from judgecal.production.judge_result import Counted, JudgedTables, JudgeResult, judge_result
-from judgecal.production.row_items import Judged, RowItems, RowReader, judged_columns
-from judgecal.records import Item, Judgement, Key
-from judgecal.selection.lock import Lock, load_lock
-from judgecal.tables import Columns, FileSource, Row, Write, check_output, open_source, write_beside, writing
+from judgecal.production.judge_counts import JudgedRows
+from judgecal.production.judge_result import (
+    JudgedRate,
+    JudgeResult,
+    LeftOut,
+    LockedOn,
+    SuiteMember,
+    SuiteRate,
+    SuiteResult,
+    ToLabel,
+)
+from judgecal.production.suite import INPUT, LoadedJudge, Naming, Reply, SuiteColumn, survey
+from judgecal.records import Estimate
+from judgecal.scale import Scale
+from judgecal.selection.lock import Lock
+from judgecal.selection.pass_rates import SystemRates, chance
+from judgecal.tables import Columns, FileSource, Write, check_output, open_source, write_beside, writing
 from judgecal.tables.formats import Layout
 from judgecal.workspace import Workspace, find_workspace
 
+_ON_SHEETS = frozenset({"question", "answer", "answer_under_test", "response"})
+_MOST_LABELS = 200  # rows that people are asked to label first
+
 
 @dataclass(frozen=True)
-class ProductionRun:
-    """Everything that `judge` needs, checked before the first call."""
+class JudgeRun:
+    """Everything that `judge` needs, checked before the first call; a lock alone is a suite of one."""
 
     workspace: Workspace
-    lock: Lock
-    lock_path: Path
+    suite: str | None  # None: one lock, whose columns bear no name
+    columns: tuple[SuiteColumn, ...]
     source: FileSource
-    reader: RowReader
-    judge: Judge  # the lock's judge
+    reader: Reader
     output: Path
     options: RunOptions
+    naming: Naming = "plain"
     out: str | None = None  # the slug of the experiment, or None for the usual one
     replace: bool = False  # whether a file of the output's name is written over that another command wrote
 
     @cached_property
     def experiment(self) -> Experiment:
-        """Where calls and result go."""
-        config = {
-            "command": "judge",
-            "gold": {"set": self.lock.gold.set, "sha256": self.lock.gold.sha256},
-            "lock": self.lock.sha256,
-            "judge": judge_config(self.judge),
-            "input": input_config(self.workspace, self.source, self.reader),
-        }
+        """Where calls and result go; how the output names its columns is no part of what was asked."""
+        judge = self.judges[0]
+        config: dict[str, Any] = {"command": "judge"}
+        if self.suite is None:
+            assert judge.lock is not None
+            config["gold"] = {"set": judge.lock.gold.set, "sha256": judge.lock.gold.sha256}
+            config |= {"lock": judge.lock.sha256, "judge": judge_config(judge.judge)}
+        else:
+            config["suite"] = self.suite
+            config["judges"] = [
+                {"name": judge.name, "column": column.column, **judge_config(judge.judge)}
+                for column in self.columns
+                for judge in column.judges
+            ]
+        config["input"] = input_config(self.workspace, self.source, self.reader)
         return plan_experiment(self.workspace, config, out=self.out)
 
-    def check(self) -> None:
-        """Refuse what cannot be done before anything is called or written.
-
-        Raises:
-            InputError: the output is no place to write to, a column is missing or not named, or a budget
-                meets a model without a price.
-        """
-        may = self.replace or self.experiment.wrote(self.output)
-        check_output(self.output, self.source.path, self.source.n_rows, replace=may)
-        self.reader.check(self.source)
-        self.options.check_models(models_of([self.judge]))
+    @property
+    def judges(self) -> list[LoadedJudge]:
+        """All of them."""
+        return [judge for column in self.columns for judge in column.judges]
 
     @cached_property
     def asking(self) -> RunOptions:
-        """The options, with no verdict from before the lock's last gate taken."""
-        return since_gate(self.options, self.workspace, [self.lock])
+        """The options, with no verdict from before the last gate of the locks taken."""
+        locks = [judge.lock for judge in self.judges if judge.lock is not None]
+        return since_gate(self.options, self.workspace, locks)
+
+    def check(self) -> None:
+        """Refuse what cannot be done before anything is called or written."""
+        may_replace = self.replace or self.experiment.wrote(self.output)
+        check_output(self.output, self.source.path, self.source.n_rows, replace=may_replace)
+        self.reader.check(self.source)
+        self.options.check_models(models_of([judge.judge for judge in self.judges]))
+        if not self.running:
+            raise InputError(f"{judge.name} is left out: {judge.why}" for judge in self.left_out)
+
+    @cached_property
+    def rows(self) -> TableRows:
+        """The rows that are judged."""
+        return TableRows(self.source, self.reader, self.options.limit)
+
+    @cached_property
+    def _survey(self) -> tuple[tuple[SuiteColumn, ...], tuple[LeftOut, ...]]:
+        return (self.columns, ()) if self.suite is None else survey(self.columns, self.rows)
 
     @property
-    def items(self) -> RowItems:
-        """The rows that the judge is called for."""
-        return RowItems(self.source, self.reader, self.options.limit)
+    def running(self) -> tuple[SuiteColumn, ...]:
+        """The columns with the judges that have anything to judge in this table; it is read once for this."""
+        return self._survey[0]
+
+    @property
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """The other judges of a suite, and why."""
+        return self._survey[1]
+
+    @cached_property
+    def layout(self) -> Layout:
+        """How the output is written."""
+        parts = [
+            (name, one.kind(part)) for one in self.running for part, name in one.columns(self.naming).items()
+        ]
+        return Layout.of(self.source, self.output, parts)
+
+    def trials(self, journal: Journal) -> list[Due]:
+        """What each judge is asked, beside what a journal holds."""
+        return [trial for column in self.running for trial in column.trials(self.rows, journal, self.asking)]
 
     def preview(self) -> CostEstimate:
         """What a run would call; nothing is written."""
         self.check()
-        return self.estimate(stored_rows(self.experiment.journal, long=True))
+        return plan_trials(self.trials(stored_rows(self.experiment.journal, long=True)))
 
-    def estimate(self, stored: Journal) -> CostEstimate:
-        """What the rows would call that this journal has no judgement of."""
-        return plan_calls([self.judge], self.items, stored, self.asking)
-
-    def run(self) -> JudgeResult:
+    def run(self) -> JudgeResult | SuiteResult:
         """Make the calls that are due, write the output, and say what the verdicts come to.
 
         The output appears when all rows are done, whole: after Ctrl-C there is none, and the same command
         resumes.
-
-        Raises:
-            InputError: as `check`; a key is not set and a call is due, or the table changed while it was
-                being read.
         """
         self.check()
-        stored = stored_rows(self.experiment.journal, long=True)
-        require_keys([self.judge], self.items, stored, self.asking)
+        for trial in self.trials(stored_rows(self.experiment.journal, long=True)):
+            require_keys([trial.judge], trial.items, trial.journal, trial.options)
         open_experiment(self.experiment)
         budget = self.options.open_budget(self.experiment.folder)
-        counted = self.judge_rows(self.experiment.journal, budget, before=self._mark_output)
-        result = judge_result(
-            counted,
-            JudgedTables(
+        rows = self.judge_rows(self.experiment.journal, budget, before=self._mark_output)
+        result = (
+            self._suite_result(rows)
+            if self.suite is not None
+            else lock_result(
+                rows,
+                self.judges[0],
+                slug=self.experiment.slug,
                 input=str(self.source.path),
                 name=self.source.path.name,
                 output=str(self.output),
-                columns=self.reader.columns,
+                named=self.reader.sheet_columns(),
                 added=self.layout.names,
                 n_rows=self.source.n_rows,
                 notes=(*self.source.notes, *self.layout.notes),
-            ),
-            slug=self.experiment.slug,
-            lock=self.lock,
-            lock_path=self.lock_path,
-            judge=self.judge,
+            )
         )
         self.experiment.write_summary(result)
         return result
@@ -132,40 +182,243 @@ class ProductionRun:
     def _mark_output(self) -> None:
         """Note that the output is ours, and say beside it which of its columns is what."""
         self.experiment.mark_output(self.output)
-        columns = replace(self.reader.columns, verdict=self.layout.names[0])
-        write_beside(self.output, columns, (*self.layout.output.own, *self.layout.names))
+        header = (*self.layout.output.own, *self.layout.names)
+        if isinstance(self.reader, RowReader):
+            columns = self.reader.columns
+        else:
+            named: Any = {part: name for part, name in self.reader.sheet_columns().items() if name in header}
+            columns = Columns(**named)
+        if self.suite is None:
+            columns = dataclasses.replace(columns, verdict=self.layout.names[0])
+        write_beside(self.output, columns, header)
 
-    @cached_property
-    def layout(self) -> Layout:
-        """How the output is written."""
-        return Layout.of(self.source, self.output, judged_columns(words=not self.judge.scale.numeric))
-
-    def judge_rows(self, path: Path, budget: Budget, *, before: Callable[[], None] | None = None) -> Counted:
+    def judge_rows(
+        self, path: Path, budget: Budget, *, before: Callable[[], None] | None = None
+    ) -> JudgedRows:
         """Make the calls that are due and write the output; the journal is at `path`.
 
         `before` is called when every row is written, and the output not yet under its name.
         """
+        label = self.judges[0].judge.name if self.suite is None else f"suite {self.suite}"
         with open_journal(path, self.options, long=True) as journal:
-            keep_trials(self.judge, self.items, journal=journal, options=self.asking, budget=budget)
+            judge_to_journal(self.trials(journal), budget=budget, label=label)
             with writing(self.output, self.layout.output, before=before) as write:
                 return self.count_rows(journal, write)
 
-    def count_rows(self, journal: Journal, write: Write | None = None) -> Counted:
+    def count_rows(self, journal: Journal, write: Write | None = None) -> JudgedRows:
         """What the rows come to whose judgements a journal holds; `write` takes them with what is added."""
-        counted = Counted(self.lock, self.judge)
+        counts = JudgedRows(self.running)
         for piece in self.source.pieces(self.options.limit):
-            rows = [self._row(row, journal, counted) for row in piece.rows]
+            added = [self._judged(self.reader.read(row), journal, counts) for row in piece.rows]
             if write is not None:
-                write(piece, rows)
-        return counted
+                write(piece, added)
+        return counts
 
-    def _row(self, row: Row, journal: Journal, counted: Counted) -> Judged:
-        """What is added to a row."""
-        item = self.reader.read(row)
-        lacking = self.reader.lacking(item)
-        if lacking is not None:
-            return counted.lacking(item, lacking)
-        return counted.judged(item, judgement_of(journal, self.judge, item))
+    def _judged(self, row: ReadRow, journal: Journal, counts: JudgedRows) -> list[Any]:
+        """What is added to a row, which is counted."""
+        judged: list[tuple[LoadedJudge, Sequence[Reply]]] = []
+        for column in self.running:
+            judge, lacking = column.judge_of(row)
+            if lacking is None:
+                judged.append((judge, judge.replies(row, journal, whole=column.alone)))
+            else:
+                judged.append((judge, [Reply(None, error=f"{INPUT}: {lacking}")]))
+        counts.add(row.item, judged)
+        return [
+            value
+            for column, (judge, replies) in zip(self.running, judged, strict=True)
+            for value in column.values(judge, replies, self.naming)
+        ]
+
+    # --- the result of a suite
+
+    def _suite_result(self, rows: JudgedRows) -> SuiteResult:
+        names = iter(self.layout.names)
+        rates = {tally.column.name: tally.rate() for tally in rows.tallies}
+        judges = [judge for column in self.running for judge in column.judges]
+        total = rows.total
+        fingerprints = "+".join(f"{judge.judge.name}:{judge.judge.fingerprint[:8]}" for judge in judges)
+        return SuiteResult(
+            experiment=self.experiment.slug,
+            suite=self.suite or "",
+            input=str(self.source.path),
+            output=str(self.output),
+            naming=self.naming,
+            columns={
+                column.name: {part: next(names) for part in column.columns(self.naming)}
+                for column in self.running
+            },
+            n=rows.n,
+            n_unscored=rows.n_unscored,
+            rates=rates,
+            metrics={
+                name: number
+                for tally in rows.tallies
+                for name, number in tally.metrics(rates[tally.column.name], self.naming).items()
+            },
+            judges=tuple(
+                SuiteMember(one.name, one.judge.name, one.judge.kind, one.lock_path) for one in judges
+            ),
+            left_out=self.left_out,
+            to_label=self._to_label(rates, rows.n),
+            usd=total.usd,
+            usd_per_1k=rows.usd_per_1k,
+            model_ids=tuple(sorted(total.model_ids)),
+            notes=(
+                *self.source.notes,
+                *self.layout.notes,
+                *total.notes(),
+                *(note for name, rate in rates.items() for note in _stand_ins(name, rate)),
+                *(note for judge in self.judges for note in _other_models(rows, judge, f"{judge.name}: ")),
+                *limit_notes(rows.n, self.source.n_rows),
+            ),
+            run_line=(
+                f"suite:{self.suite}|judges:{fingerprints}|input:{self.source.path.name}|n:{rows.n}|level:0.95|by:group|"
+                f"version:{__version__}"
+            ),
+        )
+
+    def _to_label(self, rates: Mapping[str, SuiteRate], n: int) -> ToLabel | None:
+        """The judge that people can be asked about first: the lowest of those whose inputs a sheet can hold."""
+        named = self.reader.sheet_columns().items()
+        columns = {option: name for option, name in named if name in self.source.columns}
+        if not columns.keys() >= {"question", "answer"}:
+            return None
+        held = _ON_SHEETS | ({"reference_answer", "reference_answers"} if "reference" in columns else set())
+        fitting = [
+            (rates[column.name].raw.value, judge)
+            for column in self.running
+            for judge in column.judges
+            if judge.lock is None and judge.judge.kind != "local" and held.issuperset(judge.judge.inputs)
+        ]
+        if not fitting:
+            return None
+        _, judge = min(fitting, key=lambda pair: (pair[0] is None, pair[0]))
+        known = Columns(usual=True).resolved(self.source.columns, self.source.path)
+        more = {option: str(name) for option, name in columns.items() if name != getattr(known, option)}
+        return ToLabel(judge.name, judge.judge.name, str(judge.judge.scale), min(n, _MOST_LABELS), more)
+
+
+def lock_result(
+    rows: JudgedRows,
+    judge: LoadedJudge,
+    *,
+    slug: str,
+    input: str,
+    name: str,
+    output: str,
+    named: Mapping[str, str | None],
+    added: Sequence[str],
+    n_rows: int,
+    notes: Sequence[str],
+) -> JudgeResult:
+    """What the rows of some tables come to that one lock judged.
+
+    Args:
+        slug: the experiment's.
+        input, name, output: the tables as the result names them; `name` without folders.
+        named: what a column holds -> its name.
+        added: the columns that the output has more.
+        n_rows: of the input, all of them.
+        notes: how the input was read and the output is written.
+    """
+    assert rows.overview is not None and judge.lock is not None
+    lock, gold, overall, total = judge.lock, judge.lock.gold, rows.overview.overall(), rows.total
+    sensitivity, specificity = judge.rule.class_rates(lock.applied)
+    words, calibrated = overall.intervals.words, overall.intervals.share_passing
+    if lock.calibration is None and gold.scale != "binary" and calibrated.value is not None:
+        unknown = "the lock holds no calibration map"
+        calibrated = dataclasses.replace(
+            calibrated, value=None, low=None, high=None, method="", reason=unknown
+        )
+    parts = SuiteColumn("", "rating", (judge,), alone=True).columns("plain")
+    return JudgeResult(
+        experiment=slug,
+        lock=str(judge.lock_path),
+        judge=lock.judge,
+        gold=LockedOn(gold.set, gold.sha256, gold.split),
+        input=input,
+        output=output,
+        columns=dict(zip(parts, added, strict=True)),
+        named={part: column for part, column in named.items() if column and part != "reference"},
+        n=overall.n_expected,
+        n_unscored=overall.n_unscored,
+        systems=tuple(rows.overview.entries() or [overall]),
+        overall=overall,
+        pass_at=gold.pass_at,
+        mapped=lock.calibration is not None,
+        rates={lock.judge: JudgedRate(overall.intervals.share_passing_raw, calibrated, words)},
+        sensitivity=sensitivity,
+        specificity=specificity,
+        note=_note(overall, lock, sensitivity, specificity),
+        warning=chance(Scale.parse(gold.scale, pass_at=gold.pass_at), lock.applied),
+        usd=total.usd,
+        usd_per_1k=rows.usd_per_1k,
+        model_ids=tuple(sorted(total.model_ids)),
+        notes=(*notes, *total.notes(), *_other_models(rows, judge), *limit_notes(overall.n_expected, n_rows)),
+        run_line=(
+            f"lock:{lock.sha256[:12]}|gold:{gold.set}@{gold.sha256[:12]}|split:{gold.split}|"
+            f"judge:{full_name(judge.judge)}|input:{name}|n:{overall.n_expected}|level:0.95|by:group|"
+            f"version:{__version__}"
+        ),
+    )
+
+
+def _note(
+    overall: SystemRates, lock: Lock, sensitivity: Estimate | None, specificity: Estimate | None
+) -> str:
+    """One line on what the rate, or the shares of words, are not."""
+    gold, share = (
+        f"{lock.gold.set}@{lock.gold.sha256[:12]} {lock.gold.split}",
+        overall.intervals.share_passing,
+    )
+    if overall.intervals.words:
+        accuracy = lock.agreement.get("accuracy")
+        if accuracy is None or accuracy.value is None:
+            return (
+                f"the shares are not corrected for the judge's error, which the lock does not know on {gold}"
+            )
+        shown = _percent(accuracy)
+        return f"the shares are not corrected for the judge's error: its accuracy on {gold} is {shown}"
+    if share.value is None:
+        return f"no share passing: {share.reason}"
+    rate = f"{'raw' if lock.calibration is None else 'calibrated'} rate {_percent(share)}, not corrected for"
+    if all(rate is None or rate.value is None for rate in (sensitivity, specificity)):
+        return f"{rate} the judge's error, which the lock does not know on {gold}"
+    return (
+        f"{rate} the judge's error, whose sensitivity and specificity on {gold} are "
+        f"{_percent(sensitivity)} and {_percent(specificity)}"
+    )
+
+
+def _percent(estimate: Estimate | None) -> str:
+    if estimate is None or estimate.value is None:
+        return "not known"
+    if estimate.low is None or estimate.high is None:
+        return f"{100.0 * estimate.value:.1f}%"
+    return f"{100.0 * estimate.value:.1f} [{100.0 * estimate.low:.1f}, {100.0 * estimate.high:.1f}]%"
+
+
+def _stand_ins(name: str, rate: SuiteRate) -> Iterator[str]:
+    """That the rows of a column were judged by several judges."""
+    if len(rate.judged_by) > 1:
+        rows = ", ".join(f"{judge} {n:,} rows" for judge, n in rate.judged_by.items())
+        yield f"{name} is judged by the first judge that a row has the inputs for: {rows}"
+
+
+def _other_models(rows: JudgedRows, judge: LoadedJudge, prefix: str = "") -> Iterator[str]:
+    """That another model answered than the one that was locked."""
+    locked = None if judge.lock is None else judge.lock.model_id
+    others = sorted(rows.model_ids_of(judge.name) - {locked})
+    if locked is not None and others:
+        answered = f"the provider answered as {', '.join(others)}"
+        yield f"{prefix}{answered}, and the judge was locked on {locked}: run judgecal gate"
+
+
+def limit_notes(n: int, n_rows: int) -> Iterator[str]:
+    """That rows were left out."""
+    if n < n_rows:
+        yield f"only the first {n:,} of {n_rows:,} rows are in the output (--limit)"
 
 
 def since_gate(options: RunOptions, workspace: Workspace, locks: Iterable[Lock]) -> RunOptions:
@@ -181,39 +434,7 @@ def since_gate(options: RunOptions, workspace: Workspace, locks: Iterable[Lock])
         gate = Experiment(path.parent, config)
         if config["command"] == "gate" and config["lock"] in shas and gate.summary.exists():
             last = max(last, gate.last_written.timestamp())
-    return replace(options, stored_since=last)
-
-
-def judgement_of(journal: Journal, judge: Judge, item: Item, unit: str | None = None) -> Judgement:
-    """The journal's row of an item, or of one of its chunks; of a judge of chunks the mean of all of them.
-
-    Raises InputError: there is none.
-    """
-    units = [unit] if unit is not None else [name for name, _ in units_of(judge, item)]
-    try:
-        return whole_item(
-            [journal.latest[Key(item.item_id, item.sha, judge.fingerprint, 0, one)] for one in units]
-        )
-    except KeyError:
-        raise InputError(
-            f"{journal.path}: holds no judgement of item {item.item_id} by {judge.name}: the table changed while it "
-            "was being judged, run the same command again"
-        ) from None
-
-
-def input_config(workspace: Workspace, source: FileSource, reader: RowReader) -> dict[str, Any]:
-    """What a configuration says of a table: where it is and which column is what.
-
-    Its content is no part of that: a row is known by its text, so that of a table that has grown, or in which
-    a row was mended, only what is new is called for.
-    """
-    return {"file": file_config(workspace, source), "columns": reader.columns.options()}
-
-
-def file_config(workspace: Workspace, source: FileSource) -> str:
-    """What a configuration says of a file: its path, within the workspace from there."""
-    path, root = source.path.resolve(), workspace.root.resolve()
-    return (path.relative_to(root) if path.is_relative_to(root) else path).as_posix()
+    return dataclasses.replace(options, stored_since=last)
 
 
 def judge(
@@ -243,25 +464,22 @@ def judge(
         batch: by the batch API of the judge's provider, at half the price and within a day.
         trust_lock: run the lock's own signature where the workspace has another.
         workspace: the folder with `signatures/` and `gold/`; found as on the command line where not given.
-
-    Raises:
-        InputError: as `ProductionRun.run`.
     """
     where = find_workspace(None if workspace is None else Path(workspace))
-    locked = load_lock(Path(lock))
-    runnable = locked.runnable(where, trust_lock=trust_lock)
+    column = SuiteColumn.of_lock(Path(lock), where, trust_lock=trust_lock)
     options = RunOptions(limit=limit, budget_usd=budget_usd, batch=batch)
     options.check()
     source = open_source(Path(table))
-    return ProductionRun(
+    result = JudgeRun(
         workspace=where,
-        lock=locked,
-        lock_path=Path(lock),
+        suite=None,
+        columns=(column,),
         source=source,
-        reader=RowReader.of(columns or Columns(usual=True), source, runnable),
-        judge=runnable,
+        reader=RowReader.of(columns or Columns(usual=True), source, column.judges[0].judge),
         output=Path(output),
         options=options,
         out=name,
         replace=replace,
     ).run()
+    assert isinstance(result, JudgeResult)
+    return result

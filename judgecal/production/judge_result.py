@@ -1,25 +1,12 @@
-"""What a table judged by a locked judge comes to: its rows counted one by one, and the result of them all."""
+"""What a judged table comes to: of a lock alone the rates by system, of a suite those of each column."""
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
-from judgecal._version import __version__
-from judgecal.experiment import StoredVerdicts, full_name, item_scale
-from judgecal.judges import Judge
-from judgecal.production.row_items import Judged
-from judgecal.records import Estimate, Item, Judgement, Result
-from judgecal.scale import Scale
-from judgecal.selection.lock import Lock
-from judgecal.selection.pass_rates import Overview, PassRule, SystemRates, chance
-from judgecal.tables import Columns
-
-INPUT = "input"
-"""The kind of the error of a row that lacks what the judge asks for; it is never called for."""
+from judgecal.records import Estimate, Result
+from judgecal.selection.pass_rates import SystemRates
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +31,16 @@ class JudgedRate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeResult(Result):
-    """What a judged table comes to."""
+    """What a table judged by a lock comes to."""
 
     experiment: str
     lock: str
     judge: str
     gold: LockedOn
-    input: str  # the tables, and the names that the added columns have in the output
+    input: str  # the tables
     output: str
-    columns: Mapping[str, str]
-    named: Mapping[
-        str, str
-    ]  # question, answer, item and group: the columns of the table that hold them, where named
+    columns: Mapping[str, str]  # part of a judgement -> column of the output
+    named: Mapping[str, str]  # question, answer, item and group -> columns of the table, where named
     n: int  # rows, and those without a verdict
     n_unscored: int
     systems: tuple[SystemRates, ...]  # by system (all rows alone, where none is named), and of all rows
@@ -67,9 +52,7 @@ class JudgeResult(Result):
     sensitivity: Estimate | None
     specificity: Estimate | None
     note: str
-    warning: (
-        str | None
-    )  # why the rate says nothing: the judge tells right from wrong no better than a coin; else None
+    warning: str | None  # why the rate says nothing: the judge tells right from wrong no better than a coin
     # usd, usd_per_1k: what the rows' calls cost, and what a thousand rows cost where a stored reply counts as
     # if it had been called for; None where some cost is not known
     usd: float | None
@@ -79,219 +62,93 @@ class JudgeResult(Result):
     run_line: str
 
 
-class Counted:
-    """What the verdicts of a locked judge come to, counted row by row; parts of a table may be added up."""
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A judge of the suite that judged nothing, and why."""
 
-    def __init__(self, lock: Lock, judge: Judge) -> None:
-        self._rule = PassRule.of_lock(lock, item_scale(judge))
-        self.overview = Overview(self._rule)
-        self.model_ids: set[str] = set()
-        self.costs = Costs(None if judge.model is None else judge.model.cost_usd)
-
-    def lacking(self, item: Item, lacking: str) -> Judged:
-        """Count a row that was not judged, and what is added to it."""
-        self.overview.add(item.system, item.group, None, error=INPUT)
-        return Judged(None, error=f"{INPUT}: {lacking}")
-
-    def judged(self, item: Item, found: Judgement) -> Judged:
-        """Count a row that was judged, and what is added to it."""
-        kind = found.error.kind if found.error else "parse"
-        self.overview.add(item.system, item.group, found.verdict, error=kind)
-        self.costs.add(found)
-        if found.model_id:
-            self.model_ids.add(found.model_id)
-        return Judged(
-            found.verdict,
-            found.reasoning,
-            None if found.verdict is not None else f"{kind}: {found.error.message if found.error else ''}",
-            self._rule.passes(found.verdict),
-            found.model_id,
-            found.cost_usd,
-            found.latency_s,
-            self._rule.calibrated(found.verdict),
-        )
-
-    def extend(self, other: Counted) -> None:
-        """Add the rows of another part of the table, behind those that are here."""
-        self.overview.extend(other.overview)
-        self.costs.extend(other.costs)
-        self.model_ids |= other.model_ids
-
-
-class Costs:
-    """What calls cost; of no use where the cost of one is not known."""
-
-    def __init__(self, price: Callable[[int | None, int | None], float | None] | None) -> None:
-        self._price, self._n = price, 0
-        self.usd: float | None = 0.0
-        self.usd_anew: float | None = 0.0  # what they would cost without stored replies
-        self.stored = StoredVerdicts()
-        self._yesterday = (datetime.now(UTC) - timedelta(days=1)).isoformat()
-        self._n_old, self._oldest = 0, ""
-
-    def add(self, row: Judgement) -> None:
-        """Count a judgement."""
-        self.stored.add(row)
-        if row.verdict is not None and row.replied_at is None and row.at < self._yesterday:
-            self._hold(1, row.at)
-        anew = row.cost_usd
-        if row.cached and self._price is not None:
-            anew = self._price(row.prompt_tokens, row.completion_tokens)
-        self._n += 1
-        self.usd = None if self.usd is None or row.cost_usd is None else self.usd + row.cost_usd
-        self.usd_anew = None if self.usd_anew is None or anew is None else self.usd_anew + anew
-
-    def extend(self, other: Costs) -> None:
-        """Count all that another one counted."""
-        self._n += other._n
-        self.stored.extend(other.stored)
-        if other._n_old:
-            self._hold(other._n_old, other._oldest)
-        self.usd = None if self.usd is None or other.usd is None else self.usd + other.usd
-        self.usd_anew = (
-            None if self.usd_anew is None or other.usd_anew is None else self.usd_anew + other.usd_anew
-        )
-
-    def _hold(self, n: int, at: str) -> None:
-        self._n_old, self._oldest = self._n_old + n, min(at, self._oldest or at)
-
-    def notes(self) -> list[str]:
-        """How many verdicts are of stored replies or earlier runs of the command, and how old the oldest
-        is."""
-        if not self._n_old:
-            return self.stored.notes()
-        rows = f"{self._n_old:,} verdict{'s are' if self._n_old > 1 else ' is'}"
-        earlier = f"{rows} of an earlier run of this command, the oldest of {self._oldest[:10]}"
-        return [*self.stored.notes(), f"{earlier}: after a judgecal gate it asks for them anew"]
-
-    @property
-    def usd_per_1k(self) -> float | None:
-        """What a thousand rows cost; a stored reply counts as if it had been called for."""
-        return None if self.usd_anew is None or not self._n else 1000.0 * self.usd_anew / self._n
+    name: str
+    judge: str
+    why: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JudgedTables:
-    """What was judged, and where the rows went.
+class SuiteRate:
+    """What the verdicts of one column come to."""
 
-    Attributes:
-        input, output: as the result names them; `name` is the input without its folders.
-        columns: which column is what.
-        added: the names of the added columns in the output, in the order of `Judged`.
-        n_rows: of the input, all of them.
-        notes: how the input was read and the output is written.
+    column: str
+    aggregate: str
+    unit: str
+    scale: str
+    raw: Estimate  # the share that passes, the mean precision, or the mean share: 0..1, by the judge's own verdicts
+    calibrated: Estimate  # the same through the maps of locks; without a value where a judge has none
+    average: (
+        Estimate  # the mean verdict on the judge's own scale, or as `raw` where that is no share of verdicts
+    )
+    n: int  # rows with a verdict (of a judge of chunks: on one chunk at least), all, and others
+    n_expected: int
+    n_unscored: int
+    n_chunks: int  # of a judge of chunks; else 0
+    n_chunks_unscored: int
+    words: Mapping[str, int]  # word -> verdicts, on a nominal scale
+    shares: Mapping[str, Estimate]  # word -> share of the rows with a verdict, the most frequent first
+    unscored: Mapping[str, int]  # kind of failure -> verdicts that could not be had
+    judged_by: Mapping[str, int]  # judge -> rows
+
+    @property
+    def shown(self) -> Estimate:
+        """The rate of a headline: the calibrated one where there is one."""
+        return self.raw if self.calibrated.value is None else self.calibrated
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteMember:
+    """A judge that ran. `lock`: its lock's path; without one nobody knows whether it agrees with people."""
+
+    name: str
+    judge: str
+    kind: str
+    lock: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ToLabel:
+    """What `gold sheet` needs to draw rows of the table for one judge, so that people's labels can be had for
+    it.
     """
 
+    name: str  # the judge without a lock that such rows hold all the inputs of; of several the lowest rate's
+    judge: str
+    scale: str
+    n: int  # how many rows to draw
+    columns: Mapping[str, str]  # option -> column, where it is not the default
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuiteResult(Result):
+    """What a table judged by a suite comes to."""
+
+    experiment: str
+    suite: str
     input: str
-    name: str
     output: str
-    columns: Columns
-    added: tuple[str, ...]
-    n_rows: int
+    naming: str
+    columns: Mapping[str, Mapping[str, str]]  # judge -> part of its result -> column of the output
+    n: int  # rows, and those in which something is unscored
+    n_unscored: int
+    rates: Mapping[str, SuiteRate]
+    metrics: Mapping[str, Estimate]  # the same numbers under the names that a dashboard knows them by
+    judges: tuple[SuiteMember, ...]
+    left_out: tuple[LeftOut, ...]
+    to_label: ToLabel | None  # None where every judge has a lock, or no other's inputs fit on a sheet
+    usd: float | None
+    usd_per_1k: float | None  # a thousand rows; a stored reply counts as if it had been called for
+    model_ids: tuple[str, ...]
     notes: tuple[str, ...]
+    run_line: str
 
-    def named(self) -> Iterator[tuple[str, str]]:
-        """What a column that is named holds, and its name."""
-        columns = self.columns
-        named = (("question", columns.question), ("answer", columns.answer))
-        yield from (
-            (name, column)
-            for name, column in (*named, ("item", columns.item), ("group", columns.group))
-            if column
-        )
-
-
-def judge_result(
-    counted: Counted, tables: JudgedTables, *, slug: str, lock: Lock, lock_path: Path, judge: Judge
-) -> JudgeResult:
-    """What the counted rows of some tables come to; `slug` is the experiment's."""
-    overall, gold = counted.overview.overall(), lock.gold
-    sensitivity, specificity = PassRule.of_lock(lock, item_scale(judge)).class_rates(lock.applied)
-    words = overall.intervals.words
-    return JudgeResult(
-        experiment=slug,
-        lock=str(lock_path),
-        judge=lock.judge,
-        gold=LockedOn(gold.set, gold.sha256, gold.split),
-        input=tables.input,
-        output=tables.output,
-        columns=dict(zip(Judged._fields, tables.added, strict=True)),
-        named=dict(tables.named()),
-        n=overall.n_expected,
-        n_unscored=overall.n_unscored,
-        systems=tuple(counted.overview.entries() or [overall]),
-        overall=overall,
-        pass_at=gold.pass_at,
-        mapped=lock.calibration is not None,
-        rates={
-            lock.judge: JudgedRate(overall.intervals.share_passing_raw, _calibrated(overall, lock), words)
-        },
-        sensitivity=sensitivity,
-        specificity=specificity,
-        note=_note_on_words(lock) if words else _note(overall, sensitivity, specificity, lock=lock),
-        warning=chance(Scale.parse(gold.scale, pass_at=gold.pass_at), lock.applied),
-        usd=counted.costs.usd,
-        usd_per_1k=counted.costs.usd_per_1k,
-        model_ids=tuple(sorted(counted.model_ids)),
-        notes=(*tables.notes, *_notes(counted, tables, overall.n_expected, lock)),
-        run_line=(
-            f"lock:{lock.sha256[:12]}|gold:{gold.set}@{gold.sha256[:12]}|split:{gold.split}|"
-            f"judge:{full_name(judge)}|input:{tables.name}|n:{overall.n_expected}|level:0.95|by:group|"
-            f"version:{__version__}"
-        ),
-    )
-
-
-def _notes(counted: Counted, tables: JudgedTables, n: int, lock: Lock) -> Iterator[str]:
-    yield from counted.costs.notes()
-    locked = lock.model_id
-    others = sorted(counted.model_ids - {locked})
-    if locked is not None and others:
-        answered = f"the provider answered as {', '.join(others)}"
-        yield f"{answered}, and the judge was locked on {locked}: run judgecal gate"
-    if n < tables.n_rows:
-        yield f"only the first {n:,} of {tables.n_rows:,} rows are in the output (--limit)"
-
-
-def _calibrated(overall: SystemRates, lock: Lock) -> Estimate:
-    """The share that passes on the people's scale."""
-    share = overall.intervals.share_passing
-    if lock.calibration is not None or lock.gold.scale == "binary" or share.value is None:
-        return share
-    return dataclasses.replace(
-        share, value=None, low=None, high=None, method="", reason="the lock holds no calibration map"
-    )
-
-
-def _note(
-    overall: SystemRates, sensitivity: Estimate | None, specificity: Estimate | None, *, lock: Lock
-) -> str:
-    """One line on what the rate is not."""
-    share = overall.intervals.share_passing
-    if share.value is None:
-        return f"no share passing: {share.reason}"
-    gold = f"{lock.gold.set}@{lock.gold.sha256[:12]} {lock.gold.split}"
-    rate = f"{'raw' if lock.calibration is None else 'calibrated'} rate {_shown(share)}, not corrected for"
-    if all(rate is None or rate.value is None for rate in (sensitivity, specificity)):
-        return f"{rate} the judge's error, which the lock does not know on {gold}"
-    return (
-        f"{rate} the judge's error, whose sensitivity and specificity on {gold} are "
-        f"{_shown(sensitivity)} and {_shown(specificity)}"
-    )
-
-
-def _note_on_words(lock: Lock) -> str:
-    """One line on what the shares of words are not."""
-    gold = f"{lock.gold.set}@{lock.gold.sha256[:12]} {lock.gold.split}"
-    accuracy = lock.agreement.get("accuracy")
-    if accuracy is None or accuracy.value is None:
-        return f"the shares are not corrected for the judge's error, which the lock does not know on {gold}"
-    return f"the shares are not corrected for the judge's error: its accuracy on {gold} is {_shown(accuracy)}"
-
-
-def _shown(found: Estimate | None) -> str:
-    if found is None or found.value is None:
-        return "not known"
-    if found.low is None or found.high is None:
-        return f"{100.0 * found.value:.1f}%"
-    return f"{100.0 * found.value:.1f} [{100.0 * found.low:.1f}, {100.0 * found.high:.1f}]%"
+    @property
+    def unlocked(self) -> tuple[SuiteMember, ...]:
+        """Those of which nobody knows whether they agree with people; a rule that calls nobody is what it
+        says.
+        """
+        return tuple(judge for judge in self.judges if judge.lock is None and judge.kind != "local")

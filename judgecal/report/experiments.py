@@ -90,23 +90,6 @@ def gate_report(workspace: Workspace, experiment: Experiment, _margin: float) ->
     return gate_document(result, texts)
 
 
-def judge_report(_workspace: Workspace, experiment: Experiment, _margin: float) -> Document:
-    """The document of `judge`, with examples of each verdict from its output.
-
-    Raises:
-        InputError: as `Experiment.read_summary`.
-    """
-    from judgecal.production.judge_result import JudgeResult
-    from judgecal.production.suite_result import SuiteResult
-    from judgecal.report.judge import example_rows, judge_document
-    from judgecal.report.suite import suite_document
-
-    if "suite" in experiment.config:
-        return suite_document(experiment.read_summary(SuiteResult))
-    result = experiment.read_summary(JudgeResult)
-    return judge_document(result, example_rows(result))
-
-
 def load_report(
     experiment: str | Path, *, workspace: str | Path | None = None, margin: float = MARGIN
 ) -> Report:

@@ -1,14 +1,18 @@
-"""The document of `judge`: what passes, what that rate is not, by system, and what has no verdict."""
+"""The documents of `judge`: what a lock passes and what that rate is not; of a suite what each judge passes,
+who of them was held against people, and what is missing.
+"""
 
 from __future__ import annotations
 
 import math
+import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from judgecal.errors import InputError
-from judgecal.production.judge_result import JudgeResult
+from judgecal.experiment import Experiment
+from judgecal.production.judge_result import JudgeResult, SuiteRate, SuiteResult
 from judgecal.records import Estimate, Headline
 from judgecal.report import numbers
 from judgecal.report.document import (
@@ -21,6 +25,7 @@ from judgecal.report.document import (
     Table,
     from_summary,
     notes_section,
+    table,
 )
 from judgecal.report.intervals import (
     Axis,
@@ -30,122 +35,118 @@ from judgecal.report.intervals import (
     share_blocks,
     share_row,
 )
-from judgecal.report.wording import sentence
+from judgecal.report.wording import IN_NO_RATE, glossary, in_a_row, sentence, sentences
 from judgecal.selection.pass_rates import SystemRates
 from judgecal.tables import Row, open_source
 from judgecal.tables.partitions import ENDINGS
+from judgecal.workspace import Workspace
 
 _EXAMPLES = 3  # rows of each verdict that are shown
 _SEARCHED = 2_000  # rows of the output that they are taken from
-_WORDS = (
-    ("raw rate", "Share of the verdicts that pass, as the judge gave them: its own errors are in it."),
-    (
-        "calibrated rate",
-        "The share that passes once verdicts went through the lock's map: its errors are in it too.",
-    ),
-    ("sensitivity", "Of what people pass, the share that the judge passes; measured when it was locked."),
-    ("specificity", "Of what people fail, the share that the judge fails; measured when it was locked."),
-    ("unscored", "No verdict could be had or read. It is in no rate, and its row says why."),
-)
+_SHARE_OF = {"rating": "rows", "precision": "chunks", "share": "its scale"}
+_PASSES = {"rating": "of the rows pass", "precision": "of a row's chunks pass", "share": "on average"}
+
+
+def judge_report(_workspace: Workspace, experiment: Experiment, _margin: float) -> Document:
+    """The stored document of `judge`; of a lock with examples of each verdict from its output."""
+    if "suite" in experiment.config:
+        return suite_document(experiment.read_summary(SuiteResult))
+    result = experiment.read_summary(JudgeResult)
+    return judge_document(result, example_rows(result))
+
+
+def _notes(result: JudgeResult | SuiteResult, no_model: str) -> list[str]:
+    usd = f"USD per 1,000 rows: {numbers.money(result.usd_per_1k)}; paid: {numbers.money(result.usd)}."
+    return [f"{usd} Model: {', '.join(result.model_ids) or no_model}.", *map(sentence, result.notes)]
+
+
+# --- one lock
 
 
 def judge_document(result: JudgeResult, examples: Sequence[Row] | None = None) -> Document:
-    """What a judged table comes to; `examples` are rows of its output, None where it was not read."""
+    """What a table judged by a lock comes to; `examples` are rows of its output, None where it was not read."""
     mark = "" if result.pass_at is None else f", pass at {result.pass_at:g}"
+    words = glossary("raw rate", "calibrated rate", "sensitivity", "specificity", IN_NO_RATE)
     return Document(
         title=f"{result.experiment}: answers judged",
         about=(
             f"{result.experiment} · {numbers.count_of(result.n, 'row')} of {result.input}, judged by {result.judge} "
             f"({result.lock}){mark}; rows with their verdicts: {result.output}"
         ),
-        headline=_headline(result),
+        headline=_lock_headline(result),
         sections=[
             _systems(result),
-            _not_of_people(result) if result.overall.intervals.words else _rate(result),
-            *([_unscored(result)] if result.n_unscored else []),
+            _rate(result),
+            *([_unscored_rows(result)] if result.n_unscored else []),
             *([] if examples is None else [_examples(result, examples)]),
-            *notes_section([*_notes(result)], words=_WORDS, short=True),
+            *notes_section(_notes(result, "unknown"), words=words, short=True),
         ],
         **from_summary(result),
     )
 
 
-def _headline(result: JudgeResult) -> Headline:
+def _lock_headline(result: JudgeResult) -> Headline:
     """What passes; and that it is the judge's rate and not the people's."""
-    words = result.overall.intervals.words
-    known = _rated(result).value is not None or bool(words)
-    own = "calibrated" if result.mapped else "own"
-    scope = (
-        f"{numbers.count(result.n_unscored)} of {numbers.count(result.n)} unscored; "
-        f"{numbers.count_of(next(iter(words.values()), result.overall.intervals.average).n_groups, 'question')}."
-    )
-    rate = f"{in_percent(_rated(result))} of the answers pass by the judge's {own} verdicts"
-    act = f"{rate}, which is not the share that people would pass." if known else "No rate to read."
+    rate, words = result.overall.intervals.share_passing, result.overall.intervals.words
+    known, unscored = rate.value is not None, numbers.count(result.n_unscored)
+    kind, says = "no rate", "No rate to read."
+    if known or words:
+        kind = "calibrated rate" if result.mapped else "raw rate"
+        own = "calibrated" if result.mapped else "own"
+        passes = f"{in_percent(rate)} of the answers pass by the judge's {own} verdicts"
+        says = f"{passes}, which is not the share that people would pass."
     if words:
-        act = f"{said_in_words(words)} by the judge's own verdicts, which are not people's."
+        says = f"{said_in_words(words)} by the judge's own verdicts, which are not people's."
     if result.warning:
-        act = f"Warning: do not use this judge: {result.warning}."
-    kind = "no rate" if not known else "calibrated rate" if result.mapped else "raw rate"
-    return Headline(kind, act, (sentence(result.note), scope), tuple(_unknown(result)), _next(result))
+        says = f"Warning: do not use this judge: {result.warning}."
+    shares = [*words.values()]
+    n_groups = (shares[0] if shares else result.overall.intervals.average).n_groups
+    scope = f"{unscored} of {numbers.count(result.n)} unscored; {numbers.count_of(n_groups, 'question')}."
+    unknown = sentences(
+        known and "What share people would pass: the rate is the judge's, and its errors are in it.",
+        known and rate.reason and f"How sure the rate is: {rate.reason}.",
+        bool(words)
+        and "What shares people would find: they are the judge's own, and its errors are in them.",
+        bool(shares and shares[0].reason) and f"How sure the shares are: {shares[0].reason}.",
+        result.n_unscored > 0
+        and f"What the {unscored} unscored rows are worth: they are in no rate, and need not be like the others.",
+        len(result.systems) > 1
+        and "Whether systems differ: they are shown side by side and were not compared on the same questions.",
+        "Whether the judge still judges as when it was locked: judgecal gate tells.",
+        f"Whether it agrees with people on these rows as on {result.gold.set}, where it was tested: nobody labelled "
+        "them.",
+    )
+    return Headline(kind, says, (sentence(result.note), scope), unknown, _after_lock(result))
 
 
-def _next(result: JudgeResult) -> str:
+def _after_lock(result: JudgeResult) -> str:
     """Correct the rate; where there is none that could be, see whether the lock still holds."""
-    parts = "://" in result.output or Path(result.output).is_dir()  # which `rate` does not read
-    if parts or _rated(result).value is None or not {"question", "answer"} <= result.named.keys():
-        return f"judgecal gate --lock {shlex.quote(result.lock)}"
-    return f"judgecal rate {shlex.quote(result.output)} --lock {shlex.quote(result.lock)}"
+    in_parts = "://" in result.output or Path(result.output).is_dir()  # which `rate` does not read
+    known = result.overall.intervals.share_passing.value is not None
+    if in_parts or not known or not {"question", "answer"} <= result.named.keys():
+        return shlex.join(["judgecal", "gate", "--lock", result.lock])
+    return shlex.join(["judgecal", "rate", result.output, "--lock", result.lock])
 
 
-def _rated(result: JudgeResult) -> Estimate:
-    return result.overall.intervals.share_passing
-
-
-def _unknown(result: JudgeResult) -> Iterator[str]:
-    """What weighs most comes first."""
-    rate = _rated(result)
-    if rate.value is not None:
-        yield "What share people would pass: the rate is the judge's, and its errors are in it."
-    if rate.value is not None and rate.reason:
-        yield f"How sure the rate is: {rate.reason}."
-    words = [*result.overall.intervals.words.values()]
-    if words:
-        yield "What shares people would find: they are the judge's own, and its errors are in them."
-    if words and words[0].reason:
-        yield f"How sure the shares are: {words[0].reason}."
-    if result.n_unscored:
-        unscored = f"the {numbers.count(result.n_unscored)} unscored rows"
-        yield f"What {unscored} are worth: they are in no rate, and need not be like the others."
-    if len(result.systems) > 1:
-        yield "Whether systems differ: they are shown side by side and were not compared on the same questions."
-    yield "Whether the judge still judges as when it was locked: judgecal gate tells."
-    tested = f"{result.gold.set}, where it was tested"
-    yield f"Whether it agrees with people on these rows as on {tested}: nobody labelled them."
-
-
-def _named(entry: SystemRates) -> str:
+def _system_name(entry: SystemRates) -> str:
     return entry.system or "(none named)"
 
 
 def _systems(result: JudgeResult) -> Section:
     """A row for each system, then all."""
-    overall = [result.overall]
-    entries = overall if [*result.systems] == overall else [*result.systems, *overall]
-    rows = [
-        share_row(_named(one), one.intervals.share_passing, strong=one is result.overall)
-        for one in entries
-        if one.intervals.share_passing.value is not None
-    ]
-    if result.overall.intervals.words:
+    overall = result.overall
+    entries = [overall] if [*result.systems] == [overall] else [*result.systems, overall]
+    if overall.intervals.words:
         return _words(entries)
     blocks: list[Block] = []
+    rows = [
+        share_row(_system_name(entry), entry.intervals.share_passing, strong=entry is overall)
+        for entry in entries
+        if entry.intervals.share_passing.value is not None
+    ]
     if rows:
-        axis = Axis("% of rows that pass", low=0.0, high=100.0)
-        blocks.append(
-            interval_picture(
-                rows, axis, title=f"Pass rate by the judge's {'calibrated ' * result.mapped}verdicts"
-            )
-        )
+        title = f"Pass rate by the judge's {'calibrated ' * result.mapped}verdicts"
+        blocks.append(interval_picture(rows, Axis("% of rows that pass", low=0.0, high=100.0), title=title))
     blocks.append(_overview(entries))
     caption = (
         "Serves the question which system to look at first. The pass rate has an interval by question, and leaves "
@@ -154,24 +155,69 @@ def _systems(result: JudgeResult) -> Section:
     return Section("systems", "By system", caption, blocks)
 
 
-def _words(entries: list[SystemRates]) -> Section:
+def _overview(entries: Sequence[SystemRates]) -> Table:
+    ends = [abs(end) for entry in entries for end in (entry.min, entry.max) if end is not None]
+    largest = max(1.0, max(ends, default=100.0))
+    digits = max(0, 3 - math.ceil(math.log10(largest)))  # a thousandth of it: 3 of 0..1, 1 of 0..100
+    level = entries[-1].intervals.share_passing.level
+    return table(
+        entries,
+        {
+            "system": _system_name,
+            f"passing [{level:.4g}]": lambda row: in_percent(row.intervals.share_passing),
+            "rows": lambda row: f"{numbers.count(row.count)}/{numbers.count(row.n_expected)}",
+            "unscored": lambda row: numbers.count(row.n_unscored),
+            "average": lambda row: numbers.plain(row.average, digits),
+            "p50": lambda row: numbers.plain(row.p50, digits),
+            "p90": lambda row: numbers.plain(row.p90, digits),
+            "p95": lambda row: numbers.plain(row.p95, digits),
+            "min": lambda row: numbers.plain(row.min, digits),
+            "max": lambda row: numbers.plain(row.max, digits),
+        },
+        title="Overview",
+        short=True,
+        last=1,
+    )
+
+
+def _words(entries: Sequence[SystemRates]) -> Section:
     """What share of the rows each word has: of all rows, then by system."""
-    overall = entries[-1]
-    shares = [share_row(word, share, strong=False) for word, share in overall.intervals.words.items()]
-    header = ["verdict", f"share [{next(iter(overall.intervals.words.values())).level:.4g}]", "rows"]
-    cells = [[one, *_word_cells(overall, one)] for one in overall.intervals.words]
+    *systems, overall = entries
+    words = overall.intervals.words
+    share = f"share [{next(iter(words.values())).level:.4g}]"
+    rows = [share_row(word, estimate, strong=False) for word, estimate in words.items()]
     axis = Axis("% of rows with a verdict", low=0.0, high=100.0)
+
+    def rows_of(entry: SystemRates, word: str) -> str:
+        return f"{numbers.count(entry.words[word])}/{numbers.count(entry.n)}"
+
     blocks: list[Block] = [
-        interval_picture(shares, axis, title="Share of each verdict as the judge sees it"),
-        Table(header, cells, title="Verdicts", short=True),
+        interval_picture(rows, axis, title="Share of each verdict as the judge sees it"),
+        table(
+            words.items(),
+            {
+                "verdict": lambda row: row[0],
+                share: lambda row: in_percent(row[1]),
+                "rows": lambda row: rows_of(overall, row[0]),
+            },
+            title="Verdicts",
+            short=True,
+        ),
     ]
-    if len(entries) > 1:
-        rows = [
-            [_named(one), word, *_word_cells(one, word), numbers.count(one.n_unscored)]
-            for one in entries[:-1]
-            for word in one.intervals.words
-        ]
-        blocks.append(Table(["system", *header, "unscored"], rows, left=2, title="Verdicts by system"))
+    if systems:
+        by_system = table(
+            [(entry, word) for entry in systems for word in entry.intervals.words],
+            {
+                "system": lambda row: _system_name(row[0]),
+                "verdict": lambda row: row[1],
+                share: lambda row: in_percent(row[0].intervals.words[row[1]]),
+                "rows": lambda row: rows_of(*row),
+                "unscored": lambda row: numbers.count(row[0].n_unscored),
+            },
+            left=2,
+            title="Verdicts by system",
+        )
+        blocks.append(by_system)
     caption = (
         "Serves the question what the answers are like. Each share has an interval by question of its own, and leaves "
         "unscored rows out; the shares add up to 100%, so that where one is larger others are smaller."
@@ -179,93 +225,58 @@ def _words(entries: list[SystemRates]) -> Section:
     return Section("systems", "Shares of the verdicts", caption, blocks)
 
 
-def _word_cells(entry: SystemRates, word: str) -> list[str]:
-    share = entry.intervals.words[word]
-    return [in_percent(share), f"{numbers.count(entry.words[word])}/{numbers.count(entry.n)}"]
-
-
-def _digits(entries: list[SystemRates]) -> int:
-    """So many as show a thousandth of the largest verdict: 3 of 0..1, 1 of 0..100."""
-    largest = max(
-        (abs(end) for one in entries for end in (one.min, one.max) if end is not None), default=100.0
-    )
-    return max(0, 3 - math.ceil(math.log10(max(1.0, largest))))
-
-
-def _overview(entries: list[SystemRates]) -> Table:
-    level, digits = entries[-1].intervals.share_passing.level, _digits(entries)
-    header = [
-        "system",
-        f"passing [{level:.4g}]",
-        "rows",
-        "unscored",
-        "average",
-        "p50",
-        "p90",
-        "p95",
-        "min",
-        "max",
-    ]
-    rows = [
-        [_named(one), in_percent(one.intervals.share_passing),
-         f"{numbers.count(one.count)}/{numbers.count(one.n_expected)}", numbers.count(one.n_unscored),
-         *(numbers.plain(value, digits) for value in (one.average, one.p50, one.p90, one.p95, one.min, one.max))]
-        for one in entries
-    ]  # fmt: skip
-    return Table(header, rows, title="Overview", short=True, last=1)
-
-
 def _rate(result: JudgeResult) -> Section:
-    shares = [
-        *([("calibrated rate, here", _rated(result), True)] if result.mapped else []),
-        ("raw rate, here", result.overall.intervals.share_passing_raw, not result.mapped),
-    ]
-    then = (
-        ("sensitivity, at lock time", result.sensitivity),
-        ("specificity, at lock time", result.specificity),
-    )
-    shares += [(name, found, False) for name, found in then if found is not None]
+    if (
+        result.overall.intervals.words
+    ):  # there is no rate that passes, and nothing yet that corrects their shares
+        caption = "Serves whoever reports the shares: a judge that takes one word for another moves both of their shares."
+        return Section("rate", "What the shares are not", caption, [Paragraph(sentence(result.note))])
+    rates = result.overall.intervals
+    shares: list[tuple[str, Estimate, bool]] = []
+    if result.mapped:
+        shares.append(("calibrated rate, here", rates.share_passing, True))
+    shares.append(("raw rate, here", rates.share_passing_raw, not result.mapped))
+    if result.sensitivity is not None:
+        shares.append(("sensitivity, at lock time", result.sensitivity, False))
+    if result.specificity is not None:
+        shares.append(("specificity, at lock time", result.specificity, False))
     caption = (
         "Serves whoever reports the rate: it is not the share that people would pass. A judge of low sensitivity "
         "lowers it, one of low specificity raises it, and by how much depends on the share of good answers."
     )
-    blocks = share_blocks(shares, Axis("%", low=0.0, high=100.0))
-    return Section("rate", "What the rate is not", caption, blocks)
+    return Section(
+        "rate", "What the rate is not", caption, share_blocks(shares, Axis("%", low=0.0, high=100.0))
+    )
 
 
-def _not_of_people(result: JudgeResult) -> Section:
-    """Of nominal verdicts there is no rate that passes, and nothing yet that corrects their shares."""
-    caption = "Serves whoever reports the shares: a judge that takes one word for another moves both of their shares."
-    return Section("rate", "What the shares are not", caption, [Paragraph(sentence(result.note))])
-
-
-def _unscored(result: JudgeResult) -> Section:
-    rows = [[kind, numbers.count(n)] for kind, n in result.overall.unscored.items()]
+def _unscored_rows(result: JudgeResult) -> Section:
     caption = (
         "Serves the next run: transport errors and the like are tried again by the same command, the others with "
         f"--retry-unscored. The column {result.columns['error']} of {result.output} has the reason of each row."
     )
-    table = Table(["why", "rows"], rows, title="Unscored, and in no number above", short=True)
-    return Section("unscored", "Unscored, and why", caption, [table])
+    rows = table(
+        result.overall.unscored.items(),
+        {"why": lambda row: row[0], "rows": lambda row: numbers.count(row[1])},
+        title="Unscored, and in no number above",
+        short=True,
+    )
+    return Section("unscored", "Unscored, and why", caption, [rows])
 
 
 def example_rows(result: JudgeResult) -> list[Row]:
     """The first rows of the output with each verdict; none where it is gone or can no longer be read."""
-    path, found = Path(result.output), dict[str, list[Row]]()
+    path = Path(result.output)
     if path.is_dir():  # of partitions the first one
-        path = min(
-            (one for one in path.rglob("*") if one.suffix in ENDINGS and one.name[0] not in "._"),
-            default=path,
-        )
-    if not path.is_file():
-        return []
+        parts = (file for file in path.rglob("*") if file.suffix in ENDINGS and file.name[0] not in "._")
+        path = min(parts, default=path)
+    rows_of: dict[str, list[Row]] = {}
     try:
-        for piece in open_source(path).pieces(_SEARCHED):
+        for piece in open_source(path).pieces(_SEARCHED) if path.is_file() else ():
             for row in piece.rows:
-                found.setdefault(_class_of(result, row), []).append(row)
+                rows_of.setdefault(_class_of(result, row), []).append(row)
     except InputError:
         return []
-    return [row for _, rows in sorted(found.items()) for row in rows[:_EXAMPLES]]
+    return [row for _, rows in sorted(rows_of.items()) for row in rows[:_EXAMPLES]]
 
 
 def _class_of(result: JudgeResult, row: Row) -> str:
@@ -279,20 +290,241 @@ def _examples(result: JudgeResult, rows: Sequence[Row]) -> Section:
         "Serves whoever wants to see what the judge lets through and what it stops: the first rows of the output with "
         "each verdict, as they come and not drawn at random."
     )
-    blocks: list[Block] = (
-        [Paragraph(f"{result.output} is gone or cannot be read any more.")] if not rows else []
-    )
-    shown = ""
+    blocks: list[Block] = []
+    if not rows:
+        blocks.append(Paragraph(f"{result.output} is gone or cannot be read any more."))
+    above = ""
     for row in rows:
-        named = _class_of(result, row) or "unscored"
-        blocks += [Heading(named.capitalize())] if named != shown else []
-        shown = named
-        facts = [(name, text) for name, text in row.cells.items() if text]
-        blocks.append(Record(f"Line {row.line}", facts))
+        heading = _class_of(result, row) or "unscored"
+        if heading != above:
+            blocks.append(Heading(heading.capitalize()))
+        above = heading
+        blocks.append(Record(f"Line {row.line}", [(name, text) for name, text in row.cells.items() if text]))
     return Section("examples", "Examples by verdict", caption, blocks)
 
 
-def _notes(result: JudgeResult) -> Iterator[str]:
-    usd = f"USD per 1,000 rows: {numbers.money(result.usd_per_1k)}; paid: {numbers.money(result.usd)}."
-    yield f"{usd} Model: {', '.join(result.model_ids) or 'unknown'}."
-    yield from map(sentence, result.notes)
+# --- a suite
+
+
+def suite_document(result: SuiteResult) -> Document:
+    """What a table judged by a suite comes to."""
+    words = glossary(
+        (
+            "share",
+            "Of the rows with a verdict, the share that passes, through the lock's map where the judge has one.",
+        ),
+        "precision",
+        ("average", "The mean verdict on the judge's own scale."),
+        IN_NO_RATE,
+        "lock",
+    )
+    return Document(
+        title=f"{result.experiment}: rows judged by a suite",
+        about=(
+            f"{result.experiment} · {numbers.count_of(result.n, 'row')} of {result.input}, judged by "
+            f"{numbers.count_of(len(result.judges), 'judge')} of suite {result.suite}; rows with their verdicts: "
+            f"{result.output}"
+        ),
+        headline=_suite_headline(result),
+        sections=[
+            _rates(result),
+            *([_left_out(result)] if result.left_out else []),
+            _judges(result),
+            *([_unscored_verdicts(result)] if result.n_unscored else []),
+            _names(result),
+            *notes_section(_notes(result, "none"), words=words, short=True),
+        ],
+        **from_summary(result),
+    )
+
+
+def _suite_headline(result: SuiteResult) -> Headline:
+    """Where to look first; and that the rates are the judges' own and not the people's."""
+    rates = result.rates
+    known = {name: rate.shown for name, rate in rates.items() if rate.shown.value is not None}
+    worded = [(name, rate.shares) for name, rate in rates.items() if rate.shares]
+    kind, says = "raw rates", "No rate to read"
+    if known:
+        lowest = min(known, key=lambda name: known[name].value or 0.0)
+        own = "own" if rates[lowest].calibrated.value is None else "calibrated"
+        rate = f"{in_percent(known[lowest])} {_PASSES[rates[lowest].aggregate]}"
+        says = f"By the {'calibrated ' * (own == 'calibrated')}verdicts of {lowest}, {rate}"
+        if known[lowest].value == 1.0 and len(known) > 1:
+            says = f"All {len(known)} judges pass whatever they scored"
+        elif len(known) > 1 and len({estimate.value for estimate in known.values()}) == 1:
+            says = f"All {len(known)} judges pass the same share: by their {own} verdicts {rate}"
+        elif len(known) > 1:
+            says = f"Look at {lowest} first, the lowest of {len(known)}: by its {own} verdicts {rate}"
+    elif worded:
+        name, shares = worded[0]
+        says = f"{said_in_words(shares)} by the verdicts of {name}, which are not people's"
+    else:
+        kind = "no rate"
+    n_groups = (share.n_groups for rate in rates.values() for share in (rate.raw, *rate.shares.values()))
+    unscored = f"{numbers.count(result.n_unscored)} of {numbers.count(result.n)} rows are unscored in part"
+    left_out = f"; left out: {in_a_row([judge.name for judge in result.left_out])}" if result.left_out else ""
+    scope = f"{unscored}; {numbers.count_of(max(n_groups, default=0), 'question')}{left_out}."
+    few = next((rate.reason for rate in known.values() if rate.reason), None)
+    unknown = sentences(
+        "What share people would pass: each rate is its judge's, and its errors are in it.",
+        few and f"How sure the rates are: {few}.",
+        result.n_unscored > 0
+        and "What the unscored rows are worth: they are in no rate, and need not be like the others.",
+    )
+    return Headline(kind, f"{says}.", (_of_unlocked(result), scope), unknown, _after_suite(result))
+
+
+def _of_unlocked(result: SuiteResult) -> str:
+    unlocked, asked = result.unlocked, [judge for judge in result.judges if judge.kind != "local"]
+    if not unlocked:
+        return "Every judge that can be wrong has a lock: it was held against labels."
+    label = f"; people's labels could tell of {result.to_label.name} first" if result.to_label else ""
+    who = in_a_row([judge.name for judge in unlocked])
+    if len(unlocked) == len(asked) > 1:
+        who = "these judges"
+    agree = "agree" if len(unlocked) > 1 else "agrees"
+    return f"Nobody knows whether {who} {agree} with people: no lock says so{label}."
+
+
+def _after_suite(result: SuiteResult) -> str:
+    """Have people label rows for a judge that has no lock; else see whether the first lock still holds."""
+    label = result.to_label
+    if label is not None:  # the sheet is named after the judge
+        name = re.sub(r"[^a-z0-9]+", "-", label.name.lower()).strip("-") or "judge"
+        words = ["judgecal", "gold", "sheet", result.input, "-o", f"{name}-labels.csv", "-n", str(label.n)]
+        columns = [word for option, column in label.columns.items() for word in (f"--{option}", column)]
+        return shlex.join([*words, "--scale", label.scale, *columns])
+    if result.unlocked:
+        return "judgecal judges"
+    locks = [judge.lock for judge in result.judges if judge.lock is not None]
+    return (
+        shlex.join(["judgecal", "gate", "--lock", locks[0]])
+        if locks
+        else f"judgecal report {result.experiment} --open"
+    )
+
+
+def _rates(result: SuiteResult) -> Section:
+    rates = result.rates
+    rows = [
+        share_row(name, rate.shown, strong=False)
+        for name, rate in rates.items()
+        if rate.shown.value is not None
+    ]
+    blocks: list[Block] = []
+    if rows:
+        axis = Axis("% by the judges' verdicts", low=0.0, high=100.0)
+        blocks.append(interval_picture(rows, axis, title="What each judge passes"))
+    level = next((rate.raw.level for rate in rates.values()), 0.95)
+    mapped = any(rate.calibrated.value is not None for rate in rates.values())
+
+    def graded(rate: SuiteRate) -> bool:  # its mean verdict says more than its share
+        return rate.aggregate == "rating" and rate.scale != "binary"
+
+    def average(rate: SuiteRate) -> str:
+        return numbers.estimate(rate.average, 2) if graded(rate) else numbers.DASH
+
+    passing = table(
+        rates.items(),
+        {
+            "judge": lambda row: row[0],
+            f"share [{level:.4g}]": lambda row: in_percent(row[1].shown),
+            "raw": (lambda row: in_percent(row[1].raw)) if mapped else None,
+            "rows": lambda row: f"{numbers.count(row[1].n)}/{numbers.count(row[1].n_expected)}",
+            "unscored": lambda row: numbers.count(row[1].n_unscored + row[1].n_chunks_unscored),
+            "raw average": (lambda row: average(row[1])) if any(map(graded, rates.values())) else None,
+            "share of": lambda row: _SHARE_OF[row[1].aggregate],
+        },
+        title="Rates",
+        short=True,
+    )
+    blocks.append(passing)
+    words = [(name, rate, word) for name, rate in rates.items() for word in rate.words]
+    if words:
+        verdicts = table(
+            words,
+            {
+                "judge": lambda row: row[0],
+                "verdict": lambda row: row[2],
+                f"share [{level:.4g}]": lambda row: (
+                    in_percent(row[1].shares[row[2]]) if row[2] in row[1].shares else numbers.DASH
+                ),
+                "verdicts": lambda row: numbers.count(row[1].words[row[2]]),
+            },
+            left=2,
+            title="Verdicts that are words",
+            short=True,
+        )
+        blocks.append(verdicts)
+    caption = (
+        "Serves the question what to look at first. A share has an interval by question and leaves unscored rows out; "
+        "of a judge of chunks, unscored counts its rows and chunks without a verdict."
+    )
+    return Section("rates", "What each judge passes", caption, blocks)
+
+
+def _left_out(result: SuiteResult) -> Section:
+    caption = "Serves whoever misses a column: a judge runs where some row has all that it asks for."
+    columns = {"judge": lambda row: row.name, "why": lambda row: row.why}
+    return Section(
+        "left_out", "Judges left out", caption, [table(result.left_out, columns, left=2, short=True)]
+    )
+
+
+def _judges(result: SuiteResult) -> Section:
+    caption = (
+        "Serves whoever reports a rate: a judge without a lock was never held against people here, so nobody knows "
+        "what its rate is worth."
+    )
+    rule = "none: a rule, which is what it says"
+    unlocked = "none: nobody knows whether it agrees with people"
+    judges = table(
+        result.judges,
+        {
+            "judge": lambda row: row.name,
+            "its string": lambda row: row.judge,
+            "lock": lambda row: row.lock or (rule if row.kind == "local" else unlocked),
+        },
+        left=3,
+    )
+    return Section("judges", "The judges, and who was held against people", caption, [judges])
+
+
+def _unscored_verdicts(result: SuiteResult) -> Section:
+    caption = (
+        "Serves the next run: transport errors and the like are tried again by the same command, the others with "
+        f"--retry-unscored; input says that the row lacks what the judge asks for. {result.output} has the reason of "
+        "each row in the judge's column of errors."
+    )
+    verdicts = table(
+        [(name, kind, n) for name, rate in result.rates.items() for kind, n in rate.unscored.items()],
+        {
+            "judge": lambda row: row[0],
+            "why": lambda row: row[1],
+            "verdicts": lambda row: numbers.count(row[2]),
+        },
+        left=2,
+        title="Unscored, and in no number above",
+    )
+    return Section("unscored", "Unscored, and why", caption, [verdicts])
+
+
+def _names(result: SuiteResult) -> Section:
+    caption = f"Serves whoever reads {result.output}, or has a dashboard that knows these names."
+    metrics = table(
+        result.metrics.items(),
+        {
+            "metric": lambda row: row[0],
+            "value": lambda row: numbers.estimate(row[1]),
+            "n": lambda row: numbers.count(row[1].n),
+            "unscored": lambda row: numbers.count(row[1].n_unscored),
+        },
+        title="Metrics of the run",
+    )
+    columns = table(
+        [(name, *pair) for name, parts in result.columns.items() for pair in parts.items()],
+        {"judge": lambda row: row[0], "part": lambda row: row[1], "column": lambda row: row[2]},
+        left=3,
+        title="Columns of the output",
+    )
+    return Section("names", "Columns and metrics by name", caption, [metrics, columns])

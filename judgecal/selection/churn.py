@@ -12,10 +12,17 @@ from typing import Any
 import numpy as np
 
 from judgecal.engine import Budget, Journal
-from judgecal.experiment import RunOptions, item_scale, keep_trials
+from judgecal.experiment import (
+    Due,
+    JudgedItems,
+    ReadRow,
+    RunOptions,
+    TableRows,
+    item_scale,
+    judge_to_journal,
+    judgement_of,
+)
 from judgecal.judges import Judge
-from judgecal.production.judge import judgement_of
-from judgecal.production.row_items import RowItems, RowReader
 from judgecal.records import Estimate, Item, Judgement, Result
 from judgecal.scale import Label, Scale, onto
 from judgecal.selection.lock import LockedGold
@@ -23,7 +30,6 @@ from judgecal.selection.pass_rates import PassRule, group_number, joined
 from judgecal.stats import Calibration
 from judgecal.stats.intervals import mean_estimate
 from judgecal.stats.sample import Floats
-from judgecal.tables import FileSource
 
 _ALL = "all"
 _EXAMPLES = 3  # of each direction
@@ -201,18 +207,19 @@ class Churn:
         return replace(found, n_unscored=n_unscored)
 
 
-@dataclass(frozen=True, slots=True)
-class Recent:
-    """A table of recent production answers without labels, and which column is what."""
+def rows_of_both(rows: TableRows, old: Judge, new: Judge) -> tuple[JudgedItems, JudgedItems]:
+    """The rows that hold what both judges ask for, as each is shown them."""
 
-    source: FileSource
-    reader: RowReader
+    def takes(row: ReadRow) -> bool:
+        return row.lacking(old) is None and row.lacking(new) is None
+
+    return JudgedItems(old, rows, takes), JudgedItems(new, rows, takes)
 
 
 def churn_between(
     old: Judge,
     new: Judge,
-    recent: Recent,
+    recent: TableRows,
     *,
     gold: LockedGold,
     maps: tuple[Calibration | None, Calibration | None],
@@ -220,23 +227,17 @@ def churn_between(
     options: RunOptions,
     budget: Budget,
 ) -> ChurnResult:
-    """Have both judges judge the table, and say what would change, each by its own map; the limit is one of
-    rows.
-
-    Raises InputError: as `keep_trials`; or the table changed while it was being read.
-    """
-    rows = RowItems(recent.source, recent.reader, options.limit)
-    for judge in (old, new):
-        keep_trials(judge, rows, journal=journal, options=options, budget=budget)
+    """Have both judges judge recent answers without labels, and say what would change, each by its own map."""
+    for judged in rows_of_both(recent, old, new):
+        trial = Due(judged.judge, judged, journal, options)
+        judge_to_journal([trial], budget=budget, label=judged.judge.name)
     churn = Churn(
         *(PassRule.of(gold, item_scale(one), own) for one, own in zip((old, new), maps, strict=True))
     )
-    for piece in recent.source.pieces(options.limit):
-        for row in piece.rows:
-            item = recent.reader.read(row)
-            if recent.reader.lacking(item) is not None:
-                churn.n_lacking += 1
-                continue
-            before, after = (judgement_of(journal, judge, item) for judge in (old, new))
-            churn.add(item, before, after, line=row.line)
+    for line, row in recent.numbered():
+        if row.lacking(old) is not None or row.lacking(new) is not None:
+            churn.n_lacking += 1
+            continue
+        before, after = (judgement_of(journal, judge, row.shown(judge)) for judge in (old, new))
+        churn.add(row.item, before, after, line=line)
     return churn.result(str(recent.source.path))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,11 +20,13 @@ from judgecal.experiment import (
     Look,
     RunOptions,
     Table,
+    TableRows,
     asked_items,
     check_judge,
     foresee_look,
     full_name,
     gold_config,
+    input_config,
     item_scale,
     judge_config,
     look_at_test,
@@ -47,11 +49,9 @@ from judgecal.experiment import (
 from judgecal.goldset import GoldSet, split_notes
 from judgecal.judges import Judge, JudgeName, judge_named
 from judgecal.models import load_catalogue
-from judgecal.production.judge import input_config
-from judgecal.production.row_items import RowItems
 from judgecal.records import RETRIED_ON_RESUME, Estimate, Item, Judgement, Result
 from judgecal.scale import Label, Scale
-from judgecal.selection.churn import Churn, ChurnResult, Recent, churn_between
+from judgecal.selection.churn import Churn, ChurnResult, churn_between, rows_of_both
 from judgecal.selection.confirm import NOISE_CALLS, Confirmed, calibrate, lock_judge, shown_above_floor
 from judgecal.selection.gate_rule import GateDecision
 from judgecal.selection.lock import (
@@ -207,7 +207,7 @@ class MigrateRun:
     margin: float  # the loss that is allowed, in units of the lock's metric
     options: RunOptions  # how it is run; the limit is one of items, and of rows
     seed: int = 0
-    recent: Recent | None = None  # production answers to measure the churn on, or None
+    recent: TableRows | None = None  # production answers to measure the churn on, or None
     output: Path | None = None  # where the new lock goes, or None
     replace: bool = False  # whether a lock that is there may be written over
     force: bool = False  # whether to lock whatever was decided
@@ -275,15 +275,11 @@ class MigrateRun:
         if self.output is not None:
             LockedJudge.of(self.new, self.workspace)
 
-    def _calls(self) -> list[tuple[Judge, Sequence[Item] | RowItems]]:
+    def _calls(self) -> list[tuple[Judge, Iterable[Item]]]:
         """Who is called for what."""
-        calls: list[tuple[Judge, Sequence[Item] | RowItems]] = [
-            (self.old, self.missing),
-            (self.new, self.items),
-        ]
+        calls: list[tuple[Judge, Iterable[Item]]] = [(self.old, self.missing), (self.new, self.items)]
         if self.recent is not None:
-            rows = RowItems(self.recent.source, self.recent.reader, self.options.limit)
-            calls += [(self.old, rows), (self.new, rows)]
+            calls += [(judged.judge, judged) for judged in rows_of_both(self.recent, self.old, self.new)]
         return calls
 
     def preview(self) -> CostEstimate:

@@ -6,12 +6,11 @@ import csv
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from judgecal.bulk.partition_job import PartitionFacts, PartitionJob
+from judgecal.bulk.partitioned import PartitionFacts, PartitionJob
 from judgecal.engine import Budget, Progress
 from judgecal.experiment import RunOptions
 from judgecal.goldset import Columns
-from judgecal.judges import Judge
-from judgecal.production.judge_result import Counted
+from judgecal.production.judge_counts import JudgedRows
 
 COLUMNS = Columns("question", "answer", reference="reference", item="id", system="system")
 OPTIONS = ("--question", "question", "--answer", "answer", "--reference", "reference", "--item", "id", "--system",
@@ -76,7 +75,7 @@ class InThisProcess:
         return [job.look(estimate=estimate) for job in jobs]
 
     def judge(
-        self, jobs: Sequence[PartitionJob], options: RunOptions, judge: Judge, *, progress: Progress | None
-    ) -> Iterator[tuple[int, Counted]]:
+        self, jobs: Sequence[PartitionJob], options: RunOptions, *, calls: bool, progress: Progress | None
+    ) -> Iterator[tuple[int, JudgedRows]]:
         for place in reversed(range(len(jobs))):  # they may end in any order
             yield place, jobs[place].judge(Budget(options.limit_usd))

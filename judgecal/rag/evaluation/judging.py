@@ -3,7 +3,7 @@ to."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,28 +13,27 @@ from judgecal.engine import Budget, Journal
 from judgecal.errors import InputError, refuse, unknown_name
 from judgecal.experiment import (
     CostEstimate,
+    Due,
+    ReadRow,
     RunOptions,
     item_scale,
     judge_config,
-    keep_together,
+    judge_to_journal,
+    judgement_of,
     models_of,
-    plan_calls,
+    plan_trials,
     require_keys,
-    together,
-    whole_item,
 )
-from judgecal.judges import Judge, JudgeName, lacking_inputs, units_of
+from judgecal.judges import JudgeName, Respondent, lacking_inputs
 from judgecal.judges.suite import Suite, SuiteJudge, load_suite
-from judgecal.production.read_row import ReadRow
-from judgecal.production.suite_columns import Measure, Member
-from judgecal.production.suite_judges import measures_of, pick, survey
+from judgecal.production.suite import LoadedJudge, SuiteColumn, load_columns, survey
 from judgecal.rag.answering.questions import Question, refuses
 from judgecal.rag.evaluation.config import JudgesTable
 from judgecal.rag.evaluation.measured import ANSWERED, CORRECTNESS, Measured, Verdicts, mean_of
 from judgecal.rag.evaluation.result import CorrectedSystem, MeasuredBy
 from judgecal.rag.evaluation.summary import LEVEL
 from judgecal.rag.evaluation.system import SystemAnswer
-from judgecal.records import Estimate, Item, Key
+from judgecal.records import Estimate, Item
 from judgecal.scale import Label, Scale
 from judgecal.selection.pass_rates import chance
 from judgecal.stats.error_rates import carried_rate
@@ -51,63 +50,68 @@ Judged = Mapping[str, Mapping[str, Verdicts]]
 
 @dataclass(frozen=True)
 class Panel:
-    """Who judges the answers.
-
-    Attributes:
-        suite: its name.
-        measures: the columns with the judges that fill them, `correctness` among them.
-        repeats: of judges that call a model.
-        label: what progress shows instead of the suite's name.
-    """
+    """Who judges the answers."""
 
     suite: str
-    measures: tuple[Measure, ...]
-    repeats: int
-    label: str = ""
+    measures: tuple[SuiteColumn, ...]  # `correctness` among them
+    repeats: int  # of judges that call a model
+    label: str = ""  # what progress shows instead of the suite's name
 
     @property
-    def members(self) -> tuple[Member, ...]:
+    def members(self) -> tuple[LoadedJudge, ...]:
         """Every judge."""
-        return tuple(member for measure in self.measures for member in measure.members)
+        return tuple(judge for column in self.measures for judge in column.judges)
 
     @cached_property
-    def correctness_by(self) -> Member:
+    def _correctness(self) -> SuiteColumn:
+        return next(column for column in self.measures if column.name == CORRECTNESS)
+
+    @property
+    def correctness_by(self) -> LoadedJudge:
         """The first judge of correctness."""
-        return next(one for one in self.measures if one.name == CORRECTNESS).members[0]
+        return self._correctness.judges[0]
 
     @property
     def right_at(self) -> float | None:
         """The people's pass mark of a locked judge of correctness as a share, 0..1; None where there is
-        none."""
-        member = self.correctness_by
-        if member.lock is None or member.rule.mark is None:
+        none.
+        """
+        judge = self.correctness_by
+        if judge.lock is None or judge.rule.mark is None:
             return None
-        return _share(member.rule.mark, member.rule.common)
+        return _share(judge.rule.mark, judge.rule.common)
 
     def config(self) -> list[dict[str, Any]]:
         """What a configuration says of the judges; more repeats extend a run."""
         return [
-            {"column": measure.name, **judge_config(member.judge)}
-            for measure in self.measures
-            for member in measure.members
+            {"column": column.name, **judge_config(judge.judge)}
+            for column in self.measures
+            for judge in column.judges
         ]
 
-    def repeats_of(self, judge: Judge) -> int:
+    def repeats_of(self, judge: Respondent) -> int:
         """How often it judges an answer: one that calls nobody says the same again."""
         return 1 if judge.model is None or judge.model.embedded else self.repeats
 
     def measured_by(self) -> tuple[MeasuredBy, ...]:
         """Who fills which column."""
-        return tuple(_measured_by(measure, member) for measure in self.measures for member in measure.members)
+        measured = []
+        for column in self.measures:
+            for judge in column.judges:
+                lock, agreement = judge.lock, None
+                if lock is not None:
+                    agreement = lock.calibrated.get(lock.metric) or lock.agreement.get(lock.metric)
+                mapped = lock is not None and lock.calibration is not None
+                measured.append(MeasuredBy(column.name, judge.judge.name, judge.lock_path, agreement, mapped))
+        return tuple(measured)
 
     def lacking(self, questions: Sequence[Question]) -> list[str]:
         """Questions whose answers the judge of correctness could not judge, as problems."""
-        measure = next(one for one in self.measures if one.name == CORRECTNESS)
-        judge, why = measure.members[0].judge, dict[str, list[str]]()
+        judge, why = self.correctness_by.judge, dict[str, list[str]]()
         for question in questions:
             probe = ReadRow(SystemAnswer("any", question.group, "An answer.").item(question))
             absent = [name for name in lacking_inputs(judge.inputs, probe.item) if name not in _FROM_CONTEXTS]
-            if absent and pick(measure, probe)[1] is not None:
+            if absent and self._correctness.judge_of(probe)[1] is not None:
                 why.setdefault(", ".join(absent), []).append(question.group)
         return [
             f"{judge.name} judges correctness by {names}, and {len(groups)} of {len(questions)} questions have none: "
@@ -117,9 +121,11 @@ class Panel:
 
     def trained_notes(self, questions: Sequence[Question]) -> list[str]:
         """Of each judge that was trained on some of these questions, that its verdicts on them may be too
-        good."""
+        good.
+        """
         seen = {
-            one.judge.name: sum(q.group in one.judge.trained_on for q in questions) for one in self.members
+            judge.judge.name: sum(question.group in judge.judge.trained_on for question in questions)
+            for judge in self.members
         }
         return [
             f"{name} was trained on {n} of these {len(questions)} questions: there it may judge better than elsewhere"
@@ -129,45 +135,34 @@ class Panel:
 
     def check(self, options: RunOptions) -> None:
         """InputError: a budget meets a model without a price."""
-        options.check_models(models_of([one.judge for one in self.members]))
+        options.check_models(models_of([judge.judge for judge in self.members]))
 
-    def _asked(
-        self, rows: Sequence[ReadRow]
-    ) -> tuple[list[tuple[Measure, Member, dict[str, Item]]], tuple[str, ...]]:
-        """The judges that some answer has something for, with the answers as they see them, by the id of the
-        answer's item; and a note on each of the others."""
-        if not rows:
-            return [], ("no answer came, so nothing was judged",)
-        found = survey(self.measures, rows)
-        items: dict[str, dict[str, Item]] = {}
-        for measure in found.running:
-            for row in rows:
-                member, lacking = pick(measure, row)
-                if lacking is None:
-                    items.setdefault(member.name, {})[row.item.item_id] = row.shown(member.judge)
-        asked = [
-            (measure, member, items[member.name])
-            for measure in found.running
-            for member in measure.members
-            if member.name in items
+    def _trials(
+        self, columns: Sequence[SuiteColumn], rows: Sequence[ReadRow], journal: Journal, options: RunOptions
+    ) -> list[Due]:
+        """What the judges of some columns are asked, each as often as it says anything new."""
+        return [
+            Due(
+                trial.judge,
+                trial.items,
+                journal,
+                replace(options, repeats=self.repeats_of(trial.judge), limit=None),
+            )
+            for column in columns
+            for trial in column.trials(rows, journal, options)
         ]
-        return asked, tuple(f"{one.name} is left out: {one.why}" for one in found.left_out)
+
+    def _running(self, rows: Sequence[ReadRow]) -> tuple[SuiteColumn, ...]:
+        return survey(self.measures, rows)[0] if rows else ()
 
     def preview(self, rows: Sequence[ReadRow], journal: Journal, options: RunOptions) -> CostEstimate:
         """What judging these answers would call."""
-        plans = [
-            plan_calls([member.judge], items.values(), journal, self._options(options, member.judge))
-            for _, member, items in self._asked(rows)[0]
-        ]
-        return together(plans)
+        return plan_trials(self._trials(self._running(rows), rows, journal, options))
 
     def require_keys(self, rows: Sequence[ReadRow], journal: Journal, options: RunOptions) -> None:
         """InputError: a call is due, and the key for it is not set."""
-        for _, member, items in self._asked(rows)[0]:
-            require_keys([member.judge], items.values(), journal, self._options(options, member.judge))
-
-    def _options(self, options: RunOptions, judge: Judge) -> RunOptions:
-        return replace(options, repeats=self.repeats_of(judge), limit=None)
+        for trial in self._trials(self._running(rows), rows, journal, options):
+            require_keys([trial.judge], trial.items, journal, trial.options)
 
     def judge(
         self, rows: Sequence[ReadRow], *, journal: Journal, options: RunOptions, budget: Budget
@@ -179,50 +174,37 @@ class Panel:
         """
         if not rows:
             return self, {}, ()
-        asked, left_out = self._asked(rows)
-        for repeats in sorted({self.repeats_of(member.judge) for _, member, _ in asked}):
-            own = [
-                (member.judge, list(items.values()))
-                for _, member, items in asked
-                if self.repeats_of(member.judge) == repeats
-            ]
-            how = replace(options, repeats=repeats, limit=None)
-            keep_together(
-                own, journal=journal, options=how, budget=budget, label=self.label or f"suite {self.suite}"
-            )
-        found: dict[str, dict[str, Verdicts]] = {row.item.item_id: {} for row in rows}
-        for measure, member, items in asked:
-            for item_id, item in items.items():
-                found[item_id][measure.name] = self._verdicts(journal, member, item)
-        able = {CORRECTNESS, ANSWERED, *(measure.name for measure, _, _ in asked)}
-        return (
-            replace(self, measures=tuple(one for one in self.measures if one.name in able)),
-            found,
-            left_out,
-        )
+        running, left_out = survey(self.measures, rows)
+        trials = self._trials(running, rows, journal, options)
+        judge_to_journal(trials, budget=budget, label=self.label or f"suite {self.suite}")
+        judged: dict[str, dict[str, Verdicts]] = {}
+        for row in rows:
+            verdicts = judged[row.item.item_id] = {}
+            for column in running:
+                judge, lacking = column.judge_of(row)
+                if lacking is None:
+                    verdicts[column.name] = self._verdicts(journal, judge, row.shown(judge.judge))
+        able = {CORRECTNESS, ANSWERED, *(column.name for column in running)}
+        panel = replace(self, measures=tuple(column for column in self.measures if column.name in able))
+        return panel, judged, tuple(f"{judge.name} is left out: {judge.why}" for judge in left_out)
 
-    def _verdicts(self, journal: Journal, member: Member, item: Item) -> Verdicts:
-        judge = member.judge
-        units = [name for name, _ in units_of(judge, item)]
-        rows = tuple(
-            whole_item(
-                [journal.latest[Key(item.item_id, item.sha, judge.fingerprint, n, unit)] for unit in units]
-            )
-            for n in range(self.repeats_of(judge))
-        )
+    def _verdicts(self, journal: Journal, judge: LoadedJudge, item: Item) -> Verdicts:
+        repeats = range(self.repeats_of(judge.judge))
+        rows = tuple(judgement_of(journal, judge.judge, item, repeat=repeat) for repeat in repeats)
         failed = next((row for row in rows if row.verdict is None), None)
         error = None
         if failed is not None:
             error = f"{failed.error.kind}: {failed.error.message}" if failed.error else "parse: no verdict"
-        raw = tuple(_share(row.verdict, item_scale(judge)) for row in rows)
+        raw = tuple(_share(row.verdict, item_scale(judge.judge)) for row in rows)
         shares = raw
-        if member.lock is not None and (to_people := member.lock.calibration) is not None:
-            shares = tuple(_share(to_people.apply(row.verdict), member.rule.people) for row in rows)
-        return Verdicts(shares, raw, error, tuple(member.rule.passes(row.verdict) for row in rows), rows)
+        if judge.lock is not None and (to_people := judge.lock.calibration) is not None:
+            shares = tuple(_share(to_people.apply(row.verdict), judge.rule.people) for row in rows)
+        return Verdicts(shares, raw, error, tuple(judge.rule.passes(row.verdict) for row in rows), rows)
 
-    def measured(self, question: Question, given: SystemAnswer, said: Mapping[str, Verdicts]) -> Measured:
+    def measured(self, question: Question, given: SystemAnswer, verdicts: Mapping[str, Verdicts]) -> Measured:
         """An answer with what was said of it."""
-        values = {one.name: said[one.name].share if one.name in said else None for one in self.measures}
+        names = [column.name for column in self.measures]
+        values = {name: verdicts[name].share if name in verdicts else None for name in names}
         answered: bool | None = None
         if given.answer is not None:
             share = values[ANSWERED] if ANSWERED in values else float(not refuses(given.answer))
@@ -236,8 +218,8 @@ class Panel:
             answered=answered,
             correctness=values[CORRECTNESS],
             measures=values,
-            n_unscored=sum(one.n_unscored for one in said.values()),
-            verdicts=said,
+            n_unscored=sum(column.n_unscored for column in verdicts.values()),
+            verdicts=verdicts,
         )
 
 
@@ -246,105 +228,81 @@ def _share(label: Label | None, scale: Scale) -> float | None:
     return None if label is None else (float(label) - scale.low) / scale.span
 
 
-def _measured_by(measure: Measure, member: Member) -> MeasuredBy:
-    lock = member.lock
-    agreement = None if lock is None else lock.calibrated.get(lock.metric) or lock.agreement.get(lock.metric)
-    mapped = lock is not None and lock.calibration is not None
-    return MeasuredBy(measure.name, member.judge.name, member.lock_path, agreement, mapped)
-
-
 def corrected_systems(panel: Panel, measured: Sequence[Measured]) -> tuple[CorrectedSystem, ...]:
     """Each system's share of right answers, with the error rates of the lock carried over (Rogan-Gladen).
 
     None where correctness is judged by no lock with a pass mark.
     """
-    member = panel.correctness_by
-    if member.lock is None or member.rule.mark is None:
+    judge = panel.correctness_by
+    if judge.lock is None or judge.rule.mark is None:
         return ()
-    warning = chance(member.rule.people, member.lock.applied)
-    rates = member.rule.class_rates(member.lock.applied)
+    warning = chance(judge.rule.people, judge.lock.applied)
+    unknown = Estimate(None, reason="the lock does not know its judge's error rates")
+    sensitivity, specificity = (rate or unknown for rate in judge.rule.class_rates(judge.lock.applied))
     passed: dict[str, dict[str, float | None]] = {}
-    for one in measured:
-        said = one.verdicts.get(CORRECTNESS)
-        marks = () if said is None else said.passed
-        passed.setdefault(one.system, {})[one.question] = mean_of(
+    for answer in measured:
+        verdicts = answer.verdicts.get(CORRECTNESS)
+        marks = () if verdicts is None else verdicts.passed
+        passed.setdefault(answer.system, {})[answer.question] = mean_of(
             [None if mark is None else float(mark) for mark in marks]
         )
-    return tuple(_corrected(name, CORRECTNESS, own, rates, warning) for name, own in passed.items())
-
-
-def _corrected(
-    system: str,
-    column: str,
-    passed: Mapping[str, float | None],
-    rates: tuple[Estimate | None, Estimate | None],
-    warning: str | None,
-) -> CorrectedSystem:
-    known = {question: value for question, value in passed.items() if value is not None}
-    raw = mean_estimate(list(known.values()), list(known), low=0.0, high=1.0, level=LEVEL)
-    raw = replace(raw, n_expected=len(passed), n_unscored=len(passed) - len(known))
-    if warning is not None:
-        return CorrectedSystem(system, column, raw, None, None, warning)
-    unknown = Estimate(None, reason="the lock does not know its judge's error rates")
-    found = carried_rate(raw, rates[0] or unknown, rates[1] or unknown, level=LEVEL).estimate
-    if found.value is None:
-        return CorrectedSystem(system, column, raw, None, None, found.reason)
-    return CorrectedSystem(system, column, raw, found, "Rogan-Gladen", found.reason)
+    systems = []
+    for system, shares in passed.items():
+        known = {question: share for question, share in shares.items() if share is not None}
+        raw = mean_estimate(list(known.values()), list(known), low=0.0, high=1.0, level=LEVEL)
+        raw = replace(raw, n_expected=len(shares), n_unscored=len(shares) - len(known))
+        if warning is not None:
+            systems.append(CorrectedSystem(system, CORRECTNESS, raw, None, None, warning))
+            continue
+        rate = carried_rate(raw, sensitivity, specificity, level=LEVEL).estimate
+        corrected, method = (None, None) if rate.value is None else (rate, "Rogan-Gladen")
+        systems.append(CorrectedSystem(system, CORRECTNESS, raw, corrected, method, rate.reason))
+    return tuple(systems)
 
 
 def read_panel(table: JudgesTable, folder: Path, workspace: Workspace) -> Panel:
-    """The judges of a configuration.
-
-    Args:
-        folder: from where the paths of locks and of a suite are taken.
-
-    Raises:
-        InputError: the suite, a lock or a judge cannot be used, a column is not there, or gives words.
-    """
+    """The judges of a configuration; paths of locks and of a suite are taken from its `folder`."""
     name = str(folder / table.suite) if table.suite.endswith(".toml") else table.suite
     suite = load_suite(name, workspace=workspace)
-    own = {one.name: one for one in suite.judges}
+    names = [judge.name for judge in suite.judges]
     problems = [
-        str(unknown_name("column to lock in the suite", one, list(own)))
-        for one in table.locks
-        if one not in own
+        str(unknown_name("column to lock in the suite", column, names))
+        for column in table.locks
+        if column not in names
     ]
     judges = [
-        replace(one, judge=None, lock=folder / table.locks[one.name]) if one.name in table.locks else one
-        for one in suite.judges
+        replace(judge, judge=None, lock=folder / table.locks[judge.name])
+        if judge.name in table.locks
+        else judge
+        for judge in suite.judges
     ]
-    judges += [SuiteJudge(one, judge=one, column=one) for one in _local(table.local, list(own), problems)]
-    refuse([f"judges: {one}" for one in problems])
-    measures = measures_of(
-        Suite(suite.name, tuple(judges)), workspace, model=table.model, trust_lock=table.trust_lock
-    )
-    columns = [one.name for one in measures]
-    if CORRECTNESS not in columns:
-        problems.append(
-            f"suite {suite.name} has no judge that is called {CORRECTNESS}, which says how right an answer is: its "
-            f"judges are {', '.join(columns)}: name one so in the suite's file"
-        )
-    problems += [
-        f"{member.judge.name} gives words, of which there is no mean: leave it out"
-        for measure in measures
-        for member in measure.members
-        if not member.judge.scale.numeric
-    ]
-    refuse([f"judges: {one}" for one in problems])
-    return Panel(suite.name, measures, table.repeats)
-
-
-def _local(names: Sequence[str], taken: Sequence[str], problems: list[str]) -> Iterator[str]:
-    """Further judges by their strings, each once; a problem for each that is none that calls nobody."""
-    for name in dict.fromkeys(names):
+    for local in dict.fromkeys(table.local):  # further judges by their strings, each once
         try:
-            kind = JudgeName.parse(name).kind
+            kind = JudgeName.parse(local).kind
         except InputError as error:
-            problems += [f"local: {one}" for one in error.problems]
+            problems += [f"local: {problem}" for problem in error.problems]
             continue
         if kind == "prompt":
-            problems.append(f"local: {name} calls a model: put it into a suite")
-        elif name in taken:
-            problems.append(f"local: {name} is a column of the suite: leave it out here")
+            problems.append(f"local: {local} calls a model: put it into a suite")
+        elif local in names:
+            problems.append(f"local: {local} is a column of the suite: leave it out here")
         else:
-            yield name
+            judges.append(SuiteJudge(local, judge=local, column=local))
+    refuse([f"judges: {problem}" for problem in problems])
+    columns = load_columns(
+        Suite(suite.name, tuple(judges)), workspace, model=table.model, trust_lock=table.trust_lock
+    )
+    names = [column.name for column in columns]
+    if CORRECTNESS not in names:
+        problems.append(
+            f"suite {suite.name} has no judge that is called {CORRECTNESS}, which says how right an answer is: its "
+            f"judges are {', '.join(names)}: name one so in the suite's file"
+        )
+    problems += [
+        f"{judge.judge.name} gives words, of which there is no mean: leave it out"
+        for column in columns
+        for judge in column.judges
+        if not judge.judge.scale.numeric
+    ]
+    refuse([f"judges: {problem}" for problem in problems])
+    return Panel(suite.name, columns, table.repeats)

@@ -15,6 +15,7 @@ from judgecal.errors import InputError
 from judgecal.experiment import (
     CostEstimate,
     Experiment,
+    ReadRow,
     RunOptions,
     open_journal,
     stored_notes,
@@ -22,7 +23,6 @@ from judgecal.experiment import (
     together,
 )
 from judgecal.goldset import item_row, read_items
-from judgecal.production.read_row import ReadRow
 from judgecal.rag.answering.questions import Question
 from judgecal.rag.evaluation.judging import Panel
 from judgecal.rag.evaluation.measured import Measured

@@ -1,0 +1,244 @@
+"""Rows of a table of answers as items, what they lack for a judge, and the stored judgement of each."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from judgecal.engine import Journal
+from judgecal.errors import InputError
+from judgecal.experiment.chunks import whole_item
+from judgecal.judges import ITEM_INPUTS, Judge, lacking_inputs, units_of
+from judgecal.records import Item, Judgement, Key, digest
+from judgecal.tables import Columns, FileSource, Row
+from judgecal.workspace import Workspace
+
+UNREADABLE = "cannot be read"
+_ANY = "*"
+_OPTION_OF = {
+    "question": "--question",
+    "answer_under_test": "--answer",
+    "answer": "--answer",
+    "response": "--answer",
+    "reference_answer": "--reference",
+    "reference_answers": "--reference",
+    "context": "--context",
+    "contexts": "--context",
+    "chunk": "--context",
+    "conversation": "--conversation",
+}
+# Under which name a reader says what it could not read, for each input that is made of it.
+_PART_OF = {
+    "question": "request",
+    "answer_under_test": "response",
+    "answer": "response",
+    "response": "response",
+    "reference_answer": "expected_response",
+    "reference_answers": "expected_response",
+    "context": "retrieved_context",
+    "contexts": "retrieved_context",
+    "chunk": "retrieved_context",
+}
+_ANSWERS = frozenset(name for name, part in _PART_OF.items() if part == "response")
+_ALWAYS = _ANSWERS | {"question"}  # what every item has, if only as an empty text
+_WORDS = {"expected_response": "reference answer", "retrieved_context": "context"}
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRow:
+    """A row as an item; `problems`: a part that is not there -> why, or how its table calls what is missing."""
+
+    item: Item
+    problems: Mapping[str, str] = field(default_factory=dict)
+
+    def shown(self, judge: Judge) -> Item:
+        """The item as a judge takes it: a prompt judge is shown no context without a text.
+
+        One that reads all of the item may read the documents, which are no part of an item's sha: they become
+        a part of its id, so that no verdict outlives them in the journal.
+        """
+        item = self.item
+        if "item" in judge.inputs:
+            ids = [item.reference_documents, [context.document_id for context in item.contexts]]
+            return dataclasses.replace(item, item_id=f"{item.item_id}#{digest(ids)[:8]}")
+        if judge.kind != "prompt" or all(context.text.strip() for context in item.contexts):
+            return item
+        texts = tuple(context for context in item.contexts if context.text.strip())
+        return dataclasses.replace(item, contexts=texts)
+
+    def lacking(self, judge: Judge) -> str | None:
+        """What a judge asks for and the row has not; None where it has all. An answer may be empty."""
+        inputs = judge.inputs
+        if "item" in inputs:  # it reads what it needs: a part that cannot be read must not pass for none
+            return "; ".join(why for why in self.problems.values() if UNREADABLE in why) or None
+        absent = set(lacking_inputs([name for name in inputs if name not in _ANSWERS], self.shown(judge)))
+        if self.problems:
+            absent |= {name for name in inputs if name in _ALWAYS and _PART_OF[name] in self.problems}
+        if not absent:
+            return None
+        reasons = []
+        for name in inputs:
+            part = _PART_OF.get(name, name)
+            if name in absent:
+                reasons.append(self.problems.get(part, f"there is no {_WORDS.get(part, name)}"))
+        return "; ".join(dict.fromkeys(reasons))
+
+
+class Reader(Protocol):
+    """Rows as items, by the columns that options name or by a tool's own names."""
+
+    def check(self, source: FileSource) -> None:
+        """InputError: the table lacks a column."""
+
+    def options(self) -> str:
+        """What a configuration says of it."""
+        ...
+
+    def read(self, row: Row) -> ReadRow:
+        """The item of a row."""
+        ...
+
+    def sheet_columns(self) -> Mapping[str, str | None]:
+        """What `gold sheet` calls the columns of texts, by its options; None for those that are not there."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RowReader:
+    """Rows whose columns the options name; a field that no option names has the column of its name."""
+
+    columns: (
+        Columns  # the column options of `gold import`, without labels; with a column for each field asked for
+    )
+    required: frozenset[str]  # inputs of judges that every table must have a column for
+    named: tuple[str, ...]  # the columns that the options name
+
+    @classmethod
+    def of(cls, columns: Columns, source: FileSource, *judges: Judge, may_lack: bool = False) -> RowReader:
+        """The reader of a table for some judges; what no judge asks for has no usual column.
+
+        `may_lack`: a judge whose column is not there is left out, not refused.
+        """
+        inputs = frozenset(name for judge in judges for name in judge.inputs)
+        parts = {"--reference": "reference", "--context": "contexts", "--conversation": "conversation"}
+        optional = {_OPTION_OF[name] for name in inputs & _OPTION_OF.keys()} & parts.keys()
+        looked_for = ["question", "answer", "item", "group", "system", *(parts[name] for name in optional)]
+        columns = columns.resolved(source.columns, source.path, only=looked_for)
+        fields = {name for name, _ in columns.fields}
+        more = ((name, name) for name in sorted(inputs - ITEM_INPUTS - fields))
+        required = inputs & _ALWAYS if may_lack else inputs
+        return cls(dataclasses.replace(columns, fields=(*columns.fields, *more)), required, columns.names)
+
+    def check(self, source: FileSource) -> None:
+        """Hold the options against the table and the judges; a column may be missing, or none be named."""
+        columns = self.columns
+        given = {
+            "--question": columns.question,
+            "--answer": columns.answer,
+            "--reference": columns.reference,
+            "--context": columns.contexts,
+            "--conversation": columns.conversation,
+        }
+        problems = [
+            f"the judge asks for {name}: name the column with {_OPTION_OF[name]}"
+            for name in sorted(self.required & _OPTION_OF.keys())
+            if not given[_OPTION_OF[name]]
+        ]
+        if "expect" in self.required:
+            problems.append("the judge asks for expect, and a row of a table has no place for it")
+        if columns.reference_separator is not None and columns.reference is None:
+            problems.append("--reference-separator without --reference: name the reference column")
+        answer = columns.answer or ""
+        if _ANY in answer and answer not in source.columns:
+            problems.append(
+                f"--answer {answer}: a row holds one answer here, so that rows out are rows in: bring the table into a "
+                "row an answer, with a column for --system"
+            )
+        else:
+            try:
+                source.require(
+                    *self.named, *(column for name, column in columns.fields if name in self.required)
+                )
+            except InputError as error:
+                problems += error.problems
+        if problems:
+            raise InputError(problems)
+
+    def options(self) -> str:
+        """The options as they are typed."""
+        return self.columns.options()
+
+    def read(self, row: Row) -> ReadRow:
+        """The item of a row.
+
+        Without an id of its own it is known by its text, so that rows may move within a file, and equal ones
+        are one item; a row without a group belongs to its question, and one without a question to itself.
+        """
+        item = self.columns.read_row(row)
+        item_id = item.item_id or item.sha
+        item = dataclasses.replace(item, item_id=item_id, group=item.group or item.question or item_id)
+        return ReadRow(item, {} if item.question.strip() else {"request": "the question is empty"})
+
+    def sheet_columns(self) -> Mapping[str, str | None]:
+        """As the options named them."""
+        names = ("question", "answer", "reference", "item", "group")
+        return {name: getattr(self.columns, name) for name in names}
+
+
+@dataclass(frozen=True, slots=True)
+class TableRows:
+    """The rows of a table, the first `limit` of them, read from the file whenever they are gone through."""
+
+    source: FileSource
+    reader: Reader
+    limit: int | None = None
+
+    def __iter__(self) -> Iterator[ReadRow]:
+        return (row for _, row in self.numbered())
+
+    def numbered(self) -> Iterator[tuple[int, ReadRow]]:
+        """Each with the line of the table that it stands on."""
+        for piece in self.source.pieces(self.limit):
+            yield from ((row.line, self.reader.read(row)) for row in piece.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedItems:
+    """The items that a judge is asked about among some rows, as it is shown them; made when they are taken."""
+
+    judge: Judge
+    rows: Iterable[ReadRow]
+    takes: Callable[[ReadRow], bool]
+
+    def __iter__(self) -> Iterator[Item]:
+        return (row.shown(self.judge) for row in self.rows if self.takes(row))
+
+
+def judgement_of(
+    journal: Journal, judge: Judge, item: Item, *, unit: str | None = None, repeat: int = 0
+) -> Judgement:
+    """The journal's row of an item, or of one of its chunks; of a judge of chunks the mean of all of them."""
+    units = [unit] if unit is not None else [name for name, _ in units_of(judge, item)]
+    try:
+        return whole_item(
+            [journal.latest[Key(item.item_id, item.sha, judge.fingerprint, repeat, name)] for name in units]
+        )
+    except KeyError:
+        raise InputError(
+            f"{journal.path}: holds no judgement of item {item.item_id} by {judge.name}: the table changed while it "
+            "was being judged, run the same command again"
+        ) from None
+
+
+def input_config(workspace: Workspace, source: FileSource, reader: Reader) -> dict[str, str]:
+    """What a configuration says of a table: where it is (within the workspace from there) and which column is what.
+
+    Its content is no part of that: a row is known by its text, so that of a table that has grown, or in which
+    a row was mended, only what is new is called for.
+    """
+    path, root = source.path.resolve(), workspace.root.resolve()
+    shown: Path = path.relative_to(root) if path.is_relative_to(root) else path
+    return {"file": shown.as_posix(), "columns": reader.options()}

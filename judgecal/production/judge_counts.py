@@ -1,0 +1,226 @@
+"""The rows of a judged table, counted one by one on their way into the output."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from array import array
+from collections import Counter
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+
+from judgecal.experiment import StoredVerdicts
+from judgecal.production.judge_result import SuiteRate
+from judgecal.production.suite import LoadedJudge, Naming, Reply, SuiteColumn
+from judgecal.records import ITEM_UNIT, Estimate, Item, Judgement
+from judgecal.selection.pass_rates import Overview, group_number, word_shares
+from judgecal.stats.intervals import mean_estimate
+
+
+class Costs:
+    """What a judge's calls cost and as which models they were answered; a cost is of no use where one is not
+    known.
+    """
+
+    def __init__(self, price: Callable[[int | None, int | None], float | None] | None = None) -> None:
+        self._price = price
+        self.usd: float | None = 0.0
+        self.usd_anew: float | None = 0.0  # what they would cost without stored replies
+        self.model_ids: set[str] = set()
+        self.stored = StoredVerdicts()
+        self._yesterday = (datetime.now(UTC) - timedelta(days=1)).isoformat()
+        self._n_old, self._oldest = 0, ""
+
+    def add(self, row: Judgement) -> None:
+        """Count a judgement."""
+        self.stored.add(row)
+        if row.model_id:
+            self.model_ids.add(row.model_id)
+        if row.verdict is not None and row.replied_at is None and row.at < self._yesterday:
+            self._n_old, self._oldest = self._n_old + 1, min(row.at, self._oldest or row.at)
+        anew = row.cost_usd
+        if row.cached and self._price is not None:
+            anew = self._price(row.prompt_tokens, row.completion_tokens)
+        self.usd, self.usd_anew = _sum(self.usd, row.cost_usd), _sum(self.usd_anew, anew)
+
+    def extend(self, other: Costs) -> None:
+        """Count all that another one counted."""
+        self.stored.extend(other.stored)
+        self.model_ids |= other.model_ids
+        if other._n_old:
+            self._n_old += other._n_old
+            self._oldest = min(other._oldest, self._oldest or other._oldest)
+        self.usd, self.usd_anew = _sum(self.usd, other.usd), _sum(self.usd_anew, other.usd_anew)
+
+    def notes(self) -> list[str]:
+        """How many verdicts are of stored replies or earlier runs of the command, and how old the oldest
+        is.
+        """
+        if not self._n_old:
+            return self.stored.notes()
+        rows = f"{self._n_old:,} verdict{'s are' if self._n_old > 1 else ' is'}"
+        earlier = f"{rows} of an earlier run of this command, the oldest of {self._oldest[:10]}"
+        return [*self.stored.notes(), f"{earlier}: after a judgecal gate it asks for them anew"]
+
+
+def _sum(a: float | None, b: float | None) -> float | None:
+    return None if a is None or b is None else a + b
+
+
+class JudgedRows:
+    """What the rows of a table come to; parts of a table judged by a lock alone may be added up."""
+
+    def __init__(self, columns: Sequence[SuiteColumn]) -> None:
+        first = columns[0]
+        self.overview = Overview(first.judges[0].rule) if first.alone else None
+        self.tallies = [] if first.alone else [ColumnTally(column) for column in columns]
+        self.costs = {
+            judge.name: Costs(None if judge.judge.model is None else judge.judge.model.cost_usd)
+            for column in columns
+            for judge in column.judges
+        }
+        self.n = self.n_unscored = self.n_asked = (
+            0  # rows; with something unscored; that somebody was asked about
+        )
+
+    def add(self, item: Item, judged: Sequence[tuple[LoadedJudge, Sequence[Reply]]]) -> None:
+        """Count a row: of each column the judge and what it replied."""
+        unscored = asked = False
+        for place, (judge, replies) in enumerate(judged):
+            for reply in replies:
+                unscored |= reply.verdict is None
+                if reply.row is not None:
+                    asked = True
+                    self.costs[judge.name].add(reply.row)
+            if self.overview is not None:
+                self.overview.add(item.system, item.group, replies[0].verdict, error=replies[0].error_kind)
+            else:
+                self.tallies[place].add(judge, item.group, replies)
+        self.n += 1
+        self.n_unscored += unscored
+        self.n_asked += asked
+
+    def extend(self, other: JudgedRows) -> None:
+        """Add the rows of another part of the table, behind those that are here."""
+        if self.overview is not None and other.overview is not None:
+            self.overview.extend(other.overview)
+        for name, costs in other.costs.items():
+            self.costs[name].extend(costs)
+        self.n += other.n
+        self.n_unscored += other.n_unscored
+        self.n_asked += other.n_asked
+
+    def model_ids_of(self, judge: str) -> set[str]:
+        """As which models a judge was answered."""
+        return self.costs[judge].model_ids if judge in self.costs else set()
+
+    @property
+    def usd_per_1k(self) -> float | None:
+        """What a thousand rows cost that somebody was asked about; None where that is not known."""
+        anew = self.total.usd_anew
+        return None if anew is None or not self.n_asked else 1000.0 * anew / self.n_asked
+
+    @property
+    def total(self) -> Costs:
+        """The costs of all judges."""
+        total = Costs()
+        for costs in self.costs.values():
+            total.extend(costs)
+        return total
+
+
+class ColumnTally:
+    """The rows of one column of a suite."""
+
+    def __init__(self, column: SuiteColumn) -> None:
+        self.column = column
+        self._groups = array("q")
+        # of each row: the share that passes through maps and without, the verdict, its label, the code of its word
+        self._shares, self._raw, self._verdicts, self._labels, self._codes = (array("d") for _ in range(5))
+        self._code_of = {word: code for code, word in enumerate(column.judges[0].judge.scale.categories)}
+        self._n = 0
+        self._chunks: Counter[bool] = Counter()
+        self._words: Counter[str] = Counter()
+        self._unscored: Counter[str] = Counter()
+        self._judged_by: Counter[str] = Counter()
+
+    def add(self, judge: LoadedJudge, group: str, replies: Sequence[Reply]) -> None:
+        """Count a row."""
+        verdicts = [reply.verdict for reply in replies if reply.verdict is not None]
+        words = [verdict for verdict in verdicts if isinstance(verdict, str)]
+        labels = [
+            label for label in map(judge.label, verdicts) if not (label is None or isinstance(label, str))
+        ]
+        numbers = [float(verdict) for verdict in verdicts if not isinstance(verdict, str)]
+        code = self._code_of.setdefault(words[0], len(self._code_of)) if len(words) == 1 else math.nan
+        shares = [self.column.share(judge, replies, raw=raw) for raw in (False, True)]
+        self._groups.append(group_number(group))
+        self._codes.append(code)
+        self._shares.append(math.nan if shares[0] is None else shares[0])
+        self._raw.append(math.nan if shares[1] is None else shares[1])
+        self._verdicts.append(numbers[0] if len(numbers) == 1 else math.nan)
+        self._labels.append(float(labels[0]) if len(labels) == 1 else math.nan)
+        self._n += bool(verdicts)
+        self._words.update(words)
+        self._unscored.update(reply.error_kind for reply in replies if reply.verdict is None)
+        self._judged_by[judge.judge.name] += bool(verdicts)
+        if self.column.aggregate == "precision":
+            self._chunks.update(reply.verdict is not None for reply in replies)
+
+    def rate(self) -> SuiteRate:
+        """What they come to."""
+        column, judge = self.column, self.column.judges[0].judge
+        undefined = "nobody has set a mark from which its verdicts pass: a lock carries one"
+        if not judge.scale.numeric:
+            undefined = "its verdicts are words, and none of them is said to pass"
+        raw = self._mean(self._raw, 0.0, 1.0, undefined)
+        calibrated = self._mean(self._shares, 0.0, 1.0, undefined)
+        if not column.calibrates:
+            unknown = "no lock of its judges has a map for this"
+            calibrated = dataclasses.replace(
+                calibrated, value=None, low=None, high=None, method="", reason=unknown
+            )
+        average = raw
+        if column.aggregate == "rating":
+            undefined = "its verdicts are words, which have no mean"
+            average = self._mean(self._verdicts, judge.scale.low, judge.scale.high, undefined)
+        codes = np.frombuffer(self._codes, dtype=np.float64)
+        whole = judge.unit == ITEM_UNIT
+        return SuiteRate(
+            column=column.column,
+            aggregate=column.aggregate,
+            unit=judge.unit,
+            scale=str(judge.scale),
+            raw=raw,
+            calibrated=calibrated,
+            average=average,
+            n=self._n,
+            n_expected=len(self._groups),
+            n_unscored=len(self._groups) - self._n,
+            n_chunks=self._chunks.total(),
+            n_chunks_unscored=self._chunks[False],
+            words=dict(self._words),
+            shares=word_shares(codes, self._groups, self._code_of) if whole else {},
+            unscored=dict(self._unscored),
+            judged_by=dict(self._judged_by),
+        )
+
+    def _mean(self, values: array[float], low: float, high: float, undefined: str) -> Estimate:
+        """The mean of the rows that have a value, by question; `undefined`: why scored ones have none."""
+        mean = mean_estimate(values, self._groups, low=low, high=high)
+        reason = undefined if mean.value is None and self._n else mean.reason
+        return dataclasses.replace(mean, n_unscored=len(self._groups) - self._n, reason=reason)
+
+    def metrics(self, rate: SuiteRate, naming: Naming) -> dict[str, Estimate]:
+        """The numbers under their names; where a rating is yes or no, its average is the share of yes."""
+        column = self.column
+        graded = column.aggregate == "rating" and not column.rated
+        average = rate.average if graded else rate.shown
+        if column.calibrates and not column.rated and naming != "plain" and rate.average.value is not None:
+            people = column.judges[0].rule.people
+            average = self._mean(self._labels, people.low, people.high, "")
+        values = {"share": rate.shown, "average": average}
+        names = column.metrics(naming)
+        return {name: values[part] for part, name in names.items() if part == "average" or column.rated}

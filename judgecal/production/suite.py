@@ -1,0 +1,450 @@
+"""The judges of a run on a table: loaded, put to the columns that they fill, and what goes into these."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from judgecal.engine import Journal, Reading
+from judgecal.errors import InputError, refuse
+from judgecal.experiment import Due, JudgedItems, ReadRow, RunOptions, item_scale, judgement_of, whole_item
+from judgecal.judges import Judge, JudgeName, decides_itself, judge_named, units_of
+from judgecal.judges.suite import Aggregate, Suite, SuiteJudge
+from judgecal.production.judge_result import LeftOut
+from judgecal.records import ITEM_UNIT, Judgement
+from judgecal.scale import Label
+from judgecal.selection.lock import Lock, load_lock
+from judgecal.selection.pass_rates import PassRule
+from judgecal.tables.formats import Kind
+from judgecal.workspace import Workspace
+
+Naming = Literal["plain", "mosaic", "mlflow"]
+NAMINGS: tuple[Naming, ...] = ("plain", "mosaic", "mlflow")
+"""What `--columns` takes."""
+INPUT = "input"
+"""The kind of the error of a row that lacks what the judge asks for; it is never called for."""
+
+_LOCKS = "locks"  # the name of a suite that is a list of locks
+_WORDS = {True: "yes", False: "no"}
+# Who gave a value, in MLflow's words: columns of ours, by which `gold import --from mlflow` knows the judge.
+_SOURCE = {"source_type": "{name}/source_type", "source_id": "{name}/source_id"}
+# Beside verdicts of judges that call a model or have a lock, under plain names.
+_OF_CALL = {"model_id": "{name}_model_id", "cost_usd": "{name}_cost_usd", "latency_s": "{name}_latency_s"}
+# The part of a result -> the column that it fills; {column} is the suite's, {name} the judge's.
+_COLUMNS: Mapping[tuple[Naming, Aggregate], Mapping[str, str]] = {
+    ("mosaic", "rating"): {
+        "rating": "{column}/rating",
+        "rationale": "{column}/rationale",
+        "error": "{column}/error_message",
+    },
+    ("mosaic", "precision"): {
+        "rating": "{column}/ratings",
+        "rationale": "{column}/rationales",
+        "error": "{column}/error_messages",
+        "share": "{column}/precision",
+    },
+    ("mosaic", "share"): {"share": "{column}", "error": "{column}/error_message"},
+    ("mlflow", "rating"): {
+        "rating": "{name}/value",
+        "rationale": "{name}/rationale",
+        "error": "{name}/error_message",
+        "error_code": "{name}/error_code",
+        **_SOURCE,
+    },
+    ("mlflow", "precision"): {
+        "rating": "{name}/values",
+        "rationale": "{name}/rationales",
+        "error": "{name}/error_messages",
+        "error_code": "{name}/error_codes",
+        "share": "{name}/precision/value",
+        **_SOURCE,
+    },
+    ("mlflow", "share"): {
+        "share": "{name}/value",
+        "error": "{name}/error_message",
+        "error_code": "{name}/error_code",
+        **_SOURCE,
+    },
+    ("plain", "rating"): {
+        "verdict": "{name}_verdict",
+        "passed": "{name}_passed",
+        "rationale": "{name}_reasoning",
+        "error": "{name}_error",
+    },
+    ("plain", "precision"): {
+        "verdict": "{name}_verdicts",
+        "rationale": "{name}_reasonings",
+        "error": "{name}_errors",
+        "share": "{name}_precision",
+    },
+    ("plain", "share"): {"share": "{name}_share", "error": "{name}_error"},
+}
+# Of a lock alone: the verdict on the item whatever the judge's unit, under the names of its parts.
+_ALONE = {
+    part: part
+    for part in ("verdict", "reasoning", "error", "passed", "model_id", "cost_usd", "latency_s", "calibrated")
+}
+# The same for the numbers of a run.
+_METRICS: Mapping[tuple[Naming, Aggregate], Mapping[str, str]] = {
+    ("mosaic", "rating"): {"share": "{column}/rating/percentage", "average": "{column}/rating/average"},
+    ("mosaic", "precision"): {"average": "{column}/precision/average"},
+    ("mosaic", "share"): {"average": "{column}/average"},
+    ("mlflow", "rating"): {"average": "{name}/mean"},
+    ("mlflow", "precision"): {"average": "{name}/precision/mean"},
+    ("mlflow", "share"): {"average": "{name}/mean"},
+    ("plain", "rating"): {"share": "{name}_passed", "average": "{name}_verdict"},
+    ("plain", "precision"): {"average": "{name}_precision"},
+    ("plain", "share"): {"average": "{name}_share"},
+}
+
+
+class Reply(NamedTuple):
+    """What a judge replied on an item or on one chunk; `error` is `kind: message` where there is no verdict."""
+
+    verdict: Label | None
+    reasoning: str = ""
+    error: str | None = None
+    row: Judgement | None = None  # None where the judge was not asked
+
+    @classmethod
+    def of(cls, row: Judgement) -> Reply:
+        """What a judgement says."""
+        if row.verdict is not None:
+            return cls(row.verdict, row.reasoning, row=row)
+        kind, message = (row.error.kind, row.error.message) if row.error else ("parse", "")
+        return cls(None, row.reasoning, f"{kind}: {message}", row)
+
+    @property
+    def error_kind(self) -> str:
+        """The kind of the failure; empty where there is a verdict."""
+        return (self.error or "").partition(":")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedJudge:
+    """A judge of a run: its name in the suite, and which of its verdicts on whole items pass."""
+
+    name: str
+    judge: Judge
+    rule: PassRule
+    lock: Lock | None = None
+    lock_path: str | None = None
+
+    @classmethod
+    def locked(cls, name: str, path: Path, workspace: Workspace, *, trust_lock: bool) -> LoadedJudge:
+        """The judge of a lock."""
+        lock = load_lock(path)
+        judge = lock.runnable(workspace, trust_lock=trust_lock)
+        return cls(name, judge, PassRule.of_lock(lock, item_scale(judge)), lock, str(path))
+
+    @classmethod
+    def unlocked(cls, name: str, judge: Judge) -> LoadedJudge:
+        """A judge without a lock: yes passes on a binary scale, and nothing where nobody has set a mark."""
+        scale = judge.scale
+        return cls(
+            name, judge, PassRule(scale, scale, scale, 0.5 if scale.kind == "binary" else scale.pass_at)
+        )
+
+    @property
+    def unit_rule(self) -> PassRule:
+        """The rule for a verdict on one chunk, which the lock's map, one of whole items, is not for."""
+        if self.lock is None or self.judge.unit == ITEM_UNIT:
+            return self.rule
+        return PassRule.of(self.lock.gold, self.judge.scale)
+
+    def label(self, verdict: Label | None) -> Label | None:
+        """A verdict on the people's scale where the lock has a map to it, else as it is."""
+        mapped = self.rule.calibrated(verdict) if self.judge.unit == ITEM_UNIT else None
+        return verdict if mapped is None else mapped
+
+    def replies(self, row: ReadRow, journal: Journal, *, whole: bool) -> list[Reply]:
+        """What it said of an item, or of each of its contexts; one without a text was not asked about.
+
+        `whole`: of the item whatever its unit.
+        """
+        item = row.shown(self.judge)
+        if whole or self.judge.unit == ITEM_UNIT:
+            return [Reply.of(judgement_of(journal, self.judge, item))]
+        units = (name for name, _ in units_of(self.judge, item))
+        return [
+            Reply.of(judgement_of(journal, self.judge, item, unit=next(units)))
+            if context in item.contexts
+            else Reply(None, error=f"{INPUT}: the chunk has no text")
+            for context in row.item.contexts
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteColumn:
+    """One place in the table and the judges that fill it, who stand in for each other; named as the first of
+    them. `alone`: the one judge of a lock, under the names of its parts.
+    """
+
+    column: str
+    aggregate: Aggregate
+    judges: tuple[LoadedJudge, ...]
+    alone: bool = False
+
+    @classmethod
+    def of_lock(cls, path: Path, workspace: Workspace, *, trust_lock: bool) -> SuiteColumn:
+        """The columns of a lock alone."""
+        return cls(
+            "", "rating", (LoadedJudge.locked("", path, workspace, trust_lock=trust_lock),), alone=True
+        )
+
+    @property
+    def name(self) -> str:
+        """The first judge's."""
+        return self.judges[0].name
+
+    @property
+    def calibrates(self) -> bool:
+        """Whether locks bring all its verdicts to the people's scale, by a map or because both sides say yes
+        or no.
+        """
+        return self.aggregate != "precision" and all(
+            judge.lock is not None and judge.rule.calibrated(judge.judge.scale.low) is not None
+            for judge in self.judges
+        )
+
+    @property
+    def rated(self) -> bool:
+        """Whether its ratings are yes and no: its verdicts pass or fail."""
+        return all(judge.rule.mark is not None for judge in self.judges)
+
+    def problems(self) -> list[str]:
+        """Why these judges cannot fill this place together."""
+        units = {judge.judge.unit for judge in self.judges}
+        kinds = {str(judge.judge.scale) for judge in self.judges}
+        names = ", ".join(judge.name for judge in self.judges)
+        problems = []
+        if len(units) > 1 or len(kinds) > 1:
+            problems.append(
+                f"{names} fill one column, and differ in unit or scale ({', '.join(sorted(units | kinds))})"
+            )
+        if (self.aggregate == "precision") != ("chunk" in units):
+            problems.append(
+                f"{names}: aggregate {self.aggregate!r} fits no judge of {' and '.join(sorted(units))}"
+            )
+        if self.aggregate == "share" and "nominal" in kinds:
+            problems.append(f"{names}: aggregate 'share' needs numbers, and its verdicts are words")
+        return problems
+
+    # --- which judge judges a row
+
+    def judge_of(self, row: ReadRow) -> tuple[LoadedJudge, str | None]:
+        """The judge of a row, the first that has what it asks for; else the first, and what it lacks."""
+        first = self.judges[0]
+        lacking = row.lacking(first.judge)
+        if lacking is None:
+            return first, None
+        able = next((judge for judge in self.judges[1:] if row.lacking(judge.judge) is None), None)
+        return (first, lacking) if able is None else (able, None)
+
+    def trials(self, rows: Iterable[ReadRow], journal: Journal, options: RunOptions) -> list[Due]:
+        """What each of its judges is asked about some rows, which may be read from the start again."""
+
+        def trial(judge: LoadedJudge) -> Due:
+            def takes(row: ReadRow) -> bool:
+                chosen, lacking = self.judge_of(row)
+                return chosen is judge and lacking is None
+
+            return Due(judge.judge, JudgedItems(judge.judge, rows, takes), journal, options)
+
+        return [trial(judge) for judge in self.judges]
+
+    # --- what goes into its columns
+
+    def columns(self, naming: Naming) -> dict[str, str]:
+        """The part of a result -> its column."""
+        return {part: self._filled(name) for part, name in self._parts(naming).items()}
+
+    def _parts(self, naming: Naming) -> Mapping[str, str]:
+        if self.alone:
+            return _ALONE
+        parts = _COLUMNS[naming, self.aggregate]
+        if naming != "plain":
+            return parts
+        if any(judge.lock is not None for judge in self.judges):
+            return {**parts, "calibrated": "{name}_calibrated", **_OF_CALL}
+        return {**parts, **_OF_CALL} if any(judge.judge.model is not None for judge in self.judges) else parts
+
+    def metrics(self, naming: Naming) -> dict[str, str]:
+        """`share` and `average` -> under which name a run gives them."""
+        return {part: self._filled(name) for part, name in _METRICS[naming, self.aggregate].items()}
+
+    def _filled(self, name: str) -> str:
+        return name.replace("{column}", self.column).replace("{name}", self.name)
+
+    def kind(self, part: str) -> Kind:
+        """What the values of a part's column are."""
+        if part in ("share", "calibrated", "cost_usd", "latency_s"):
+            return "number"
+        if part == "passed":
+            return "flag"
+        if part == "model_id" or part in _SOURCE:
+            return "text"
+        words = (part != "verdict" and part != "rating") or not self.judges[0].judge.scale.numeric
+        text = words or (part == "rating" and self.rated)
+        if self.aggregate == "precision" and not self.alone:
+            return "texts" if text else "numbers"
+        return "text" if text else "number"
+
+    def share(self, judge: LoadedJudge, replies: Iterable[Reply], *, raw: bool = False) -> float | None:
+        """The share of an item, 0..1: of its scored chunks that pass, or its verdict's place on its scale.
+
+        `raw`: before the lock's map.
+        """
+        verdicts = [reply.verdict for reply in replies if reply.verdict is not None]
+        if not verdicts:
+            return None
+        if self.aggregate == "share":
+            mapped = None if raw or judge.lock is None else judge.rule.calibrated(verdicts[0])
+            label, scale = (verdicts[0], judge.judge.scale) if mapped is None else (mapped, judge.rule.people)
+            return (float(label) - scale.low) / scale.span
+        passes = judge.unit_rule.raw_passes if raw else judge.unit_rule.passes
+        passed = [flag for flag in map(passes, verdicts) if flag is not None]
+        return sum(passed) / len(passed) if passed else None
+
+    def values(self, judge: LoadedJudge, replies: Sequence[Reply], naming: Naming) -> list[Any]:
+        """What goes into the columns of one row, in their order."""
+        whole: Judgement | None = None
+        asked_of = [reply.row for reply in replies if reply.row is not None]
+        if asked_of:
+            whole = whole_item(asked_of)
+        if self.alone:
+            reply = replies[0]
+            of_call = [None] * 3 if whole is None else [whole.model_id, whole.cost_usd, whole.latency_s]
+            passed, label = judge.rule.passes(reply.verdict), judge.rule.calibrated(reply.verdict)
+            return [reply.verdict, reply.reasoning, reply.error, passed, *of_call, label]
+        values: list[Any] = []
+        for part in self._parts(naming):
+            if part == "share":
+                values.append(self.share(judge, replies))
+            elif part == "source_type":
+                values.append("CODE" if judge.judge.model is None else "LLM_JUDGE")
+            elif part == "source_id":
+                values.append(judge.judge.name)
+            elif part == "calibrated":
+                values.append(None if whole is None else judge.rule.calibrated(whole.verdict))
+            elif part in _OF_CALL:
+                values.append(None if whole is None else getattr(whole, part))
+            else:
+                of_units = [self._of_unit(part, judge, reply) for reply in replies]
+                values.append(of_units if self.aggregate == "precision" else of_units[0])
+        return values
+
+    def _of_unit(self, part: str, judge: LoadedJudge, reply: Reply) -> Any:
+        """A part of what was said of an item or of one chunk."""
+        passed = judge.unit_rule.passes(reply.verdict)
+        if part == "rating":
+            return _WORDS[passed] if self.rated and passed is not None else judge.label(reply.verdict)
+        return {
+            "rationale": reply.reasoning or None,
+            "error": reply.error,
+            "error_code": reply.error_kind or None,
+            "passed": passed,
+            "verdict": reply.verdict,
+        }[part]
+
+
+def locks_as_suite(paths: Sequence[Path]) -> Suite:
+    """Some locks as a suite, each named as its signature."""
+    names: list[str] = []
+    for path in paths:
+        name = JudgeName.parse(load_lock(path).judge).signature.rpartition("/")[2].removesuffix(".py")
+        names.append(name if name not in names else f"{name}_{len(names) + 1}")
+    return Suite(_LOCKS, tuple(SuiteJudge(name, lock=path) for name, path in zip(names, paths, strict=True)))
+
+
+def load_columns(
+    suite: Suite, workspace: Workspace, *, model: str, trust_lock: bool = False
+) -> tuple[SuiteColumn, ...]:
+    """The judges of a suite, loaded, by the columns that they fill, in the order of the file.
+
+    Raises:
+        InputError: a judge or a lock cannot be used; or judges that share a column do not go together.
+    """
+    judges_of: dict[str, list[tuple[SuiteJudge, LoadedJudge]]] = {}
+    problems: list[str] = []
+    for entry in suite.judges:
+        try:
+            if entry.lock is None:
+                judge = LoadedJudge.unlocked(
+                    entry.name, judge_named(entry.judge_on(model), workspace=workspace)
+                )
+            else:
+                judge = LoadedJudge.locked(entry.name, entry.lock, workspace, trust_lock=trust_lock)
+        except InputError as error:
+            problems += [f"suite {suite.name}: {entry.name}: {problem}" for problem in error.problems]
+            continue
+        judges_of.setdefault(entry.column_of(judge.judge.unit), []).append((entry, judge))
+    refuse(problems)
+    columns = tuple(
+        SuiteColumn(name, first.aggregate_of(judge.judge.unit), tuple(judge for _, judge in judges))
+        for name, judges in judges_of.items()
+        for first, judge in judges[:1]
+    )
+    refuse([f"suite {suite.name}: {problem}" for column in columns for problem in column.problems()])
+    return columns
+
+
+def survey(
+    columns: Sequence[SuiteColumn], rows: Iterable[ReadRow]
+) -> tuple[tuple[SuiteColumn, ...], tuple[LeftOut, ...]]:
+    """The columns that some row can be judged for, with the judges that have a row; and who was left out, and
+    why.
+    """
+    able: set[str] = set()
+    chosen: set[str] = set()
+    reasons: dict[str, Counter[str]] = {judge.name: Counter() for one in columns for judge in one.judges}
+    n = 0
+    for row in rows:
+        n += 1
+        for column in columns:
+            hindrances = {
+                judge.name: _hindrance(judge, row, tried=judge.name in able) for judge in column.judges
+            }
+            free = [name for name, why in hindrances.items() if why is None]
+            able.update(free)
+            chosen.update(free[:1])
+            for name, why in hindrances.items():
+                reasons[name].update([why] if why else [])
+
+    def why_not(judge: LoadedJudge, column: SuiteColumn) -> str:
+        if judge.name in able:
+            others = ", ".join(other.name for other in column.judges if other.name != judge.name)
+            return f"every row that it could judge is judged by {others}, which fills the same column"
+        (reason, times), *rest = reasons[judge.name].most_common()
+        more = f"; {n - times:,} rows lack something else" if rest else ""
+        return f"{reason} in {times:,} of {n:,} rows{more}"
+
+    running = (
+        replace(column, judges=tuple(judge for judge in column.judges if judge.name in chosen))
+        for column in columns
+    )
+    left_out = tuple(
+        LeftOut(judge.name, judge.judge.name, why_not(judge, column))
+        for column in columns
+        for judge in column.judges
+        if judge.name not in chosen
+    )
+    return tuple(column for column in running if column.judges), left_out
+
+
+def _hindrance(loaded: LoadedJudge, row: ReadRow, *, tried: bool) -> str | None:
+    """Why a judge cannot judge a row; a rule of judgecal's own that reads the whole item is tried, as that is
+    free.
+    """
+    judge = loaded.judge
+    lacking = row.lacking(judge)
+    if lacking is not None or tried or judge.kind != "local" or "item" not in judge.inputs:
+        return lacking
+    if decides_itself(judge):
+        reading = judge.verdict(row.item)
+        if isinstance(reading, Reading) and reading.verdict is None:
+            return reading.failure.message if reading.failure else "it gave no verdict"
+    return None
