@@ -11,11 +11,10 @@ import pytest
 
 from judgecal.errors import InputError
 from judgecal.exchange.exports import Export, formats, read_export
-from tests.support.exports import FIXTURES, accounted, read_or_refused, spoilt, written
+from tests.support.exports import FIXTURES, accounted, read_spoilt, written
 
 REAL = FIXTURES / "argilla"
 UNTOLD = "a suggestion that is the number of a label, whose word the file does not hold"
-EVERY = ["records.json", "records.csv", "records.jsonl", "records.parquet"]
 
 
 def judged(export: Export, question: str) -> list[Any]:
@@ -43,47 +42,6 @@ def asked(name: str, *values: Any, suggestion: Any = None, status: str = "submit
 
 def read(tmp_path: Path, *rows: dict[str, Any]) -> Export:
     return read_export([written(tmp_path / "a.jsonl", "\n".join(map(json.dumps, rows)))], "argilla")
-
-
-@pytest.mark.parametrize("name", EVERY)
-def test_the_files_of_one_data_set_hold_the_same_items_and_ratings(name: str) -> None:
-    export = read_export([REAL / name], "argilla")
-    assert accounted(export) == export.n_records == 32
-    item = export.items["case-1"]
-    assert (item.question, item.answer, item.reference_answer) == (
-        "What's case 1?",
-        "Case 1.",
-        'It\'s a "case".',
-    )
-    quality = {(one.item_id, one.by, one.value) for one in export.ratings if one.name == "quality"}
-    assert quality == {(f"case-{n}", "00000000-0000-0000-0000-000000000001", n) for n in range(5)}
-    assert [float(value) for value in judged(export, "quality")] == [4, 3, 2, 1, 0]
-    assert {one.by for one in export.judgements} <= {"correct@small-1", "quality@small-1"}
-    noted = [one for one in export.ratings if one.note]
-    assert noted and all(one.item_id == "case-1" and one.note.startswith('It\'s "right"') for one in noted)
-    assert export.skipped["several choices at once, where a label is one"] == 1
-    assert all(one.saw_draft for one in export.ratings)
-
-
-def test_only_what_was_submitted_is_a_rating_where_the_file_tells() -> None:
-    for name in EVERY[1:]:
-        export = read_export([REAL / name], "argilla")
-        assert len([one for one in export.ratings if one.name == "correct"]) == 8
-        assert export.skipped["a response that was not submitted (draft)"] == 1
-        assert export.skipped["a response that was not submitted (discarded)"] == 1
-    whole = read_export([REAL / "records.json"], "argilla")
-    assert len([one for one in whole.ratings if one.name == "correct"]) == 10
-    assert any("tells no submitted response from a draft" in note for note in whole.notes)
-
-
-def test_numbered_suggestions_are_words_where_the_file_has_them_and_nobodys_elsewhere() -> None:
-    words = ["no", "no", "no", "yes", "yes"]
-    assert judged(read_export([REAL / "records.json"], "argilla"), "correct") == words
-    assert judged(read_export([REAL / "records.parquet"], "argilla"), "correct") == words
-    for name in ("records.csv", "records.jsonl"):
-        export = read_export([REAL / name], "argilla")
-        assert not judged(export, "correct") and export.skipped[UNTOLD] == 5
-        assert any("to_parquet()" in note for note in export.notes)
 
 
 @pytest.mark.parametrize(
@@ -159,10 +117,4 @@ def test_parquet_without_the_words_is_read_as_the_other_tables_are(tmp_path: Pat
 def test_a_file_with_any_value_spoilt_never_ends_in_a_traceback(tmp_path: Path, name: str) -> None:
     text = (REAL / name).read_text()
     rows = json.loads(text) if name == "records.json" else [json.loads(line) for line in text.splitlines()]
-    n_read = 0
-    for value in spoilt(rows[1:2]):
-        lines = "\n".join(map(json.dumps, value))
-        path = written(tmp_path / name, value if name == "records.json" else lines)
-        formats()["argilla"].holds([path])
-        n_read += read_or_refused(path, "argilla") is not None
-    assert n_read > 50
+    assert read_spoilt(tmp_path, "argilla", {name: rows[1:2]}) > 50

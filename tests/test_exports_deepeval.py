@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from judgecal.errors import InputError
-from judgecal.exchange.exports import formats, read_export
-from tests.support.exports import FIXTURES, read_or_refused, spoilt, written
-
-REAL = FIXTURES / "deepeval"
+from judgecal.exchange.exports import read_export
+from tests.support.exports import read_or_refused, read_spoilt, written
 
 
 def metric(name: str = "Correctness [GEval]", **further: Any) -> dict[str, Any]:
@@ -123,28 +120,9 @@ def test_what_is_no_run_is_refused_or_skipped(tmp_path: Path, text: str) -> None
 
 
 def test_a_run_with_any_value_spoilt_never_ends_in_a_traceback(tmp_path: Path) -> None:
-    n_read = 0
-    for value in spoilt(RUN):
-        path = written(tmp_path / "a.json", value)
-        formats()["deepeval"].holds([path])
-        n_read += read_or_refused(path, "deepeval") is not None
-    assert n_read > 100
+    assert read_spoilt(tmp_path, "deepeval", {"a.json": RUN}) > 100
 
 
 def test_an_error_lists_the_file(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"a\.json: no test run of DeepEval"):
         read_export([written(tmp_path / "a.json", "[]")], "deepeval")
-
-
-def test_runs_that_deepeval_wrote_are_read_to_the_last_metric() -> None:
-    export = read_export([REAL / "test_run.json"], "deepeval")
-    assert (export.n_records, len(export.items), len(export.judgements)) == (15, 3, 12)
-    assert "where" in export.items and export.items["where"].system == "model=small, temperature=0"
-    by = Counter((one.by, one.repeat, one.error) for one in export.judgements)
-    assert by["Length [GEval]@gpt-4o", 0, "TimeoutError: no reply"] == 1
-    assert by["Length [GEval]@gpt-4o", 1, None] == 2
-    assert any("metrics of one name" in note for note in export.notes)
-    talk = read_export([REAL / "test_run_of_conversations.json"], "deepeval")
-    (item,) = talk.items.values()
-    assert (item.question, item.answer, len(item.conversation)) == ("Where is my parcel?", "On its way.", 2)
-    assert [(one.by, one.value) for one in talk.judgements] == [("Turns@rules", 1.0)]

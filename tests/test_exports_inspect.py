@@ -15,7 +15,7 @@ import pytest
 from judgecal.errors import InputError
 from judgecal.exchange.exports import Export, formats, read_export
 from judgecal.tables import open_archive, zip_members
-from tests.support.exports import FIXTURES, accounted, read_or_refused, spoilt, written
+from tests.support.exports import FIXTURES, read_or_refused, read_spoilt, written
 
 REAL = FIXTURES / "inspect"
 RUN = {"task": "sums", "run_id": "r", "model": "small", "scorers": [{"name": "match", "options": {}}]}
@@ -50,53 +50,6 @@ def archive(path: Path, members: dict[str, Any], method: int = zipfile.ZIP_DEFLA
         for name, value in members.items():
             out.writestr(name, value if isinstance(value, str | bytes) else json.dumps(value))
     return path
-
-
-@pytest.mark.parametrize("name", ["log.json", "log.eval", "log_chunked.eval"])
-def test_a_log_that_inspect_wrote_is_the_same_in_every_form(name: str) -> None:
-    """NaN and Infinity stand bare in it; members are Zstandard; a sample in pieces refers to its longer
-    texts."""
-    export = read_export([REAL / name], "inspect")
-    assert accounted(export) == export.n_records == 63
-    assert (len(export.items), len(export.ratings), len(export.judgements)) == (6, 2, 50)
-    chosen = export.items["a/b: choice"]
-    assert chosen.question.startswith("Which is even? Think of it.") and chosen.answer == "ANSWER: B"
-    assert chosen.fields == {"choices": "A) 3\nB) 4"} and chosen.reference_answer == "B"
-    assert [turn.role for turn in chosen.conversation] == ["system", "user", "assistant"]
-    assert (
-        export.items["sum-1"].reference_answers == ("2", "2.0")
-        and export.items["sum-1"].system == "mockllm/model"
-    )
-    judges = {one.by for one in export.judgements}
-    assert judges == {
-        "match",
-        "model_graded_fact@mockllm/grader",
-        "shaky",
-        "two_sided.form",
-        "two_sided.tone",
-    }
-    errors = [one.error for one in export.judgements if one.error]
-    assert len(errors) == 4 and sum(error.startswith("grader_failed: ") for error in errors) == 3
-    assert "the verdict is inf" in errors
-
-
-def test_epochs_with_one_answer_are_repeats_and_another_answer_is_another_item() -> None:
-    export = read_export([REAL / "log.json"], "inspect")
-    graded = [one for one in export.judgements if one.by.startswith("model_graded")]
-    assert [(one.repeat, one.value) for one in graded if one.item_id == "sum-2"] == [(0, 1.0), (1, 0.0)]
-    split = [item for name, item in export.items.items() if name.startswith("sum-4:")]
-    assert [item.answer for item in split] == ["8", "eight"] and len({item.group for item in split}) == 1
-
-
-def test_who_edits_a_score_is_a_person_and_the_first_value_the_judges() -> None:
-    export = read_export([REAL / "log.json"], "inspect")
-    edited = next(one for one in export.ratings if one.name == "match")
-    judged = [one for one in export.judgements if one.by == "match" and one.item_id == edited.item_id]
-    assert (edited.value, [one.value for one in judged]) == (1.0, [0.0])
-    assert edited.by.startswith("rater-") and "ann" not in edited.by and edited.saw_draft
-    assert [one.by for one in export.ratings if one.name == "shaky"] == ["Bo"]
-    assert export.skipped["an edit that leaves the value as it is"] == 1
-    assert any("saw it" in note for note in export.notes)
 
 
 def test_a_log_without_samples_is_refused(tmp_path: Path) -> None:
@@ -309,9 +262,5 @@ def test_a_log_with_any_value_spoilt_never_ends_in_a_traceback(tmp_path: Path) -
     one = sample(1, match=score("C", history=edits), two=score({"form": 1, "tone": 0.5}))
     one["input"] = [{"role": "user", "content": [{"type": "text", "text": "Why?"}]}]
     one |= {"choices": ["a", "b"], "attachments": {"f00": "long"}, "metadata": {"a": 1}, "error": None}
-    n_read = 0
-    for value in spoilt(log(one, model_roles={"grader": {"model": "big"}})):
-        path = written(tmp_path / "log.json", value)
-        formats()["inspect"].holds([path])
-        n_read += read_or_refused(path, "inspect") is not None
-    assert n_read > 100
+    whole = log(one, model_roles={"grader": {"model": "big"}})
+    assert read_spoilt(tmp_path, "inspect", {"log.json": whole}) > 100

@@ -9,12 +9,10 @@ import pytest
 
 from judgecal.errors import InputError
 from judgecal.exchange.exports import Export, person, read_export
-from tests.support.exports import FIXTURES, accounted, read_or_refused, spoilt, written
+from tests.support.exports import FIXTURES, accounted, read_spoilt, written
 
 ITSELF = FIXTURES / "langfuse"
 CSV = [ITSELF / "csv" / f"{name}.csv" for name in ("scores", "traces", "dataset_items", "dataset_run_items")]
-JSON = [ITSELF / "json" / "scores.jsonl", ITSELF / "json" / "traces.json"]
-API = [ITSELF / "api" / name for name in ("scores-1.json", "scores-2.json", "traces.json")]
 
 
 def score(source: str, value: Any, kind: str = "NUMERIC", n: int = 0, **further: Any) -> dict[str, Any]:
@@ -42,37 +40,6 @@ def read(tmp_path: Path, scores: list[dict[str, Any]], *traces: dict[str, Any], 
     ]
     files += [written(tmp_path / f"{name}.json", rows) for name, rows in tables.items()]
     return read_export(files, "langfuse")
-
-
-@pytest.mark.parametrize("files", [CSV, JSON, API], ids=["csv", "json", "api"])
-def test_every_writing_of_one_project_says_the_same(files: list[Path]) -> None:
-    export = read_export(files, "langfuse")
-    assert (len(export.items), len(export.ratings), len(export.judgements)) == (4, 12, 12)
-    item = export.items["t-2"]
-    assert (item.question, item.answer, item.system) == ('Who wrote "Faust"?', "Goethe,\nin two parts.", "v1")
-    assert [turn.content for turn in item.conversation] == ["Be brief."]
-    rated = {
-        (one.item_id, one.name, one.by.removeprefix("user-").lower()): one.value for one in export.ratings
-    }
-    assert [rated[f"t-{n}", "correctness", "ada"] for n in range(4)] == [True, False, True, False]
-    assert [rated[f"t-{n}", "correctness", "ben"] for n in range(4)] == [True, True, True, False]
-    assert [rated[f"t-{n}", "helpfulness", "ada"] for n in range(4)] == [1, 0, 1, 0.5]
-    judged = {(one.item_id, one.by): one.value for one in export.judgements}
-    assert [judged[f"t-{n}", "correctness"] for n in range(4)] == [True, True, True, False]
-    assert [judged[f"t-{n}", "helpfulness"] for n in range(4)] == [0.9, 0.25, 1, 0.5]
-    assert [judged[f"t-{n}", "tone"] for n in range(4)] == ["warm", "plain", "plain", "plain"]
-    assert all(isinstance(value, bool) for (_, name, _), value in rated.items() if name == "correctness")
-    assert export.skipped["an average over people and judges in a column of the traces"] == 12
-
-
-def test_dataset_items_give_references_and_groups() -> None:
-    export = read_export(CSV, "langfuse")
-    assert [item.reference_answer for item in export.items.values()] == [
-        "Paris",
-        "eight",
-        "Goethe",
-        "Jupiter",
-    ]
 
 
 def test_two_runs_over_one_dataset_item_are_two_items_of_one_group(tmp_path: Path) -> None:
@@ -235,10 +202,7 @@ def test_what_is_of_another_type_than_it_should_be_is_refused_or_counted(tmp_pat
             }
         ],
     }
-    for n, other in enumerate(spoilt(whole)):
-        files = [written(tmp_path / f"{n}-{name}.json", rows) for name, rows in other.items()]
-        read_or_refused(files, "langfuse")
-    assert n > 200
+    assert read_spoilt(tmp_path, "langfuse", {f"{name}.json": rows for name, rows in whole.items()}) > 50
 
 
 def root(n: int, **further: Any) -> dict[str, Any]:

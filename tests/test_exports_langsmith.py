@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from judgecal.errors import InputError
-from judgecal.exchange.exports import Export, guess, person, read_export
-from tests.support.exports import FIXTURES, read_or_refused, spoilt, written
+from judgecal.exchange.exports import Export, guess, read_export
+from tests.support.exports import FIXTURES, read_spoilt, written
 
 ITSELF = [
     FIXTURES / "langsmith" / "experiment" / f"{name}.jsonl" for name in ("runs", "feedback", "examples")
@@ -55,24 +55,6 @@ def read(tmp_path: Path, said: list[dict[str, Any]], *runs: dict[str, Any], **ta
     return read_export(
         [*files, *(written(tmp_path / f"{name}.json", rows) for name, rows in tables.items())], "langsmith"
     )
-
-
-def test_an_experiment_is_read_whole() -> None:
-    export = read_export(ITSELF, "langsmith")
-    assert (export.n_records, len(export.items), len(export.ratings), len(export.judgements)) == (33, 3, 6, 6)
-    items = list(export.items.values())
-    assert [(item.answer, item.reference_answer) for item in items] == [
-        ("Paris.", "Paris"), ("Six, like every insect.", "eight"), ("Goethe,\nin two parts.", "Goethe"),
-    ]  # fmt: skip
-    assert [context.text for context in items[0].contexts] == [
-        "On what is the capital of france?",
-        "It was raining.",
-    ]
-    assert {one.by for one in export.ratings} == {"Ada", person("ben@example.com")}
-    assert [(one.by, one.value) for one in export.judgements if one.name == "tone"] == [
-        ("tone", "warm"), ("tone", "plain"), ("tone", "plain"),
-    ]  # fmt: skip
-    assert [one.error for one in export.judgements if one.error] == ["ValueError('no JSON')"]
 
 
 def test_the_order_of_the_files_is_all_one(tmp_path: Path) -> None:
@@ -183,7 +165,4 @@ def test_what_is_of_another_type_than_it_should_be_is_refused_or_counted(tmp_pat
         "feedback": [feedback("app", 1), feedback("model", None, extra={"error": True})],
         "examples": [{"id": "e", "dataset_id": "d", "inputs": {"question": "Why?"}, "outputs": {"answer": "So."}}],
     }  # fmt: skip
-    for n, other in enumerate(spoilt(whole)):
-        files = [written(tmp_path / f"{n}-{name}.json", rows) for name, rows in other.items()]
-        read_or_refused(files, "langsmith")
-    assert n > 200
+    assert read_spoilt(tmp_path, "langsmith", {f"{name}.json": rows for name, rows in whole.items()}) > 50

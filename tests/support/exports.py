@@ -105,6 +105,28 @@ def _paths(value: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
         yield from _paths(inner, (*above, key))
 
 
+def read_spoilt(folder: Path, tool: str, files: dict[str, Any]) -> int:
+    """Files of these values, read or refused in words whichever part is spoilt; how many of them were read.
+
+    A value that is the rows of a `.jsonl` is written a row a line.
+    """
+    n_read = 0
+    for values in spoilt(files):
+        paths = []
+        for name, value in values.items():
+            lines = name.endswith(".jsonl") and isinstance(value, list)
+            text = (
+                "\n".join(map(json.dumps, value))
+                if lines
+                else value
+                if isinstance(value, str)
+                else json.dumps(value)
+            )
+            paths.append(written(folder / name, text))
+        n_read += read_or_refused(paths, tool) is not None
+    return n_read
+
+
 def read_or_refused(path: Path | Sequence[Path], tool: str) -> Export | None:
     """The export, with everything accounted for; None where it was refused in words. Anything else is raised.
 
