@@ -1,163 +1,141 @@
-"""Values with their intervals on one axis, a line each: what results of every kind hold their numbers
-against."""
+"""Values with their intervals on one axis, a line each: how results of every kind show their numbers."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from judgecal.records import Estimate
 from judgecal.report import numbers
-from judgecal.report.charts import Tick, place, shortened, ticks
-from judgecal.report.document import Block, Paragraph, Picture, Table
+from judgecal.report.charts import place, shortened, ticks
+from judgecal.report.document import Block, Paragraph, Picture, Table, table
 from judgecal.report.html import plot
 from judgecal.scale import Scale
 from judgecal.stats.metrics import digits_of, metric_facts
 from judgecal.stats.sample import as_scale
 
-_SAID = 3  # words whose shares are in a sentence
+_NAMED = 3  # words whose shares are in a sentence
 _ROOM = 0.06  # of the axis beyond the outermost end
 
 
-@dataclass(frozen=True, slots=True)
-class IntervalRow:
-    """One line of the picture.
-
-    Attributes:
-        found: value and interval, in the units of the axis.
-        text: behind the line, as `numbers` writes it.
-        strong: whether it is what the decision is about.
-        hollow: whether it stands beside: drawn as an empty square.
-        beside: a second value of the same thing on another footing: drawn as a diamond.
-        band: whether it is what the band of the axis shows.
-    """
-
-    name: str
-    found: Estimate
-    text: str
-    strong: bool = False
-    hollow: bool = False
-    beside: float | None = None
-    band: bool = False
-
-    @property
-    def tone(self) -> str:
-        """How the style sheet knows it."""
-        return "strong" if self.strong else "hollow" if self.hollow else "people" if self.band else "plain"
+# --- how values are written, and in which units
 
 
-@dataclass(frozen=True, slots=True)
-class Axis:
-    """What the lines stand on.
-
-    Attributes:
-        title: quantity and unit.
-        full: drawn as an upright line: what a value is held against, such as 0.
-        dashed: drawn as a dashed one: a margin.
-        low, high: what the axis reaches at least.
-        band: from where to where values lie that the others are held against.
-    """
-
-    title: str
-    full: float | None = None
-    dashed: float | None = None
-    low: float | None = None
-    high: float | None = None
-    band: tuple[float, float] | None = None
-
-
-def in_points(found: Estimate) -> Estimate:
+def in_points(share: Estimate) -> Estimate:
     """A share, or a difference of shares, in points of 100."""
-    return _times(found, 100.0)
+    return _times(share, 100.0)
 
 
-def _times(found: Estimate, factor: float) -> Estimate:
-    value, low, high = (None if end is None else factor * end for end in (found.value, found.low, found.high))
-    return dataclasses.replace(found, value=value, low=low, high=high)
+def _times(estimate: Estimate, factor: float) -> Estimate:
+    ends = (estimate.value, estimate.low, estimate.high)
+    value, low, high = (None if end is None else factor * end for end in ends)
+    return dataclasses.replace(estimate, value=value, low=low, high=high)
 
 
-def of_metric(found: Estimate | None, name: str, unit: Scale | str, *, on: Scale | str | None = None) -> str:
+def in_units(estimate: Estimate, metric: str) -> Estimate:
+    """The value of a metric as an axis has it: a share in points of 100, else as it is."""
+    return in_points(estimate) if metric_facts(metric).unit == "share" else estimate
+
+
+def axis_of(metric: str) -> str:
+    """What stands at an axis of a metric."""
+    return f"{metric}{', %' * (metric_facts(metric).unit == 'share')}"
+
+
+def of_metric(
+    estimate: Estimate | None, metric: str, unit: Scale | str, *, on: Scale | str | None = None
+) -> str:
     """The value of a metric with its interval: a share in percent, else with the digits that it needs.
 
     `unit` is the scale that it is in units of, `on` the one in whose units it is to be written.
     """
-    facts = metric_facts(name)
-    if found is None or facts.unit == "coefficient":
-        return numbers.estimate(found)
+    facts = metric_facts(metric)
+    if estimate is None or facts.unit == "coefficient":
+        return numbers.estimate(estimate)
     if facts.unit == "share":
-        return in_percent(found)
+        return in_percent(estimate)
     shown = as_scale(on or unit)
-    return numbers.estimate(_times(found, shown.span / as_scale(unit).span), digits_of(name, shown))
+    return numbers.estimate(_times(estimate, shown.span / as_scale(unit).span), digits_of(metric, shown))
 
 
-def change_of(found: Estimate | None, name: str, unit: Scale | str) -> str:
+def change_of(change: Estimate | None, metric: str, unit: Scale | str) -> str:
     """A change of a metric with its interval: of a share in points of 100, else as `of_metric`."""
-    if found is not None and found.value is not None and metric_facts(name).unit == "share":
-        return f"{numbers.difference(in_points(found), 1)} points"
-    return numbers.difference(found, digits_of(name, unit))
+    if change is not None and change.value is not None and metric_facts(metric).unit == "share":
+        return f"{numbers.difference(in_points(change), 1)} points"
+    return numbers.difference(change, digits_of(metric, unit))
 
 
-def in_percent(found: Estimate) -> str:
+def in_percent(share: Estimate) -> str:
     """A share with its interval in percent; a dash where it has no value."""
-    return numbers.DASH if found.value is None else f"{numbers.estimate(in_points(found), 1)}%"
+    return numbers.DASH if share.value is None else f"{numbers.estimate(in_points(share), 1)}%"
 
 
 def said_in_words(shares: Mapping[str, Estimate]) -> str:
-    """`Of 1,200 answers 62.0% [59.0, 65.0] are "refund"`: the most frequent words (word -> share), and how
-    many more.
+    """`Of 1,200 answers 62.0% [59.0, 65.0] are "refund"`: the most frequent words, and how many more.
 
-    It is of the answers that have a verdict; there is one word at least.
+    `shares` is word -> share of the answers that have a verdict; there is one word at least.
     """
-    said = [
-        f'{in_percent(share)} {"are " * (not at)}"{word}"' for at, (word, share) in enumerate(shares.items())
-    ]
-    more = len(said) - _SAID
-    said = [
-        *said[:_SAID],
-        *([numbers.count_of(more, "other word") + " make up the rest"] if more > 0 else []),
-    ]
-    joined = " and ".join(filter(None, (", ".join(said[:-1]), said[-1])))
-    return f"Of {numbers.count(next(iter(shares.values())).n)} answers {joined}"
+    first, more = list(shares.items())[:_NAMED], len(shares) - _NAMED
+    parts = [f'{in_percent(share)} {"are " * (not at)}"{word}"' for at, (word, share) in enumerate(first)]
+    if more > 0:
+        parts.append(f"{numbers.count_of(more, 'other word')} make up the rest")
+    listed = " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
+    return f"Of {numbers.count(first[0][1].n)} answers {listed}"
 
 
-def share_row(name: str, found: Estimate, *, strong: bool) -> IntervalRow:
+# --- pictures
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalRow:
+    """One line of the picture."""
+
+    name: str
+    value: Estimate  # in the units of the axis
+    text: str  # behind the line, as `numbers` writes it
+    strong: bool = False  # what the decision is about
+    hollow: bool = False  # stands beside: drawn as an empty square
+    beside: float | None = None  # a second value of the same thing on another footing: drawn as a diamond
+    band: bool = False  # what the band of the axis shows
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """What the lines stand on."""
+
+    title: str  # quantity and unit
+    full: float | None = None  # drawn as an upright line: what a value is held against, such as 0
+    dashed: float | None = None  # drawn as a dashed one: a margin
+    low: float | None = None  # what the axis reaches at least
+    high: float | None = None
+    band: tuple[float, float] | None = None  # where values lie that the others are held against
+
+
+def share_row(name: str, share: Estimate, *, strong: bool) -> IntervalRow:
     """A share in percent; one from when the judge was locked is hollow."""
-    return IntervalRow(name, in_points(found), in_percent(found), strong, hollow=name.endswith("lock time"))
+    return IntervalRow(name, in_points(share), in_percent(share), strong, hollow=name.endswith("lock time"))
 
 
 def share_blocks(
     shares: Sequence[tuple[str, Estimate, bool]], axis: Axis, *, of: str = "", short: bool = False
 ) -> list[Block]:
-    """Shares (name, 0..1, whether the decision is about it) on one axis with their table, and why one has no
-    value."""
-    known = [one for one in shares if one[1].value is not None]
-    cells = [
-        [
-            name,
-            in_percent(found),
-            f"{found.level:.4g}",
-            numbers.count(found.n),
-            numbers.count(found.n_unscored),
-        ]
-        for name, found, _ in known
-    ]
-    table = Table(["", f"share{of}", "level", "n", "unscored"], cells)
-    rows = [share_row(name, found, strong=strong) for name, found, strong in known]
-    blocks: list[Block] = [interval_picture(rows, axis, numbers=table, short=short)] if rows else []
-    return blocks + [
-        Paragraph(f"No number for {name}: {one.reason}.") for name, one, _ in shares if one.value is None
-    ]
-
-
-def in_units(found: Estimate, name: str) -> Estimate:
-    """The value of a metric as an axis has it: a share in points of 100, else as it is."""
-    return in_points(found) if metric_facts(name).unit == "share" else found
-
-
-def axis_of(name: str) -> str:
-    """What stands at an axis of a metric."""
-    return f"{name}{', %' * (metric_facts(name).unit == 'share')}"
+    """Shares (name, 0..1, whether the decision is about it) on one axis, and why one has no value."""
+    known = [row for row in shares if row[1].value is not None]
+    cells = table(
+        known,
+        {
+            "": lambda row: row[0],
+            f"share{of}": lambda row: in_percent(row[1]),
+            "level": lambda row: f"{row[1].level:.4g}",
+            "n": lambda row: numbers.count(row[1].n),
+            "unscored": lambda row: numbers.count(row[1].n_unscored),
+        },
+    )
+    rows = [share_row(name, share, strong=strong) for name, share, strong in known]
+    blocks: list[Block] = [interval_picture(rows, axis, numbers=cells, short=short)] if rows else []
+    unknown = [(name, share.reason) for name, share, _ in shares if share.value is None]
+    return blocks + [Paragraph(f"No number for {name}: {reason}.") for name, reason in unknown]
 
 
 def change_picture(
@@ -167,8 +145,10 @@ def change_picture(
     facts = metric_facts(metric)
     share = facts.unit == "share"
     rows = [
-        IntervalRow(name, in_units(found, metric), change_of(found, metric, unit), strong, hollow=not strong)
-        for name, found, strong in changes
+        IntervalRow(
+            name, in_units(change, metric), change_of(change, metric, unit), strong, hollow=not strong
+        )
+        for name, change, strong in changes
     ]
     dashed = (margin if facts.direction == "less" else -margin) * (100.0 if share else 1.0)
     return interval_picture(rows, Axis(f"change of {metric}{', points' * share}", full=0.0, dashed=dashed))
@@ -182,127 +162,110 @@ def interval_picture(
     numbers: Table | None = None,
     short: bool = False,
 ) -> Picture:
-    """The picture, wide and for a phone; `numbers` is the table behind it, which stands alone where
-    `short`."""
+    """The picture, wide and for a phone; `numbers` is the table behind it, which stands alone where short."""
     return Picture(
-        draw=lambda: _drawn(rows, axis, narrow=False),
+        draw=lambda: _drawn(rows, axis, _WIDE),
         says="; ".join(f"{row.name}: {row.text}" for row in rows),
         title=title,
-        narrow=lambda: _drawn(rows, axis, narrow=True),
+        narrow=lambda: _drawn(rows, axis, _NARROW),
         numbers=numbers,
         short=short,
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
-    """A line in pixels."""
-
-    name: str
-    text: str
-    tone: str
-    y: float
-    text_y: float
-    at: float | None
-    low: float | None
-    high: float | None
-    beside: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Plot:
-    """The picture in pixels, as `plots.html` draws it. On a phone names and numbers stand above their
-    lines."""
+class _Shape:
+    """Where names, lines and numbers stand, in pixels; on a phone names and numbers are above their lines."""
 
     width: int
-    left: float
+    left: float  # of the lines
     right: float
-    top: float
-    bottom: float
+    step: float  # from line to line
     name_x: float
-    name_anchor: str
     text_x: float
-    text_anchor: str
-    longest: int  # characters of a name
-    step: float
-    title: str = ""
-    ticks: Sequence[Tick] = ()
-    rows: Sequence[_Row] = ()
-    band: tuple[float, float] | None = None
-    full: float | None = None
-    dashed: float | None = None
+    above: bool
 
 
-_WIDE = _Plot(860, 236.0, 660.0, 4.0, 0.0, 216.0, "end", 684.0, "start", 32, 26.0)
-_NARROW = _Plot(340, 8.0, 332.0, 4.0, 0.0, 2.0, "start", 338.0, "end", 25, 40.0)
+_WIDE = _Shape(860, 236.0, 660.0, 26.0, 216.0, 684.0, above=False)
+_NARROW = _Shape(340, 8.0, 332.0, 40.0, 2.0, 338.0, above=True)
+_TOP = 4.0
 _BAND = 3.0  # pixels of a band at least
 _LETTER, _GAP = 7.6, 20.0  # pixels of a letter on average, and between a name and its line
 _BOLD = 1.1  # how much wider letters are in bold
 
 
-def _drawn(rows: Sequence[IntervalRow], axis: Axis, *, narrow: bool) -> str:
-    shape = _for_names(_NARROW if narrow else _WIDE, rows)
+def _drawn(rows: Sequence[IntervalRow], axis: Axis, shape: _Shape) -> str:
     low, high = _domain(rows, axis)
+    left, name_x, longest = _room_for_names(shape, rows)
 
     def at(value: float | None) -> float | None:
-        return None if value is None else place(value, low, high, shape.left, shape.right)
+        return None if value is None else place(value, low, high, left, shape.right)
 
-    lines = [_placed(row, at, shape, number) for number, row in enumerate(rows)]
+    lines = []
+    for number, row in enumerate(rows):
+        top, value = _TOP + shape.step * number, row.value
+        known = value.value is not None and value.low is not None and value.high is not None
+        lines.append(
+            {
+                "name": shortened(row.name, longest),
+                "text": row.text,
+                "tone": "strong"
+                if row.strong
+                else "hollow"
+                if row.hollow
+                else "people"
+                if row.band
+                else "plain",
+                "y": top + shape.step * (0.72 if shape.above else 0.5),
+                "text_y": top + (14.0 if shape.above else shape.step * 0.5 + 4.5),
+                "at": at(value.value),
+                "low": at(value.low) if known else None,
+                "high": at(value.high) if known else None,
+                "beside": at(row.beside),
+            }
+        )
     band = None
     if axis.band is not None:
-        begin, end = (place(value, low, high, shape.left, shape.right) for value in axis.band)
+        begin, end = (place(value, low, high, left, shape.right) for value in axis.band)
         band = (begin - max(0.0, (_BAND - (end - begin)) / 2.0), max(_BAND, round(end - begin, 1)))
     return plot(
         "intervals",
-        dataclasses.replace(
-            shape,
-            bottom=shape.top + shape.step * len(rows) + 4.0,
-            title=axis.title,
-            ticks=ticks(low, high, shape.left, shape.right),
-            rows=lines,
-            band=band,
-            full=at(axis.full),
-            dashed=at(axis.dashed),
-        ),
+        {
+            "width": shape.width,
+            "left": left,
+            "right": shape.right,
+            "top": _TOP,
+            "bottom": _TOP + shape.step * len(rows) + 4.0,
+            "name_x": name_x,
+            "name_anchor": "start" if shape.above else "end",
+            "text_x": shape.text_x,
+            "text_anchor": "end" if shape.above else "start",
+            "title": axis.title,
+            "ticks": ticks(low, high, left, shape.right),
+            "rows": lines,
+            "band": band,
+            "full": at(axis.full),
+            "dashed": at(axis.dashed),
+        },
     )
 
 
-def _for_names(shape: _Plot, rows: Sequence[IntervalRow]) -> _Plot:
-    """As much room for names as the longest needs: beside the lines up to half of the picture, above them up
-    to the numbers."""
-    longest = max((int(len(row.name) * (_BOLD if row.strong else 1.0)) for row in rows), default=0)
-    if _above(shape):
+def _room_for_names(shape: _Shape, rows: Sequence[IntervalRow]) -> tuple[float, float, int]:
+    """Where lines begin, where names stand, and the characters of a name.
+
+    Names beside the lines have up to half of the picture, those above them what the numbers leave.
+    """
+    if shape.above:
         room = shape.text_x - 3.0 * _LETTER - _LETTER * max((len(row.text) for row in rows), default=0)
-        return dataclasses.replace(shape, longest=int(room / _LETTER))
+        return shape.left, shape.name_x, int(room / _LETTER)
+    longest = max((int(len(row.name) * (_BOLD if row.strong else 1.0)) for row in rows), default=0)
     left = min(max(shape.left, _LETTER * longest + _GAP), shape.width / 2.0)
-    return dataclasses.replace(shape, left=left, name_x=left - _GAP, longest=int((left - _GAP) / _LETTER))
-
-
-def _above(shape: _Plot) -> bool:
-    """Whether names and numbers stand above their lines."""
-    return shape.name_anchor == "start"
-
-
-def _placed(row: IntervalRow, at: Callable[[float | None], float | None], shape: _Plot, number: int) -> _Row:
-    found = row.found
-    known = found.value is not None and found.low is not None and found.high is not None
-    top, above = shape.top + shape.step * number, _above(shape)
-    return _Row(
-        name=shortened(row.name, shape.longest),
-        text=row.text,
-        tone=row.tone,
-        y=top + shape.step * (0.72 if above else 0.5),
-        text_y=top + (14.0 if above else shape.step * 0.5 + 4.5),
-        at=at(found.value),
-        low=at(found.low) if known else None,
-        high=at(found.high) if known else None,
-        beside=at(row.beside),
-    )
+    return left, left - _GAP, int((left - _GAP) / _LETTER)
 
 
 def _domain(rows: Sequence[IntervalRow], axis: Axis) -> tuple[float, float]:
     """Wide enough for every end and every upright line."""
-    ends = [end for row in rows for end in (row.found.value, row.found.low, row.found.high, row.beside)]
+    ends = [end for row in rows for end in (row.value.value, row.value.low, row.value.high, row.beside)]
     ends += [axis.full, axis.dashed, axis.low, axis.high, *(axis.band or ())]
     known = [end for end in ends if end is not None]
     low, high = min(known, default=0.0), max(known, default=1.0)

@@ -1,11 +1,11 @@
-"""The document of `optimize`: the decision, before and after, the prompt as a diff, the candidates, both
-judges."""
+"""The document of `optimize`: the decision, before and after, the prompt as a diff, what was tried."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from typing import NamedTuple
 
-from judgecal.optimize.decision import BETTER, CANNOT_TELL, NOTHING_CHANGED, RESCALED_ONLY, WORSE, Tried
+from judgecal.optimize.decision import BETTER, CANNOT_TELL, NOTHING_CHANGED, RESCALED_ONLY, WORSE
 from judgecal.optimize.result import OptimizeResult, Prompts
 from judgecal.records import Estimate, Headline
 from judgecal.report import numbers
@@ -20,6 +20,7 @@ from judgecal.report.document import (
     Section,
     Table,
     notes_section,
+    table,
 )
 from judgecal.report.intervals import (
     Axis,
@@ -33,13 +34,13 @@ from judgecal.report.intervals import (
 )
 from judgecal.report.judges_headline import raters_in_words
 from judgecal.report.unread import unread_headline
-from judgecal.report.wording import sentence
+from judgecal.report.wording import sentence, sentences
 from judgecal.stats import rows_of
 
 _FOOT = (
     "Both judges over the test items are rebuilt from the journal; what was tried on dev and the calibrated "
-    "difference are from summary.json, as the journal alone does not hold them. No model was called, and nothing here "
-    "is loaded from elsewhere."
+    "difference are from summary.json, as the journal alone does not hold them. No model was called, and "
+    "nothing here is loaded from elsewhere."
 )
 
 
@@ -55,14 +56,14 @@ def optimize_document(
     """
     return Document(
         title=f"{result.experiment}: a judge optimised",
-        about=f"{result.judge_before}, optimizer {result.optimizer}{_writer(result)}, on {result.gold.in_words}.",
-        headline=_headline(result),
+        about=f"{result.judge_before}, optimizer {_optimizer(result)}, on {result.gold.in_words}.",
+        headline=unread_headline(result.unread) or _headline(result),
         sections=[
             _gain(result),
             *([_prompt(result, prompts)] if prompts else []),
             _candidates(result),
             *judges,
-            *notes_section(list(_notes(result))),
+            *notes_section(_notes(result)),
         ],
         run_lines=(f"experiment: {result.experiment}", f"run: {result.run_line}"),
         foot=_FOOT,
@@ -70,36 +71,48 @@ def optimize_document(
     )
 
 
+def _optimizer(result: OptimizeResult) -> str:
+    writer = f" (instructions by {result.reflection_model})" if result.reflection_model else ""
+    return f"{result.optimizer}{writer}"
+
+
+def _mapped(result: OptimizeResult) -> Estimate | None:
+    """The difference once both are calibrated; None where there is none, as of labels without an order."""
+    return None if result.gold.scale == "nominal" else result.test.difference_recalibrated
+
+
+def _points(change: Estimate | None) -> str:
+    return numbers.DASH if change is None else numbers.difference(in_points(change), 1)
+
+
+# --- the headline
+
+
 def _headline(result: OptimizeResult) -> Headline:
-    nothing = unread_headline(result.unread)
-    if nothing is not None:
-        return nothing
     act, reasons = _act(result)
     split = "test" if result.test.after is not None else "dev"
     after = (result.test.after or result.dev.after)[result.metric]
-    scope = f"{after.n_unscored:,} of {after.n_expected:,} unscored on {split}, {result.gold.n_groups[split]:,} questions."
-    why = [] if result.why in (act, *reasons) else [sentence(result.why)]
+    scope = f"{after.n_unscored:,} of {after.n_expected:,} unscored on {split}"
     use = act.startswith("Take") or (split == "dev" and result.chosen != "before")
-    return Headline(
-        result.decision,
-        f"{act}.",
-        (*map(sentence, reasons), *why, scope),
-        tuple(_unknown(result)),
-        f"judgecal score --gold {result.gold.set} --judge '{result.judge if use else result.judge_before}'",
+    because = sentences(
+        map(sentence, reasons),
+        result.why not in (act, *reasons) and sentence(result.why),
+        f"{scope}, {result.gold.n_groups[split]:,} questions.",
     )
+    again = (
+        f"judgecal score --gold {result.gold.set} --judge '{result.judge if use else result.judge_before}'"
+    )
+    return Headline(result.decision, f"{act}.", because, _unknown(result), again)
 
 
 def _act(result: OptimizeResult) -> tuple[str, list[str]]:
     """What to do, and what bears it out."""
-    test, keep = result.test, "Keep the judge as it is"
+    test, keep, mapped = result.test, "Keep the judge as it is", _mapped(result)
     if test.difference is None or test.after is None:
         return (keep if result.chosen == "before" else "Do not take the optimised judge yet"), [result.why]
-    once = _recalibrated(result)
-    change = (
-        f"{_change(once)} points once both are calibrated ({_change(test.difference)} raw)"
-        if once
-        else (f"{_change(test.difference)} points")
-    )
+    change = f"{_points(test.difference)} points"
+    if mapped:
+        change = f"{_points(mapped)} points once both are calibrated ({_points(test.difference)} raw)"
     whom, _ = raters_in_words(result.gold.labels_by)
     changes = [f"on test its agreement with {whom} changes by {change}"]
     if result.decision == BETTER:
@@ -108,262 +121,268 @@ def _act(result: OptimizeResult) -> tuple[str, list[str]]:
         return f"{keep}: the optimised one agrees less with {whom}", changes
     if result.decision == RESCALED_ONLY:
         return f"{keep}: the gain is one of scale alone", changes
-    unsure = [result.why] if (once or test.difference).low is None else []
+    unsure = [result.why] if (mapped or test.difference).low is None else []
     return f"{keep}: nothing better is shown", [*unsure, *changes]
 
 
-def _recalibrated(result: OptimizeResult) -> Estimate | None:
-    """The difference once both are calibrated; None where there is none, as labels without an order have no
-    map."""
-    return None if result.gold.scale == "nominal" else result.test.difference_recalibrated
-
-
-def _change(difference: Estimate | None) -> str:
-    return numbers.DASH if difference is None else numbers.difference(in_points(difference), 1)
-
-
-def _unknown(result: OptimizeResult) -> Iterable[str]:
+def _unknown(result: OptimizeResult) -> tuple[str, ...]:
     """What weighs most comes first."""
-    change = (_recalibrated(result) or result.test.difference) if result.test.after is not None else None
-    if change is None:
-        if result.decision != NOTHING_CHANGED:
-            yield (
-                f"Whether any gain holds: test was not looked at, and {len(result.dev.candidates)} prompts were held "
-                "against each other on dev, which flatters the best of them."
-            )
-    elif change.low is None or change.high is None:
-        yield f"How sure the difference is: {change.reason}."
+    looked = (_mapped(result) or result.test.difference) if result.test.after is not None else None
+    doubt = ""
+    if looked is None:
+        doubt = (
+            f"Whether any gain holds: test was not looked at, and {len(result.dev.candidates)} prompts were "
+            "held against each other on dev, which flatters the best of them."
+        ) * (result.decision != NOTHING_CHANGED)
+    elif looked.low is None or looked.high is None:
+        doubt = f"How sure the difference is: {looked.reason}."
     elif result.decision == CANNOT_TELL:
-        low, high = (numbers.difference(Estimate(100.0 * end), 1) for end in (change.low, change.high))
-        yield f"Whether it is better or worse: anything from {low} to {high} points of {_named(result)} fits the data."
-    if change is not None and _recalibrated(result) is None:
-        yield "Whether a map of its scale would do as much: labels without an order have none."
-    if result.gold.labels_by == "project":
-        yield "Whether people agree with these labels: the project itself made them."
-    if change is not None and result.test_looks > 1:
-        yield f"What a fresh test set would say: this one has served {result.test_looks} decisions."
-    yield f"Whether another optimizer or model would do better: only {result.optimizer}{_writer(result)} was tried."
+        low, high = (numbers.signed(100.0 * end, 1) for end in (looked.low, looked.high))
+        once = " once calibrated" * (result.gold.scale != "nominal")
+        points = f"anything from {low} to {high} points of {result.metric}{once} fits the data"
+        doubt = f"Whether it is better or worse: {points}."
+    return sentences(
+        doubt,
+        looked is not None
+        and _mapped(result) is None
+        and "Whether a map of its scale would do as much: labels without an order have none.",
+        result.gold.labels_by == "project"
+        and "Whether people agree with these labels: the project itself made them.",
+        looked is not None
+        and result.test_looks > 1
+        and f"What a fresh test set would say: this one has served {result.test_looks} decisions.",
+        f"Whether another optimizer or model would do better: only {_optimizer(result)} was tried.",
+    )
 
 
-def _writer(result: OptimizeResult) -> str:
-    return f" (instructions by {result.reflection_model})" if result.reflection_model else ""
+# --- before and after
 
 
-def _splits(result: OptimizeResult) -> Iterable[tuple[str, dict[str, Estimate], dict[str, Estimate]]]:
-    """Each split that was judged, before and after."""
-    yield "dev", result.dev.before, result.dev.after
-    if result.test.before is not None and result.test.after is not None:
-        yield "test", result.test.before, result.test.after
+class _Deciding(NamedTuple):
+    """The number that decides on a split, before or after."""
+
+    split: str
+    when: str
+    estimate: Estimate
 
 
-def _deciding(result: OptimizeResult) -> list[tuple[str, str, Estimate]]:
-    """Split, before or after, and the number that decides there: once calibrated, where all of them can
-    be."""
-    dev = {one.name: one for one in result.dev.candidates}
+def _deciding(result: OptimizeResult) -> tuple[str, list[_Deciding]]:
+    """What the numbers that decide are called, and they: once calibrated, where all of them can be."""
+    dev = {candidate.name: candidate for candidate in result.dev.candidates}
+    metric, once = result.metric, result.test.calibrated
+    raw = [
+        _Deciding(split, when, estimates[metric])
+        for split, before, after in _splits(result)
+        for when, estimates in (("before", before), ("after", after))
+    ]
     tried = {"before": dev["before"].calibrated, "after": dev[result.chosen].calibrated}
-    mapped = [("dev", when, one) for when, one in tried.items() if one is not None]
-    once = result.test.calibrated
+    mapped = [_Deciding("dev", when, value) for when, value in tried.items() if value is not None]
     if once is not None:
         sides = {"before": once.before, "after": once.after}
-        mapped += [("test", when, one[result.metric]) for when, one in sides.items() if result.metric in one]
-    raw = [
-        (split, when, one[result.metric])
-        for split, before, after in _splits(result)
-        for when, one in (("before", before), ("after", after))
-    ]
-    return mapped if len(mapped) == len(raw) else raw
+        mapped += [_Deciding("test", when, side[metric]) for when, side in sides.items() if metric in side]
+    decide = mapped if len(mapped) == len(raw) else raw
+    same = [row.estimate for row in decide] == [row.estimate for row in raw]
+    return metric if same else f"{metric} once calibrated", decide
 
 
-def _named(result: OptimizeResult) -> str:
-    """The metric, and that it is once calibrated, where that decides."""
-    return f"{result.metric} once calibrated" if result.gold.scale != "nominal" else result.metric
+def _splits(result: OptimizeResult) -> list[tuple[str, dict[str, Estimate], dict[str, Estimate]]]:
+    """Each split that was judged, before and after."""
+    splits = [("dev", result.dev.before, result.dev.after)]
+    if result.test.before is not None and result.test.after is not None:
+        splits.append(("test", result.test.before, result.test.after))
+    return splits
 
 
 def _gain(result: OptimizeResult) -> Section:
-    metric, deciding = result.metric, _deciding(result)
+    metric, scale, looked = result.metric, result.gold.scale, result.test.after is not None
+    footing, deciding = _deciding(result)
     rows = [
         IntervalRow(
             f"{split}, {when}",
-            in_units(one, metric),
-            of_metric(one, metric, result.gold.scale),
+            in_units(estimate, metric),
+            of_metric(estimate, metric, scale),
             strong=(split, when) == ("test", "after"),
             hollow=when == "before",
         )
-        for split, when, one in deciding
+        for split, when, estimate in deciding
     ]
-    picture = interval_picture(
-        rows, Axis(_footing(result, deciding) + _unit(metric)), numbers=_ends(result, deciding), short=True
-    )
-    looked = result.test.after is not None
+    axis = Axis(footing + axis_of(metric).removeprefix(metric))
+    ends = _ends(result, footing, deciding)
+    blocks: list[Block] = [interval_picture(rows, axis, numbers=ends, short=True)]
+    if result.test_look:
+        blocks.append(Paragraph(sentence(result.test_look), short=True))
+    blocks += [*_differences(result)] * looked
     basis = (
-        "The decision rests on test alone, which took no part in the choice; dev chose, and flatters what it chose."
+        "The decision rests on test alone, which took no part in the choice; dev chose, and flatters what it "
+        "chose."
         if looked
         else "Test was not looked at: dev chose among the candidates, and flatters what it chose."
     )
     caption = (
-        f"Serves the choice between the two prompts. {basis} An empty square is the judge as it was, a disc the "
-        "optimised one. On dev each map is cross-fitted, on test it is that of train and dev."
+        f"Serves the choice between the two prompts. {basis} An empty square is the judge as it was, a disc "
+        "the optimised one. On dev each map is cross-fitted, on test it is that of train and dev."
     )
-    changes = _differences(result) if looked else []
-    look = [Paragraph(sentence(result.test_look), short=True)] if result.test_look else []
-    return Section("gain", "Before and after", caption, [picture, *look, *changes, _metrics(result)])
+    return Section("gain", "Before and after", caption, [*blocks, _every_metric(result)])
 
 
-def _footing(result: OptimizeResult, deciding: Sequence[tuple[str, str, Estimate]]) -> str:
-    """What these numbers are."""
-    raw = [one[result.metric] for _, before, after in _splits(result) for one in (before, after)]
-    return result.metric if [one for _, _, one in deciding] == raw else f"{result.metric} once calibrated"
-
-
-def _unit(metric: str) -> str:
-    return axis_of(metric).removeprefix(metric)
-
-
-def _ends(result: OptimizeResult, deciding: Sequence[tuple[str, str, Estimate]]) -> Table:
+def _ends(result: OptimizeResult, footing: str, deciding: Sequence[_Deciding]) -> Table:
     """The deciding metric on each split, and what changed on test."""
     test, metric, scale = result.test, result.metric, result.gold.scale
     rows = [
         [
             f"{split}, {when}",
-            f"{one.n:,}/{one.n_expected:,}",
-            f"{one.n_unscored:,}",
-            f"{of_metric(one, metric, scale)} at {one.level:.4g}",
+            f"{estimate.n:,}/{estimate.n_expected:,}",
+            f"{estimate.n_unscored:,}",
+            f"{of_metric(estimate, metric, scale)} at {estimate.level:.4g}",
         ]
-        for split, when, one in deciding
+        for split, when, estimate in deciding
     ]
     if test.difference is not None and test.after is not None:
-        once = _recalibrated(result)
-        rows.append(["test, after - before", "", "", change_of(once or test.difference, metric, scale)])
-        if once:
+        mapped = _mapped(result)
+        rows.append(["test, after - before", "", "", change_of(mapped or test.difference, metric, scale)])
+        if mapped:
             rows.append(["  raw", "", "", change_of(test.difference, metric, scale)])
-    return Table([_footing(result, deciding), "n", "unscored", "with interval"], rows)
+    return Table([footing, "n", "unscored", "with interval"], rows)
 
 
 def _differences(result: OptimizeResult) -> list[Block]:
     """After less before, as they are and once both through maps from train and dev."""
-    once = _recalibrated(result)
-    pairs = [("both calibrated", once), ("raw", result.test.difference)]
+    mapped = _mapped(result)
+    pairs = (("both calibrated", mapped), ("raw", result.test.difference))
+    known = [(name, change) for name, change in pairs if change is not None]
     rows = [
-        IntervalRow(name, in_points(change), _change(change), strong=(name == "raw") == (once is None))
-        for name, change in pairs
-        if change is not None
+        IntervalRow(name, in_points(change), _points(change), strong=(name == "raw") == (mapped is None))
+        for name, change in known
     ]
     axis = Axis(f"after − before on test, points of {result.metric}", full=0.0)
     means = (
-        "Right of the line the optimised judge agrees better. A gain that goes once the verdicts of both are mapped "
-        "onto the labels is a gain of scale: a map would give it for nothing."
+        "Right of the line the optimised judge agrees better. A gain that goes once the verdicts of both are "
+        "mapped onto the labels is a gain of scale: a map would give it for nothing."
     )
     unsure = [
-        Paragraph(f"No interval {name}: {change.reason}.")
-        for name, change in pairs
-        if change is not None and change.low is None and change.reason
+        f"No interval {name}: {change.reason}."
+        for name, change in known
+        if change.low is None and change.reason
     ]
-    return [interval_picture(rows, axis, title="Difference on test"), Paragraph(means), *unsure]
+    picture = interval_picture(rows, axis, title="Difference on test")
+    return [picture, Paragraph(means), *map(Paragraph, unsure)]
 
 
-def _metrics(result: OptimizeResult) -> Table:
+def _every_metric(result: OptimizeResult) -> Table:
     """The deciding metric on both splits, and those beside it on test."""
-    rows = []
-    for split, before, after in _splits(result):
-        names = [result.metric, *(rows_of(before) if split == "test" else [])]
-        rows += [_row(result, split, name, before[name], after[name]) for name in dict.fromkeys(names)]
-    header = ["split", "metric", "n", "unscored", "questions", "before", "after"]
-    return Table(header, rows, left=2, title="Every number, of raw verdicts")
-
-
-def _row(result: OptimizeResult, split: str, name: str, before: Estimate, after: Estimate) -> list[str]:
-    same = before.n_unscored == after.n_unscored
-    return [
-        split,
-        name,
-        f"{after.n:,}/{after.n_expected:,}",
-        f"{after.n_unscored:,}" if same else f"{before.n_unscored:,} → {after.n_unscored:,}",
-        f"{after.n_groups:,}",
-        of_metric(before, name, result.gold.scale),
-        of_metric(after, name, result.gold.scale),
+    rows = [
+        (split, name, before[name], after[name])
+        for split, before, after in _splits(result)
+        for name in dict.fromkeys([result.metric, *(rows_of(before) if split == "test" else [])])
     ]
+
+    def unscored(before: Estimate, after: Estimate) -> str:
+        same = before.n_unscored == after.n_unscored
+        return f"{after.n_unscored:,}" if same else f"{before.n_unscored:,} → {after.n_unscored:,}"
+
+    return table(
+        rows,
+        {
+            "split": lambda row: row[0],
+            "metric": lambda row: row[1],
+            "n": lambda row: f"{row[3].n:,}/{row[3].n_expected:,}",
+            "unscored": lambda row: unscored(row[2], row[3]),
+            "questions": lambda row: f"{row[3].n_groups:,}",
+            "before": lambda row: of_metric(row[2], row[1], result.gold.scale),
+            "after": lambda row: of_metric(row[3], row[1], result.gold.scale),
+        },
+        left=2,
+        title="Every number, of raw verdicts",
+    )
+
+
+# --- the prompt, and what was tried
 
 
 def _prompt(result: OptimizeResult, prompts: Prompts) -> Section:
-    n = len(prompts.demos)
-    blocks: list[Block] = [Heading("Instructions"), *_instructions(prompts)]
+    n, before, after = len(prompts.demos), prompts.before, prompts.after
+    blocks: list[Block] = [Heading("Instructions")]
+    if before is None:
+        note = "The experiment's judges.json is gone, so the instructions before are not known."
+        blocks += [Paragraph(note), Record("After", [("instructions", after)])]
+    elif before == after:
+        record = Record("Before and after", [("instructions", after)])
+        whole = "Unchanged: the demos are the whole difference." if n else "Unchanged."
+        blocks += [Paragraph(whole), Folded("The instructions", [record])]
+    else:
+        blocks.append(Diff(before, after, short=True))
     if n:
-        blocks.append(Heading(f"Demos: 0 before, {n:,} after"))
-        blocks.append(
-            Paragraph("Each stands in the prompt in full, in this order; a demo is an item of train.")
-        )
-        own = "the judge's own reply, where it met the label"
+        each = "Each stands in the prompt in full, in this order; a demo is an item of train."
+        bootstrapped = "the judge's own reply, where it met the label"
         demos = [
-            Record(f"Demo {place}", demo.fields, own if demo.bootstrapped else "")
+            Record(f"Demo {place}", demo.fields, bootstrapped * demo.bootstrapped)
             for place, demo in enumerate(prompts.demos, 1)
         ]
-        blocks.append(Folded("The demos", demos))
+        blocks += [Heading(f"Demos: 0 before, {n:,} after"), Paragraph(each), Folded("The demos", demos)]
     else:
         blocks.append(Paragraph("No demos, before or after."))
     changed = "new instructions" if result.instructions_changed else "the same instructions"
     caption = (
-        f"Serves whoever is to answer for the prompt: {changed}, {n:,} demos. Read it before it judges anything: an "
-        "optimiser writes what scores, also where it is wrong."
+        f"Serves whoever is to answer for the prompt: {changed}, {n:,} demos. Read it before it judges "
+        "anything: an optimiser writes what scores, also where it is wrong."
     )
     return Section("prompt", "What changed in the prompt", caption, blocks)
 
 
-def _instructions(prompts: Prompts) -> list[Block]:
-    before, after = prompts.before, prompts.after
-    if before is None:
-        note = "The experiment's judges.json is gone, so the instructions before are not known."
-        return [Paragraph(note), Record("After", [("instructions", after)])]
-    if before == after:
-        unchanged = "Unchanged: the demos are the whole difference." if prompts.demos else "Unchanged."
-        record = Record("Before and after", [("instructions", after)])
-        return [Paragraph(unchanged), Folded("The instructions", [record])]
-    return [Diff(before, after, short=True)]
-
-
 def _candidates(result: OptimizeResult) -> Section:
-    metric, tried = result.metric, result.dev.candidates
-    once = all(one.calibrated is not None for one in tried)
-    chose = [(one, (one.calibrated if once else None) or one.as_wrong) for one in tried]
+    metric, scale, tried = result.metric, result.gold.scale, result.dev.candidates
+    once = all(candidate.calibrated is not None for candidate in tried)
+    chose = [
+        (candidate.name, (candidate.calibrated if once else None) or candidate.as_wrong)
+        for candidate in tried
+    ]
     rows = [
         IntervalRow(
-            one.name,
+            name,
             in_units(value, metric),
-            of_metric(value, metric, result.gold.scale),
-            one.name == result.chosen,
-            one.name == "before",
+            of_metric(value, metric, scale),
+            strong=name == result.chosen,
+            hollow=name == "before",
         )
-        for one, value in chose
+        for name, value in chose
     ]
-    axis = Axis(f"{metric} on dev{' once calibrated' * once}{_unit(metric)}")
-    header = ["candidate", "demos", f"{metric} on dev once calibrated", "raw", "no verdict in training"]
-    table = Table(header, [_tried(one, metric, result.gold.scale) for one in tried], chosen=result.chosen)
-    caption = (
-        f"Serves the choice of the one prompt that test was to confirm: {result.chosen}. Of {len(tried)} prompts some "
-        "are ahead by chance, so a lead here decides nothing by itself."
+    numbers_behind = table(
+        tried,
+        {
+            "candidate": lambda candidate: candidate.name,
+            "demos": lambda candidate: f"{candidate.n_demos:,}",
+            f"{metric} on dev once calibrated": lambda candidate: of_metric(
+                candidate.calibrated, metric, scale
+            ),
+            "raw": lambda candidate: of_metric(candidate.as_wrong, metric, scale),
+            "no verdict in training": lambda candidate: (
+                f"{candidate.unusable_in_training:,} of {candidate.rated_in_training:,}"
+                if candidate.rated_in_training
+                else numbers.DASH
+            ),
+        },
+        chosen=result.chosen,
     )
-    picture = interval_picture(rows, axis, numbers=table)
+    axis = Axis(f"{metric} on dev{' once calibrated' * once}{axis_of(metric).removeprefix(metric)}")
+    caption = (
+        f"Serves the choice of the one prompt that test was to confirm: {result.chosen}. Of {len(tried)} "
+        "prompts some are ahead by chance, so a lead here decides nothing by itself."
+    )
+    picture = interval_picture(rows, axis, numbers=numbers_behind)
     return Section("candidates", "What was tried on dev", caption, [picture])
 
 
-def _tried(one: Tried, metric: str, scale: str) -> list[str]:
-    unusable = (
-        f"{one.unusable_in_training:,} of {one.rated_in_training:,}"
-        if one.rated_in_training
-        else numbers.DASH
-    )
-    dev = [of_metric(found, metric, scale) for found in (one.calibrated, one.as_wrong)]
-    return [one.name, f"{one.n_demos:,}", *dev, unusable]
-
-
-def _notes(result: OptimizeResult) -> Iterable[str]:
+def _notes(result: OptimizeResult) -> tuple[str, ...]:
     tried = result.dev.candidates
-    yield f"Tried on dev: {len(tried)}, the judge as it is among them. Taken: {result.chosen}; {result.choice}."
-    yield f"An unscored item counts as {result.gold.unscored_counts_as}. Intervals are by question."
-    unusable = sum(one.unusable_in_training for one in tried)
-    if unusable:
-        rated = sum(one.rated_in_training for one in tried)
-        yield f"In training {unusable} of {rated} replies gave no verdict: they counted as wrong."
-    yield from map(sentence, result.notes)
+    unusable = sum(candidate.unusable_in_training for candidate in tried)
+    rated = sum(candidate.rated_in_training for candidate in tried)
     changed = "new instructions" if result.instructions_changed else "instructions unchanged"
-    yield f"Program: {result.program} ({result.n_demos} demos, {changed}), as a judge {result.judge}."
-    yield f"This optimisation spent {numbers.money(result.usd)} USD."
+    return sentences(
+        f"Tried on dev: {len(tried)}, the judge as it is among them. Taken: {result.chosen}; "
+        f"{result.choice}.",
+        f"An unscored item counts as {result.gold.unscored_counts_as}. Intervals are by question.",
+        unusable > 0 and f"In training {unusable} of {rated} replies gave no verdict: they counted as wrong.",
+        map(sentence, result.notes),
+        f"Program: {result.program} ({result.n_demos} demos, {changed}), as a judge {result.judge}.",
+        f"This optimisation spent {numbers.money(result.usd)} USD.",
+    )
