@@ -1,5 +1,4 @@
-"""Charts within a page: Python places every mark in pixels, `plots.html` draws them, the page's style sheet
-colours."""
+"""Charts within a page: Python places every mark in pixels, `plots.html` draws, the style sheet colours."""
 
 from __future__ import annotations
 
@@ -42,24 +41,19 @@ def ticks(low: float, high: float, begin: float, end: float, *, most: int = 7) -
     return [Tick(place(n * step, low, high, begin, end), f"{n * step:.6g}") for n in range(first, last + 1)]
 
 
-def apart(found: Iterable[Tick]) -> list[Tick]:
+def apart(every: Iterable[Tick]) -> list[Tick]:
     """Those of the texts, from left to right, that do not run into the one before."""
-    kept: list[Tick] = []
-    for one in found:
-        half = sum(len(text) for text in (one.text, kept[-1].text if kept else "")) * _LETTER / 2.0
-        if not kept or one.at - kept[-1].at >= half + _LETTER:
-            kept.append(one)
-    return kept
+    shown: list[Tick] = []
+    for tick in every:
+        half = (len(tick.text) + len(shown[-1].text if shown else "")) * _LETTER / 2.0
+        if not shown or tick.at - shown[-1].at >= half + _LETTER:
+            shown.append(tick)
+    return shown
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """One thing on a chart, in pixels.
-
-    Attributes:
-        kind: a bar and an upright line span x to x2 and y to y2; a path has its course in `text`.
-        tone: how the style sheet knows it.
-    """
+    """One thing on a chart, in pixels: a bar and a line span x to x2 and y to y2; a path is `text`."""
 
     kind: Literal["bar", "line", "dot", "path", "text"]
     x: float = 0.0
@@ -67,24 +61,18 @@ class Mark:
     x2: float = 0.0
     y2: float = 0.0
     text: str = ""
-    tone: str = "plain"
+    tone: str = "plain"  # how the style sheet knows it
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The axes of a chart.
-
-    Attributes:
-        x_range, y_range: what they reach, in the units of the values.
-        titles: of the axis below, and of the upright one, which stands above it.
-        log: whether the axis below is logarithmic.
-    """
+    """The axes of a chart."""
 
     width: int
-    x_range: tuple[float, float]
+    x_range: tuple[float, float]  # what they reach, in the units of the values
     y_range: tuple[float, float]
-    titles: tuple[str, str]
-    log: bool = False
+    titles: tuple[str, str]  # of the axis below, and of the upright one, which stands above it
+    log: bool = False  # whether the axis below is logarithmic
     left: float = 44.0
     top: float = 26.0
     tall: float = 190.0
@@ -130,6 +118,5 @@ class Frame:
 
     def drawn(self, marks: Sequence[Mark], below: Sequence[Tick] | None = None) -> str:
         """The chart as SVG; `below` are the numbers of the axis where they are no round ones."""
-        return plot(
-            "chart", {"frame": self, "marks": marks, "ticks": self.numbers() if below is None else below}
-        )
+        ticks = self.numbers() if below is None else below
+        return plot("chart", {"frame": self, "marks": marks, "ticks": ticks})

@@ -4,7 +4,7 @@
     markdown.py   short, for a pull request
     html.py       whole, one self-contained page
 
-A new kind of block is a class here, a function in `terminal.py` and `markdown.py`, and a macro in
+A new kind of block is a class here, a case in `terminal.py` and `markdown.py`, and a macro in
 `templates/blocks.html`. Blocks hold plain text: each renderer escapes it where it prints it.
 """
 
@@ -22,8 +22,7 @@ FROM_JOURNAL = (
 )
 FROM_SUMMARY = (
     "Made from the summary.json that the command left, as the journal alone does not hold these numbers: no "
-    "model was "
-    "called, and nothing here is loaded from elsewhere."
+    "model was called, and nothing here is loaded from elsewhere."
 )
 _T = TypeVar("_T")
 _COMPARED_LINES = 200
@@ -32,8 +31,7 @@ _CLIPPED = 2_000  # characters of a text on a page; what it is about is long tol
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A part of a section; one that is `short` stands in the terminal and in Markdown too, the page shows
-    all.
+    """A part of a section; one that is `short` stands in the terminal and in Markdown too, a page has all.
 
     Beside the headline a terminal has room for a table of ten rows and little else.
     """
@@ -71,31 +69,27 @@ class Lines(Block):
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell with a bar of `share` (0..1) under it; `strong` where it is what the row is about.
-
-    `heat` (0..1) colours the whole cell on a page, the darker the higher.
-    """
+    """A cell of a table."""
 
     text: str
-    share: float | None = None
-    strong: bool = False
-    heat: float | None = None
+    share: float | None = None  # 0..1: a bar under it
+    strong: bool = False  # what the row is about
+    heat: float | None = None  # 0..1: colours the whole cell on a page, the darker the higher
 
 
 @dataclass(frozen=True, slots=True)
 class Table(Block):
     """A table; a row of one cell is a heading across it.
 
-    The first `left` columns are aligned to the left; `chosen` is the row, by its first cell, that was decided
-    for. A terminal shows ten rows: the first ones and, of the `last`, the first; half of the ten where both
-    have more. Of the columns it shows those that fit, so that those that decide come first.
+    A terminal shows ten rows: the first ones and, of the `last`, the first; half of the ten where both have
+    more. Of the columns it shows those that fit, so that those that decide come first.
     """
 
     header: Sequence[str]
     rows: Sequence[Sequence[str | Cell]]
-    left: int = 1
+    left: int = 1  # columns, the first ones, that are aligned to the left
     title: str = ""
-    chosen: str | None = None
+    chosen: str | None = None  # the row, by its first cell, that was decided for
     last: int = 0
 
     def cells(self) -> list[list[Cell]]:
@@ -124,18 +118,13 @@ def table(
 
 @dataclass(frozen=True, slots=True)
 class Picture(Block):
-    """A chart: `draw` gives its SVG when a page is made, `narrow` that for a phone, where it is drawn
-    otherwise.
+    """A chart."""
 
-    `says` is what it shows, for who cannot see it; `numbers` the table behind it, which the terminal and
-    Markdown show in its place.
-    """
-
-    draw: Callable[[], str]
-    says: str
+    draw: Callable[[], str]  # its SVG, when a page is made
+    says: str  # what it shows, for who cannot see it
     title: str = ""
-    narrow: Callable[[], str] | None = None
-    numbers: Table | None = None
+    narrow: Callable[[], str] | None = None  # its SVG for a phone, where it is drawn otherwise
+    numbers: Table | None = None  # what is behind it: the terminal and Markdown show that in its place
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,15 +160,12 @@ class Record(Block):
 
     def clipped(self) -> list[tuple[str, str]]:
         """The facts, an endless text cut and said to be."""
-        return [
-            (
-                name,
-                text
-                if len(text) <= _CLIPPED
-                else f"{text[:_CLIPPED]}… ({len(text) - _CLIPPED:,} more characters)",
-            )
-            for name, text in self.facts
-        ]
+
+        def clip(text: str) -> str:
+            more = len(text) - _CLIPPED
+            return text if more <= 0 else f"{text[:_CLIPPED]}… ({more:,} more characters)"
+
+        return [(name, clip(text)) for name, text in self.facts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,17 +180,16 @@ class Diff(Block):
         before, after = self.before.splitlines(), self.after.splitlines()
         if max(len(before), len(after)) > _COMPARED_LINES:  # line by line would take the cube of their number
             return [*(("-", line) for line in before), *(("+", line) for line in after)]
-        found = difflib.ndiff(before, after)
-        return [(line[0], line[2:]) for line in found if line[0] in " -+"]
+        return [(line[0], line[2:]) for line in difflib.ndiff(before, after) if line[0] in " -+"]
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of a document: anchor (a word), heading, what it shows and which decision it serves, blocks."""
+    """A part of a document."""
 
-    name: str
+    name: str  # its anchor, a word
     title: str
-    caption: str
+    caption: str  # what it shows and which decision it serves
     blocks: Sequence[Block]
 
 
@@ -218,27 +203,18 @@ class Fact:
 
 @dataclass(frozen=True)
 class Document:
-    """What a result came to; `rendered.Report` shows it in every form.
-
-    Attributes:
-        about: what was measured on what, in a line.
-        facts: at most four numbers that stand under the headline.
-        foot: the last line of the page.
-        data: the numbers for `report --json`.
-        picture: what stands under the facts on the page: the numbers of the headline beside each other.
-        explorer: the items behind the numbers, on the page alone.
-    """
+    """What a result came to; `rendered.Report` shows it in every form."""
 
     title: str
-    about: str
+    about: str  # what was measured on what, in a line
     headline: Headline
     sections: Sequence[Section]
-    facts: Sequence[Fact] = ()
+    facts: Sequence[Fact] = ()  # at most four numbers that stand under the headline
     run_lines: Sequence[str] = ()
-    foot: str = FROM_JOURNAL
-    data: Mapping[str, Any] = field(default_factory=dict)
-    picture: Picture | None = None
-    explorer: Block | None = None
+    foot: str = FROM_JOURNAL  # the last line of the page
+    data: Mapping[str, Any] = field(default_factory=dict)  # the numbers for `report --json`
+    picture: Picture | None = None  # under the facts on the page: the headline's numbers beside each other
+    explorer: Block | None = None  # the items behind the numbers, on the page alone
 
 
 class StoredResult(Protocol):

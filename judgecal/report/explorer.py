@@ -1,7 +1,6 @@
-"""The explorer of a page: every open item on which a judge and people part, packed into the page for its
-script.
+"""The explorer of a page: every open item on which a judge and people part, packed for the page's script.
 
-The texts of users go into the page alone, compressed, and reach it as text: never as markup. Test items are
+The texts of users go into the page alone, compressed, and reach it as text, never as markup. Test items are
 counted.
 """
 
@@ -14,7 +13,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from judgecal.errors import visible
 from judgecal.experiment.verdicts import PartedItem, Said
@@ -22,44 +21,36 @@ from judgecal.goldset import GOLD
 from judgecal.records import Rating
 from judgecal.report import numbers
 from judgecal.report.document import Block
+from judgecal.report.wording import sentences
 from judgecal.scale import Label
 
 MOST_PACKED = 2_000_000
-"""Characters of the packed items in a page at most; a page that would need more carries the worst ones and
-says so."""
+"""Characters of the packed items in a page at most; one that needs more carries the worst and says so."""
 
+_T = TypeVar("_T")
 _TEXT_LIMITS = (8_000, 2_000, 500)  # characters of a text, the first with which all of them are small enough
 _ALL_TEXTS = 8_000_000  # characters of all of them before they are compressed
 
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """The items as the page carries them: gzip in base64, how many they are, and from where on texts are
-    cut."""
+    """The items as the page carries them."""
 
-    text: str
+    text: str  # gzip in base64
     n_items: int
-    cut_at: int
+    cut_at: int  # from where on texts are cut
 
 
 @dataclass(frozen=True)
 class Explorer(Block):
-    """The items, worst first; only the page shows them.
-
-    Attributes:
-        judges: in the order of the items' verdicts.
-        n_open: items that may be shown, those on which all agree among them.
-        n_sealed: test items, which are counted and not shown.
-        prompts: judge -> its prompt, where that is known.
-        gold: the set that the labels are of.
-    """
+    """The items, worst first; only the page shows them."""
 
     items: Sequence[PartedItem]
-    judges: Sequence[str]
-    n_open: int
-    n_sealed: int
-    prompts: Mapping[str, str] = field(default_factory=dict)
-    gold: str = ""
+    judges: Sequence[str]  # in the order of the items' verdicts
+    n_open: int  # items that may be shown, those on which all agree among them
+    n_sealed: int  # test items, which are counted and not shown
+    prompts: Mapping[str, str] = field(default_factory=dict)  # judge -> its prompt, where that is known
+    gold: str = ""  # the set that the labels are of
 
     @property
     def title(self) -> str:
@@ -69,8 +60,7 @@ class Explorer(Block):
 
     @property
     def relabel(self) -> str:
-        """The command that has people look again at the items whose label looks wrong; empty without a
-        set."""
+        """The command that has people look at labels which look wrong again; empty without a set."""
         return f"judgecal gold label {shlex.quote(self.gold)} --flagged flagged.csv" if self.gold else ""
 
     @property
@@ -81,93 +71,98 @@ class Explorer(Block):
     @cached_property
     def packed(self) -> Packed:
         """All of them, or as many as fit."""
-        long = next((most for most in _TEXT_LIMITS if self._length(most) <= _ALL_TEXTS), _TEXT_LIMITS[-1])
-        n, text = len(self.items), self._packed(len(self.items), long)
+        limit = next((most for most in _TEXT_LIMITS if self._length(most) <= _ALL_TEXTS), _TEXT_LIMITS[-1])
+        n = len(self.items)
+        text = self._packed(n, limit)
         while len(text) > MOST_PACKED:
             n = int(0.95 * n * MOST_PACKED / len(text))
-            text = self._packed(n, long)
-        return Packed(text, n, long)
+            text = self._packed(n, limit)
+        return Packed(text, n, limit)
 
     @property
     def capped(self) -> str:
         """What the page does not carry; empty where it carries all."""
         n, of, cut_at = self.packed.n_items, len(self.items), self.packed.cut_at
-        few = f"Here are the worst {numbers.count(n)} of {numbers.count(of)}: a page carries at most 2 MB of items."
-        cut = f"Texts end after {numbers.count(cut_at)} characters."
+        worst = f"Here are the worst {numbers.count(n)} of {numbers.count(of)}"
         return " ".join(
-            [*([few] if n < of else []), *([cut] if self._length(cut_at) < self._length(None) else [])]
+            sentences(
+                n < of and f"{worst}: a page carries at most 2 MB of items.",
+                self._length(cut_at) < self._length(None)
+                and f"Texts end after {numbers.count(cut_at)} characters.",
+            )
         )
 
     def _length(self, most: int | None) -> int:
-        return sum(sum(map(len, lengths)) if most is None else sum(min(len(one), most) for one in lengths)
-                   for lengths in self._lengths)  # fmt: skip
+        """Characters of all texts, each cut after `most`."""
+        return sum(self._lengths) if most is None else sum(min(length, most) for length in self._lengths)
 
     @cached_property
-    def _lengths(self) -> list[list[str]]:
-        return [list(_texts(one)) for one in self.items]
+    def _lengths(self) -> list[int]:
+        return [len(text) for parted in self.items for text in _texts(parted)]
 
     def _packed(self, n: int, most: int) -> str:
         judges = [
             {"name": visible(name), "prompt": visible(self.prompts.get(name, ""))} for name in self.judges
         ]
-        carried = {"judges": judges, "items": [_carried(one, self.judges, most) for one in self.items[:n]]}
+        carried = {
+            "judges": judges,
+            "items": [_carried(parted, self.judges, most) for parted in self.items[:n]],
+        }
         text = json.dumps(carried, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
         return base64.b64encode(gzip.compress(text.encode("utf-8"), 6, mtime=0)).decode("ascii")
 
 
-def _texts(one: PartedItem) -> Iterator[str]:
-    item = one.item
+def _texts(parted: PartedItem) -> Iterator[str]:
+    item = parted.item
     yield from (item.question, item.answer, *item.reference_answers, *item.fields.values())
     yield from (context.text for context in item.contexts)
     yield from (turn.content for turn in item.conversation)
-    yield from (rating.note or "" for rating in one.ratings)
-    yield from (text for said in one.said for text in (said.reasoning, said.raw_reply))
+    yield from (rating.note or "" for rating in parted.ratings)
+    yield from (text for verdict in parted.said for text in (verdict.reasoning, verdict.raw_reply))
 
 
-def _carried(one: PartedItem, judges: Sequence[str], most: int) -> dict[str, Any]:
+def _carried(parted: PartedItem, judges: Sequence[str], most: int) -> dict[str, Any]:
     """An item as the script reads it; what is empty is left out."""
 
     def cut(text: str) -> str:
         more = len(text) - most
         return visible(text if more <= 0 else f"{text[:most]} … ({more:,} more characters)")
 
-    item, said = one.item, {own.judge: own for own in one.said}
-    further = [[name, cut(text)] for name, text in item.fields.items()]
-    further += [[turn.role, cut(turn.content)] for turn in item.conversation]
-    further += [[f"Context {context.document_id or place}", cut(context.text)]
-                for place, context in enumerate(item.contexts, 1)]  # fmt: skip
-    every: dict[str, Any] = {
+    def rater(rating: Rating) -> list[str]:
+        unlabelled = rating.reason or "no label"
+        label = unlabelled if rating.label is None else shown(rating.label, binary=parted.binary)
+        return [visible(rating.rater), visible(label), cut(rating.note or "")]
+
+    def verdict(said: Said) -> dict[str, str]:
+        return _filled({
+            "verdict": ", ".join(shown(label, binary=said.binary) for label in said.verdicts),
+            "given": ", ".join(shown(label, binary=False) for label in said.raw),
+            "error": said.error or (f"unscored: {said.unscored}" if said.unscored else ""),
+            "why": cut(said.reasoning),
+            "raw": cut(said.raw_reply),
+        })  # fmt: skip
+
+    item, by_judge = parted.item, {said.judge: said for said in parted.said}
+    further = [*item.fields.items(), *((turn.role, turn.content) for turn in item.conversation)]
+    further += [(f"Context {at.document_id or place}", at.text) for place, at in enumerate(item.contexts, 1)]
+    return _filled({
         "id": visible(item.item_id),
         "question": cut(item.asked),
         "references": [cut(text) for text in item.reference_answers],
         "answer": cut(item.answer),
-        "further": further,
+        "further": [[name, cut(text)] for name, text in further],
         "system": visible(item.system or ""),
         "tags": list(map(visible, item.tags)),
-        "label": shown(one.label, binary=one.binary),
-        "raters": [_rater(rating, cut(rating.note or ""), binary=one.binary)
-                   for rating in one.ratings if rating.rater != GOLD],
-        "said": [_said(said[judge], cut) if judge in said else None for judge in judges],
-        "differ": one.judges_differ,
-        "people": one.people_differ,
-    }  # fmt: skip
-    return {name: value for name, value in every.items() if value}
+        "label": shown(parted.label, binary=parted.binary),
+        "raters": [rater(rating) for rating in parted.ratings if rating.rater != GOLD],
+        "said": [verdict(by_judge[judge]) if judge in by_judge else None for judge in judges],
+        "differ": parted.judges_differ,
+        "people": parted.people_differ,
+    })  # fmt: skip
 
 
-def _rater(rating: Rating, note: str, *, binary: bool) -> list[str]:
-    label = rating.reason or "no label" if rating.label is None else shown(rating.label, binary=binary)
-    return [visible(rating.rater), visible(label), note]
-
-
-def _said(said: Said, cut: Any) -> dict[str, str]:
-    every = {
-        "verdict": ", ".join(shown(one, binary=said.binary) for one in said.verdicts),
-        "given": ", ".join(shown(one, binary=False) for one in said.raw),
-        "error": said.error or (f"unscored: {said.unscored}" if said.unscored else ""),
-        "why": cut(said.reasoning),
-        "raw": cut(said.raw_reply),
-    }
-    return {name: value for name, value in every.items() if value}
+def _filled(values: Mapping[str, _T]) -> dict[str, _T]:
+    return {name: value for name, value in values.items() if value}
 
 
 def shown(label: Label | None, *, binary: bool) -> str:

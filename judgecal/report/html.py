@@ -32,9 +32,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=_finalize,
     )
-    environment.globals["draw"] = _draw
-    environment.globals["source"] = source
-    environment.globals["meaning"] = _meaning
+    environment.globals.update(draw=_draw, source=source, meaning=_meaning)
     environment.filters["svg"] = Markup
     return environment
 
@@ -53,9 +51,7 @@ def _draw(block: Block) -> str:
 
 def _meaning(header: str) -> str:
     """What the metric that a column is headed by means; empty for other words."""
-    from judgecal.stats.metrics import (
-        METRICS,
-    )  # numpy and scipy, which a page without metrics need not wait for
+    from judgecal.stats.metrics import METRICS  # loads numpy, which a page without metrics need not wait for
 
     name = re.split(r"[ @,\[]", header, maxsplit=1)[0]
     return METRICS[name].meaning if name in METRICS else ""
@@ -80,7 +76,7 @@ def rendered(template: str, **values: Any) -> str:
 
 
 def html(
-    document: Document, *, made: str = "", index: str = "", told: Mapping[str, str] | None = None
+    document: Document, *, made: str = "", index: str = "", about_itself: Mapping[str, str] | None = None
 ) -> str:
     """The whole page.
 
@@ -88,12 +84,11 @@ def html(
         document: what it shows.
         made: the day of the result, in words.
         index: where the list of all experiments lies; empty where there is none.
-        told: what the page says of itself to the index.
+        about_itself: what the page says of itself to the index.
     """
-    said = json.dumps(told) if told else ""
-    return rendered(
-        "page.html", document=document, script_hash=_hash_of("page.js"), made=made, index=index, told=said
-    )
+    told = json.dumps(about_itself) if about_itself else ""
+    allowed = _hash_of("page.js")
+    return rendered("page.html", document=document, script_hash=allowed, made=made, index=index, told=told)
 
 
 def index_page(experiments: Sequence[object]) -> str:

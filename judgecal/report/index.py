@@ -1,5 +1,4 @@
-"""The list of all experiments, and the page of each: what has not changed since its page was made is not made
-again."""
+"""The list of all experiments, and the page of each, made again where what it is made of has changed."""
 
 from __future__ import annotations
 
@@ -27,35 +26,22 @@ _OTHERS = ("answer",)  # commands whose pages draw on other experiments too
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A line of the index.
-
-    Attributes:
-        slug, command, made: the experiment, what made it, and the day of its result in words.
-        kind, headline: what it came to, or why it cannot be read.
-        about: what was measured on what.
-        state: `done`, `unfinished` (the command did not come to its end) or `not readable`.
-        page: where its page lies, beside the index; None where it has none.
-    """
+    """A line of the index."""
 
     slug: str
     command: str
-    made: str = ""
+    made: str = ""  # the day of its result in words
     kind: str = ""
-    headline: str = ""
-    about: str = ""
-    state: str = "done"
-    page: str | None = None
+    headline: str = ""  # what it came to, or why it cannot be read
+    about: str = ""  # what was measured on what
+    state: str = "done"  # or `unfinished` (the command did not come to its end), `not readable`
+    page: str | None = None  # where its page lies, beside the index; None where it has none
 
 
 def write_index(workspace: Workspace, *, margin: float = MARGIN) -> Path:
-    """Write `experiments/index.html` and the page of each experiment that has changed; gives the index's
-    path.
+    """Write `experiments/index.html` and the page of each experiment that has changed; gives its path.
 
-    An experiment that cannot be read stands in it with the reason: one broken folder does not hide the
-    others.
-
-    Raises:
-        InputError: there is no experiment.
+    An experiment that cannot be read stands in it with the reason: one broken folder hides no other.
     """
     folders = sorted(path.parent for path in workspace.experiments.glob("*/experiment.toml"))
     if not folders:
@@ -68,47 +54,40 @@ def write_index(workspace: Workspace, *, margin: float = MARGIN) -> Path:
         listed.append(_listed(workspace, folder, margin))
         progress.add(scored=True, cost_usd=0.0)
     progress.close()
-    listed.sort(key=lambda one: (one.state != "done", one.slug))
+    listed.sort(key=lambda line: (line.state != "done", line.slug))
     write_text(path, index_page(listed))
     return path
 
 
 def _listed(workspace: Workspace, folder: Path, margin: float) -> Listed:
     """A line, from the page where that is still right, else from the experiment, whose page is then made."""
-    page = folder / PAGE
-    here = f"{folder.name}/{PAGE}" if page.exists() else None
+    page, slug, command = folder / PAGE, folder.name, ""
+    here = f"{slug}/{PAGE}" if page.exists() else None
+    finished = (folder / "summary.json").exists()
     try:
         command = str(read_config(folder).get("command"))
+        if command not in REPORTS:
+            raise InputError("there is no report of this kind")
+        stamp, about = _stamp(workspace, folder, command, margin), _says_of_itself(page)
+        if about.get("stamp") != stamp:
+            about = report_of(workspace, slug, margin=margin).write(page, stamp=stamp)
     except InputError as error:
-        return Listed(folder.name, "", headline=str(error), state="not readable", page=here)
-    if command not in REPORTS:
-        return Listed(
-            folder.name, command, headline="there is no report of this kind", state="not readable", page=here
-        )
-    stamp = _stamp(workspace, folder, command, margin)
-    found = _told_by(page)
-    if found.get("stamp") != stamp:
-        try:
-            report = report_of(workspace, folder.name, margin=margin)
-        except InputError as error:
-            unfinished = not (folder / "summary.json").exists()
-            state = "unfinished" if unfinished else "not readable"
-            return Listed(folder.name, command, headline=str(error), state=state, page=here)
-        found = report.write(page, stamp=stamp)
-    state = "done" if (folder / "summary.json").exists() else "unfinished"
-    told = {name: str(found.get(name, "")) for name in ("made", "kind", "headline", "about")}
-    return Listed(folder.name, command, **told, state=state, page=f"{folder.name}/{PAGE}")
+        unfinished = command in REPORTS and not finished
+        state = "unfinished" if unfinished else "not readable"
+        return Listed(slug, command, headline=str(error), state=state, page=here)
+    texts = {name: str(about.get(name, "")) for name in ("made", "kind", "headline", "about")}
+    return Listed(slug, command, **texts, state="done" if finished else "unfinished", page=f"{slug}/{PAGE}")
 
 
-def _told_by(page: Path) -> dict[str, Any]:
+def _says_of_itself(page: Path) -> dict[str, Any]:
     """What a page says of itself; empty where there is none."""
     if not page.exists():
         return {}
     with page.open("rb") as opened:
         head = opened.read(_HEAD).decode("utf-8", "replace")
     match = _STAMP.search(head)
-    found: dict[str, Any] = json.loads(unescape(match[1])) if match else {}
-    return found
+    about: dict[str, Any] = json.loads(unescape(match[1])) if match else {}
+    return about
 
 
 def _stamp(workspace: Workspace, folder: Path, command: str, margin: float) -> str:
@@ -124,7 +103,7 @@ def _sources(workspace: Workspace, folder: Path, command: str) -> Iterator[Path]
     """The experiment's own files, the gold set, the signatures in whatever folder, the suites."""
     folders = [folder] if command not in _OTHERS else sorted(workspace.experiments.glob("*"))
     names = ("experiment.toml", "summary.json", "judgements.jsonl", "program.json")
-    yield from (path for own in folders for name in names if (path := own / name).is_file())
+    yield from (path for source in folders for name in names if (path := source / name).is_file())
     gold = read_config(folder).get("gold")
     if isinstance(gold, dict) and "set" in gold:
         yield from sorted(path for path in (workspace.gold / str(gold["set"])).glob("*") if path.is_file())

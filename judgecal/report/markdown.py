@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import singledispatch
 
 from judgecal.errors import visible
 from judgecal.report import document as doc
@@ -19,13 +18,12 @@ def markdown(document: doc.Document) -> str:
     parts = [" ".join([f"**{escaped(headline.sentence)}**", *map(escaped, headline.because)])]
     parts.append(escaped(document.about))
     if document.facts:
-        parts.append(
-            "\n".join(f"- **{escaped(fact.value)}** {escaped(fact.says)}" for fact in document.facts)
-        )
+        facts = (f"- **{escaped(fact.value)}** {escaped(fact.says)}" for fact in document.facts)
+        parts.append("\n".join(facts))
     if headline.unknown:
-        parts.append("Not known:\n\n" + "\n".join(f"- {escaped(one)}" for one in headline.unknown))
+        parts.append("Not known:\n\n" + "\n".join(f"- {escaped(what)}" for what in headline.unknown))
     for section in document.sections:
-        inner = list(_blocks(section.blocks))
+        inner = _blocks(section.blocks)
         parts += [f"### {escaped(section.title)}", *inner] if inner else []
     parts += [_code(line) for line in document.run_lines]
     if headline.next:
@@ -42,73 +40,41 @@ def _code(line: str) -> str:
     return f"`{' '.join(visible(line).split()).replace('`', ' ')}`"
 
 
-def _blocks(blocks: Iterable[doc.Block]) -> Iterable[str]:
-    return (drawn for block in blocks if block.short for drawn in [_block(block)] if drawn)
+def _blocks(blocks: Iterable[doc.Block]) -> list[str]:
+    return [drawn for block in blocks if block.short and (drawn := _block(block))]
 
 
-@singledispatch
 def _block(block: doc.Block) -> str:
-    """Blocks that only a page can show come out empty."""
+    """A block that only a page can show comes out empty."""
+    match block:
+        case doc.Paragraph(text=text):
+            return escaped(text)
+        case doc.Heading(text=text):
+            return f"#### {escaped(text)}"
+        case doc.Bullets(items=items):
+            return "\n".join(f"- {escaped(item)}" for item in items)
+        case doc.Lines(lines=lines):
+            return "\n".join(f"- {_code(line)}" for line in lines)
+        case doc.Table():
+            return _table(block)
+        case doc.Picture(numbers=numbers, says=says):
+            return _table(numbers) if numbers else escaped(says)
+        case doc.Glossary(words=words):
+            return "\n".join(f"- **{escaped(word)}**: {escaped(means)}" for word, means in words)
+        case doc.Folded(title=title, blocks=blocks):
+            return "\n\n".join([f"**{escaped(title)}**", *_blocks(blocks)])
+        case doc.Diff():
+            inner = "\n".join(f"{sign} {visible(text)}" for sign, text in block.lines())
+            # a fence longer than any in the text, which could end it otherwise
+            fence = "`" * (1 + max((len(run) for run in _FENCE.findall(inner)), default=2))
+            return f"{fence}diff\n{inner}\n{fence}"
     return ""
 
 
-@_block.register
-def _paragraph(block: doc.Paragraph) -> str:
-    return escaped(block.text)
-
-
-@_block.register
-def _heading(block: doc.Heading) -> str:
-    return f"#### {escaped(block.text)}"
-
-
-@_block.register
-def _bullets(block: doc.Bullets) -> str:
-    return "\n".join(f"- {escaped(one)}" for one in block.items)
-
-
-@_block.register
-def _lines(block: doc.Lines) -> str:
-    return "\n".join(f"- {_code(line)}" for line in block.lines)
-
-
-@_block.register
 def _table(block: doc.Table) -> str:
     width = len(block.header)
     rule = ["---" if place < block.left else "---:" for place in range(width)]
     rows = [[escaped(cell.text) for cell in row] for row in block.cells()]
-    lines = [
-        [escaped(text) for text in block.header],
-        rule,
-        *([*row, *[""] * (width - len(row))] for row in rows),
-    ]
+    lines = [[*map(escaped, block.header)], rule, *([*row, *[""] * (width - len(row))] for row in rows)]
     title = f"**{escaped(block.title)}**\n\n" if block.title else ""
     return title + "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-@_block.register
-def _picture(block: doc.Picture) -> str:
-    return _table(block.numbers) if block.numbers else escaped(block.says)
-
-
-@_block.register
-def _glossary(block: doc.Glossary) -> str:
-    return "\n".join(f"- **{escaped(word)}**: {escaped(means)}" for word, means in block.words)
-
-
-@_block.register
-def _folded(block: doc.Folded) -> str:
-    return "\n\n".join([f"**{escaped(block.title)}**", *_blocks(block.blocks)])
-
-
-@_block.register
-def _diff(block: doc.Diff) -> str:
-    inner = "\n".join(f"{sign} {visible(text)}" for sign, text in block.lines())
-    return _fenced(inner, "diff")
-
-
-def _fenced(inner: str, language: str) -> str:
-    """A fence longer than any in the text, which could end it otherwise."""
-    longest = max((len(found) for found in _FENCE.findall(inner)), default=2)
-    fence = "`" * (longest + 1)
-    return f"{fence}{language}\n{inner}\n{fence}"

@@ -51,16 +51,16 @@ class Report:
             OSError: it cannot be written.
         """
         index = "../index.html" if (path.parent.parent / "index.html").exists() else ""
-        head, about = self.document.headline, self.document.about
-        told = {
+        headline = self.document.headline
+        about_itself = {
             "stamp": stamp,
             "made": self.made,
-            "kind": head.kind,
-            "headline": " ".join([head.sentence, *head.because]),
-            "about": about,
+            "kind": headline.kind,
+            "headline": " ".join([headline.sentence, *headline.because]),
+            "about": self.document.about,
         }
-        write_text(path, html(self.document, made=self.made, index=index, told=told))
-        return told
+        write_text(path, html(self.document, made=self.made, index=index, about_itself=about_itself))
+        return about_itself
 
     def _repr_html_(self) -> str:
         return frame(self.document, made=self.made)

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import singledispatch
 
 from rich.cells import cell_len
 
@@ -51,10 +50,9 @@ class _Screen:
 
     def prose(self, text: str, *, first: str = "", rest: str = "") -> str:
         """A paragraph, wrapped; a long word keeps its letters together."""
-        width = min(self.width, _WIDEST_PROSE)
         return textwrap.fill(
             " ".join(visible(text).split()),
-            width=width,
+            width=min(self.width, _WIDEST_PROSE),
             initial_indent=first,
             subsequent_indent=rest,
             break_long_words=False,
@@ -69,24 +67,20 @@ def terminal(document: doc.Document, *, width: int = 80, full: bool = False, col
         full: every block, what is not known, and the run lines; not only the headline and the short blocks.
         colour: headline in bold and colour, and the chosen row in bold; for a screen alone.
     """
-    screen = _Screen(max(width, 40), full, colour)
-    headline = document.headline
-    head = "\n".join(
-        filter(
-            None,
-            [
-                screen.strong(screen.prose(headline.sentence), headline.kind),
-                screen.prose(" ".join(headline.because)),
-            ],
-        )
-    )
+    screen, headline, run = _Screen(max(width, 40), full, colour), document.headline, document.run_lines
+    sentence = screen.strong(screen.prose(headline.sentence), headline.kind)
+    head = "\n".join(filter(None, [sentence, screen.prose(" ".join(headline.because))]))
     following = _command(visible_line(f"next: {headline.next}"), screen.width) if headline.next else ""
     if full:
         parts = [head, *_all(document, screen)]
-        last = "\n".join(filter(None, [*map(visible_line, document.run_lines), following]))
+        last = "\n".join(filter(None, [*map(visible_line, run), following]))
     else:
+        # what repeats the result: the experiment, which holds the run line, or that where it is short
+        repeats = visible_line(run[0]) if run and cell_len(run[0]) <= screen.width else ""
+        if len(run) > 1:
+            repeats = screen.prose(f"{run[0]} (run line: --full)")
+        last = "\n".join(filter(None, [repeats, following]))
         first = "\n\n".join(filter(None, [head, screen.prose(document.about)]))
-        last = "\n".join(filter(None, [_run(document.run_lines, screen), following]))
         parts = [_short(first, document, screen, _LINES - 1 - len(last.split("\n")) if last else _LINES)]
     return "\n\n".join(part for part in (*parts, last) if part)
 
@@ -103,116 +97,83 @@ def _command(line: str, width: int) -> str:
     return " \\\n".join(lines)
 
 
-def _run(lines: Sequence[str], screen: _Screen) -> str:
-    """What repeats the result, in a line: the experiment, which holds the run line, or that where it is
-    short."""
-    if len(lines) > 1:
-        return screen.prose(f"{lines[0]} (run line: --full)")
-    return visible_line(lines[0]) if lines and cell_len(lines[0]) <= screen.width else ""
-
-
 def _short(first: str, document: doc.Document, screen: _Screen, lines: int) -> str:
-    """What stands first and the short blocks in so many lines; the first table in fewer rows where that
-    helps."""
+    """What stands first and the short blocks in so many lines; the first table in fewer rows if that helps.
+
+    An empty line stands between two blocks. Of one that does not fit the first lines stay, where they are
+    more than a heading; that something is cut off is said.
+    """
     drawn: list[str] = []
     for rows in range(_ROWS, _FEWEST_ROWS - 1, -1):
         smaller = replace(screen, rows=rows)
         drawn = [part for section in document.sections for part in _blocks(section.blocks, smaller)]
         if "\n\n".join([first, *drawn[:1]]).count("\n") < lines - 2:
             break
-    return _cut([first, *drawn], lines)
-
-
-def _all(document: doc.Document, screen: _Screen) -> Iterable[str]:
-    """What stands between headline and run lines in the full form."""
-    yield screen.prose(document.about)
-    yield "\n".join(screen.prose(f"{fact.value}  {fact.says}", rest="  ") for fact in document.facts)
-    drawn = [(section, list(_blocks(section.blocks, screen))) for section in document.sections]
-    titled = sum(bool(inner) for _, inner in drawn) > 1
-    for section, inner in drawn:
-        if inner and titled and section.title:
-            yield visible_line(section.title)
-        yield from inner
-    if document.headline.unknown:
-        unknown = (screen.prose(one, first="- ", rest="  ") for one in document.headline.unknown)
-        yield "\n".join(["Not known:", *unknown])
-
-
-def _cut(parts: Sequence[str], lines: int) -> str:
-    """As many of the parts as so many lines hold, an empty one between them; what is cut off is said.
-
-    Of a part that does not fit the first lines stay, where they are more than a heading.
-    """
-    whole = "\n\n".join(filter(None, parts))
+    whole = "\n\n".join(filter(None, [first, *drawn]))
     if whole.count("\n") < lines:
         return whole
     shown: list[str] = []
-    for part in whole.split("\n\n"):
-        own = part.split("\n")
+    for block in whole.split("\n\n"):
+        inner = block.split("\n")
         room = lines - 2 - len(shown) - bool(shown)
-        if len(own) <= room or room >= _HEAD:
-            shown += [""] * bool(shown) + own[:room]
-        if len(own) > room:
+        if len(inner) <= room or room >= _HEAD:
+            shown += [""] * bool(shown) + inner[:room]
+        if len(inner) > room:
             break
     return "\n".join([*shown, "", "... and more: --full"])
 
 
-def _blocks(blocks: Iterable[doc.Block], screen: _Screen) -> Iterable[str]:
-    return (
-        drawn for block in blocks if block.short or screen.full for drawn in [_block(block, screen)] if drawn
-    )
+def _all(document: doc.Document, screen: _Screen) -> Iterator[str]:
+    """What stands between headline and run lines in the full form."""
+    yield screen.prose(document.about)
+    yield "\n".join(screen.prose(f"{fact.value}  {fact.says}", rest="  ") for fact in document.facts)
+    drawn = [(section.title, _blocks(section.blocks, screen)) for section in document.sections]
+    titled = sum(bool(inner) for _, inner in drawn) > 1
+    for title, inner in drawn:
+        if inner and titled and title:
+            yield visible_line(title)
+        yield from inner
+    if document.headline.unknown:
+        unknown = (screen.prose(what, first="- ", rest="  ") for what in document.headline.unknown)
+        yield "\n".join(["Not known:", *unknown])
 
 
-@singledispatch
+def _blocks(blocks: Iterable[doc.Block], screen: _Screen) -> list[str]:
+    return [drawn for block in blocks if (block.short or screen.full) and (drawn := _block(block, screen))]
+
+
 def _block(block: doc.Block, screen: _Screen) -> str:
-    """Blocks that only a page can show come out empty."""
+    """A block that only a page can show comes out empty."""
+    match block:
+        case doc.Paragraph(text=text) | doc.Heading(text=text):
+            return screen.prose(text)
+        case doc.Bullets(items=items):
+            return "\n".join(map(screen.prose, items))
+        case doc.Lines(lines=lines):
+            return "\n".join(map(visible_line, lines))
+        case doc.Table():
+            return _table(block, screen)
+        case doc.Picture(numbers=None, title=title, says=says):
+            return screen.prose(f"{title}: {says}" if title else says)
+        case doc.Picture(numbers=doc.Table() as numbers, title=title):
+            return "\n".join(filter(None, (screen.prose(title), _table(numbers, screen))))
+        case doc.Folded(title=title, blocks=blocks):
+            return "\n".join([visible_line(title), *_blocks(blocks, screen)])
+        case doc.Glossary(words=words):
+            return "\n".join(screen.prose(f"{word}: {means}", rest="  ") for word, means in words)
+        case doc.Record(title=title, meta=meta):
+            facts = (
+                screen.prose(f"{name}: {text}", first="  ", rest="    ") for name, text in block.clipped()
+            )
+            return "\n".join([screen.prose(" · ".join(filter(None, (title, meta)))), *facts])
+        case doc.Diff():
+            return "\n".join(f"{sign} {visible_line(text)}" for sign, text in block.lines())
     return ""
 
 
-@_block.register
-def _text(block: doc.Paragraph | doc.Heading, screen: _Screen) -> str:
-    return screen.prose(block.text)
+# --- tables
 
 
-@_block.register
-def _bullets(block: doc.Bullets, screen: _Screen) -> str:
-    return "\n".join(screen.prose(one) for one in block.items)
-
-
-@_block.register
-def _lines(block: doc.Lines, screen: _Screen) -> str:
-    return "\n".join(visible_line(line) for line in block.lines)
-
-
-@_block.register
-def _picture(block: doc.Picture, screen: _Screen) -> str:
-    if block.numbers is None:
-        return screen.prose(f"{block.title}: {block.says}" if block.title else block.says)
-    return "\n".join(filter(None, (screen.prose(block.title), _table(block.numbers, screen))))
-
-
-@_block.register
-def _folded(block: doc.Folded, screen: _Screen) -> str:
-    return "\n".join([visible_line(block.title), *_blocks(block.blocks, screen)])
-
-
-@_block.register
-def _glossary(block: doc.Glossary, screen: _Screen) -> str:
-    return "\n".join(screen.prose(f"{word}: {means}", rest="  ") for word, means in block.words)
-
-
-@_block.register
-def _record(block: doc.Record, screen: _Screen) -> str:
-    facts = [screen.prose(f"{name}: {text}", first="  ", rest="    ") for name, text in block.clipped()]
-    return "\n".join([screen.prose(" · ".join(filter(None, (block.title, block.meta)))), *facts])
-
-
-@_block.register
-def _diff(block: doc.Diff, screen: _Screen) -> str:
-    return "\n".join(f"{sign} {visible_line(text)}" for sign, text in block.lines())
-
-
-@_block.register
 def _table(block: doc.Table, screen: _Screen) -> str:
     cells, left_out = block.cells(), 0
     if not screen.full and len(cells) > screen.rows:
@@ -222,32 +183,23 @@ def _table(block: doc.Table, screen: _Screen) -> str:
         cells = [*cells[: screen.rows - last], *cells[first : first + last]]
     rows = [[visible_line(cell.text) for cell in row] for row in cells]
     header = [visible_line(text) for text in block.header]
-    chosen = next(
-        (at for at, row in enumerate(cells) if block.chosen is not None and row[0].text == block.chosen), None
-    )
+    chosen = None
+    if block.chosen is not None:
+        chosen = next((at for at, row in enumerate(cells) if row[0].text == block.chosen), None)
     fitting = _fitting(header, rows, block.left, screen.width)
-    drawn = [
-        _grid(
-            [header[place] for place in places],
-            _part(rows, places),
-            min(block.left, len(places)),
-            screen,
-            chosen,
+    drawn = []
+    for places in fitting if screen.full else fitting[:1]:
+        # a row of one cell is a heading across the table, and stays one
+        part = [[row[place] for place in places] if len(row) > 1 else row for row in rows]
+        drawn.append(
+            _grid([header[place] for place in places], part, min(block.left, len(places)), screen, chosen)
         )
-        for places in (fitting if screen.full else fitting[:1])
-    ]
     more = f"... {left_out:,} more: --full" if left_out else ""
     return "\n".join(filter(None, (screen.prose(block.title), "\n\n".join(drawn), more)))
 
 
-def _part(rows: Sequence[Sequence[str]], places: Sequence[int]) -> list[list[str]]:
-    """Some columns of the rows; a heading across the table stays one."""
-    return [[row[place] for place in places] if len(row) > 1 else list(row) for row in rows]
-
-
 def _fitting(header: Sequence[str], rows: Sequence[Sequence[str]], left: int, width: int) -> list[list[int]]:
-    """The columns of one table, or of several one below the other, each with the columns of words before
-    it."""
+    """The columns of one table, or of several one below the other, each after the columns of words."""
     widths = _widths(header, rows, wrapped_from=left)
     words, numbers = list(range(left)), range(left, len(header))
     taken = sum(least + _GAP for least in _narrowest(header, rows, left))
@@ -263,20 +215,17 @@ def _fitting(header: Sequence[str], rows: Sequence[Sequence[str]], left: int, wi
     return parts
 
 
-def _widths(
-    header: Sequence[str], rows: Sequence[Sequence[str]], *, wrapped_from: int | None = None
-) -> list[int]:
+def _widths(header: Sequence[str], rows: Sequence[Sequence[str]], *, wrapped_from: int) -> list[int]:
     """Columns on a screen of each column; a row of one cell is a heading and widens none.
 
     From the column `wrapped_from` on a header takes as many lines as it has words.
     """
     whole = [row for row in rows if len(row) == len(header) or len(header) == 1]
-    wrapped = len(header) if wrapped_from is None else wrapped_from
-    heads = [
-        max(map(cell_len, text.split()), default=0) if at >= wrapped else cell_len(text)
-        for at, text in enumerate(header)
-    ]
-    return [max([heads[at], *(cell_len(row[at]) for row in whole)]) for at in range(len(header))]
+    widths = []
+    for at, text in enumerate(header):
+        head = max(map(cell_len, text.split()), default=0) if at >= wrapped_from else cell_len(text)
+        widths.append(max([head, *(cell_len(row[at]) for row in whole)]))
+    return widths
 
 
 def _narrowest(header: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> list[int]:
@@ -292,17 +241,17 @@ def _grid(
     header: Sequence[str], rows: Sequence[Sequence[str]], left: int, screen: _Screen, chosen: int | None
 ) -> str:
     """Aligned lines with a rule under the header; columns of words are wrapped where the screen is narrow."""
-    widths = _widths(header, rows)
-    if sum(widths) + _GAP * (len(widths) - 1) > screen.width:
+    gaps = _GAP * (len(header) - 1)
+    widths = _widths(header, rows, wrapped_from=len(header))
+    if sum(widths) + gaps > screen.width:
         widths = _widths(header, rows, wrapped_from=left)
     least = _narrowest(header, rows, left)
-    while sum(widths) + _GAP * (len(widths) - 1) > screen.width:
+    while sum(widths) + gaps > screen.width:
         spare = [place for place in range(left) if widths[place] > least[place]]
         if not spare:
             break
         widths[max(spare, key=lambda place: widths[place])] -= 1
-    rule = "-" * (sum(widths) + _GAP * (len(widths) - 1))
-    lines = [*_line(header, widths, left), rule]
+    lines = [*_line(header, widths, left), "-" * (sum(widths) + gaps)]
     for at, row in enumerate(rows):
         across = len(row) == 1 < len(header)
         drawn = textwrap.wrap(row[0], screen.width) or [""] if across else _line(row, widths, left)
@@ -315,11 +264,11 @@ def _line(cells: Sequence[str], widths: Sequence[int], left: int) -> list[str]:
     wrapped = [_wrapped(cell, width) for cell, width in zip(cells, widths, strict=True)]
     lines = []
     for number in range(max(map(len, wrapped))):
-        texts = [cell[number] if number < len(cell) else "" for cell in wrapped]
-        padded = [
-            text + " " * (width - cell_len(text)) if place < left else " " * (width - cell_len(text)) + text
-            for place, (text, width) in enumerate(zip(texts, widths, strict=True))
-        ]
+        padded = []
+        for place, (parts, width) in enumerate(zip(wrapped, widths, strict=True)):
+            text = parts[number] if number < len(parts) else ""
+            blank = " " * (width - cell_len(text))
+            padded.append(text + blank if place < left else blank + text)
         lines.append((" " * _GAP).join(padded).rstrip())
     return lines
 
