@@ -17,6 +17,7 @@ from judgecal.cli import run
 from judgecal.commands import COMMANDS
 from judgecal.rag.evaluation import states
 from tests.support.command import ROOT
+from tests.support.ledger import ledger_page
 
 _REFERENCE = ROOT / "docs" / "reference"
 _MADE = "<!-- Written by `python -m tests.support.handbook`; a change goes into {where}. -->\n\n"
@@ -203,6 +204,7 @@ def states_page() -> str:
 
 GENERATED: dict[Path, Callable[[], str]] = {
     _REFERENCE / "commands.md": command_pages,
+    _REFERENCE / "ledger.md": ledger_page,
     _REFERENCE / "names.md": name_pages,
     _REFERENCE / "packages.md": package_page,
     _REFERENCE / "states.md": states_page,
