@@ -189,13 +189,11 @@ def test_errors_are_one_class_and_say_what_to_do(call: Callable[[], object], mes
 
 def test_commands_are_functions_too(workspace_dir: Path) -> None:
     """From scores to a lock, to judged rows, to their rate; each result is the command's."""
-    from judgecal.experiment import RunOptions, plan_score
+    from judgecal.experiment import ScoreRun
 
     workspace = find_workspace(workspace_dir)
     judges = (Judge("correctness_v3@embedded"),)
-    plan_score(
-        workspace, load_gold("starter"), judges, split="open", options=RunOptions(), seed=0, out="one"
-    ).run()
+    ScoreRun(workspace=workspace, gold=load_gold("starter"), judges=judges, out="one").run()
     chosen = package.select("one", caps=Caps(allow_below_floor=True), output="judge.lock.json")
     assert chosen.chosen == "correctness_v3@embedded" and (workspace_dir / "judge.lock.json").is_file()
     rows = [{"q": f"Where is it, {n}?", "a": "In the ferry.", "r": "In the ferry."} for n in range(12)]

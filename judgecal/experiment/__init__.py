@@ -17,7 +17,7 @@ from judgecal.experiment.floor import check_judge
 from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment, read_config
 from judgecal.experiment.looks import Look, LookKind, foresee_look, look_at_test, looks_so_far, verdicts_sha
 from judgecal.experiment.people import rater_entries
-from judgecal.experiment.recorded import AgreementRun, plan_agreement, read_recorded
+from judgecal.experiment.recorded import AgreementRun, read_recorded
 from judgecal.experiment.result import AgreementResult, Entry, GoldSummary
 from judgecal.experiment.score import (
     ScoreRun,
@@ -25,7 +25,6 @@ from judgecal.experiment.score import (
     full_name,
     gold_config,
     judge_config,
-    plan_score,
     run_line,
     score,
     summary_of_gold,
@@ -95,10 +94,8 @@ __all__ = [
     "models_of",
     "open_experiment",
     "open_journal",
-    "plan_agreement",
     "plan_calls",
     "plan_experiment",
-    "plan_score",
     "plan_trials",
     "rater_entries",
     "read_config",

@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import get_args
 
@@ -262,47 +263,36 @@ def _failure(row: Row) -> Failure | None:
     return Failure(known.get(kind, "code"), message.strip()) if message.strip() else None
 
 
-def plan_agreement(
-    workspace: Workspace,
-    recorded: Recorded,
-    gold: GoldSet,
-    *,
-    split: str,
-    options: RunOptions,
-    seed: int,
-    beside: Sequence[Judge] = (),
-    out: str | None = None,
-) -> AgreementRun:
-    """A run of `agreement` and the experiment that it goes to.
-
-    `beside` are judges that stand in the table beside the recorded ones.
-    """
-    scales = {one.judge: str(one.scale) for one in recorded.columns if str(one.scale) != str(gold.scale)}
-    file = {"file": recorded.name, "sha256": recorded.sha256, **recorded.read_by}
-    config = {
-        "command": "agreement",
-        "gold": gold_config(gold),
-        "split": split,
-        "recorded": {**file, "scales": scales} if scales else file,
-        **({"judges": [judge_config(one) for one in beside]} if beside else {}),
-        "seed": seed,
-    }
-    experiment = plan_experiment(workspace, config, out=out)
-    return AgreementRun(workspace, gold, recorded, tuple(beside), split, options, seed, experiment)
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class AgreementRun:
     """Everything that `agreement` needs."""
 
     workspace: Workspace
     gold: GoldSet
     recorded: Recorded
-    beside: tuple[Judge, ...]
-    split: str
-    options: RunOptions
-    seed: int
-    experiment: Experiment
+    beside: tuple[Judge, ...] = ()  # judges that stand in the table beside the recorded ones
+    split: str = "all"
+    options: RunOptions = field(default_factory=RunOptions)
+    seed: int = 0
+    out: str | None = None  # the slug of its experiment; None for the usual one
+
+    @cached_property
+    def experiment(self) -> Experiment:
+        """Where it goes."""
+        recorded, scale = self.recorded, str(self.gold.scale)
+        scales = {
+            column.judge: str(column.scale) for column in recorded.columns if str(column.scale) != scale
+        }
+        file = {"file": recorded.name, "sha256": recorded.sha256, **recorded.read_by}
+        config = {
+            "command": "agreement",
+            "gold": gold_config(self.gold),
+            "split": self.split,
+            "recorded": {**file, "scales": scales} if scales else file,
+            **({"judges": [judge_config(judge) for judge in self.beside]} if self.beside else {}),
+            "seed": self.seed,
+        }
+        return plan_experiment(self.workspace, config, out=self.out)
 
     @property
     def items(self) -> tuple[Item, ...]:
@@ -310,13 +300,9 @@ class AgreementRun:
         return asked_items(self.gold, self.split, limit=self.options.limit)
 
     def check(self) -> None:
-        """Refuse judges that cannot stand beside the recorded ones.
-
-        Raises:
-            InputError: one calls a model that costs, has seen labels, has the name of a recorded one, or does
-                not fit the set; or an item lacks what it asks for.
-        """
-        recorded, asked = {column.judge for column in self.recorded.columns}, (*self.items, *self._tied)
+        """Refuse a slug that cannot be used, and judges that cannot stand beside the recorded ones."""
+        _, items = self.experiment, (*self.items, *self._tied)
+        recorded = {column.judge for column in self.recorded.columns}
         for judge in self.beside:
             if judge.name in recorded:
                 raise InputError(f"{self.recorded.name} holds a judge {judge.name} too: rename it there")
@@ -325,8 +311,8 @@ class AgreementRun:
                 raise InputError(
                     f"{judge.name} {why}: agreement makes no calls, so use judgecal score for it"
                 )
-            check_judge(self.gold, judge, asked)
-            judge.check_items(asked)
+            check_judge(self.gold, judge, items)
+            judge.check_items(items)
 
     @property
     def _tied(self) -> tuple[Item, ...]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -69,40 +70,30 @@ def judge_config(judge: Judge) -> dict[str, Any]:
     return {**told, "signature_fingerprint": judge.signature.fingerprint, "model": judge.model.settings()}
 
 
-def plan_score(
-    workspace: Workspace,
-    gold: GoldSet,
-    judges: Sequence[Judge],
-    *,
-    split: str,
-    options: RunOptions,
-    seed: int,
-    out: str | None = None,
-) -> ScoreRun:
-    """A run of `score` and the experiment that it goes to; nothing is written or called yet."""
-    config = {
-        "command": "score",
-        "gold": gold_config(gold),
-        "split": split,
-        "judges": [judge_config(one) for one in judges],
-        "repeats": options.repeats,
-        "seed": seed,
-    }
-    experiment = plan_experiment(workspace, config, out=out)
-    return ScoreRun(workspace, gold, tuple(judges), split, options, seed, experiment)
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class ScoreRun:
-    """Everything that `score` needs, checked before the first call."""
+    """Everything that `score` needs; nothing is written or called before `run`."""
 
     workspace: Workspace
     gold: GoldSet
     judges: tuple[Judge, ...]
-    split: str
-    options: RunOptions
-    seed: int
-    experiment: Experiment
+    split: str = "open"
+    options: RunOptions = field(default_factory=RunOptions)
+    seed: int = 0
+    out: str | None = None  # the slug of its experiment; None for the usual one
+
+    @cached_property
+    def experiment(self) -> Experiment:
+        """Where it goes."""
+        config = {
+            "command": "score",
+            "gold": gold_config(self.gold),
+            "split": self.split,
+            "judges": [judge_config(judge) for judge in self.judges],
+            "repeats": self.options.repeats,
+            "seed": self.seed,
+        }
+        return plan_experiment(self.workspace, config, out=self.out)
 
     @property
     def left_out(self) -> frozenset[str]:
@@ -132,24 +123,15 @@ class ScoreRun:
         return dataclasses.replace(self.options, repeats=1)
 
     def check(self) -> None:
-        """Hold every judge against the set and its own needs before anything is written.
-
-        Raises:
-            InputError: a judge's scale does not meet the people's, an item lacks an input, or a
-                budget meets a model without a price.
-        """
-        items = (*self.items, *self.tied)
+        """Hold the slug, and every judge against the set and its own needs, before anything is written."""
+        _, items = self.experiment, (*self.items, *self.tied)
         self.options.check_models(models_of(self.judges))
         for judge in self.judges:
             check_judge(self.gold, judge, items)
             judge.check_items(items)
 
     def run(self) -> tuple[AgreementResult, StoredExperiment]:
-        """Make the calls that are due; the result, and the experiment that it is of.
-
-        Raises:
-            InputError: as `check`; or a key is not set and a call is due.
-        """
+        """Make the calls that are due; the result, and the experiment that it is of."""
         self.check()
         require_keys(
             self.judges, (*self.items, *self.tied), stored_rows(self.experiment.journal), self.options
