@@ -9,7 +9,7 @@ import pytest
 
 from judgecal.errors import InputError
 from judgecal.goldset import Columns, Imported, import_gold
-from judgecal.goldset.label_cells import read_label, says_nothing
+from judgecal.goldset.labels import read_label, says_nothing
 from judgecal.scale import Scale
 from judgecal.workspace import Workspace
 

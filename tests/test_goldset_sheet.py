@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from judgecal.errors import InputError
 from judgecal.goldset import Document, GoldSet, import_sheets, load_gold, write_gold, write_sheets
 from judgecal.goldset.card import Card, RaterCard
-from judgecal.goldset.label_cells import read_label
+from judgecal.goldset.labels import read_label
 from judgecal.goldset.sheet import code_of
 from judgecal.records import Context, Item, Rating
 from judgecal.scale import Scale
@@ -504,7 +504,7 @@ def test_answers_of_a_system_become_a_labelled_set(judgecal: Callable[..., Any],
             "--label, --map with --sheet",
         ),
         (("import", "x.csv", "y.csv", "--as", "n", "--question", "q"), "x.csv: there is no such file"),
-        (("import", "gold/starter/items.jsonl", "--as", "n", "--question", "q"), "needs --answer, --scale"),
+        (("import", "gold/starter/items.jsonl", "--as", "n", "--question", "q"), "needs --scale"),
         (("import", "x.csv", "--as", "starter", "--sheet"), "x.csv: there is no such file"),
     ],
 )

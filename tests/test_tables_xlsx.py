@@ -15,7 +15,7 @@ from openpyxl.utils.datetime import CALENDAR_MAC_1904
 
 from judgecal.errors import InputError
 from judgecal.tables import Output, Table, check_output, open_source, read_table, writing
-from judgecal.tables.sheet_marks import _sums_up
+from judgecal.tables.xlsx import _sums_up
 
 
 def saved(tmp_path: Path, rows: list[list[Any]], **cells: Any) -> Path:

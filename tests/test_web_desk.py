@@ -18,7 +18,7 @@ from judgecal.desk.desk import Refusal
 from judgecal.engine.log import now
 from judgecal.errors import BusyError, InputError
 from judgecal.goldset import load_gold
-from judgecal.goldset.ratings_file import RatingsFile
+from judgecal.goldset.write import RatingsFile
 from judgecal.records import Rating
 from tests.support.command import Run
 from tests.support.desk import act, desk_of, journal, ratings, waiting

@@ -22,8 +22,8 @@ from judgecal.engine.log import now
 from judgecal.errors import JudgecalError, visible
 from judgecal.goldset import GOLD, GoldSet
 from judgecal.goldset.card import plain_label
-from judgecal.goldset.label_cells import read_label
-from judgecal.goldset.ratings_file import RatingKey, RatingsFile
+from judgecal.goldset.labels import read_label
+from judgecal.goldset.write import RatingKey, RatingsFile
 from judgecal.records import CANNOT_TELL, Item, Rating, well_formed
 from judgecal.scale import Label
 

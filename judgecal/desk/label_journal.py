@@ -21,8 +21,8 @@ from judgecal.artefacts import json_object, schema_problems
 from judgecal.engine.log import Log
 from judgecal.errors import BusyError, InputError, refuse
 from judgecal.goldset.gold_set import LABELS_LOCK
-from judgecal.goldset.ratings_file import RatingKey
 from judgecal.goldset.rows import read_rating
+from judgecal.goldset.write import RatingKey
 from judgecal.records import CANNOT_TELL, Rating
 from judgecal.scale import Scale
 from judgecal.tables import json_line

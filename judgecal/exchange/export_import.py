@@ -12,10 +12,9 @@ from pathlib import Path
 from judgecal.errors import refuse
 from judgecal.exchange.export_labels import LabelOptions, Labels, read_labels, read_verdicts
 from judgecal.exchange.exports import Export, read_export
-from judgecal.goldset.card import Card, RaterCard
+from judgecal.goldset.card import UNKNOWN_LICENCE, Card, RaterCard
 from judgecal.goldset.gold_set import CARD
 from judgecal.goldset.imports import Imported, keep_card, readme_of, unlabelled
-from judgecal.goldset.reading import UNKNOWN_LICENCE
 from judgecal.goldset.write import name_problems, write_gold
 from judgecal.records import Context, Item
 from judgecal.tables.columns import GOLD

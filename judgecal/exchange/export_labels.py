@@ -19,10 +19,18 @@ from judgecal.errors import InputError, listed, refuse, unknown_name
 from judgecal.exchange.exports import Export, Score
 from judgecal.exchange.texts import Value
 from judgecal.goldset.imports import LISTED, labels_scale
-from judgecal.goldset.label_cells import is_part, read_label, says_nothing, typed
-from judgecal.goldset.reading import percent
-from judgecal.goldset.scale_fit import NARROW, fitting_scale, narrow_labels
-from judgecal.goldset.verdicts import read_verdict, verdict_scale
+from judgecal.goldset.labels import (
+    NARROW,
+    fitting_scale,
+    is_part,
+    narrow_labels,
+    percent,
+    read_label,
+    read_verdict,
+    says_nothing,
+    typed,
+    verdict_scale,
+)
 from judgecal.records import ITEM_UNIT, Rating
 from judgecal.scale import FALSE_WORDS, TRUE_WORDS, Label, Scale
 from judgecal.tables import read_table

@@ -8,9 +8,8 @@ from pathlib import Path
 
 from judgecal.errors import InputError, listed, notice
 from judgecal.exchange.rag_ifeval import has_rules, join_answers, read_answers, read_questions
-from judgecal.goldset.card import Card
+from judgecal.goldset.card import UNKNOWN_LICENCE, Card
 from judgecal.goldset.imports import Imported
-from judgecal.goldset.reading import UNKNOWN_LICENCE
 from judgecal.goldset.write import write_gold
 from judgecal.scale import Scale
 from judgecal.tables import read_table

@@ -24,7 +24,7 @@ from judgecal.experiment.result import AgreementResult
 from judgecal.experiment.score import asked_items, finished, gold_config, judge_config
 from judgecal.experiment.trials import RunOptions, open_journal, run_trials
 from judgecal.goldset import GoldSet
-from judgecal.goldset.verdicts import judged_twice, read_verdict, verdict_scale
+from judgecal.goldset.labels import judged_twice, read_verdict, verdict_scale
 from judgecal.judges import Judge, RecordedJudge
 from judgecal.records import ITEM_UNIT, ErrorKind, Failure, Item, Judgement
 from judgecal.scale import Scale

@@ -24,7 +24,7 @@ from judgecal.goldset.gold_set import (
 )
 from judgecal.goldset.import_tables import Beside, read_where
 from judgecal.goldset.imports import Imported, import_gold, read_mapping
-from judgecal.goldset.reading import percent
+from judgecal.goldset.labels import percent
 from judgecal.goldset.rows import Document, item_row, read_items
 from judgecal.goldset.sheet import Sheets, write_sheets
 from judgecal.goldset.sheet_import import import_sheets

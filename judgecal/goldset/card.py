@@ -27,6 +27,8 @@ _FORBID = ConfigDict(extra="forbid")
 _MEMBERS = {"train": ("train",), "dev": ("dev",), "test": ("test",), "open": ("train", "dev"), "all": SPLITS}
 SPLIT_NAMES = tuple(_MEMBERS)
 """What `--split` takes: the three splits, `open` (train and dev) and `all`."""
+UNKNOWN_LICENCE = "unknown: see the source"
+"""What a card says of the licence where the source does not tell."""
 
 
 def members(split: str) -> tuple[str, ...] | None:

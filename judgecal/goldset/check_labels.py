@@ -11,7 +11,7 @@ from itertools import combinations
 
 from judgecal.goldset.finding import Checks, Findings, say
 from judgecal.goldset.gold_set import RATINGS, GoldSet
-from judgecal.goldset.scale_fit import NARROW, narrow_labels
+from judgecal.goldset.labels import NARROW, narrow_labels
 from judgecal.goldset.tie_breakers import tenth
 from judgecal.records import Estimate, Rating
 from judgecal.scale import Label

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from judgecal.errors import InputError, unknown_name
 from judgecal.goldset.card import SPLIT_NAMES, SPLITS, Card, members, try_card
+from judgecal.goldset.labels import unexplained
 from judgecal.goldset.rows import Document, read_document, read_item, read_rating
-from judgecal.goldset.scale_fit import unexplained
 from judgecal.goldset.tie_breakers import TieBreaker, tie_breakers
 from judgecal.records import Item, Rating
 from judgecal.scale import Label, Scale

@@ -10,14 +10,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from judgecal.errors import InputError, listed, notice, refuse
-from judgecal.goldset.card import CARD_KEPT, Card, Splits, read_card
+from judgecal.goldset.card import CARD_KEPT, UNKNOWN_LICENCE, Card, Splits, read_card
 from judgecal.goldset.gold_set import CARD, GoldSet, SplitCounts, content_sha, load_gold, split_counts
-from judgecal.goldset.import_tables import Beside, Judgements, attempt, tables_of
-from judgecal.goldset.reading import UNKNOWN_LICENCE, Reading, percent
-from judgecal.goldset.reshape import Progress, Stream
+from judgecal.goldset.import_tables import Beside, Progress, Stream, attempt, tables_of
+from judgecal.goldset.labels import percent
+from judgecal.goldset.reading import Reading, read_judgements
 from judgecal.goldset.write import drafting, name_problems
 from judgecal.records import Result
 from judgecal.scale import Scale
@@ -143,35 +142,20 @@ def import_gold(
     typed, (tables, columns) = columns, found
     splits = Splits() if problems else _splits(workspace.gold / name / CARD)
     reading = Reading(tables.items, columns, name=name, scale=labels, mapping=mapping, splits=splits)
-    judgements = Judgements(tables.judgements, columns, reading)
+    judges: Mapping[str, int] = {}
     with contextlib.ExitStack() as stack:
         draft = None if problems else stack.enter_context(drafting(name, workspace=workspace))
         reading.read(tables.ratings, draft, force=force)
-        judgements.read(draft)
+        if tables.judgements is not None:
+            judges = read_judgements(tables.judgements, reading, draft)
         refuse(problems + reading.problems.told(), most=LISTED)
         assert draft is not None
         command = _command(name, tables.items, typed, (scale, pass_at, mapping), (beside, force, labels_by))
         card, kept = keep_card(reading.card(command), workspace.gold / name / CARD, labels_by=labels_by)
         draft.complete(card, readme=readme_of(card.name))
     unused = _left_out(tables.left_out(columns, (*typed.names, *dict(beside.where))), quiet=quiet)
-    missing = unlabelled(name, reading.n_items, reading.n_labelled, reading.n_ratings)
-    notes = (*tables.notes, *reading.notes(), *kept, *missing)
-    return _imported(
-        card, workspace, tables.items, reading, judges=judgements.judges, left_out=unused, notes=notes
-    )
-
-
-def _imported(
-    card: Card,
-    workspace: Workspace,
-    table: Stream,
-    reading: Reading,
-    *,
-    judges: Mapping[str, int],
-    **about: Any,
-) -> Imported:
-    """The result, of a set that is in its place; `about` are the notes and what was left out."""
-    folder = workspace.gold / card.name
+    counts, table, folder = reading.counts(), tables.items, workspace.gold / card.name
+    missing = unlabelled(name, counts["n_items"], counts["n_labelled"], counts["n_ratings"])
     return Imported(
         card.name,
         content_sha(folder),
@@ -180,9 +164,9 @@ def _imported(
         skipped={why: count for why, count in (*table.skipped.items(), *reading.skipped.items()) if count},
         path=folder,
         scale=str(card.scale),
-        n_labelled=reading.n_labelled,
-        **reading.counts(),
-        **about,
+        left_out=unused,
+        notes=(*tables.notes, *reading.notes(), *kept, *missing),
+        **counts,
     )
 
 

@@ -1,90 +1,61 @@
-"""What the rows of tables say: items, and the ratings that people gave them.
+"""What the rows of tables say: items, people's ratings and judges' verdicts.
 
-The rows are read once, and written as they are read: of each an id and some numbers are held, and never a
-text.
+The rows are read once, and written as they are read; no text of theirs is held.
 """
 
 from __future__ import annotations
 
 import hashlib
-from array import array
-from collections import Counter
-from collections.abc import Mapping
-from dataclasses import replace
+from collections import Counter, deque
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from itertools import groupby
+from pathlib import Path
 from typing import Any
 
-from judgecal.goldset.card import SPLITS, Card, RaterCard, Splits
-from judgecal.goldset.gold_set import SplitCounts, common_label
-from judgecal.goldset.label_cells import missing_notes, number_in, read_label, says_nothing
-from judgecal.goldset.reshape import Problems, Stream
+from judgecal.goldset.card import SPLITS, UNKNOWN_LICENCE, Card, RaterCard, Splits
+from judgecal.goldset.gold_set import JUDGEMENTS, SplitCounts, common_label
+from judgecal.goldset.import_tables import JUDGE, KEPT, VERDICT, Problems, Stream
+from judgecal.goldset.labels import (
+    NARROW,
+    LabelNumbers,
+    judged_twice,
+    missing_notes,
+    narrow_labels,
+    number_in,
+    percent,
+    read_label,
+    says_nothing,
+)
 from judgecal.goldset.rows import item_row, rating_row, read_item, read_rating
-from judgecal.goldset.scale_fit import NARROW, LabelNumbers, narrow_labels
 from judgecal.goldset.write import Draft
-from judgecal.records import Item, Rating
+from judgecal.records import ITEM_UNIT, Item, Rating
 from judgecal.scale import Label, Scale
-from judgecal.tables import Row
+from judgecal.tables import Row, write_json_lines
 from judgecal.tables.columns import GOLD, Columns
 
 _CELLS = 1024  # different label cells, of which what they mean is not read again
-UNKNOWN_LICENCE = "unknown: see the source"
-"""What a card says of the licence where the source does not tell."""
-
-
-def percent(value: float) -> float:
-    """0.07 * 100 is 7.000000000000001 in floating point; the label is 7."""
-    return round(value, 9)
-
-
-class _Ratings:
-    """What is held of the ratings that were taken: numbers, in their order."""
-
-    def __init__(self) -> None:
-        self.items, self.raters, self.lines, self.labels = array("Q"), array("Q"), array("Q"), array("d")
-        self.names: dict[str, int] = {}  # of the raters
-        self.words: dict[str, int] = {}  # the labels of a nominal scale
-        self._places: dict[int, int] = {}
-
-    def first(self, item: int, rater: str) -> int | None:
-        """The place of what a rater said of an item before; None where this is the first, which takes its
-        place now."""
-        key = item << 32 | self.names.get(rater, len(self.names))
-        place = self._places.setdefault(key, len(self.labels))
-        return None if place == len(self.labels) else place
-
-    def add(self, item: int, rater: str, label: Label, *, line: int) -> None:
-        self.items.append(item)
-        self.raters.append(self.names.setdefault(rater, len(self.names)))
-        self.lines.append(line)
-        self.labels.append(self.number(label))
-
-    def number(self, label: Label) -> float:
-        """The label; a number in place of a word."""
-        return label if isinstance(label, float) else float(self.words.setdefault(label, len(self.words)))
-
-    def n_labelled(self, scale: Scale) -> int:
-        """How many items have a gold label."""
-        gold, found = self.names.get(GOLD), 0
-        order = sorted(range(len(self.items)), key=self.items.__getitem__)
-        for _, places in groupby(order, key=self.items.__getitem__):
-            own = list(places)
-            adjudicated = any(self.raters[place] == gold for place in own)
-            found += adjudicated or common_label([self.labels[place] for place in own], scale) is not None
-        return found
-
-
-_NO_ITEM = ("", -1)
 _COMPARED = (
     "group", "question", "answer", "reference_answers", "system", "contexts", "conversation", "fields", "tags",
 )  # fmt: skip
+
+
+@dataclass(slots=True)
+class _ReadItem:
+    """What is held of an item that was read."""
+
+    item_id: str
+    line: int  # where it first stands
+    parts: list[int]  # where several rows may be of one item: a hash of each part that they share
+    labels: dict[str, tuple[Label, int]] = field(default_factory=dict)  # by rater, with the line
 
 
 class Reading:
     """What the rows of a table say: items, and ratings by item and rater, written in the order of the rows.
 
     `problems`: each with its file and line; the set is whole only where there is none. `remarks`: what else
-    its owner should know. `splits` say which split a question falls in.
+    its owner should know. `explained`: findings of `gold check` that may stand. `skipped`: rows of a file of
+    ratings that gave none, by the reason. `splits` say which split a question falls in.
     """
 
     def __init__(
@@ -101,18 +72,16 @@ class Reading:
         self.scale, self.mapping, self._splits = scale, mapping, splits
         self.problems: Problems = table.problems
         self.remarks: list[str] = []
-        self.explained: dict[str, str] = {}  # findings of `gold check` that may stand
+        self.explained: dict[str, str] = {}
+        self.skipped: Counter[str] = Counter()
+        self.n_of_raters: Counter[str] = Counter()
         self._labelled = table  # where the labels stand
         self._draft: Draft | None = None
         self._shared = self._apart = False
-        self._index: dict[str | bytes, int] = {}  # the place of an item, by its id or by a hash of its texts
-        self._lines = array("Q")  # by that place: the line, or the row, where it first stands
-        self._texts = array("q")  # and, where several rows may be of one item, a hash of each part of it
-        self._groups: dict[bytes, str] = {}  # the split of each question
-        self._n_items = Counter[str]()  # by split
-        self._given = _Ratings()
+        self._items: dict[Hashable, _ReadItem] = {}  # by its id, by a hash of its texts, or by its row
+        self._split_of: dict[bytes, str] = {}  # by a hash of the question
+        self._n_items: Counter[str] = Counter()  # by split
         self._numbers = LabelNumbers(scale)
-        self.skipped: Counter[str] = Counter()  # rows of a file of ratings that gave none, by the reason
         self._missing: Counter[str] = Counter()  # cells that say that there is no label
         self._mapped: set[str] = set()
         self._read_cell = lru_cache(maxsize=_CELLS)(self._label_of)
@@ -142,11 +111,11 @@ class Reading:
         count = unmatched = 0
         for row in ratings.rows:
             count += 1
-            item_id = row.cells[str(self.columns.item)].strip()
-            if self.holds(item_id):
-                self._read_labels(row, (item_id, self._index[item_id]))
-            else:
+            item = self._items.get(row.cells[str(self.columns.item)].strip())
+            if item is None:
                 unmatched += 1
+            else:
+                self._read_labels(row, item)
         if count and unmatched == count:
             self.problems.append(
                 f"{ratings.where}: no value of column {self.columns.item} is the id of an item"
@@ -157,33 +126,32 @@ class Reading:
 
     def holds(self, item_id: str) -> bool:
         """Whether there is an item of this id, where a column gives the ids."""
-        return item_id in self._index
-
-    @property
-    def n_items(self) -> int:
-        """How many items were read."""
-        return len(self._lines)
+        return item_id in self._items
 
     @property
     def n_ratings(self) -> int:
-        """How many ratings they have, `gold`'s among them."""
-        return len(self._given.labels)
+        """How many ratings the items have, `gold`'s among them."""
+        return self.n_of_raters.total()
 
     @cached_property
     def n_labelled(self) -> int:
         """How many items have a gold label."""
-        return self._given.n_labelled(self.scale)
+        return sum(
+            GOLD in item.labels
+            or common_label([label for label, _ in item.labels.values()], self.scale) is not None
+            for item in self._items.values()
+        )
 
     def counts(self) -> dict[str, Any]:
         """How many items, questions and ratings there are, and what each split and rater has of them, by the
-        names that `Imported` has for it.
-        """
-        groups = Counter(self._groups.values())
+        names that `Imported` has for it."""
+        groups = Counter(self._split_of.values())
         return {
-            "n_items": self.n_items,
-            "n_groups": len(self._groups),
+            "n_items": len(self._items),
+            "n_groups": len(self._split_of),
             "n_ratings": self.n_ratings,
-            "raters": {**dict.fromkeys(self._empty, 0), **self.raters()},
+            "n_labelled": self.n_labelled,
+            "raters": {**dict.fromkeys(self._empty, 0), **dict(sorted(self.n_of_raters.items()))},
             "splits": {split: SplitCounts(self._n_items[split], groups[split]) for split in SPLITS},
         }
 
@@ -191,12 +159,7 @@ class Reading:
     def _empty(self) -> list[str]:
         """The columns of raters in which no row has a label."""
         columns = self.columns.raters if self.columns.rater is None else ()
-        return [column for column in columns if column not in self._given.names]
-
-    def raters(self) -> dict[str, int]:
-        """How many ratings each rater gave, by name."""
-        counts = Counter(self._given.raters)
-        return {rater: counts[code] for rater, code in sorted(self._given.names.items())}
+        return [column for column in columns if column not in self.n_of_raters]
 
     def _hold_to_scale(self, *, force: bool) -> None:
         """Tell the scale that would fit, where many labels are off theirs or all lie in a small part of
@@ -205,7 +168,8 @@ class Reading:
             self.problems.insert(0, f"{self._labelled.top}: {better}")
         if mixed := self._numbers.mixed():
             self.problems.append(f"{self._labelled.top}: {mixed}")
-        narrow = narrow_labels(self._given.labels, self.scale)
+        given = (label for item in self._items.values() for label, _ in item.labels.values())
+        narrow = narrow_labels([float(label) for label in given] if self.scale.numeric else [], self.scale)
         if narrow and (force or self.scale.from_fraction):
             self.explained[NARROW] = (
                 "the import was told that the scale is right" if force else "they are fractions"
@@ -215,39 +179,34 @@ class Reading:
                 f"{self._labelled.top}: {narrow}: give --scale so, or --force if it is right as it is"
             )
 
-    def _read_item(self, row: Row) -> tuple[str, int]:
-        """The id of a row's item, and its place among the items."""
-        where, before, new = self.table.at(row), self.problems.total, len(self._lines)
-        column = self.columns.item
-        item_id = self._numbered(new) if column is None else row.cells[column].strip()
+    def _read_item(self, row: Row) -> _ReadItem:
+        """The item of a row, a new one or that of an earlier row; where its id is empty it is not kept."""
+        where, before, column = self.table.at(row), self.problems.total, self.columns.item
+        number = f"{self.name}-{len(self._items) + 1:05d}"
+        item_id = number if column is None else row.cells[column].strip()
         item = self.columns.read_item(row, where, item_id=item_id, problems=self.problems)
         if not item_id:
             self.problems.append(f"{where}: column {column!r}: the item id is empty: fill it in")
-            return _NO_ITEM
-        key = (
-            item_id if column is not None else _texts_of(item) if self._shared else None
-        )  # else each row is an item
-        place = new if key is None else self._index.setdefault(key, new)
-        item_id = self._numbered(place) if column is None else item_id
-        if item.item_id != item_id or not item.group:
-            item = replace(item, item_id=item_id, group=item.group or item_id)
-        if place == new:
-            self._take(item, row, sound=self.problems.total == before)
-        elif self._lines[place] != row.line:
-            self._compare(item, place, where)
-        return item_id, place
-
-    def _numbered(self, place: int) -> str:
-        return f"{self.name}-{place + 1:05d}"
+            return _ReadItem("", row.line, [])
+        key: Hashable = item_id
+        if column is None and self._shared:  # else each row is an item
+            texts = [context.text for context in item.contexts]
+            key = _hash(
+                repr((item.group, item.question, item.answer, item.system, *texts, *item.fields.values()))
+            )
+        parts = [hash(_hashable(getattr(item, name))) for name in _COMPARED] if self._shared else []
+        known = self._items.setdefault(key, _ReadItem(item_id, row.line, parts))
+        if known.parts is parts:
+            self._take(replace(item, group=item.group or item_id), row, sound=self.problems.total == before)
+        elif known.line != row.line:
+            self._compare(known, parts, where)
+        return known
 
     def _take(self, item: Item, row: Row, *, sound: bool) -> None:
-        """Note a new item and write it; where it is `sound` so far, it is held against the format of
+        """Count a new item and write it; where it is `sound` so far, it is held against the format of
         items.jsonl."""
-        self._lines.append(row.line)
-        if self._shared:
-            self._texts.extend(_hashes(item))
         group = _hash(item.group)
-        split = self._groups.get(group) or self._groups.setdefault(group, self._splits.of(item.group))
+        split = self._split_of.get(group) or self._split_of.setdefault(group, self._splits.of(item.group))
         self._n_items[split] += 1
         if sound:
             line = item_row(item)
@@ -255,76 +214,59 @@ class Reading:
             if self._draft is not None and not self.problems:
                 self._draft.add_item(line)
 
-    def _compare(self, item: Item, place: int, where: str) -> None:
+    def _compare(self, known: _ReadItem, parts: list[int], where: str) -> None:
         """Hold a further row of an item against its first one."""
-        first = self.table.number(self._lines[place])
+        first = self.table.number(known.line)
+        differ = [name for name, a, b in zip(_COMPARED, known.parts, parts, strict=False) if a != b]
         if not self._shared:
             self.problems.append(
-                f"{where}: item {item.item_id!r} stands in {first} already: ids must differ "
+                f"{where}: item {known.item_id!r} stands in {first} already: ids must differ "
                 "(several rows may share an item only with --rater)"
             )
-            return
-        old = self._texts[place * len(_COMPARED) : (place + 1) * len(_COMPARED)]
-        differ = [name for name, one, two in zip(_COMPARED, old, _hashes(item), strict=True) if one != two]
-        if differ:
+        elif differ:
             self.problems.append(
-                f"{where}: item {item.item_id!r} has another {', '.join(differ)} than in "
+                f"{where}: item {known.item_id!r} has another {', '.join(differ)} than in "
                 f"{first}: rows of one item must have the same texts"
             )
 
-    def _read_labels(self, row: Row, item: tuple[str, int]) -> None:
+    def _read_labels(self, row: Row, item: _ReadItem) -> None:
         columns = self.columns
         if columns.rater is None:
             for column in columns.raters:
                 self._rate(row, item, column=column, rater=column)
         else:
-            self._read_named(row, item, columns.rater)
+            rater, label = row.cells[columns.rater].strip(), columns.labels[0]
+            where = f"{self._labelled.at(row)}: column {columns.rater!r}"
+            if not rater and row.cells[label].strip():
+                self.problems.append(f"{where}: no rater for this label: fill it in")
+            elif rater == GOLD and columns.gold_label is not None:
+                self.problems.append(
+                    f"{where}: the rater {GOLD!r}, and --gold-label gives that one already: leave one out"
+                )
+            elif rater:
+                self._rate(row, item, column=label, rater=rater)
         if columns.gold_label is not None:
             self._rate(row, item, column=columns.gold_label, rater=GOLD)
 
-    def _read_named(self, row: Row, item: tuple[str, int], column: str) -> None:
-        rater, label = row.cells[column].strip(), self.columns.labels[0]
-        if not rater and row.cells[label].strip():
-            self.problems.append(
-                f"{self._labelled.at(row)}: column {column!r}: no rater for this label: fill it in"
-            )
-        elif rater == GOLD and self.columns.gold_label is not None:
-            self.problems.append(
-                f"{self._labelled.at(row)}: column {column!r}: the rater {GOLD!r}, and --gold-label gives that one "
-                "already: leave one out"
-            )
-        elif rater:
-            self._rate(row, item, column=label, rater=rater)
-
-    def _rate(self, row: Row, item: tuple[str, int], *, column: str, rater: str) -> None:
-        label, (item_id, place), given = self._label(row, column), item, self._given
-        if label is None or place < 0:
+    def _rate(self, row: Row, item: _ReadItem, *, column: str, rater: str) -> None:
+        """Take a rating and write it; the second one of a rater must be the first one again."""
+        label = self._label(row, column)
+        if label is None or not item.item_id:
             return
-        several = (
-            self._apart or self.columns.rater is not None
-        )  # else an item's second row is a problem already
-        first = given.first(place, rater) if several else None
-        if first is None:
-            self._take_rating(row, item, rater=rater, label=label, note=self.columns.note_of(column))
+        first = item.labels.setdefault(rater, (label, row.line))
+        if first[1] != row.line or first[0] != label:
+            if (self._apart or self._shared) and (first[0] != label or column != self.columns.gold_label):
+                self.problems.append(
+                    f"{self._labelled.at(row)}: a second label of {rater!r} for item {item.item_id!r}, the first is "
+                    f"in {self._labelled.number(first[1])}: keep one"
+                )
             return
-        line = given.lines[first]
-        if given.labels[first] != given.number(label) or (
-            line != row.line and column != self.columns.gold_label
-        ):
-            self.problems.append(
-                f"{self._labelled.at(row)}: a second label of {rater!r} for item {item_id!r}, the first is in "
-                f"{self._labelled.number(line)}: keep one"
-            )
-
-    def _take_rating(
-        self, row: Row, item: tuple[str, int], *, rater: str, label: Label, note: str | None
-    ) -> None:
-        """Note a rating and write it; `note` is the column of what the rater wrote."""
+        note = self.columns.note_of(column)
         text = None if note is None else row.cells[note].strip() or None
-        rating = Rating(item[0], rater, label, text)
-        if rater not in self._given.names:
+        rating = Rating(item.item_id, rater, label, text)
+        if rater not in self.n_of_raters:
             read_rating(rating_row(rating), self._labelled.at(row), scale=None, problems=self.problems)
-        self._given.add(item[1], rater, label, line=row.line)
+        self.n_of_raters[rater] += 1
         if self._draft is not None and not self.problems:
             self._draft.add_rating(rating)
 
@@ -360,7 +302,8 @@ class Reading:
         """What is known of the set: where it was read from, and how."""
         scale = replace(self.scale, from_fraction=False)
         if scale.kind == "nominal":
-            scale = replace(scale, categories=tuple(sorted(self._given.words)))
+            words = {str(label) for item in self._items.values() for label, _ in item.labels.values()}
+            scale = replace(scale, categories=tuple(sorted(words)))
         return Card(
             name=self.name,
             scale=scale,
@@ -369,7 +312,7 @@ class Reading:
             source=self.table.source.source,
             made_by=command,
             labels_by="people" if self.n_ratings else "unknown",
-            raters={rater: RaterCard(who=self._who(rater)) for rater in self.raters()},
+            raters={rater: RaterCard(who=self._who(rater)) for rater in sorted(self.n_of_raters)},
             explained=self.explained,
         )
 
@@ -397,13 +340,40 @@ def _hash(text: str) -> bytes:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
-def _texts_of(item: Item) -> bytes:
-    """What makes items one that have no id."""
-    texts = [context.text for context in item.contexts]
-    return _hash(repr((item.group, item.question, item.answer, item.system, *texts, *item.fields.values())))
+def _hashable(part: Any) -> Hashable:
+    return tuple(part.items()) if isinstance(part, Mapping) else part
 
 
-def _hashes(item: Item) -> list[int]:
-    """A number for each part of an item that rows of one item share."""
-    parts = (getattr(item, name) for name in _COMPARED)
-    return [hash(tuple(part.items()) if isinstance(part, Mapping) else part) for part in parts]
+def read_judgements(table: Stream, reading: Reading, draft: Draft | None) -> Counter[str]:
+    """What judges said of the items, written into the draft as `agreement` reads it: how many judgements each
+    judge gave. Rows of other items are counted in the remarks of the `reading`."""
+    column, by_judge = str(reading.columns.item), Counter[str]()
+    first_lines: dict[int, int] = {}  # by a hash of item, judge, repeat and unit
+
+    def rows() -> Iterator[dict[str, object]]:
+        count = 0
+        for row in table.rows:
+            count += 1
+            cells, item_id = row.cells, row.cells[column].strip()
+            if not reading.holds(item_id):
+                continue
+            judge = cells.get(JUDGE, "").strip() or Path(table.name).stem
+            repeat, unit = cells.get("repeat", "").strip() or "0", cells.get("unit", "").strip() or ITEM_UNIT
+            first = first_lines.setdefault(hash((item_id, judge, repeat, unit)), row.line)
+            if first != row.line:
+                message = judged_twice(judge, item_id, table.number(first))
+                reading.problems.append(f"{table.at(row)}: {message}")
+            by_judge[judge] += 1
+            kept = {name: row.raw[name] for name in KEPT if cells.get(name, "").strip()}
+            yield {"item_id": item_id, JUDGE: judge, VERDICT: row.raw.get(VERDICT), **kept}
+        unknown = count - by_judge.total()
+        if count and unknown == count:
+            reading.problems.append(f"{table.where}: no value of column {column} is the id of an item")
+        elif unknown:
+            reading.remarks.append(f"{unknown:,} rows of {table.name} name no item of the set")
+
+    if draft is None:
+        deque(rows(), maxlen=0)
+    else:
+        write_json_lines(draft.folder / JUDGEMENTS, rows())
+    return by_judge

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from judgecal.errors import InputError, refuse, unknown_name
-from judgecal.goldset.card import Card, RaterCard
+from judgecal.goldset.card import UNKNOWN_LICENCE, Card, RaterCard
 from judgecal.goldset.gold_set import GoldSet, list_gold, load_gold
 from judgecal.goldset.imports import LISTED, Imported
-from judgecal.goldset.label_cells import missing_notes, read_label, says_nothing
-from judgecal.goldset.reading import UNKNOWN_LICENCE
+from judgecal.goldset.labels import missing_notes, read_label, says_nothing
 from judgecal.goldset.sheet import (
     ANSWER,
     CONTEXTS,

@@ -18,7 +18,7 @@ from judgecal.errors import refuse
 from judgecal.goldset.card import plain_label, read_card
 from judgecal.goldset.gold_set import CARD, ITEMS, JUDGEMENTS, RATINGS
 from judgecal.goldset.imports import Imported
-from judgecal.goldset.verdicts import read_verdict, verdict_scale
+from judgecal.goldset.labels import read_verdict, verdict_scale
 from judgecal.goldset.write import name_problems
 from judgecal.records import Result
 from judgecal.scale import Label, Scale

@@ -12,8 +12,8 @@ import numpy as np
 from judgecal.errors import InputError, listed, refuse
 from judgecal.experiment.drawn import LEAST_DRAWN, Drawing
 from judgecal.goldset import Card, GoldSet, load_gold
+from judgecal.goldset.card import UNKNOWN_LICENCE
 from judgecal.goldset.draw import Stratum, allocate, draw
-from judgecal.goldset.reading import UNKNOWN_LICENCE
 from judgecal.goldset.write import name_problems
 from judgecal.production.judged_table import JudgedColumns, JudgedTable, read_judged
 from judgecal.records import Item, digest

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from judgecal.errors import InputError, refuse
-from judgecal.tables.encoding import ending_of
 from judgecal.tables.table import FileSource, Piece, Row, Source, Table
+from judgecal.tables.text import ending_of
 from judgecal.workspace import replacing, shown
 
 if TYPE_CHECKING:

@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from judgecal.errors import InputError
-from judgecal.tables.dialect import dialect_of
-from judgecal.tables.encoding import ending_of
 from judgecal.tables.json_files import json_value, read_json
-from judgecal.tables.separated import separated_records
-from judgecal.tables.text import text_lines
+from judgecal.tables.separated import dialect_of, separated_records
+from judgecal.tables.text import ending_of, text_lines
 
 _ROWS, _KEYS, _TEXT, _DEPTH = 3, 500, 500, 9
 

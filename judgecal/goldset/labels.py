@@ -1,0 +1,302 @@
+"""Labels that people typed and verdicts that were recorded: how a cell is read, and whether the scale fits."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from judgecal.records import Failure
+from judgecal.scale import Label, Scale
+from judgecal.tables import undo
+
+NARROW = "narrow_labels"
+"""The finding, and the key of `[explained]` in card.toml by which such a set is used all the same."""
+_SMALL = 0.2  # of the scale, from its lower end
+_LEAST = 10  # labels; of fewer nothing is said
+_LEAST_PARTS = 3  # labels between 0 and 1 that are hardly percentages
+_MANY_OFF = 0.2  # of the labels off their scale: that is no slip of the pen
+_GRADES = 3  # fewer different labels tell no scale
+_STEPS = (1.0, 0.5, 0.25, 0.1)
+_MOST_GRADES = 20.0  # the highest; 90 to 100 are percentages
+_USUAL_STEPS = (0.5, 0.25)  # between grades, even where few labels have them
+
+
+def narrow_labels(labels: Sequence[float], scale: Scale) -> str | None:
+    """Why labels do not fit a scale that they all lie on: they end in its lowest fifth; None where they do
+    fit."""
+    distinct = set(labels)
+    parts = (
+        scale.kind == "percentage"
+        and all(0.0 <= label <= 1.0 for label in distinct)
+        and _step_of(labels) != 1.0
+    )
+    if not scale.graded or len(labels) < (_LEAST_PARTS if parts else _LEAST) or len(distinct) < 2:
+        return None
+    if max(distinct) > scale.low + _SMALL * scale.span:
+        return None
+    return (
+        f"all {len(labels):,} labels lie in {min(distinct):g}..{max(distinct):g}, a small part of the scale {scale} "
+        f"({scale.low:g} to {scale.high:g}): the scale {fitting_scale(labels)} fits them"
+    )
+
+
+def unexplained(labels: Sequence[float], scale: Scale, explained: Mapping[str, str]) -> str | None:
+    """The same, with what to do, where the card does not say why it may be so."""
+    why = None if NARROW in explained else narrow_labels(labels, scale)
+    return why and f'{why}; write that in card.toml, or under [explained] why it may be so: {NARROW} = "..."'
+
+
+class LabelNumbers:
+    """The numbers that label cells hold, whether or not they are labels of the scale."""
+
+    def __init__(self, scale: Scale) -> None:
+        self._scale = scale
+        self._on: Counter[float] = Counter()
+        self._off: Counter[float] = Counter()
+        self._n_signed = self._n_parts = 0  # cells such as `50%`, and such as `0.5`
+
+    def add(self, number: float | None, *, fits: bool, signed: bool = False) -> None:
+        """Count what one cell holds; None is no number, `signed` one with a percent sign."""
+        if number is not None and math.isfinite(number):
+            (self._on if fits else self._off)[number] += 1
+            self._n_signed += signed
+            self._n_parts += not signed and 0.0 < number < 1.0
+
+    def mixed(self) -> str | None:
+        """What to say of percentages of which some stand with a sign (`50%`) and others as parts of 1
+        (`0.5`)."""
+        if (
+            not (self._n_signed and self._n_parts)
+            or self._scale.kind != "percentage"
+            or self._scale.from_fraction
+        ):
+            return None
+        return (
+            f"some labels have a percent sign ({self._n_signed:,}), and some without one lie between 0 and 1 "
+            f"({self._n_parts:,}), which would be read as below 1%: write all of them in one way"
+        )
+
+    def better(self) -> str | None:
+        """What to say where another scale fits all numbers: many are off this one, or they lie between its
+        grades."""
+        numbers = self._on | self._off
+        n, n_off = self._on.total() + self._off.total(), self._off.total()
+        if not n_off or len(numbers) < _GRADES or not self._scale.numeric:
+            return None
+        finer = _with_steps(list(numbers), self._scale)
+        if n_off < _MANY_OFF * n and (finer is None or _step_of(list(numbers)) not in _USUAL_STEPS):
+            return None
+        scale = "fraction" if self._scale.from_fraction else self._scale
+        fits = finer or fitting_scale(list(numbers))
+        return f"{n_off:,} of {n:,} labels are none of the scale {scale}: --scale {fits} fits them all"
+
+
+def _with_steps(numbers: Sequence[float], scale: Scale) -> str | None:
+    """The same scale with the steps that the numbers have, where all lie between its ends; None where they do
+    not."""
+    step = _step_of(numbers)
+    if scale.kind not in ("ordinal", "points") or min(numbers) < scale.low or max(numbers) > scale.high:
+        return None
+    ends = f"points:{scale.low:g}:{scale.high:g}"
+    return (
+        ends if step is None or not Scale.parse(ends, step=step).on_step(scale.high) else f"{ends}:{step:g}"
+    )
+
+
+def _step_of(numbers: Sequence[float]) -> float | None:
+    return next((step for step in _STEPS if all(_whole(number / step) for number in numbers)), None)
+
+
+def fitting_scale(labels: Sequence[float]) -> str:
+    """The smallest scale that such numbers are labels of, as it is written."""
+    low, high = min(labels), max(labels)
+    step = _step_of(labels)
+    if set(labels) <= {0.0, 1.0}:
+        return "binary"
+    if step == 1.0 and high - low <= 10.0 and high <= _MOST_GRADES:
+        return f"ordinal:{min(low, 1.0) if low >= 0.0 else low:g}:{high:g}"
+    if low >= 0.0 and high <= 1.0:
+        return "fraction"
+    if low >= 0.0 and _MOST_GRADES < high <= 100.0:
+        return "percentage"
+    ends = f"{min(0.0, math.floor(low)):g}:{math.ceil(high):g}"
+    return f"points:{ends}" if step is None else f"points:{ends}:{step:g}"
+
+
+def _whole(number: float) -> bool:
+    return abs(number - round(number)) < 1e-6
+
+
+_MISSING = frozenset(
+    {"n/a", "#n/a", "#nv", "#n/d", "n/d", "n.a.", "k.a.", "na", "nan", "null", "-", "--", "–", "—", "?"}
+)
+_MISSING_NUMBER = frozenset({"none", "nil", "."})
+"""No number either; among words of a nominal scale they may mean something."""
+_TRUTH = {
+    "wahr": 1.0, "vrai": 1.0, "verdadero": 1.0, "vero": 1.0, "verdadeiro": 1.0, "waar": 1.0, "prawda": 1.0,
+    "sant": 1.0, "sand": 1.0, "sann": 1.0, "tosi": 1.0, "pravda": 1.0, "igaz": 1.0, "doğru": 1.0, "истина": 1.0,
+    "falsch": 0.0, "faux": 0.0, "falso": 0.0, "onwaar": 0.0, "fałsz": 0.0, "falskt": 0.0, "falsk": 0.0,
+    "usann": 0.0, "epätosi": 0.0, "nepravda": 0.0, "hamis": 0.0, "yanlış": 0.0, "ложь": 0.0,
+}  # fmt: skip
+"""The truth values as Excel and LibreOffice write them in their languages."""
+_NUMBER = r"[+-]?(?:\d+(?:\.\d+)?|0,\d+|\d+,\d{1,2})"  # 1,000 may be a thousand
+_AMOUNT = re.compile(rf"({_NUMBER})\s*(%)?", re.ASCII)
+_OUT_OF = re.compile(rf"({_NUMBER})\s*/\s*({_NUMBER})", re.ASCII)
+_DATE = re.compile(r"\d{4}-\d\d-\d\d(T[\d:]+)?|\d{1,2}[./]\d{1,2}[./]\d{4}")
+
+
+def percent(value: float) -> float:
+    """0.07 * 100 is 7.000000000000001 in floating point; the label is 7."""
+    return round(value, 9)
+
+
+def says_nothing(cell: str, scale: Scale) -> bool:
+    """Whether a cell says by a word or a sign that there is no label, such as `N/A` or `-`."""
+    text = _plain(cell)
+    word = text.casefold()
+    return text not in scale.categories and (word in _MISSING or (scale.numeric and word in _MISSING_NUMBER))
+
+
+def read_label(cell: str, scale: Scale) -> Label:
+    """One label; `8/10` is 80 on a scale of percentages and 8 on one that ends at 10, `3,5` is 3.5, `WAHR` is
+    true.
+
+    ValueError: it is no label of the scale, or lies between two of its steps; the message says what would be.
+    """
+    text = _plain(cell)
+    if scale.kind == "nominal":
+        return scale.read(text)
+    if scale.kind == "binary" and text.casefold() in _TRUTH:
+        return _TRUTH[text.casefold()]
+    if _DATE.fullmatch(text):
+        raise ValueError(f"{text!r} is a date: a spreadsheet makes one of 8/10, so format the column as text")
+    label = scale.read(_on_scale(text, scale))
+    if isinstance(label, float) and not scale.on_step(label):
+        raise ValueError(f"{label:g} lies between the steps of {scale.step:g}")
+    return label
+
+
+def missing_notes(counts: Mapping[str, int]) -> list[str]:
+    """How many label cells said that there is none, by what they said."""
+    said = ", ".join(
+        f"{cell!r} {n:,}" for cell, n in sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+    )
+    return [f"label cells that say there is no label: {said}"] if said else []
+
+
+def typed(cell: str) -> str:
+    """A cell as every language writes it: of `3,5` `3.5`, of `WAHR` `true`; any other text as it is."""
+    text = _plain(cell)
+    if match := _AMOUNT.fullmatch(text):
+        return match[1].replace(",", ".") + (match[2] or "")
+    truth = _TRUTH.get(text.casefold())
+    return text if truth is None else "true" if truth else "false"
+
+
+def is_part(cell: str) -> bool:
+    """Whether a cell is a part of a whole, such as `8/10`."""
+    return _OUT_OF.fullmatch(_plain(cell)) is not None
+
+
+def number_in(cell: str) -> float | None:
+    """The number that a cell holds, of `85%` 85; None where it holds none."""
+    match = _AMOUNT.fullmatch(_plain(cell))
+    return _float(match[1]) if match else None
+
+
+def _plain(cell: str) -> str:
+    """The text of a cell without the mark against spreadsheets, and with single spaces in place of any
+    others."""
+    return " ".join(undo(cell).split())
+
+
+def _float(number: str) -> float:
+    return float(number.replace(",", "."))
+
+
+def _on_scale(text: str, scale: Scale) -> str:
+    """A number as the scale reads one; any other text as it is.
+
+    ValueError: it is a part of another whole than the scale's.
+    """
+    if match := _AMOUNT.fullmatch(text):
+        return f"{_float(match[1]) / 100.0:.12g}" if match[2] and scale.from_fraction else typed(text)
+    match = _OUT_OF.fullmatch(text)
+    if match is None or scale.kind == "binary":
+        return text
+    part, whole = _float(match[1]), _float(match[2])
+    if scale.kind == "percentage" and 0.0 <= part <= whole and whole > 0.0:
+        return f"{part / whole * (1.0 if scale.from_fraction else 100.0):.12g}"
+    if whole != scale.high:
+        raise ValueError(f"{text!r} is out of {whole:g}, and the scale ends at {scale.high:g}")
+    return f"{part:.12g}"
+
+
+_FRACTIONS = 10  # verdicts of 0 and 1 alone; fewer may be so by chance
+
+
+def read_verdict(scale: Scale, text: str) -> tuple[Label | None, Failure | None]:
+    """A recorded verdict, or why it is none of the scale."""
+    if not text.strip():
+        return None, Failure("parse", "no verdict was recorded")
+    try:
+        verdict = scale.read(text)
+        return (percent(verdict) if scale.from_fraction and isinstance(verdict, float) else verdict), None
+    except ValueError as error:
+        return None, Failure("parse", str(error))
+
+
+def judged_twice(judge: str, item_id: str, first: str) -> str:
+    """What to say of a second row of one judge, item and repeat; `first`: where the other stands."""
+    return (
+        f"{judge} judged item {item_id} in {first} already: delete one row, or tell them apart by a column repeat "
+        "(0, 1, ...)"
+    )
+
+
+def verdict_scale(people: Scale, cells: Iterable[str]) -> Scale:
+    """How one judge's verdicts are to be read, told by what they are.
+
+    On the people's scale (grades may have verdicts between them), or where more of them can be read so as yes
+    and no or as percentages; of the latter, where all lie in a small part of them (1 to 10), on the scale
+    that fits. All of 0..1 are fractions of 1 where the people's scale does not hold them, holds them as a
+    small part of it only, or counts in percent.
+    """
+    # The steps of a points scale are those of people's labels.
+    own = replace(people, step=None) if people.kind == "points" else people
+    if not people.numeric:
+        return own
+    written = [cell.strip() for cell in cells if cell.strip()]
+    between = [Scale("points", people.low, people.high)] if people.kind == "ordinal" else []
+    forms = (own, *between, Scale.parse("binary"), Scale.parse("percentage"))
+    readable = {one: _readable(one, written) for one in forms}
+    scale = max(readable, key=lambda one: readable[one])  # of equals the first
+    fraction = Scale.parse("fraction")
+    shares = [read_verdict(fraction, cell)[0] for cell in written]
+    if not shares or None in shares:
+        return _fitting(scale, written)
+    inner = any(share not in (0.0, 100.0) for share in shares)
+    if not inner and (len(shares) < _FRACTIONS or people.kind in ("binary", "percentage")):
+        return scale  # 0 and 1 alone may be labels as they are
+    verdicts = [float(cell) for cell in written]
+    holds = scale is own and own.kind != "percentage" and readable[own] == len(written)
+    return scale if holds and not (inner and narrow_labels(verdicts, own)) else fraction
+
+
+def _fitting(scale: Scale, cells: Sequence[str]) -> Scale:
+    """The scale itself, or where percentages would be verdicts of 1 to 10 the one that these are on."""
+    verdicts = [verdict for cell in cells if isinstance(verdict := read_verdict(scale, cell)[0], float)]
+    if (
+        scale.kind != "percentage"
+        or any(cell.endswith("%") for cell in cells)
+        or not narrow_labels(verdicts, scale)
+    ):
+        return scale
+    return Scale.parse(fitting_scale(verdicts))
+
+
+def _readable(scale: Scale, cells: Sequence[str]) -> int:
+    return sum(read_verdict(scale, cell)[0] is not None for cell in cells)
