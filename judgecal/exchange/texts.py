@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from judgecal.records import Context, Item, Turn
-from judgecal.tables.encoding import ending_of
 from judgecal.tables.formats import open_source
 from judgecal.tables.json_files import of_frame, one_array, read_json
 from judgecal.tables.nested import nested
 from judgecal.tables.outline import outline
+from judgecal.tables.text import ending_of
 from judgecal.workspace import shown
 
 Value = bool | int | float | str | None
