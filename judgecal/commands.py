@@ -129,7 +129,7 @@ TABLE = {
         Command("rate", "cli.rate:rate", "Say what share is right, corrected for the judge's error.",
                 "judged.csv --lock judge.lock.json --question q --answer a",
                 documents={"RateResult": "report.rate:rate_document"},
-                report="production.rate_result:RateResult"),
+                report="production.results:RateResult"),
         Command("plan", "cli.rate:plan", "Say how many labels a rate takes, or a comparison.",
                 "--lock judge.lock.json --half-width 0.05",
                 documents={"PlanResult": "report.plan:plan_document",

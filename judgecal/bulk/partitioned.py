@@ -35,7 +35,7 @@ from judgecal.experiment import (
 from judgecal.experiment.folder import code_sha
 from judgecal.production.judge import JudgeRun, lock_result
 from judgecal.production.judge_counts import JudgedRows
-from judgecal.production.judge_result import JudgeResult
+from judgecal.production.results import JudgeResult
 from judgecal.production.suite import SuiteColumn
 from judgecal.tables import Columns, NoRowsError, Partition, Partitions, Place, Stamp, open_source
 from judgecal.workspace import Workspace, write_text

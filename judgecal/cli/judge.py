@@ -20,7 +20,7 @@ from judgecal.wings import wing
 if TYPE_CHECKING:
     from judgecal.experiment import CostEstimate, Reader, RunOptions
     from judgecal.production.judge import JudgeRun
-    from judgecal.production.judge_result import JudgeResult, SuiteResult
+    from judgecal.production.results import JudgeResult, SuiteResult
     from judgecal.production.suite import SuiteColumn
     from judgecal.tables import FileSource
     from judgecal.workspace import Workspace
@@ -217,7 +217,7 @@ def _reader(
 
 def _unscored(result: JudgeResult | SuiteResult) -> str:
     """How many rows have no verdict, and where it is said why."""
-    from judgecal.production.judge_result import JudgeResult
+    from judgecal.production.results import JudgeResult
 
     if isinstance(result, JudgeResult):
         return f"{result.n_unscored} rows are unscored; {result.output}, column {result.columns['error']} says why"

@@ -35,7 +35,7 @@ from judgecal.experiment import (
     stored_rows,
 )
 from judgecal.production.judge_counts import JudgedRows
-from judgecal.production.judge_result import (
+from judgecal.production.results import (
     JudgedRate,
     JudgeResult,
     LeftOut,

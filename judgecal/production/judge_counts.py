@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 
 from judgecal.experiment import StoredVerdicts
-from judgecal.production.judge_result import SuiteRate
+from judgecal.production.results import SuiteRate
 from judgecal.production.suite import LoadedJudge, Naming, Reply, SuiteColumn
 from judgecal.records import ITEM_UNIT, Estimate, Item, Judgement
 from judgecal.selection.pass_rates import Overview, group_number, word_shares

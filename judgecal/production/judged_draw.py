@@ -1,9 +1,8 @@
-"""Rows of a judged table that are drawn to be labelled, each with its chance; and rows that are handed to
-people."""
+"""Rows of a table that people are asked about: of a judged one a draw, each row with its chance."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -28,244 +27,33 @@ from judgecal.tables import Columns, open_source
 from judgecal.workspace import Workspace
 
 _BY_SYSTEM = "verdict,system"
-_UNSCORED = "no verdict"
 _ANY_SPREAD = 0.5  # of labels of which nothing is known
 
 
 def items_at(path: Path, columns: Columns, places: Iterable[int]) -> dict[int, Item]:
     """The items of some rows of a table, by their places, counted from 0; of equal ones the first.
 
-    An item without an id of its own is known by its text. InputError: a column is missing, or two of the rows
-    have one id.
+    An item without an id of its own is known by its text; no two of the rows may have one id.
     """
     source, wanted = open_source(path), set(places)
     source.require(*columns.item_names)
-    rows = (row for piece in source.pieces() for row in piece.rows)
-    found: dict[int, Item] = {}
-    known: dict[str, str] = {}
+    items: dict[int, Item] = {}
+    sha_of: dict[str, str] = {}
     twice: list[str] = []
-    for number, row in enumerate(rows):
+    for number, row in enumerate(row for piece in source.pieces() for row in piece.rows):
         if number not in wanted:
             continue
         item = columns.read_row(row)
         item = replace(item, item_id=item.item_id or digest([item.question, item.answer])[:16])
-        first = known.setdefault(item.item_id, item.sha)
-        if first != item.sha:
+        if sha_of.setdefault(item.item_id, item.sha) != item.sha:
             twice.append(item.item_id)
-        elif len(known) > len(found):
-            found[number] = item
+        elif len(sha_of) > len(items):
+            items[number] = item
     if twice:
         raise InputError(
             f"{source.where}: rows with other texts have one id ({listed(twice)}): leave --item out"
         )
-    return found
-
-
-@dataclass(frozen=True)
-class JudgedDraw:
-    """A draw of rows of a judged table.
-
-    Attributes:
-        table: read by the system where it is to be drawn by strata of that too.
-        by_verdict: whether it is by strata of the verdict, shared out by the lock's error rates; else all
-            rows alike.
-        before: the set with what was drawn of this table before; the new rows join it.
-        name: of the set that the rows make, where there is none before.
-    """
-
-    workspace: Workspace
-    path: Path
-    table: JudgedTable
-    columns: Columns
-    lock: Lock
-    judge: Scale
-    n: int
-    name: str
-    by_verdict: bool = True
-    before: GoldSet | None = None
-    seed: int = 0
-
-    def drawing(self) -> Drawing:
-        """The rows, and the set with them; nothing is written.
-
-        Raises:
-            InputError: n is too small, the name is taken, nothing is left to draw, or what was drawn before
-                had other strata.
-        """
-        self.workspace.require_writable("gold sheet -n")
-        problems = [] if self.before else name_problems(self.name, workspace=self.workspace, replace=False)
-        if self.n < LEAST_DRAWN:
-            problems.append(f"-n must be at least {LEAST_DRAWN}, found {self.n}")
-        refuse(problems)
-        first, done = self._rows()
-        if not len(np.setdiff1d(first, done)):
-            raise InputError(f"{self.table.where}: every row of it was drawn already")
-        strata = self._strata(first)
-        sizes = allocate(
-            [len(rows) for _, rows, _ in strata],
-            [spread for _, _, spread in strata],
-            self.n,
-            before=[int(np.isin(rows, done).sum()) for _, rows, _ in strata],
-        )
-        chance_of: dict[int, float] = {}
-        new: list[int] = []
-        counts = []
-        rng = np.random.default_rng(self.seed)
-        for (name, rows, _), size in zip(strata, sizes, strict=True):
-            own = np.isin(rows, done)
-            chosen = rng.choice(rows[~own], size - int(own.sum()), replace=False)
-            new += chosen.tolist()
-            chance_of |= dict.fromkeys((*chosen.tolist(), *rows[own].tolist()), size / len(rows))
-            counts.append(f"{name}: {len(chosen)} of {len(rows)}")
-        return self._drawing(chance_of, new, ", ".join(counts))
-
-    def _rows(self) -> tuple[Ints, Ints]:
-        """The first row of each text, and those of what was drawn before."""
-        _, first = np.unique(self.table.text, return_index=True)
-        if self.before is None:
-            return np.sort(first), np.empty(0, np.int64)
-        at, _ = self.table.places(self.before.items)
-        return np.sort(first), np.intersect1d(first, at)
-
-    def _strata(self, first: Ints) -> list[tuple[str, Ints, float]]:
-        """Name, rows and spread of the labels of each stratum; what was drawn before must be as likely within
-        each."""
-        if not self.by_verdict:
-            strata = [("all rows", first, _ANY_SPREAD)]
-        else:
-            spreads = self._spreads()
-            strata = [
-                (f"{name}{part}", first[(own & rows)[first]], spreads.get(name, _ANY_SPREAD))
-                for name, own in self._kinds()
-                for part, rows in self._systems()
-            ]
-        strata = [one for one in strata if len(one[1])]
-        if self.before is not None:
-            at, place = self.table.places(self.before.items)
-            chance = np.array([item.inclusion_probability or -1.0 for item in self.before.items])
-            for name, rows, _ in strata:
-                own = chance[place[np.isin(at, rows)]]
-                if len(own) and float(np.ptp(own)) > 1e-9:
-                    raise InputError(
-                        f"gold set {self.before.name}: its rows of the stratum {name!r} were not all as likely to be "
-                        "drawn, so they cannot be drawn on by these strata: draw as before (--strata verdict), or "
-                        "leave --labels out for a set of its own"
-                    )
-        return strata
-
-    def _kinds(self) -> list[tuple[str, Bools]]:
-        """The strata of the verdict: pass and fail, or thirds of the scale where there is no mark; and no
-        verdict."""
-        verdict, rule = self.table.verdict, PassRule.of_lock(self.lock, self.judge)
-        known: Bools = ~self.table.unscored
-        if rule.mark is not None:
-            passed = rule.passed(verdict) == 1.0
-            return [("pass", known & passed), ("fail", known & ~passed), (_UNSCORED, ~known)]
-        third = np.minimum(2, np.floor(3.0 * (verdict - self.judge.low) / self.judge.span + 1e-9))
-        names = ("low", "middle", "high")
-        return [*((name, known & (third == place)) for place, name in enumerate(names)), (_UNSCORED, ~known)]
-
-    def _systems(self) -> list[tuple[str, Bools]]:
-        """The rows of each system, where the table was read by it; else all."""
-        codes = self.table.value_of
-        if codes is None:
-            return [("", np.ones(self.table.n, dtype=np.bool_))]
-        return [(f" of {name or 'none'}", codes == code) for code, name in enumerate(self.table.values)]
-
-    def _spreads(self) -> dict[str, float]:
-        """The standard deviation of right and wrong by verdict, from the lock's error rates and what passes
-        here."""
-        rates = PassRule.of_lock(self.lock, self.judge).class_rates(self.lock.applied)
-        sensitivity, specificity = rates
-        if (
-            sensitivity is None
-            or specificity is None
-            or sensitivity.value is None
-            or specificity.value is None
-        ):
-            return {}
-        passed = dict(self._kinds())["pass"][~self.table.unscored].astype(np.float64)
-        raw = mean_estimate(passed, range(len(passed)))
-        right = carried_rate(raw, sensitivity, specificity).estimate.value
-        if right is None:
-            return {}
-        spread = Spread(min(0.98, max(0.02, right)), sensitivity.value, specificity.value)
-        return {name: own for name, (_, own) in zip(("pass", "fail"), spread.by_stratum, strict=False)}
-
-    def _drawing(self, chance_of: Mapping[int, float], new: Sequence[int], counts: str) -> Drawing:
-        drawn = tuple(
-            replace(item, inclusion_probability=chance_of[place])
-            for place, item in items_at(self.path, self.columns, new).items()
-        )
-        told = f"drawn: {counts}"
-        if self.before is None:
-            waits = f"the rows and their inclusion_probability are gold set {self.name}, which waits for the labels"
-            return Drawing(self._card(counts), drawn, (told, waits))
-        at, place = self.table.places(self.before.items)
-        now = {
-            number: chance_of[row]
-            for row, number in zip(at.tolist(), place.tolist(), strict=True)
-            if row in chance_of
-        }
-        earlier = tuple(
-            replace(item, inclusion_probability=now.get(number, item.inclusion_probability))
-            for number, item in enumerate(self.before.items)
-        )
-        joined = f"they join gold set {self.before.name}, whose {len(earlier)} items have new inclusion_probabilities"
-        return Drawing(self.before.card, drawn, (told, joined), before=self.before, earlier=earlier)
-
-    def _card(self, counts: str) -> Card:
-        gold, people = self.lock.gold, PassRule.of(self.lock.gold, self.judge).people
-        try:
-            card = load_gold(gold.set, workspace=self.workspace).card
-        except InputError:  # the lock's set need not be here: then the sheet has no anchors
-            card = Card(gold.set, people)
-        return Card(
-            name=self.name,
-            scale=people,
-            version="1",
-            licence=UNKNOWN_LICENCE,
-            source=f"drawn from {self.path.name}, judged by {self.lock.judge} ({counts}), seed {self.seed}",
-            made_by="people",
-            sampling="stratified" if self.by_verdict else "random",
-            labels_by="people",
-            anchors=card.anchors,
-        )
-
-
-def answers_to_label(
-    path: Path, columns: Columns, scale: str, *, n: int | None, name: str, seed: int, workspace: Workspace
-) -> Drawing:
-    """The rows of a table that nobody has judged, all of them or n drawn at random, as a set that waits for
-    labels.
-
-    A row whose question is empty is left out and counted: there is nothing to label.
-
-    Raises:
-        InputError: the name is taken, the scale is none, a column is missing, or the file cannot be read.
-    """
-    workspace.require_writable("gold sheet FILE")
-    refuse(name_problems(name, workspace=workspace, replace=False))
-    read = items_at(path, columns, range(open_source(path).n_rows)).values()
-    found = tuple(item for item in read if item.question.strip())
-    empty = len(read) - len(found)
-    drawn = draw(
-        [Stratum("all rows", found, _ANY_SPREAD)], len(found) if n is None else min(n, len(found)), seed=seed
-    )
-    counts = ", ".join(f"{size} of {there}" for size, there in drawn.counts.values())
-    card = Card(
-        name=name,
-        scale=Scale.parse(scale),
-        version="1",
-        licence=UNKNOWN_LICENCE,
-        source=f"{counts} rows of {path.name}, seed {seed}",
-        made_by="people",
-        sampling="random",
-        labels_by="people",
-    )
-    waits = f"the rows are gold set {name}, which waits for the labels"
-    left_out = (f"left out: {empty} rows whose question is empty",) if empty else ()
-    return Drawing(card, drawn.items, (f"drawn: {counts}", *left_out, waits))
+    return items
 
 
 def draw_rows(
@@ -282,7 +70,11 @@ def draw_rows(
     name: str,
     seed: int,
 ) -> Drawing:
-    """The rows of a table that people are asked about, as the set `name`: of a judged one, with its lock, a draw."""
+    """The rows of a table that people are asked about, as the set `name`; nothing is written.
+
+    Of a judged one, with its lock, a draw by strata of the verdict (and the system), or of all rows alike;
+    `labels` is the set with what was drawn of it before, which the new rows join.
+    """
     problems = []
     if strata not in (None, "verdict", _BY_SYSTEM):
         problems.append(f"--strata of a table is verdict or {_BY_SYSTEM}, found {strata!r}")
@@ -303,22 +95,159 @@ def draw_rows(
     if strata == _BY_SYSTEM and named.columns.system is None:
         refuse([f"--strata {_BY_SYSTEM}: name the column by --system"])
     if lock_path is None:
-        return answers_to_label(
-            path, named.columns, str(scale), n=n, name=name, seed=seed, workspace=workspace
-        )
+        workspace.require_writable("gold sheet FILE")
+        refuse(name_problems(name, workspace=workspace, replace=False))
+        return _answers_to_label(path, named.columns, Scale.parse(str(scale)), n=n, name=name, seed=seed)
     lock = load_lock(lock_path)
     judge = lock.runnable(workspace, trust_lock=trust_lock).scale
     by = named.columns.system if strata == _BY_SYSTEM else None
-    return JudgedDraw(
-        workspace=workspace,
-        path=path,
-        table=read_judged(path, JudgedColumns(named.columns, by), judge),
-        columns=named.columns,
-        lock=lock,
-        judge=judge,
-        n=n or 0,
+    table = read_judged(path, JudgedColumns(named.columns, by), judge)
+    before = None if labels is None else load_gold(labels, workspace=workspace)
+    workspace.require_writable("gold sheet -n")
+    problems = [] if before else name_problems(name, workspace=workspace, replace=False)
+    if (n or 0) < LEAST_DRAWN:
+        problems.append(f"-n must be at least {LEAST_DRAWN}, found {n or 0}")
+    refuse(problems)
+    rule = PassRule.of_lock(lock, judge)
+    drawn = _draw(table, rule, lock, before, n=n or 0, by_verdict=strata is not None, seed=seed)
+    items = tuple(
+        replace(item, inclusion_probability=drawn.chance_of[place])
+        for place, item in items_at(path, named.columns, drawn.new).items()
+    )
+    if before is None:
+        try:
+            anchors = load_gold(lock.gold.set, workspace=workspace).card.anchors
+        except InputError:  # the lock's set need not be here: then the sheet has no anchors
+            anchors = Card(lock.gold.set, rule.people).anchors
+        source = f"drawn from {path.name}, judged by {lock.judge} ({drawn.counts}), seed {seed}"
+        card = _card(name, rule.people, source, sampling="random" if strata is None else "stratified")
+        waits = f"the rows and their inclusion_probability are gold set {name}, which waits for the labels"
+        return Drawing(replace(card, anchors=anchors), items, (f"drawn: {drawn.counts}", waits))
+    rows = zip(*(places.tolist() for places in table.places(before.items)), strict=True)
+    now = {number: drawn.chance_of[row] for row, number in rows if row in drawn.chance_of}
+    earlier = tuple(
+        replace(item, inclusion_probability=now.get(number, item.inclusion_probability))
+        for number, item in enumerate(before.items)
+    )
+    joined = f"they join gold set {before.name}, whose {len(earlier)} items have new inclusion_probabilities"
+    return Drawing(before.card, items, (f"drawn: {drawn.counts}", joined), before=before, earlier=earlier)
+
+
+def _card(name: str, scale: Scale, source: str, *, sampling: str) -> Card:
+    """That of a set which waits for people's labels."""
+    return Card(
         name=name,
-        by_verdict=strata is not None,
-        before=None if labels is None else load_gold(labels, workspace=workspace),
-        seed=seed,
-    ).drawing()
+        scale=scale,
+        version="1",
+        licence=UNKNOWN_LICENCE,
+        source=source,
+        made_by="people",
+        sampling=sampling,
+        labels_by="people",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """Rows by their places: the chance of each that was ever drawn, those drawn now, and counts in words."""
+
+    chance_of: dict[int, float]
+    new: Sequence[int]
+    counts: str
+
+
+def _draw(
+    table: JudgedTable,
+    rule: PassRule,
+    lock: Lock,
+    before: GoldSet | None,
+    *,
+    n: int,
+    by_verdict: bool,
+    seed: int,
+) -> _Drawn:
+    """Draw n rows, each text once, and none that was drawn before."""
+    first = np.sort(np.unique(table.text, return_index=True)[1])
+    at, place = table.places(before.items if before else ())
+    done = np.intersect1d(first, at)
+    if not len(np.setdiff1d(first, done)):
+        raise InputError(f"{table.where}: every row of it was drawn already")
+    strata = _strata(table, rule, lock, first) if by_verdict else [("all rows", first, _ANY_SPREAD)]
+    strata = [stratum for stratum in strata if len(stratum[1])]
+    if before is not None:
+        chance = np.array([item.inclusion_probability or -1.0 for item in before.items])
+        for name, rows, _ in strata:
+            chances = chance[place[np.isin(at, rows)]]
+            if len(chances) and float(np.ptp(chances)) > 1e-9:
+                raise InputError(
+                    f"gold set {before.name}: its rows of the stratum {name!r} were not all as likely to be drawn, so "
+                    "they cannot be drawn on by these strata: draw as before (--strata verdict), or leave --labels out "
+                    "for a set of its own"
+                )
+    drawn_before = [np.isin(rows, done) for _, rows, _ in strata]
+    sizes = allocate(
+        [len(rows) for _, rows, _ in strata],
+        [spread for *_, spread in strata],
+        n,
+        before=[int(drawn.sum()) for drawn in drawn_before],
+    )
+    chance_of: dict[int, float] = {}
+    new: list[int] = []
+    counts = []
+    rng = np.random.default_rng(seed)
+    for (name, rows, _), drawn, size in zip(strata, drawn_before, sizes, strict=True):
+        chosen = rng.choice(rows[~drawn], size - int(drawn.sum()), replace=False).tolist()
+        new += chosen
+        chance_of |= dict.fromkeys((*chosen, *rows[drawn].tolist()), size / len(rows))
+        counts.append(f"{name}: {len(chosen)} of {len(rows)}")
+    return _Drawn(chance_of, new, ", ".join(counts))
+
+
+def _strata(table: JudgedTable, rule: PassRule, lock: Lock, first: Ints) -> list[tuple[str, Ints, float]]:
+    """Name, rows and spread of the labels of each stratum: pass and fail, or thirds of the scale where there is no
+    mark, and no verdict; of each system, where the table was read by it.
+    """
+    known: Bools = ~table.unscored
+    if rule.mark is not None:
+        passed = rule.passed(table.verdict) == 1.0
+        verdicts = [("pass", known & passed), ("fail", known & ~passed)]
+    else:
+        third = np.minimum(2, np.floor(3.0 * (table.verdict - rule.judge.low) / rule.judge.span + 1e-9))
+        verdicts = [(name, known & (third == at)) for at, name in enumerate(("low", "middle", "high"))]
+    systems: list[tuple[str, Bools]] = [("", np.ones(table.n, dtype=np.bool_))]
+    if table.value_of is not None:
+        codes = table.value_of
+        systems = [(f" of {name or 'none'}", codes == code) for code, name in enumerate(table.values)]
+    # the standard deviation of right and wrong by verdict, from the lock's error rates and what passes here
+    spreads: dict[str, float] = {}
+    rates = [rate for rate in rule.class_rates(lock.applied) if rate is not None and rate.value is not None]
+    if len(rates) == 2:
+        passing = verdicts[0][1][known].astype(np.float64)
+        right = carried_rate(mean_estimate(passing, range(len(passing))), *rates).estimate.value
+        if right is not None:
+            spread = Spread(min(0.98, max(0.02, right)), rates[0].value or 0.0, rates[1].value or 0.0)
+            by_stratum = zip(("pass", "fail"), spread.by_stratum, strict=False)
+            spreads = {name: deviation for name, (_, deviation) in by_stratum}
+    return [
+        (f"{name}{system}", first[(of_verdict & of_system)[first]], spreads.get(name, _ANY_SPREAD))
+        for name, of_verdict in [*verdicts, ("no verdict", ~known)]
+        for system, of_system in systems
+    ]
+
+
+def _answers_to_label(
+    path: Path, columns: Columns, scale: Scale, *, n: int | None, name: str, seed: int
+) -> Drawing:
+    """The rows of a table that nobody has judged, all of them or n drawn at random.
+
+    A row whose question is empty is left out and counted: there is nothing to label.
+    """
+    read = items_at(path, columns, range(open_source(path).n_rows)).values()
+    items = tuple(item for item in read if item.question.strip())
+    size, empty = len(items) if n is None else min(n, len(items)), len(read) - len(items)
+    drawn = draw([Stratum("all rows", items, _ANY_SPREAD)], size, seed=seed)
+    counts = ", ".join(f"{size} of {there}" for size, there in drawn.counts.values())
+    card = _card(name, scale, f"{counts} rows of {path.name}, seed {seed}", sampling="random")
+    left_out = (f"left out: {empty} rows whose question is empty",) if empty else ()
+    waits = f"the rows are gold set {name}, which waits for the labels"
+    return Drawing(card, drawn.items, (f"drawn: {counts}", *left_out, waits))

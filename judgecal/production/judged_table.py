@@ -1,9 +1,12 @@
-"""The table that `judge` wrote, as arrays: a million rows in some seconds, their texts as numbers."""
+"""The table that `judge` wrote, as arrays: a million rows in some seconds, their texts as numbers; and people's
+labels of its rows, with the chance that each was drawn with.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,8 +16,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from judgecal.errors import InputError, listed, unknown_name
+from judgecal.goldset import GoldSet
 from judgecal.records import Item
 from judgecal.scale import Scale
+from judgecal.stats.prediction_powered import LabelledRows
 from judgecal.stats.sample import Bools, Floats, Ints
 from judgecal.tables import Columns, open_source
 from judgecal.tables.columns import USUAL
@@ -73,28 +78,17 @@ class JudgedColumns:
 
 @dataclass(frozen=True)
 class JudgedTable:
-    """The rows of a judged table.
-
-    Attributes:
-        verdict, second: on the judge's scale, NaN where unscored; `second` is empty without such a column.
-        spread: the standard deviation of a row's verdicts over repeats, on the judge's scale; 0 where one is
-            there at most, and empty without repeats.
-        text: a number for question and answer together.
-        item: a number for the row's id; None without such a column.
-        group: codes 0 and above.
-        value_of: the code of what the rows are compared by; None without such a column.
-        values: the names of these.
-    """
+    """The rows of a judged table."""
 
     where: str
-    verdict: Floats
-    second: Floats
-    spread: Floats
-    text: Ints
-    item: Ints | None
-    group: Ints
-    value_of: Ints | None
-    values: tuple[str, ...]
+    verdict: Floats  # on the judge's scale, NaN where unscored
+    second: Floats  # the same of another judge; empty without such a column
+    spread: Floats  # standard deviation of a row's verdicts over repeats; empty without repeats
+    text: Ints  # a number for question and answer together
+    item: Ints | None  # a number for the row's id; None without such a column
+    group: Ints  # codes 0 and above
+    value_of: Ints | None  # the code of what the rows are compared by; None without such a column
+    values: tuple[str, ...]  # the names of these
 
     @property
     def n(self) -> int:
@@ -108,14 +102,10 @@ class JudgedTable:
         return found
 
     def places(self, items: Sequence[Item]) -> tuple[Ints, Ints]:
-        """Every row that holds the text of one of the items, and the place of that item among them.
-
-        Raises:
-            InputError: an item is not among the rows, or the row of its id has another text.
-        """
+        """Every row that holds the text of one of the items, and the place of that item among them."""
         if not items:
             return np.empty(0, np.int64), np.empty(0, np.int64)
-        text = _text_numbers([item.question for item in items], [item.answer for item in items])
+        text = _numbers([item.question for item in items], [item.answer for item in items])
         order = np.argsort(text, kind="stable")
         at = np.minimum(np.searchsorted(text[order], self.text), len(items) - 1)
         found = text[order][at] == self.text
@@ -144,11 +134,7 @@ class JudgedTable:
 
 
 def read_judged(path: Path, columns: JudgedColumns, judge: Scale) -> JudgedTable:
-    """Read a judged table.
-
-    Raises:
-        InputError: a column is missing, a verdict is none of the judge's scale, or the file cannot be read.
-    """
+    """Read a judged table, whose verdicts are on the judge's scale."""
     import polars as pl
 
     of_items = columns.columns
@@ -241,20 +227,12 @@ def _hashed(frame: pl.DataFrame, *columns: str) -> Ints:
     return found
 
 
-def _numbers(texts: Sequence[str]) -> Ints:
+def _numbers(*columns: Sequence[str]) -> Ints:
     import polars as pl
 
-    return _hashed(pl.DataFrame({"text": list(texts)}, schema={"text": pl.String}), "text")
-
-
-def _text_numbers(questions: Sequence[str], answers: Sequence[str]) -> Ints:
-    import polars as pl
-
-    frame = pl.DataFrame(
-        {"question": list(questions), "answer": list(answers)},
-        schema=dict.fromkeys(["question", "answer"], pl.String),
-    )
-    return _hashed(frame, "question", "answer")
+    names = [str(place) for place in range(len(columns))]
+    frame = pl.DataFrame(dict(zip(names, columns, strict=True)), schema=dict.fromkeys(names, pl.String))
+    return _hashed(frame, *names)
 
 
 def _spread(verdicts: Floats) -> Floats:
@@ -269,10 +247,10 @@ def _verdicts(column: pl.Series, judge: Scale, where: str) -> Floats:
     """Verdicts as numbers; each that occurs is read once."""
     import polars as pl
 
-    told = column.fill_null("").str.strip_chars()
+    texts = column.fill_null("").str.strip_chars()
     read: dict[str, float] = {}
     problems: list[str] = []
-    for text in told.unique().to_list():
+    for text in texts.unique().to_list():
         try:
             read[text] = float(judge.read(text)) if text else float("nan")
         except (ValueError, OverflowError) as error:
@@ -282,5 +260,66 @@ def _verdicts(column: pl.Series, judge: Scale, where: str) -> Floats:
             f"{where}: column {column.name!r}: {len(problems)} verdicts are none of the lock's judge, whose scale is "
             f"{judge} ({listed(sorted(problems), 3)}): name the lock that the table was judged with"
         )
-    found: Floats = told.replace_strict(list(read), list(read.values()), return_dtype=pl.Float64).to_numpy()
-    return found
+    verdicts: Floats = texts.replace_strict(
+        list(read), list(read.values()), return_dtype=pl.Float64
+    ).to_numpy()
+    return verdicts
+
+
+@dataclass(frozen=True)
+class RowLabels:
+    """The rows of a judged table that people labelled."""
+
+    gold: GoldSet  # the set that the labels are in
+    at: Ints  # the rows' places in the table
+    label: Floats  # on the people's scale
+    chance: Floats | None  # with which each row was drawn; None where all rows were as likely
+    n_waiting: int  # items of the set that have no label yet
+
+    def rows(self, values: Floats) -> LabelledRows:
+        """With other values in the labels' place."""
+        return LabelledRows(self.at, values, self.chance)
+
+
+def read_labels(gold: GoldSet, table: JudgedTable) -> RowLabels:
+    """The rows of a table that a set has labels of, with the chances of the draw."""
+    items = [item for item in gold.items if item.item_id in gold.labels]
+    if not items:
+        raise InputError(f"gold set {gold.name}: none of its {len(gold.items)} items has a label yet")
+    if gold.card.sampling == "curated":
+        raise InputError(
+            f"gold set {gold.name}: its card says that it is curated, and a rate takes labels drawn from these rows: "
+            "leave --labels out to carry the lock's error rates over, or draw with judgecal gold sheet"
+        )
+    at, place = table.places(items)
+    chances = _chances(gold, items)
+    label = np.array([float(gold.labels[item.item_id]) for item in items])[place]
+    return RowLabels(
+        gold, at, label, None if chances is None else chances[place], len(gold.items) - len(items)
+    )
+
+
+def _chances(gold: GoldSet, items: list[Item]) -> Floats | None:
+    """The recorded chances; None where no item has one.
+
+    Of a stratum that is labelled in part, that part counts as drawn: sheets and the labelling page show a
+    draw in random order, so what is labelled of it when people stop is a smaller draw of the same rows.
+    """
+    lacking = [item.item_id for item in items if item.inclusion_probability is None]
+    if len(lacking) == len(items):
+        if gold.card.sampling == "stratified":
+            raise InputError(
+                f"gold set {gold.name}: its card says that it was drawn by strata, and no item has an "
+                "inclusion_probability: without them the labels cannot be weighed"
+            )
+        return None
+    if lacking:
+        raise InputError(
+            f"gold set {gold.name}: {len(lacking)} of {len(items)} labelled items have no inclusion_probability, and "
+            f"the others have ({listed(lacking)}): give it in items.jsonl, or keep them in a set of their own"
+        )
+    drawn, labelled = (Counter(item.inclusion_probability for item in some) for some in (gold.items, items))
+    kept = {chance: labelled[chance] / drawn[chance] for chance in labelled}
+    return np.array(
+        [(item.inclusion_probability or 0.0) * kept[item.inclusion_probability] for item in items]
+    )

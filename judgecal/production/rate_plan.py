@@ -10,8 +10,7 @@ from judgecal._version import __version__
 from judgecal.errors import InputError
 from judgecal.experiment import open_experiment, plan_experiment
 from judgecal.goldset.draw import allocate
-from judgecal.production.judge_result import LockedOn
-from judgecal.production.rate_result import CurvePoint, NextLabels, PlanResult
+from judgecal.production.results import CurvePoint, LockedOn, NextLabels, PlanResult
 from judgecal.records import Estimate
 from judgecal.scale import Scale
 from judgecal.selection.lock import Lock

@@ -13,7 +13,7 @@ from judgecal.errors import InputError, refuse
 from judgecal.experiment import Due, JudgedItems, ReadRow, RunOptions, item_scale, judgement_of, whole_item
 from judgecal.judges import Judge, JudgeName, decides_itself, judge_named, units_of
 from judgecal.judges.suite import Aggregate, Suite, SuiteJudge
-from judgecal.production.judge_result import LeftOut
+from judgecal.production.results import LeftOut
 from judgecal.records import ITEM_UNIT, Judgement
 from judgecal.scale import Label
 from judgecal.selection.lock import Lock, load_lock

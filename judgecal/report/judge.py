@@ -12,7 +12,7 @@ from pathlib import Path
 
 from judgecal.errors import InputError
 from judgecal.experiment import Experiment
-from judgecal.production.judge_result import JudgeResult, SuiteRate, SuiteResult
+from judgecal.production.results import JudgeResult, SuiteRate, SuiteResult
 from judgecal.records import Estimate, Headline
 from judgecal.report import numbers
 from judgecal.report.document import (

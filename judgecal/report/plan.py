@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from judgecal.experiment import Experiment
-from judgecal.production.rate_result import CurvePoint, PlanResult
+from judgecal.production.results import CurvePoint, PlanResult
 from judgecal.records import Headline
 from judgecal.report import numbers
 from judgecal.report.charts import Frame, Mark

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from judgecal.production.rate_result import Escalated, RateDifference, RateResult
+from judgecal.production.results import Escalated, RateDifference, RateResult
 from judgecal.records import Estimate, Headline
 from judgecal.report import numbers
 from judgecal.report.document import (

@@ -1,4 +1,4 @@
-"""What a judged table comes to: of a lock alone the rates by system, of a suite those of each column."""
+"""What `judge`, `rate` and `plan` come to: typed, with the keys of their JSON as fields."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from judgecal.records import Estimate, Result
 from judgecal.selection.pass_rates import SystemRates
+from judgecal.stats.prediction_powered import DrawSeen
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,3 +153,146 @@ class SuiteResult(Result):
         says.
         """
         return tuple(judge for judge in self.judges if judge.lock is None and judge.kind != "local")
+
+
+# --- rate and plan
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The rate were every unscored row wrong, and were every one right, as the ends of the interval make
+    it."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class ShiftSeen:
+    """Whether the labels contradict the error rates of the lock; rates: name -> {locked, now}."""
+
+    contradicts: bool
+    p_value: float | None
+    rates: Mapping[str, Mapping[str, Estimate]]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A mean as the judge's verdicts have it, and corrected."""
+
+    raw: Estimate
+    corrected: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class RateOf:
+    """The rate of the rows with one value of the column that they are compared by."""
+
+    value: str
+    n: int
+    n_labelled: int
+    raw: Estimate
+    corrected: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class RateDifference:
+    """The corrected rate of one value less that of another."""
+
+    a: str
+    b: str
+    difference: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class NextLabels:
+    """So many more labels would give about this half width."""
+
+    n: int
+    half_width: float
+
+
+@dataclass(frozen=True, slots=True)
+class CurvePoint:
+    """The half width that n labels give: alone, with the judge's verdicts, and drawn by strata of them."""
+
+    n: int
+    plain: float
+    with_judge: float
+    stratified: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Escalated:
+    """Which rows a person must read."""
+
+    target: float  # the agreement that is promised on the others
+    share: float  # of the rows that the judge keeps, 0..1; 0 where no threshold is shown to keep the promise
+    agreement: Estimate | None  # of judge and people on these
+    threshold: float | None  # rows of at least this confidence are kept
+    n_rows: int  # rows that a person must read
+    labels_needed: (
+        int | None
+    )  # labels that would show a threshold, where none is shown and some look as if they would
+    sheet: str | None = None  # where these rows were written, where that was asked for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateResult(Result):
+    """What share of judged rows is right; where people's labels have no pass mark, what their mean is."""
+
+    experiment: str
+    lock: str
+    judge: str
+    gold: LockedOn
+    input: str
+    labels: str | None  # the set that the labels are of
+    n: int
+    n_unscored: int
+    n_labelled: int
+    columns: Mapping[str, str]  # what is read -> the column of the table
+    typed: Mapping[str, str]  # those of them that the table does not tell itself
+    what: str  # "share", 0..1; or "mean", on the people's scale
+    scale: str
+    pass_at: float | None
+    raw: Estimate
+    corrected: Estimate
+    plain: Estimate | None  # from the labels alone
+    method: str
+    assumes: tuple[str, ...]
+    warning: str | None  # why there is nothing to correct by: the judge is no better than chance
+    shift: ShiftSeen | None
+    drawn: DrawSeen | None  # None without labels
+    bounds: Bounds | None  # None where every row has a verdict
+    correlation: float | None  # of labels and verdicts
+    mean: Pair | None  # of graded labels beside their share
+    by_column: str | None
+    by: tuple[RateOf, ...]
+    differences: tuple[RateDifference, ...]
+    labels_saved: int | None
+    next_labels: NextLabels | None
+    curve: tuple[CurvePoint, ...]
+    escalate: Escalated | None
+    notes: tuple[str, ...]
+    run_line: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanResult(Result):
+    """How many labels a rate takes, from what the lock knows of its judge."""
+
+    experiment: str
+    lock: str
+    judge: str
+    gold: LockedOn
+    half_width: float
+    labels_plain: int
+    labels_with_judge: int
+    labels_stratified: int | None
+    correlation: Estimate | None  # of labels and verdicts, on the lock's gold set
+    labels_at_ends: tuple[int, int] | None  # with the judge at the ends of that interval
+    right: float  # the share that was right there
+    curve: tuple[CurvePoint, ...]
+    assumes: tuple[str, ...]
+    notes: tuple[str, ...]
+    run_line: str
