@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from judgecal.engine import Budget, Call, Journal, Policy, Progress, Reading, ReplyCache, run_calls
+from judgecal.engine import Budget, Call, Journal, ParsedReply, Policy, Progress, ReplyCache, run_calls
 from judgecal.engine.budget import require_prices, worst_cost_usd
 from judgecal.engine.cache import cache_key
 from judgecal.engine.calls import Reply
@@ -159,7 +159,7 @@ def test_a_reply_without_a_verdict_keeps_what_was_said_and_paid(
 
 
 def test_a_reply_that_cannot_be_read_for_its_depth_is_a_row(serve: Callable[[Script], StubServer]) -> None:
-    def read(text: str) -> Reading:
+    def read(text: str) -> ParsedReply:
         raise RecursionError
 
     messages = [{"role": "user", "content": "?"}]

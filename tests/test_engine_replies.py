@@ -19,15 +19,15 @@ from judgecal.engine import (
     Call,
     CallFailed,
     CallRunner,
+    CallSlots,
     Journal,
     Limiter,
-    Places,
+    ParsedReply,
     Policy,
-    Reading,
     Reply,
     run_calls,
 )
-from judgecal.engine.budget import Budget, Purse
+from judgecal.engine.budget import Budget, BudgetGate
 from judgecal.engine.replies import MOST_BYTES, admitted, shortened
 from judgecal.engine.transport import open_transport
 from judgecal.models import ModelSpec
@@ -65,8 +65,8 @@ def rows_of(server: StubServer, *, way: str = "http", count: int = 1, read: Any 
     return rows
 
 
-def _taken(text: str) -> Reading:
-    return Reading(1.0, text[:20])
+def _taken(text: str) -> ParsedReply:
+    return ParsedReply(1.0, text[:20])
 
 
 def body(text: str, **more: Any) -> bytes:
@@ -101,7 +101,7 @@ def test_a_larger_body_is_not(serve: Serve, packed: tuple[str, Callable[[bytes],
     server = serve(lambda _: Answer(200, data, {"content-encoding": encoding}))
     tracemalloc.start()
     try:
-        (row,) = rows_of(server, read=lambda text: Reading(1.0, text))
+        (row,) = rows_of(server, read=lambda text: ParsedReply(1.0, text))
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -170,7 +170,7 @@ def test_half_a_character_is_replaced() -> None:
 def test_a_row_holds_the_ends_of_a_long_reply(serve: Serve) -> None:
     text = "begin " + "x" * 500_000 + " end"
     server = serve(lambda _: text)
-    (row,) = rows_of(server, read=lambda said: Reading(None, said))
+    (row,) = rows_of(server, read=lambda said: ParsedReply(None, said))
     for held in (row.raw_reply, row.reasoning):
         assert held is not None
         assert held.startswith("begin x") and held.endswith("x end") and len(held) < 21_000
@@ -183,7 +183,7 @@ def test_a_row_holds_the_ends_of_a_long_reply(serve: Serve) -> None:
 
 @pytest.mark.parametrize("raised", [ValueError("odd"), RecursionError(), KeyError("x"), OverflowError("big")])
 def test_whatever_reading_raises_is_a_row(serve: Serve, tmp_path: Path, raised: Exception) -> None:
-    def read(text: str) -> Reading:
+    def read(text: str) -> ParsedReply:
         raise raised
 
     server = serve(lambda _: "odd reply")
@@ -200,7 +200,7 @@ def test_whatever_reading_raises_is_a_row(serve: Serve, tmp_path: Path, raised: 
 
 
 def test_no_memory_is_not_the_replys_fault(serve: Serve) -> None:
-    def read(text: str) -> Reading:
+    def read(text: str) -> ParsedReply:
         raise MemoryError
 
     with pytest.raises(MemoryError):
@@ -249,8 +249,8 @@ def test_a_failed_reply_is_not_paid_for_again_in_one_call(serve: Serve) -> None:
     async def made() -> Any:
         spec = spec_of(server)
         transport = open_transport(spec)
-        places = Places(Limiter(1))
-        runner = CallRunner(spec, transport, places=places, purse=Purse(Budget(None)), policy=Policy())
+        slots = CallSlots(Limiter(1))
+        runner = CallRunner(spec, transport, slots=slots, gate=BudgetGate(Budget(None)), policy=Policy())
         try:
             return await runner.make([{"role": "user", "content": "q"}], 0, usable=bool)
         finally:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from judgecal.engine import Call, Reading, run_calls
+from judgecal.engine import Call, ParsedReply, run_calls
 from judgecal.engine.limits import Limiter
-from judgecal.engine.scheduler import Places, Scheduler
+from judgecal.engine.scheduler import CallSlots, Scheduler
 from judgecal.models import ModelSpec
 from judgecal.records import Key
 
@@ -19,7 +19,12 @@ from judgecal.records import Key
 def calls(count: int) -> list[Call]:
     messages = [{"role": "user", "content": "Judge."}]
     return [
-        Call(Key(f"i{number}", "sha", "print", 0), "judge@stub", lambda: messages, lambda text: Reading(1.0))
+        Call(
+            Key(f"i{number}", "sha", "print", 0),
+            "judge@stub",
+            lambda: messages,
+            lambda text: ParsedReply(1.0),
+        )
         for number in range(count)
     ]
 
@@ -71,9 +76,9 @@ def judge_one() -> int:
     """Objects frozen while a run goes on."""
     seen: list[int] = []
 
-    def read(text: str) -> Reading:
+    def read(text: str) -> ParsedReply:
         seen.append(gc.get_freeze_count())
-        return Reading(1.0)
+        return ParsedReply(1.0)
 
     question = [{"role": "user", "content": "Judge."}]
     one = Call(Key("i", "sha", "print", 0), "judge@embedded", lambda: question, read)
@@ -113,8 +118,8 @@ def test_a_pause_that_ends_while_a_call_is_queued_holds_nobody_for_ever() -> Non
         loop = asyncio.get_running_loop()
         limiter = Limiter()
         limiter.pause(loop.time() + 0.01)
-        places = Places(limiter)
-        places._loop = ClockThatPassesTheEnd(loop, end=limiter.paused_until)  # type: ignore[assignment]
-        return await asyncio.wait_for(places.take(first=True), 2.0)
+        slots = CallSlots(limiter)
+        slots._loop = ClockThatPassesTheEnd(loop, end=limiter.paused_until)  # type: ignore[assignment]
+        return await asyncio.wait_for(slots.take(first=True), 2.0)
 
     assert asyncio.run(place()) == 0

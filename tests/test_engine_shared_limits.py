@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from judgecal.engine import Budget, CallRunner, Message, Places, Policy, Reply
+from judgecal.engine import Budget, CallRunner, CallSlots, Message, Policy, Reply
 from judgecal.engine.budget import Bill
 from judgecal.engine.calls import CallFailed
-from judgecal.engine.limits import Landed, Limiter
+from judgecal.engine.limits import CallEnd, Limiter
 from judgecal.engine.shared_limits import CallAsked, CallEnded, SharedBudget, SharedLimits
 from judgecal.models import ModelSpec
 
@@ -59,13 +59,13 @@ class Server:
 
 
 async def two_processes(limits: SharedLimits, server: Server, spec: ModelSpec, calls: int) -> list[Any]:
-    """Two processes, each with a runner and a purse of its own, that make so many calls each."""
+    """Two processes, each with a runner and a gate of its own, that make so many calls each."""
     outcomes = []
     for process in "ab":
         budget = SharedBudget(InProcess(limits, process), limits.budget.limit_usd)
-        places = Places(Limiter(100))
+        slots = CallSlots(Limiter(100))
         runner = CallRunner(
-            spec, server, places=places, purse=budget.purse(spec), policy=Policy(first_wait_s=0.001)
+            spec, server, slots=slots, gate=budget.gate(spec), policy=Policy(first_wait_s=0.001)
         )
         outcomes += [
             runner.make([{"role": "user", "content": f"{process}{n}"}], 0, usable=bool) for n in range(calls)
@@ -110,14 +110,14 @@ def test_what_a_lost_process_had_in_flight_counts_at_its_worst() -> None:
         other = asyncio.ensure_future(limits.begin("b", CallAsked(0, "m", 0.001, 2)))
         await asyncio.sleep(0.01)
         assert not waiting.done() and not other.done()
-        limits.end("a", [CallEnded(0, Bill(0.0002), False, Landed(0.01))])
+        limits.end("a", [CallEnded(0, Bill(0.0002), False, CallEnd(0.01))])
         assert limits.lost("a") == 1 + waiting.done()
         assert await asyncio.wait_for(other, 1.0) is None
         assert await asyncio.wait_for(waiting, 1.0) is None
-        limits.end("a", [CallEnded(1, Bill(0.5), False, Landed(0.01))])  # told too late: it was counted
-        limits.end("b", [CallEnded(0, Bill(0.0), False, Landed(0.01))])
+        limits.end("a", [CallEnded(1, Bill(0.5), False, CallEnd(0.01))])  # told too late: it was counted
+        limits.end("b", [CallEnded(0, Bill(0.0), False, CallEnd(0.01))])
         assert (budget.spent_usd, budget.unseen_usd) == (pytest.approx(0.0012), pytest.approx(0.001))
         assert budget.held_usd == 0.0
-        assert await limits.begin("b", CallAsked(1, "m", 0.001, 2)) is None  # the places are free again
+        assert await limits.begin("b", CallAsked(1, "m", 0.001, 2)) is None  # the slots are free again
 
     asyncio.run(run())

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import judgecal.engine.run as engine
-from judgecal.engine import Call, Journal, Reading
+from judgecal.engine import Call, Journal, ParsedReply
 from judgecal.engine.transport import embedded
 from judgecal.errors import JudgecalError
 from judgecal.models import ModelSpec
@@ -54,8 +54,8 @@ def calls(count: int, *, judges: int = 1) -> list[Call]:
     return [one(index) for index in range(count)]
 
 
-def read(text: str) -> Reading:
-    return Reading(text)
+def read(text: str) -> ParsedReply:
+    return ParsedReply(text)
 
 
 def run(due: Iterable[Call], *, journal: Journal | None = None) -> list[dict[str, Any]]:

@@ -13,7 +13,16 @@ from typing import Any
 import dspy
 import pytest
 
-from judgecal.engine import Budget, Call, Policy, Reading, ReplyCache, ReplySchema, cache_folder, run_calls
+from judgecal.engine import (
+    Budget,
+    Call,
+    ParsedReply,
+    Policy,
+    ReplyCache,
+    ReplySchema,
+    cache_folder,
+    run_calls,
+)
 from judgecal.engine.cache import cache_key
 from judgecal.engine.transport import open_transport
 from judgecal.errors import InputError
@@ -79,7 +88,7 @@ def workspace(tmp_path: Path) -> Workspace:
 
 def structured_calls(count: int, *, schema: ReplySchema | None = SCHEMA, read: Any = None) -> list[Call]:
     signature = None if read else _signature()
-    reader: Callable[[str], Reading] = read or (lambda text: read_reply(signature, text))
+    reader: Callable[[str], ParsedReply] = read or (lambda text: read_reply(signature, text))
 
     def one(index: int) -> Call:
         messages = [{"role": "system", "content": "Judge."}, {"role": "user", "content": f"item {index}"}]

@@ -15,19 +15,18 @@ import dataclasses
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 
 from judgecal.bulk.batch_client import BatchClient, BatchPolicy, NotHandedIn, Part, Results
 from judgecal.bulk.batch_log import Batch, BatchLog, batches_beside, ids_in, request_id
 from judgecal.bulk.batches import BatchState, Spool
 from judgecal.engine.budget import Bill, Budget, billed, worst_cost_usd
 from judgecal.engine.cache import ReplyCache, RequestKeys, cache_folder
-from judgecal.engine.call_runner import Outcome, stored_outcome
+from judgecal.engine.call_runner import CallResult, stored_result
 from judgecal.engine.calls import Call, CallFailed, Message, Reply
 from judgecal.engine.journal import Journal
 from judgecal.engine.replies import shortened
 from judgecal.engine.reply_forms import LateForms, ReplyForms
-from judgecal.engine.run import Progress, clock, gives_verdict, judgement_of, run_calls, run_to_end
+from judgecal.engine.run import Progress, ReplyParser, clock, judgement_of, run_calls, run_to_end
 from judgecal.errors import AuthError, JudgecalError, notice
 from judgecal.models import ModelSpec
 from judgecal.records import Failure, Judgement, Key
@@ -89,7 +88,7 @@ async def _all(runs: Sequence[_BatchRun]) -> None:
     await asyncio.gather(*(run.work() for run in runs))
 
 
-def _one_verdict(call: Call, outcome: Outcome, replies: Sequence[Reply]) -> Judgement:
+def _one_verdict(call: Call, outcome: CallResult, replies: Sequence[Reply]) -> Judgement:
     """The row of a call with several replies: they say the same, or there is no verdict, as within one
     reply."""
     rows = [judgement_of(call, dataclasses.replace(outcome, reply=reply)) for reply in replies]
@@ -147,8 +146,8 @@ class _BatchRun:
             if call.schema is None:
                 continue
             key, one, _ = request_id(self._key_of, call)
-            if one not in self._waiting and not stored_outcome(
-                self._cache, key, partial(gives_verdict, call)
+            if one not in self._waiting and not stored_result(
+                self._cache, key, ReplyParser(call).gives_verdict
             ):
                 run_calls([call], self._spec, record=self._record, budget=self._budget, cache=self._cache)
                 break
@@ -223,7 +222,7 @@ class _BatchRun:
             if batch_of_it := self._waiting.get(one):
                 self._asked[batch_of_it.name].add(one)
                 continue
-            if stored := stored_outcome(self._cache, key, partial(gives_verdict, call)):
+            if stored := stored_result(self._cache, key, ReplyParser(call).gives_verdict):
                 self._record(judgement_of(call, stored))
                 continue
             if part and one in part.ids:
@@ -253,7 +252,7 @@ class _BatchRun:
     def _request(self, call: Call, one: str, messages: Sequence[Message]) -> bytes | None:
         """The body of a call; None where it cannot be sent, which is its row then."""
         if failure := self._forms.refusal(one, call.schema):
-            self._record(judgement_of(call, Outcome(failure=failure, attempts=self._tries[one])))
+            self._record(judgement_of(call, CallResult(failure=failure, attempts=self._tries[one])))
             return None
         try:
             body = self._client.transport.encoded(messages, self._forms.shape(one, call.schema))
@@ -261,12 +260,12 @@ class _BatchRun:
                 raise CallFailed("context_length", "the request is larger than a batch may be", retry=False)
             return body
         except CallFailed as failed:
-            self._record(judgement_of(call, Outcome(failure=Failure(failed.kind, str(failed)))))
+            self._record(judgement_of(call, CallResult(failure=Failure(failed.kind, str(failed)))))
             return None
 
     def _refuse(self, call: Call, worst_usd: float) -> None:
         failure = Failure("budget", self._budget.refuse(self._spec.alias, worst_usd))
-        self._record(judgement_of(call, Outcome(failure=failure)))
+        self._record(judgement_of(call, CallResult(failure=failure)))
 
     async def _submit(self, part: Part) -> None:
         """Note the batch, hand it in, and note its id."""
@@ -412,12 +411,12 @@ class _BatchRun:
                 self._forms.heard(one, call.schema, failure)
             if (failed.retry or self._forms.changed(one)) and tries < self._policy.tries:
                 return None
-            return judgement_of(call, Outcome(failure=failure, attempts=tries))
+            return judgement_of(call, CallResult(failure=failure, attempts=tries))
         if again:
-            return _one_verdict(call, Outcome(cached=True), replies)
+            return _one_verdict(call, CallResult(cached=True), replies)
         self._forms.heard(one, call.schema, reply)
         self._budget.settle_request(self._spec.alias, worst, bill)
-        row = _one_verdict(call, Outcome(attempts=tries, cost_usd=bill.usd), [reply, *replies[1:]])
+        row = _one_verdict(call, CallResult(attempts=tries, cost_usd=bill.usd), [reply, *replies[1:]])
         if self._cache and row.verdict is not None:
             self._cache.put(key, reply)
         return row

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from judgecal.engine.calls import Message, Reply
 from judgecal.engine.ledger import Ledger
-from judgecal.engine.limits import Landed
+from judgecal.engine.limits import CallEnd
 from judgecal.engine.reply_schema import ReplySchema
 from judgecal.errors import InputError
 from judgecal.models import ModelSpec
@@ -113,9 +113,9 @@ class Budget:
         self._bills: defaultdict[str, _ModelBill] = defaultdict(_ModelBill)
         self._lock = threading.Lock()
 
-    def purse(self, spec: ModelSpec) -> Purse:
+    def gate(self, spec: ModelSpec) -> BudgetGate:
         """What the tasks of one run on a model draw on; in the run's event loop."""
-        return Purse(self)
+        return BudgetGate(self)
 
     @property
     def held_usd(self) -> float:
@@ -272,7 +272,7 @@ def counted_remark(whose: str, replies: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class Reservation:
     """Money set aside for one call of a model; where there is none, `refusal` says why.
 
     Attributes:
@@ -285,7 +285,7 @@ class Hold:
     number: int = 0
 
 
-class Purse:
+class BudgetGate:
     """A budget as one run's tasks draw on it: a call that does not fit yet waits for those in flight to
     land."""
 
@@ -294,23 +294,23 @@ class Purse:
         self._in_flight = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
 
-    async def take(self, model: str, worst_usd: float) -> Hold:
+    async def take(self, model: str, worst_usd: float) -> Reservation:
         """Set money aside for a call; refused where it could overrun the limit whatever the others cost."""
         if self.budget.limit_usd is None:
-            return Hold(model, worst_usd)
+            return Reservation(model, worst_usd)
         turn = not self._waiting
         while not (turn and self.budget.hold(model, worst_usd, alone=not self._in_flight)):
             if turn and not (self._in_flight and self.budget.fits(model, worst_usd)):
                 self._next()
-                return Hold(model, worst_usd, self.budget.refuse(model, worst_usd))
+                return Reservation(model, worst_usd, self.budget.refuse(model, worst_usd))
             await self._landed(again=turn)
             turn = True
         self._in_flight += 1
         self._next()
-        return Hold(model, worst_usd)
+        return Reservation(model, worst_usd)
 
-    def settle(self, hold: Hold, bill: Bill | None, *, unseen: bool, landed: Landed) -> None:
-        """As `Budget.settle`; then the next in the queue may try. `landed` is for a purse that shares places
+    def settle(self, hold: Reservation, bill: Bill | None, *, unseen: bool, end: CallEnd) -> None:
+        """As `Budget.settle`; then the next in the queue may try. `landed` is for a gate that shares places
         too."""
         self.budget.settle(hold.model, hold.worst_usd, bill, unseen=unseen)
         if self.budget.limit_usd is not None:

@@ -1,9 +1,8 @@
-"""One call, retries included, for judges and optimisers alike: stored replies, a place in flight, money, the
-wire.
+"""One call, retries included, for judges and optimisers alike: stored replies, a slot in flight, money, the wire.
 
-What an outcome's `cost_usd` says is what replies are known to have cost, summed over attempts. An attempt
-that may be on the bill unseen (a timeout, a lost connection) is booked at its worst case on the budget, so
-that it holds, and not on the outcome.
+A result's `cost_usd` is what replies are known to have cost, summed over attempts. An attempt that may be on the
+bill unseen (a timeout, a lost connection) is booked at its worst case on the budget, so that it holds, and not on
+the result.
 """
 
 from __future__ import annotations
@@ -13,14 +12,14 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from judgecal.engine.budget import Bill, Purse, billed, worst_cost_usd
+from judgecal.engine.budget import Bill, BudgetGate, billed, worst_cost_usd
 from judgecal.engine.cache import ReplyCache, RequestKeys, cache_folder
 from judgecal.engine.calls import CallFailed, Message, Reply
-from judgecal.engine.limits import Landed
+from judgecal.engine.limits import CallEnd
 from judgecal.engine.replies import admitted
 from judgecal.engine.reply_forms import Asking, ReplyForms
 from judgecal.engine.reply_schema import ReplySchema
-from judgecal.engine.scheduler import Places
+from judgecal.engine.scheduler import CallSlots
 from judgecal.engine.transport import Transport
 from judgecal.engine.transport.redaction import redacted, redacted_reply, secrets_of, sent_secrets
 from judgecal.models import ModelSpec
@@ -63,50 +62,32 @@ class Policy:
 
 
 @dataclass(slots=True)
-class Outcome:
-    """What came of one call: a `reply`, or a `failure` (kind `budget` where no attempt could be paid).
-
-    Attributes:
-        attempts: tries that were made; 0 for a stored reply.
-        latency_s: of the attempt that was answered.
-        cost_usd: what the reply cost; None where that is not known.
-        cached: the reply was stored, or came for the same request in flight.
-        replied_at: when a stored reply was given, in seconds since 1970; else None.
-    """
+class CallResult:
+    """What came of one call: a `reply`, or a `failure` (kind `budget` where no attempt could be paid)."""
 
     reply: Reply | None = None
     failure: Failure | None = None
-    attempts: int = 0
-    latency_s: float | None = None
-    cost_usd: float | None = 0.0
-    cached: bool = False
-    replied_at: float | None = None
+    attempts: int = 0  # tries that were made; 0 for a stored reply
+    latency_s: float | None = None  # of the attempt that was answered
+    cost_usd: float | None = 0.0  # of the reply; None where that is not known
+    cached: bool = False  # the reply was stored, or came for the same request in flight
+    replied_at: float | None = None  # when a stored reply was given, in seconds since 1970
 
 
-def stored_outcome(cache: ReplyCache | None, key: str, usable: Callable[[Reply], bool]) -> Outcome | None:
-    """The outcome of the reply stored under a key; None where there is none, or none that says what is asked
-    for."""
+def stored_result(cache: ReplyCache | None, key: str, usable: Callable[[Reply], bool]) -> CallResult | None:
+    """The stored reply under a key; None where there is none, or none that says what is asked for."""
     stored = cache.get(key) if cache else None
     if stored is None or not usable(stored[0]):
         return None
-    return Outcome(stored[0], cached=True, replied_at=stored[1])
-
-
-@dataclass(frozen=True, slots=True)
-class _Sent:
-    """What an attempt sends."""
-
-    messages: Sequence[Message]
-    repeat: int
-    schema: ReplySchema | None
+    return CallResult(stored[0], cached=True, replied_at=stored[1])
 
 
 class CallRunner:
     """Makes the calls of one model. Made and used in one running event loop.
 
     Args:
-        places: the places in flight, which runners of one model may share.
-        purse: money that may be spent, which runners may share.
+        slots: of calls in flight, which runners of one model may share.
+        gate: to the money that may be spent, which runners may share.
         cache: stored replies to take and to add to, or None.
         shared: whether the same request in flight is one call.
     """
@@ -116,16 +97,16 @@ class CallRunner:
         spec: ModelSpec,
         transport: Transport,
         *,
-        places: Places,
-        purse: Purse,
+        slots: CallSlots,
+        gate: BudgetGate,
         policy: Policy,
         cache: ReplyCache | None = None,
         shared: bool = True,
     ) -> None:
         self.transport = transport
         self._spec = spec
-        self._places = places
-        self._purse = purse
+        self._slots = slots
+        self._gate = gate
         self._policy = policy
         self._cache = cache
         self._shared = shared
@@ -144,7 +125,7 @@ class CallRunner:
         schema: ReplySchema | None = None,
         *,
         usable: Callable[[Reply], bool],
-    ) -> Outcome:
+    ) -> CallResult:
         """One call. A server that refuses the `schema` is asked without it, which is an attempt more.
 
         Args:
@@ -157,94 +138,98 @@ class CallRunner:
             return await self._call(messages, repeat, schema)
         key = self._key_of(messages, repeat, schema)
         while (flight := self._flights.get(key)) is not None:
-            with self._places.aside():
+            with self._slots.parked():
                 reply = await asyncio.shield(flight)
             if reply is not None and usable(reply):
-                return Outcome(reply, cached=True)
-        if stored := stored_outcome(self._cache, key, usable):
+                return CallResult(reply, cached=True)
+        if stored := stored_result(self._cache, key, usable):
             return stored
         flight = self._flights[key] = self._loop.create_future()
-        outcome = Outcome()
+        result = CallResult()
         try:
-            outcome = await self._call(messages, repeat, schema)
+            result = await self._call(messages, repeat, schema)
         finally:
             del self._flights[key]
-            flight.set_result(outcome.reply)
-        if self._cache and outcome.reply and usable(outcome.reply):
-            self._cache.put(key, outcome.reply)
-        return outcome
+            flight.set_result(result.reply)
+        if self._cache and result.reply and usable(result.reply):
+            self._cache.put(key, result.reply)
+        return result
 
-    async def _call(self, messages: Sequence[Message], repeat: int, schema: ReplySchema | None) -> Outcome:
-        """Attempts until one ends the call."""
-        if schema is None:
-            return await self._attempts(messages, repeat, None)
-        if self._forms is None:
-            self._forms = ReplyForms(self._spec, cache_folder())
-        asking = await self._forms.asking(schema)
+    async def _call(self, messages: Sequence[Message], repeat: int, schema: ReplySchema | None) -> CallResult:
+        """Attempts until one ends the call; one whose form the server refuses is followed by the next at once."""
+        asking: Asking | None = None
+        if schema is not None:
+            self._forms = self._forms or ReplyForms(self._spec, cache_folder())
+            asking = await self._forms.asking(schema)
+        result = CallResult()
+        sent = asking.shape if asking else None
+        limited = self._gate.budget.limit_usd is not None
+        worst = worst_cost_usd(self._spec, messages, sent) if limited else 0.0
         try:
-            return await self._attempts(messages, repeat, asking)
+            while True:
+                began = await self._slots.take(first=not result.attempts)
+                try:
+                    wait = await self._attempt(messages, repeat, sent, result, worst=worst, began=began)
+                finally:
+                    self._slots.give_back()
+                if asking and asking.again(result.reply, result.failure):
+                    sent = asking.shape
+                elif wait is None:
+                    return result
+                else:
+                    with self._slots.parked():
+                        await asyncio.sleep(wait)
         finally:
-            asking.end()
+            if asking:
+                asking.end()
 
-    async def _attempts(self, messages: Sequence[Message], repeat: int, asking: Asking | None) -> Outcome:
-        """Attempts in the form that is asked in; one that the server refuses is followed by the next at
-        once."""
-        outcome = Outcome()
-        sent = _Sent(messages, repeat, asking.shape if asking else None)
-        limited = self._purse.budget.limit_usd is not None
-        worst = worst_cost_usd(self._spec, messages, sent.schema) if limited else 0.0
-        while True:
-            began = await self._places.take(first=not outcome.attempts)
-            try:
-                wait = await self._attempt(sent, outcome, worst=worst, began=began)
-            finally:
-                self._places.give_back()
-            if asking and asking.again(outcome.reply, outcome.failure):
-                sent = _Sent(messages, repeat, asking.shape)
-                continue
-            if wait is None:
-                return outcome
-            with self._places.aside():
-                await asyncio.sleep(wait)
-
-    async def _attempt(self, sent: _Sent, outcome: Outcome, *, worst: float, began: int) -> float | None:
-        """One try; the seconds to wait before the next, or None where the call has ended."""
-        hold = await self._purse.take(self._spec.alias, worst)
-        if hold.refusal is not None:
-            outcome.failure = Failure("budget", hold.refusal)
+    async def _attempt(
+        self,
+        messages: Sequence[Message],
+        repeat: int,
+        schema: ReplySchema | None,
+        result: CallResult,
+        *,
+        worst: float,
+        began: int,
+    ) -> float | None:
+        """One try, written into the result; the seconds before the next, or None where the call has ended."""
+        reservation = await self._gate.take(self._spec.alias, worst)
+        if reservation.refusal is not None:
+            result.failure = Failure("budget", reservation.refusal)
             return None
-        outcome.attempts += 1
+        result.attempts += 1
         bill: Bill | None = None
-        landed = Landed()
+        end = CallEnd()
         unseen = True  # also where the attempt is dropped in mid-air: the provider may bill it all the same
         try:
             start = self._loop.time()
-            answer = admitted(self._redacted(await self._reply(sent)))
-            reply, bill = billed(self._spec, sent.messages, answer)
+            if self.transport.keeps_time:
+                answer = await self.transport.send(messages, repeat=repeat, schema=schema)
+            else:
+                answer = await self._send_in_time(messages, repeat, schema)
+            answer = admitted(redacted_reply(answer, self._secrets, sent=self._sent_secrets))
+            reply, bill = billed(self._spec, messages, answer)
             took = self._loop.time() - start
-            landed = Landed(took)
+            end = CallEnd(took)
         except CallFailed as failed:
             unseen = failed.billed
-            landed = Landed(overloaded=failed.overloaded, pause_s=self._policy.granted(failed))
-            outcome.failure = Failure(failed.kind, redacted(str(failed), self._secrets))
-            return self._policy.wait(outcome.attempts, failed, self._rng)
+            end = CallEnd(overloaded=failed.overloaded, pause_s=self._policy.granted(failed))
+            result.failure = Failure(failed.kind, redacted(str(failed), self._secrets))
+            return self._policy.wait(result.attempts, failed, self._rng)
         finally:
-            self._places.limiter.landed(landed, began=began, now=self._loop.time())
-            self._purse.settle(hold, bill, unseen=unseen, landed=landed)
-        outcome.reply, outcome.failure, outcome.cost_usd = reply, None, bill.usd
-        outcome.latency_s = took if reply.latency_s is None else reply.latency_s
+            self._slots.limiter.on_call_end(end, began=began, now=self._loop.time())
+            self._gate.settle(reservation, bill, unseen=unseen, end=end)
+        result.reply, result.failure, result.cost_usd = reply, None, bill.usd
+        result.latency_s = took if reply.latency_s is None else reply.latency_s
         return None
 
-    def _redacted(self, reply: Reply) -> Reply:
-        return redacted_reply(reply, self._secrets, sent=self._sent_secrets)
-
-    async def _reply(self, sent: _Sent) -> Reply:
-        """`Transport.send`, ended by our own clock where the transport does not keep time."""
-        send = self.transport.send
-        if self.transport.keeps_time:
-            return await send(sent.messages, repeat=sent.repeat, schema=sent.schema)
+    async def _send_in_time(
+        self, messages: Sequence[Message], repeat: int, schema: ReplySchema | None
+    ) -> Reply:
+        """`Transport.send`, ended by our own clock."""
         try:
             async with asyncio.timeout(self._spec.timeout + _PATIENCE_S):
-                return await send(sent.messages, repeat=sent.repeat, schema=sent.schema)
+                return await self.transport.send(messages, repeat=repeat, schema=schema)
         except TimeoutError:
             raise CallFailed("timeout", f"no reply within {self._spec.timeout:g} s", retry=True) from None

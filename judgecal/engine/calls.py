@@ -14,7 +14,7 @@ Message = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ParsedReply:
     """What a reply says: a verdict, or why there is none."""
 
     verdict: Label | None
@@ -37,7 +37,7 @@ class Call:
     key: Key
     judge: str
     messages: Callable[[], Sequence[Message]]
-    read: Callable[[str], Reading]
+    read: Callable[[str], ParsedReply]
     schema: ReplySchema | None = None
 
 
@@ -48,7 +48,7 @@ class OwnVerdict:
 
     key: Key
     judge: str
-    give: Callable[[], Reading | Awaitable[Reading]]
+    give: Callable[[], ParsedReply | Awaitable[ParsedReply]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ _QUEUEING_S = 0.05  # under this much, more calls at once do no harm
 
 
 @dataclass(frozen=True, slots=True)
-class Landed:
+class CallEnd:
     """What an attempt says of the allowance.
 
     Attributes:
@@ -81,14 +81,14 @@ class Limiter:
         """Count a call as landed; after what is said of its outcome."""
         self.in_flight -= 1
 
-    def landed(self, landed: Landed, *, began: int, now: float) -> None:
+    def on_call_end(self, end: CallEnd, *, began: int, now: float) -> None:
         """Take in how an attempt ended; `began` is what `begin` gave, `now` the time on the run's clock."""
-        if landed.latency_s is not None:
-            self.succeeded(landed.latency_s)
-        if landed.overloaded:
+        if end.latency_s is not None:
+            self.succeeded(end.latency_s)
+        if end.overloaded:
             self.refused(began)
-        if landed.pause_s:
-            self.pause(now + landed.pause_s)
+        if end.pause_s:
+            self.pause(now + end.pause_s)
 
     def succeeded(self, latency_s: float) -> None:
         """A reply came."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from judgecal.engine.calls import CallFailed, Reading, Reply
+from judgecal.engine.calls import CallFailed, ParsedReply, Reply
 from judgecal.records import Failure, well_formed
 
 MOST_BYTES = 1_000_000
@@ -55,7 +55,7 @@ def _why_unreadable(error: Exception) -> str:
     return f"the reply cannot be read ({type(error).__name__}: {said})"
 
 
-def read_guarded(read: Callable[[str], Reading], text: str) -> Reading:
+def read_guarded(read: Callable[[str], ParsedReply], text: str) -> ParsedReply:
     """What `read` makes of a reply; whatever it raises is a failure `parse`, for no reply may end a run.
 
     Raises:
@@ -66,7 +66,7 @@ def read_guarded(read: Callable[[str], Reading], text: str) -> Reading:
     except MemoryError:
         raise
     except Exception as error:  # noqa: BLE001 - a reply is a stranger's text
-        return Reading(None, failure=Failure("parse", _why_unreadable(error)))
+        return ParsedReply(None, failure=Failure("parse", _why_unreadable(error)))
 
 
 def shortened(text: str) -> str:

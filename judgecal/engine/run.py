@@ -18,9 +18,10 @@ from typing import Any, TextIO
 
 from judgecal.engine.budget import Budget
 from judgecal.engine.cache import ReplyCache
-from judgecal.engine.call_runner import CallRunner, Outcome, Policy
-from judgecal.engine.calls import Call, OwnVerdict, Reading, Reply
+from judgecal.engine.call_runner import CallResult, CallRunner, Policy
+from judgecal.engine.calls import Call, OwnVerdict, ParsedReply, Reply
 from judgecal.engine.limits import Limiter
+from judgecal.engine.log import iso, now
 from judgecal.engine.replies import read_guarded, shortened
 from judgecal.engine.scheduler import Scheduler
 from judgecal.engine.transport import Transport, open_transport
@@ -189,8 +190,8 @@ class _Run:
         self._runner = CallRunner(
             self._spec,
             pool or transport,
-            places=scheduler,
-            purse=budget.purse(self._spec),
+            slots=scheduler,
+            gate=budget.gate(self._spec),
             policy=policy,
             cache=self._cache,
             shared=not embedded,  # a pure function here: nothing is gained by sharing
@@ -204,9 +205,11 @@ class _Run:
 
     async def _judge(self, call: Call) -> None:
         """Have one judgement and record it."""
-        usable = functools.partial(gives_verdict, call)
-        outcome = await self._runner.make(call.messages(), call.key.repeat, call.schema, usable=usable)
-        row = judgement_of(call, outcome)
+        replies = ReplyParser(call)
+        result = await self._runner.make(
+            call.messages(), call.key.repeat, call.schema, usable=replies.gives_verdict
+        )
+        row = judgement_of(call, result, replies.parse)
         self._record(row)
         if self._progress:
             self._progress.add(scored=row.verdict is not None, cost_usd=row.cost_usd)
@@ -237,51 +240,65 @@ class _Run:
             )
 
 
-def judgement_of(call: Call, outcome: Outcome) -> Judgement:
-    """The row of a call: the verdict in its reply, or why there is none."""
-    reading = _reading(call, outcome.reply) if outcome.reply else Reading(None, failure=outcome.failure)
-    return _row(call.key, call.judge, outcome, reading)
+class ReplyParser:
+    """Parses the replies to one call; one that it is asked about again is not parsed again."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self._last: tuple[Reply | None, ParsedReply] = (None, ParsedReply(None))
+
+    def parse(self, reply: Reply) -> ParsedReply:
+        """The verdict in a reply, or why there is none."""
+        if reply is not self._last[0]:
+            self._last = reply, self._parsed(reply)
+        return self._last[1]
+
+    def gives_verdict(self, reply: Reply) -> bool:
+        """Whether a verdict can be read from it."""
+        return self.parse(reply).verdict is not None
+
+    def _parsed(self, reply: Reply) -> ParsedReply:
+        if reply.stopped == "content_filter":
+            return ParsedReply(None, failure=Failure("refused", "the provider's filter withheld the reply"))
+        parsed = read_guarded(self._call.read, reply.text)
+        if parsed.failure and reply.stopped == "length":
+            message = f"{parsed.failure.message} (the reply was cut at max_tokens)"
+            return ParsedReply(None, parsed.reasoning, Failure(parsed.failure.kind, message))
+        return parsed
 
 
-def gives_verdict(call: Call, reply: Reply) -> bool:
-    """Whether a verdict can be read from a reply to a call."""
-    return _reading(call, reply).verdict is not None
+def judgement_of(
+    call: Call, result: CallResult, parse: Callable[[Reply], ParsedReply] | None = None
+) -> Judgement:
+    """The row of a call: the verdict in its reply, or why there is none. `parse` is that of a `ReplyParser`."""
+    if result.reply is None:
+        return _row(call.key, call.judge, result, ParsedReply(None, failure=result.failure))
+    return _row(call.key, call.judge, result, (parse or ReplyParser(call).parse)(result.reply))
 
 
-def _row(key: Key, judge: str, outcome: Outcome, reading: Reading) -> Judgement:
-    reply = outcome.reply
+def _row(key: Key, judge: str, result: CallResult, parsed: ParsedReply) -> Judgement:
+    reply = result.reply
     return Judgement(
-        item_id=key.item_id,
-        item_sha=key.item_sha,
-        judge=judge,
-        judge_fingerprint=key.judge_fingerprint,
-        repeat=key.repeat,
-        unit=key.unit,
-        verdict=reading.verdict,
-        reasoning=shortened(reading.reasoning),
-        raw_reply=shortened(reply.text) if reply and reading.verdict is None else None,
-        error=reading.failure,
-        attempts=outcome.attempts,
-        latency_s=None if outcome.latency_s is None else round(outcome.latency_s, 6),
+        key.item_id,
+        key.item_sha,
+        judge,
+        key.judge_fingerprint,
+        key.repeat,
+        parsed.verdict,
+        shortened(parsed.reasoning),
+        raw_reply=shortened(reply.text) if reply and parsed.verdict is None else None,
+        error=parsed.failure,
+        attempts=result.attempts,
+        latency_s=None if result.latency_s is None else round(result.latency_s, 6),
         prompt_tokens=reply.prompt_tokens if reply else None,
         completion_tokens=reply.completion_tokens if reply else None,
-        cost_usd=outcome.cost_usd,
+        cost_usd=result.cost_usd,
         model_id=reply.model_id if reply else None,
-        cached=outcome.cached,
-        replied_at=None if outcome.replied_at is None else _iso(int(outcome.replied_at)),
-        at=_iso(int(time.time())),
+        cached=result.cached,
+        replied_at=None if result.replied_at is None else iso(int(result.replied_at)),
+        at=now(),
+        unit=key.unit,
     )
-
-
-def _reading(call: Call, reply: Reply) -> Reading:
-    """The verdict in a reply, or why there is none."""
-    if reply.stopped == "content_filter":
-        return Reading(None, failure=Failure("refused", "the provider's filter withheld the reply"))
-    reading = read_guarded(call.read, reply.text)
-    if reading.failure and reply.stopped == "length":
-        message = f"{reading.failure.message} (the reply was cut at max_tokens)"
-        return Reading(None, reading.reasoning, Failure(reading.failure.kind, message))
-    return reading
 
 
 def take_verdicts(
@@ -292,46 +309,33 @@ def take_verdicts(
     From the first one that has to be awaited on, up to 32 are awaited at once, in one event loop.
     """
 
-    def done(one: OwnVerdict, reading: Reading, start: float) -> None:
-        outcome = Outcome(attempts=1, latency_s=time.perf_counter() - start)
-        record(_row(one.key, one.judge, outcome, reading))
+    def done(decision: OwnVerdict, parsed: ParsedReply, start: float) -> None:
+        result = CallResult(attempts=1, latency_s=time.perf_counter() - start)
+        record(_row(decision.key, decision.judge, result, parsed))
         if progress:
-            progress.add(scored=reading.verdict is not None, cost_usd=0.0)
+            progress.add(scored=parsed.verdict is not None, cost_usd=0.0)
+
+    async def await_all(first: OwnVerdict, promised: Awaitable[ParsedReply], start: float) -> None:
+        async def begin() -> None:
+            done(first, await promised, start)
+            await work_off()
+
+        async def work_off() -> None:
+            for decision in rest:  # which all of them draw from
+                start = time.perf_counter()
+                given = decision.give()
+                done(decision, given if isinstance(given, ParsedReply) else await given, start)
+
+        await asyncio.gather(begin(), *(work_off() for _ in range(_AWAITED_AT_ONCE - 1)))
 
     rest = iter(due)
-    for one in rest:
+    for decision in rest:
         start = time.perf_counter()
-        reading = one.give()
-        if not isinstance(reading, Reading):
-            run_to_end(functools.partial(_await_verdicts, one, reading, rest, done))
+        given = decision.give()
+        if not isinstance(given, ParsedReply):
+            run_to_end(functools.partial(await_all, decision, given, start))
             return
-        done(one, reading, start)
-
-
-async def _await_verdicts(
-    first: OwnVerdict,
-    promised: Awaitable[Reading],
-    rest: Iterator[OwnVerdict],
-    done: Callable[[OwnVerdict, Reading, float], None],
-) -> None:
-    async def begin() -> None:
-        start = time.perf_counter()
-        done(first, await promised, start)
-        await work_off()
-
-    async def work_off() -> None:
-        for one in rest:  # which all of them draw from
-            start = time.perf_counter()
-            given = one.give()
-            done(one, given if isinstance(given, Reading) else await given, start)
-
-    await asyncio.gather(begin(), *(work_off() for _ in range(_AWAITED_AT_ONCE - 1)))
-
-
-@functools.lru_cache(maxsize=16)
-def _iso(second: int) -> str:
-    """UTC in ISO 8601; rows of one second share one text."""
-    return time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(second))
+        done(decision, given, start)
 
 
 @contextlib.contextmanager
@@ -358,10 +362,6 @@ def run_to_end(make: Callable[[], Coroutine[Any, Any, None]]) -> None:
     except RuntimeError:
         asyncio.run(make())
         return
-    _run_in_thread(make)
-
-
-def _run_in_thread(make: Callable[[], Coroutine[Any, Any, None]]) -> None:
     failures: list[BaseException] = []
     ended = threading.Event()  # Python 3.11 takes a thread for ended once Ctrl-C has interrupted its `join`
     started: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[None]]] = []

@@ -1,4 +1,4 @@
-"""Places in flight, and the tasks of a run that work off an iterator of calls, as many at once as the limiter
+"""Slots in flight, and the tasks of a run that work off an iterator of calls, as many at once as the limiter
 allows.
 
 A task that waits to try again, or for another task's reply, steps aside: it holds no place among the calls in
@@ -16,13 +16,13 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from judgecal.engine.calls import Call
 from judgecal.engine.limits import Limiter
 
-_MOST_ASIDE = 1024
+_MOST_PARKED = 1024
 _TICK_S = 0.5
 _STARTED_AT_ONCE = 8  # the first requests are on their way while the next ones are being made
 _LAST_TURNS = 5  # turns of the loop in which a reply that is here already becomes a row
 
 
-class Places:
+class CallSlots:
     """The places in flight of one model; who finds none free stands in a queue. Made in a running event loop.
 
     Args:
@@ -60,7 +60,7 @@ class Places:
             self._admit()
 
     @contextlib.contextmanager
-    def aside(self) -> Iterator[None]:
+    def parked(self) -> Iterator[None]:
         """While a task waits for something else than its own call; it holds no place then."""
         yield
 
@@ -89,8 +89,8 @@ class Places:
         self._admit()
 
 
-class Scheduler(Places):
-    """The tasks of one run, and the places that they share.
+class Scheduler(CallSlots):
+    """The tasks of one run, and the slots that they share.
 
     Args:
         calls: what is to be done, in the order of the start.
@@ -112,7 +112,7 @@ class Scheduler(Places):
         self._work = work
         self._tick = tick
         self._tasks: set[asyncio.Task[None]] = set()
-        self._aside = 0
+        self._parked = 0
         self._next_tick: asyncio.TimerHandle | None = None
         self._starting = False  # more tasks are due in the next turn of the loop
         self._closed = False  # no further call is taken up
@@ -138,18 +138,18 @@ class Scheduler(Places):
     def give_back(self) -> None:
         """Leave the place to the next in the queue, or to a new task."""
         super().give_back()
-        if len(self._tasks) < self.limiter.at_once + self._aside:
+        if len(self._tasks) < self.limiter.at_once + self._parked:
             self._start_tasks()
 
     @contextlib.contextmanager
-    def aside(self) -> Iterator[None]:
+    def parked(self) -> Iterator[None]:
         """While a task waits for something else than its own call, another one works."""
-        self._aside += 1
+        self._parked += 1
         self._start_tasks()
         try:
             yield
         finally:
-            self._aside -= 1
+            self._parked -= 1
 
     def _beat(self) -> None:
         try:
@@ -177,7 +177,7 @@ class Scheduler(Places):
             await asyncio.wait(self._tasks)
 
     def _start_tasks(self) -> None:
-        wanted = min(self.limiter.at_once + self._aside, self.limiter.ceiling + _MOST_ASIDE)
+        wanted = min(self.limiter.at_once + self._parked, self.limiter.ceiling + _MOST_PARKED)
         for _ in range(min(_STARTED_AT_ONCE, wanted - len(self._tasks))):
             if self._closed:
                 return
@@ -203,7 +203,7 @@ class Scheduler(Places):
             except BaseException:
                 self._closed = self._ending = True  # at once: the next task is about to start
                 raise
-            if self._closed or len(self._tasks) - self._aside > self.limiter.at_once:
+            if self._closed or len(self._tasks) - self._parked > self.limiter.at_once:
                 return
             call = next(self._calls, None)
         self._closed = True

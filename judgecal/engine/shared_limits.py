@@ -18,9 +18,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from judgecal.engine.budget import Bill, Budget, Hold, Purse
-from judgecal.engine.limits import Landed, Limiter
-from judgecal.engine.scheduler import Places
+from judgecal.engine.budget import Bill, Budget, BudgetGate, Reservation
+from judgecal.engine.limits import CallEnd, Limiter
+from judgecal.engine.scheduler import CallSlots
 from judgecal.models import ModelSpec
 
 
@@ -43,19 +43,19 @@ class CallAsked:
 
 @dataclass(frozen=True, slots=True)
 class CallEnded:
-    """How a call ended, by its number: as `Purse.settle` takes it."""
+    """How a call ended, by its number: as `BudgetGate.settle` takes it."""
 
     number: int
     bill: Bill | None
     unseen: bool
-    landed: Landed
+    end: CallEnd
 
 
 @dataclass(frozen=True, slots=True)
 class _Flight:
-    hold: Hold
+    hold: Reservation
     began: int
-    places: Places
+    slots: CallSlots
 
 
 class SharedLimits:
@@ -68,8 +68,8 @@ class SharedLimits:
     def __init__(self, budget: Budget) -> None:
         self.budget = budget
         self._loop = asyncio.get_running_loop()
-        self._purse = Purse(budget)
-        self._places: dict[str, Places] = {}
+        self._gate = BudgetGate(budget)
+        self._slots: dict[str, CallSlots] = {}
         self._flights: dict[str, dict[int, _Flight]] = {}
         self._lost: set[str] = set()
 
@@ -79,17 +79,17 @@ class SharedLimits:
         Args:
             process: a name of its own for each process, also of those that try again what another one lost.
         """
-        places = self._places.get(asked.model)
-        if places is None:
-            places = self._places[asked.model] = Places(Limiter(asked.at_once))
-        began = await places.take(first=True)
-        hold = await self._purse.take(asked.model, asked.worst_usd)
+        slots = self._slots.get(asked.model)
+        if slots is None:
+            slots = self._slots[asked.model] = CallSlots(Limiter(asked.at_once))
+        began = await slots.take(first=True)
+        hold = await self._gate.take(asked.model, asked.worst_usd)
         if hold.refusal is not None:
-            places.give_back()
+            slots.give_back()
             return hold.refusal
-        flight = _Flight(hold, began, places)
+        flight = _Flight(hold, began, slots)
         if process in self._lost:  # while it waited: nobody is there to make the call
-            self._land(flight, CallEnded(asked.number, None, False, Landed()))
+            self._land(flight, CallEnded(asked.number, None, False, CallEnd()))
             return None
         self._flights.setdefault(process, {})[asked.number] = flight
         return None
@@ -108,13 +108,13 @@ class SharedLimits:
         self._lost.add(process)
         flights = self._flights.pop(process, {})
         for number, flight in flights.items():
-            self._land(flight, CallEnded(number, None, True, Landed()))
+            self._land(flight, CallEnded(number, None, True, CallEnd()))
         return len(flights)
 
     def _land(self, flight: _Flight, call: CallEnded) -> None:
-        flight.places.limiter.landed(call.landed, began=flight.began, now=self._loop.time())
-        self._purse.settle(flight.hold, call.bill, unseen=call.unseen, landed=call.landed)
-        flight.places.give_back()
+        flight.slots.limiter.on_call_end(call.end, began=flight.began, now=self._loop.time())
+        self._gate.settle(flight.hold, call.bill, unseen=call.unseen, end=call.end)
+        flight.slots.give_back()
 
 
 class Link(Protocol):
@@ -140,12 +140,14 @@ class SharedBudget(Budget):
         self._link = link
         self._numbers = itertools.count()
 
-    def purse(self, spec: ModelSpec) -> Purse:
-        """As `Budget.purse`; the embedded model costs nothing and has no server to spare."""
-        return Purse(Budget(None)) if spec.embedded else _SharedPurse(self, self._link, spec, self._numbers)
+    def gate(self, spec: ModelSpec) -> BudgetGate:
+        """As `Budget.gate`; the embedded model costs nothing and has no server to spare."""
+        return (
+            BudgetGate(Budget(None)) if spec.embedded else _SharedGate(self, self._link, spec, self._numbers)
+        )
 
 
-class _SharedPurse(Purse):
+class _SharedGate(BudgetGate):
     """Asks for each call's place and money, and says how calls ended, those of one turn of the loop
     together."""
 
@@ -155,15 +157,15 @@ class _SharedPurse(Purse):
         self._loop = asyncio.get_running_loop()
         self._ended: list[CallEnded] = []
 
-    async def take(self, model: str, worst_usd: float) -> Hold:
+    async def take(self, model: str, worst_usd: float) -> Reservation:
         number = next(self._numbers)
         refusal = await self._link.begin(CallAsked(number, model, worst_usd, self._spec.max_concurrency))
-        return Hold(model, worst_usd, refusal, number)
+        return Reservation(model, worst_usd, refusal, number)
 
-    def settle(self, hold: Hold, bill: Bill | None, *, unseen: bool, landed: Landed) -> None:
+    def settle(self, hold: Reservation, bill: Bill | None, *, unseen: bool, end: CallEnd) -> None:
         if not self._ended:
             self._loop.call_soon(self._tell)
-        self._ended.append(CallEnded(hold.number, bill, unseen, landed))
+        self._ended.append(CallEnded(hold.number, bill, unseen, end))
 
     def _tell(self) -> None:
         ended, self._ended = self._ended, []

@@ -23,7 +23,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from judgecal.engine import Reading
+from judgecal.engine import ParsedReply
 from judgecal.errors import InputError, described, unknown_name
 from judgecal.judges import local
 from judgecal.judges.loading import LoadedFunction, load_function
@@ -109,7 +109,7 @@ class FunctionJudge:
         """Refuse items that lack what the function asks for, as `refuse_lacking` does."""
         refuse_lacking(self.name, self.inputs, items)
 
-    def verdict(self, item: Item) -> Reading | Awaitable[Reading]:
+    def verdict(self, item: Item) -> ParsedReply | Awaitable[ParsedReply]:
         """What the function says of an item; of an `async` one, what gives it once awaited."""
         try:
             value = self._function(
@@ -121,7 +121,7 @@ class FunctionJudge:
         except BaseException as error:  # noqa: BLE001 - the user's code: whatever it raises is the row's error
             return _raised(error)
 
-    async def _awaited(self, value: Awaitable[Any]) -> Reading:
+    async def _awaited(self, value: Awaitable[Any]) -> ParsedReply:
         task = asyncio.current_task()
         try:
             reading = self._reading(await value)
@@ -133,22 +133,22 @@ class FunctionJudge:
             raise asyncio.CancelledError
         return reading
 
-    def _reading(self, value: Any) -> Reading:
+    def _reading(self, value: Any) -> ParsedReply:
         """What a function returned, as a verdict on its scale."""
         reasoning = ""
         if type(value) is tuple and len(value) == 2:
             value, reasoning = value
             reasoning = "" if reasoning is None else well_formed(str(reasoning))
         if value is None:
-            return Reading(
+            return ParsedReply(
                 None,
                 reasoning,
                 Failure("refused", reasoning[:_REASON] or "it gave no verdict: it returned None"),
             )
         try:
-            return Reading(_label(self.scale, value), reasoning)
+            return ParsedReply(_label(self.scale, value), reasoning)
         except (ValueError, OverflowError) as error:
-            return Reading(
+            return ParsedReply(
                 None, reasoning, Failure("out_of_range", f"it returned {value!r:.{_SAID}}: {error}")
             )
 
@@ -175,10 +175,12 @@ class LocalJudge(FunctionJudge):
         nowhere = [name for name in self.inputs if all(lacking_inputs([name], item) for item in items)]
         refuse_lacking(self.name, nowhere, items)
 
-    def verdict(self, item: Item) -> Reading | Awaitable[Reading]:
+    def verdict(self, item: Item) -> ParsedReply | Awaitable[ParsedReply]:
         """What the rule says of an item; none where the item lacks what the rule cannot do without."""
         if lacking := lacking_inputs(self._required, item):
-            return Reading(None, failure=Failure("refused", f"the item has no {' and no '.join(lacking)}"))
+            return ParsedReply(
+                None, failure=Failure("refused", f"the item has no {' and no '.join(lacking)}")
+            )
         return super().verdict(item)
 
     def _further(self, loaded: LoadedFunction, settings: Mapping[str, str]) -> list[str]:
@@ -284,5 +286,5 @@ def _label(scale: Scale, value: Any) -> Label:
     return scale.read(value)
 
 
-def _raised(error: BaseException) -> Reading:
-    return Reading(None, failure=Failure("code", well_formed(described(error))))
+def _raised(error: BaseException) -> ParsedReply:
+    return ParsedReply(None, failure=Failure("code", well_formed(described(error))))

@@ -19,7 +19,7 @@ import dspy
 from pydantic import ConfigDict
 
 from judgecal.artefacts import SCHEMA, check_schema, read_json, validated
-from judgecal.engine import Message, Reading, ReplySchema
+from judgecal.engine import Message, ParsedReply, ReplySchema
 from judgecal.errors import InputError
 from judgecal.judges.chat import JudgeAdapter, reply_schema
 from judgecal.judges.protocol import JudgeKind, JudgeName, item_inputs, refuse_lacking
@@ -148,7 +148,7 @@ class PromptJudge:
         """The program's demos: examples, or the dicts of a loaded one."""
         return list(self.program.demos)
 
-    def read(self, text: str) -> Reading:
+    def read(self, text: str) -> ParsedReply:
         """Read the verdict from the text of a reply."""
         return read_reply(self.signature, text)
 

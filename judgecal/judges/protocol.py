@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol, TypeGuard
 
-from judgecal.engine import Message, Reading, ReplySchema
+from judgecal.engine import Message, ParsedReply, ReplySchema
 from judgecal.errors import InputError
 from judgecal.models import ModelSpec
 from judgecal.records import ITEM_UNIT, Item
@@ -175,7 +175,7 @@ class Caller(Respondent, Protocol):
         """The chat messages for one item."""
         ...
 
-    def read(self, text: str) -> Reading:
+    def read(self, text: str) -> ParsedReply:
         """What a reply says."""
         ...
 
@@ -183,7 +183,7 @@ class Caller(Respondent, Protocol):
 class Decider(Respondent, Protocol):
     """A respondent with a verdict to give."""
 
-    def verdict(self, item: Item) -> Reading | Awaitable[Reading]:
+    def verdict(self, item: Item) -> ParsedReply | Awaitable[ParsedReply]:
         """The verdict on one item, or why there is none; or what gives it once awaited."""
         ...
 

@@ -17,7 +17,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from judgecal.engine import Reading
+from judgecal.engine import ParsedReply
 from judgecal.records import Failure
 from judgecal.scale import Label, Scale
 from judgecal.signatures import LoadedSignature
@@ -39,11 +39,11 @@ Fields = list[tuple[str, Any]]
 """Names and values in the order of the reply; a name may stand there twice."""
 
 
-def read_reply(signature: LoadedSignature, text: str) -> Reading:
+def read_reply(signature: LoadedSignature, text: str) -> ParsedReply:
     """The reasoning of a judge's reply, and the verdict on its scale or a failure `parse` or
     `out_of_range`."""
     if not text.strip():
-        return Reading(None, failure=Failure("parse", "the reply is empty"))
+        return ParsedReply(None, failure=Failure("parse", "the reply is empty"))
     said = _after_thoughts(text) if "<" in text else text
     names = [name for name in (signature.verdict, signature.reasoning) if name]
     fields = reply_fields(said, names)
@@ -59,10 +59,10 @@ def read_reply(signature: LoadedSignature, text: str) -> Reading:
     reasoning = str(next((value for name, value in whole if name == signature.reasoning), "")).strip()
     if not heard:
         message = f"no {signature.verdict} in the reply: {text.strip()[:_SHOWN]!r}"
-        return Reading(None, reasoning, Failure("parse", message))
+        return ParsedReply(None, reasoning, Failure("parse", message))
     thought = [one for one in verdicts if read_verdict(signature, one)[1] is None] if aloud != said else []
     verdict, failure = _one_verdict(signature, [*heard, *thought])
-    return Reading(verdict, reasoning, failure)
+    return ParsedReply(verdict, reasoning, failure)
 
 
 def reply_fields(text: str, names: Collection[str]) -> Fields:

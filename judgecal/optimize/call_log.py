@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from judgecal.engine import Message, Outcome, Reply, ReplySchema
+from judgecal.engine import CallResult, Message, Reply, ReplySchema
 from judgecal.engine.cache import cache_key
 from judgecal.engine.log import FieldTypes, Log, now
 from judgecal.models import ModelSpec
@@ -72,12 +72,12 @@ class CallLog:
         """The reply that was had under a key; failures that another try can mend are not known."""
         return self._replies.get(key)
 
-    def add(self, call: ProgramCall, outcome: Outcome) -> None:
+    def add(self, call: ProgramCall, outcome: CallResult) -> None:
         """Keep one call."""
         self._log.append(_row(call, outcome, self._optimizer))
 
 
-def _row(call: ProgramCall, outcome: Outcome, optimizer: str) -> dict[str, Any]:
+def _row(call: ProgramCall, outcome: CallResult, optimizer: str) -> dict[str, Any]:
     reply, failure = outcome.reply or Reply("", call.spec.id), outcome.failure
     return {
         "at": now(),

@@ -16,7 +16,7 @@ from typing import Any, TextIO
 
 import dspy
 
-from judgecal.engine import Progress, Reading, Reply, open_cache, read_guarded
+from judgecal.engine import ParsedReply, Progress, Reply, open_cache, read_guarded
 from judgecal.errors import InputError, visible
 from judgecal.experiment import say_remarks
 from judgecal.judges import JudgeAdapter, PromptJudge, read_reply
@@ -65,7 +65,7 @@ class OptimiserAdapter(JudgeAdapter):
     def _gives_verdict(self, reply: Reply) -> bool:
         return says_something(reply) and self._reading(reply.text).verdict is not None
 
-    def _reading(self, text: str) -> Reading:
+    def _reading(self, text: str) -> ParsedReply:
         return read_guarded(functools.partial(read_reply, self._judged), text)
 
     def _is_the_judge(self, signature: type[dspy.Signature]) -> bool:

@@ -23,14 +23,14 @@ from dspy.lm15 import Request, Response, Usage
 
 from judgecal.engine import (
     Budget,
+    BudgetGate,
+    CallResult,
     CallRunner,
+    CallSlots,
     Limiter,
     Message,
-    Outcome,
-    Places,
     Policy,
     Progress,
-    Purse,
     Reply,
     ReplyCache,
     ReplySchema,
@@ -98,7 +98,7 @@ class ProgramCalls:
         progress: Progress | None = None,
     ) -> None:
         self.error: Exception | None = None
-        self._purse = Purse(budget)
+        self._gate = BudgetGate(budget)
         self._policy = policy or Policy()
         self._record = record
         self._cache = cache
@@ -107,7 +107,7 @@ class ProgramCalls:
         self._guard = threading.RLock()  # a handler of Ctrl-C may stop what its own thread is about to ask
         self._tasks: dict[str, asyncio.Task[Reply]] = {}
         self._runners: dict[ModelSpec, CallRunner] = {}
-        self._places: dict[str, Places] = {}
+        self._slots: dict[str, CallSlots] = {}
 
     def __enter__(self) -> ProgramCalls:
         self._loop = asyncio.new_event_loop()
@@ -168,7 +168,7 @@ class ProgramCalls:
 
     async def _known_or_made(self, call: ProgramCall) -> Reply:
         if self._record and (known := self._record.known(call.key)):
-            self._count(Outcome(known))
+            self._count(CallResult(known))
             return known
         outcome = await self._runner(call.spec).make(
             call.messages, call.repeat, call.schema, usable=call.usable
@@ -185,25 +185,25 @@ class ProgramCalls:
         return outcome.reply or Reply("", call.spec.id)
 
     def _runner(self, spec: ModelSpec) -> CallRunner:
-        """The runner for a model with these settings; those of one model share its places."""
+        """The runner for a model with these settings; those of one model share its slots."""
         if spec not in self._runners:
-            places = self._places.setdefault(spec.alias, Places(Limiter(width(spec))))
+            slots = self._slots.setdefault(spec.alias, CallSlots(Limiter(width(spec))))
             self._runners[spec] = CallRunner(
                 spec,
                 open_transport(spec),
-                places=places,
-                purse=self._purse,
+                slots=slots,
+                gate=self._gate,
                 policy=self._policy,
                 cache=self._cache,
             )
         return self._runners[spec]
 
-    def _count(self, outcome: Outcome) -> None:
+    def _count(self, outcome: CallResult) -> None:
         if self._progress:
             self._progress.add(scored=outcome.failure is None, cost_usd=outcome.cost_usd)
 
 
-def _require_reply(call: ProgramCall, outcome: Outcome) -> None:
+def _require_reply(call: ProgramCall, outcome: CallResult) -> None:
     """Refuse to go on where a provider gave no reply, for which no program can be blamed."""
     failure = outcome.failure
     if failure is None or failure.kind in _OWN_FAULT:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from judgecal.engine import Journal, Reading
+from judgecal.engine import Journal, ParsedReply
 from judgecal.errors import InputError, refuse
 from judgecal.experiment import Due, JudgedItems, ReadRow, RunOptions, item_scale, judgement_of, whole_item
 from judgecal.judges import Judge, JudgeName, decides_itself, judge_named, units_of
@@ -445,6 +445,6 @@ def _hindrance(loaded: LoadedJudge, row: ReadRow, *, tried: bool) -> str | None:
         return lacking
     if decides_itself(judge):
         reading = judge.verdict(row.item)
-        if isinstance(reading, Reading) and reading.verdict is None:
+        if isinstance(reading, ParsedReply) and reading.verdict is None:
             return reading.failure.message if reading.failure else "it gave no verdict"
     return None

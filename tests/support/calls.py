@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from judgecal.engine import Call, Policy, Reading, run_calls
+from judgecal.engine import Call, ParsedReply, Policy, run_calls
 from judgecal.models import ModelSpec
 from judgecal.records import Failure, Judgement, Key
 from tests.support.server import StubServer
@@ -17,11 +17,11 @@ def stub_model(server: StubServer | str, **settings: Any) -> ModelSpec:
     return ModelSpec("stub", "openai/stub-model", api_base=base, **{**kept, **settings})
 
 
-def read_number(text: str) -> Reading:
+def read_number(text: str) -> ParsedReply:
     word = text.strip()
     if word.isdigit():
-        return Reading(float(word), "as written")
-    return Reading(None, failure=Failure("parse", f"no number in {word[:20]!r}"))
+        return ParsedReply(float(word), "as written")
+    return ParsedReply(None, failure=Failure("parse", f"no number in {word[:20]!r}"))
 
 
 def some_calls(count: int, *, text: str = "Is this right?") -> list[Call]:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import judgecal.engine.run as engine
-from judgecal.engine import Call, CallFailed, Message, Reading, Reply, ReplySchema
+from judgecal.engine import Call, CallFailed, Message, ParsedReply, Reply, ReplySchema
 from judgecal.models import ModelSpec
 from judgecal.records import Judgement, Key
 
@@ -108,8 +108,8 @@ def calls(count: int, *, text: str | None = None, repeat: int = 0) -> list[Call]
 
 
 def coming(count: int, *, text: str | None = None, repeat: int = 0) -> Iterator[Call]:
-    def read(reply: str) -> Reading:
-        return Reading(float(reply))
+    def read(reply: str) -> ParsedReply:
+        return ParsedReply(float(reply))
 
     def one(index: int) -> Call:
         said = f"item {index}" if text is None else text

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from judgecal.engine import Message, Reading
+from judgecal.engine import Message, ParsedReply
 from judgecal.errors import InputError, refuse
 from judgecal.judges import Judge, JudgeAdapter, JudgeName, item_inputs, judge_named, reply_fields
 from judgecal.judges.chat import reply_schema
@@ -120,14 +120,14 @@ class Answerer(Writer):
         """Whether the prompt has a place for documents."""
         return any(name in ("context", "contexts") for name in self.signature.inputs)
 
-    def read(self, text: str) -> Reading:
+    def read(self, text: str) -> ParsedReply:
         """The answer as the verdict; an empty one is an answer like any other, a reply without the field is
         none."""
         fields = self.fields(text, self.field)
         if isinstance(fields, Failure):
-            return Reading(None, failure=fields)
+            return ParsedReply(None, failure=fields)
         others = [fields[name] for name in self.texts if name != self.field and name in fields]
-        return Reading(fields[self.field], "\n".join(others))
+        return ParsedReply(fields[self.field], "\n".join(others))
 
     def check_items(self, items: Sequence[Item]) -> None:
         """Refuse documents that the prompt has no place for.

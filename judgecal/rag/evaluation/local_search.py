@@ -16,7 +16,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from judgecal.engine import Message, Reading
+from judgecal.engine import Message, ParsedReply
 from judgecal.errors import InputError
 from judgecal.experiment import CostEstimate, RunOptions, open_journal, plan_calls, run_trials, stored_rows
 from judgecal.judges import JudgeName, Respondent, judge_named
@@ -182,15 +182,15 @@ class Embedder(_TaskModel):
 
     _task = "embeddings"
 
-    def read(self, text: str) -> Reading:
+    def read(self, text: str) -> ParsedReply:
         """The text, where it holds vectors that can be used."""
         from judgecal.engine.transport.embeddings import vectors_in
 
         try:
             vectors_in(text)
         except ValueError as error:
-            return Reading(None, failure=Failure("parse", f"no vectors that can be used: {error}"))
-        return Reading(text)
+            return ParsedReply(None, failure=Failure("parse", f"no vectors that can be used: {error}"))
+        return ParsedReply(text)
 
 
 def texts_to_embed(texts: Sequence[str]) -> list[Item]:
@@ -212,11 +212,11 @@ class RerankModel(_TaskModel):
 
     _task = "rerank"
 
-    def read(self, text: str) -> Reading:
+    def read(self, text: str) -> ParsedReply:
         """The text, where all scores are finite numbers."""
         if not all(math.isfinite(score) for score in json.loads(text)):
-            return Reading(None, failure=Failure("parse", f"a score is no finite number: {text:.80}"))
-        return Reading(text)
+            return ParsedReply(None, failure=Failure("parse", f"a score is no finite number: {text:.80}"))
+        return ParsedReply(text)
 
 
 def once(asking: Asking) -> RunOptions:

@@ -18,7 +18,7 @@ from functools import cached_property
 
 from rapidfuzz import fuzz, process, utils
 
-from judgecal.engine import Reading
+from judgecal.engine import ParsedReply
 from judgecal.goldset import Document
 from judgecal.rag.answering.answerer import Writer
 from judgecal.rag.retrieval.bm25 import tokenizer_named
@@ -77,12 +77,14 @@ class Maker(Writer):
     def __init__(self, spec: str, *, workspace: Workspace) -> None:
         super().__init__(spec, workspace=workspace, in_json=True)
 
-    def read(self, text: str) -> Reading:
+    def read(self, text: str) -> ParsedReply:
         """The fields; an empty question says that there is nothing to ask for, a reply without one is no
         draft."""
         fields = self.fields(text, "question")
         return (
-            Reading(None, failure=fields) if isinstance(fields, Failure) else Reading(canonical_json(fields))
+            ParsedReply(None, failure=fields)
+            if isinstance(fields, Failure)
+            else ParsedReply(canonical_json(fields))
         )
 
 
