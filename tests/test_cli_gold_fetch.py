@@ -22,7 +22,7 @@ from judgecal.workspace import Workspace
 from tests.support.command import ROOT, Run, one_object, tree
 from tests.support.hub import hub_folder
 from tests.support.hub_server import played_hub
-from tests.support.raw_host import RawHost, Sent, raw_host
+from tests.support.raw_host import RawHost, raw_host, sent
 
 ROWS = b"q,a,ok\n" + b"".join(b"why %d?,because,%s\n" % (n, b"yes" if n % 2 else b"no") for n in range(8))
 ENTRY = """
@@ -148,7 +148,7 @@ def test_what_is_refused_changes_nothing(judgecal: Run, host: RawHost, words: li
 
 
 def test_a_broken_transfer_leaves_no_set(judgecal: Run, host: RawHost) -> None:
-    host.put("/plain.csv", Sent(ROWS, cut=40), ROWS)
+    host.put("/plain.csv", sent(ROWS, cut=40), ROWS)
     ran = judgecal("gold", "fetch", "plain")
     assert ran.code == 2 and "broke off" in ran.err and not Path("gold/plain").exists()
     assert judgecal("gold", "fetch", "plain").code == 0

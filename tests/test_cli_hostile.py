@@ -25,8 +25,9 @@ from judgecal.judges import PromptJudge
 from judgecal.workspace import Workspace, init_workspace
 from tests.support.command import ROOT, Ran
 from tests.support.gold import made_gold, made_items
+from tests.support.http import as_answer
 from tests.support.locks import lock_file
-from tests.support.server import as_answer, running
+from tests.support.server import running
 
 # A title, a wiped screen, a bell, colours by C1, a turned direction, line ends of all kinds, a tab.
 EVIL = "x\x1b]0;owned\x07\x1b[2J\x1b[8m\u202e\x9b31m\u2066\u2028\x0b\nFORGED\r\tend"

@@ -25,7 +25,8 @@ from judgecal.errors import AuthError, InputError
 from judgecal.models import ModelSpec
 from judgecal.records import Failure, Judgement, Key
 from tests.support.calls import read_number, some_calls, stub_model
-from tests.support.server import Answer, Script, StubServer, as_answer, completion, failing, in_turn, running
+from tests.support.http import Answer, as_answer
+from tests.support.server import Script, StubServer, completion, failing, in_turn, running
 
 QUICK = Policy(attempts=3, first_wait_s=0.01, longest_wait_s=0.05)
 KEY = "sk-stub-0123456789abcdef"

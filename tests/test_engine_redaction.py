@@ -17,7 +17,8 @@ from judgecal.errors import JudgecalError
 from judgecal.models import ModelSpec, load_catalogue, shown_address
 from judgecal.workspace import Workspace
 from tests.support.calls import judged
-from tests.support.server import Answer, as_answer, completion, failing, running
+from tests.support.http import Answer, as_answer
+from tests.support.server import completion, failing, running
 
 KEY = "sk-torture/Kq8+7Zw%=&xy0123456789abcdefABCDEF"
 

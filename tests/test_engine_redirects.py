@@ -9,7 +9,8 @@ import pytest
 from judgecal.errors import AuthError
 from judgecal.models import ModelSpec
 from tests.support.calls import judged
-from tests.support.server import Answer, as_answer, completion, running
+from tests.support.http import Answer, as_answer
+from tests.support.server import completion, running
 
 KEY = "sk-elsewhere-0123456789abcdef"
 

@@ -32,7 +32,8 @@ from judgecal.engine.replies import MOST_BYTES, admitted, shortened
 from judgecal.engine.transport import open_transport
 from judgecal.models import ModelSpec
 from judgecal.records import Judgement, Key
-from tests.support.server import Answer, Script, StubServer, as_answer, completion, running
+from tests.support.http import Answer, as_answer
+from tests.support.server import Script, StubServer, completion, running
 
 Serve = Callable[[Script], StubServer]
 WAYS = ["http", "dspy", "litellm"]

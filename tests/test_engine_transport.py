@@ -21,6 +21,7 @@ from judgecal.models import PROVIDERS, Catalogue, ModelSpec, load_catalogue
 from judgecal.workspace import find_workspace
 from tests.support.calls import judged, say_half
 from tests.support.command import Run, journal, one_object, tree
+from tests.support.http import Answer, as_answer
 from tests.support.providers import (
     CLAUDE_VERSION,
     GEMINI_VERSION,
@@ -29,7 +30,7 @@ from tests.support.providers import (
     gemini,
     gemini_reply,
 )
-from tests.support.server import Answer, Script, StubServer, as_answer, completion, running
+from tests.support.server import Script, StubServer, completion, running
 
 KEY = "sk-secret/0123+456=789"
 TURNS = [("system", "Judge."), ("user", "u1"), ("assistant", "a1"), ("user", "u2")]

@@ -20,6 +20,7 @@ from judgecal.engine.transport.redaction import one_line
 from judgecal.errors import AuthError
 from judgecal.models import ModelSpec
 from tests.support.calls import judged
+from tests.support.http import Answer, as_answer
 from tests.support.providers import (
     anthropic,
     anthropic_failing,
@@ -28,7 +29,7 @@ from tests.support.providers import (
     gemini_failing,
     gemini_reply,
 )
-from tests.support.server import Answer, Script, StubServer, as_answer, completion, failing, running
+from tests.support.server import Script, StubServer, completion, failing, running
 
 KEY = "sk-secret/0123+456=789"
 Serve = Callable[[Script], StubServer]

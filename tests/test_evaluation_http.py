@@ -23,8 +23,9 @@ from judgecal.rag.answering.questions import Question
 from judgecal.rag.evaluation.http import LEFT_FILE, SETUP_FILE, HttpConfig, HttpSystem
 from judgecal.rag.evaluation.http_client import HttpClient, Received
 from judgecal.rag.evaluation.system import Asking, SystemAnswer
+from tests.support.http import Answer
 from tests.support.rag_service import DOCUMENTS, RagService, rag_service
-from tests.support.raw_host import RawHost, Sent, moved, raw_host
+from tests.support.raw_host import RawHost, moved, raw_host, sent
 
 KINDS = {"500": "server", "html": "server", "cut": "transport", "shape": "parse", "elsewhere": "server"}
 WORDS = {
@@ -187,7 +188,7 @@ def test_another_configuration_is_asked_anew_and_failures_of_the_wire_again(
     patient["setup"]["steps"][2]["time_limit"] = 99.0
     ask(made(patient), asked, tmp_path)
     assert set(service.asked.values()) == {2}
-    url = host.put("/q", Sent(b"{}", status=500), b'{"a": "yes"}')
+    url = host.put("/q", sent(b"{}", status=500), b'{"a": "yes"}')
     table = {"url": url, "method": "GET", "answer": "a", "body": {"q": "{question}"}}
     assert said(ask(made(table), asked[:1], tmp_path)).startswith("server: HTTP 500")
     assert ask(made(table), asked[:1], tmp_path)[0].answer == "yes"
@@ -211,24 +212,24 @@ def test_an_ingest_that_hangs_is_ended_by_its_time_limit(service: RagService, tm
 
 def test_a_lost_connection_is_not_paid_twice(host: RawHost, tmp_path: Path) -> None:
     """What was sent may have been answered; only GET, or who says so, asks again in the same run."""
-    good = Sent(b'{"a": "yes"}')
+    good = sent(b'{"a": "yes"}')
     table = {"body": {"q": "{question}"}, "answer": "a"}
     lost = ask(
-        made({**table, "url": host.put("/post", Sent(hang_up=True), good)}), questions(1), tmp_path / "1"
+        made({**table, "url": host.put("/post", sent(hang_up=True), good)}), questions(1), tmp_path / "1"
     )
     assert said(lost).startswith(
         "transport: the connection was lost after the request was sent: Server disconnected"
     )
     assert "retry_dropped = true" in said(lost) and host.asked == ["/post"]
     for name, more in (("get", {"method": "GET"}), ("again", {"retry_dropped": True})):
-        url = host.put(f"/{name}", Sent(hang_up=True), good)
+        url = host.put(f"/{name}", sent(hang_up=True), good)
         assert ask(made({**table, "url": url, **more}), questions(1), tmp_path / name)[0].answer == "yes"
     nobody = ask(made({**table, "url": "http://127.0.0.1:9/"}), questions(1), tmp_path / "2")
     assert said(nobody).startswith("transport: no connection: ")
 
 
 def test_a_wait_that_a_server_asks_for_as_a_date(host: RawHost, tmp_path: Path) -> None:
-    busy = Sent(b"later", status=503, headers={"retry-after": formatdate(time.time() + 2, usegmt=True)})
+    busy = sent(b"later", status=503, headers={"retry-after": formatdate(time.time() + 2, usegmt=True)})
     url = host.put("/q", busy, b'{"a": "yes"}')
     table = {"url": url, "body": {"q": "{question}"}, "answer": "a"}
     start = time.monotonic()
@@ -279,7 +280,7 @@ def test_while_a_stream_is_read_the_other_questions_go_on(host: RawHost, tmp_pat
     """A stream that takes longer than there is time for is a row of its own, and delays no other."""
     streams = {"content-type": "text/event-stream"}
     events = b'data: {"t": "x"}\n\n' * 99_000
-    url = host.put("/q", Sent(events, headers=streams), Sent(b'data: {"t": "yes"}\n\n', headers=streams))
+    url = host.put("/q", sent(events, headers=streams), sent(b'data: {"t": "yes"}\n\n', headers=streams))
     table = {"url": url, "body": {"q": "{question}"}, "token": "t", "concurrency": 2, "timeout": 20.0}
     long, short = ask(made(table), questions(2), tmp_path)
     assert sorted([len(long.answer or ""), len(short.answer or "")]) == [3, 99_000]
@@ -349,24 +350,24 @@ def test_a_server_that_is_busy_is_asked_again(service: RagService, tmp_path: Pat
     assert list(service.asked.values()) == [2]
 
 
-REPLIES: list[tuple[str, Sent, str]] = [
+REPLIES: list[tuple[str, Answer, str]] = [
     (
         "page",
-        Sent(b"<!doctype html><p>Sign in"),
+        sent(b"<!doctype html><p>Sign in"),
         "server: the answer (application/octet-stream) is an HTML page: Sign in",
     ),
-    ("empty", Sent(b""), "it is empty"),
-    ("list", Sent(b"[1]"), "parse: answer a: the reply does not hold it (it is [1])"),
-    ("number", Sent(b'{"a": 7}'), "parse: answer a: a text is needed, found 7"),
-    ("none", Sent(b'{"a": "x"}'), "parse: contexts c: the reply does not hold it"),
+    ("empty", sent(b""), "it is empty"),
+    ("list", sent(b"[1]"), "parse: answer a: the reply does not hold it (it is [1])"),
+    ("number", sent(b'{"a": 7}'), "parse: answer a: a text is needed, found 7"),
+    ("none", sent(b'{"a": "x"}'), "parse: contexts c: the reply does not hold it"),
     (
         "odd",
-        Sent(b'{"a": "x", "c": [{"passage": "y"}]}'),
+        sent(b'{"a": "x", "c": [{"passage": "y"}]}'),
         "parse: contexts c, number 1: a text or {text, document_id",
     ),
-    ("cut", Sent(b'{"a": "x", "c": []}', cut=5), "transport: the body was cut off"),
-    ("large", Sent(b'"' + b"x" * 10_000_001), "length: the answer is larger than 10 MB"),
-    ("slow", Sent(b'{"a": "x"}', drip_s=0.4), "timeout: no whole answer within 0.3 s"),
+    ("cut", sent(b'{"a": "x", "c": []}', cut=5), "transport: the body was cut off"),
+    ("large", sent(b'"' + b"x" * 10_000_001), "length: the answer is larger than 10 MB"),
+    ("slow", sent(b'{"a": "x"}', drip_s=0.4), "timeout: no whole answer within 0.3 s"),
     (
         "moved",
         moved("http://127.0.0.2/x"),
@@ -375,12 +376,12 @@ REPLIES: list[tuple[str, Sent, str]] = [
     ("dropped", moved("/y"), "that would drop the question: write that address"),
     (
         "stream",
-        Sent(b"data: {}\n\n", headers={"content-type": "text/event-stream"}),
+        sent(b"data: {}\n\n", headers={"content-type": "text/event-stream"}),
         "parse: the reply streams",
     ),
     (
         "zipped",
-        Sent(b"x", headers={"content-encoding": "gzip"}),
+        sent(b"x", headers={"content-encoding": "gzip"}),
         "server: the answer is compressed by 'gzip'",
     ),
 ]
@@ -388,7 +389,7 @@ REPLIES: list[tuple[str, Sent, str]] = [
 
 @pytest.mark.parametrize(("name", "reply", "message"), REPLIES, ids=[name for name, _, _ in REPLIES])
 def test_what_is_no_answer_has_a_name(
-    host: RawHost, tmp_path: Path, name: str, reply: Sent, message: str
+    host: RawHost, tmp_path: Path, name: str, reply: Answer, message: str
 ) -> None:
     url = host.put(f"/{name}", reply)
     table = {"url": f"{url}", "body": {"q": "{question}"}, "answer": "a", "contexts": "c", "timeout": 0.3}

@@ -23,7 +23,8 @@ from judgecal.rag.evaluation import local_search
 from judgecal.rag.evaluation.local import LocalConfig, LocalSystem
 from judgecal.rag.evaluation.system import Asking, SystemAnswer
 from judgecal.workspace import Workspace, find_workspace
-from tests.support.server import Answer, StubServer, as_answer, failing, running
+from tests.support.http import Answer, as_answer
+from tests.support.server import StubServer, failing, running
 
 WORDS = ("crane", "mill", "soup", "school")
 DOCUMENTS = tuple(Document(f"d-{word}", None, f"Of the {word}, number {n}.") for n, word in enumerate(WORDS))

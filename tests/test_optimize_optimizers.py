@@ -18,7 +18,8 @@ from judgecal.signatures import load_signature
 from judgecal.workspace import Workspace
 from tests.support.command import Run, journal, one_object, tree
 from tests.support.gold import made_gold, made_items, rated
-from tests.support.server import COMPLETION_TOKENS, PROMPT_TOKENS, Answer, StubServer, failing, running
+from tests.support.http import Answer
+from tests.support.server import COMPLETION_TOKENS, PROMPT_TOKENS, StubServer, failing, running
 
 REFLECTING = ("mipro", "gepa", "simba")
 PHRASE = "Count the facts of the reference that the answer names."

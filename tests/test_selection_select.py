@@ -30,9 +30,10 @@ from judgecal.workspace import Workspace, find_workspace
 from tests.benchmarks.selection import covered, simulate
 from tests.support.command import Run, check_estimate, fresh_workspace, one_object, tree
 from tests.support.gold import made_gold, made_items, rated
+from tests.support.http import as_answer
 from tests.support.made_judge import made_judge
 from tests.support.pages import page_of, told
-from tests.support.server import StubServer, as_answer, completion, failing, running
+from tests.support.server import StubServer, completion, failing, running
 
 CONTRACT = {"chosen", "metric", "margin", "within_margin", "rejected", "why", "confirmed", "lock"}
 SIGNATURES = "correctness_v1,correctness_v2,correctness_v3"

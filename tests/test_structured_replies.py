@@ -37,8 +37,9 @@ from judgecal.signatures import load_signature
 from judgecal.workspace import Workspace, find_workspace
 from tests.support.calls import stub_model
 from tests.support.command import Run, journal, one_object
+from tests.support.http import Answer
 from tests.support.providers import anthropic, gemini
-from tests.support.server import Answer, Script, StubServer, completion, failing, running
+from tests.support.server import Script, StubServer, completion, failing, running
 from tests.support.structured import enforcing, fitting, openai_schema, refusing, schemas_asked
 
 Serve = Callable[[Script], StubServer]

@@ -14,7 +14,8 @@ import pytest
 
 from judgecal.errors import InputError
 from judgecal.tables.download import Known, Limits, fetch_file
-from tests.support.raw_host import RawHost, Sent, moved, raw_host
+from tests.support.http import Answer
+from tests.support.raw_host import RawHost, moved, raw_host, sent
 
 DATA = b"question,label\n" + b"why?,yes\n" * 500
 SHA = hashlib.sha256(DATA).hexdigest()
@@ -56,7 +57,7 @@ def test_a_file_of_another_address_is_not_taken_for_this_one(host: RawHost, tmp_
 
 
 def test_a_file_without_a_stated_length_is_taken_too(host: RawHost, tmp_path: Path) -> None:
-    assert fetch_file(host.put("/a", Sent(DATA, chunked=True)), tmp_path / "a").sha256 == SHA
+    assert fetch_file(host.put("/a", sent(DATA, chunked=True)), tmp_path / "a").sha256 == SHA
 
 
 def test_a_long_transfer_says_how_much_has_come(
@@ -84,29 +85,29 @@ def refused(url: str, path: Path, *, known: Known | None = None, again: bool = F
     return str(stop.value)
 
 
-LARGE = Sent(b"x" * 3000, headers={"content-encoding": "gzip"})
+LARGE = sent(b"x" * 3000, headers={"content-encoding": "gzip"})
 
 
 @pytest.mark.parametrize(
-    ("sent", "says"),
+    ("answer", "says"),
     [
-        (Sent(b"no", 404), "there is no such file (404)"),
-        (Sent(b"no", 403), "gated or private"),
-        (Sent(b"no", 401), "gated or private"),
-        (Sent(b"no", 429), "cannot answer now (429)"),
-        (Sent(b"no", 503), "cannot answer now (503)"),
-        (Sent(b"no", 418), "answered 418"),
-        (Sent(b"\n <!DOCTYPE html><p>Log in"), "sent an HTML page"),
-        (Sent(b"<html><body>Moved"), "sent an HTML page"),
-        (Sent(b""), "sent an empty file"),
-        (Sent(DATA, cut=1000), f"broke off: {len(DATA):,} bytes were announced, {len(DATA) - 1000:,} came"),
-        (Sent(DATA, chunked=True, cut=1000), "the connection broke off (IncompleteRead)"),
-        (Sent(b"x" * ((1 << 20) + 1)), "is 1,048,577 bytes, more than 1,048,576"),
-        (Sent(b"x" * ((1 << 20) + 1), chunked=True), "is larger than 1,048,576 bytes"),
-        (Sent(DATA, headers={"content-encoding": "gzip"}), "sent gzip, which was not asked for"),
-        (Sent(DATA, drip_s=0.5), "sent nothing for 0.3 s"),
-        (Sent(DATA * 3, drip_s=0.1), "took longer than 0.6 s"),
-        (Sent(status=302), "redirects (302) to no address"),
+        (sent(b"no", 404), "there is no such file (404)"),
+        (sent(b"no", 403), "gated or private"),
+        (sent(b"no", 401), "gated or private"),
+        (sent(b"no", 429), "cannot answer now (429)"),
+        (sent(b"no", 503), "cannot answer now (503)"),
+        (sent(b"no", 418), "answered 418"),
+        (sent(b"\n <!DOCTYPE html><p>Log in"), "sent an HTML page"),
+        (sent(b"<html><body>Moved"), "sent an HTML page"),
+        (sent(b""), "sent an empty file"),
+        (sent(DATA, cut=1000), f"broke off: {len(DATA):,} bytes were announced, {len(DATA) - 1000:,} came"),
+        (sent(DATA, chunked=True, cut=1000), "the connection broke off (IncompleteRead)"),
+        (sent(b"x" * ((1 << 20) + 1)), "is 1,048,577 bytes, more than 1,048,576"),
+        (sent(b"x" * ((1 << 20) + 1), chunked=True), "is larger than 1,048,576 bytes"),
+        (sent(DATA, headers={"content-encoding": "gzip"}), "sent gzip, which was not asked for"),
+        (sent(DATA, drip_s=0.5), "sent nothing for 0.3 s"),
+        (sent(DATA * 3, drip_s=0.1), "took longer than 0.6 s"),
+        (sent(status=302), "redirects (302) to no address"),
         (moved("/a"), "redirects in a circle"),
         (moved("ftp://127.0.0.1/a"), "another scheme, which is not followed"),
         (moved("https://example.invalid/a"), "another scheme, which is not followed"),
@@ -116,8 +117,8 @@ LARGE = Sent(b"x" * 3000, headers={"content-encoding": "gzip"})
         (moved("http://127.0.0.1:99999/a"), "is no address"),
     ],
 )
-def test_what_a_server_may_do(host: RawHost, tmp_path: Path, sent: Sent, says: str) -> None:
-    assert says in refused(host.put("/a", sent), tmp_path / "a")
+def test_what_a_server_may_do(host: RawHost, tmp_path: Path, answer: Answer, says: str) -> None:
+    assert says in refused(host.put("/a", answer), tmp_path / "a")
 
 
 def test_redirects_end(host: RawHost, tmp_path: Path) -> None:
@@ -163,7 +164,7 @@ def test_a_changed_file_is_told_and_the_old_one_stays(host: RawHost, tmp_path: P
 
 
 def test_a_killed_process_leaves_no_half_file(host: RawHost, tmp_path: Path) -> None:
-    url, path = host.put("/a", Sent(DATA, drip_s=0.3), DATA), tmp_path / "a"
+    url, path = host.put("/a", sent(DATA, drip_s=0.3), DATA), tmp_path / "a"
     call = f"fetch_file({url!r}, Path({str(path)!r}))"
     code = f"from pathlib import Path; from judgecal.tables.download import fetch_file; {call}"
     process = subprocess.Popen([sys.executable, "-c", code])
@@ -182,6 +183,6 @@ def test_a_killed_process_leaves_no_half_file(host: RawHost, tmp_path: Path) -> 
 
 
 def test_what_broke_off_is_had_by_running_it_again(host: RawHost, tmp_path: Path) -> None:
-    url = host.put("/a", Sent(DATA, cut=100), DATA)
+    url = host.put("/a", sent(DATA, cut=100), DATA)
     refused(url, tmp_path / "a")
     assert fetch_file(url, tmp_path / "a").sha256 == SHA

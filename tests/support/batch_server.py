@@ -15,10 +15,10 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from judgecal.models import ModelSpec
+from tests.support.http import Answer, Request, serve
 from tests.support.providers import anthropic_reply, gemini_reply
 from tests.support.server import completion
 
@@ -138,57 +138,24 @@ def batches_at(
 ) -> Iterator[BatchServer]:
     """A server until the block ends."""
     stub = BatchServer(kind, say, **how)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(stub))
-    server.daemon_threads = True
-    stub.address = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    try:
+    speak = {"openai": _openai, "anthropic": _anthropic, "gemini": _gemini}[kind]
+
+    def handler(request: Request) -> Answer:
+        with stub.lock:
+            stub.paths.append(request.path)
+            before, broken = len(stub.batches), stub.broken.pop(0) if stub.broken else 0
+            status, answer = broken, {"error": {"message": "broken"}}
+            if not broken:
+                status, answer = speak(stub, request.path, request.body)
+            answer = stub.page or answer
+            if stub.damaged and stub.damaged in request.path and isinstance(answer, bytes):
+                answer = answer.replace(b'{"custom_id"', b"<custom_id", 1)
+            lost, stub.losing = stub.losing, stub.losing and len(stub.batches) == before
+        data = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+        return Answer(status, data, hang_up=lost and not stub.losing)
+
+    with serve(handler) as stub.address:
         yield stub
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
-
-
-def _handler(stub: BatchServer) -> type[BaseHTTPRequestHandler]:
-    speak = {"openai": _openai, "anthropic": _anthropic, "gemini": _gemini}[stub.kind]
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_GET(self) -> None:
-            self._do(b"")
-
-        def do_POST(self) -> None:
-            self._do(self.rfile.read(int(self.headers["content-length"])))
-
-        def _do(self, body: bytes) -> None:
-            with stub.lock:
-                stub.paths.append(self.path)
-                before, broken = len(stub.batches), stub.broken.pop(0) if stub.broken else 0
-                status, answer = (
-                    (broken, {"error": {"message": "broken"}}) if broken else speak(stub, self.path, body)
-                )
-                answer = stub.page or answer
-                if stub.damaged and stub.damaged in self.path and isinstance(answer, bytes):
-                    answer = answer.replace(b'{"custom_id"', b"<custom_id", 1)
-                lost, stub.losing = stub.losing, stub.losing and len(stub.batches) == before
-            if lost and not stub.losing:
-                self.close_connection = True
-                return
-            data = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
-            with contextlib.suppress(ConnectionError):
-                self.send_response(status)
-                self.send_header("content-type", "application/json")
-                self.send_header("content-length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-
-        def log_message(self, format: str, *args: object) -> None:
-            """Nothing is printed."""
-
-    return Handler
 
 
 def _called(stub: BatchServer, body: bytes, error: Callable[[int], Any]) -> tuple[int, Any]:

@@ -27,7 +27,8 @@ from judgecal.selection.lock import (
 )
 from judgecal.stats import Calibration, agreement
 from judgecal.workspace import Workspace
-from tests.support.server import MODEL_ID, StubServer, as_answer, completion, running
+from tests.support.http import as_answer
+from tests.support.server import MODEL_ID, StubServer, completion, running
 
 HALF = Estimate(0.5, 0.4, 0.6, n=10, n_expected=10, n_groups=10, method="by hand")
 KEY = "sk-not-to-be-seen"

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tests.support.server import Answer, Script, as_answer
+from tests.support.http import Answer, as_answer
+from tests.support.server import Script
 
 GEMINI_VERSION = "gemini-stub-001"
 CLAUDE_VERSION = "claude-stub-20260101"

@@ -12,11 +12,11 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from judgecal.goldset import Document
 from judgecal.rag.retrieval.bm25 import Bm25, tokenizer_named
+from tests.support.http import Answer, Request, as_answer, serve
 
 DOCUMENTS = (
     Document("rivers", None, "The Rhine rises in the Alps. It reaches the North Sea near Rotterdam."),
@@ -119,129 +119,61 @@ def inline(value: object) -> str:
 def rag_service(**settings: Any) -> Iterator[RagService]:
     """Serve until the block ends."""
     service = RagService(**settings)
-    server = _Server(("127.0.0.1", 0), _handler(service))
-    service.root = f"http://127.0.0.1:{server.server_address[1]}"
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-    try:
+    with serve(lambda request: _answer(service, request)) as service.root:
         yield service
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 64
+def _answer(service: RagService, request: Request) -> Answer:
+    service.keys.add(request.headers.get("authorization", ""))
+    body, parts = request.json(), request.path.strip("/").split("/")
+    if parts[-1] == "query":
+        return _query(service, parts[1], body, request.headers.get("authorization"))
+    service.requests.append(f"{request.method} {request.path}")
+    if request.path == "/collections":
+        name = f"c{len(service.chunks) + 1}"
+        service.chunks[name] = []
+        return as_answer({"id": name})
+    if parts[-1] == "documents":
+        return as_answer({"n_chunks": service.store(parts[1], body["document_id"], body["text"])})
+    if request.method == "DELETE" and not service.deletes:
+        return as_answer({"error": "locked"}, 409)
+    if request.method == "DELETE":
+        del service.chunks[parts[1]]
+        return as_answer({})
+    return as_answer({"stored": len(service.chunks[parts[1]])})
 
-    def handle_error(self, *_: Any) -> None:
-        """A client that hung up is part of the tests."""
 
+def _query(service: RagService, collection: str, body: dict[str, Any], key: str | None) -> Answer:
+    question = body["query"]
+    service.asked[question] += 1
+    if service.busy > 0:
+        service.busy -= 1
+        return as_answer({"error": "busy"}, 503)
+    start = time.perf_counter()
+    time.sleep(service.query_s * (1 + random.Random(ascii(question)).random()))
+    faults = {
+        "html": Answer(200, b"<html><body><h1>Bad gateway</h1></body></html>", content_type="text/html"),
+        "cut": Answer(200, b'{"answer": {"te' + bytes(100), cut=100),
+        "shape": as_answer({"result": "of another shape"}),
+        "elsewhere": as_answer({}, 307, location="http://elsewhere.example/login"),
+        "500": as_answer({"error": f"out of memory; {key}"}, 500),
+    }
+    if fault := service.fault_of(question):
+        return faults[fault]
+    sources = service.found(collection, question)
+    text = sources[0]["passage"]
 
-def _handler(service: RagService) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True
+    def stream() -> Iterator[bytes]:
+        yield f": a comment\n\ndata: {json.dumps({'sources': sources})}\n\n".encode()
+        time.sleep(service.query_s)
+        first = time.perf_counter() - start
+        for word in re.findall(r"\S+\s*", text):
+            yield f"event: token\ndata: {json.dumps({'delta': word})}\n\n".encode()
+            time.sleep(service.query_s / 10)
+        service.slept[question] = (time.perf_counter() - start, first)
+        yield b"data: [DONE]\n\n"
 
-        def log_message(self, *_: Any) -> None:
-            """Say nothing."""
-
-        def do_GET(self) -> None:
-            self.serve()
-
-        do_POST = do_DELETE = do_GET  # noqa: N815
-
-        def serve(self) -> None:
-            size = int(self.headers.get("content-length") or 0)
-            body = json.loads(self.rfile.read(size)) if size else {}
-            service.keys.add(self.headers.get("authorization", ""))
-            parts = self.path.strip("/").split("/")
-            if parts[-1] == "query":
-                self.query(parts[1], body)
-                return
-            service.requests.append(f"{self.command} {self.path}")
-            if self.path == "/collections":
-                name = f"c{len(service.chunks) + 1}"
-                service.chunks[name] = []
-                self.send({"id": name})
-            elif parts[-1] == "documents":
-                self.send({"n_chunks": service.store(parts[1], body["document_id"], body["text"])})
-            elif self.command == "DELETE" and not service.deletes:
-                self.send({"error": "locked"}, status=409)
-            elif self.command == "DELETE":
-                del service.chunks[parts[1]]
-                self.send({})
-            else:
-                self.send({"stored": len(service.chunks[parts[1]])})
-
-        def query(self, collection: str, body: dict[str, Any]) -> None:
-            question = body["query"]
-            service.asked[question] += 1
-            if service.busy > 0:
-                service.busy -= 1
-                self.send({"error": "busy"}, status=503)
-                return
-            start = time.perf_counter()
-            time.sleep(service.query_s * (1 + random.Random(ascii(question)).random()))
-            fault = service.fault_of(question)
-            if fault:
-                self.fail(fault)
-                return
-            sources = service.found(collection, question)
-            text = sources[0]["passage"]
-            if body.get("stream"):
-                self.stream(text, sources, start, question)
-                return
-            service.slept[question] = (time.perf_counter() - start,) * 2
-            self.send({"answer": {"text": text}, "sources": sources})
-
-        def stream(self, text: str, sources: list[Any], start: float, question: str) -> None:
-            self.send_response(200)
-            self.send_header("content-type", "text/event-stream; charset=utf-8")
-            self.send_header("transfer-encoding", "chunked")
-            self.end_headers()
-            self.chunk(f": a comment\n\ndata: {json.dumps({'sources': sources})}\n\n")
-            time.sleep(service.query_s)
-            first = time.perf_counter() - start
-            for word in re.findall(r"\S+\s*", text):
-                self.chunk(f"event: token\ndata: {json.dumps({'delta': word})}\n\n")
-                time.sleep(service.query_s / 10)
-            service.slept[question] = (time.perf_counter() - start, first)
-            self.chunk("data: [DONE]\n\n")
-            self.chunk("")
-
-        def chunk(self, text: str) -> None:
-            data = text.encode()
-            self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
-
-        def fail(self, fault: str) -> None:
-            if fault == "html":
-                self.send(b"<html><body><h1>Bad gateway</h1></body></html>", kind="text/html")
-            elif fault == "cut":
-                self.send(b'{"answer": {"te', cut=100)
-            elif fault == "shape":
-                self.send({"result": "of another shape"})
-            elif fault == "elsewhere":
-                self.send({}, status=307, location="http://elsewhere.example/login")
-            else:
-                self.send({"error": f"out of memory; {self.headers.get('authorization')}"}, status=500)
-
-        def send(
-            self,
-            body: Any,
-            *,
-            status: int = 200,
-            kind: str = "application/json",
-            cut: int = 0,
-            location: str = "",
-        ) -> None:
-            data = body if isinstance(body, bytes) else json.dumps(body).encode()
-            self.send_response(status)
-            self.send_header("content-type", kind)
-            self.send_header("content-length", str(len(data) + cut))
-            if location:
-                self.send_header("location", location)
-            self.end_headers()
-            self.wfile.write(data)
-            self.close_connection = self.close_connection or bool(cut)
-
-    return Handler
+    if body.get("stream"):
+        return Answer(content_type="text/event-stream; charset=utf-8", pieces=stream())
+    service.slept[question] = (time.perf_counter() - start,) * 2
+    return as_answer({"answer": {"text": text}, "sources": sources})

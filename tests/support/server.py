@@ -3,36 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import socket
-import struct
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.support.http import Answer, Request, as_answer, serve
 
 MODEL_ID = "stub-model-2026-01-01"
 PROMPT_TOKENS, COMPLETION_TOKENS = 1000, 50
 
 Script = Callable[[dict[str, Any]], "Answer | str"]
 """From the body of a request to its answer; a text is sent as a chat completion."""
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What the server sends back, byte for byte; `hang` holds it back until the server stops.
-
-    `reset` breaks the connection instead, `cut` ends the body that many bytes before its stated length.
-    """
-
-    status: int = 200
-    body: bytes = b""
-    headers: Mapping[str, str] = field(default_factory=dict)
-    content_type: str = "application/json"
-    hang: bool = False
-    reset: bool = False
-    cut: int = 0
 
 
 @dataclass
@@ -85,12 +67,6 @@ def completion(
     }
 
 
-def as_answer(payload: Mapping[str, Any], status: int = 200, **headers: str) -> Answer:
-    """A JSON answer; `retry_after="1"` becomes the header `retry-after`."""
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Answer(status, json.dumps(payload).encode("utf-8"), named)
-
-
 def failing(status: int, message: str, *, code: str | None = None, **headers: str) -> Answer:
     """An error as OpenAI's servers send it."""
     return as_answer({"error": {"message": message, "type": "stub_error", "code": code}}, status, **headers)
@@ -112,70 +88,29 @@ def in_turn(*answers: Answer | str) -> Script:
 def running(script: Script) -> Iterator[StubServer]:
     """Serve until the block ends; requests that hang are let go then."""
     stub = StubServer(script)
-    server = _Server(("127.0.0.1", 0), _handler(stub))
-    stub.api_base = f"http://127.0.0.1:{server.server_address[1]}/v1"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    try:
-        yield stub
-    finally:
-        stub.stopping.set()
-        server.shutdown()
-        server.server_close()
-        thread.join()
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 128
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that has hung up is no news: that is what these tests are about."""
-
-
-def _handler(stub: StubServer) -> type[BaseHTTPRequestHandler]:
     open_now = 0
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    def handler(request: Request) -> Answer:
+        nonlocal open_now
+        body = request.json()
+        with stub.lock:
+            open_now += 1
+            stub.most_at_once = max(stub.most_at_once, open_now)
+            stub.bodies.append(body)
+            stub.headers.append(dict(request.headers))
+            stub.paths.append(request.path)
+        answer = stub.script(body)
+        if stub.latency_s:
+            stub.stopping.wait(stub.latency_s)
+        if not isinstance(answer, str) and answer.hang:
+            stub.stopping.wait(30.0)
+        with stub.lock:
+            open_now -= 1
+        return as_answer(completion(answer)) if isinstance(answer, str) else answer
 
-        def do_POST(self) -> None:
-            nonlocal open_now
-            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            with stub.lock:
-                open_now += 1
-                stub.most_at_once = max(stub.most_at_once, open_now)
-                stub.bodies.append(body)
-                stub.headers.append({name.lower(): value for name, value in self.headers.items()})
-                stub.paths.append(self.path)
-            answer = stub.script(body)
-            if isinstance(answer, str):
-                answer = as_answer(completion(answer))
-            if answer.hang or stub.latency_s:
-                stub.stopping.wait(30.0 if answer.hang else stub.latency_s)
-            with stub.lock:
-                open_now -= 1
-            with contextlib.suppress(ConnectionError):
-                self._send(answer)
-
-        def _send(self, answer: Answer) -> None:
-            if answer.reset:
-                # No time to linger: the client gets a reset, not an orderly end.
-                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-                self.rfile.close()
-                self.connection.close()
-                self.close_connection = True
-                return
-            self.send_response(answer.status)
-            self.send_header("content-type", answer.content_type)
-            self.send_header("content-length", str(len(answer.body)))
-            for name, value in answer.headers.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(answer.body[: len(answer.body) - answer.cut])
-            self.close_connection = self.close_connection or bool(answer.cut)
-
-        def log_message(self, format: str, *args: object) -> None:
-            """Nothing is printed."""
-
-    return Handler
+    with serve(handler) as root:
+        stub.api_base = f"{root}/v1"
+        try:
+            yield stub
+        finally:
+            stub.stopping.set()

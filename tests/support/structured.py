@@ -6,7 +6,8 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tests.support.server import Answer, Script
+from tests.support.http import Answer
+from tests.support.server import Script
 
 Asked = Callable[[dict[str, Any]], Mapping[str, Any] | None]
 """The schema in the body of a request; None where there is none."""
