@@ -18,7 +18,7 @@ from judgecal.wings import wing
 
 if TYPE_CHECKING:
     from judgecal.records import Item
-    from judgecal.report.rendered import Report
+    from judgecal.report.html import Report
     from judgecal.workspace import Workspace
 
 

@@ -22,17 +22,15 @@ from judgecal.report.document import (
 )
 from judgecal.report.intervals import (
     Axis,
-    IntervalRow,
     axis_of,
     change_of,
+    change_row,
     in_points,
-    in_units,
     interval_picture,
     of_metric,
 )
-from judgecal.report.judges_headline import raters_in_words
-from judgecal.report.unread import naming_unread, unread_headline
-from judgecal.report.wording import AS_WRONG, glossary, in_a_row, sentence, sentences
+from judgecal.report.judges_headline import naming_unread, raters_in_words, unread_headline
+from judgecal.report.wording import AS_WRONG, OWN_LABELS, glossary, in_a_row, sentence, sentences
 from judgecal.stats import PLANNED_DISCORDANCE, POWER, Comparison
 from judgecal.stats.metrics import amount_of, metric_facts
 from judgecal.stats.strata import driven_in_words
@@ -143,8 +141,7 @@ def _unknown(result: CompareResult) -> tuple[str, ...]:
     return sentences(
         n_tied > 0
         and f"Whether {who} are equally good: that no difference is shown is no proof that there is none.",
-        result.gold.labels_by == "project"
-        and "Whether people agree with these labels: the project itself made them.",
+        result.gold.labels_by == "project" and OWN_LABELS,
         "Which judge to use: cost and the allowed loss are for judgecal select to weigh.",
     )
 
@@ -169,16 +166,7 @@ def _facts(result: CompareResult) -> list[Fact]:
 def _picture(pair: Comparison, metric: str, scale: str) -> Picture:
     """The difference of two judges held against 0, at each end."""
     ends = [end for end in _ends(pair) if end.difference.value is not None]
-    rows = [
-        IntervalRow(
-            end.name,
-            in_units(end.difference, metric),
-            change_of(end.difference, metric, scale),
-            strong=end is ends[0],
-            hollow=end is not ends[0],
-        )
-        for end in ends
-    ]
+    rows = [change_row(end.name, end.difference, metric, scale, strong=end is ends[0]) for end in ends]
     return interval_picture(rows, Axis(f"A - B in {axis_of(metric)}", full=0.0))
 
 

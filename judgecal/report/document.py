@@ -203,7 +203,7 @@ class Fact:
 
 @dataclass(frozen=True)
 class Document:
-    """What a result came to; `rendered.Report` shows it in every form."""
+    """What a result came to; `html.Report` shows it in every form."""
 
     title: str
     about: str  # what was measured on what, in a line

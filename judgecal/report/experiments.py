@@ -11,7 +11,7 @@ from judgecal.experiment.folder import Experiment
 from judgecal.experiment.stored import find_experiment, read_experiment
 from judgecal.goldset import load_gold
 from judgecal.report.document import Document
-from judgecal.report.rendered import Report
+from judgecal.report.html import Report
 from judgecal.selection.choice import MARGIN
 from judgecal.selection.decision import decide_on_judges
 from judgecal.workspace import Workspace, find_workspace

@@ -26,7 +26,7 @@ from judgecal.report.document import (
     notes_section,
 )
 from judgecal.report.intervals import Axis, change_of, change_picture, in_percent, of_metric, share_blocks
-from judgecal.report.unread import unread_headline
+from judgecal.report.judges_headline import unread_headline
 from judgecal.report.wording import sentence
 from judgecal.selection.gate import FlippedItem, GateResult
 from judgecal.stats.metrics import amount_of, metric_facts, rows_of

@@ -112,6 +112,19 @@ class Axis:
     band: tuple[float, float] | None = None  # where values lie that the others are held against
 
 
+def metric_row(
+    name: str, value: Estimate, metric: str, unit: Scale | str, *, strong: bool = False, hollow: bool = False
+) -> IntervalRow:
+    """The value of a metric in the units of `axis_of`, written as `of_metric`."""
+    return IntervalRow(name, in_units(value, metric), of_metric(value, metric, unit), strong, hollow)
+
+
+def change_row(name: str, change: Estimate, metric: str, unit: Scale | str, *, strong: bool) -> IntervalRow:
+    """A change of a metric; one that decides nothing is hollow."""
+    text = change_of(change, metric, unit)
+    return IntervalRow(name, in_units(change, metric), text, strong, hollow=not strong)
+
+
 def share_row(name: str, share: Estimate, *, strong: bool) -> IntervalRow:
     """A share in percent; one from when the judge was locked is hollow."""
     return IntervalRow(name, in_points(share), in_percent(share), strong, hollow=name.endswith("lock time"))
@@ -144,12 +157,7 @@ def change_picture(
     """Changes of a metric (name, change, whether it decides) held against 0 and the loss that is allowed."""
     facts = metric_facts(metric)
     share = facts.unit == "share"
-    rows = [
-        IntervalRow(
-            name, in_units(change, metric), change_of(change, metric, unit), strong, hollow=not strong
-        )
-        for name, change, strong in changes
-    ]
+    rows = [change_row(name, change, metric, unit, strong=strong) for name, change, strong in changes]
     dashed = (margin if facts.direction == "less" else -margin) * (100.0 if share else 1.0)
     return interval_picture(rows, Axis(f"change of {metric}{', points' * share}", full=0.0, dashed=dashed))
 

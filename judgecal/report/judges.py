@@ -34,12 +34,17 @@ from judgecal.report.document import (
 from judgecal.report.explorer import Explorer
 from judgecal.report.intervals import Axis, IntervalRow, in_points, interval_picture
 from judgecal.report.judges_errors import diagnostics, errors_section
-from judgecal.report.judges_headline import always, deciding, entry_of, judges_headline, raters_in_words
+from judgecal.report.judges_headline import (
+    always,
+    deciding,
+    entry_of,
+    judges_headline,
+    raters_in_words,
+    unread_section,
+)
 from judgecal.report.judges_people import ceiling_notes, people_section
-from judgecal.report.unread import unread_section
 from judgecal.report.wording import sentence, sentences
-from judgecal.selection.decision import JudgesDecision
-from judgecal.selection.decision import decide_on_judges as standing_of
+from judgecal.selection.decision import JudgesDecision, decide_on_judges
 from judgecal.stats.metrics import digits_of, metric_facts
 from judgecal.workspace import Workspace
 
@@ -47,39 +52,39 @@ _DRAWN = 7  # judges on the first screen; the table has all
 _TURNS = 5  # pairs whose order turns that are named
 
 
-def judges_document(standing: JudgesDecision) -> Document:
+def judges_document(decision: JudgesDecision) -> Document:
     """The document of `score`, of `agreement`, and of `report` on either."""
-    result, n, unread = standing.result, len(standing.result.judges), standing.unread
+    result, n, unread = decision.result, len(decision.result.judges), decision.unread
     head = Document(
         title=f"{result.experiment}: judges held against people",
         about=f"{result.experiment} · {n} judge{'s' * (n != 1)} on {result.gold.in_words}",
-        headline=judges_headline(standing),
+        headline=judges_headline(decision),
         sections=[],
         run_lines=(f"experiment: {result.experiment}", f"run: {result.run_line}"),
-        data=judges_data(standing),
+        data=judges_data(decision),
     )
     if unread is not None and unread.all:
         return dataclasses.replace(head, sections=[unread_section(unread)])
-    n_open = standing.basis.n_items * standing.basis.may_choose
+    n_open = decision.basis.n_items * decision.basis.may_choose
     judges, n_sealed = [judge.judge for judge in result.judges], result.gold.n_test_items
     return dataclasses.replace(
         head,
-        facts=[*first_facts(standing)],
-        picture=agreement_plot(standing),
-        explorer=Explorer(standing.parted, judges, n_open, n_sealed, standing.prompts, result.gold.set),
-        sections=judges_sections(standing),
+        facts=[*first_facts(decision)],
+        picture=agreement_plot(decision),
+        explorer=Explorer(decision.parted, judges, n_open, n_sealed, decision.prompts, result.gold.set),
+        sections=judges_sections(decision),
     )
 
 
-def judges_sections(standing: JudgesDecision) -> list[Section]:
+def judges_sections(decision: JudgesDecision) -> list[Section]:
     """What a page about judges shows below its first screen, in this order."""
     sections = (
-        errors_section(standing),
-        _agreement(standing),
-        people_section(standing),
-        _losses(standing, standing.losses) if standing.losses else None,
-        _grid(standing),
-        diagnostics(standing),
+        errors_section(decision),
+        _agreement(decision),
+        people_section(decision),
+        _losses(decision, decision.losses) if decision.losses else None,
+        _grid(decision),
+        diagnostics(decision),
     )
     return [section for section in sections if section is not None]
 
@@ -88,17 +93,17 @@ def judges_report(workspace: Workspace, experiment: Experiment, margin: float) -
     """The document of an experiment of `score` or `agreement`, rebuilt from its journal."""
     stored = read_experiment(workspace, str(experiment.folder))
     result = summarised_result(stored, workspace)
-    return judges_document(standing_of(workspace, stored, margin=margin, result=result))
+    return judges_document(decide_on_judges(workspace, stored, margin=margin, result=result))
 
 
-def judges_data(standing: JudgesDecision) -> dict[str, Any]:
+def judges_data(decision: JudgesDecision) -> dict[str, Any]:
     """The numbers for programs, without the texts."""
-    losses = standing.losses
+    losses = decision.losses
     return {
-        "experiment": standing.result.experiment,
-        "run_line": standing.result.run_line,
-        "choice": standing.pick,
-        "margin": standing.margin,
+        "experiment": decision.result.experiment,
+        "run_line": decision.result.run_line,
+        "choice": decision.pick,
+        "margin": decision.margin,
         "judges": losses.judges if losses else (),
         "floor": losses.floor if losses else (),
         "people": losses.people if losses else (),
@@ -108,20 +113,20 @@ def judges_data(standing: JudgesDecision) -> dict[str, Any]:
 # --- the first screen
 
 
-def _subject(standing: JudgesDecision) -> JudgeEntry:
+def _subject(decision: JudgesDecision) -> JudgeEntry:
     """The judge to use; where there is none, the best one."""
-    best = standing.pick.best if standing.pick else standing.result.judges[0].judge
-    return entry_of(standing, standing.chosen or best)
+    best = decision.pick.best if decision.pick else decision.result.judges[0].judge
+    return entry_of(decision, decision.chosen or best)
 
 
-def first_facts(standing: JudgesDecision) -> Iterator[Fact]:
+def first_facts(decision: JudgesDecision) -> Iterator[Fact]:
     """At most four of the judge: its errors either way, its lead, what it costs and leaves without a verdict.
 
     The errors stand at the pass mark in a hundred; without one how far and how often verdicts lie off; of
     words, beyond chance.
     """
-    judge = _subject(standing)
-    shape = next(shape for shape in standing.shapes if shape.judge == judge.judge)
+    judge = _subject(decision)
+    shape = next(shape for shape in decision.shapes if shape.judge == judge.judge)
     rates = {metric_facts(name).name: rate for name, rate in shape.rates.items()}
     if "tnr" in rates and "tpr" in rates:
         yield _in_a_hundred(_complement(rates["tnr"]), "bad answers it lets through")
@@ -135,8 +140,8 @@ def first_facts(standing: JudgesDecision) -> Iterator[Fact]:
     elif "kappa" in rates:
         beyond = f"kappa{numbers.interval(rates['kappa'], 2)}: beyond chance"
         yield Fact(numbers.plain(rates["kappa"].value, 2), beyond)
-    if standing.losses is not None:
-        yield _lead(standing, standing.losses, judge)
+    if decision.losses is not None:
+        yield _lead(decision, decision.losses, judge)
     usd, lost = (
         judge.usd_per_1k,
         f"{numbers.count(judge.n_unscored)} of {numbers.count(judge.n_expected)} unscored",
@@ -156,10 +161,10 @@ def _complement(share: Estimate) -> Estimate:
     return Estimate(value, low if share.low is not None else None, high, reason=share.reason)
 
 
-def _lead(standing: JudgesDecision, losses: LossPicture, judge: JudgeEntry) -> Fact:
+def _lead(decision: JudgesDecision, losses: LossPicture, judge: JudgeEntry) -> Fact:
     """Over the next judge, or below the best one; alone, over the best constant."""
-    pick, by_judge = standing.pick, {loss.judge: loss for loss in losses.judges}
-    alike = {name for names in standing.alike if judge.judge in names for name in names}
+    pick, by_judge = decision.pick, {loss.judge: loss for loss in losses.judges}
+    alike = {name for names in decision.alike if judge.judge in names for name in names}
     if pick is not None and judge.judge == (pick.judge or pick.best):
         alike |= {*pick.twins}
     lost = by_judge.get(judge.judge)
@@ -168,30 +173,30 @@ def _lead(standing: JudgesDecision, losses: LossPicture, judge: JudgeEntry) -> F
         return Fact(f"{numbers.points(lost.loss)} points", f"below the best, {pick.best}{most}")
     others = [loss for loss in by_judge.values() if loss.judge not in alike and loss.loss is not None]
     constant = losses.floor[0]
-    lead, over = constant.loss, always(constant.judge, standing.result.gold.scale)
+    lead, over = constant.loss, always(constant.judge, decision.result.gold.scale)
     if others:
         after = min(others, key=lambda loss: loss.loss or 0.0)
         lead, over = Estimate(after.loss, after.low, after.high), after.judge
     ends = numbers.interval(in_points(lead), 1, write=numbers.signed)
-    all_items = standing.basis.n_items == standing.result.gold.n_items
-    on = "" if all_items else f" on the {standing.basis.split} answers"
+    all_items = decision.basis.n_items == decision.result.gold.n_items
+    on = "" if all_items else f" on the {decision.basis.split} answers"
     unsure = "" if lead.low is not None and lead.low > 0.0 else ": cannot tell"
     points = numbers.signed(None if lead.value is None else 100.0 * lead.value, 1)
     return Fact(f"{points} points", f"over {over}{ends}{on}{unsure}")
 
 
-def agreement_plot(standing: JudgesDecision) -> Picture | None:
+def agreement_plot(decision: JudgesDecision) -> Picture | None:
     """Judges, best first, the floor and the people's band; None where no judge has a value.
 
     Circles are held against the people's label, as the headline is. People are held against each other; so is
     each judge, against the same single people, by its diamond.
     """
-    result, metric, subject = standing.result, standing.metric, _subject(standing).judge
+    result, metric, subject = decision.result, decision.metric, _subject(decision).judge
 
     def known(entry: Entry) -> bool:
         return entry.decided_by(metric).value is not None
 
-    judges = [(judge, names) for judge, names in _best_first(standing) if known(judge)]
+    judges = [(judge, names) for judge, names in _best_first(decision) if known(judge)]
     if not judges:
         return None
     people = [rater for rater in result.raters if rater.enough and known(rater)]
@@ -215,45 +220,45 @@ def agreement_plot(standing: JudgesDecision) -> Picture | None:
                 beside=100.0 * sum(single) / len(single) if single else None,
             )
         )
-    for constant in filter(known, _floor(standing)):
+    for constant in filter(known, _floor(decision)):
         value = in_points(constant.decided_by(metric))
         rows.append(IntervalRow(f"{constant.judge} (floor)", value, numbers.estimate(value, 1), hollow=True))
     footing = ": ● with their label, ◇ with single people, as people are with each other (green)."
     more = "" if len(judges) <= _DRAWN else f" The best {_DRAWN} of {len(judges)} judges."
     title = f"Agreement with {whom}, in %{footing if people else '.'}{more}"
-    return interval_picture(rows, Axis(f"{metric}{_once(standing)}, %", high=100.0, band=band), title=title)
+    return interval_picture(rows, Axis(f"{metric}{_once(decision)}, %", high=100.0, band=band), title=title)
 
 
-def _best_first(standing: JudgesDecision) -> list[tuple[JudgeEntry, Sequence[str]]]:
+def _best_first(decision: JudgesDecision) -> list[tuple[JudgeEntry, Sequence[str]]]:
     """Each judge with those that gave the same verdicts; those without a value last."""
-    judges = [(entry_of(standing, names[0]), names) for names in standing.alike]
+    judges = [(entry_of(decision, names[0]), names) for names in decision.alike]
 
     def rank(judge: tuple[JudgeEntry, Sequence[str]]) -> tuple[bool, float]:
-        value = judge[0].decided_by(standing.metric).value
+        value = judge[0].decided_by(decision.metric).value
         return value is None, -(value or 0.0)
 
     return sorted(judges, key=rank)
 
 
-def _floor(standing: JudgesDecision) -> list[Entry]:
+def _floor(decision: JudgesDecision) -> list[Entry]:
     """What a judge must beat, but for what was asked for as a judge."""
-    judges = {judge.judge for judge in standing.result.judges}
-    return [constant for constant in standing.result.floor if constant.judge not in judges]
+    judges = {judge.judge for judge in decision.result.judges}
+    return [constant for constant in decision.result.floor if constant.judge not in judges]
 
 
-def _once(standing: JudgesDecision) -> str:
-    return " once calibrated" if any(judge.calibrated for judge in standing.result.judges) else ""
+def _once(decision: JudgesDecision) -> str:
+    return " once calibrated" if any(judge.calibrated for judge in decision.result.judges) else ""
 
 
-def _rater(standing: JudgesDecision) -> str:
-    return "rater" if standing.result.gold.labels_by == "project" else "person"
+def _rater(decision: JudgesDecision) -> str:
+    return "rater" if decision.result.gold.labels_by == "project" else "person"
 
 
 # --- the agreement table
 
 
-def _agreement(standing: JudgesDecision) -> Section:
-    result, gold, metric = standing.result, standing.result.gold, standing.metric
+def _agreement(decision: JudgesDecision) -> Section:
+    result, gold, metric = decision.result, decision.result.gold, decision.metric
     reasons = {
         judge.decided_by(metric).reason for judge in result.judges if judge.decided_by(metric).low is None
     }
@@ -286,20 +291,20 @@ def _agreement(standing: JudgesDecision) -> Section:
         "are what people reach with each other, on all items that they share, those without a gold label "
         "too. How the judges do on that same footing stands with every metric below."
     )
-    blocks = [_agreement_table(standing), Bullets(first, short=True), Bullets(further)]
+    blocks = [_agreement_table(decision), Bullets(first, short=True), Bullets(further)]
     return Section("agreement", "Agreement with people", caption, blocks)
 
 
-def _agreement_table(standing: JudgesDecision) -> Table:
+def _agreement_table(decision: JudgesDecision) -> Table:
     """A line a judge, best first, those with the same verdicts on one; then the floor, and each rater.
 
     Columns that decide come first, and those that say nothing here are left out; every metric stands in the
     diagnostics.
     """
-    result, metric, rater = standing.result, standing.metric, _rater(standing)
-    people, floor = [rater for rater in result.raters if rater.enough], _floor(standing)
+    result, metric, rater = decision.result, decision.metric, _rater(decision)
+    people, floor = [rater for rater in result.raters if rater.enough], _floor(decision)
     lines: list[tuple[str, Entry]] = [
-        *((_together(names), judge) for judge, names in _best_first(standing)),
+        *((_together(names), judge) for judge, names in _best_first(decision)),
         *((f"{constant.judge} (floor)", constant) for constant in floor),
         *((f"{person.judge} ({rater})", person) for person in people),
     ]
@@ -313,7 +318,7 @@ def _agreement_table(standing: JudgesDecision) -> Table:
     )
 
     def missed(base: str) -> Callable[[tuple[str, Entry]], str] | None:
-        return (lambda line: _missed(standing, line[1], rates[base])) if base in rates else None
+        return (lambda line: _missed(decision, line[1], rates[base])) if base in rates else None
 
     return table(
         lines,
@@ -325,9 +330,9 @@ def _agreement_table(standing: JudgesDecision) -> Table:
             "false pass": missed("tnr"),
             "false fail": missed("tpr"),
         },
-        title=f"Agreement with {whom}{_once(standing)}, in % ({metric}{beside})",
+        title=f"Agreement with {whom}{_once(decision)}, in % ({metric}{beside})",
         short=True,
-        chosen=next((_together(names) for names in standing.alike if standing.chosen in names), None),
+        chosen=next((_together(names) for names in decision.alike if decision.chosen in names), None),
         last=len(floor) + len(people),
     )
 
@@ -340,11 +345,11 @@ def _together(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names)} (the same verdicts)"
 
 
-def _missed(standing: JudgesDecision, entry: Entry, rate: str) -> str:
+def _missed(decision: JudgesDecision, entry: Entry, rate: str) -> str:
     """What is missing of a rate, of the same verdicts as the line's agreement."""
-    shape = next((shape for shape in standing.shapes if shape.judge == entry.judge), None)
+    shape = next((shape for shape in decision.shapes if shape.judge == entry.judge), None)
     rates = shape.rates if shape else entry.calibrated
-    metric = standing.metric
+    metric = decision.metric
     if isinstance(entry, RaterEntry) and deciding(entry, metric) is entry.as_wrong[metric]:
         rates = entry.agreement
     value = rates[rate].value if rate in rates else None
@@ -382,18 +387,18 @@ def _best(judge: JudgeEntry, metric: str) -> float | None:
 # --- losses
 
 
-def _losses(standing: JudgesDecision, losses: LossPicture) -> Section:
-    margin, basis = 100.0 * standing.margin, standing.basis
+def _losses(decision: JudgesDecision, losses: LossPicture) -> Section:
+    margin, basis = 100.0 * decision.margin, decision.basis
     judges = [
         (loss.judge, Estimate(loss.loss, loss.low, loss.high, reason=loss.reason))
         for loss in sorted(losses.judges, key=lambda loss: (loss.loss is None, loss.loss or 0.0))
     ]
-    prices = {judge.judge: judge.usd_per_1k for judge in standing.measured}
+    prices = {judge.judge: judge.usd_per_1k for judge in decision.measured}
     rows = [
         *((name, loss, _price(prices[name])) for name, loss in judges),
         *((f"{constant.judge} (floor)", constant.loss, "free") for constant in losses.floor),
         *(
-            (f"{person.rater} ({_rater(standing)}), {numbers.count(person.n_items)} items", person.loss, "")
+            (f"{person.rater} ({_rater(decision)}), {numbers.count(person.n_items)} items", person.loss, "")
             for person in losses.people
         ),
     ]
@@ -404,16 +409,16 @@ def _losses(standing: JudgesDecision, losses: LossPicture) -> Section:
             f"points lost [{losses.losses.level:.4g}]": lambda row: _in_points(row[1]),
             "USD per 1,000": lambda row: row[2],
         },
-        chosen=standing.chosen,
+        chosen=decision.chosen,
     )
     drawn = [
-        IntervalRow(name, in_points(loss), _in_points(loss), strong=name == standing.chosen)
+        IntervalRow(name, in_points(loss), _in_points(loss), strong=name == decision.chosen)
         for name, loss in judges
     ]
     where = f"the {basis.split} items" if basis.may_choose else "the test items alone"
     caption = (
         "Serves the choice: a judge may be taken where the right end of its line stays left of the dashed "
-        f"margin of {margin:g} points of {standing.metric}. That end is a bound for all judges at once, on "
+        f"margin of {margin:g} points of {decision.metric}. That end is a bound for all judges at once, on "
         f"{where} ({numbers.count(basis.n_items)} items, {numbers.count(basis.n_groups)} questions). A "
         "person below 0 agrees better with the other people than the best judge does with them."
     )
@@ -430,9 +435,9 @@ def _price(usd: float | None) -> str:
 # --- prompts and models
 
 
-def _grid(standing: JudgesDecision) -> Section:
-    grid, metric = standing.grid, standing.metric
-    values = {judge.judge: judge.decided_by(metric).value for judge in standing.result.judges}
+def _grid(decision: JudgesDecision) -> Section:
+    grid, metric = decision.grid, decision.metric
+    values = {judge.judge: judge.decided_by(metric).value for judge in decision.result.judges}
     by_cell = {(cell.prompt, cell.model): values[cell.judge] for cell in grid.cells}
     blocks: list[Block] = []
     if len(grid.cells) > 1 and grid.prompts != [""]:
@@ -444,7 +449,7 @@ def _grid(standing: JudgesDecision) -> Section:
             for prompt in grid.prompts
         ]
         blocks.append(Table(["prompt", *grid.models], rows, title=f"{metric} by prompt and model"))
-    for judge, prompt in standing.prompts.items():
+    for judge, prompt in decision.prompts.items():
         blocks.append(Folded(f"The prompt of {judge}", [Lines(prompt.splitlines())]))
     if grid.tested is not None:
         tested = f"Interaction test: {grid.tested.why}."

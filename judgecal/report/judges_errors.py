@@ -41,20 +41,20 @@ _UNSCORED = ("unscored", "No verdict could be had or read. It is never 0 and nev
 # --- errors
 
 
-def errors_section(standing: JudgesDecision) -> Section:
+def errors_section(decision: JudgesDecision) -> Section:
     """Errors at the pass mark, and small pictures of where verdicts lie; judges that are alike share one."""
-    shapes, scale = {shape.judge: shape for shape in standing.shapes}, standing.result.gold.scale
+    shapes, scale = {shape.judge: shape for shape in decision.shapes}, decision.result.gold.scale
     counts = [(judge, shape.at_cut) for judge, shape in shapes.items() if shape.at_cut is not None]
     raw = [(judge, shape.raw_at_cut) for judge, shape in shapes.items() if shape.raw_at_cut is not None]
     blocks: list[Block] = []
     if counts:
-        blocks.append(_at_cut(counts, standing.chosen))
+        blocks.append(_at_cut(counts, decision.chosen))
     elif scale != "nominal":  # words have none, whatever the card says
         no_mark = "The labels have no pass mark, so no verdict is a false pass: pass_at in the card sets one."
         blocks.append(Paragraph(no_mark))
     distinct = [
         (names[0] if len(names) == 1 else f"{', '.join(names)}: the same verdicts", shapes[names[0]])
-        for names in standing.alike
+        for names in decision.alike
         if names[0] in shapes
     ]
     classed = [_confusion(name, shape.confusion) for name, shape in distinct if shape.confusion]
@@ -80,7 +80,7 @@ def errors_section(standing: JudgesDecision) -> Section:
             "As the judges gave them, cut at the pass mark and not at each judge's own cut. These decide "
             "nothing."
         )
-        blocks.append(Folded("Errors of the raw verdicts", [_at_cut(raw, standing.chosen), Paragraph(what)]))
+        blocks.append(Folded("Errors of the raw verdicts", [_at_cut(raw, decision.chosen), Paragraph(what)]))
     once = (
         " The verdicts are calibrated, each by a map that was fitted on other questions; a lock carries the "
         "map of train and dev."
@@ -88,7 +88,7 @@ def errors_section(standing: JudgesDecision) -> Section:
     caption = (
         "Serves the question what a wrong verdict costs you. A false pass lets a bad answer through and "
         "nobody looks again; a false fail costs a second look. Some of both will be errors of the "
-        f"labels.{once * any(shape.mapped for shape in standing.shapes)}"
+        f"labels.{once * any(shape.mapped for shape in decision.shapes)}"
     )
     return Section("errors", "Where people and judges part", caption, blocks)
 
@@ -169,9 +169,9 @@ def _drawn(shape: JudgeShape) -> str:
 # --- diagnostics
 
 
-def diagnostics(standing: JudgesDecision) -> Section:
+def diagnostics(decision: JudgesDecision) -> Section:
     """Its parts in the order in which they are asked for."""
-    judges = standing.result.judges
+    judges = decision.result.judges
     words = glossary(
         _LOSS,
         _MARGIN,
@@ -198,10 +198,10 @@ def diagnostics(standing: JudgesDecision) -> Section:
     blocks: list[Block] = [
         *_by_part("tag", judges, [judge.by_tag for judge in judges]),
         *_by_part("system", judges, [judge.by_system for judge in judges]),
-        *_noise(standing),
+        *_noise(decision),
         *_unscored(judges),
         cost,
-        *_metrics(standing),
+        *_metrics(decision),
         Folded("Words on this page", [Glossary(words)]),
     ]
     caption = (
@@ -242,8 +242,8 @@ def _failures(part: PartEntry | None) -> Cell:
     return Cell(counts, (passes + fails) / part.n if part.n else None)
 
 
-def _noise(standing: JudgesDecision) -> list[Block]:
-    repeated = [(judge.judge, judge.retest) for judge in standing.result.judges if judge.retest is not None]
+def _noise(decision: JudgesDecision) -> list[Block]:
+    repeated = [(judge.judge, judge.retest) for judge in decision.result.judges if judge.retest is not None]
     title = "Noise against the margin"
     if not repeated:
         once = "Each item was judged once, so the judges' own noise is not known."
@@ -256,7 +256,7 @@ def _noise(standing: JudgesDecision) -> list[Block]:
             "flip rate": lambda row: numbers.estimate(row[1].flip_rate),
             "within-item SD, of the range": lambda row: numbers.estimate(row[1].within_item_sd_share),
             "two runs differ by, points": lambda row: _swing(row[1].expected),
-            "margin": lambda row: f"{100.0 * standing.margin:g}",
+            "margin": lambda row: f"{100.0 * decision.margin:g}",
         },
         title=title,
     )
@@ -329,15 +329,15 @@ def _unscored(judges: Sequence[JudgeEntry]) -> list[Block]:
     return [unscored, Paragraph(what)]
 
 
-def _metrics(standing: JudgesDecision) -> list[Block]:
+def _metrics(decision: JudgesDecision) -> list[Block]:
     """Calibrated and raw apart; in percent but for coefficients and what has the unit of the labels."""
-    title, result = "Every metric of every judge, the floor and the raters", standing.result
+    title, result = "Every metric of every judge, the floor and the raters", decision.result
     scale = result.gold.scale
-    raw = Folded(title, [_of_each(standing, lambda entry: (entry.agreement, entry.unit))])
+    raw = Folded(title, [_of_each(decision, lambda entry: (entry.agreement, entry.unit))])
     if not any(judge.calibrated for judge in result.judges):
         return [raw]
     mapped = _of_each(
-        standing,
+        decision,
         lambda entry: (entry.calibrated, scale) if entry.calibrated else (entry.as_wrong, entry.unit),
     )
     what = Paragraph(f"An unscored item counts as {result.gold.unscored_counts_as}.")
@@ -348,10 +348,10 @@ def _metrics(standing: JudgesDecision) -> list[Block]:
 
 
 def _of_each(
-    standing: JudgesDecision, metrics_of: Callable[[Entry], tuple[Mapping[str, Estimate], str]]
+    decision: JudgesDecision, metrics_of: Callable[[Entry], tuple[Mapping[str, Estimate], str]]
 ) -> Table:
     """`metrics_of`: an entry's metrics, and the scale that they are in units of."""
-    result = standing.result
+    result = decision.result
     names = list(dict.fromkeys(name for judge in result.judges for name in metrics_of(judge)[0]))
 
     def row(entry: Entry) -> list[str]:

@@ -11,70 +11,72 @@ from dataclasses import replace
 
 from judgecal.experiment.losses import LossPicture
 from judgecal.experiment.result import Entry, GoldSummary, JudgeEntry, RaterEntry
+from judgecal.experiment.unread import Unread, UnreadJudge
 from judgecal.judges.protocol import JudgeName
 from judgecal.records import Estimate, Headline
 from judgecal.report import numbers
-from judgecal.report.unread import naming_unread, unread_headline
-from judgecal.report.wording import in_a_row, sentences
+from judgecal.report.document import Section, table
+from judgecal.report.wording import OWN_LABELS, in_a_row, sentences
 from judgecal.selection.decision import ChosenJudge, JudgesDecision
 from judgecal.stats.significance import OUT_OF_REACH
 from judgecal.stats.stand_in import MIN_SHARED, StandIn
 
+_MESSAGE = 160  # characters of a message in a headline
 _MANY_TIES = 0.1  # share of the items on which raters tie: from here on settling them is the next step
 
 
-def judges_headline(standing: JudgesDecision) -> Headline:
+def judges_headline(decision: JudgesDecision) -> Headline:
     """Whom to use and for what; where nothing could be read that alone; judges without any verdict by name.
 
     Where raters tie no judge's number counts the items; where they are many, to settle them is the next step.
     """
-    nothing = unread_headline(standing.unread)
+    nothing = unread_headline(decision.unread)
     if nothing is not None:
         return nothing
-    headline, gold = naming_unread(_ranked(standing), standing.unread), standing.result.gold
+    headline, gold = naming_unread(_ranked(decision), decision.unread), decision.result.gold
     if not gold.n_tied:
         return headline
     sheet = f"judgecal gold sheet {gold.set} --ties -o ties.csv"
     what = f"How judges do on the {gold.ties_in_words}, the harder ones: {sheet} sends them to another rater."
-    many = standing.basis.may_choose and gold.n_tied >= _MANY_TIES * (gold.n_items + gold.n_tied)
+    many = decision.basis.may_choose and gold.n_tied >= _MANY_TIES * (gold.n_items + gold.n_tied)
     settle = f"judgecal gold adjudicate {gold.set}" if many else headline.next
     return replace(headline, unknown=(what, *headline.unknown), next=settle)
 
 
-def _ranked(standing: JudgesDecision) -> Headline:
+def _ranked(decision: JudgesDecision) -> Headline:
     """Whom to use and for what, in one sentence; in the next what it reaches beside people and the floor."""
-    result, gold, losses, pick = standing.result, standing.result.gold, standing.losses, standing.pick
+    result, gold, losses, pick = decision.result, decision.result.gold, decision.losses, decision.pick
     if losses is None or pick is None:
-        values = [judge.entry.decided_by(standing.metric) for judge in standing.measured]
+        values = [judge.entry.decided_by(decision.metric) for judge in decision.measured]
         why = next((value.reason for value in values if value.reason), "nothing was judged")
         return Headline("too few", f"Cannot tell whom to use: {why}.", next=f"judgecal gold check {gold.set}")
-    best, where, unknown = pick.best, _choosing(standing), _unknown(standing, losses, pick)
-    entry = entry_of(standing, pick.judge or best)
-    if not standing.basis.may_choose:
+    best, where, unknown = pick.best, _choosing(decision), _unknown(decision, losses, pick)
+    entry = entry_of(decision, pick.judge or best)
+    if not decision.basis.may_choose:
         what = "Choose nobody from this: all of its items are test items, which confirm and do not choose."
         following = f"judgecal score --gold {gold.set} --judge '{best}'"
         if entry.kind == "recorded":
             following = (
-                f"judgecal agreement --gold {gold.set} {'--split open' if standing.kept else '--help'}"
+                f"judgecal agreement --gold {gold.set} {'--split open' if decision.kept else '--help'}"
             )
-        return Headline("none", what, (agreement_sentence(standing, best, best),), unknown, following)
+        return Headline("none", what, (agreement_sentence(decision, best, best),), unknown, following)
     if pick.judge is None:
         several, lead = len(losses.judges) > 1, losses.floor[0].loss
-        what, following = nobody(pick, gold, entry.kind, _constant(standing), len(losses.judges))
+        what, following = nobody(pick, gold, entry.kind, _constant(decision), len(losses.judges))
         if pick.too_few:
-            reached = agreement_sentence(standing, best, f"So far {best}{', the best,' * several}")
+            reached = agreement_sentence(decision, best, f"So far {best}{', the best,' * several}")
         else:
             apart = f" ({numbers.points(lead.value)} points apart, {_ends(lead)}{where})"
-            reached = agreement_sentence(standing, best, f"The best, {best}," if several else "It", apart)
+            reached = agreement_sentence(decision, best, f"The best, {best}," if several else "It", apart)
         return Headline(pick.kind, what, (reached, *beside_free(pick, where)), unknown, following)
     because = sentences(
-        agreement_sentence(standing, pick.judge),
-        _beside_a_person(entry.stand_in, standing.margin),
-        _beside_the_best(standing, losses, pick),
+        agreement_sentence(decision, pick.judge),
+        _beside_a_person(entry.stand_in, decision.margin),
+        _beside_the_best(decision, losses, pick),
         beside_free(pick, where),
         not_told_apart(pick, where),
     )
-    what = use(pick.judge, entry.stand_in, standing.margin)
+    what = use(pick.judge, entry.stand_in, decision.margin)
     return Headline(pick.kind, what, because, unknown, f"judgecal select {result.experiment}")
 
 
@@ -105,15 +107,71 @@ def use(judge: str, stand_in: StandIn | None, margin: float) -> str:
     return f"Use {judge} to triage, not to replace a person."
 
 
+# --- where nothing could be read
+
+
+def unread_headline(unread: Unread | None) -> Headline | None:
+    """Nothing could be read, so nobody is ranked; None where some judge has a verdict."""
+    if unread is None or not unread.all:
+        return None
+    most, several = max(unread.judges, key=lambda judge: judge.n), len(unread.judges) > 1
+    who = f"none of {len(unread.judges)} judges gave a" if several else f"{most.judge} gave no"
+    what = f"Nothing could be read: {who} verdict on any of {numbers.count_of(most.n, 'item')}."
+    because = [
+        f"{f'Of {judge.judge} most often' if several else 'Most often'}: {_failure(judge)}."
+        for judge in unread.judges[:3]
+    ]
+    return Headline(
+        "unread", what, (*because, f"{unread.journal} holds what came instead."), next=unread.again
+    )
+
+
+def naming_unread(headline: Headline, unread: Unread | None) -> Headline:
+    """A headline that names the judges without any verdict too, each with its reason."""
+    if unread is None or not unread.judges:
+        return headline
+    reasons = [
+        f"{judge.judge} gave no verdict on any of {numbers.count_of(judge.n, 'item')}: {_failure(judge)}."
+        for judge in unread.judges
+    ]
+    names = in_a_row([judge.judge for judge in unread.judges])
+    again = f"How {names} would do: {unread.again} asks again."
+    return replace(headline, because=(*headline.because, *reasons), unknown=(*headline.unknown, again))
+
+
+def unread_section(unread: Unread) -> Section:
+    """A line a judge: the commonest failure."""
+    failures = table(
+        unread.judges,
+        {
+            "judge": lambda judge: judge.judge,
+            "without a verdict": lambda judge: numbers.count(judge.n),
+            "failure": lambda judge: judge.kind,
+            "with this message": lambda judge: numbers.count(judge.n_message),
+            "message": lambda judge: judge.message or numbers.DASH,
+        },
+    )
+    caption = "Serves whoever mends it: the commonest failure of each judge, and what it says."
+    return Section("unread", "Why nothing could be read", caption, [failures])
+
+
+def _failure(judge: UnreadJudge) -> str:
+    """The commonest message, shortened; without one what kind of failure it is."""
+    if judge.message is None:
+        return f"the failure is of kind {judge.kind}"
+    text = " ".join(judge.message.split()).rstrip(".")
+    return text if len(text) <= _MESSAGE else f"{text[:_MESSAGE]} ..."
+
+
 # --- what a judge reaches
 
 
-def agreement_sentence(standing: JudgesDecision, judge: str, who: str = "It", apart: str = "") -> str:
+def agreement_sentence(decision: JudgesDecision, judge: str, who: str = "It", apart: str = "") -> str:
     """How well a judge agrees with people, people with each other, it with each of them, and the floor."""
-    result, metric = standing.result, standing.metric
-    entry, people = entry_of(standing, judge), [rater for rater in result.raters if rater.enough]
+    result, metric = decision.result, decision.metric
+    entry, people = entry_of(decision, judge), [rater for rater in result.raters if rater.enough]
     beside = [line for rater in people for line in rater.judges if line.judge == judge]
-    free = standing.pick.free.judge if standing.pick and standing.pick.free else None
+    free = decision.pick.free.judge if decision.pick and decision.pick.free else None
     every = {line.judge: line for line in (*result.floor, *result.judges)}
     return reach_in_words(
         who,
@@ -121,7 +179,7 @@ def agreement_sentence(standing: JudgesDecision, judge: str, who: str = "It", ap
         result.gold,
         mapped=bool(entry.calibrated),
         floor=result.floor[0].decided_by(metric).value,
-        constant=_constant(standing),
+        constant=_constant(decision),
         people=[deciding(rater, metric).value for rater in people],
         beside=[deciding(line, metric).value for line in beside],
         free=(free, deciding(every[free], metric).value) if free in every else None,
@@ -187,9 +245,9 @@ def deciding(entry: Entry, metric: str) -> Estimate:
     return max(entry.as_wrong[metric], mapped, key=lambda reached: reached.value or 0.0)
 
 
-def entry_of(standing: JudgesDecision, judge: str) -> JudgeEntry:
+def entry_of(decision: JudgesDecision, judge: str) -> JudgeEntry:
     """The numbers of a judge by its name."""
-    return next(entry for entry in standing.result.judges if entry.judge == judge)
+    return next(entry for entry in decision.result.judges if entry.judge == judge)
 
 
 def raters_in_words(labels_by: str) -> tuple[str, str]:
@@ -204,10 +262,10 @@ def always(constant: str, scale: str) -> str:
     return f"always saying {word}"
 
 
-def _constant(standing: JudgesDecision) -> str:
-    if standing.losses is None:
+def _constant(decision: JudgesDecision) -> str:
+    if decision.losses is None:
         return "the best constant"
-    return always(standing.losses.floor[0].judge, standing.result.gold.scale)
+    return always(decision.losses.floor[0].judge, decision.result.gold.scale)
 
 
 # --- beside whom
@@ -256,7 +314,7 @@ def _beside_a_person(stand_in: StandIn | None, margin: float) -> str:
     return f"It may lie up to {below}, and {100.0 * margin:g} are allowed."
 
 
-def _beside_the_best(standing: JudgesDecision, losses: LossPicture, pick: ChosenJudge) -> str:
+def _beside_the_best(decision: JudgesDecision, losses: LossPicture, pick: ChosenJudge) -> str:
     """What a judge costs that is not the best one, and how much it may lose."""
     chosen = next(loss for loss in losses.judges if loss.judge == pick.judge)
     if chosen.judge == pick.best or not chosen.loss:
@@ -264,7 +322,7 @@ def _beside_the_best(standing: JudgesDecision, losses: LossPicture, pick: Chosen
     bound = f", at most {numbers.points(chosen.high)}"
     if chosen.high is None:
         bound = f", without a bound ({chosen.reason})"
-    prices = {judge.judge: judge.usd_per_1k for judge in standing.measured}
+    prices = {judge.judge: judge.usd_per_1k for judge in decision.measured}
     ours, theirs = prices[chosen.judge], prices[pick.best]
     price = ""
     if ours is not None and theirs:
@@ -278,33 +336,32 @@ def _ends(loss: Estimate) -> str:
     return f"{numbers.points(loss.low)} to {numbers.points(loss.high)}"
 
 
-def _choosing(standing: JudgesDecision) -> str:
+def _choosing(decision: JudgesDecision) -> str:
     """Which questions a choice rests on, where they are not all."""
-    if not standing.result.gold.n_test_items or not standing.basis.may_choose:
+    if not decision.result.gold.n_test_items or not decision.basis.may_choose:
         return ""
-    return f" on the {numbers.count(standing.basis.n_groups)} questions of train and dev"
+    return f" on the {numbers.count(decision.basis.n_groups)} questions of train and dev"
 
 
 # --- what is not known
 
 
-def _unknown(standing: JudgesDecision, losses: LossPicture, pick: ChosenJudge) -> tuple[str, ...]:
+def _unknown(decision: JudgesDecision, losses: LossPicture, pick: ChosenJudge) -> tuple[str, ...]:
     """What weighs most comes first."""
-    result, may_choose, judge = standing.result, standing.basis.may_choose, pick.judge or pick.best
+    result, may_choose, judge = decision.result, decision.basis.may_choose, pick.judge or pick.best
     sealed = f" The {numbers.count(result.gold.n_test_items)} test items here took no part in it."
-    stand_in, to_show = entry_of(standing, judge).stand_in, questions_to_show(losses.floor[0].loss)
-    unpriced = [judge.judge for judge in standing.measured if judge.usd_per_1k is None]
+    stand_in, to_show = entry_of(decision, judge).stand_in, questions_to_show(losses.floor[0].loss)
+    unpriced = [judge.judge for judge in decision.measured if judge.usd_per_1k is None]
     costs, rank = ("costs", "it ranks") if len(unpriced) == 1 else ("cost", "they rank")
     return sentences(
         "Whom to use: judges are chosen on train and dev (judgecal score --split open)."
         if not may_choose
         else "Whether another prompt or model would do: only these were asked."
-        if standing.chosen is None
+        if decision.chosen is None
         else "Whether it holds on questions that did not choose it: "
         f"judgecal select {result.experiment} confirms once on "
         f"test.{sealed * bool(result.gold.n_test_items)}",
-        result.gold.labels_by == "project"
-        and "Whether people agree with these labels: the project itself made them.",
+        result.gold.labels_by == "project" and OWN_LABELS,
         stand_in is not None
         and stand_in.at_worst is None
         and f"Whether {judge} could replace a person: {stand_in.reason}.",
@@ -321,9 +378,9 @@ def _unknown(standing: JudgesDecision, losses: LossPicture, pick: ChosenJudge) -
         not any(entry.retest for entry in result.judges)
         and "How often a judge contradicts itself: each item was judged once (--repeats 3 would tell).",
         bool(unpriced) and f"What {in_a_row(unpriced)} {costs}: without a price {rank} as the dearest.",
-        standing.sampling == "curated"
+        decision.sampling == "curated"
         and "Rates in production: the items were picked, so the mix is no product's.",
-        standing.sampling == "unknown"
+        decision.sampling == "unknown"
         and "Rates in production: the card does not say how the items were sampled.",
     )
 

@@ -18,9 +18,9 @@ _FEW_RATERS = 2
 _MAY = {True: "may stand in", False: "to triage", None: "cannot tell"}
 
 
-def people_section(standing: JudgesDecision) -> Section | None:
+def people_section(decision: JudgesDecision) -> Section | None:
     """Each judge beside each rater, both against the other raters; None where no two raters share an item."""
-    result, margin = standing.result, standing.margin
+    result, margin = decision.result, decision.margin
     judges = [(judge, judge.stand_in) for judge in result.judges if judge.stand_in is not None]
     if not result.raters or not judges:
         return None
@@ -34,13 +34,13 @@ def people_section(standing: JudgesDecision) -> Section | None:
             "items": lambda row: worst[row[0].judge][2],
             "decision": lambda row: _MAY[row[1].shown(margin)],
         },
-        chosen=standing.chosen,
+        chosen=decision.chosen,
     )
     reasons = sentences(
         (_why_not(judge.judge, stand_in, margin) for judge, stand_in in judges),
         (f"{rater}: {why}." for rater, why in judges[0][1].left_out.items()),
     )
-    blocks: list[Block] = [decisions, Bullets(reasons), _by_rater(standing, judges)]
+    blocks: list[Block] = [decisions, Bullets(reasons), _by_rater(decision, judges)]
     with_mean = [(judge.judge, judge.with_mean) for judge in result.judges if judge.with_mean]
     if with_mean:  # the gold label is another than the mean
         names = list(with_mean[0][1])
@@ -53,7 +53,7 @@ def people_section(standing: JudgesDecision) -> Section | None:
     caption = (
         "Serves the question whether a judge can take a person's place: it and a rater are held against the "
         "same labels of the other raters, on all items that they share, those without a gold label too. It "
-        f"may stand in where it is shown to lie less than {100.0 * margin:g} points of {standing.metric} "
+        f"may stand in where it is shown to lie less than {100.0 * margin:g} points of {decision.metric} "
         f"below every rater (each bound one-sided, at {judges[0][1].level:.4g}, so that all judges here "
         "together are wrongly said to in at most 5%); else it is good to triage: to sort what a person then "
         "reads."
@@ -90,11 +90,11 @@ class _Line(NamedTuple):
     nearer: Nearer | None  # who is nearer to the others, item by item
 
 
-def _by_rater(standing: JudgesDecision, judges: list[tuple[JudgeEntry, StandIn]]) -> Table:
+def _by_rater(decision: JudgesDecision, judges: list[tuple[JudgeEntry, StandIn]]) -> Table:
     metric = judges[0][1].metric
     raw = {
         (judge.judge, rater.judge): judge.as_wrong[metric].value
-        for rater in standing.result.raters
+        for rater in decision.result.raters
         for judge in rater.judges
         if judge.calibrated
     }

@@ -28,13 +28,12 @@ from judgecal.report.intervals import (
     axis_of,
     change_of,
     in_points,
-    in_units,
     interval_picture,
+    metric_row,
     of_metric,
 )
-from judgecal.report.judges_headline import raters_in_words
-from judgecal.report.unread import unread_headline
-from judgecal.report.wording import sentence, sentences
+from judgecal.report.judges_headline import raters_in_words, unread_headline
+from judgecal.report.wording import OWN_LABELS, sentence, sentences
 from judgecal.stats import rows_of
 
 _FOOT = (
@@ -146,8 +145,7 @@ def _unknown(result: OptimizeResult) -> tuple[str, ...]:
         looked is not None
         and _mapped(result) is None
         and "Whether a map of its scale would do as much: labels without an order have none.",
-        result.gold.labels_by == "project"
-        and "Whether people agree with these labels: the project itself made them.",
+        result.gold.labels_by == "project" and OWN_LABELS,
         looked is not None
         and result.test_looks > 1
         and f"What a fresh test set would say: this one has served {result.test_looks} decisions.",
@@ -197,14 +195,15 @@ def _gain(result: OptimizeResult) -> Section:
     metric, scale, looked = result.metric, result.gold.scale, result.test.after is not None
     footing, deciding = _deciding(result)
     rows = [
-        IntervalRow(
-            f"{split}, {when}",
-            in_units(estimate, metric),
-            of_metric(estimate, metric, scale),
-            strong=(split, when) == ("test", "after"),
-            hollow=when == "before",
+        metric_row(
+            f"{row.split}, {row.when}",
+            row.estimate,
+            metric,
+            scale,
+            strong=(row.split, row.when) == ("test", "after"),
+            hollow=row.when == "before",
         )
-        for split, when, estimate in deciding
+        for row in deciding
     ]
     axis = Axis(footing + axis_of(metric).removeprefix(metric))
     ends = _ends(result, footing, deciding)
@@ -337,13 +336,7 @@ def _candidates(result: OptimizeResult) -> Section:
         for candidate in tried
     ]
     rows = [
-        IntervalRow(
-            name,
-            in_units(value, metric),
-            of_metric(value, metric, scale),
-            strong=name == result.chosen,
-            hollow=name == "before",
-        )
+        metric_row(name, value, metric, scale, strong=name == result.chosen, hollow=name == "before")
         for name, value in chose
     ]
     numbers_behind = table(

@@ -28,13 +28,14 @@ from judgecal.report.intervals import (
 from judgecal.report.judges_headline import (
     always,
     beside_free,
+    naming_unread,
     nobody,
     not_told_apart,
     raters_in_words,
     reach_in_words,
+    unread_headline,
     use,
 )
-from judgecal.report.unread import naming_unread, unread_headline
 from judgecal.report.wording import sentence
 from judgecal.selection.select_result import RejectedJudge, SelectResult
 from judgecal.stats.metrics import amount_of, metric_facts

@@ -13,6 +13,9 @@ AS_WRONG = ("unscored", f"{_UNSCORED} It counts as wrong here, and is never drop
 IN_NO_RATE = ("unscored", f"{_UNSCORED} It is in no rate, and its row says why.")
 """What becomes of the unscored, as a page's glossary says it."""
 
+OWN_LABELS = "Whether people agree with these labels: the project itself made them."
+"""What is not known of whatever rests on labels that no person gave."""
+
 _GLOSSARY = {
     "A - B": "How much more of the metric the first judge has than the second one on the same items.",
     "at most": "The bound of the loss against whoever is truly best, for all judges at once.",

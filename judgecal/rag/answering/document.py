@@ -26,7 +26,7 @@ from judgecal.report.document import (
     notes_section,
 )
 from judgecal.report.intervals import Axis, IntervalRow, interval_picture
-from judgecal.report.unread import unread_headline
+from judgecal.report.judges_headline import unread_headline
 from judgecal.report.wording import sentence
 from judgecal.workspace import Workspace
 
