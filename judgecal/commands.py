@@ -145,7 +145,7 @@ TABLE = {
                 "Test the answerer alone, with the right document in hand.",
                 "--signatures answer_v1,answer_v2",
                 documents={"AnswerResult": "rag.answering.document:answer_document"},
-                report="rag.answering.document:answer_report"),
+                report="rag.answering.result:AnswerResult"),
         Command("evaluate", "rag.evaluate_command:evaluate", "Compare whole RAG systems and their settings.",
                 "sweep.toml",
                 documents={"EvaluateResult": "rag.evaluation.document:evaluate_document"},

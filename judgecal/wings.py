@@ -9,8 +9,7 @@ import importlib
 from typing import Any
 
 GIVES = {
-    "answered items": "rag.answering:answered_items",
-    "answer report": "rag.answering.document:answer_report",
+    "answered items": "rag.evaluation.system_run:answered_items",
     "guess export": "exchange.exports:guess",
     "import export": "exchange.export_import:import_export",
     "export labels": "exchange.export_labels:LabelOptions",

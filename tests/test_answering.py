@@ -11,19 +11,24 @@ import pytest
 
 from judgecal.errors import InputError
 from judgecal.goldset import Document, GoldSet, item_row, load_gold
-from judgecal.rag.answering import (
-    Answerer,
-    ContextOptions,
-    Grader,
-    answered_items,
-    choose_grader,
-    questions_of,
+from judgecal.rag.answering.answerer import Answerer, Grader, choose_grader
+from judgecal.rag.answering.contexts import ContextKind, ContextOptions, Served, corpus_notes, serve
+from judgecal.rag.answering.questions import Question, questions_of, refuses, says_unanswerable
+from judgecal.rag.answering.result import (
+    Counted,
+    KnownQuestion,
+    SystemRows,
+    comparisons,
+    contaminated,
+    decomposition,
+    most_different,
+    right_from,
+    system_entry,
+    system_loss,
 )
-from judgecal.rag.answering.contexts import Served, corpus_notes, serve
-from judgecal.rag.answering.outcomes import ITEMS_FILE, Counted, Outcome, item_of, system_entry
-from judgecal.rag.answering.pairwise import comparisons, most_different, system_loss
-from judgecal.rag.answering.questions import Question, refuses, says_unanswerable
-from judgecal.rag.answering.result import KnownQuestion, contaminated, right_from
+from judgecal.rag.evaluation.measured import Measured, Verdicts
+from judgecal.rag.evaluation.system import SystemAnswer
+from judgecal.rag.evaluation.system_run import ITEMS_FILE, answered_items
 from judgecal.records import Context, Failure, Item, Judgement
 from judgecal.scale import Scale
 from judgecal.tables import write_json_lines
@@ -290,12 +295,8 @@ def test_a_fingerprint_follows_the_prompt(workspace: Workspace, answerer: Answer
     assert answerer.fingerprint == Answerer("answer_v1@embedded", workspace=workspace).fingerprint
 
 
-def test_ratings_are_taken_to_percent(workspace: Workspace) -> None:
-    source = (workspace.signatures / "correctness_v3.py").read_text()
-    source = source.replace("ge=0, le=100", "ge=1, le=5")
-    (workspace.signatures / "grade.py").write_text(source)
-    grader = choose_grader("grade@embedded", None, workspace=workspace)
-    assert [grader.percentage(grade) for grade in (1, 2, 5)] == [0.0, 25.0, 100.0]  # 1..5, ends to ends
+def test_a_grader_without_a_lock_is_said(workspace: Workspace) -> None:
+    grader = choose_grader("correctness_v3@embedded", None, workspace=workspace)
     (warning,) = grader.warnings([], ["g"])
     assert "not locked" in warning
     locked = dataclasses.replace(grader.about, locked_on="starter")
@@ -305,34 +306,57 @@ def test_ratings_are_taken_to_percent(workspace: Workspace) -> None:
 # --- numbers
 
 
-def row(text: str | None) -> Judgement:
-    failed = Failure("parse", "no") if text is None else None
-    return Judgement("q", "", "s", "", 0, text, error=failed, cost_usd=0.002, latency_s=1.0)
-
-
 def outcome(
     group: str,
     percentage: float | None,
     *,
-    system: str = "s",
     text: str | None = "Bower.",
-    holds: bool = True,
     reference: str = "Bower",
-    problem: tuple[str, str] | None = None,
-) -> Outcome:
-    question = Question(group, f"{group}?", (reference,), ("d",))
-    served = Served(holds_reference=holds, problem=problem)
-    return Outcome(question, served, system, 0, None if problem else row(text), row(None), percentage)
+    problem: bool = False,
+) -> Measured:
+    """A question put to a system `s`: no answer, or one without a rating, is a failure to parse."""
+    failed = Failure("parse", "no") if text is None or problem else None
+    said = None if failed else text
+    given = SystemAnswer("s", group, said, error=failed, cost_usd=0.002, latency_s=1.0)
+    share = None if percentage is None else percentage / 100
+    rating = Judgement(
+        group, "", "j", "", 0, percentage, error=None if percentage else Failure("parse", "no")
+    )
+    verdicts = {"correctness": Verdicts((share,), rows=(rating,))} if said is not None else {}
+    answered = None if said is None else not refuses(said)
+    answerable = not says_unanswerable((reference,))
+    return Measured("s", group, ("d",), answerable, given, answered, share, {}, verdicts=verdicts)
 
 
-def of_all(values: Sequence[float | None], system: str = "s") -> list[Outcome]:
-    return [outcome(f"q{place:02d}", value, system=system) for place, value in enumerate(values)]
+def system(
+    rows: Sequence[Measured],
+    name: str = "s",
+    *,
+    context: ContextKind = "controlled",
+    lacking: Sequence[str] = (),
+) -> SystemRows:
+    """A system by its rows; of the questions that are `lacking` no reference document was handed over."""
+    served = {row.question: Served(holds_reference=row.question not in lacking) for row in rows}
+    served |= {"not asked": Served(problem=("missing_document", "gone"))}
+    return SystemRows(name, name, context, tuple(rows), {} if context == "recorded" else served)
+
+
+def of_all(
+    values: Sequence[float | None], name: str = "s", *, context: ContextKind = "controlled"
+) -> SystemRows:
+    return system(
+        [outcome(f"q{place:02d}", value) for place, value in enumerate(values)], name, context=context
+    )
+
+
+def asked(*groups: str) -> list[Question]:
+    return [Question(group, f"{group}?", ("Bower",), ("d",)) for group in groups]
 
 
 def test_the_overview_by_hand() -> None:
     # 0, 10 ... 100: the middle is 50; the 90th percentile lies at place 0.9 x 10 = 9, the 95th at 9.5: 90 and
     # 95.
-    found = system_entry("s", of_all([10.0 * place for place in range(11)]), price=None)
+    found = system_entry(of_all([10.0 * place for place in range(11)]))
     expected = {"count": 11, "min": 0, "max": 100, "average": 50, "p50": 50, "p90": 90, "p95": 95}
     assert {name: getattr(found, name) for name in expected} == pytest.approx(expected)
     assert (found.n, found.n_expected, found.n_unscored, found.answered) == (11, 11, 0, 1.0)
@@ -346,12 +370,12 @@ def test_the_overview_by_hand() -> None:
 
 def test_unscored_answers_never_vanish() -> None:
     rows = [
-        *of_all([80.0] * 10),
+        *of_all([80.0] * 10).rows,
         outcome("no answer", None, text=None),
         outcome("no rating", None),
-        outcome("not asked", None, problem=("missing_document", "gone")),
+        outcome("not asked", None, problem=True),
     ]
-    found = system_entry("s", rows, price=None)
+    found = system_entry(system(rows))
     assert (found.n, found.n_expected, found.n_unscored) == (10, 13, 3)
     assert found.unscored == {"answer: parse": 1, "rating: parse": 1, "not asked: missing_document": 1}
     assert found.intervals.average.value == pytest.approx(80.0)
@@ -363,12 +387,12 @@ def test_right_and_wrong_refusals() -> None:
     rows = [
         outcome("1", 100.0),
         outcome("2", 0.0, text=NOWHERE),  # wrong: the document holds it
-        outcome("3", 0.0, text="Arnel.", holds=False),  # wrong: it should have refused
-        outcome("4", 0.0, text=NOWHERE, holds=False),
+        outcome("3", 0.0, text="Arnel."),  # wrong: it should have refused
+        outcome("4", 0.0, text=NOWHERE),
         outcome("5", 100.0, text=NOWHERE, reference=NOWHERE),
         outcome("6", None, text=None),
     ]
-    found = system_entry("s", rows, price=None).refusals
+    found = system_entry(system(rows, lacking=("3", "4"))).refusals
     assert found.answerable == Counted(1, 1)
     assert found.unanswerable == Counted(1, 2)
     assert (found.wrong_refusals.value, found.right_refusals.value) == pytest.approx((1 / 2, 2 / 3))
@@ -376,26 +400,26 @@ def test_right_and_wrong_refusals() -> None:
 
 def test_two_systems_are_compared_on_the_same_questions() -> None:
     a = [60.0 + 3 * place for place in range(12)]
-    (found,) = comparisons([*of_all(a, "a"), *of_all([value - 20.0 for value in a], "b")])
+    (found,) = comparisons([of_all(a, "a"), of_all([value - 20.0 for value in a], "b")])
     assert (found.a, found.b, found.decision) == ("a", "b", "A")
     assert found.difference.value == pytest.approx(20.0)
     assert found.difference.low > 0
 
 
 def test_an_unscored_answer_counts_as_nought_in_a_comparison() -> None:
-    (found,) = comparisons([*of_all([90.0] * 11 + [None], "a"), *of_all([80.0] * 12, "b")])
+    (found,) = comparisons([of_all([90.0] * 11 + [None], "a"), of_all([80.0] * 12, "b")])
     # (11 x 10 - 80) / 12 as wrong, 10 on the eleven that both have
     assert found.difference.value == pytest.approx(30 / 12)
     assert found.difference.n_unscored == 1
     assert found.complete_case.value == pytest.approx(10.0)
     assert found.decision == "cannot tell"
-    assert comparisons(of_all([90.0] * 12, "a")) == ()
+    assert comparisons([of_all([90.0] * 12, "a")]) == ()
 
 
 def test_a_system_without_a_rating_is_compared_with_nobody() -> None:
-    rows = [*of_all([90.0] * 12, "a"), *of_all([80.0] * 12, "b"), *of_all([None] * 12, "unread")]
+    rows = [of_all([90.0] * 12, "a"), of_all([80.0] * 12, "b"), of_all([None] * 12, "unread")]
     assert [(one.a, one.b) for one in comparisons(rows)] == [("a", "b")]
-    assert comparisons([*of_all([90.0] * 12, "a"), *of_all([None] * 12, "unread")]) == ()
+    assert comparisons([of_all([90.0] * 12, "a"), of_all([None] * 12, "unread")]) == ()
 
 
 def test_where_the_points_go() -> None:
@@ -412,25 +436,47 @@ def test_where_the_points_go() -> None:
 
 
 def test_the_questions_that_tell_systems_apart() -> None:
-    rows = [*of_all([100.0, 50.0, 0.0, None], "a"), *of_all([40.0, 50.0, 90.0, 10.0], "b")]
-    found = most_different(rows)
+    rows = [of_all([100.0, 50.0, 0.0, None], "a"), of_all([40.0, 50.0, 90.0, 10.0], "b")]
+    questions = asked("q00", "q01", "q02", "q03")
+    found = most_different(rows, questions)
     assert [(one.question, one.spread) for one in found] == [("q02", 90.0), ("q00", 60.0)]
     assert found[0].percentages == {"a": 0.0, "b": 90.0}
-    assert len(most_different(rows, shown=1)) == 1
+    assert len(most_different(rows, questions, shown=1)) == 1
+
+
+def test_each_context_is_compared_by_itself_and_recorded_answers_with_the_first() -> None:
+    better, worse = [90.0] * 12, [80.0] * 12
+    rows = [
+        of_all(better, "a"),
+        of_all(worse, "b"),
+        of_all(worse, "c", context="topk"),
+        of_all(better, "d", context="topk"),
+    ]
+    rows.append(of_all(worse, "r", context="recorded"))
+    assert [(one.a, one.b) for one in comparisons(rows)] == [("a", "b"), ("a", "r"), ("b", "r"), ("c", "d")]
+
+
+def test_only_a_system_with_both_contexts_is_taken_apart() -> None:
+    rows = [of_all([90.0] * 12, "a"), of_all([80.0] * 12, "a", context="topk"), of_all([80.0] * 12, "b")]
+    points = decomposition(rows)
+    assert points is not None and [one.system for one in points.systems] == ["a"]
+    assert decomposition(rows[1:]) is None
 
 
 def test_contamination_counts_right_answers_to_answerable_questions() -> None:
     rows = [
-        outcome("known", 75.0, holds=False),
-        outcome("known", 90.0, system="t", holds=False),
-        outcome("unknown", 74.9, holds=False),
-        outcome("refused", 80.0, text=NOWHERE, holds=False),
-        outcome("no answer there", 100.0, text=NOWHERE, reference=NOWHERE, holds=False),
-        outcome("unrated", None, holds=False),
+        outcome("known", 75.0),
+        outcome("unknown", 74.9),
+        outcome("refused", 80.0, text=NOWHERE),
+        outcome("no answer there", 100.0, text=NOWHERE, reference=NOWHERE),
+        outcome("unrated", None),
     ]
-    found = contaminated(rows, right_at=75.0)
-    assert found.questions == (KnownQuestion("known", "known?", ("s", "t")),)
+    systems = [system(rows, context="none"), system([outcome("known", 90.0)], "t", context="none")]
+    questions = asked("known", "unknown", "refused", "no answer there", "unrated")
+    found = contaminated([*systems, system([outcome("unknown", 90.0)])], questions, right_at=75.0)
+    assert found is not None and found.questions == (KnownQuestion("known", "known?", ("s", "t")),)
     assert (found.n_answerable, found.n_unscored) == (4, 1)
+    assert contaminated([system(rows)], questions, right_at=75.0) is None
     assert right_from(Scale.parse("percentage", pass_at=60)) == 60.0
     assert right_from(Scale.parse("percentage")) == 50.0
     assert right_from(Scale.parse("ordinal:1:5", pass_at=4)) == 50.0  # a mark of another unit
@@ -442,13 +488,14 @@ def test_contamination_counts_right_answers_to_answerable_questions() -> None:
 def test_answers_come_back_as_items(tmp_path: Path) -> None:
     context = Context("Arnel \u2028 sold\ntin.", "d1")
     question = Question("g::1", "Where?", ("here", "there"), ("d1",), ("hard",))
-    made = Outcome(question, Served((context,), holds_reference=True), "a@b", 1, row("half \ud800 a pair"))
-    blank = dataclasses.replace(made, repeat=0, answer=row(""))
-    items = [item for item in map(item_of, (made, blank)) if item is not None]
+    answers = [
+        SystemAnswer("a@b", "g::1", "half \ud800 a pair", (context,), repeat=1),
+        SystemAnswer("a@b", "g::1", ""),
+    ]
+    items = [one.item(question) for one in answers]
     write_json_lines(tmp_path / ITEMS_FILE, map(item_row, items))
     assert answered_items(tmp_path) == tuple(items)
     assert [item.item_id for item in items] == ["g::1::a@b::2", "g::1::a@b"]
     assert items[1].answer == "" and items[0].contexts == (context,)
-    assert item_of(dataclasses.replace(made, answer=row(None))) is None
     with pytest.raises(InputError, match="holds no answers"):
         answered_items(tmp_path / "elsewhere")

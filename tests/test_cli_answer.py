@@ -13,7 +13,7 @@ import pytest
 from judgecal.engine.transport import embedded as transport
 from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge
-from judgecal.rag.answering import answered_items
+from judgecal.rag.evaluation.system_run import answered_items
 from judgecal.selection.lock import write_lock
 from judgecal.workspace import find_workspace
 from tests.support.command import Ran, Run, check_estimate, one_object, tree
@@ -132,7 +132,7 @@ def fair_run(judgecal: Run, *more: str | Path) -> Ran:
 
 def test_the_object_of_the_contract(judgecal: Run, fair: Path, workspace_dir: Path) -> None:
     found = one_object(fair_run(judgecal, "--models", "embedded", "--signatures", "answer_v1,answer_v2"))
-    assert (found["judge"], found["context"]) == ("correctness_v3@embedded", "controlled")
+    assert (found["judge"], found["context"]) == ("correctness_v3@embedded", ["controlled"])
     assert [one["system"] for one in found["systems"]] == [A, B]
     for one in found["systems"]:
         assert set(one) >= SYSTEM
@@ -319,23 +319,28 @@ def test_a_key_is_asked_for_before_anything_is_written(
 # --- contexts
 
 
-def test_controlled_minus_naive_is_what_retrieval_costs(judgecal: Run, fair: Path) -> None:
-    found = one_object(fair_run(judgecal, "--contexts", "controlled,topk", "-k", "1"))
-    (naive,) = found["also"]
-    assert (found["context"], naive["context"]) == ("controlled", "topk")
-    assert found["experiment"] != naive["experiment"]
-    split = found["decomposition"]
-    assert split["experiments"] == {"controlled": found["experiment"], "topk": naive["experiment"]}
-    (one,) = split["systems"]
-    averages = [part["systems"][0]["average"] for part in (found, naive)]
+def test_controlled_minus_naive_is_what_retrieval_costs(
+    judgecal: Run, fair: Path, workspace_dir: Path
+) -> None:
+    argv = ("--contexts", "controlled,topk", "-k", "1")
+    found = one_object(fair_run(judgecal, *argv))
+    assert found["context"] == ["controlled", "topk"]
+    assert [(one["system"], one["context"]) for one in found["systems"]] == [(A, "controlled"), (A, "topk")]
+    (one,) = found["decomposition"]["systems"]
+    averages = [system["average"] for system in found["systems"]]
     assert one["retrieval"]["value"] == pytest.approx(averages[0] - averages[1])
     assert one["answerer"]["value"] == pytest.approx(100 - averages[0])
-    assert "handed over for 12 of 13 questions" in naive["notes"][-1]
-    # Either alone finds the other on disk, and a run with another judge or set of systems does not.
-    assert one_object(fair_run(judgecal))["decomposition"] == split
-    other = one_object(fair_run(judgecal, "--signatures", "answer_v1,answer_v2"))
-    assert other["decomposition"] is None
-    assert "The judge's own error is a band around both" in judgecal("answer", "--gold", "fair").said
+    assert "handed over for 12 of 13 questions" in found["notes"][-1]
+    names = {item.system for item in answered_items(experiment(workspace_dir, found))}
+    assert names == {f"{A} (controlled)", f"{A} (topk)"}
+    assert "The judge's own error is a band around both" in judgecal("answer", "--gold", "fair", *argv).said
+    shown = judgecal("answer", "--gold", "fair", *argv, "--show", "g03").said
+    assert "handed over (topk): d03" in shown and f"{A} (controlled): 100%" in shown
+
+
+def test_a_prompt_that_two_contexts_share_is_sent_once(judgecal: Run, fair: Path, calls: list[str]) -> None:
+    one_object(fair_run(judgecal, "--contexts", "controlled,topk", "--distractors", "0", "-k", "1"))
+    assert sum("answer_under_test" not in text for text in calls) == 14  # but for the one without a document
 
 
 def test_without_the_reference_document_a_refusal_is_right(judgecal: Run, fair: Path) -> None:
@@ -423,7 +428,7 @@ def test_answers_of_a_system_elsewhere(
     rows += [("nobody", NOWHERE, "ours"), ("q99", "?", "ours")]
     path = recorded(tmp_path / "a.csv", ("question_id", "answer", "system"), rows)
     found = one_object(fair_run(judgecal, "--answers", path), 4)
-    assert found["context"] == "recorded"
+    assert found["context"] == ["recorded"]
     ours, theirs = found["systems"]
     assert (ours["system"], ours["n"], ours["n_unscored"]) == ("ours", 13, 0)
     assert (theirs["n"], theirs["unscored"]) == (12, {"answer: missing": 1})
@@ -433,14 +438,19 @@ def test_answers_of_a_system_elsewhere(
     assert found["notes"] == ["1 of 26 rows of a.csv name no question that was asked: 'q99'"]
     assert found["comparisons"][0]["decision"] == "A"
     assert "|recorded:a.csv@" in found["run_line"]
-    assert len(calls) == 25 and len(lines(experiment(workspace_dir, found) / "answers.jsonl")) == 25
+    assert len(calls) == 25 and len(answered_items(experiment(workspace_dir, found))) == 25
     shown = one_object(fair_run(judgecal, "--answers", path, "--show", "g00"), 4)["question"]
     assert len(calls) == 25
     assert (shown["documents"], shown["rank"]) == (None, 1)
     # Beside systems that judgecal calls itself, in one table.
     both = one_object(fair_run(judgecal, "--answers", path, "--models", "embedded"), 4)
     assert [one["system"] for one in both["systems"]] == [A, "ours", "theirs"]
-    assert both["context"] == "controlled"
+    assert both["context"] == ["controlled", "recorded"]
+    assert [(one["a"], one["b"]) for one in both["comparisons"]] == [
+        (A, "ours"),
+        (A, "theirs"),
+        ("ours", "theirs"),
+    ]
 
 
 def test_a_recorded_system_has_a_name_of_its_own(judgecal: Run, fair: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from judgecal.artefacts import validated
 from judgecal.experiment import RunOptions
-from judgecal.rag.answering import Question
+from judgecal.rag.answering.questions import Question
 from judgecal.rag.evaluation import recorded
 from judgecal.rag.evaluation.recorded import RecordedConfig, RecordedSystem
 from judgecal.rag.evaluation.system import Asking, SystemAnswer

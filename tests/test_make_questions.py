@@ -17,7 +17,7 @@ import pytest
 
 from judgecal.goldset import load_gold
 from judgecal.models.embedded import reply
-from judgecal.rag.answering import questions_of
+from judgecal.rag.answering.questions import questions_of
 from judgecal.rag.retrieval import collection_of_gold
 from judgecal.workspace import Workspace
 from tests.support.command import ROOT, Run, one_object

@@ -7,9 +7,8 @@ import json
 from pathlib import Path
 
 from judgecal.experiment.stored import find_experiment
-from judgecal.rag.answering import AnswerResult
 from judgecal.rag.answering.document import answer_document
-from judgecal.rag.answering.result import Contaminated, KnownQuestion
+from judgecal.rag.answering.result import AnswerResult, Contaminated, KnownQuestion
 from judgecal.report.html import html
 from judgecal.workspace import find_workspace
 from tests.support.command import Run
@@ -18,13 +17,11 @@ from tests.support.locks import served as served
 from tests.support.pages import ATTACK, HOSTILE, Parsed, check_page, printed_by, told
 
 
-def test_it_tells_where_the_points_go_whichever_run_came_first(judgecal: Run) -> None:
-    argv = ["answer", "--models", "embedded", "--limit", "12"]
-    printed = printed_by(judgecal, *argv, "--contexts", "controlled")
-    assert printed["decomposition"] is None
-    naive = printed_by(judgecal, *argv, "--contexts", "topk")
+def test_it_tells_where_the_points_go(judgecal: Run) -> None:
+    argv = ["answer", "--models", "embedded", "--limit", "12", "--contexts", "controlled,topk"]
+    printed = printed_by(judgecal, *argv)
     average = told(printed["systems"][0]["intervals"]["average_as_wrong"], 1)
-    costs = told(naive["decomposition"]["systems"][0]["retrieval"], 1)
+    costs = told(printed["decomposition"]["systems"][0]["retrieval"], 1)
     check_page(judgecal, printed, ["systems", "points", "refusals", "notes"], average, costs)
 
 
@@ -57,7 +54,7 @@ def test_systems_of_recorded_answers(judgecal: Run, served: Served, tmp_path: Pa
     )
     assert "no rating" in html(lost) and "0.0%" not in html(nobody).partition("<main>")[0]
     by_heart = Contaminated(75.0, 9, 0, (KnownQuestion("q", ATTACK, ("m",)),))
-    closed = answer_document(dataclasses.replace(result, contaminated=by_heart))
+    closed = answer_document(dataclasses.replace(result, context=("none",), contaminated=by_heart))
     told_first = "Leave out 1 of 9 questions: they were answered right (75% or more)"
     assert closed.headline.sentence.startswith(told_first)
     page = html(closed)

@@ -13,21 +13,15 @@ import typer
 
 from judgecal.cli import options as shared
 from judgecal.cli.options import option
-from judgecal.cli.output import print_result, print_text
+from judgecal.cli.output import print_result
 from judgecal.cli.row_columns import Answer, TrustLock, column
 
 if TYPE_CHECKING:
     from judgecal.goldset import GoldSet
-    from judgecal.rag.answering import (
-        Answerer,
-        AnswerResult,
-        AnswerRun,
-        ContextOptions,
-        Dropped,
-        Grader,
-        Question,
-        RecordedAnswers,
-    )
+    from judgecal.rag.answering.answerer import Answerer, Grader
+    from judgecal.rag.answering.contexts import ContextOptions
+    from judgecal.rag.answering.questions import Question, RecordedAnswers
+    from judgecal.rag.answering.result import Dropped
     from judgecal.workspace import Workspace
 
 DropContaminated = Annotated[
@@ -55,7 +49,7 @@ class GraderArguments:
 
     def grader(self, workspace: Workspace) -> Grader:
         """The judge that is named, or the lock's."""
-        from judgecal.rag.answering import choose_grader
+        from judgecal.rag.answering.answerer import choose_grader
 
         return choose_grader(self.judge, self.lock, workspace=workspace, trust_lock=self.trust_lock)
 
@@ -75,13 +69,13 @@ class ContextArguments:
     k: Annotated[int, option("Documents of --contexts topk.", "-k")] = 5
     tokenizer: Annotated[str, option("Which words BM25 sees.")] = "words"
 
-    def options(self, *, called: bool) -> list[ContextOptions]:
+    def options(self, *, called: bool) -> tuple[ContextOptions, ...]:
         """One for each context that is asked for; where all answers come from a file, that alone."""
-        from judgecal.rag.answering import ContextOptions, context_options
+        from judgecal.rag.answering.contexts import ContextOptions, context_options
 
         options = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)[1:]}
         kinds = shared.names(self.contexts) if called else ["recorded"]
-        return context_options(kinds, ContextOptions(**options), called=called)
+        return tuple(context_options(kinds, ContextOptions(**options), called=called))
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +93,7 @@ class RecordedArguments:
 
     def read(self, questions: Sequence[Question]) -> RecordedAnswers | None:
         """The answers, held against the questions; None where no file is named."""
-        from judgecal.rag.answering import read_answers
+        from judgecal.rag.answering.questions import read_answers
 
         if self.answers is None:
             return None
@@ -123,9 +117,11 @@ def answer(
 ) -> None:
     """Test the answerer alone, with the right document in hand. Each signature x model pair answers, a judge
     rates."""
-    from judgecal.experiment import together
     from judgecal.goldset import load_gold
-    from judgecal.rag.answering import AnswerInput, answerers, plan_answers, questions_of
+    from judgecal.rag.answering.answerer import answerers
+    from judgecal.rag.answering.document import question_document
+    from judgecal.rag.answering.questions import questions_of
+    from judgecal.rag.answering.run import AnswerRun
 
     workspace = shared.workspace_of(ctx)
     gold_set = load_gold(gold, workspace=workspace)
@@ -135,62 +131,40 @@ def answer(
     if table.answers is None or models or signatures:
         pairs = (shared.names(signatures or "answer_v1"), shared.names(models or "embedded"))
         called = answerers(*pairs, workspace=workspace)
-    given = AnswerInput(
+    run = AnswerRun(
         workspace=workspace,
         gold=gold_set,
-        questions=questions,
+        found=questions,
         answerers=called,
+        contexts=how.options(called=bool(called)),
         recorded=table.read(questions.asked),
         grader=who.grader(workspace),
         options=call.options(repeats=repeats),
         seed=call.seed,
         right_at=right_at,
         dropped=dropped,
+        out=call.name,
     )
-    runs = plan_answers(given, how.options(called=bool(called)), out=call.name)
     if call.dry_run:
-        shared.show_plan(together([run.preview() for run in runs]), json=call.json)
+        shared.show_plan(run.preview(), json=call.json)
         return
-    results = [run.run(question=show) for run in runs]
-    _print(results, json=call.json, full=call.full)
-    _finish(runs, results)
+    result = run.run(question=show)
+    document = None if result.question is None else question_document(result, result.question)
+    print_result(result, document, json=call.json, full=call.full)
+    kinds = sum((Counter(system.unscored) for system in result.systems), Counter[str]())
+    why = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+    shared.finish(
+        result.n_unscored,
+        f"{result.n_unscored} of {result.n_expected} answers have no rating ({why}); "
+        f"{run.called.journal(run.experiment.folder)} and {run.experiment.journal.name} hold why",
+    )
 
 
 def _contaminated(workspace: Workspace, gold: GoldSet, experiment: str | None) -> Dropped | None:
     """What a closed-book experiment answered right; None where none is named."""
     from judgecal.experiment.stored import find_experiment
-    from judgecal.rag.answering import read_contaminated
+    from judgecal.rag.answering.result import read_contaminated
 
     if experiment is None:
         return None
     return read_contaminated(find_experiment(workspace, experiment), gold=gold.name, gold_sha256=gold.sha256)
-
-
-def _print(results: Sequence[AnswerResult], *, json: bool, full: bool) -> None:
-    """One object, that of further contexts under `also`; or one text below the other."""
-    from judgecal.rag.answering.document import answer_document, question_document
-
-    first, *others = results
-    if others:  # the first was made before the other one was there
-        points = first.decomposition or results[-1].decomposition
-        first = dataclasses.replace(first, decomposition=points, also=tuple(others))
-    for place, result in enumerate([first] if json else [first, *others]):
-        asked = result.question
-        document = question_document(result, asked) if asked else answer_document(result)
-        if place:
-            print_text("\n")
-        print_result(result, document, json=json, full=full)
-
-
-def _finish(runs: Sequence[AnswerRun], results: Sequence[AnswerResult]) -> None:
-    """Say why questions ended without a rated answer, and where the rest of it stands."""
-    why = []
-    for run, result in zip(runs, results, strict=True):
-        counts = sum((Counter(system.unscored) for system in result.systems), Counter[str]())
-        if result.n_unscored:
-            named = ", ".join(f"{count} {kind}" for kind, count in counts.items())
-            why.append(
-                f"{result.n_unscored} of {result.n_expected} answers have no rating ({named}); "
-                f"{run.answers} and {run.experiment.journal.name} hold why"
-            )
-    shared.finish(sum(result.n_unscored for result in results), *why)

@@ -21,7 +21,6 @@ from judgecal.workspace import Workspace, write_text
 
 _STAMP = re.compile(r'name="judgecal" content="([^"]*)"')
 _HEAD = 20_000  # bytes of a page within which its stamp stands
-_OTHERS = ("answer",)  # commands whose pages draw on other experiments too
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +67,7 @@ def _listed(workspace: Workspace, folder: Path, margin: float) -> Listed:
         command = str(read_config(folder).get("command"))
         if command not in REPORTS:
             raise InputError("there is no report of this kind")
-        stamp, about = _stamp(workspace, folder, command, margin), _says_of_itself(page)
+        stamp, about = _stamp(workspace, folder, margin), _says_of_itself(page)
         if about.get("stamp") != stamp:
             about = report_of(workspace, slug, margin=margin).write(page, stamp=stamp)
     except InputError as error:
@@ -90,20 +89,19 @@ def _says_of_itself(page: Path) -> dict[str, Any]:
     return about
 
 
-def _stamp(workspace: Workspace, folder: Path, command: str, margin: float) -> str:
+def _stamp(workspace: Workspace, folder: Path, margin: float) -> str:
     """16 hex digits over everything that a page is made of."""
     digest = hashlib.sha256(json.dumps([code_sha(), margin]).encode())
-    for path in _sources(workspace, folder, command):
+    for path in _sources(workspace, folder):
         digest.update(str(path.relative_to(path.parent.parent)).encode())
         digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()[:16]
 
 
-def _sources(workspace: Workspace, folder: Path, command: str) -> Iterator[Path]:
+def _sources(workspace: Workspace, folder: Path) -> Iterator[Path]:
     """The experiment's own files, the gold set, the signatures in whatever folder, the suites."""
-    folders = [folder] if command not in _OTHERS else sorted(workspace.experiments.glob("*"))
     names = ("experiment.toml", "summary.json", "judgements.jsonl", "program.json")
-    yield from (path for source in folders for name in names if (path := source / name).is_file())
+    yield from (path for name in names if (path := folder / name).is_file())
     gold = read_config(folder).get("gold")
     if isinstance(gold, dict) and "set" in gold:
         yield from sorted(path for path in (workspace.gold / str(gold["set"])).glob("*") if path.is_file())

@@ -16,7 +16,7 @@ from judgecal.judges.chat import reply_schema
 from judgecal.models import load_catalogue
 from judgecal.models.embedded import VERSION
 from judgecal.records import ITEM_UNIT, Failure, Item, digest
-from judgecal.scale import Label, Scale, common_scale, onto
+from judgecal.scale import Scale, common_scale
 from judgecal.selection.lock import load_lock
 from judgecal.signatures import LoadedSignature, load_signature
 from judgecal.workspace import Workspace
@@ -24,7 +24,6 @@ from judgecal.workspace import Workspace
 _INPUTS = ("question", "context", "contexts")
 _ANSWER = "answer"
 _DEFAULT_JUDGE = "correctness_v3@embedded"
-_PERCENTAGE = Scale.parse("percentage")
 
 
 class Writer:
@@ -209,10 +208,6 @@ class Grader:
             raise InputError(
                 f"{self.judge.name} gives words without an order, and an answer is rated in percent: use another"
             )
-
-    def percentage(self, verdict: Label) -> float:
-        """A verdict in percent, its own scale's ends to 0 and 100."""
-        return onto(_PERCENTAGE, self.judge.scale, float(verdict))
 
     def warnings(self, answerers: Sequence[Answerer], groups: Collection[str]) -> list[str]:
         """What stands against its grading these answerers' answers to these questions."""

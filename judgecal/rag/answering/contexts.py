@@ -8,20 +8,36 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
 import numpy as np
 
 from judgecal.errors import InputError, listed, refuse, unknown_name
+from judgecal.experiment import (
+    CostEstimate,
+    RunOptions,
+    models_of,
+    open_journal,
+    plan_calls,
+    require_keys,
+    run_trials,
+    stored_rows,
+)
 from judgecal.goldset import Document, GoldSet
+from judgecal.models import ModelSpec
+from judgecal.rag.answering.answerer import Answerer
 from judgecal.rag.answering.questions import Question
+from judgecal.rag.evaluation.local_search import price_of
+from judgecal.rag.evaluation.system import Asking, Setting, SystemAnswer
 from judgecal.rag.retrieval.bm25 import Bm25, tokenizer_named
 from judgecal.rag.retrieval.corpus import Collection
 from judgecal.rag.retrieval.corpus import Question as Query
 from judgecal.rag.retrieval.ranking import Pairs, Ranking, by_bm25
-from judgecal.records import Context
+from judgecal.records import Context, Failure, Item, Judgement
 
 ContextKind = Literal["controlled", "topk", "none", "recorded"]
 _KINDS: tuple[ContextKind, ...] = ("controlled", "topk", "none")
@@ -245,3 +261,114 @@ def _best(pairs: Pairs, ranking: Ranking) -> Mapping[int, tuple[int, float, int]
         here = (int(ranking.rank[place]), float(ranking.score[place]), int(ranking.ties[place]))
         found[question] = min(found.get(question, here), here)
     return found
+
+
+# --- who answers from them
+
+ANSWERS_FILE = "answers.jsonl"
+"""In the experiment: the journal of all answers, as judgements whose verdicts are texts."""
+
+
+class ContextAnswerers:
+    """Every answerer with every kind of context: a local system whose documents are chosen, not found.
+
+    A prompt that two contexts share is sent once. The cost of a stored reply is its model's price.
+
+    Args:
+        served: kind of context -> group of a question -> what it comes with.
+    """
+
+    name, shows_contexts = "answerers", True
+
+    def __init__(
+        self, answerers: Sequence[Answerer], served: Mapping[ContextKind, Mapping[str, Served]]
+    ) -> None:
+        self.answerers, self.served = answerers, served
+        self.rows: Sequence[Judgement] = ()  # of the journal, once they have answered
+        self.settings: Mapping[str, Setting] = {}
+
+    def journal(self, folder: Path) -> Path:
+        """Of their answers, in the folder of an experiment."""
+        return folder / ANSWERS_FILE
+
+    def config(self) -> dict[str, Any]:
+        """The answerers; the contexts stand in the experiment's own configuration."""
+        return {"systems": [one.config() for one in self.answerers]}
+
+    def models(self) -> Sequence[ModelSpec]:
+        """Those of the answerers."""
+        return models_of(self.answerers)
+
+    def requests(self, questions: Sequence[Question]) -> list[Item]:
+        """Every question as answerers see it, once for each context that differs."""
+        items = [
+            question.item(served[question.group].contexts)
+            for served in self.served.values()
+            for question in questions
+            if served[question.group].problem is None
+        ]
+        return list({(item.item_id, item.sha): item for item in items}.values())
+
+    def check(self, questions: Sequence[Question]) -> list[str]:
+        """Documents that a prompt has no place for."""
+        problems: list[str] = []
+        for answerer in self.answerers:
+            try:
+                answerer.check_items(self.requests(questions))
+            except InputError as error:
+                problems += error.problems
+        return problems
+
+    def preview(self, questions: Sequence[Question], asking: Asking) -> CostEstimate:
+        """What `answer` would call now."""
+        journal = stored_rows(asking.folder / ANSWERS_FILE)
+        return plan_calls(self.answerers, self.requests(questions), journal, asking.options)
+
+    def require_keys(self, questions: Sequence[Question], folder: Path, options: RunOptions) -> None:
+        """InputError: a call is due, and the key for it is not set."""
+        require_keys(self.answerers, self.requests(questions), stored_rows(folder / ANSWERS_FILE), options)
+
+    def answer(self, questions: Sequence[Question], asking: Asking) -> list[SystemAnswer]:
+        """Each answerer x context x question x repeat; a question that cannot be asked so is a failure."""
+        with open_journal(asking.folder / ANSWERS_FILE, asking.options) as journal:
+            self.rows = run_trials(
+                self.answerers,
+                self.requests(questions),
+                journal=journal,
+                options=asking.options,
+                budget=asking.budget,
+            )
+        replies = {(row.judge, row.item_id, row.item_sha, row.repeat): row for row in self.rows}
+        found = []
+        for answerer, (kind, served), question, repeat in itertools.product(
+            self.answerers, self.served.items(), questions, range(asking.options.repeats)
+        ):
+            name, here = system_name(answerer.name, kind, self.served), served[question.group]
+            if here.problem is not None:
+                failure = Failure("refused", f"not asked: {here.problem[1]}")
+                found.append(SystemAnswer(name, question.group, None, error=failure, repeat=repeat))
+                continue
+            row = replies[answerer.name, question.group, question.item(here.contexts).sha, repeat]
+            text = None if row.verdict is None else str(row.verdict)
+            found.append(
+                SystemAnswer(
+                    name,
+                    question.group,
+                    text,
+                    here.contexts,
+                    row.error or (Failure("parse", "no answer in the reply") if text is None else None),
+                    latency_s=row.latency_s,
+                    prompt_tokens=row.prompt_tokens,
+                    completion_tokens=row.completion_tokens,
+                    cost_usd=price_of(row, answerer.model),
+                    at=row.at,
+                    repeat=repeat,
+                )
+            )
+        return found
+
+
+def system_name(system: str, context: ContextKind, contexts: Iterable[ContextKind]) -> str:
+    """What tells a system apart from the same one with another context; its own name where there is one."""
+    several = sum(kind != "recorded" for kind in contexts) > 1
+    return f"{system} ({context})" if several and context != "recorded" else system

@@ -19,11 +19,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from judgecal.engine.log import now
 from judgecal.errors import InputError, listed, refuse
 from judgecal.goldset import Columns, GoldSet
 from judgecal.models.embedded.text import take_apart
-from judgecal.records import Context, Item, Judgement, well_formed
+from judgecal.records import Context, Item, well_formed
 from judgecal.tables import Row, Table, read_table
 
 _SOURCE = r"(?:documents?|contexts?|texts?|passages?|articles?|sources?)"
@@ -151,31 +150,6 @@ class RecordedAnswers:
             return []
         n, named = len(self.unmatched), listed([repr(name[:60]) for name in self.unmatched], 3)
         return [f"{n} of {self.n_rows} rows of {self.name} name no question that was asked: {named}"]
-
-    def judgements(self, questions: Iterable[Question]) -> list[Judgement]:
-        """The answers as rows of the journal; a question without a row has none."""
-        moment = now()
-        prints = {
-            system: hashlib.sha256(f"{self.sha256}\n{system}".encode("utf-8", "surrogatepass")).hexdigest()[
-                :16
-            ]
-            for system in self.rows
-        }
-        return [
-            Judgement(
-                one.group,
-                one.item().sha,
-                system,
-                prints[system],
-                0,
-                answers[one.group],
-                attempts=0,
-                at=moment,
-            )
-            for one in questions
-            for system, answers in self.rows.items()
-            if one.group in answers
-        ]
 
 
 def read_answers(

@@ -1,37 +1,202 @@
-"""What `answer` came to, and what later runs take from it: contaminated questions, and where the points go.
+"""What `answer` comes to: an overview of the systems, their pairs, where the points go, and what is known by heart.
 
 Contamination: questions that a model answers right without any document say nothing of how it reads.
 """
 
 from __future__ import annotations
 
-import tomllib
+import dataclasses
+import statistics
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from judgecal.artefacts import toml_text
 from judgecal.errors import InputError
-from judgecal.experiment import Experiment, read_config
+from judgecal.experiment import Experiment
+from judgecal.experiment.result import Latency, Tokens
 from judgecal.experiment.unread import Unread
 from judgecal.judges import JudgeName
 from judgecal.rag.answering.answerer import GradedBy
-from judgecal.rag.answering.outcomes import Outcome, SystemEntry
-from judgecal.rag.answering.pairwise import (
-    DifferingQuestion,
-    OneQuestion,
-    SystemLoss,
-    SystemPair,
-    system_loss,
-)
-from judgecal.records import Result
+from judgecal.rag.answering.contexts import ContextKind, Served, system_name
+from judgecal.rag.answering.questions import Question
+from judgecal.rag.evaluation.comparisons import SystemComparison, compare_points
+from judgecal.rag.evaluation.measured import Measured
+from judgecal.rag.evaluation.summary import BEST, LEVEL, mean_points, usd_per_1k
+from judgecal.records import Estimate, Result
 from judgecal.scale import Scale
-from judgecal.workspace import Workspace
+from judgecal.stats.intervals import described, mean_estimate
 
 _MIDDLE = 50.0
-_OTHER = {"controlled": "topk", "topk": "controlled"}
-Percentages = Mapping[str, Mapping[str, Sequence[float | None]]]
+Percentages = Mapping[str, Sequence[float | None]]
+"""Group of a question -> its percentages, one a repeat; None where unscored."""
+
+
+@dataclass(frozen=True)
+class SystemRows:
+    """A system with one kind of context, and what was measured of each question and repeat, unscored ones included."""
+
+    name: str  # among the systems of the run: with its context, where there are several
+    system: str
+    context: ContextKind
+    rows: tuple[Measured, ...]
+    served: Mapping[str, Served]  # by group; empty where its answers were recorded elsewhere
+
+    def percentages(self, *, asked: bool = False) -> dict[str, list[float | None]]:
+        """By question; of those alone that could be `asked`, if that is wanted."""
+        found: dict[str, list[float | None]] = {}
+        for row in self.rows:
+            if not asked or self.problem(row) is None:
+                found.setdefault(row.question, []).append(row.percentage)
+        return found
+
+    def problem(self, row: Measured) -> tuple[str, str] | None:
+        """Why a question could not be asked with such a context: kind and message."""
+        return self.served[row.question].problem if self.served else None
+
+    def should_answer(self, row: Measured) -> bool:
+        """Whether the documents handed over hold an answer; of a recorded one, whether the reference gives one."""
+        return row.answerable and (not self.served or self.served[row.question].holds_reference)
+
+    def unscored(self, row: Measured) -> str | None:
+        """Why there is no percentage; None where there is one."""
+        if row.percentage is not None:
+            return None
+        if problem := self.problem(row):
+            return f"not asked: {problem[0]}"
+        if row.given.error is not None:
+            return f"answer: {row.given.error.kind if self.served else 'missing'}"
+        if row.rating is None:
+            return "rating: missing"
+        return f"rating: {row.rating.error.kind if row.rating.error else 'parse'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Intervals:
+    """The average of the rated answers, that with every unscored one as 0, and the share answered."""
+
+    average: Estimate
+    average_as_wrong: Estimate
+    answered: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Answers, and those of them that decline."""
+
+    answered: int
+    refused: int
+
+    @property
+    def n(self) -> int:
+        """Both."""
+        return self.answered + self.refused
+
+
+@dataclass(frozen=True, slots=True)
+class Refusals:
+    """Refused and answered, where the documents handed over hold an answer and where not.
+
+    A refusal is right where they hold none. `n_without_answer` could not be had, and are in neither share.
+    """
+
+    answerable: Counted
+    unanswerable: Counted
+    wrong_refusals: Estimate
+    right_refusals: Estimate
+    n_without_answer: int
+
+
+@dataclass(frozen=True, slots=True)
+class SystemEntry:
+    """One system of the overview; systems are compared by `intervals.average_as_wrong`.
+
+    `count`, `min` ... `p95` describe the rated answers alone, in percent; `answered` is a share. `unscored` says why
+    answers have no percentage, and how many.
+    """
+
+    system: str
+    context: ContextKind
+    n: int
+    n_expected: int
+    n_unscored: int
+    count: int
+    min: float | None
+    max: float | None
+    average: float | None
+    p50: float | None
+    p90: float | None
+    p95: float | None
+    answered: float | None
+    usd_per_1k: float | None
+    latency_s: Latency
+    intervals: Intervals
+    refusals: Refusals
+    unscored: dict[str, int]
+    tokens: Tokens
+
+
+@dataclass(frozen=True, slots=True)
+class SystemLoss:
+    """Where a system loses its points, in percentage points, on the questions asked with either context."""
+
+    system: str
+    n_questions: int
+    n_left_out: int  # asked with one of the two contexts alone
+    controlled: Estimate  # its average with the reference document in hand
+    topk: Estimate  # its average in the naive chain
+    retrieval: Estimate  # the first minus the second, paired by question
+    retrieval_decision: str  # on that difference: costs, helps or cannot tell
+    p_value: float | None
+    answerer: Estimate  # 100 minus the controlled average
+
+
+@dataclass(frozen=True, slots=True)
+class Decomposition:
+    """Retrieval or answerer? An entry a system that was asked with both a controlled and a naive context."""
+
+    systems: tuple[SystemLoss, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DifferingQuestion:
+    """A question, its wording, how far apart its systems lie, and the mean percentage of each."""
+
+    question: str
+    text: str
+    spread: float
+    percentages: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class ShownAnswer:
+    """One answer to a question; `unscored` says why it has no percentage."""
+
+    system: str
+    context: ContextKind
+    repeat: int
+    answer: str | None
+    percentage: float | None
+    refused: bool | None
+    reasoning: str | None
+    unscored: str | None
+    documents: tuple[str | None, ...] | None  # handed over; None where it was recorded elsewhere
+
+
+@dataclass(frozen=True, slots=True)
+class OneQuestion:
+    """One question across all systems, with the standing of its reference document as in `Served`."""
+
+    question: str  # its group
+    text: str
+    reference_answer: str | None
+    reference_documents: tuple[str, ...]
+    answerable: bool
+    rank: int | None
+    score: float | None
+    ties: int
+    documents: tuple[str | None, ...] | None  # of the first context; None where all answers were recorded
+    answers: tuple[ShownAnswer, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +210,7 @@ class AskedOf:
 
 @dataclass(frozen=True, slots=True)
 class NotAsked:
-    """A question that could not be asked with such a context, and why."""
+    """A question that could not be asked with a controlled context, and why."""
 
     question: str
     kind: str
@@ -64,21 +229,12 @@ class KnownQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Contaminated:
-    """What a closed-book run says of the answerable questions."""
+    """What closed-book answers say of the answerable questions."""
 
     right_at: float  # the percentage from which an answer is right
     n_answerable: int
     n_unscored: int  # answers that could not be rated: whether those questions are known is not known
     questions: tuple[KnownQuestion, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Decomposition:
-    """Retrieval or answerer? The slugs of the controlled and the naive (`topk`) run, and an entry a
-    system."""
-
-    experiments: dict[str, str]
-    systems: tuple[SystemLoss, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,35 +254,27 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True)
 class AnswerResult(Result):
-    """What `answer` came to with one kind of context.
-
-    `percentages` (system -> group -> one a repeat, of the questions that it was asked) stand in
-    `summary.json` alone.
-    """
+    """What `answer` came to, with every kind of context that was asked for."""
 
     experiment: str
     gold: AskedOf
     judge: str
     rated_by: GradedBy
-    context: str  # controlled, topk, none or recorded
+    context: tuple[ContextKind, ...]  # controlled, topk, none; recorded for answers from elsewhere
     context_options: dict[str, bool | int | str]
     systems: tuple[SystemEntry, ...]
     n_expected: int
     n_unscored: int
-    comparisons: tuple[SystemPair, ...]
+    comparisons: tuple[SystemComparison, ...]  # within a context
     most_different: tuple[DifferingQuestion, ...]
     not_asked: tuple[NotAsked, ...]
-    contaminated: Contaminated | None  # of a closed-book run alone
+    contaminated: Contaminated | None  # of closed-book answers alone
     dropped: Dropped | None
-    decomposition: Decomposition | None  # where the other of controlled and topk was run too
+    decomposition: Decomposition | None  # of controlled and topk
     warnings: tuple[str, ...]
     notes: tuple[str, ...]
     run_line: str
     question: OneQuestion | None = None  # the one that was asked to be shown
-    also: tuple[AnswerResult, ...] = ()  # of further contexts that the same command ran
-    percentages: dict[str, dict[str, tuple[float | None, ...]]] = field(
-        default_factory=dict, metadata={"json": False}
-    )
     unread: Unread | None = None  # why, where no answer could be rated
 
     @property
@@ -134,53 +282,256 @@ class AnswerResult(Result):
         """Whether the reference document was left out, so that a refusal is right."""
         return bool(self.context_options.get("without_reference"))
 
-    def stored(self) -> dict[str, Any]:
-        """What `summary.json` holds."""
-        return {**self.as_json(), "percentages": self.percentages}
+    def called(self, one: SystemEntry | ShownAnswer) -> str:
+        """A system as pairs call it: with its context, where there are several."""
+        return system_name(one.system, one.context, self.context)
+
+
+def in_percent(share: Estimate) -> Estimate:
+    """An estimate of a share in percentage points."""
+    if share.value is None:
+        return share
+    low, high = (None if end is None else BEST * end for end in (share.low, share.high))
+    return dataclasses.replace(share, value=BEST * share.value, low=low, high=high)
+
+
+def average(rows: Percentages, *, unscored: Literal["drop", "wrong"]) -> Estimate:
+    """The mean percentage with its interval by question; an unscored answer is left out, or counts as 0."""
+    return in_percent(mean_points(list(rows.values()), list(rows), unscored=unscored))
+
+
+def system_entry(rated: SystemRows) -> SystemEntry:
+    """The overview of one system."""
+    rows = rated.rows
+    ratings = [row.percentage for row in rows if row.percentage is not None]
+    over: dict[str, Any] = described(ratings)
+    times: dict[str, Any] = described(
+        [row.given.latency_s for row in rows if row.given.latency_s is not None]
+    )
+    should = [row for row in rows if rated.should_answer(row)]
+    should_not = [row for row in rows if not rated.should_answer(row)]
+    answerable, unanswerable = (
+        Counted(sum(row.answered is True for row in part), sum(row.answered is False for row in part))
+        for part in (should, should_not)
+    )
+    percentages, answered = rated.percentages(), _share(rows, refused=False)
+    prompt, completion = (
+        [count for row in rows if (count := getattr(row.given, f"{name}_tokens")) is not None]
+        for name in ("prompt", "completion")
+    )
+    return SystemEntry(
+        system=rated.system,
+        context=rated.context,
+        n=len(ratings),
+        n_expected=len(rows),
+        n_unscored=len(rows) - len(ratings),
+        **over,
+        answered=answered.value,
+        usd_per_1k=usd_per_1k([row.given.cost_usd for row in rows if rated.problem(row) is None]),
+        latency_s=Latency(times["p50"], times["p95"]),
+        intervals=Intervals(
+            average(percentages, unscored="drop"), average(percentages, unscored="wrong"), answered
+        ),
+        refusals=Refusals(
+            answerable=answerable,
+            unanswerable=unanswerable,
+            wrong_refusals=_share(should, refused=True),
+            right_refusals=_share(should_not, refused=True),
+            n_without_answer=len(rows) - answerable.n - unanswerable.n,
+        ),
+        unscored=dict(Counter(why for row in rows if (why := rated.unscored(row)))),
+        tokens=Tokens(sum(prompt) if prompt else None, sum(completion) if completion else None),
+    )
+
+
+def _share(rows: Sequence[Measured], *, refused: bool) -> Estimate:
+    """Of the answers that there are, the share that decline, or that do not."""
+    had = [row for row in rows if row.answered is not None]
+    declines = [float(row.answered is not refused) for row in had]
+    return mean_estimate(declines, [row.question for row in had], level=LEVEL)
+
+
+def comparisons(systems: Sequence[SystemRows], *, seed: int = 0) -> tuple[SystemComparison, ...]:
+    """Every two systems with the same kind of context, in percentage points, after Holm over those of that context.
+
+    Recorded answers stand beside the first context. Of a system without a rating nothing is known.
+    """
+    pairs: list[SystemComparison] = []
+    first = systems[0].context
+    for context in dict.fromkeys(one.context for one in systems):
+        rows = {
+            one.name: one.percentages()
+            for one in systems
+            if one.context == context or (one.context == "recorded" and context == first)
+        }
+        if context != "recorded" or context == first:
+            pairs += _paired({name: own for name, own in rows.items() if _rated(own)}, seed=seed)
+    return tuple(pairs)
+
+
+def _rated(rows: Percentages) -> bool:
+    return any(value is not None for row in rows.values() for value in row)
+
+
+def _paired(rows: Mapping[str, Percentages], *, seed: int) -> tuple[SystemComparison, ...]:
+    """Every two by their mean percentages; one that answered once stands beside repeats with its one answer."""
+    width = max((len(row) for own in rows.values() for row in own.values()), default=1)
+    points = {
+        name: [list(row) * (width if len(row) == 1 else 1) for row in own.values()]
+        for name, own in rows.items()
+    }
+    return tuple(
+        dataclasses.replace(
+            pair,
+            difference=in_percent(pair.difference),
+            smallest_detectable=None if pair.smallest_detectable is None else BEST * pair.smallest_detectable,
+            complete_case=in_percent(pair.complete_case),
+        )
+        for pair in compare_points(points, metric="average", seed=seed)
+    )
+
+
+def decomposition(systems: Sequence[SystemRows], *, seed: int = 0) -> Decomposition | None:
+    """What retrieval and the answerer each cost the systems that were asked with both contexts."""
+    rows = {(one.system, one.context): one.percentages(asked=True) for one in systems}
+    losses = [
+        system_loss(system, controlled, rows[system, "topk"], seed=seed)
+        for (system, context), controlled in rows.items()
+        if context == "controlled" and (system, "topk") in rows
+    ]
+    known = tuple(loss for loss in losses if loss is not None)
+    return Decomposition(known) if known else None
+
+
+def system_loss(
+    system: str, controlled: Percentages, naive: Percentages, *, seed: int = 0
+) -> SystemLoss | None:
+    """What retrieval costs a system, and what the answerer itself loses; None where they share no question."""
+    shared = [group for group in controlled if group in naive]
+    if not shared:
+        return None
+    ours, theirs = ({group: rows[group] for group in shared} for rows in (controlled, naive))
+    (pair,) = _paired({"controlled": ours, "topk": theirs}, seed=seed)
+    with_reference = average(ours, unscored="wrong")
+    lost = with_reference
+    if lost.value is not None:  # 100 minus an estimate: the ends change places
+        low, high = (None if end is None else BEST - end for end in (lost.high, lost.low))
+        lost = dataclasses.replace(lost, value=BEST - lost.value, low=low, high=high)
+    return SystemLoss(
+        system=system,
+        n_questions=len(shared),
+        n_left_out=len(controlled.keys() | naive.keys()) - len(shared),
+        controlled=with_reference,
+        topk=average(theirs, unscored="wrong"),
+        retrieval=pair.difference,
+        retrieval_decision={"A": "costs", "B": "helps"}.get(pair.decision, pair.decision),
+        p_value=pair.p_value,
+        answerer=lost,
+    )
+
+
+def most_different(
+    systems: Sequence[SystemRows],
+    questions: Sequence[Question],
+    *,
+    shown: int = 10,
+    sealed: Collection[str] = (),
+) -> tuple[DifferingQuestion, ...]:
+    """The questions on which the systems lie farthest apart, the widest first; unscored answers are left out.
+
+    So are the groups that are `sealed`: those of test.
+    """
+    wording = {one.group: one.question for one in questions}
+    means: dict[str, dict[str, float]] = {}
+    for one in systems:
+        for group, row in one.percentages().items():
+            rated = [value for value in row if value is not None]
+            if rated and group not in sealed:
+                means.setdefault(group, {})[one.name] = statistics.fmean(rated)
+    spread = {group: max(row.values()) - min(row.values()) for group, row in means.items()}
+    widest = sorted((group for group in spread if spread[group] > 0), key=lambda group: -spread[group])
+    return tuple(
+        DifferingQuestion(group, wording[group], spread[group], means[group]) for group in widest[:shown]
+    )
+
+
+def one_question(systems: Sequence[SystemRows], question: Question, standing: Served) -> OneQuestion:
+    """One question that was asked, across all systems: where BM25 ranks its reference document, and every answer."""
+    answers = tuple(
+        ShownAnswer(
+            system=one.system,
+            context=one.context,
+            repeat=row.given.repeat,
+            answer=row.given.answer,
+            percentage=row.percentage,
+            refused=None if row.answered is None else not row.answered,
+            reasoning=None if row.rating is None else row.rating.reasoning,
+            unscored=one.unscored(row),
+            documents=tuple(context.document_id for context in one.served[question.group].contexts)
+            if one.served
+            else None,
+        )
+        for one in systems
+        for row in one.rows
+        if row.question == question.group
+    )
+    return OneQuestion(
+        question=question.group,
+        text=question.question,
+        reference_answer=" | ".join(question.reference_answers) or None,
+        reference_documents=question.reference_documents,
+        answerable=question.answerable,
+        rank=standing.rank,
+        score=standing.score,
+        ties=standing.ties,
+        documents=next((one.documents for one in answers if one.documents is not None), None),
+        answers=answers,
+    )
 
 
 def right_from(people: Scale) -> float:
-    """The percentage from which an answer counts as right: the people's own mark on a percentage scale, else
-    50."""
+    """The percentage from which an answer counts as right: the people's mark on a percentage scale, else 50."""
     return people.pass_at if people.kind == "percentage" and people.pass_at is not None else _MIDDLE
 
 
 def contaminated(
-    outcomes: Sequence[Outcome], *, right_at: float, sealed: Collection[str] = ()
-) -> Contaminated:
-    """The answerable questions that some system answered right in a closed-book run; `sealed` groups without
-    text."""
-    answerable = [outcome for outcome in outcomes if outcome.question.answerable]
-    known: dict[str, tuple[str, list[str]]] = {}
-    for outcome in answerable:
-        if outcome.percentage is not None and outcome.percentage >= right_at and not outcome.refused:
-            _, systems = known.setdefault(outcome.question.group, (outcome.question.question, []))
-            if outcome.system not in systems:
-                systems.append(outcome.system)
+    systems: Sequence[SystemRows],
+    questions: Sequence[Question],
+    *,
+    right_at: float,
+    sealed: Collection[str] = (),
+) -> Contaminated | None:
+    """The answerable questions that some system answered right in closed book; None where none was asked so."""
+    rows = [
+        (one.system, row) for one in systems if one.context == "none" for row in one.rows if row.answerable
+    ]
+    if not any(one.context == "none" for one in systems):
+        return None
+    wording = {one.group: one.question for one in questions}
+    known: dict[str, dict[str, None]] = {}
+    for system, row in rows:
+        if row.percentage is not None and row.percentage >= right_at and row.answered:
+            known.setdefault(row.question, {})[system] = None
     return Contaminated(
         right_at=right_at,
-        n_answerable=len({outcome.question.group for outcome in answerable}),
-        n_unscored=sum(outcome.percentage is None for outcome in answerable),
+        n_answerable=len({row.question for _, row in rows}),
+        n_unscored=sum(row.percentage is None for _, row in rows),
         questions=tuple(
-            KnownQuestion(group, None if group in sealed else text, tuple(names))
-            for group, (text, names) in known.items()
+            KnownQuestion(group, None if group in sealed else wording[group], tuple(names))
+            for group, names in known.items()
         ),
     )
 
 
 def read_contaminated(experiment: Experiment, *, gold: str, gold_sha256: str) -> Dropped:
-    """What a closed-book run found.
-
-    Raises:
-        InputError: it is no finished closed-book run, or one on another gold set.
-    """
+    """What a finished closed-book run on the same gold set found."""
     option, slug = f"--drop-contaminated {experiment.folder}", experiment.slug
     if not experiment.summary.exists():
         raise InputError(
-            f"{option}: there is no summary.json: give a finished run of judgecal answer --contexts none"
+            f"{option}: there is no summary.json: give a finished run of judgecal answer --context none"
         )
-    if experiment.config.get("context", {}).get("kind") != "none":
-        raise InputError(f"{option}: was no closed-book run: give one of judgecal answer --contexts none")
+    if "none" not in experiment.config.get("context", {}).get("kinds", ()):
+        raise InputError(f"{option}: was no closed-book run: give one of judgecal answer --context none")
     result = experiment.read_summary(AnswerResult)
     known = result.contaminated
     if known is None or result.gold.set != gold:
@@ -191,55 +542,5 @@ def read_contaminated(experiment: Experiment, *, gold: str, gold_sha256: str) ->
     if known.n_unscored:
         unknown = "whether those questions are contaminated is not known, and they stay"
         notes.append(f"{known.n_unscored} answers of closed-book run {slug} could not be rated: {unknown}")
-    groups, systems = (row.question for row in known.questions), (row.system for row in result.systems)
-    return Dropped(slug, tuple(groups), tuple(systems), tuple(notes))
-
-
-def decomposition(
-    workspace: Workspace, experiment: Experiment, percentages: Percentages, *, seed: int = 0
-) -> Decomposition | None:
-    """What retrieval and the answerer each cost, where the other context was run with the same configuration.
-
-    `percentages` are those of the experiment at hand; the seed is of the sign flips.
-    """
-    kind = experiment.config["context"]["kind"]
-    other = _partner(workspace, experiment) if kind in _OTHER and _is_full(experiment.config) else None
-    if other is None:
-        return None
-    runs = {kind: percentages, _OTHER[kind]: other.read_summary(AnswerResult).percentages}
-    naive = runs["topk"]
-    losses = [
-        system_loss(system, ours, naive[system], seed=seed)
-        for system, ours in runs["controlled"].items()
-        if system in naive
-    ]
-    known = tuple(loss for loss in losses if loss is not None)
-    return Decomposition({kind: experiment.slug, _OTHER[kind]: other.slug}, known) if known else None
-
-
-def _is_full(config: Mapping[str, Any]) -> bool:
-    """Whether the reference document was handed over, where it was meant to be."""
-    return not config["context"].get("without_reference", False)
-
-
-def _partner(workspace: Workspace, experiment: Experiment) -> Experiment | None:
-    """The newest finished run that differs in its context alone."""
-    wanted = _without_context(experiment.config)
-    kind = _OTHER[experiment.config["context"]["kind"]]
-    partners: list[tuple[float, Path]] = []
-    for journal in workspace.experiments.glob("*/answers.jsonl"):
-        path = journal.with_name("summary.json")
-        try:
-            config = read_config(journal.parent) if path.exists() else {}
-        except InputError:
-            continue  # no folder of an experiment
-        same = config.get("context", {}).get("kind") == kind and _without_context(config) == wanted
-        if same and _is_full(config):
-            partners.append((path.stat().st_mtime, journal.parent))
-    return Experiment(max(partners)[1], {}) if partners else None
-
-
-def _without_context(config: Mapping[str, Any]) -> dict[str, Any]:
-    """All of a configuration but its context, as TOML gives it back."""
-    rest = {key: value for key, value in config.items() if key not in ("schema", "context")}
-    return tomllib.loads(toml_text(rest))
+    systems = tuple(row.system for row in result.systems if row.context == "none")
+    return Dropped(slug, tuple(row.question for row in known.questions), systems, tuple(notes))

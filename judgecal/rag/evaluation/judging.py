@@ -24,7 +24,7 @@ from judgecal.experiment import (
     plan_trials,
     require_keys,
 )
-from judgecal.judges import JudgeName, Respondent, lacking_inputs
+from judgecal.judges import Judge, JudgeName, Respondent, lacking_inputs
 from judgecal.judges.suite import Suite, SuiteJudge, load_suite
 from judgecal.production.suite import LoadedJudge, SuiteColumn, load_columns, survey
 from judgecal.rag.answering.questions import Question, refuses
@@ -258,6 +258,12 @@ def corrected_systems(panel: Panel, measured: Sequence[Measured]) -> tuple[Corre
         corrected, method = (None, None) if rate.value is None else (rate, "Rogan-Gladen")
         systems.append(CorrectedSystem(system, CORRECTNESS, raw, corrected, method, rate.reason))
     return tuple(systems)
+
+
+def panel_of(judge: Judge) -> Panel:
+    """A judge that alone rates how right an answer is, once, by its raw verdicts."""
+    column = SuiteColumn(CORRECTNESS, "rating", (LoadedJudge.unlocked(CORRECTNESS, judge),))
+    return Panel(judge.name, (column,), 1, label=f"rating by {judge.name}")
 
 
 def read_panel(table: JudgesTable, folder: Path, workspace: Workspace) -> Panel:

@@ -26,7 +26,7 @@ from judgecal.experiment import (
 )
 from judgecal.goldset import Document
 from judgecal.models import ModelSpec
-from judgecal.rag.answering import Answerer
+from judgecal.rag.answering.answerer import Answerer
 from judgecal.rag.answering.questions import Question
 from judgecal.rag.evaluation.answer_journal import AnswerJournal, stored_in
 from judgecal.rag.evaluation.local_config import LocalConfig

@@ -15,7 +15,7 @@ from judgecal.errors import notice
 from judgecal.experiment import CostEstimate, open_journal, plan_calls, run_trials, stored_rows
 from judgecal.goldset import Document
 from judgecal.judges import Respondent
-from judgecal.rag.answering import Answerer
+from judgecal.rag.answering.answerer import Answerer
 from judgecal.rag.answering.questions import Question
 from judgecal.rag.evaluation.local_config import LocalConfig
 from judgecal.rag.evaluation.local_search import (

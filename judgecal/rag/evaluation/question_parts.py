@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from judgecal.errors import InputError
-from judgecal.rag.answering.outcomes import LEVEL
 from judgecal.rag.answering.questions import Question
 from judgecal.rag.evaluation.measured import Measured
-from judgecal.rag.evaluation.summary import Seconds, mean_share, rows_of, seconds_of, value_of
+from judgecal.rag.evaluation.summary import LEVEL, Seconds, mean_share, rows_of, seconds_of, value_of
 from judgecal.records import Estimate
 
 Complexity = Literal["simple", "medium", "complex"]

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict
 from judgecal.errors import InputError, listed, notice, unknown_name
 from judgecal.experiment import CostEstimate
 from judgecal.models import ModelSpec
-from judgecal.rag.answering import Question, RecordedAnswers, read_answers
+from judgecal.rag.answering.questions import Question, RecordedAnswers, read_answers
 from judgecal.rag.evaluation.system import Asking, Setting, SystemAnswer
 from judgecal.records import ErrorKind, Failure
 from judgecal.tables import Table, read_table
@@ -107,21 +107,7 @@ class RecordedSystem:
             notice(
                 f"judgecal: {self.name}: {n} of {of} rows of {recorded.name} name no question that was asked"
             )
-        return [self._answer(one, recorded, system) for one in questions]
-
-    def _answer(self, question: Question, recorded: RecordedAnswers, system: str) -> SystemAnswer:
-        text, key = recorded.rows[system].get(question.group), (system, question.group)
-        error = Failure("parse", f"{recorded.name} has no row for this question") if text is None else None
-        if key in recorded.errors:
-            text, error = None, _failure(recorded.errors[key])
-        return SystemAnswer(
-            self.name,
-            question.group,
-            text,
-            recorded.contexts.get(key) if self.shows_contexts and error is None else None,
-            error=error,
-            latency_s=recorded.latency_s.get(key),
-        )
+        return [_answer(recorded, system, one, self.name, contexts=self.shows_contexts) for one in questions]
 
     @cached_property
     def _table(self) -> Table:
@@ -145,6 +131,58 @@ class RecordedSystem:
         if one.system is None and len(systems) > 1:
             raise InputError(f"{recorded.name}: holds the answers of {listed(systems)}: name one with system")
         return recorded, one.system or systems[0]
+
+
+class RecordedTable:
+    """The systems of a file whose answers were matched with the questions already; contexts are not read."""
+
+    name, shows_contexts = "recorded", False
+
+    def __init__(self, recorded: RecordedAnswers) -> None:
+        self.recorded = recorded
+        self.settings: Mapping[str, Setting] = {}
+
+    def config(self) -> dict[str, Any]:
+        """The file and its columns."""
+        return self.recorded.config()
+
+    def models(self) -> Sequence[ModelSpec]:
+        """None: the answers are there."""
+        return ()
+
+    def check(self, questions: Sequence[Question]) -> list[str]:
+        """Nothing: it was read."""
+        return []
+
+    def preview(self, questions: Sequence[Question], asking: Asking) -> CostEstimate:
+        """Nobody is called."""
+        return CostEstimate(0, 0, 0, 0.0)
+
+    def answer(self, questions: Sequence[Question], asking: Asking) -> list[SystemAnswer]:
+        """One answer a system and question; a question without a row is a failure."""
+        return [
+            _answer(self.recorded, system, one, system, contexts=False)
+            for system in self.recorded.rows
+            for one in questions
+        ]
+
+
+def _answer(
+    recorded: RecordedAnswers, system: str, question: Question, name: str, *, contexts: bool
+) -> SystemAnswer:
+    """What the file has of a system and question, under a name."""
+    text, key = recorded.rows[system].get(question.group), (system, question.group)
+    error = Failure("parse", f"{recorded.name} has no row for this question") if text is None else None
+    if key in recorded.errors:
+        text, error = None, _failure(recorded.errors[key])
+    return SystemAnswer(
+        name,
+        question.group,
+        text,
+        recorded.contexts.get(key) if contexts and error is None else None,
+        error=error,
+        latency_s=recorded.latency_s.get(key),
+    )
 
 
 def _failure(told: str) -> Failure:
