@@ -17,7 +17,7 @@ import pytest
 
 from judgecal.bulk.batch import run_batches
 from judgecal.engine import Budget, Call, Journal, Ledger, ReplyCache, read_journal
-from judgecal.engine.reply_schema import ReplySchema
+from judgecal.engine.calls import ReplySchema
 from judgecal.errors import AuthError, JudgecalError
 from tests.support.batch_runs import QUICK, batched, due_calls, killed
 from tests.support.batch_server import KINDS, BatchServer, batches_at, text_of

@@ -20,7 +20,7 @@ from judgecal.engine import (
     ReplySchema,
     expected_seconds,
 )
-from judgecal.engine.limits import Limiter
+from judgecal.engine.scheduler import Limiter
 from judgecal.errors import AuthError, JudgecalError
 from judgecal.models import ModelSpec
 from judgecal.records import Judgement

@@ -28,7 +28,7 @@ from judgecal.engine import (
     run_calls,
 )
 from judgecal.engine.budget import Budget, BudgetGate
-from judgecal.engine.replies import MOST_BYTES, admitted, shortened
+from judgecal.engine.calls import MOST_BYTES, admitted, shortened
 from judgecal.engine.transport import open_transport
 from judgecal.models import ModelSpec
 from judgecal.records import Judgement, Key

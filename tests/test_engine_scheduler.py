@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from judgecal.engine import Call, ParsedReply, run_calls
-from judgecal.engine.limits import Limiter
-from judgecal.engine.scheduler import CallSlots, Scheduler
+from judgecal.engine.scheduler import CallSlots, Limiter, Scheduler
 from judgecal.models import ModelSpec
 from judgecal.records import Key
 

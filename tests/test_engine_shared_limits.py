@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from judgecal.bulk.shared_limits import CallAsked, CallEnded, SharedBudget, SharedLimits
 from judgecal.engine import Budget, CallRunner, CallSlots, Message, Policy, Reply
 from judgecal.engine.budget import Bill
 from judgecal.engine.calls import CallFailed
-from judgecal.engine.limits import CallEnd, Limiter
-from judgecal.engine.shared_limits import CallAsked, CallEnded, SharedBudget, SharedLimits
+from judgecal.engine.scheduler import CallEnd, Limiter
 from judgecal.models import ModelSpec
 
 SPEC = ModelSpec("m", "openai/m", input_usd_per_1m=1.0, output_usd_per_1m=1.0, max_tokens=1000)

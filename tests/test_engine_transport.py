@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from judgecal.engine.calls import CallFailed, Reply
-from judgecal.engine.reply_schema import ReplySchema
+from judgecal.engine.calls import CallFailed, Reply, ReplySchema
 from judgecal.engine.transport import open_transport
 from judgecal.engine.transport.http import HttpTransport
 from judgecal.errors import InputError

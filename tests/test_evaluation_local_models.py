@@ -13,7 +13,7 @@ import pytest
 
 from judgecal.artefacts import validated
 from judgecal.engine import Budget
-from judgecal.engine.transport.litellm_client import LitellmTransport
+from judgecal.engine.transport.dspy_client import LitellmTransport
 from judgecal.errors import AuthError
 from judgecal.experiment import RunOptions
 from judgecal.goldset import Document

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from judgecal.engine.replies import read_guarded
+from judgecal.engine.calls import read_guarded
 from judgecal.judges import read_reply
 from judgecal.judges.chat import neutralised
 from judgecal.records import Failure

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import IO, Any
 
 from judgecal.bulk.batches import BatchHttp, BatchRow, BatchState, Sought, id_in, upload_of
-from judgecal.engine.replies import count
+from judgecal.engine.calls import count
 from judgecal.engine.transport.provider_errors import at
 
 _PER_PAGE = 1000

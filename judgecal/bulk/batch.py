@@ -16,16 +16,15 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from judgecal.bulk.batch_client import BatchClient, BatchPolicy, NotHandedIn, Part, Results
+from judgecal.bulk.batch_client import BatchClient, BatchPolicy, LateForms, NotHandedIn, Part, Results
 from judgecal.bulk.batch_log import Batch, BatchLog, batches_beside, ids_in, request_id
 from judgecal.bulk.batches import BatchState, Spool
 from judgecal.engine.budget import Bill, Budget, billed, worst_cost_usd
 from judgecal.engine.cache import ReplyCache, RequestKeys, cache_folder
 from judgecal.engine.call_runner import CallResult, stored_result
-from judgecal.engine.calls import Call, CallFailed, Message, Reply
+from judgecal.engine.calls import Call, CallFailed, Message, Reply, shortened
 from judgecal.engine.journal import Journal
-from judgecal.engine.replies import shortened
-from judgecal.engine.reply_forms import LateForms, ReplyForms
+from judgecal.engine.reply_forms import ReplyForms
 from judgecal.engine.run import Progress, ReplyParser, clock, judgement_of, run_calls, run_to_end
 from judgecal.errors import AuthError, JudgecalError, notice
 from judgecal.models import ModelSpec

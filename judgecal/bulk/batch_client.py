@@ -14,11 +14,11 @@ from typing import TypeVar
 
 from judgecal.bulk.batch_log import Batch, BatchLog, mark_of, new_name
 from judgecal.bulk.batches import BatchFormat, BatchState, BatchTransport, Sought, Spool
-from judgecal.engine.calls import CallFailed, Reply
-from judgecal.engine.replies import MOST_BYTES, too_large
+from judgecal.engine.calls import MOST_BYTES, CallFailed, Reply, ReplySchema, too_large
+from judgecal.engine.reply_forms import Asking, ReplyForms
 from judgecal.errors import AuthError, JudgecalError, notice
 from judgecal.models import ModelSpec
-from judgecal.records import ErrorKind
+from judgecal.records import ErrorKind, Failure
 
 _SHOWN_EVERY_S = 1.0
 _LONGEST_ASKED_WAIT_S = 600.0
@@ -337,3 +337,45 @@ def _object(line: bytes) -> dict[str, object]:
     if not isinstance(found, dict):
         raise CallFailed("server", "a line of the results is not a JSON object", retry=True, billed=True)
     return found
+
+
+class LateForms:
+    """The forms of a model's requests in batches, where an answer comes hours after many were sent.
+
+    A request whose schema may have been refused is asked again in the next form, unless a reply to that
+    schema has come meanwhile: then it was the text.
+    """
+
+    def __init__(self, forms: ReplyForms) -> None:
+        self._forms = forms
+        self._again: dict[str, tuple[Asking, Failure]] = {}  # by the id of the request
+
+    def shape(self, one: str, schema: ReplySchema | None) -> ReplySchema | None:
+        """What to send of a schema with a request."""
+        if schema is None:
+            return None
+        return self._again[one][0].shape if one in self._again else self._forms.shape_known(schema)
+
+    def heard(self, one: str, schema: ReplySchema | None, heard: Reply | Failure) -> None:
+        """Take in what came of a request."""
+        if schema is None:
+            return
+        asking = (
+            self._again.pop(one)[0]
+            if one in self._again
+            else Asking(self._forms, schema, self.shape(one, schema))
+        )
+        if isinstance(heard, Reply):
+            asking.again(heard, None)
+        elif asking.again(None, heard):
+            self._again[one] = asking, heard
+
+    def changed(self, one: str) -> bool:
+        """Whether a request may go out again, in another form than it had."""
+        return one in self._again
+
+    def refusal(self, one: str, schema: ReplySchema | None) -> Failure | None:
+        """Why a request need not be asked again in another form; None where it may be sent."""
+        if schema is None or one not in self._again or self._forms.may_refuse(schema):
+            return None
+        return self._again[one][1]

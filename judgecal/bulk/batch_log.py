@@ -19,10 +19,9 @@ from typing import Any, Literal
 
 from judgecal.artefacts import SCHEMA
 from judgecal.engine.cache import RequestKeys
-from judgecal.engine.calls import Call, Message
+from judgecal.engine.calls import Call, Message, ReplySchema
 from judgecal.engine.journal import Journal
 from judgecal.engine.log import Log
-from judgecal.engine.reply_schema import ReplySchema
 from judgecal.errors import InputError
 from judgecal.models import ModelSpec
 from judgecal.records import digest

@@ -19,8 +19,7 @@ from typing import IO, Any, Literal, Protocol
 import aiohttp
 from yarl import URL
 
-from judgecal.engine.calls import CallFailed, Reply
-from judgecal.engine.replies import admitted, too_large, unreadable
+from judgecal.engine.calls import CallFailed, Reply, admitted, too_large, unreadable
 from judgecal.engine.transport.http import HttpTransport, proxy_for
 from judgecal.engine.transport.provider_errors import error_of, excerpt
 from judgecal.engine.transport.redaction import one_line, redacted, redacted_reply, secrets_of, sent_secrets

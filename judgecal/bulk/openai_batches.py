@@ -8,7 +8,7 @@ from typing import IO, Any
 import aiohttp
 
 from judgecal.bulk.batches import BatchHttp, BatchRow, BatchState, Sought, id_in, upload_of
-from judgecal.engine.replies import count
+from judgecal.engine.calls import count
 from judgecal.engine.transport.provider_errors import at
 
 _PATH = "/chat/completions"

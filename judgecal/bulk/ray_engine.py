@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from judgecal.bulk.partitioned import PartitionFacts, PartitionJob
+from judgecal.bulk.shared_limits import CallAsked, CallEnded, SharedBudget, SharedLimits
 from judgecal.engine import Budget, Progress
-from judgecal.engine.shared_limits import CallAsked, CallEnded, SharedBudget, SharedLimits
 from judgecal.engine.transport.embedded import MOST_PROCESSES
 from judgecal.errors import InputError, JudgecalError, not_installed, notice
 from judgecal.experiment import RunOptions

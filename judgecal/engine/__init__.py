@@ -1,17 +1,22 @@
 """The engine: the one place that calls a model, for judges, answerers and optimisers alike."""
 
-from judgecal.engine.budget import Budget, BudgetGate, counted_remark, require_prices, worst_cost_usd
+from judgecal.engine.budget import Budget, BudgetGate, Ledger, counted_remark, require_prices, worst_cost_usd
 from judgecal.engine.cache import ReplyCache, cache_folder, open_cache
 from judgecal.engine.call_runner import CallResult, CallRunner, Policy
-from judgecal.engine.calls import Call, CallFailed, Message, OwnVerdict, ParsedReply, Reply
+from judgecal.engine.calls import (
+    Call,
+    CallFailed,
+    Message,
+    OwnVerdict,
+    ParsedReply,
+    Reply,
+    ReplySchema,
+    read_guarded,
+)
 from judgecal.engine.journal import Journal, LongJournal, read_journal
-from judgecal.engine.ledger import Ledger
-from judgecal.engine.limits import Limiter, expected_seconds
 from judgecal.engine.log import held
-from judgecal.engine.replies import read_guarded
-from judgecal.engine.reply_schema import ReplySchema
 from judgecal.engine.run import Progress, run_calls, take_verdicts
-from judgecal.engine.scheduler import CallSlots
+from judgecal.engine.scheduler import CallSlots, Limiter, expected_seconds
 
 __all__ = [
     "Budget",

@@ -19,9 +19,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from judgecal.engine.calls import Message, Reply
+from judgecal.engine.calls import Message, Reply, ReplySchema
 from judgecal.engine.log import DAMAGED, PRIVATE, FieldTypes, say_damaged
-from judgecal.engine.reply_schema import ReplySchema
 from judgecal.errors import InputError
 from judgecal.models import ModelSpec
 from judgecal.records import Result, canonical_json

@@ -14,12 +14,9 @@ from dataclasses import dataclass
 
 from judgecal.engine.budget import Bill, BudgetGate, billed, worst_cost_usd
 from judgecal.engine.cache import ReplyCache, RequestKeys, cache_folder
-from judgecal.engine.calls import CallFailed, Message, Reply
-from judgecal.engine.limits import CallEnd
-from judgecal.engine.replies import admitted
+from judgecal.engine.calls import CallFailed, Message, Reply, ReplySchema, admitted
 from judgecal.engine.reply_forms import Asking, ReplyForms
-from judgecal.engine.reply_schema import ReplySchema
-from judgecal.engine.scheduler import CallSlots
+from judgecal.engine.scheduler import CallEnd, CallSlots
 from judgecal.engine.transport import Transport
 from judgecal.engine.transport.redaction import redacted, redacted_reply, secrets_of, sent_secrets
 from judgecal.models import ModelSpec

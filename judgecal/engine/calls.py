@@ -2,12 +2,109 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal
 
-from judgecal.engine.reply_schema import ReplySchema
-from judgecal.records import ErrorKind, Failure, Key
+from judgecal.models import ModelSpec
+from judgecal.records import ErrorKind, Failure, Key, digest, well_formed
 from judgecal.scale import Label
+
+SchemaForm = Literal["json_schema", "plain", "json_object"]
+"""How a server is asked: as its protocol says; the same without any bound; by OpenAI's older `json_object`,
+with the schema beside it, as llama.cpp's Python server has it."""
+
+Dialect = Literal["ranges", "plain", "grammar"]
+"""What a server understands: bounds of numbers; neither bounds nor lengths; enumerations and lengths, each of
+them."""
+
+_OPENAIS_OWN = "https://api.openai.com"
+_GOOGLES = ("gemini", "vertex_ai")
+_GRAMMARS = ("hosted_vllm", "lm_studio", "ollama", "ollama_chat")
+_FEW = 11  # whole numbers that are written out for a server that takes no bounds: 0..10, and no 0..100
+_MOST = 1001  # whole numbers that are written out for a grammar
+_AROUND = 64  # tokens of an object beside its texts
+_LONGEST, _SHORTEST = 1500, 100  # characters of a text: grammars refuse 2,000 repetitions
+
+
+@dataclass(frozen=True)
+class ReplySchema:
+    """The fields of a reply.
+
+    Attributes:
+        properties: name -> JSON Schema of its value (type, enum, minimum, maximum), in the order of the
+            reply.
+        form: how the server is asked.
+    """
+
+    properties: Mapping[str, Mapping[str, Any]]
+    form: SchemaForm = "json_schema"
+
+    def in_form(self, form: SchemaForm) -> ReplySchema:
+        """The same, asked for in another way."""
+        return dataclasses.replace(self, form=form)
+
+    @cached_property
+    def key(self) -> str:
+        """16 hex digits over the fields, whatever the form."""
+        return digest(self.as_json())[:16]
+
+    @cached_property
+    def size(self) -> int:
+        """Bytes of the schema: providers count it with the prompt."""
+        return len(str(self.as_json()))
+
+    def as_json(self) -> dict[str, Any]:
+        """The whole schema."""
+        return _object({name: dict(schema) for name, schema in self.properties.items()})
+
+    def spoken(self, spec: ModelSpec) -> dict[str, Any]:
+        """The schema as the server of a model understands it."""
+        dialect = "plain" if self.form == "plain" else dialect_of(spec)
+        longest = _longest(spec, sum(schema["type"] == "string" for schema in self.properties.values()))
+        return _object({name: _said(dict(one), dialect, longest) for name, one in self.properties.items()})
+
+
+def dialect_of(spec: ModelSpec) -> Dialect:
+    """What the server of a model understands, by its provider and its address."""
+    if spec.provider in _GRAMMARS:
+        return "grammar"
+    if spec.provider != "openai":
+        return "ranges" if spec.provider in _GOOGLES else "plain"
+    return "ranges" if spec.address.startswith(_OPENAIS_OWN) else "grammar"
+
+
+def _object(properties: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _said(schema: dict[str, Any], dialect: Dialect, longest: int) -> dict[str, Any]:
+    """One field in a dialect."""
+    if schema["type"] == "string":
+        return {**schema, "maxLength": longest} if dialect == "grammar" and "enum" not in schema else schema
+    if dialect == "ranges" or "minimum" not in schema:
+        return schema
+    low, high = schema.pop("minimum"), schema.pop("maximum")
+    if schema["type"] == "integer" and high - low < (_MOST if dialect == "grammar" else _FEW):
+        return {**schema, "enum": list(range(low, high + 1))}
+    return {**schema, "minimum": low, "maximum": high} if dialect == "grammar" else schema
+
+
+def _longest(spec: ModelSpec, texts: int) -> int:
+    """Characters of each text, so that a model that rambles comes to its verdict before its reply is cut.
+
+    A token is a character at least.
+    """
+    room = ((spec.max_tokens or _LONGEST + _AROUND) - _AROUND) // max(1, texts)
+    return max(_SHORTEST, min(_LONGEST, room))
+
 
 Message = Mapping[str, str]
 """One chat message: `role` and `content`."""
@@ -104,3 +201,87 @@ class CallFailed(Exception):
 def system_text(messages: Sequence[Message]) -> str:
     """What the system messages say, for formats that take it apart from the turns."""
     return "\n\n".join(message["content"] for message in messages if message["role"] == "system")
+
+
+MOST_BYTES = 1_000_000
+"""The largest answer that is read, in bytes once decompressed."""
+
+_LONGEST_NAME = 200  # of a model, or of the reason why a text ends
+_LONGEST_IN_ROW = 20_000
+
+
+def admitted(reply: Reply) -> Reply:
+    """A reply fit for a row: no lone surrogate, and short names.
+
+    Raises:
+        CallFailed: the text is larger than 1 MB.
+    """
+    if len(reply.text) > MOST_BYTES // 4 and len(reply.text.encode("utf-8", "surrogatepass")) > MOST_BYTES:
+        raise too_large()
+    names = reply.model_id + reply.stopped
+    if reply.text.isascii() and names.isascii() and len(names) <= _LONGEST_NAME:
+        return reply  # as nearly all are
+    return replace(
+        reply,
+        text=well_formed(reply.text),
+        model_id=well_formed(reply.model_id[:_LONGEST_NAME]),
+        stopped=well_formed(reply.stopped[:_LONGEST_NAME]),
+    )
+
+
+def too_large() -> CallFailed:
+    """The failure of a reply that is not read to its end."""
+    message = f"the reply is larger than {MOST_BYTES // 1_000_000} MB: set max_tokens on the model's alias"
+    return CallFailed("length", message, retry=False, billed=True)
+
+
+def unreadable(error: Exception) -> CallFailed:
+    """The failure of an answer that no code of ours or of a library's was ready for; another one would be no
+    better."""
+    return CallFailed("parse", _why_unreadable(error), retry=False, billed=True)
+
+
+def _why_unreadable(error: Exception) -> str:
+    if isinstance(error, RecursionError):
+        return "the reply is nested too deep to be read"
+    said = " ".join(well_formed(str(error)[:_LONGEST_NAME]).split())
+    return f"the reply cannot be read ({type(error).__name__}: {said})"
+
+
+def read_guarded(read: Callable[[str], ParsedReply], text: str) -> ParsedReply:
+    """What `read` makes of a reply; whatever it raises is a failure `parse`, for no reply may end a run.
+
+    Raises:
+        MemoryError: there is no memory left, which says nothing of the reply.
+    """
+    try:
+        return read(text)
+    except MemoryError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a reply is a stranger's text
+        return ParsedReply(None, failure=Failure("parse", _why_unreadable(error)))
+
+
+def shortened(text: str) -> str:
+    """A text of a reply as a row holds it: of more than 20,000 characters the beginning and the end."""
+    if len(text) <= _LONGEST_IN_ROW:
+        return text
+    half = _LONGEST_IN_ROW // 2
+    return f"{text[:half]}\n[... {len(text) - 2 * half:,} characters left out ...]\n{text[-half:]}"
+
+
+def count(value: Any) -> int | None:
+    """A number of tokens, None where it is none."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def joined_text(parts: Any) -> str:
+    """The text of a list of parts, less those that are a model's thoughts."""
+    if not isinstance(parts, list):
+        return ""
+    texts = (
+        part.get("text")
+        for part in parts
+        if isinstance(part, dict) and part.get("type", "text") == "text" and not part.get("thought")
+    )
+    return "".join(text for text in texts if isinstance(text, str))

@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from judgecal.artefacts import SCHEMA
-from judgecal.engine.calls import Reply
-from judgecal.engine.reply_schema import ReplySchema, SchemaForm
+from judgecal.engine.calls import Reply, ReplySchema, SchemaForm
 from judgecal.models import ModelSpec
 from judgecal.records import Failure, digest
 from judgecal.workspace import write_text
@@ -141,48 +140,6 @@ class Asking:
     def end(self) -> None:
         """The call is over, however it ended."""
         self._forms.release()
-
-
-class LateForms:
-    """The forms of a model's requests in batches, where an answer comes hours after many were sent.
-
-    A request whose schema may have been refused is asked again in the next form, unless a reply to that
-    schema has come meanwhile: then it was the text.
-    """
-
-    def __init__(self, forms: ReplyForms) -> None:
-        self._forms = forms
-        self._again: dict[str, tuple[Asking, Failure]] = {}  # by the id of the request
-
-    def shape(self, one: str, schema: ReplySchema | None) -> ReplySchema | None:
-        """What to send of a schema with a request."""
-        if schema is None:
-            return None
-        return self._again[one][0].shape if one in self._again else self._forms.shape_known(schema)
-
-    def heard(self, one: str, schema: ReplySchema | None, heard: Reply | Failure) -> None:
-        """Take in what came of a request."""
-        if schema is None:
-            return
-        asking = (
-            self._again.pop(one)[0]
-            if one in self._again
-            else Asking(self._forms, schema, self.shape(one, schema))
-        )
-        if isinstance(heard, Reply):
-            asking.again(heard, None)
-        elif asking.again(None, heard):
-            self._again[one] = asking, heard
-
-    def changed(self, one: str) -> bool:
-        """Whether a request may go out again, in another form than it had."""
-        return one in self._again
-
-    def refusal(self, one: str, schema: ReplySchema | None) -> Failure | None:
-        """Why a request need not be asked again in another form; None where it may be sent."""
-        if schema is None or one not in self._again or self._forms.may_refuse(schema):
-            return None
-        return self._again[one][1]
 
 
 def _is_refusal(failure: Failure) -> bool:

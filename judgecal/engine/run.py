@@ -19,11 +19,9 @@ from typing import Any, TextIO
 from judgecal.engine.budget import Budget
 from judgecal.engine.cache import ReplyCache
 from judgecal.engine.call_runner import CallResult, CallRunner, Policy
-from judgecal.engine.calls import Call, OwnVerdict, ParsedReply, Reply
-from judgecal.engine.limits import Limiter
+from judgecal.engine.calls import Call, OwnVerdict, ParsedReply, Reply, read_guarded, shortened
 from judgecal.engine.log import iso, now
-from judgecal.engine.replies import read_guarded, shortened
-from judgecal.engine.scheduler import Scheduler
+from judgecal.engine.scheduler import Limiter, Scheduler
 from judgecal.engine.transport import Transport, open_transport
 from judgecal.engine.transport.embedded import open_pool
 from judgecal.errors import ERASE_LINE, JudgecalError, visible

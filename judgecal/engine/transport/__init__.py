@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from judgecal.engine.calls import Message, Reply
-from judgecal.engine.reply_schema import ReplySchema
+from judgecal.engine.calls import Message, Reply, ReplySchema
 from judgecal.engine.transport.dspy_client import DspyTransport
 from judgecal.engine.transport.embedded import EmbeddedTransport
 from judgecal.models import ModelSpec
@@ -55,7 +54,7 @@ def open_transport(spec: ModelSpec) -> Transport:
 
         return HttpTransport(spec)
     if spec.task != "chat":
-        from judgecal.engine.transport.litellm_client import LitellmTransport
+        from judgecal.engine.transport.dspy_client import LitellmTransport
 
         return LitellmTransport(spec)
     return DspyTransport(spec)

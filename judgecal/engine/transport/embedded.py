@@ -19,8 +19,7 @@ from collections.abc import Sequence
 from concurrent.futures import BrokenExecutor
 from typing import Any
 
-from judgecal.engine.calls import Message, Reply
-from judgecal.engine.reply_schema import ReplySchema
+from judgecal.engine.calls import Message, Reply, ReplySchema
 from judgecal.errors import JudgecalError
 from judgecal.models.embedded import VERSION, reply, timed_replies
 

@@ -13,9 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from judgecal.engine.calls import Message, Reply
-from judgecal.engine.replies import count
-from judgecal.engine.reply_schema import ReplySchema
+from judgecal.engine.calls import Message, Reply, ReplySchema, count
 from judgecal.engine.transport.openai import endpoint, key_header, model_name
 from judgecal.engine.transport.provider_errors import at
 from judgecal.engine.transport.rerank import in_order

@@ -6,9 +6,7 @@ import urllib.parse
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from judgecal.engine.calls import Message, Reply, system_text
-from judgecal.engine.replies import MOST_BYTES, count, joined_text
-from judgecal.engine.reply_schema import ReplySchema
+from judgecal.engine.calls import MOST_BYTES, Message, Reply, ReplySchema, count, joined_text, system_text
 from judgecal.engine.transport.provider_errors import at
 from judgecal.models import ModelSpec, with_version
 

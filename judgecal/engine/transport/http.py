@@ -21,9 +21,7 @@ import aiohttp
 from yarl import URL
 
 from judgecal._version import __version__
-from judgecal.engine.calls import CallFailed, Message, Reply
-from judgecal.engine.replies import too_large, unreadable
-from judgecal.engine.reply_schema import ReplySchema
+from judgecal.engine.calls import CallFailed, Message, Reply, ReplySchema, too_large, unreadable
 from judgecal.engine.transport.provider_errors import error_inside, error_of, excerpt
 from judgecal.engine.transport.redaction import one_line, secrets_of
 from judgecal.errors import InputError, JudgecalError

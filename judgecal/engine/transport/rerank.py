@@ -10,9 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from judgecal.engine.calls import CallFailed, Message, Reply
-from judgecal.engine.replies import MOST_BYTES, count
-from judgecal.engine.reply_schema import ReplySchema
+from judgecal.engine.calls import MOST_BYTES, CallFailed, Message, Reply, ReplySchema, count
 from judgecal.engine.transport.openai import endpoint, key_header, model_name
 from judgecal.engine.transport.provider_errors import at
 from judgecal.models import ModelSpec

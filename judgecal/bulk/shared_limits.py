@@ -19,8 +19,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from judgecal.engine.budget import Bill, Budget, BudgetGate, Reservation
-from judgecal.engine.limits import CallEnd, Limiter
-from judgecal.engine.scheduler import CallSlots
+from judgecal.engine.scheduler import CallEnd, CallSlots, Limiter
 from judgecal.models import ModelSpec
 
 
