@@ -1,4 +1,4 @@
-"""`judgecal gold list`, `check` and `agreement`: the sets, what is wrong with one, how far its raters agree."""
+"""`judgecal gold list`, `check` and `agreement`: the sets, what is wrong with one, how raters agree."""
 
 from __future__ import annotations
 

@@ -38,7 +38,8 @@ class ImportArguments(ColumnArguments):
     label: Annotated[
         list[str] | None,
         column(
-            "A rater's labels; repeatable, * stands for all that fit. Of an export the name of people's scores."
+            "A rater's labels; repeatable, * stands for all that fit. Of an export the name of people's "
+            "scores."
         ),
     ] = None
     gold_label: Annotated[str | None, column("The adjudicated label.")] = None
@@ -67,8 +68,8 @@ class ImportArguments(ColumnArguments):
     scale: Annotated[
         str | None,
         option(
-            "percentage (0..100), ordinal:MIN:MAX, points:MIN:MAX[:STEP], fraction (0..1), binary or nominal; "
-            "with --sheet for a new set. Of an export by default told by its labels."
+            "percentage (0..100), ordinal:MIN:MAX, points:MIN:MAX[:STEP], fraction (0..1), binary or "
+            "nominal; with --sheet for a new set. Of an export by default told by its labels."
         ),
     ] = None
     pass_at: Annotated[
@@ -171,8 +172,7 @@ class ImportArguments(ColumnArguments):
         refuse(problems)
 
     def refuse_columns(self, *, tool: str | None, force: bool) -> None:
-        """Refuse (InputError) options of tables: a sheet's columns are known, and its set says what may be
-        so."""
+        """Refuse (InputError) options of tables: a sheet's columns are known."""
         from judgecal.errors import InputError
 
         own = ("--rater", "--scale", "--pass-at")
@@ -190,8 +190,8 @@ class ImportChoices:
         str | None,
         option(
             "FILE is what this tool exports: items, people's scores and judges' at once. mlflow, langfuse, "
-            "promptfoo, deepeval, ragas, inspect, langsmith, phoenix, opik, label-studio, argilla, judge-bench or "
-            "inspector-raget; by default told by what stands in the file.",
+            "promptfoo, deepeval, ragas, inspect, langsmith, phoenix, opik, label-studio, argilla, "
+            "judge-bench or inspector-raget; by default told by what stands in the file.",
             "--from",
             metavar="TOOL",
         ),

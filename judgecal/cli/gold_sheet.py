@@ -1,4 +1,4 @@
-"""`judgecal gold sheet`: blind sheets of a set's, an experiment's or a table's items, for people to fill in."""
+"""`judgecal gold sheet`: blind sheets of the items of a set, an experiment or a table, to be filled in."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class SheetArguments:
     strata: Annotated[
         str | None,
         option(
-            "Draw -n of an experiment's items without a label, mostly where its judges differ, or of a judged "
-            "table's rows by their verdict; they are made a gold set, named as the sheet.",
+            "Draw -n of an experiment's items without a label, mostly where its judges differ, or of a "
+            "judged table's rows by their verdict; they are made a gold set, named as the sheet.",
             metavar="disagreement|verdict",
         ),
     ] = None
@@ -196,8 +196,8 @@ def _set_sheet(source: str, sheet: SheetArguments, workspace: Workspace) -> tupl
     if drawn is not None:
         drawn.write(workspace)
     draft = (
-        f"the column draft shows the verdicts of {found.judge}: leave it in, labels given beside it are marked as "
-        "such (saw_draft) and are no independent ones"
+        f"the column draft shows the verdicts of {found.judge}: leave it in, labels given beside it are "
+        "marked as such (saw_draft) and are no independent ones"
     )
     notes = (*result.notes, *notes, *_instructions(gold, sheet.output), *([draft] if sheet.draft else []))
     return dataclasses.replace(result, notes=notes), to
@@ -219,8 +219,8 @@ def _tied(found: LabelSource, items: Sequence[Item]) -> tuple[tuple[Item, ...], 
         rater for rater in gold.raters if any(item.item_id in gold.ratings_by_rater[rater] for item in tied)
     ]
     return tied, (
-        f"{', '.join(voted)} tie on these: give the sheet to another rater, whose vote makes a majority, and name that "
-        "rater by --rater when it comes back",
+        f"{', '.join(voted)} tie on these: give the sheet to another rater, whose vote makes a majority, and "
+        "name that rater by --rater when it comes back",
     )
 
 

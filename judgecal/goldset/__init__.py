@@ -32,9 +32,10 @@ from judgecal.goldset.write import write_gold
 from judgecal.tables.columns import GOLD, Columns, read_fields
 
 __all__ = [
-    "GOLD", "JUDGEMENTS", "SPLITS", "SPLIT_NAMES", "Beside", "Card", "Columns", "Document", "GoldCheck", "GoldChecks",
-    "GoldList", "GoldSet", "Imported", "ListedSet", "Problem", "RaterCard", "Sheets", "Splits", "check_gold",
-    "check_set", "check_sets", "common_label", "import_gold", "import_sheets", "item_row", "list_gold", "list_sets",
-    "load_gold", "percent", "read_fields", "read_items", "read_mapping", "read_where", "require_splits",
-    "split_counts", "split_notes", "write_gold", "write_sheets",
+    "GOLD", "JUDGEMENTS", "SPLITS", "SPLIT_NAMES", "Beside", "Card", "Columns", "Document", "GoldCheck",
+    "GoldChecks", "GoldList", "GoldSet", "Imported", "ListedSet", "Problem", "RaterCard", "Sheets",
+    "Splits", "check_gold", "check_set", "check_sets", "common_label", "import_gold", "import_sheets",
+    "item_row", "list_gold", "list_sets", "load_gold", "percent", "read_fields", "read_items",
+    "read_mapping", "read_where", "require_splits", "split_counts", "split_notes", "write_gold",
+    "write_sheets",
 ]  # fmt: skip

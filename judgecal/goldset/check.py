@@ -119,8 +119,7 @@ class NearPassMark:
 
 @dataclass(frozen=True, slots=True)
 class GoldCheck(Result):
-    """What `gold check` comes to; `tags`: how many items have each; `baselines`: the best constant of each
-    metric."""
+    """What `gold check` comes to; `tags`: items of each; `baselines`: the best constant of each metric."""
 
     set_: str
     n_items: int
@@ -219,8 +218,8 @@ def _no_documents(gold: GoldSet) -> Findings:
         names = {name for item in naming for name in item.reference_documents}
         yield (
             naming,
-            f"{len(naming)} items name {len(names)} reference documents ({listed(sorted(names))}) and the set has no "
-            f"{DOCUMENTS}: the retriever test and the answerer test need them",
+            f"{len(naming)} items name {len(names)} reference documents ({listed(sorted(names))}) and the "
+            f"set has no {DOCUMENTS}: the retriever test and the answerer test need them",
         )
 
 
@@ -229,7 +228,8 @@ def _empty_documents(gold: GoldSet) -> Findings:
         if not document.text.strip():
             yield (
                 [document],
-                f"document {document.document_id!r} has no text: nothing can be found in it; fill it in or take it out",
+                f"document {document.document_id!r} has no text: nothing can be found in it; fill it in or "
+                f"take it out",
             )
 
 
@@ -242,9 +242,9 @@ def _same_documents(gold: GoldSet) -> Findings:
         if len(documents) > 1:
             yield (
                 documents,
-                f"documents {listed([repr(document.document_id) for document in documents])} have one text (but for "
-                "case and spacing): a retriever cannot tell them apart, and finding the one counts as missing the "
-                "other; keep one",
+                f"documents {listed([repr(document.document_id) for document in documents])} have one text "
+                "(but for case and spacing): a retriever cannot tell them apart, and finding the one counts "
+                "as missing the other; keep one",
             )
 
 

@@ -77,9 +77,9 @@ def _near_message(gold: GoldSet, items: Sequence[Item], index: float) -> str:
     systems = list(dict.fromkeys(item.system for item in items if item.system))
     by = f", given by {listed(systems)}" if systems else ""
     return (
-        f"{len(items)} items have nearly the same answer to one question ({MEASURE} {index:.2f}, reported from "
-        f"{_NEAR_ANSWER:g}; same numbers and negations){by}, labelled {listed(labels)}: they count as {len(items)} and "
-        "show one thing; keep one, or make them differ"
+        f"{len(items)} items have nearly the same answer to one question ({MEASURE} {index:.2f}, reported "
+        f"from {_NEAR_ANSWER:g}; same numbers and negations){by}, labelled {listed(labels)}: they count as "
+        f"{len(items)} and show one thing; keep one, or make them differ"
     )
 
 
@@ -97,7 +97,8 @@ def _question_in_groups(gold: GoldSet) -> Findings:
             )
             yield (
                 list(found.values()),
-                f"one question stands in {len(found)} groups ({listed(list(found))}), {leak}: give it one group",
+                f"one question stands in {len(found)} groups ({listed(list(found))}), {leak}: give it one "
+                f"group",
             )
 
 
@@ -113,15 +114,14 @@ def _near_questions(gold: GoldSet) -> Findings:
         if len(splits) > 1:
             yield (
                 items,
-                f"{len(items)} questions in {' and '.join(splits)} are worded nearly alike ({MEASURE} {index:.2f}, "
-                f"reported from {_NEAR_QUESTION:g}; same numbers and negations): if they ask the same, give them one "
-                "group, or what was learnt on one split is known on the other",
+                f"{len(items)} questions in {' and '.join(splits)} are worded nearly alike ({MEASURE} "
+                f"{index:.2f}, reported from {_NEAR_QUESTION:g}; same numbers and negations): if they ask "
+                "the same, give them one group, or what was learnt on one split is known on the other",
             )
 
 
 def split_notes(gold: GoldSet) -> list[str]:
-    """What whoever decides on a split must know: questions that stand in two of them; the card's explained
-    ones not."""
+    """What whoever decides on a split must know: questions in two splits that no card explains."""
     checks: Checks = {
         "question_in_two_groups": _question_in_groups,
         "near_question_in_two_splits": _near_questions,
@@ -134,8 +134,8 @@ def split_notes(gold: GoldSet) -> list[str]:
         return []
     one, them = ("question stands", "it") if n == 1 else ("questions stand", "them")
     return [
-        f"{n:,} {one} in two splits, word for word or nearly so: what was learnt or chosen on one split is known on "
-        f"the other, so that numbers flatter (judgecal gold check {gold.name} --full names {them})"
+        f"{n:,} {one} in two splits, word for word or nearly so: what was learnt or chosen on one split is "
+        f"known on the other, so that numbers flatter (judgecal gold check {gold.name} --full names {them})"
     ]
 
 
@@ -152,8 +152,8 @@ def _thin_splits(gold: GoldSet) -> Findings:
         if groups < _LEAST_GROUPS:
             yield (
                 split,
-                f"{groups} questions in {split}: below {_LEAST_GROUPS} no interval can be given, so nothing can be "
-                "decided there",
+                f"{groups} questions in {split}: below {_LEAST_GROUPS} no interval can be given, so nothing "
+                "can be decided there",
             )
 
 
@@ -189,8 +189,9 @@ def _tiny_strata(gold: GoldSet) -> Findings:
             if 0 < count <= _TINY_STRATUM < sum(n for _, n in strata):
                 yield (
                     split,
-                    f"{count} items labelled {stratum} in {split} make 1/{filled} of its macro_agreement: add items "
-                    f"of that kind, or the number hangs on {'this one' if count == 1 else 'these few'}",
+                    f"{count} items labelled {stratum} in {split} make 1/{filled} of its macro_agreement: "
+                    f"add items of that kind, or the number hangs on "
+                    f"{'this one' if count == 1 else 'these few'}",
                 )
 
 
@@ -207,7 +208,8 @@ def _thin_tags(gold: GoldSet) -> Findings:
         if len(items) < _LEAST_TAG:
             yield (
                 items,
-                f"tag {tag!r} has {len(items)} items: below {_LEAST_TAG} that is too few to say anything of it",
+                f"tag {tag!r} has {len(items)} items: below {_LEAST_TAG} that is too few to say anything of "
+                f"it",
             )
 
 
@@ -219,8 +221,8 @@ def _tags_of_splits(gold: GoldSet) -> Findings:
         if items and missing:
             yield (
                 ITEMS,
-                f"{split} has no item tagged {listed(missing)}: what is chosen or shown there says nothing of "
-                f"{'it' if len(missing) == 1 else 'them'}",
+                f"{split} has no item tagged {listed(missing)}: what is chosen or shown there says nothing "
+                f"of {'it' if len(missing) == 1 else 'them'}",
             )
 
 
@@ -288,9 +290,9 @@ def _sealed_questions(gold: GoldSet) -> dict[str, list[Item]]:
 def _leak(gold: GoldSet, prompt: _Prompt, items: list[Item], *, least: float) -> tuple[str, str]:
     splits = " and ".join(sorted({gold.split_of(item.group) for item in items}))
     return f"{prompt.where}, {place(gold, items)}", (
-        f"{prompt.what} hold the questions of {len(items)} items of {splits} ({least:.0%} or more of their runs of "
-        f"{_RUN} words, reported from {_LEAST:.0%}): a judge that was shown them is not tested by them; take other "
-        "examples"
+        f"{prompt.what} hold the questions of {len(items)} items of {splits} ({least:.0%} or more of their "
+        f"runs of {_RUN} words, reported from {_LEAST:.0%}): a judge that was shown them is not tested by "
+        "them; take other examples"
     )
 
 

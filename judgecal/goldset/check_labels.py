@@ -110,8 +110,9 @@ def _near_constant(gold: GoldSet) -> Findings:
         if value is not None and value > high:
             yield (
                 RATINGS,
-                f"a judge that always says {say(best.label)} reaches {metric} {value:.3f} over {best.estimate.n} "
-                f"labels (reported above {high:g}): rank by macro_agreement, and add items of the other kind",
+                f"a judge that always says {say(best.label)} reaches {metric} {value:.3f} over "
+                f"{best.estimate.n} labels (reported above {high:g}): rank by macro_agreement, and add items "
+                f"of the other kind",
             )
 
 
@@ -123,9 +124,9 @@ def _at_pass_mark(gold: GoldSet) -> Findings:
     if share.value > _MANY_AT_MARK:
         yield (
             RATINGS,
-            f"{share.value:.0%} of {share.n} gold labels lie within {within:g} of the pass mark {say(scale.pass_at)} "
-            f"(reported above {_MANY_AT_MARK:.0%}): one step decides pass or fail there, so numbers at the mark are "
-            "shaky",
+            f"{share.value:.0%} of {share.n} gold labels lie within {within:g} of the pass mark "
+            f"{say(scale.pass_at)} (reported above {_MANY_AT_MARK:.0%}): one step decides pass or fail "
+            "there, so numbers at the mark are shaky",
         )
 
 
@@ -161,8 +162,9 @@ def _between_categories(gold: GoldSet) -> Findings:
     if between:
         yield (
             between,
-            f"the median of an even number of raters lies between two labels for {len(between)} items: statistics on "
-            f"the scale's own categories cannot use it; add ratings by {GOLD!r} or by one more rater",
+            f"the median of an even number of raters lies between two labels for {len(between)} items: "
+            f"statistics on the scale's own categories cannot use it; add ratings by {GOLD!r} or by one more "
+            f"rater",
         )
 
 
@@ -215,8 +217,8 @@ def _thin_raters(gold: GoldSet) -> Findings:
         if len(shared[rater]) < _LEAST_SHARED:
             yield (
                 RATINGS,
-                f"{rater!r} shares {len(shared[rater])} items with another rater: below {_LEAST_SHARED} people's own "
-                "agreement cannot be told",
+                f"{rater!r} shares {len(shared[rater])} items with another rater: below {_LEAST_SHARED} "
+                "people's own agreement cannot be told",
             )
 
 
@@ -224,7 +226,8 @@ def _contested_raters(gold: GoldSet) -> Findings:
     for rater, found in gold.tie_breakers.items():
         yield (
             RATINGS,
-            f"{rater!r} was {found.why}: this rater's agreement is no ceiling, and stands in none that judgecal prints",
+            f"{rater!r} was {found.why}: this rater's agreement is no ceiling, and stands in none that "
+            f"judgecal prints",
         )
 
 
@@ -237,8 +240,8 @@ def _saw_draft(gold: GoldSet) -> Findings:
     for rater, own in sorted(drafted.items()):
         yield (
             own,
-            f"{rater!r} gave {len(own)} of {total[rater]} labels with a machine's label in sight: people lean towards "
-            "what they are shown, so that machine's agreement with them flatters it",
+            f"{rater!r} gave {len(own)} of {total[rater]} labels with a machine's label in sight: people "
+            "lean towards what they are shown, so that machine's agreement with them flatters it",
         )
 
 
@@ -247,8 +250,8 @@ def _cannot_tell(gold: GoldSet) -> Findings:
     for rater, count in gold.cannot_tell.items():
         yield (
             [rating for rating in gold.ratings if rating.rater == rater and rating.label is None],
-            f"{rater!r} could not tell {count} of {total[rater]} items: no label counts them; where the rubric is the "
-            "cause, mend it",
+            f"{rater!r} could not tell {count} of {total[rater]} items: no label counts them; where the "
+            "rubric is the cause, mend it",
         )
 
 

@@ -218,8 +218,8 @@ def _long(gold: GoldSet) -> Findings:
         if count > _MOST_SENTENCES:
             yield (
                 reference.items,
-                f"the reference answer has {count} sentences (reported above {_MOST_SENTENCES}): a judge takes each "
-                "for a point that the answer must make; keep the fewest facts that make it right",
+                f"the reference answer has {count} sentences (reported above {_MOST_SENTENCES}): a judge "
+                "takes each for a point that the answer must make; keep the fewest facts that make it right",
             )
 
 
@@ -232,14 +232,14 @@ def _more_than_asked(gold: GoldSet) -> Findings:
                 yield (
                     reference.items,
                     f"the question asks for one thing, and the reference answer also gives {listed(worst)} "
-                    "(heuristic: numbers and names behind its first sentence, in neither that nor the question; or "
-                    f"{_MANY_NUMBERS} numbers for one quantity): keep what is asked, or an answer is held to more",
+                    "(heuristic: numbers and names behind its first sentence, in neither that nor the "
+                    f"question; or {_MANY_NUMBERS} numbers for one quantity): keep what is asked, or an "
+                    f"answer is held to more",
                 )
 
 
 def _asks_one_thing(question: str) -> bool:
-    """One question word, and nothing that asks for several things or for an account. English questions
-    only."""
+    """One question word, and nothing that asks for several things or an account; English alone."""
     return len(_WH.findall(question)) == 1 and question.count("?") <= 1 and not _ASKS_MORE.search(question)
 
 
@@ -258,8 +258,7 @@ def _extra(text: str, reference: _Reference) -> list[str]:
 
 
 def _facts(sentence: str, known: frozenset[str]) -> Iterator[str]:
-    """The numbers and names of a sentence that are not known; its first word is capital without being a
-    name."""
+    """The numbers and names of a sentence that are not known; its first word is no name."""
     read = take_apart(sentence)
     names = {match.group() for match in _NAME.finditer(strip_accents(sentence)) if match.start() > 0}
     for token, word in zip(read.tokens, read.words, strict=True):
@@ -278,9 +277,10 @@ def _unsupported(gold: GoldSet) -> Findings:
         if all(missing):
             yield (
                 reference.items,
-                f"{listed(min(missing, key=len))}: not in {listed([*reference.documents])}, where the reference "
-                "answer should stand (heuristic: a number that they lack, or fewer than half of its words by their "
-                "stems): mend the reference or its documents; a computed number or another language is no error",
+                f"{listed(min(missing, key=len))}: not in {listed([*reference.documents])}, where the "
+                "reference answer should stand (heuristic: a number that they lack, or fewer than half of "
+                "its words by their stems): mend the reference or its documents; a computed number or "
+                "another language is no error",
             )
 
 

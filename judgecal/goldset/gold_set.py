@@ -82,8 +82,7 @@ class GoldSet:
 
     @cached_property
     def cannot_tell(self) -> dict[str, int]:
-        """rater -> of how many items it could not tell, of those with one; such a rating is no label
-        anywhere."""
+        """rater -> of how many items it could not tell; such a rating is no label anywhere."""
         return dict(sorted(Counter(one.rater for one in self.ratings if one.label is None).items()))
 
     @cached_property
@@ -111,8 +110,7 @@ class GoldSet:
 
     @cached_property
     def peers(self) -> dict[str, dict[str, Label]]:
-        """rater -> item id -> label, of the human raters that stand beside each other: all but the
-        tie-breakers."""
+        """rater -> item id -> label, of the raters that stand beside each other: no tie-breakers."""
         return {
             rater: labels for rater, labels in self.ratings_by_rater.items() if rater not in self.tie_breakers
         }
@@ -145,8 +143,7 @@ class GoldSet:
         return frozenset(group for group, accepted in self.drafts.items() if accepted is False)
 
     def draft_notes(self) -> tuple[str, ...]:
-        """What to say of a result on such questions: how many are left out, and how many nobody has
-        accepted."""
+        """What to say of a result on such questions: how many are left out, or accepted by nobody yet."""
         waiting = sum(accepted is None for accepted in self.drafts.values())
         told = {
             "left out, as people turned them down": len(self.turned_down),
@@ -257,8 +254,8 @@ def _wrong_name(folder: Path, card: Card | None) -> list[str]:
     if card is None or card.name == name or name.startswith("."):
         return []
     return [
-        f"{shown(folder / CARD)}: the name is {card.name!r} and the folder {name!r}: make them the same, or a report "
-        "would look for another set"
+        f"{shown(folder / CARD)}: the name is {card.name!r} and the folder {name!r}: make them the same, or "
+        "a report would look for another set"
     ]
 
 
@@ -351,7 +348,8 @@ def _load_ratings(folder: Path, scale: Scale | None, items: _Items, problems: li
         if seen.setdefault((item_id, rater), line) != line:
             first = seen[item_id, rater]
             problems.append(
-                f"{where}:{line}: rater {rater!r} rated item {item_id!r} in line {first} already: keep one row"
+                f"{where}:{line}: rater {rater!r} rated item {item_id!r} in line {first} already: keep one "
+                f"row"
             )
         if rating is not None:
             found[line] = rating
@@ -371,12 +369,13 @@ def _load_documents(folder: Path, items: _Items, problems: list[str]) -> dict[in
         first = seen.setdefault(document.document_id, line)
         if document.document_id and first != line:
             problems.append(
-                f"{where}:{line}: document_id {document.document_id!r} stands in line {first} already: ids must differ"
+                f"{where}:{line}: document_id {document.document_id!r} stands in line {first} already: ids "
+                f"must differ"
             )
     if not lines.problems:
         problems.extend(
-            f"{shown(folder / ITEMS)}:{line}: reference document {name!r} is not in {DOCUMENTS}: mend the id or add "
-            "the document"
+            f"{shown(folder / ITEMS)}:{line}: reference document {name!r} is not in {DOCUMENTS}: mend the id "
+            "or add the document"
             for line, item in items.rows.items()
             for name in item.reference_documents
             if name not in seen
@@ -385,8 +384,7 @@ def _load_documents(folder: Path, items: _Items, problems: list[str]) -> dict[in
 
 
 def _with_categories(card: Card, ratings: Iterable[Rating]) -> Card:
-    """A nominal card that lists no categories has those of its ratings: the whole scale, as far as it is
-    known."""
+    """A nominal card that lists no categories has those of its ratings."""
     if card.scale.kind != "nominal" or card.scale.categories:
         return card
     words = {str(rating.label) for rating in ratings if rating.label is not None} | set(card.anchors)
@@ -394,8 +392,7 @@ def _with_categories(card: Card, ratings: Iterable[Rating]) -> Card:
 
 
 def content_sha(folder: Path) -> str:
-    """sha256 over the name, the length and the text of each of the set's files that exists, whatever its line
-    ends."""
+    """sha256 over the name, length and text of each of the set's files, whatever its line ends."""
     total = hashlib.sha256()
     for name in (CARD, ITEMS, RATINGS, DOCUMENTS):
         path = folder / name
@@ -425,15 +422,15 @@ def split_counts(gold: GoldSet) -> dict[str, SplitCounts]:
 
 
 def require_splits(gold: GoldSet, needed: Mapping[str, int]) -> None:
-    """Refuse (InputError) a set whose splits hold too few questions with a labelled item; `needed` is by
-    split name."""
+    """Refuse (InputError) a set whose splits (by name) hold too few questions with a labelled item."""
     problems = []
     for split, least in needed.items():
         found = gold.n_groups([item for item in gold.select(split) if item.item_id in gold.labels])
         if found < least:
             problems.append(
-                f"gold set {gold.name!r}: the split {split} has {found} labelled questions and this command needs "
-                f"{least}: add questions, or choose another [splits] seed in card.toml before anyone looks at a label"
+                f"gold set {gold.name!r}: the split {split} has {found} labelled questions and this command "
+                f"needs {least}: add questions, or choose another [splits] seed in card.toml before anyone "
+                f"looks at a label"
             )
     if problems:
         raise InputError(problems)

@@ -27,8 +27,7 @@ Progress = Callable[[int, int], None]
 
 
 class Problems(list[str]):
-    """What is wrong, in the order in which it was found; of very many problems the later ones are counted
-    alone."""
+    """What is wrong, as it was found; of very many problems the later ones are counted alone."""
 
     n_more = 0
 
@@ -80,8 +79,7 @@ class Stream(Places):
             self.problems.append(f"{self.top}: the file holds no rows")
 
     def require(self, *columns: str) -> None:
-        """Refuse (InputError) a table that lacks a column; each is listed with the nearest ones that are
-        there."""
+        """Refuse (InputError) a table that lacks a column; each is listed with the nearest ones."""
         missing = [name for name in dict.fromkeys(columns) if name not in self.columns]
         refuse([f"{self.top}: {unknown_name('column', name, self.columns)}" for name in missing])
 
@@ -335,8 +333,7 @@ def read_where(entries: Iterable[str]) -> tuple[tuple[str, str], ...]:
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """The tables of an import, none of them read yet; `ratings` is that of the items where the labels are in
-    it."""
+    """The tables of an import, none read yet; `ratings` is that of the items where they hold the labels."""
 
     items: Stream
     ratings: Stream
@@ -368,8 +365,7 @@ class Tables:
 def tables_of(
     file: str | Path, columns: Columns, beside: Beside, progress: Progress | None
 ) -> tuple[Tables, Columns]:
-    """The tables with the columns that the options name, a row an item; InputError lists what makes no
-    sense."""
+    """The tables and the columns, a row an item; InputError lists what makes no sense."""
     unreadable, wrong = list[str](), Problems()
     items, ratings, judgements = (
         None if path is None else attempt(partial(_opened, path, wrong, progress), unreadable)
@@ -390,14 +386,14 @@ def tables_of(
 def _opened(path: str | Path, problems: Problems, progress: Progress | None) -> Stream:
     if Path(path).is_file() and (size := Path(path).stat().st_size) >= _LARGE:
         notice(
-            f"judgecal: {Path(path).name} is {size / 1e9:.1f} GB: it is read to the end before its rows are taken"
+            f"judgecal: {Path(path).name} is {size / 1e9:.1f} GB: it is read to the end before its rows are "
+            f"taken"
         )
     return Stream(open_table(path), problems, progress)
 
 
 def _shaped(tables: Tables, columns: Columns, where: Iterable[tuple[str, str]]) -> Columns:
-    """Bring the tables to the rows that are asked for, a row an item; the columns that say what is what in
-    them."""
+    """Bring the tables to the rows that are asked for, a row an item; the columns of these."""
     items, labelled = tables.items, tables.ratings
     labelled.keep_where(where)
     if labelled is items:

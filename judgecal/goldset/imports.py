@@ -233,8 +233,7 @@ def _splits(card: Path) -> Splits:
 
 
 def keep_card(card: Card, old_path: Path, *, labels_by: str | None = None) -> tuple[Card, list[str]]:
-    """The new card with what people wrote into the one that it replaces, and who is said to have given the
-    labels."""
+    """The new card with what people wrote into the replaced one, and who is said to have labelled."""
     card = replace(card, labels_by=labels_by or card.labels_by)
     if not old_path.exists():
         return card, []
@@ -270,6 +269,6 @@ def readme_of(name: str, *, came: str = "Imported") -> str:
     """The README of a set that nobody has described yet; `came` says how it came here."""
     return (
         f"# The gold set `{name}`\n\n{came}; `made_by` in card.toml says how.\n\n"
-        "Say here what the set is good for and what not, who the raters are and what they were told, and fill in "
-        "`licence` and `sampling` in card.toml.\n"
+        "Say here what the set is good for and what not, who the raters are and what they were told, and "
+        "fill in `licence` and `sampling` in card.toml.\n"
     )

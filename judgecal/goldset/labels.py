@@ -1,4 +1,4 @@
-"""Labels that people typed and verdicts that were recorded: how a cell is read, and whether the scale fits."""
+"""Labels that people typed and recorded verdicts: how a cell is read, and whether the scale fits."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ _USUAL_STEPS = (0.5, 0.25)  # between grades, even where few labels have them
 
 
 def narrow_labels(labels: Sequence[float], scale: Scale) -> str | None:
-    """Why labels do not fit a scale that they all lie on: they end in its lowest fifth; None where they do
-    fit."""
+    """Why labels do not fit a scale that they lie on: they end in its lowest fifth; else None."""
     distinct = set(labels)
     parts = (
         scale.kind == "percentage"
@@ -38,8 +37,8 @@ def narrow_labels(labels: Sequence[float], scale: Scale) -> str | None:
     if max(distinct) > scale.low + _SMALL * scale.span:
         return None
     return (
-        f"all {len(labels):,} labels lie in {min(distinct):g}..{max(distinct):g}, a small part of the scale {scale} "
-        f"({scale.low:g} to {scale.high:g}): the scale {fitting_scale(labels)} fits them"
+        f"all {len(labels):,} labels lie in {min(distinct):g}..{max(distinct):g}, a small part of the scale "
+        f"{scale} ({scale.low:g} to {scale.high:g}): the scale {fitting_scale(labels)} fits them"
     )
 
 
@@ -66,8 +65,7 @@ class LabelNumbers:
             self._n_parts += not signed and 0.0 < number < 1.0
 
     def mixed(self) -> str | None:
-        """What to say of percentages of which some stand with a sign (`50%`) and others as parts of 1
-        (`0.5`)."""
+        """What to say where some percentages have a sign (`50%`) and others are parts of 1 (`0.5`)."""
         if (
             not (self._n_signed and self._n_parts)
             or self._scale.kind != "percentage"
@@ -80,8 +78,7 @@ class LabelNumbers:
         )
 
     def better(self) -> str | None:
-        """What to say where another scale fits all numbers: many are off this one, or they lie between its
-        grades."""
+        """What to say where another scale fits all numbers: many are off this one, or between its grades."""
         numbers = self._on | self._off
         n, n_off = self._on.total() + self._off.total(), self._off.total()
         if not n_off or len(numbers) < _GRADES or not self._scale.numeric:
@@ -95,8 +92,7 @@ class LabelNumbers:
 
 
 def _with_steps(numbers: Sequence[float], scale: Scale) -> str | None:
-    """The same scale with the steps that the numbers have, where all lie between its ends; None where they do
-    not."""
+    """The same scale with the numbers' steps, where all lie between its ends; else None."""
     step = _step_of(numbers)
     if scale.kind not in ("ordinal", "points") or min(numbers) < scale.low or max(numbers) > scale.high:
         return None
@@ -137,9 +133,9 @@ _MISSING_NUMBER = frozenset({"none", "nil", "."})
 """No number either; among words of a nominal scale they may mean something."""
 _TRUTH = {
     "wahr": 1.0, "vrai": 1.0, "verdadero": 1.0, "vero": 1.0, "verdadeiro": 1.0, "waar": 1.0, "prawda": 1.0,
-    "sant": 1.0, "sand": 1.0, "sann": 1.0, "tosi": 1.0, "pravda": 1.0, "igaz": 1.0, "doğru": 1.0, "истина": 1.0,
-    "falsch": 0.0, "faux": 0.0, "falso": 0.0, "onwaar": 0.0, "fałsz": 0.0, "falskt": 0.0, "falsk": 0.0,
-    "usann": 0.0, "epätosi": 0.0, "nepravda": 0.0, "hamis": 0.0, "yanlış": 0.0, "ложь": 0.0,
+    "sant": 1.0, "sand": 1.0, "sann": 1.0, "tosi": 1.0, "pravda": 1.0, "igaz": 1.0, "doğru": 1.0,
+    "истина": 1.0, "falsch": 0.0, "faux": 0.0, "falso": 0.0, "onwaar": 0.0, "fałsz": 0.0, "falskt": 0.0,
+    "falsk": 0.0, "usann": 0.0, "epätosi": 0.0, "nepravda": 0.0, "hamis": 0.0, "yanlış": 0.0, "ложь": 0.0,
 }  # fmt: skip
 """The truth values as Excel and LibreOffice write them in their languages."""
 _NUMBER = r"[+-]?(?:\d+(?:\.\d+)?|0,\d+|\d+,\d{1,2})"  # 1,000 may be a thousand
@@ -208,8 +204,7 @@ def number_in(cell: str) -> float | None:
 
 
 def _plain(cell: str) -> str:
-    """The text of a cell without the mark against spreadsheets, and with single spaces in place of any
-    others."""
+    """The text of a cell without the mark against spreadsheets, with single spaces."""
     return " ".join(undo(cell).split())
 
 
@@ -252,8 +247,8 @@ def read_verdict(scale: Scale, text: str) -> tuple[Label | None, Failure | None]
 def judged_twice(judge: str, item_id: str, first: str) -> str:
     """What to say of a second row of one judge, item and repeat; `first`: where the other stands."""
     return (
-        f"{judge} judged item {item_id} in {first} already: delete one row, or tell them apart by a column repeat "
-        "(0, 1, ...)"
+        f"{judge} judged item {item_id} in {first} already: delete one row, or tell them apart by a column "
+        "repeat (0, 1, ...)"
     )
 
 

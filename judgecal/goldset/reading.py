@@ -36,7 +36,8 @@ from judgecal.tables.columns import GOLD, Columns
 
 _CELLS = 1024  # different label cells, of which what they mean is not read again
 _COMPARED = (
-    "group", "question", "answer", "reference_answers", "system", "contexts", "conversation", "fields", "tags",
+    "group", "question", "answer", "reference_answers", "system", "contexts", "conversation", "fields",
+    "tags",
 )  # fmt: skip
 
 
@@ -143,8 +144,7 @@ class Reading:
         )
 
     def counts(self) -> dict[str, Any]:
-        """How many items, questions and ratings there are, and what each split and rater has of them, by the
-        names that `Imported` has for it."""
+        """How many items, questions and ratings there are, by the names that `Imported` has for it."""
         groups = Counter(self._split_of.values())
         return {
             "n_items": len(self._items),
@@ -162,8 +162,7 @@ class Reading:
         return [column for column in columns if column not in self.n_of_raters]
 
     def _hold_to_scale(self, *, force: bool) -> None:
-        """Tell the scale that would fit, where many labels are off theirs or all lie in a small part of
-        it."""
+        """Tell the scale that would fit, where many labels are off theirs or in a small part of it."""
         if better := self._numbers.better():
             self.problems.insert(0, f"{self._labelled.top}: {better}")
         if mixed := self._numbers.mixed():
@@ -203,8 +202,7 @@ class Reading:
         return known
 
     def _take(self, item: Item, row: Row, *, sound: bool) -> None:
-        """Count a new item and write it; where it is `sound` so far, it is held against the format of
-        items.jsonl."""
+        """Count a new item and write it; a `sound` one is held against the format of items.jsonl."""
         group = _hash(item.group)
         split = self._split_of.get(group) or self._split_of.setdefault(group, self._splits.of(item.group))
         self._n_items[split] += 1
@@ -257,8 +255,8 @@ class Reading:
         if first[1] != row.line or first[0] != label:
             if (self._apart or self._shared) and (first[0] != label or column != self.columns.gold_label):
                 self.problems.append(
-                    f"{self._labelled.at(row)}: a second label of {rater!r} for item {item.item_id!r}, the first is "
-                    f"in {self._labelled.number(first[1])}: keep one"
+                    f"{self._labelled.at(row)}: a second label of {rater!r} for item {item.item_id!r}, the "
+                    f"first is in {self._labelled.number(first[1])}: keep one"
                 )
             return
         note = self.columns.note_of(column)
@@ -280,7 +278,8 @@ class Reading:
         except (ValueError, OverflowError) as error:
             self._numbers.add(number_in(cell), fits=False)
             self.problems.append(
-                f"{self._labelled.at(row)}: column {column!r}: {error}: mend the cell, or give --map FROM=TO for it"
+                f"{self._labelled.at(row)}: column {column!r}: {error}: mend the cell, or give --map FROM=TO "
+                f"for it"
             )
             return None
         if label is None:
@@ -290,8 +289,7 @@ class Reading:
         return label
 
     def _label_of(self, cell: str) -> tuple[Label | None, float | None]:
-        """The label that a cell holds, None where it says that there is none, and its number; ValueError for
-        others."""
+        """The label that a cell holds, None where it says there is none, and its number; or ValueError."""
         if not cell or says_nothing(cell, self.scale):
             return None, None
         label = read_label(cell, self.scale)
@@ -325,8 +323,7 @@ class Reading:
         return f"column {rater} of {file}"
 
     def notes(self) -> list[str]:
-        """The remarks, labels that are missing by a word, and maps that no cell asked for: likely a slip of
-        the pen."""
+        """The remarks, labels missing by a word, and maps that no cell asked for: likely slips of the pen."""
         unused = [f"{cell}={to}" for cell, to in self.mapping.items() if cell not in self._mapped]
         return [
             *self.remarks,

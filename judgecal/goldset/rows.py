@@ -18,8 +18,8 @@ from judgecal.tables import decode, json_lines, read_bytes
 from judgecal.workspace import shown
 
 _ITEM_KEYS = frozenset({
-    "item_id", "group", "question", "answer", "reference_answer", "system", "reference_documents", "document_id",
-    "contexts", "conversation", "fields", "expect", "tags", "inclusion_probability",
+    "item_id", "group", "question", "answer", "reference_answer", "system", "reference_documents",
+    "document_id", "contexts", "conversation", "fields", "expect", "tags", "inclusion_probability",
 })  # fmt: skip
 _TURN_KEYS = frozenset({"role", "content"})
 _CONTEXT_KEYS = frozenset({"document_id", "text", "score"})
@@ -128,8 +128,7 @@ class _Fields:
 
 
 def _half_a_character(value: Any) -> str | None:
-    """The first unpaired surrogate of a name, of a list of them, or of the names of an object, as its
-    code."""
+    """The first unpaired surrogate of a name, of a list of them or of an object's names, as its code."""
     for text in (value,) if isinstance(value, str) else value if isinstance(value, list | dict) else ():
         if isinstance(text, str) and not text.isascii() and (half := _HALF.search(text)):
             return f"U+{ord(half[0]):04X}"

@@ -192,8 +192,7 @@ def _form(table: tuple[list[str], list[list[str]]], scale: Scale | None) -> Form
 
 
 def _choices(scale: Scale | None) -> tuple[str, ...]:
-    """The labels that a list can offer, with the word of a rater who cannot tell; none where they are
-    many."""
+    """The labels that a list can offer, with the word of who cannot tell; none where there are many."""
     if scale is None or (scale.graded and (scale.step is None or scale.span / scale.step > _MOST_CHOICES)):
         return ()
     labels: tuple[str, ...] = scale.categories if scale.kind == "nominal" else ("yes", "no")
@@ -215,7 +214,10 @@ def contexts_of(cell: str) -> tuple[Context, ...]:
 
 def _notes(items: Sequence[Item], *, coded: bool) -> Iterable[str]:
     if coded:
-        yield "the item ids name systems or tags, so codes stand in their place; `gold import --sheet` knows them"
+        yield (
+            "the item ids name systems or tags, so codes stand in their place; `gold import --sheet` knows "
+            "them"
+        )
     long = [
         item
         for item in items
@@ -223,6 +225,6 @@ def _notes(items: Sequence[Item], *, coded: bool) -> Iterable[str]:
     ]
     if long:
         yield (
-            f"{len(long)} items have a text above {CELL_LIMIT} characters, which Excel cuts off (LibreOffice does "
-            f"not): the first is {long[0].item_id!r}"
+            f"{len(long)} items have a text above {CELL_LIMIT} characters, which Excel cuts off (LibreOffice "
+            f"does not): the first is {long[0].item_id!r}"
         )

@@ -95,8 +95,8 @@ def _option_problems(
     if scale is None:
         known = ", ".join(list_gold(workspace)) or "none"
         problems.append(
-            f"there is no gold set {name!r} (known: {known}): name the set that the sheets came from, or give --scale "
-            "to make a new one of their items"
+            f"there is no gold set {name!r} (known: {known}): name the set that the sheets came from, or "
+            "give --scale to make a new one of their items"
         )
     elif scale == "fraction":
         problems.append("--scale fraction: a sheet asks for percentages: give --scale percentage")
@@ -121,7 +121,8 @@ def _read_sheets(files: Iterable[Path], problems: list[str]) -> list[FilledSheet
 def _rater_of(file: Path, problems: list[str]) -> str:
     if file.stem == GOLD:
         problems.append(
-            f"{file}: the rater {GOLD!r} is the adjudicated label: give --rater {GOLD} if it is, or rename the file"
+            f"{file}: the rater {GOLD!r} is the adjudicated label: give --rater {GOLD} if it is, or rename "
+            f"the file"
         )
     return file.stem
 
@@ -167,8 +168,8 @@ class _Reading:
         known = self.items.get(item_id)
         if known is None and self.gold is not None:
             self.problems.append(
-                f"{row.where}: no item {item_id!r} in gold set {self.gold.name!r}: mend the id, or name the set that "
-                "the sheet came from"
+                f"{row.where}: no item {item_id!r} in gold set {self.gold.name!r}: mend the id, or name the "
+                "set that the sheet came from"
             )
             return None
         if known is None:
@@ -176,8 +177,8 @@ class _Reading:
         changed = _changed(row, known)
         if changed:
             self.problems.append(
-                f"{row.where}: item {item_id!r} has another {' and another '.join(changed)} than the set (columns "
-                "sorted apart, or edited?): put the text back, the label must belong to it"
+                f"{row.where}: item {item_id!r} has another {' and another '.join(changed)} than the set "
+                "(columns sorted apart, or edited?): put the text back, the label must belong to it"
             )
             return None
         return known
@@ -283,8 +284,7 @@ def _command(
 
 
 def _slipped_notes(ratings: Iterable[Rating], scale: Scale) -> list[str]:
-    """Raters all of whose labels lie in 0..1 of a percentage, fractions among them: meant as parts of one,
-    likely."""
+    """Raters whose labels lie in 0..1 of a percentage, fractions among them: likely parts of one."""
     if scale.kind != "percentage":
         return []
     given: defaultdict[str, list[float]] = defaultdict(list)
@@ -292,8 +292,8 @@ def _slipped_notes(ratings: Iterable[Rating], scale: Scale) -> list[str]:
         if rating.label is not None:
             given[rating.rater].append(float(rating.label))
     return [
-        f"{rater!r} gave no label above 1 on a scale of 0..100: were they meant as fractions? Then mend the sheet and "
-        "import it with --replace"
+        f"{rater!r} gave no label above 1 on a scale of 0..100: were they meant as fractions? Then mend the "
+        "sheet and import it with --replace"
         for rater, labels in given.items()
         if max(labels) <= 1.0 and any(label % 1.0 for label in labels)
     ]

@@ -18,8 +18,7 @@ _BY_CHANCE = 3.3  # standard deviations; about one in two thousand
 
 @dataclass(frozen=True, slots=True)
 class TieBreaker:
-    """Of `n` items rated beside two others these differ on `differ`; on `rest_differ` of `rest` not given to
-    it."""
+    """Two others differ on `differ` of `n` items that it rated, and on `rest_differ` of `rest` others."""
 
     n: int
     differ: int
@@ -30,14 +29,13 @@ class TieBreaker:
     def why(self) -> str:
         """What makes the rater one, to stand behind its name."""
         return (
-            f"asked mostly where others differ: they differ on {self.differ} of the {self.n} items that it rated with "
-            f"two others, and on {self.rest_differ} of the {self.rest} that it was not given"
+            f"asked mostly where others differ: they differ on {self.differ} of the {self.n} items that it "
+            f"rated with two others, and on {self.rest_differ} of the {self.rest} that it was not given"
         )
 
     @property
     def shown(self) -> bool:
-        """Whether others differ on more than half of its items, twice as often as elsewhere, and not by
-        chance."""
+        """Whether others differ on over half of its items, twice as often as elsewhere, and not by chance."""
         if self.n < _LEAST_ASKED or self.rest < _LEAST_ASKED:
             return False
         share, elsewhere = self.differ / self.n, self.rest_differ / self.rest
@@ -108,8 +106,7 @@ def tenth(scale: Scale) -> float:
 
 
 def differ(labels: Sequence[Label], scale: Scale) -> bool:
-    """Whether raters differ on an item, by their labels: by another word, or by a step and a tenth of the
-    range."""
+    """Whether raters differ on an item: by another word, or by a step and a tenth of the range."""
     return _differ(sorted(labels, key=str) if not scale.numeric else sorted(map(float, labels)), scale)
 
 
@@ -120,8 +117,7 @@ def _without(given: Sequence[Label], label: Label) -> Sequence[Label]:
 
 
 def _differ(given: Sequence[Label], scale: Scale) -> bool:
-    """Whether raters differ, by their sorted labels: by another word, or by a step and a tenth of the
-    range."""
+    """The same, of sorted labels."""
     if not scale.numeric:
         return given[0] != given[-1]
     return float(given[-1]) - float(given[0]) >= tenth(scale) - 1e-9

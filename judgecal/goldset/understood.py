@@ -47,8 +47,7 @@ class LabelSpread:
 
 @dataclass(frozen=True, slots=True)
 class RecordedVerdicts:
-    """One judge's rows: how many, how many of them hold no verdict, and the scale that the others are read
-    on."""
+    """One judge's rows: how many, how many hold no verdict, and the scale that the others are on."""
 
     n: int
     n_unscored: int
@@ -98,9 +97,6 @@ def understand(
         run: the import, into the workspace that it is given.
         columns: what the options say of the columns.
         declared: whether the options say the scale.
-
-    Raises:
-        InputError: what the import itself would be refused for.
     """
     workspace.require_writable("gold import")
     refuse(name_problems(name, workspace=workspace, replace=replace))

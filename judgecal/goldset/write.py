@@ -114,8 +114,7 @@ class Draft:
         judgements: Iterable[Mapping[str, Any]] = (),
         readme: str = "",
     ) -> None:
-        """Write what stands beside the rows; documents and a README that were there stay where none are
-        given."""
+        """Write what stands beside the rows; documents and a README stay where none are given."""
         self.close()
         # Half a surrogate pair has no place in TOML; a rater of such a name is shown with a question mark.
         (self.folder / CARD).write_text(card_text(card), encoding="utf-8", errors="replace", newline="\n")
@@ -207,8 +206,7 @@ def _carry_over(old: Path, fresh: Path) -> None:
 
 
 def _clear_away(target: Path) -> None:
-    """Take away drafts of the set that a killed process left: those into which nobody has written for some
-    time."""
+    """Take away drafts of the set that a killed process left: nobody has written there for some time."""
     for draft in target.parent.glob(f".{glob.escape(target.name)}.new-*"):
         with contextlib.suppress(FileNotFoundError):  # its process has just put it in place
             written = max(path.stat().st_mtime for path in (draft, *draft.iterdir()))
@@ -277,19 +275,15 @@ class RatingsFile:
         return [(one.st_ino, one.st_size, one.st_mtime_ns) for one in found]
 
     def reread(self) -> bool:
-        """Read what somebody else wrote, if anybody did; whether that was so.
-
-        Raises:
-            InputError: the set no longer loads, or its items are others.
-        """
+        """Read what somebody else wrote, if anybody did; whether that was so."""
         if self._state() == self._seen:
             return False
         gold = load_gold(self._folder, labelling=True)
         now = {item.item_id: item for item in gold.items}
         if any(item_id not in now or now[item_id].sha != item.sha for item_id, item in self._items.items()):
             raise InputError(
-                f"{shown(self._folder / ITEMS)}: the items have changed since labelling began: end judgecal gold label "
-                "and start it again"
+                f"{shown(self._folder / ITEMS)}: the items have changed since labelling began: end judgecal "
+                "gold label and start it again"
             )
         self._read(gold)
         return True

@@ -49,8 +49,7 @@ def _list_row(one: ListedSet) -> tuple[str, ...]:
 
 
 def check_document(result: GoldCheck, *, full: bool = False) -> Document:
-    """The counts of a set, what a constant reaches on it, and its findings; `full`: all of them are
-    printed."""
+    """The counts of a set, what a constant reaches on it, and its findings; `full` prints all of them."""
     still_open = [problem for problem in result.problems if problem.explained is None]
     if still_open:
         found = f"{count_of(len(still_open), 'finding')} of {count_of(len(_by_kind(still_open)), 'kind')}"
@@ -123,7 +122,8 @@ def _baselines(result: GoldCheck) -> Iterator[str]:
     for metric, best in result.baselines.items():
         constant = best.label if isinstance(best.label, str) else f"{best.label:g}"
         reached = of_metric(Estimate(best.estimate.value), metric, result.scale)
-        yield f"Best constant in {metric}: {constant} reaches {reached} over {count_of(best.estimate.n, 'label')}."
+        labels = count_of(best.estimate.n, "label")
+        yield f"Best constant in {metric}: {constant} reaches {reached} over {labels}."
     near = result.near_pass_mark
     if near.share.value is not None:
         yield f"{near.share.value:.1%} of {near.share.n} labels lie within {near.within:g} of the pass mark."

@@ -24,8 +24,7 @@ _FACT = 56  # characters of a text of the first item
 
 
 def import_document(result: Imported, *, guessed: str | None = None) -> Document:
-    """What was read, and what is left to be said of the set; `guessed`: the tool, where the file told whose
-    it is."""
+    """What was read, and what is to be said of the set; `guessed`: the tool that the file told."""
     blocks: list[Block] = [splits_table(result.splits)]
     lines = [*_accounted(result), *result.notes]
     blocks += [Bullets(lines, short=True)] if lines else []
@@ -43,7 +42,8 @@ def import_document(result: Imported, *, guessed: str | None = None) -> Document
     card = f"Say in {path_from_here(result.path / 'card.toml')} what is known of it."
     headline = Headline(
         "imported" if result.n_ratings else "waits for labels",
-        f"{result.set_} has {_counted(result.n_items, 'item')} on {_counted(result.n_groups, 'question')}, {said}.",
+        f"{result.set_} has {_counted(result.n_items, 'item')} on {_counted(result.n_groups, 'question')}, "
+        f"{said}.",
         (*_guessed(guessed), card, *_judged(result)),
         next=following,
     )
@@ -52,8 +52,7 @@ def import_document(result: Imported, *, guessed: str | None = None) -> Document
 
 
 def _accounted(result: Imported | Understood) -> list[str]:
-    """What became of what was read: of a table the rows that gave nothing, of an export every item and
-    score."""
+    """What became of what was read: a table's rows without effect, an export's items and scores."""
     if result.tool is None:
         return [f"{count:,} of {result.n_rows:,} rows {why}." for why, count in result.skipped.items()]
     n_judged, n_skipped = sum(result.judges.values()), sum(result.skipped.values())
@@ -91,15 +90,14 @@ def _guessed(tool: str | None) -> tuple[str, ...]:
 
 
 def understood_document(result: Understood, following: str, *, guessed: str | None = None) -> Document:
-    """How a file was understood; `following` is the command that imports it, `guessed` as `import_document`
-    has it."""
+    """How a file was understood; `following` is the command that imports it, `guessed` the tool."""
     said = (
         f"{_counted(result.n_ratings, 'rating')} by {_who(result.raters)}" if result.n_ratings else "no label"
     )
     headline = Headline(
         "understood" if result.n_ratings else "waits for labels",
-        f"{result.set_} would have {_counted(result.n_items, 'item')} on {_counted(result.n_groups, 'question')}, "
-        f"and {said}. Nothing is written.",
+        f"{result.set_} would have {_counted(result.n_items, 'item')} on "
+        f"{_counted(result.n_groups, 'question')}, and {said}. Nothing is written.",
         (*_guessed(guessed), *_scale_said(result)),
         next=following,
     )

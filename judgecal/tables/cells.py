@@ -95,8 +95,7 @@ def _is_date_word(word: str) -> bool:
 
 
 def is_error(text: str) -> bool:
-    """Whether a text is what a spreadsheet writes where it could compute nothing, in the languages it writes
-    it in."""
+    """Whether a text is what a spreadsheet writes where it could compute nothing, in any language."""
     return text[:1] in "#E" and _ERROR.fullmatch(text.strip()) is not None
 
 

@@ -99,15 +99,14 @@ def read_conversation(row: Row, column: str, where: str, problems: list[str]) ->
     ]
     if not isinstance(value, list) or len(turns) < len(value):
         problems.append(
-            f"{where}: column {column!r}: a conversation must be a list of objects {{role, content}} with texts, found "
-            f"{row.cells[column][:60]!r}"
+            f"{where}: column {column!r}: a conversation must be a list of objects {{role, content}} with "
+            f"texts, found {row.cells[column][:60]!r}"
         )
     return tuple(turns)
 
 
 def read_tags(row: Row, column: str) -> Iterator[str]:
-    """The tags of a cell: a text itself, each of a list, the column's name for true, and a number with that
-    name."""
+    """The tags of a cell: a text, each of a list, the column's name for true, `name=number`."""
     value = listed_cell(row.raw.get(column))
     for part in value if isinstance(value, list) else [value]:
         text = str(part).strip()
@@ -137,8 +136,8 @@ OF_ITEMS = tuple(part for part in USUAL if part != "verdict")
 _TOLD = (*USUAL, "fields", "reference_separator")  # what a table that we wrote says of its columns
 
 _SUMS = frozenset({
-    "total", "sum", "mean", "average", "median", "gesamt", "summe", "mittel", "mittelwert", "durchschnitt", "somme",
-    "moyenne", "médiane", "suma", "media", "promedio", "totale", "somma",
+    "total", "sum", "mean", "average", "median", "gesamt", "summe", "mittel", "mittelwert", "durchschnitt",
+    "somme", "moyenne", "médiane", "suma", "media", "promedio", "totale", "somma",
 })  # fmt: skip
 """What the first cell of a row says that sums up the rows of a spreadsheet."""
 
@@ -207,7 +206,7 @@ class Columns:
         return dataclasses.replace(self, **found, usual=False)
 
     def untold(self, header: Collection[str], path: Path | None = None) -> list[str]:
-        """The options that a table needs, as they are typed: what neither its header nor its own file says."""
+        """The options that a table needs, as typed: what neither its header nor its own file says."""
         known = Columns(usual=True).resolved(header, path, only=USUAL)
         differing = {
             part: getattr(self, part) for part in _TOLD if getattr(self, part) != getattr(known, part)
@@ -242,8 +241,7 @@ class Columns:
 
     @property
     def raters(self) -> tuple[str, ...]:
-        """The label columns that are raters of their own: all but one that is `gold` by name and by
-        option."""
+        """The label columns that are raters of their own: all but one that is `gold` by name and option."""
         return tuple(name for name in self.labels if (name, self.gold_label) != (GOLD, GOLD))
 
     def note_of(self, label: str) -> str | None:
@@ -260,7 +258,8 @@ class Columns:
             found.append("--answer COL is missing (only items without a question may do without)")
         for option, given in (("--label", self.labels), ("--field", tuple(name for name, _ in self.fields))):
             found += [
-                f"{option} {name} is given {count} times: give each {'column' if option == '--label' else 'name'} once"
+                f"{option} {name} is given {count} times: give each "
+                f"{'column' if option == '--label' else 'name'} once"
                 for name, count in Counter(given).items()
                 if count > 1
             ]
@@ -276,8 +275,8 @@ class Columns:
             )
         if self.notes and len(self.notes) != (len(self.labels) or (self.gold_label is not None)):
             found.append(
-                f"--note is given {len(self.notes)} times and --label {len(self.labels)} times: give one for each "
-                "--label, in their order"
+                f"--note is given {len(self.notes)} times and --label {len(self.labels)} times: give one for "
+                "each --label, in their order"
             )
         if self.notes and any("*" in label for label in self.labels):
             found.append("--note takes no labels with a * in their name: name each column with --label")
@@ -301,8 +300,8 @@ class Columns:
             problems.append(f"{where}: column {self.question!r}: the question is empty: fill it in")
         if self.group is not None and not group:
             problems.append(
-                f"{where}: column {self.group!r}: the group is empty: fill it in, or leave --group out and each "
-                "question is its own group"
+                f"{where}: column {self.group!r}: the group is empty: fill it in, or leave --group out and "
+                "each question is its own group"
             )
         if (
             question.strip(" :").casefold() in _SUMS
@@ -313,7 +312,8 @@ class Columns:
                 f"{where}: {question.strip()!r} and no answer: a row that sums up others? Take it out"
             )
         problems += [
-            f"{where}: column {column!r}: holds the spreadsheet's error {row.cells[column].strip()}: mend the cell"
+            f"{where}: column {column!r}: holds the spreadsheet's error {row.cells[column].strip()}: mend "
+            f"the cell"
             for column in dict.fromkeys(
                 filter(None, (self.question, self.answer, self.reference, *self.contexts))
             )
@@ -342,8 +342,7 @@ class Columns:
         )
 
     def read_row(self, row: Row) -> Item:
-        """The item of a row as it stands, whatever is missing in it: its id may be empty, and its group is then the
-        question."""
+        """The item of a row, whatever is missing: its id may be empty, its group is then the question."""
         names = self.item_names
         if any(name not in row.cells for name in names):
             row = Row(row.line, dict.fromkeys(names, "") | dict(row.cells), row.raw)
@@ -426,16 +425,12 @@ def _named_beside(path: Path, header: Collection[str]) -> Mapping[str, Any]:
 
 
 def read_fields(entries: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """The `--field NAME=COL` options as (name, column); NAME alone is the column of that name.
-
-    Raises:
-        InputError: a name is not one that an input of a signature can have.
-    """
+    """The `--field NAME=COL` options as (name, column); NAME alone is the column of that name."""
     cut = [entry.partition("=") for entry in entries]
     refuse(
         [
-            f"--field {name}{sign}{column}: write NAME=COL, NAME as the signature's input is called, such as --field "
-            "policy=policy_text"
+            f"--field {name}{sign}{column}: write NAME=COL, NAME as the signature's input is called, such as "
+            "--field policy=policy_text"
             for name, sign, column in cut
             if not name.strip().isidentifier() or (sign and not column)
         ]
@@ -444,8 +439,7 @@ def read_fields(entries: Iterable[str]) -> tuple[tuple[str, str], ...]:
 
 
 def left_out(columns: Sequence[str], *used: str) -> list[str]:
-    """The columns that nothing is taken from, in their order; of an object in part used the fields that are
-    not."""
+    """The columns that nothing is taken from, in order; of an object in part used its other fields."""
     taken, known = set(used), set(columns)
     partly = {one for name in taken for one in _above(name)}
     found = []

@@ -48,8 +48,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """A file that is here: where, what it was fetched from, its sha256 (64 hex digits), bytes, and the UTC
-    day."""
+    """A file that is here: where, its source, its sha256 (64 hex digits), its bytes, the UTC day."""
 
     path: Path = field(metadata={"json": False})
     url: str
@@ -78,10 +77,6 @@ def fetch_file(
         known: what it must be; None where nobody said.
         again: fetch it although it is there, and hold it against that one.
         limits: sizes and times; by default 2 GiB, 30 s a read, half an hour.
-
-    Raises:
-        InputError: the address is none, the server refuses or breaks off, sends a page instead of a file or
-            more than the limit, or the file is not what it must be; then nothing under the path has changed.
     """
     stored = _stored(path, url)
     if stored is not None and not again:
@@ -107,8 +102,7 @@ def fetch_file(
 
 
 def _clear(path: Path) -> None:
-    """Delete what a process that was killed has left of this file; one that is still at work has written
-    lately."""
+    """Delete what a killed process has left of this file; one still at work has written lately."""
     for draft in path.parent.glob(f".{glob.escape(path.name)}.*.draft"):
         with contextlib.suppress(FileNotFoundError):  # another one has deleted it
             if time.time() - draft.stat().st_mtime > _ABANDONED_S:
@@ -134,15 +128,16 @@ def _stored(path: Path, url: str) -> Fetched | None:
 def _hold(digest: str, known: Known | None, url: str, what: str) -> None:
     if known is not None and digest != known.sha256:
         raise InputError(
-            f"{url}: its sha256 must be {known.sha256}, {known.says}, found {digest} in {what}: nothing is taken from "
-            f"it: {known.advice}"
+            f"{url}: its sha256 must be {known.sha256}, {known.says}, found {digest} in {what}: nothing is "
+            f"taken from it: {known.advice}"
         )
 
 
 def _changed(stored: Fetched, digest: str, path: Path) -> str:
     return (
-        f"{stored.url}: the file has changed since {stored.day}: its sha256 was {stored.sha256}, and is {digest} now; "
-        f"nothing is taken from it: to go over to the new file, delete {shown(path)} and fetch again"
+        f"{stored.url}: the file has changed since {stored.day}: its sha256 was {stored.sha256}, and is "
+        f"{digest} now; nothing is taken from it: to go over to the new file, delete {shown(path)} and fetch "
+        f"again"
     )
 
 
@@ -172,11 +167,15 @@ def _network(error: Exception, limits: Limits) -> str:
     if isinstance(reason, TimeoutError):
         return f"the server sent nothing for {limits.read_s:g} s: try again later"
     if isinstance(reason, ssl.SSLError):
-        return f"the server's certificate cannot be trusted ({getattr(reason, 'verify_message', '') or reason.reason})"
+        why = getattr(reason, "verify_message", "") or reason.reason
+        return f"the server's certificate cannot be trusted ({why})"
     if isinstance(error, http.client.HTTPException | ConnectionError):
         return f"the connection broke off ({type(error).__name__}): nothing is kept, run the command again"
     why = getattr(reason, "strerror", None) or reason
-    return f"cannot be reached ({why}): run the command where there is a network, or import a copy with gold import"
+    return (
+        f"cannot be reached ({why}): run the command where there is a network, or import a copy with gold "
+        "import"
+    )
 
 
 def _copy(answer: Any, file: IO[bytes], url: str, until: tuple[Limits, float]) -> tuple[str, int]:
@@ -202,8 +201,8 @@ def _copy(answer: Any, file: IO[bytes], url: str, until: tuple[Limits, float]) -
             notice(f"judgecal: {n_bytes >> 20:,} MB of {f'{announced >> 20:,} MB' if announced else url}")
     if announced is not None and n_bytes != announced:
         raise InputError(
-            f"{url}: broke off: {announced:,} bytes were announced, {n_bytes:,} came; nothing is kept, run the command "
-            "again"
+            f"{url}: broke off: {announced:,} bytes were announced, {n_bytes:,} came; nothing is kept, run "
+            "the command again"
         )
     if not n_bytes:
         raise InputError(f"{url}: sent an empty file")

@@ -80,8 +80,8 @@ def _format_of(path: Path, *, writing: bool = False) -> Format:
     addresses = [f"{one.address[0]}... ({one.name})" for one in _formats() if one.address and not writing]
     sheet = " (save a spreadsheet as .xlsx or CSV)" if path.suffix.lower() in _OTHER_SHEETS else ""
     raise InputError(
-        f"{shown(path)}: unknown ending {path.suffix.lower()!r}: it must be one of {', '.join([endings, *addresses])}"
-        f"{sheet}"
+        f"{shown(path)}: unknown ending {path.suffix.lower()!r}: it must be one of "
+        f"{', '.join([endings, *addresses])}{sheet}"
     )
 
 
@@ -119,9 +119,6 @@ def read_table(path: str | Path) -> Table:
     - hf: through `datasets`; a class label is its name.
 
     Rows without any content are passed over.
-
-    Raises:
-        InputError: every problem of the file, each with its line, or its row where there are no lines.
     """
     return open_table(path).table()
 
@@ -154,8 +151,7 @@ def check_output(path: Path, source: Path | None = None, n_rows: int = 0, *, rep
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How columns are added to a table: what the writers take, the added names, and what is not as one
-    expects."""
+    """How columns are added to a table: what writers take, the added names, and what is unusual."""
 
     output: Output
     names: tuple[str, ...]
@@ -209,11 +205,7 @@ class _NoSource(Source):
 
 
 def write_frame(path: Path, frame: pl.DataFrame) -> None:
-    """Write a frame as a table; the columns are what their types are: texts, numbers, counts and flags.
-
-    Raises:
-        InputError: as `check_output`.
-    """
+    """Write a frame as a table; the columns are what their types are: texts, numbers, counts and flags."""
     check_output(path, n_rows=frame.height)
     kinds = {name: _kind(dtype) for name, dtype in frame.schema.items()}
     with writing(path, Output(_NoSource(""), (), kinds)) as write:

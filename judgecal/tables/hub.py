@@ -107,16 +107,16 @@ def _load(address: _Address) -> Any:
         raise InputError(f"{address.text}: the Hub cannot be reached ({_first(error)}): {_OFFLINE}") from None
     except datasets.exceptions.DatasetNotFoundError:
         raise InputError(
-            f"{address.text}: the Hub has no such data set, or it is private or gated: check the name, or log in "
-            "with `hf auth login` and accept its terms on its page"
+            f"{address.text}: the Hub has no such data set, or it is private or gated: check the name, or "
+            "log in with `hf auth login` and accept its terms on its page"
         ) from None
     except (datasets.exceptions.DatasetsError, OSError, ValueError, RuntimeError, yaml.YAMLError) as error:
         raise InputError(f"{address.text}: cannot be loaded: {_first(error)} ({_advice(error)})") from None
 
 
 _OFFLINE = (
-    "connect and run the command again, without HF_HUB_OFFLINE in the environment; or fetch the split's Parquet "
-    "file where there is a network and import that file"
+    "connect and run the command again, without HF_HUB_OFFLINE in the environment; or fetch the split's "
+    "Parquet file where there is a network and import that file"
 )
 
 
@@ -184,8 +184,7 @@ def _licence(address: _Address) -> str:
 
 
 def _source(address: _Address, data: Any, licence: str) -> str:
-    """Name, config, split, size, revision (where it came from the Hub), fingerprint and licence in one
-    line."""
+    """Name, config, split, size, revision (of the Hub), fingerprint and licence in one line."""
     folders = {part for file in data.cache_files for part in Path(file["filename"]).parts}
     commits = sorted(part for part in folders if _COMMIT.fullmatch(part))  # where `datasets` keeps a revision
     facts = [

@@ -246,8 +246,7 @@ def json_line(record: Mapping[str, Any], *, allow_nan: bool = False) -> str:
 
 
 def write_json_lines(path: Path, records: Iterable[Mapping[str, Any]], *, after: Iterable[str] = ()) -> None:
-    """Write a file of JSON lines in one step; `after` are lines that stand before the records, as they
-    are."""
+    """Write JSON lines in one step; `after` are lines that stand before the records, as they are."""
     with replacing(path) as draft, draft.open("w", encoding="utf-8", newline="\n") as file:
         file.writelines(f"{line}\n" for line in after)
         file.writelines(f"{json_line(record)}\n" for record in records)

@@ -115,8 +115,7 @@ def _number(node: ast.expr) -> float:
 
 
 def _called(node: ast.Call) -> Any:
-    """`array([1, 2])` is the list, `float64(0.5)` the number and `UUID('a')` the text; any other call is its
-    text."""
+    """`array([1, 2])` is the list, `float64(0.5)` the number, `UUID('a')` the text; others stay text."""
     name = ast.unparse(node.func).rpartition(".")[2]
     if node.args and re.fullmatch(r"array|UUID|(float|int|uint|bool|str)\d*_?", name):
         return _value(node.args[0])

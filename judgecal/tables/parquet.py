@@ -245,8 +245,7 @@ def _writer(draft: Path, output: Output, *, file: Callable[[Path, Any], Any]) ->
 
 
 def _own_schema(source: Source) -> Any:
-    """The types of the table's own columns: as they are in such a file, what all values are in JSON, else
-    text."""
+    """The types of the table's own columns: as such a file has them, what all values are, or text."""
     import pyarrow as pa
 
     if isinstance(source, _ColumnSource):

@@ -43,8 +43,7 @@ class Place:
 
     @property
     def identity(self) -> str:
-        """The same for every name of one place on this machine, links and `file://` among them; else the
-        address."""
+        """The same for every name of a place on this machine, links and `file://` too; else the address."""
         here = self.local is not None or self.text.startswith("file:")
         return str(Path(self._found()[1]).resolve()) if here else self.text
 
@@ -83,8 +82,7 @@ class Place:
 
     @contextlib.contextmanager
     def fetched(self) -> Iterator[Path]:
-        """The file on this machine: itself, or a copy that is deleted afterwards. InputError: it cannot be
-        copied."""
+        """The file on this machine: itself, or a copy that is deleted afterwards."""
         if self.local is not None:
             yield self.local
             return
@@ -151,8 +149,7 @@ def _first_line(error: BaseException) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """One file of a table. `name`: below the folder that was given, `/` between its parts; the output has the
-    same."""
+    """One file of a table; `name`: below the folder that was given, `/` between its parts."""
 
     name: str
     place: Place
@@ -161,8 +158,7 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class Partitions:
-    """A table in partitions, in the order of their names. `given`: the files and folders, as they were
-    named."""
+    """A table in partitions, by their names; `given`: the files and folders, as they were named."""
 
     given: tuple[str, ...]
     parts: tuple[Partition, ...]
@@ -174,9 +170,6 @@ def list_partitions(given: Sequence[str]) -> Partitions:
 
     One that is given twice counts once. What begins with `.` or `_` is none, as everywhere where tables are
     kept so; other files are named in the notes.
-
-    Raises:
-        InputError: there is no such place, a folder holds no partition, or two of them have one name.
     """
     found: dict[str, Partition] = {}
     problems: list[str] = []
@@ -203,8 +196,8 @@ def list_partitions(given: Sequence[str]) -> Partitions:
             first = found.setdefault(one.name, one)
             if first.place != one.place:
                 problems.append(
-                    f"{one.place.text}: has the name of {first.place.text}, and so would what is written: give the "
-                    "folder that holds both, or judge them one after the other"
+                    f"{one.place.text}: has the name of {first.place.text}, and so would what is written: "
+                    "give the folder that holds both, or judge them one after the other"
                 )
     refuse(problems)
     notes = (f"left out {listed(others)}: no partitions, which end in {', '.join(ENDINGS)}",)

@@ -67,8 +67,7 @@ def _next_filled(filled: Sequence[Sequence[int]], start: int) -> int:
 
 
 def column_names(cells: Sequence[str]) -> tuple[str, ...]:
-    """The names of a header's cells: a no-break space in one is a space, and an empty one is named by its
-    place."""
+    """The names of a header's cells: a no-break space is a space, an empty one has its place."""
     names = (_SPACE.sub(" ", cell).strip() for cell in cells)
     return tuple(name or f"column {place}" for place, name in enumerate(names, start=1))
 
@@ -102,8 +101,7 @@ class Dialect:
     notes: tuple[str, ...] = ()
 
     def as_windows_1252(self, path: Path, problem: NotUtf8) -> Dialect:
-        """The same file, which is no UTF-8, in Windows-1252; raises the problem where it can hardly be
-        that."""
+        """The same file in Windows-1252; raises the problem where it can hardly be that."""
         with open_bytes(path) as file:
             marked = file.read(len(codecs.BOM_UTF8)) == codecs.BOM_UTF8
             file.seek(0)
@@ -149,8 +147,7 @@ def dialect_of(path: Path) -> Dialect:
 
 
 def _sample(path: Path, encoding: str) -> tuple[list[str], bool]:
-    """The lines that a file begins with, and whether these are all; bytes that are no text do not matter
-    yet."""
+    """The lines that a file begins with, and whether these are all; undecodable bytes do not matter."""
     lines: list[str] = []
     left = _SAMPLE_CHARACTERS
     errors = "surrogateescape" if encoding == UTF_8 else "replace"
@@ -174,8 +171,8 @@ def _separator(lines: Sequence[str], usual: str, where: str, *, whole: bool) -> 
     if len(even) > 1:
         each = " or ".join(f"{SEPARATORS[one]} ({widths[one][0]} columns)" for one in even)
         raise InputError(
-            f"{where}: the cells may be separated by {each}, and each makes a whole table: write sep=; (or the other) "
-            "in a first line of its own, or save the table as .xlsx"
+            f"{where}: the cells may be separated by {each}, and each makes a whole table: write sep=; (or "
+            "the other) in a first line of its own, or save the table as .xlsx"
         )
     if even:
         return even[0]
@@ -292,7 +289,8 @@ class SeparatedSource(FileSource):
                 short = len(cells) < len(header) and not self.pads
                 if short or any(cells[len(header) :]):
                     problems.append(
-                        f"{self.where}:{line}: {len(cells)} cells where the header names {len(self._names)} columns: "
+                        f"{self.where}:{line}: {len(cells)} cells where the header names {len(self._names)} "
+                        f"columns: "
                         f'put "..." round cells that hold {SEPARATORS[self.dialect.separator]} or a line end'
                     )
             if self._twins_differ or not self.n_rows:
@@ -334,8 +332,7 @@ class SeparatedSource(FileSource):
         )
 
     def _unmarked(self, cells: list[str]) -> list[str]:
-        """Cells without the apostrophe that `_writer`, as other careful programs, puts before what would be
-        run."""
+        """Cells without the apostrophe that careful programs put before what would be run."""
         if self.pads or not any(cell[:1] == _MARK for cell in cells):
             return cells
         return [cell[1:] if cell[:1] == _MARK and runs(cell.lstrip(_MARK)) else cell for cell in cells]
@@ -354,8 +351,7 @@ class SeparatedSource(FileSource):
 
 
 class PaddedSource(SeparatedSource):
-    """A table whose rows may end before their last cells; what these cells mean must be told by something
-    else."""
+    """A table whose rows may end before their last cells; what tells them apart stands elsewhere."""
 
     pads = True
 
@@ -397,8 +393,8 @@ def _writer(draft: Path, output: Output, *, delimiter: str) -> Iterator[Write]:
     if marked:
         columns = listed([f"{name} {count:,}" for name, count in marked.most_common()])
         notice(
-            f"judgecal: {marked.total():,} cells that a spreadsheet would run as formulas got an apostrophe in front "
-            f"({columns}); .jsonl and .parquet hold every text as it is"
+            f"judgecal: {marked.total():,} cells that a spreadsheet would run as formulas got an apostrophe "
+            f"in front ({columns}); .jsonl and .parquet hold every text as it is"
         )
 
 

@@ -127,8 +127,7 @@ class Table(Places):
     n_empty: int = 0
 
     def require(self, *columns: str) -> None:
-        """Refuse (InputError) a table that lacks a column; each is listed with the nearest ones that are
-        there."""
+        """Refuse (InputError) a table that lacks a column; each is listed with the nearest ones."""
         _require(columns, lambda name: name in self.columns, self.columns, self.top)
 
 
@@ -249,8 +248,7 @@ class NoRowsError(InputError):
 
 
 class FileSource(Source):
-    """A table in a file, read once from end to end when it is opened, so that what is wrong with it is said
-    first."""
+    """A table in a file, read once from end to end when it is opened, so that faults are said first."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(shown(path))
@@ -268,8 +266,8 @@ class FileSource(Source):
         for piece in super().pieces(limit):
             if self._now() != self._stamp:
                 raise InputError(
-                    f"{self.where}: the file changed while it was being read: run the same command again (judgements "
-                    "that were made are kept)"
+                    f"{self.where}: the file changed while it was being read: run the same command again "
+                    "(judgements that were made are kept)"
                 )
             yield piece
 

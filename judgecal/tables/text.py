@@ -56,8 +56,7 @@ _PACKED = ".gz"
 
 
 def ending_of(path: Path) -> str:
-    """The ending of a file's name in lower case; of a packed text file that of the text, `.csv` of
-    `a.csv.gz`."""
+    """The ending of a file's name in lower case; of a packed one that of the text, `.csv` of `a.csv.gz`."""
     inner = path.with_suffix("").suffix.lower()
     return inner if is_packed(path) else path.suffix.lower()
 
@@ -89,8 +88,7 @@ def encoding_of(path: Path) -> str:
 
 
 def _by_zeros(head: bytes) -> str:
-    """UTF-16 has a zero beside every ASCII character: behind it (little endian) or before it, and nowhere
-    else."""
+    """UTF-16 has a zero beside every ASCII character: behind it (little endian) or before it."""
     zeros = head[0::2].count(0), head[1::2].count(0)
     if max(zeros) > 0 and min(zeros) == 0 and b"\n" in head and len(head) < 4 * max(zeros):
         return "utf-16-le" if zeros[1] else "utf-16-be"
@@ -189,8 +187,7 @@ def byte_lines(path: Path) -> Iterator[bytes]:
 
 
 def read_text(path: Path) -> str:
-    """The text of a file in UTF-8, with or without a byte order mark; InputError where it cannot be read or
-    is none."""
+    """The text of a UTF-8 file, with or without a byte order mark; InputError where it is none."""
     text, problems = decode(read_bytes(path), shown(path))
     if problems:
         raise InputError(problems)
@@ -282,8 +279,8 @@ def _encoding_problem(lines: Iterable[bytes], where: str) -> str:
         except UnicodeDecodeError as error:
             bad += 1
             first = first or (
-                f"{where}:{number}: not UTF-8: byte 0x{line[error.start]:02x} at byte {error.start + 1} of the line, "
-                f"byte {before + error.start} of the file"
+                f"{where}:{number}: not UTF-8: byte 0x{line[error.start]:02x} at byte {error.start + 1} of "
+                f"the line, byte {before + error.start} of the file"
             )
         before += len(line)
     more = f" (and {bad - 1} more such lines)" if bad > 1 else ""

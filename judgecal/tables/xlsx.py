@@ -84,14 +84,14 @@ class SheetMarks:
             (across, "merged across columns: split them, and take out rows that are none of the table"),
             (
                 unsaved,
-                "formulas whose values were not saved: open the file in a spreadsheet program and save it again",
+                "formulas whose values were not saved: open the file in a spreadsheet program and save it "
+                "again",
             ),
         ]
         return [f"cells {listed(names)}: {what}" for names, what in found if names]
 
     def fill(self, rows: Rows, top: int) -> list[str]:
-        """Give every row of cells that are merged down a column, below the header, what they show; says
-        which."""
+        """Give rows of cells merged down a column, below the header, what they show; says which."""
         filled = []
         for area in self.merged:
             below = [row for row in range(area.top + 1, area.bottom + 1) if row in rows]
@@ -152,8 +152,7 @@ def _read_row(row: ET.Element, marks: SheetMarks) -> None:
 
 
 def _sums_up(formula: str, column: int, row: int) -> bool:
-    """Whether a formula sums up other rows of its own column; in a total of a table of Excel the column has a
-    name."""
+    """Whether a formula sums up other rows of its column; a total of Excel's tables names the column."""
     match = _SUM.match(formula)
     if match and formula.startswith("SUBTOTAL(") and _COLUMN_NAME.fullmatch(match[1].strip()):
         return True

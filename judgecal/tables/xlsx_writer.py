@@ -93,8 +93,8 @@ def writer(draft: Path, output: Output) -> Iterator[Write]:
     if cut.total():
         columns = listed([f"{name} {count:,}" for name, count in cut.most_common() if count])
         notice(
-            f"judgecal: {cut.total():,} texts above the {CELL_LIMIT:,} characters of a workbook's cell are cut off "
-            f"there ({columns}); .csv, .jsonl and .parquet hold them whole"
+            f"judgecal: {cut.total():,} texts above the {CELL_LIMIT:,} characters of a workbook's cell are "
+            f"cut off there ({columns}); .csv, .jsonl and .parquet hold them whole"
         )
 
 
@@ -143,8 +143,7 @@ def write_form(file: IO[bytes], form: Form) -> None:
 
 
 def _offer(sheet: Any, form: Form) -> None:
-    """The list of one column's texts, which a spreadsheet shows beside each of its cells; others may be typed
-    too."""
+    """The list of a column's texts, shown beside each of its cells; others may be typed too."""
     from openpyxl.utils import get_column_letter
     from openpyxl.worksheet.datavalidation import DataValidation
 

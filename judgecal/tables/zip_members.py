@@ -22,13 +22,13 @@ LARGEST_SUM = 16 * 2**30
 _ZSTANDARD = 93  # Python's zipfile reads this method from 3.14 on
 _LOCAL_HEADER = struct.Struct("<4s22xHH")
 _BROKEN = (
-    zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, RuntimeError, UnicodeError, ValueError
+    zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, RuntimeError, UnicodeError,
+    ValueError,
 )  # fmt: skip
 
 
 class Archive:
-    """An open archive: the names of its members, and their JSON; of two members of one name the later
-    counts."""
+    """An open archive: its members' names and JSON; of two of one name the later counts."""
 
     def __init__(self, opened: zipfile.ZipFile, file: IO[bytes], where: str) -> None:
         self.where = where
