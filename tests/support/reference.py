@@ -165,7 +165,7 @@ def _layers() -> list[str]:
     (found,) = (
         one.value
         for one in tree.body
-        if isinstance(one, ast.Assign) and ast.unparse(one.targets[0]) == "LAYERS"
+        if isinstance(one, ast.Assign) and ast.unparse(one.targets[0]) == "CORE"
     )
     layers: tuple[str, ...] = ast.literal_eval(found)
     return list(layers)
