@@ -562,17 +562,7 @@ def test_all_labels_choose_no_judge_that_has_seen_some(judgecal: Run, recorded: 
     compiled = Column("correctness_v3@embedded#opt", stored.gold.scale, stored.columns[0].rows, kind="prompt")
     stored = dataclasses.replace(stored, columns=(compiled, *stored.columns[1:]))
     run = SelectRun(
-        workspace,
-        stored,
-        stored.experiment,
-        RunOptions(),
-        Caps(),
-        None,
-        0.03,
-        0,
-        tmp_path / "l.json",
-        0,
-        on_all=True,
+        workspace=workspace, stored=stored, options=RunOptions(), output=tmp_path / "l.json", on_all=True
     )
     with pytest.raises(InputError, match=r"embedded#opt of rec was compiled .* choose with --split open"):
         run.check()

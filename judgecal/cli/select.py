@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -71,33 +71,27 @@ def select(
 ) -> None:
     """Choose the cheapest judge within the margin, and lock it. It is shown to lose no more; confirmed on
     test."""
-    from judgecal.experiment import plan_experiment, read_experiment
+    from judgecal.experiment import read_experiment
     from judgecal.selection.choice import repeats_of
-    from judgecal.selection.select import SelectRun, select_config
+    from judgecal.selection.select import SelectRun
 
     if split not in _SPLITS:
         raise InputError(f"--split is {' or '.join(_SPLITS)}, found {split!r}")
-    workspace, on_all = shared.workspace_of(ctx), split == "all"
+    workspace = shared.workspace_of(ctx)
     stored = read_experiment(workspace, experiment)
-    caps = allowed.caps()
-    options = call.options(repeats=repeats_of(stored) if repeats is None else repeats)
-    how: dict[str, Any] = {
-        "metric": metric,
-        "margin": margin,
-        "caps": caps,
-        "seed": call.seed,
-        "on_all": on_all,
-    }
-    config = select_config(stored, **how, repeats=options.repeats)
     run = SelectRun(
         workspace=workspace,
         stored=stored,
-        experiment=plan_experiment(workspace, config, out=call.name),
-        options=options,
-        **how,
+        options=call.options(repeats=repeats_of(stored) if repeats is None else repeats),
+        caps=allowed.caps(),
+        metric=metric,
+        margin=margin,
         noise_calls=noise_calls,
         output=output,
+        seed=call.seed,
         replace=replace,
+        on_all=split == "all",
+        out=call.name,
     )
     if call.dry_run:
         look = shared.would_look(run.foresee(), stored.gold.name)

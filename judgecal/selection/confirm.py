@@ -10,7 +10,8 @@ from __future__ import annotations
 import dataclasses
 import datetime
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +28,13 @@ from judgecal.experiment import (
     StoredExperiment,
     Table,
     asked_items,
+    gold_config,
     item_scale,
     look_at_test,
     models_of,
     open_experiment,
     open_journal,
+    plan_experiment,
     require_keys,
     run_trials,
     stored_rows,
@@ -43,32 +46,52 @@ from judgecal.experiment.people import tied_items
 from judgecal.judges import Judge
 from judgecal.records import RETRIED_ON_RESUME, Estimate, Item, Judgement
 from judgecal.scale import Label
-from judgecal.selection.choice import Caps, MeasuredJudge, in_words, open_items
+from judgecal.selection.choice import MARGIN, Caps, MeasuredJudge, in_words, open_items
 from judgecal.selection.lock import Lock, LockedGold, LockedJudge, Noise, model_ids, versions
 from judgecal.stats import Calibration, leading_metric, metric_facts
 from judgecal.stats.confirmation import Held, fall_between
 from judgecal.stats.retest import repeatability
 from judgecal.workspace import Workspace
 
+NOISE_CALLS = 3
+"""Calls of each locked item, where not said otherwise."""
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, kw_only=True)
 class SelectRequest:
     """What is asked of `select`, and where its result goes."""
 
     workspace: Workspace
     stored: StoredExperiment  # the experiment to choose from
-    experiment: Experiment  # the selection's own, for its calls and its result
     options: RunOptions  # how to call; `repeats` on test items, one call of the others
-    caps: Caps
-    metric: str | None  # by which; the leading one of the set where not given
-    margin: float  # the loss against the best that is allowed
-    noise_calls: int  # of each item at lock time; 0 for none
-    output: Path  # where the lock goes
-    seed: int
+    caps: Caps = field(default_factory=Caps)
+    metric: str | None = None  # by which; the leading one of the set where not given
+    margin: float = MARGIN  # the loss against the best that is allowed
+    noise_calls: int = NOISE_CALLS  # of each item at lock time; 0 for none
+    output: Path = Path("judge.lock.json")  # where the lock goes
+    seed: int = 0
     replace: bool = False  # whether a lock that is there may be written over
     on_all: bool = (
         False  # whether all labelled items choose, test among them: then none is left to confirm on
     )
+    out: str | None = None  # the slug of its experiment; None for the usual one
+
+    @cached_property
+    def experiment(self) -> Experiment:
+        """The selection's own, for its calls and its result: what it asks, not how it calls or locks."""
+        config = {
+            "command": "select",
+            "gold": gold_config(self.stored.gold),
+            "chosen_from": self.stored.experiment.slug,
+            "judges": [column.judge for column in self.stored.columns[: self.stored.asked]],
+            "metric": self.by,
+            "margin": self.margin,
+            "caps": self.caps.config(),
+            "repeats": self.options.repeats,
+            "seed": self.seed,
+            **({"split": "all"} if self.on_all else {}),
+        }
+        return plan_experiment(self.workspace, config, out=self.out)
 
     @property
     def recorded(self) -> bool:
@@ -320,8 +343,6 @@ def shown_above_floor(test: Table, estimate: Estimate, metric: str) -> bool:
     return estimate.high < floor if metric_facts(metric).direction == "less" else estimate.low > floor
 
 
-NOISE_CALLS = 3
-"""Calls of each locked item, where not said otherwise."""
 NOISE_FILE = "noise.jsonl"
 """The journal of those calls, in the folder of the selection."""
 

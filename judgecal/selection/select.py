@@ -14,12 +14,9 @@ from judgecal.experiment import (
     CostEstimate,
     Look,
     RunOptions,
-    StoredExperiment,
     foresee_look,
-    gold_config,
     open_experiment,
     plan_calls,
-    plan_experiment,
     read_experiment,
     refuse_unequal,
     together,
@@ -28,7 +25,6 @@ from judgecal.experiment.chunks import whole_items
 from judgecal.judges import Judge, JudgeName, judge_named
 from judgecal.selection.choice import MARGIN, Caps, MeasuredJudge, measure, repeats_of
 from judgecal.selection.confirm import (
-    NOISE_CALLS,
     NOISE_FILE,
     Confirmed,
     SelectRequest,
@@ -44,44 +40,20 @@ from judgecal.selection.confirm import (
 from judgecal.selection.decision import OpenChoice, decide
 from judgecal.selection.lock import LockedJudge, lock_problems, reply_fingerprint, write_lock
 from judgecal.selection.select_result import SelectResult, select_result
-from judgecal.stats import leading_metric, metric_named
+from judgecal.stats import metric_named
 from judgecal.workspace import find_workspace
 
 
-def select_config(
-    stored: StoredExperiment,
-    *,
-    metric: str | None,
-    margin: float,
-    caps: Caps,
-    repeats: int,
-    seed: int,
-    on_all: bool = False,
-) -> dict[str, Any]:
-    """The resolved configuration of a selection: what it asks, not how it calls or where the lock goes."""
-    caps.check()
-    if not 0.0 < margin < math.inf:
-        raise InputError(f"--margin must be above 0 and finite, found {margin:g}")
-    return {
-        "command": "select",
-        "gold": gold_config(stored.gold),
-        "chosen_from": stored.experiment.slug,
-        "judges": [column.judge for column in stored.columns[: stored.asked]],
-        "metric": metric or leading_metric(stored.gold.scale),
-        "margin": margin,
-        "caps": caps.config(),
-        "repeats": repeats,
-        "seed": seed,
-        **({"split": "all"} if on_all else {}),
-    }
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class SelectRun(SelectRequest):
     """A selection from what an experiment holds."""
 
     def check(self) -> None:
         """Refuse what cannot be done before anything is called or logged."""
+        self.caps.check()
+        if not 0.0 < self.margin < math.inf:
+            raise InputError(f"--margin must be above 0 and finite, found {self.margin:g}")
+        _ = self.experiment  # whose slug may be none
         problems, slug = [], self.stored.experiment.slug
         if self.noise_calls < 0 or self.noise_calls == 1:
             problems.append(
@@ -281,24 +253,20 @@ def select(
         workspace: the folder with `signatures/` and `gold/`; found as on the command line where not given.
     """
     where = find_workspace(None if workspace is None else Path(workspace))
-    stored, caps = read_experiment(where, str(experiment)), caps or Caps()
+    stored = read_experiment(where, str(experiment))
     options = RunOptions(repeats=repeats_of(stored), budget_usd=budget_usd)
     options.check()
-    config = select_config(
-        stored, metric=metric, margin=margin, caps=caps, repeats=options.repeats, seed=seed, on_all=on_all
-    )
     run = SelectRun(
         workspace=where,
         stored=stored,
-        experiment=plan_experiment(where, config, out=name),
         options=options,
-        caps=caps,
+        caps=caps or Caps(),
         metric=metric,
         margin=margin,
-        noise_calls=NOISE_CALLS,
         output=Path(output),
         seed=seed,
         replace=replace,
         on_all=on_all,
+        out=name,
     )
     return run.run()
