@@ -1,32 +1,84 @@
-"""One document with every block, drawn by the three renderers: nothing acts, nothing is lost, nothing
-overflows."""
+"""Numbers, one document with every block, and charts: nothing acts, nothing is lost, nothing overflows."""
 
 from __future__ import annotations
 
-import dataclasses
+import json
+import math
+import time
+from dataclasses import replace
 from html.parser import HTMLParser
+from itertools import pairwise
+from xml.etree import ElementTree
 
 import jinja2
 import pytest
 from rich.cells import cell_len
 
-from judgecal.records import Headline
+from judgecal.records import Estimate, Headline, as_plain
 from judgecal.report import document as doc
+from judgecal.report import numbers
+from judgecal.report.charts import Frame, Mark, Tick, apart, shortened
 from judgecal.report.html import html, rendered
+from judgecal.report.intervals import Axis, IntervalRow, in_points, interval_picture
 from judgecal.report.judge import _overview
 from judgecal.report.markdown import markdown
 from judgecal.report.terminal import terminal
 from judgecal.scale import Scale
 from judgecal.selection.pass_rates import Overview, PassRule
+from tests.support.pages import ATTACK, Parsed
 
 EVIL = "</script><script>alert(1)</script><b>x</b> `a` | *b* @you \x1b[2J\u202eold"
+
+# --- numbers
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "text"),
+    [(0.12345, 3, "0.123"), (-0.0004, 3, "0.000"), (-0.5, 1, "-0.5"), (None, 3, "-"), (12.0, 1, "12.0")],
+)
+def test_plain(value: float | None, digits: int, text: str) -> None:
+    assert numbers.plain(value, digits) == text  # never -0.000
+
+
+@pytest.mark.parametrize(
+    ("estimate", "text", "difference"),
+    [
+        (Estimate(0.5, 0.25, 0.75), "0.500 [0.250, 0.750]", "+0.500 [+0.250, +0.750]"),
+        (Estimate(-0.1, -0.2, 0.0), "-0.100 [-0.200, 0.000]", "-0.100 [-0.200, 0.000]"),
+        (Estimate(0.5, reason="few"), "0.500", "+0.500"),
+        (Estimate(None, reason="no pairs"), "-", "-"),
+        (None, "-", "-"),
+        (Estimate(0.0, 0.0, 0.0), "0.000 [0.000, 0.000]", "0.000 [0.000, 0.000]"),
+    ],
+)
+def test_estimates(estimate: Estimate | None, text: str, difference: str) -> None:
+    assert (numbers.estimate(estimate), numbers.difference(estimate)) == (text, difference)
+
+
+def test_money_and_seconds() -> None:
+    prices = {None: "unknown", 0.0: "0", 0.00012: "0.00012", 1.5: "1.500", 12.3456: "12.346"}
+    assert {usd: numbers.money(usd) for usd in prices} == prices
+    latencies = {None: "-", 0.0123: "12.3 ms", 1.0: "1.00 s", 12.345: "12.35 s"}
+    assert {value: numbers.seconds(value) for value in latencies} == latencies
+
+
+def test_json_holds_estimates_and_no_nan() -> None:
+    value = {"a": Estimate(0.5, n=3), "b": (1, math.nan), "c": "é", "d": math.inf}
+    text = json.dumps(as_plain(value), ensure_ascii=False, allow_nan=False)
+    plain = json.loads(text)
+    assert plain["a"]["value"] == 0.5 and plain["a"]["n"] == 3 and "é" in text
+    assert (plain["b"], plain["c"], plain["d"]) == ([1, None], "é", None)
+    with pytest.raises(TypeError, match="set has no JSON form"):
+        as_plain({"a": {1}})
+
+
+# --- blocks in every form
 
 
 def every_block(text: str) -> list[doc.Block]:
     """Each kind of block once, with a text in every place that has one."""
-    table = doc.Table(
-        [text, "n"], [[text, "1"], [doc.Cell(text, 0.5, True), "2"], [text]], title=text, short=True
-    )
+    rows = [[text, "1"], [doc.Cell(text, 0.5, True), "2"], [text]]
+    table = doc.Table([text, "n"], rows, title=text, short=True)
     picture = doc.Picture(lambda: "<svg></svg>", text, text, lambda: "<svg></svg>", numbers=table, short=True)
     return [
         doc.Paragraph(text, short=True),
@@ -49,6 +101,10 @@ def document(text: str) -> doc.Document:
     section = doc.Section("one", text, text, every_block(text))
     facts = (doc.Fact(text, text),)
     return doc.Document(text, text, headline, [section], facts, (text,), text, {"text": text})
+
+
+def holding(*blocks: doc.Block) -> doc.Document:
+    return replace(document("x"), sections=[doc.Section("one", "x", "x", blocks)])
 
 
 def test_every_block_is_here() -> None:
@@ -77,15 +133,24 @@ class _Tags(HTMLParser):
         assert self.open.pop() == tag
 
 
-def test_the_page_holds_no_markup_of_a_text() -> None:
-    seen = {}
-    for text in ("plain", EVIL):
+def test_no_form_holds_markup_of_a_text_or_lets_it_act() -> None:
+    pages, counts = {text: html(document(text)) for text in ("plain", EVIL)}, {}
+    for text, page in pages.items():
         parser = _Tags()
-        parser.feed(html(document(text)))
+        parser.feed(page)
         assert parser.open == [] and parser.scripts == 0
-        seen[text] = parser.count
-    assert seen["plain"] == seen[EVIL] - html(document(EVIL)).count("<wbr>")
-    assert "\x1b" not in html(document(EVIL)) and "\u202e" not in html(document(EVIL))
+        counts[text] = parser.count
+    assert counts["plain"] == counts[EVIL] - pages[EVIL].count("<wbr>")
+    short = markdown(document(EVIL))
+    # within code nothing is read as markup
+    prose = short.partition("```diff")[0].splitlines()
+    read = "\n".join(line for line in prose if not line.startswith(("`", "- `", "next: `")))
+    assert "<b>" not in read and " @you" not in read
+    printed = terminal(document(EVIL), full=True)
+    assert printed.splitlines()[0].startswith("</script>") and printed.splitlines()[-1].startswith("next: ")
+    assert "[U+202E]" in printed
+    for drawn in (pages[EVIL], short, printed):
+        assert "\x1b" not in drawn and "\u202e" not in drawn
 
 
 def test_a_missing_value_of_a_template_is_an_error() -> None:
@@ -93,48 +158,44 @@ def test_a_missing_value_of_a_template_is_an_error() -> None:
         rendered("frame.html", style="", sandbox="")
 
 
-def test_markdown_holds_no_markup_of_a_text() -> None:
-    found = markdown(document(EVIL))
-    read = "\n".join(
-        line
-        for line in found.partition("```diff")[0].splitlines()
-        if not line.startswith(("`", "- `", "next: `"))
-    )  # within code nothing is read as markup
-    assert "<b>" not in read and " @you" not in read and "\x1b" not in found and "\u202e" not in found
+def test_what_is_not_short_stands_on_the_page_alone() -> None:
+    made, only = holding(doc.Paragraph("only on the page")), "only on the page"
+    assert only in html(made) and only in terminal(made, full=True)
+    assert only not in markdown(made) and only not in terminal(made)
 
 
-def test_the_terminal_prints_nothing_that_acts() -> None:
-    found = terminal(document(EVIL), full=True)
-    assert "\x1b" not in found and "\u202e" not in found and "[U+202E]" in found
-    assert found.splitlines()[0].startswith("</script>") and found.splitlines()[-1].startswith("next: ")
+# --- the terminal
+
+
+def test_a_table_is_aligned_on_what_a_terminal_shows() -> None:
+    rows = [["a", "1"], ["一二", "22"], ["a heading across"], ["e\u0301", "3"]]
+    section = doc.Section("s", "s", "", [doc.Table(["name", "n"], rows, short=True)])
+    shown = terminal(doc.Document("t", "", Headline("k", ""), [section]))
+    # The two ideographs take four columns, the combining accent none; a heading widens nothing.
+    aligned = ["name   n", "--------", "a      1", "一二  22", "a heading across", "e\u0301      3"]
+    assert shown.splitlines() == aligned
+
+
+METRICS = ["judge", *(f"metric_{number}" for number in range(9))]
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
 def test_the_terminal_keeps_to_its_width(width: int) -> None:
-    header = ["judge", *(f"metric_{number}" for number in range(9))]
-    rows = [
-        ["a judge whose name has several words 裁判", *["0.842 [0.781, 0.903]"] * 9],
-        ["a heading across " * 12],
-    ]
-    table = doc.Table(header, rows, short=True)
+    long = ["a judge whose name has several words 裁判", *["0.842 [0.781, 0.903]"] * 9]
+    table = doc.Table(METRICS, [long, ["a heading across " * 12]], short=True)
     words = doc.Paragraph("some words that are wrapped " * 20, short=True)
-    made = document("x")
-    made = dataclasses.replace(made, sections=[doc.Section("one", "x", "x", [table, words])])
-    lines = terminal(made, width=width, full=True).splitlines()
-    assert max(map(cell_len, lines)) <= width
-    joined = "\n".join(lines)
-    assert all(name in joined for name in header) and joined.count("0.842") == 9
+    drawn = terminal(holding(table, words), width=width, full=True)
+    assert max(map(cell_len, drawn.splitlines())) <= width
+    assert all(name in drawn for name in METRICS) and drawn.count("0.842") == 9
 
 
 @pytest.mark.parametrize("width", [40, 80])
 def test_a_terminal_shows_what_decides_in_few_lines(width: int) -> None:
     """Ten rows, the last ones among them; the columns that fit; the next command at the end."""
-    header = ["judge", *(f"metric_{number}" for number in range(9))]
     rows = [[f"judge {number}", *["0.842 [0.781, 0.903]"] * 9] for number in range(30)]
-    table = doc.Table(header, [*rows, ["floor", *["0.500"] * 9]], title="t " * 50, short=True, last=1)
+    table = doc.Table(METRICS, [*rows, ["floor", *["0.500"] * 9]], title="t " * 50, short=True, last=1)
     words = doc.Paragraph("some words that are wrapped " * 40, short=True)
-    made = dataclasses.replace(document("x"), sections=[doc.Section("one", "x", "x", [table, words])])
-    lines = terminal(made, width=width).splitlines()
+    lines = terminal(holding(table, words), width=width).splitlines()
     assert max(map(cell_len, lines)) <= width and len(lines) <= 27
     assert lines[-1] == "next: judgecal select x" and "... and more: --full" in lines[-4:]
     assert [line for line in lines if line.startswith("judge ")][-1].startswith("judge 8")
@@ -145,36 +206,17 @@ def test_a_terminal_shows_what_decides_in_few_lines(width: int) -> None:
     ("judges", "others", "seen"), [(9, 9, (5, 5)), (3, 9, (3, 7)), (9, 3, (7, 3)), (4, 4, (4, 4))]
 )
 def test_many_raters_leave_room_for_the_judges(judges: int, others: int, seen: tuple[int, int]) -> None:
-    rows = [[f"judge {number}"] for number in range(judges)] + [
-        [f"rater {number}"] for number in range(others)
-    ]
-    table = doc.Table(["who"], rows, short=True, last=others)
-    made = dataclasses.replace(document("x"), sections=[doc.Section("one", "x", "x", [table])])
-    lines = terminal(made).splitlines()
-    shown = [[line for line in lines if line.startswith(who)] for who in ("judge ", "rater ")]
-    assert shown == [
-        [f"{who} {number}" for number in range(n)] for who, n in zip(("judge", "rater"), seen, strict=True)
-    ]
+    rows = [[f"judge {n}"] for n in range(judges)] + [[f"rater {n}"] for n in range(others)]
+    lines = terminal(holding(doc.Table(["who"], rows, short=True, last=others))).splitlines()
+    assert [line for line in lines if line.startswith("judge ")] == [f"judge {n}" for n in range(seen[0])]
+    assert [line for line in lines if line.startswith("rater ")] == [f"rater {n}" for n in range(seen[1])]
 
 
 def test_colours_are_for_a_screen_alone() -> None:
-    made = dataclasses.replace(
-        document("x y"), sections=[doc.Section("one", "x", "x", [doc.Table(["j"], [["a"]])])]
-    )
-    assert "\x1b" not in terminal(made)
+    made = replace(document("x y"), sections=[doc.Section("one", "x", "x", [doc.Table(["j"], [["a"]])])])
     coloured = terminal(made, colour=True)
+    assert "\x1b" not in terminal(made) and "\x1b[2J" not in terminal(document(EVIL), colour=True)
     assert coloured.startswith("\x1b[1;32mx y.\x1b[0m\n") and coloured.count("\x1b") == 2
-    assert "\x1b[2J" not in terminal(document(EVIL), colour=True)
-
-
-def test_what_is_not_short_stands_on_the_page_alone() -> None:
-    made = document("x")
-    made = dataclasses.replace(
-        made, sections=[doc.Section("one", "t", "c", [doc.Paragraph("only on the page")])]
-    )
-    assert "only on the page" in html(made)
-    assert "only on the page" not in markdown(made) and "only on the page" not in terminal(made)
-    assert "only on the page" in terminal(made, full=True)
 
 
 @pytest.mark.parametrize(
@@ -189,3 +231,74 @@ def test_an_average_has_as_many_digits_as_its_verdicts_ask_for(
         told.add(None, f"q{place}", verdict)
     (row,) = _overview([told.overall()]).rows
     assert average in row
+
+
+# --- texts before and after
+
+
+def test_a_diff_by_line() -> None:
+    lines = doc.Diff("one\ntwo\nthree", "one\n2 <b>\nthree").lines()
+    assert lines == [(" ", "one"), ("-", "two"), ("+", "2 <b>"), (" ", "three")]
+
+
+@pytest.mark.parametrize("count", [3, 100_000])
+def test_a_text_before_and_after_of_any_length_is_shown(count: int) -> None:
+    before, after = ("\n".join(f"line {n}{end}" for n in range(count)) for end in ("", "!"))
+    start = time.process_time()
+    lines = doc.Diff(before=before, after=after).lines()
+    assert time.process_time() - start < 50.0
+    assert [text for sign, text in lines if sign != "+"] == before.splitlines()
+    assert [text for sign, text in lines if sign != "-"] == after.splitlines()
+
+
+# --- charts: any XML reader takes them, and numbers stand apart
+
+ODD_CODES = (*range(32), 0x7F, 0x85, 0x2028, 0xD800, 0xDFFF, 0xFDD0, 0xFFFE, 0xFFFF, 0x1FFFE, 0x10FFFF)
+ODD = [*map(chr, ODD_CODES)]
+
+
+def both_drawn(picture: doc.Picture) -> tuple[str, str]:
+    """The picture wide, and for a phone."""
+    assert picture.narrow is not None
+    return picture.draw(), picture.narrow()
+
+
+def test_no_character_of_a_name_breaks_a_picture() -> None:
+    names = [shortened(f"judge {odd} of {n}", 20) for n, odd in enumerate(ODD)]
+    assert len(set(names)) == len(ODD)
+    rows = [IntervalRow(name, Estimate(0.1 * n), name) for n, name in enumerate(names)]
+    for drawn in both_drawn(interval_picture(rows, Axis("".join(ODD)))):
+        ElementTree.fromstring(drawn)
+    frame = Frame(340, (1.0, 500.0), (0.0, 1.0), (ODD[27], ODD[31]), log=True)
+    ElementTree.fromstring(frame.drawn([Mark("text", 1.0, 1.0, text=name) for name in names]))
+
+
+@pytest.mark.parametrize("length", [5, 40, 200])
+def test_names_have_the_room_that_they_need(length: int) -> None:
+    """Whole up to half of the picture, and as many letters as there are, never over the lines or numbers."""
+    row = IntervalRow("x" * length, Estimate(0.5, 0.4, 0.6), "0.500 [0.400, 0.600]")
+    wide, narrow = (
+        max((text for text in ElementTree.fromstring(drawn).itertext() if "x" in text), key=len)
+        for drawn in both_drawn(interval_picture([row], Axis("share")))
+    )
+    assert (wide == row.name) == (length <= 60) and len(narrow) == min(length, 21) and len(wide) <= 62
+
+
+def test_intervals_without_ends_are_points_and_texts_are_escaped() -> None:
+    rows = [
+        IntervalRow(ATTACK, Estimate(0.5, reason="few"), "0.500", strong=True),
+        IntervalRow("none", Estimate(None), "-", hollow=True),
+    ]
+    drawn = interval_picture(rows, Axis("share", full=0.0, dashed=-0.1), title=ATTACK).draw()
+    assert not Parsed(drawn).all("img") and "0.500" in drawn
+    points = in_points(Estimate(0.25, 0.125, 0.5, n=7))
+    assert (points.value, points.low, points.high, points.n) == (25.0, 12.5, 50.0, 7)
+
+
+def test_numbers_on_an_axis_stand_apart() -> None:
+    every = [Tick(0, "1"), Tick(5, "2"), Tick(30, "3"), Tick(40, "1,000")]
+    assert [tick.text for tick in apart(every)] == ["1", "3"]
+    frame = Frame(340, (30.0, 90_000.0), (0.2, 0.2001), ("tokens", "recall"), log=True)
+    shown = frame.numbers()
+    assert 5 <= len(shown) <= 10 and all(b.at - a.at > 3.1 * len(a.text + b.text) for a, b in pairwise(shown))
+    assert len(frame.y_ticks) > 1

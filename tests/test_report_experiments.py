@@ -1,4 +1,4 @@
-"""Pages of retrieval, gate and judge: order, numbers of the command, text that is never run."""
+"""Pages of retrieval, gate and judge: numbers of the command, text that is never run; results in a notebook."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from pathlib import Path
 
 import pytest
 
+from judgecal.experiment import CompareRun, read_experiment
+from judgecal.experiment.result import AgreementResult
 from judgecal.experiment.stored import find_experiment
-from judgecal.records import Estimate
-from judgecal.report.document import Diff
+from judgecal.rag.retrieval import RetrievalResult
 from judgecal.report.experiments import load_report
 from judgecal.report.gate import gate_document
-from judgecal.report.intervals import Axis, IntervalRow, in_points, interval_picture
 from judgecal.selection.gate import GateResult
 from judgecal.selection.gate_rule import GateDecision
 from judgecal.workspace import find_workspace
 from tests.support.command import Run
+from tests.support.gold import made_gold, made_items, rated
 from tests.support.locks import Served, flips
 from tests.support.locks import served as served
-from tests.support.pages import ATTACK, HOSTILE, Parsed, check_page, page_of, printed_by, told
+from tests.support.pages import ATTACK, HOSTILE, OPEN, Parsed, check_page, page_of, printed_by, recorded, told
 
 # --- retrieval
 
@@ -142,26 +143,38 @@ def test_what_cannot_be_read_is_one_message(judgecal: Run, workspace_dir: Path) 
     assert "summary.json: is not there" in (workspace_dir / "experiments" / "index.html").read_text()
 
 
-def test_a_notebook_shows_every_kind(judgecal: Run) -> None:
+# --- in a notebook
+
+
+def test_judges_in_a_notebook(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:
+    made = made_items(20)
+    labels = rated(made, {"full": 1, "half": 0, "none": 0})
+    made_gold(workspace_dir / "gold" / "made", made, labels, scale='kind = "binary"', splits=OPEN)
+    sharp = ["yes" if row["kind"] == "full" else "no" for row in made]
+    lax = ["no" if row["kind"] == "none" else "yes" for row in made]
+    slug = recorded(judgecal, tmp_path, {f"sharp {ATTACK}": sharp, "lax": lax}, made)
+    workspace = find_workspace(None)
+    result = find_experiment(workspace, slug).read_summary(AgreementResult)
+    printed = json.loads(judgecal("report", slug, "--json").out)
+    shown = Parsed(result._repr_html_())
+    assert printed["headline"]["sentence"] in "".join(shown.text)
+    assert shown.all("img") == [] and shown.all("table")
+    frame = result.frame()
+    assert frame["judge"].to_list() == [f"sharp {ATTACK}", "lax"] and frame["n"].to_list() == [60, 60]
+    kappa = result.judges[1].agreement["kappa"]
+    row = frame.row(1, named=True)
+    shown_ends = [row[f"agreement.kappa{end}"] for end in ("", "_low", "_high")]
+    assert shown_ends == [kappa.value, kappa.low, kappa.high]
+    assert Parsed(result.gold._repr_html_()).all("table")  # a part of a result: its table alone
+
+    compared = CompareRun(workspace=workspace, stored=read_experiment(workspace, slug)).run()
+    assert compared.frame()["b"].to_list() == ["lax"] and "difference_low" in compared.frame().columns
+    assert "<strong>" in compared._repr_html_()
+
+
+def test_what_draws_a_result_is_there(judgecal: Run) -> None:
     slug = printed_by(judgecal, "retrieval", "--name", "ret")["experiment"]
-    assert "srcdoc=" in load_report(slug)._repr_html_()
-
-
-def test_intervals_without_ends_are_points_and_texts_are_escaped() -> None:
-    rows = [
-        IntervalRow(ATTACK, Estimate(0.5, reason="few"), "0.500", strong=True),
-        IntervalRow("none", Estimate(None), "-", hollow=True),
-    ]
-    picture = interval_picture(rows, Axis("share", full=0.0, dashed=-0.1), title=ATTACK)
-    assert not Parsed(picture.draw()).all("img") and "0.500" in picture.draw()
-    points = in_points(Estimate(0.25, 0.125, 0.5, n=7))
-    assert (points.value, points.low, points.high, points.n) == (25.0, 12.5, 50.0, 7)
-
-
-def test_a_diff_by_line() -> None:
-    assert Diff("one\ntwo\nthree", "one\n2 <b>\nthree").lines() == [
-        (" ", "one"),
-        ("-", "two"),
-        ("+", "2 <b>"),
-        (" ", "three"),
-    ]
+    result = find_experiment(find_workspace(None), slug).read_summary(RetrievalResult)
+    assert "among the first" in result._repr_html_() and "srcdoc=" in load_report(slug)._repr_html_()
+    frame = result.frame()
+    assert len(frame) == len(result.hand_on) and "recall_low" in frame.columns
