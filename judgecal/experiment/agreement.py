@@ -120,8 +120,9 @@ class Table:
         if self.weights is None:
             return ()
         return (
-            "the items were drawn with unequal probabilities: means are weighted by 1 / probability, all counts are of "
-            "the items drawn; what cannot be weighted (coefficients, parts, people beside people) is left out",
+            "the items were drawn with unequal probabilities: means are weighted by 1 / probability, all "
+            "counts are of the items drawn; what cannot be weighted (coefficients, parts, people beside "
+            "people) is left out",
         )
 
     def of(self, column: Column) -> Table:

@@ -17,7 +17,7 @@ from judgecal.experiment.looks import Look, foresee_look, look_at_test, looks_so
 from judgecal.experiment.losses import prompt_model_grid
 from judgecal.experiment.result import GoldSummary
 from judgecal.experiment.score import gold_config, run_line, summary_of_gold
-from judgecal.experiment.unread import Unread, unread_of
+from judgecal.experiment.stored import Unread, unread_of
 from judgecal.goldset import GoldSet
 from judgecal.records import Judgement, Result, as_plain
 from judgecal.scale import Scale
@@ -218,8 +218,8 @@ class CompareRun:
         columns = self.columns
         if self._holds_test:
             raise InputError(
-                f"{self.stored.experiment.slug} holds test items, and a plan looks at no test label: compare the two "
-                "with judgecal compare, and plan from that experiment"
+                f"{self.stored.experiment.slug} holds test items, and a plan looks at no test label: "
+                "compare the two with judgecal compare, and plan from that experiment"
             )
         return self._compared(columns, self._metric, self.level, n_perm=_draws(self.level, len(columns)))
 
@@ -289,7 +289,8 @@ class CompareRun:
             if absent:
                 named = listed(absent, sealed=self.stored.gold.test_ids)
                 notes.append(
-                    f"{column.judge} has no judgement of {len(absent)} items ({named}): they count as unscored"
+                    f"{column.judge} has no judgement of {len(absent)} items ({named}): they count as "
+                    "unscored"
                 )
         stored = self.stored
         return [*notes, *stored.notes, *stored.table.drawn_notes, *verdict_notes(stored.gold.scale, columns)]

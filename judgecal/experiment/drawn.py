@@ -36,8 +36,9 @@ def drawing_weights(gold: GoldSet, items: Sequence[Item]) -> Floats | None:
     if len(known) < len(chances):
         lacking = next(item.item_id for item in items if item.inclusion_probability is None)
         raise InputError(
-            f"gold set {gold.name}: {len(chances) - len(known)} of {len(chances)} items have no inclusion_probability, "
-            f"{lacking!r} for one, and the others have: give it in items.jsonl, or keep them in a set of their own"
+            f"gold set {gold.name}: {len(chances) - len(known)} of {len(chances)} items have no "
+            f"inclusion_probability, {lacking!r} for one, and the others have: give it in items.jsonl, or "
+            "keep them in a set of their own"
         )
     weights = 1.0 / np.array(known)
     return None if np.ptp(weights) <= 1e-9 * weights.max() else weights / weights.mean()
@@ -47,8 +48,9 @@ def refuse_unequal(gold: GoldSet, items: Sequence[Item], command: str) -> None:
     """Refuse (InputError) a command that cannot weigh items which were drawn with unequal probabilities."""
     if drawing_weights(gold, items) is not None:
         raise InputError(
-            f"{command} would count all items of gold set {gold.name} alike, and they were drawn with unequal "
-            "probabilities (inclusion_probability in items.jsonl): use score, agreement, compare or report, which weigh"
+            f"{command} would count all items of gold set {gold.name} alike, and they were drawn with "
+            "unequal probabilities (inclusion_probability in items.jsonl): use score, agreement, compare or "
+            "report, which weigh"
         )
 
 
@@ -117,8 +119,8 @@ def draw_where_judges_differ(
         problems.append(f"-n must be at least {LEAST_DRAWN}, found {n}")
     if not pool:
         problems.append(
-            f"every judged item of gold set {gold.name} has a label: add items without one to it, and have them judged "
-            "(judgecal agreement keeps recorded verdicts of items without a label too)"
+            f"every judged item of gold set {gold.name} has a label: add items without one to it, and have "
+            "them judged (judgecal agreement keeps recorded verdicts of items without a label too)"
         )
     refuse(problems)
     return _drawing(

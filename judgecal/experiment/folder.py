@@ -6,10 +6,11 @@ configuration never meets its verdicts.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,15 +20,27 @@ from typing import Any, TypeVar
 
 from judgecal.artefacts import SCHEMA, check_schema, read_json, read_toml, toml_text, validated
 from judgecal.errors import InputError, JudgecalError, refuse
-from judgecal.records import Result, as_plain, digest
+from judgecal.judges import Judge, PromptJudge
+from judgecal.records import Context, Item, Result, Turn, as_plain, digest
+from judgecal.scale import Scale
 from judgecal.workspace import Workspace, name_problem, write_text
 
 _CONFIG = "experiment.toml"
 _OUTPUT = "output.json"  # of `judge`: which file it wrote
+_JUDGES = "judges.json"  # written when they are made
 _LAST = 100_000  # bytes of a journal within which its last line begins
 _AT = re.compile(rb'"at": ?"(\d{4}-\d\d-\d\dT[\d:]+\+00:00)"')
 _HEAD = 200  # characters of a summary within which it says what code made it
 _SOURCES = (".py", ".html", ".css", ".js")
+_BLANK = Item(
+    item_id="",
+    group="",
+    question="{question}",
+    answer="{answer}",
+    reference_answers=("{reference_answer}",),
+    contexts=(Context("{context}"),),
+    conversation=(Turn("user", "{conversation}"),),
+)
 _R = TypeVar("_R", bound=Result)
 
 OPENED: ContextVar[Path | None] = ContextVar("OPENED", default=None)
@@ -36,13 +49,10 @@ OPENED: ContextVar[Path | None] = ContextVar("OPENED", default=None)
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """One experiment's folder and configuration.
+    """One experiment's folder and configuration."""
 
-    `folder` is where it is, or would be; what the resolved configuration holds decides the default slug.
-    """
-
-    folder: Path
-    config: Mapping[str, Any]
+    folder: Path  # where it is, or would be
+    config: Mapping[str, Any]  # resolved; it decides the default slug
 
     @property
     def slug(self) -> str:
@@ -77,18 +87,15 @@ class Experiment:
         return datetime.fromtimestamp(max(path.stat().st_mtime for path in files), UTC)
 
     def read_summary(self, kind: type[_R]) -> _R:
-        """The result that `write_summary` left, as the class that it was.
-
-        Raises:
-            InputError: there is none, as after an interruption, or it is no such result.
-        """
+        """The result that `write_summary` left, as the class that it was; refused where there is none, or no
+        such."""
         absent = (
             "is not there: the command did not come to its end; run it again, it goes on where it stopped"
         )
         try:
-            told = read_json(self.summary, absent=absent)
-            told.pop("code", None)
-            return validated(kind, told, str(self.summary))
+            summary = read_json(self.summary, absent=absent)
+            summary.pop("code", None)
+            return validated(kind, summary, str(self.summary))
         except InputError as error:
             if not self.summary.exists():
                 raise
@@ -111,8 +118,8 @@ class Experiment:
         """
         if not self.folder.is_dir():
             raise JudgecalError(
-                f"{self.folder} was deleted while this ran, and the judgements in it are gone with it: run the command "
-                "again; where its replies are in the cache, they cost nothing"
+                f"{self.folder} was deleted while this ran, and the judgements in it are gone with it: run "
+                "the command again; where its replies are in the cache, they cost nothing"
             )
         text = json.dumps(
             {"schema": SCHEMA, "code": code_sha(), **as_plain(summary)},
@@ -130,13 +137,12 @@ class Experiment:
         write_text(self.folder / _OUTPUT, json.dumps({"output": str(output)}) + "\n")
 
     def wrote(self, output: Path) -> bool:
-        """Whether an output that is there is what this very command wrote before, and nobody changed it
-        since."""
+        """Whether an output is what this very command wrote before, and nobody changed it since."""
         mark = self.folder / _OUTPUT
         if not (mark.is_file() and output.is_file()):
             return False
-        told = read_json(mark, absent="").get("output")
-        return told == str(output) and output.stat().st_mtime_ns <= mark.stat().st_mtime_ns
+        written = read_json(mark, absent="").get("output")
+        return written == str(output) and output.stat().st_mtime_ns <= mark.stat().st_mtime_ns
 
 
 @cache
@@ -153,12 +159,10 @@ def plan_experiment(workspace: Workspace, config: Mapping[str, Any], *, out: str
     """Name the experiment of a configuration and hold it against what is there; nothing is written.
 
     `command` and `gold.set`, or `suite`, of the resolved configuration make the default slug; `out` is used
-    instead.
-
-    Raises:
-        InputError: the slug is no folder name, or the folder was made by another configuration.
+    instead. Refused where the slug is no folder name, or the folder was made by another configuration.
     """
-    slug = out or _slug(config)
+    subject = config["gold"]["set"] if "gold" in config else config["suite"]
+    slug = out or f"{config['command']}-{subject}-{digest(_plain(config))[:8]}"
     if problem := name_problem(slug):
         raise InputError(f"--name {slug[:80]!r}: a slug is one folder name under experiments/: {problem}")
     folder = workspace.experiments / slug
@@ -175,11 +179,6 @@ def plan_experiment(workspace: Workspace, config: Mapping[str, Any], *, out: str
     return Experiment(folder, config)
 
 
-def _slug(config: Mapping[str, Any]) -> str:
-    subject = config["gold"]["set"] if "gold" in config else config["suite"]
-    return f"{config['command']}-{subject}-{digest(_plain(config))[:8]}"
-
-
 def open_experiment(experiment: Experiment) -> None:
     """Make the folder and write its configuration, unless they are there."""
     experiment.folder.mkdir(parents=True, exist_ok=True)
@@ -190,11 +189,7 @@ def open_experiment(experiment: Experiment) -> None:
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """The configuration of an experiment on disk.
-
-    Raises:
-        InputError: there is none, or it cannot be read.
-    """
+    """The configuration of an experiment on disk."""
     config = read_toml(folder / _CONFIG)
     check_schema(config, str(folder / _CONFIG))
     refuse(list(_odd_values(config, str(folder / _CONFIG))))
@@ -220,9 +215,12 @@ def _odd_values(config: Mapping[str, Any], where: str) -> Iterator[str]:
             yield f"{where}: {key} must be {words}, found {config[key]!r:.80}: bring it back as judgecal wrote it"
     judges, needed = config.get("judges", []), config.get("command") in ("score", "optimize")
     named = isinstance(judges, list) and all(
-        (isinstance(one, str) and not needed)  # select names those that it chooses from
-        or (isinstance(one, dict) and all(isinstance(one.get(key), str) for key in ("judge", "fingerprint")))
-        for one in judges
+        (isinstance(judge, str) and not needed)  # select names those that it chooses from
+        or (
+            isinstance(judge, dict)
+            and all(isinstance(judge.get(key), str) for key in ("judge", "fingerprint"))
+        )
+        for judge in judges
     )
     if not named or (needed and not judges):
         yield f"{where}: judges must list judge and fingerprint of each, as judgecal wrote them"
@@ -238,8 +236,47 @@ def _plain(value: Any) -> Any:
 def _differences(stored: Any, wanted: Any, where: str = "") -> list[str]:
     if isinstance(stored, dict) and isinstance(wanted, dict):
         keys = sorted(stored.keys() | wanted.keys())
-        found = (
-            _differences(stored.get(key), wanted.get(key), f"{where}.{key}" if where else key) for key in keys
-        )
-        return [name for names in found for name in names]
+        dot = f"{where}." if where else ""
+        return [
+            name for key in keys for name in _differences(stored.get(key), wanted.get(key), f"{dot}{key}")
+        ]
     return [] if stored == wanted else [where]
+
+
+@dataclass(frozen=True, slots=True)
+class KeptJudge:
+    """A judge as it was when the experiment was made: what a report shows of it without running any code."""
+
+    scale: str  # of its verdicts
+    categories: tuple[str, ...] = ()  # of a nominal scale
+    instructions: str | None = None  # of its signature; None where it has no prompt
+    messages: str | None = None  # what it is sent, with the names of the item's fields in their places
+
+    def verdicts(self) -> Scale:
+        """The scale of its verdicts."""
+        scale = Scale.parse(self.scale)
+        return dataclasses.replace(scale, categories=self.categories) if self.categories else scale
+
+
+def keep_judges(experiment: Experiment, judges: Iterable[Judge]) -> None:
+    """Write down what a report will show of the judges."""
+    kept = {"schema": SCHEMA, "judges": {judge.name: as_plain(_kept(judge)) for judge in judges}}
+    write_text(experiment.folder / _JUDGES, json.dumps(kept, indent=2) + "\n")
+
+
+def _kept(judge: Judge) -> KeptJudge:
+    scale, categories = str(judge.scale), judge.scale.categories
+    if not isinstance(judge, PromptJudge):
+        return KeptJudge(scale, categories)
+    item = dataclasses.replace(_BLANK, fields={name: f"{{{name}}}" for name in judge.inputs})
+    messages = "\n\n".join(f"[{message['role']}]\n{message['content']}" for message in judge.messages(item))
+    return KeptJudge(scale, categories, str(judge.signature.cls.instructions), messages)
+
+
+def kept_judges(experiment: Experiment) -> Mapping[str, KeptJudge]:
+    """The judges by name; empty where nothing was written down."""
+    path = experiment.folder / _JUDGES
+    if not path.is_file():
+        return {}
+    table = read_json(path, absent="is not there")
+    return validated(dict[str, KeptJudge], table.get("judges", {}), str(path))

@@ -1,5 +1,4 @@
-"""`agreement`: judgements recorded anywhere, held against a gold set, and judges that call nobody beside
-them."""
+"""`agreement`: judgements recorded anywhere, held against a gold set, beside judges that call nobody."""
 
 from __future__ import annotations
 
@@ -12,17 +11,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import get_args
 
+from judgecal.engine import Journal
 from judgecal.engine.log import now
 from judgecal.errors import InputError, notice, refuse
 from judgecal.experiment.agreement import Column, StoredExperiment, Table
 from judgecal.experiment.chunks import refuse_unfit
-from judgecal.experiment.floor import check_judge, floor_columns, with_floor
-from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment
-from judgecal.experiment.kept_judges import keep_judges
+from judgecal.experiment.floor import check_judge
+from judgecal.experiment.folder import Experiment, plan_experiment
 from judgecal.experiment.people import tied_items
 from judgecal.experiment.result import AgreementResult
-from judgecal.experiment.score import asked_items, finished, gold_config, judge_config
-from judgecal.experiment.trials import RunOptions, open_journal, run_trials
+from judgecal.experiment.score import asked_items, gold_config, hold_against_people, judge_config
+from judgecal.experiment.trials import RunOptions, run_trials
 from judgecal.goldset import GoldSet
 from judgecal.goldset.labels import judged_twice, read_verdict, verdict_scale
 from judgecal.judges import Judge, RecordedJudge
@@ -39,24 +38,17 @@ _UNIT = re.compile(rf"{ITEM_UNIT}|{CHUNK}:\d+", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """Judgements read from a file.
+    """Judgements read from a file."""
 
-    Attributes:
-        name, sha256: of the file.
-        columns: one judge each, in the order of their first row.
-        repeats: the most judgements that one judge gave of one item.
-        unmatched: rows that name no item of the set.
-        absent: judges all of whose rows are among those.
-        read_by: how the file was read: its columns, and the scale that was named.
-    """
-
-    name: str
+    name: str  # of the file
     sha256: str
-    columns: tuple[Column, ...]
-    repeats: int
-    unmatched: int
-    absent: tuple[str, ...] = ()
-    read_by: Mapping[str, str | None] = field(default_factory=dict)
+    columns: tuple[Column, ...]  # one judge each, in the order of their first row
+    repeats: int  # the most judgements that one judge gave of one item
+    unmatched: int  # rows that name no item of the set
+    absent: tuple[str, ...] = ()  # judges all of whose rows are among those
+    read_by: Mapping[str, str | None] = field(
+        default_factory=dict
+    )  # its columns, and the scale that was named
 
 
 def read_recorded(
@@ -74,12 +66,8 @@ def read_recorded(
     such a column the whole file is one judge, named after it. Verdicts are read on `verdict_scale`; by
     default on the people's, or where more of a judge's verdicts can be read so as percentages or as fractions
     of 1. An empty or unreadable verdict is an unscored row; `error` may say why there is none.
-
-    Raises:
-        InputError: the file or a column is missing, an item is judged twice, no row names an item of the set,
-            or the scale is none.
     """
-    told = None if verdict_scale is None else Scale.parse(verdict_scale)
+    named_scale = None if verdict_scale is None else Scale.parse(verdict_scale)
     table = read_table(path)
     named = (columns or Columns(usual=True)).resolved(table.columns, path, only=("item", "verdict"))
     item_column, verdict_column = named.item or "item_id", named.verdict or "verdict"
@@ -104,18 +92,14 @@ def read_recorded(
     for row in known:
         by_judge.setdefault(judge_of(row), []).append(row)
     _check_rows(table, by_judge, known)
-    sha256 = _sha256(path, table)
-    reader = _Reader(table, gold, items, item_column, verdict_column, sha256, told)
+    # of a file its bytes, of a data set of the Hub its rows
+    content = path.read_bytes() if path.is_file() else repr([row.cells for row in table.rows]).encode()
+    sha256 = hashlib.sha256(content).hexdigest()
+    reader = _Reader(table, gold, items, item_column, verdict_column, sha256, named_scale)
     judged = tuple(reader.column(judge, rows) for judge, rows in by_judge.items())
     repeats = 1 + max(row.repeat for column in judged for row in column.rows)
     absent = tuple(judge for judge in dict.fromkeys(map(judge_of, table.rows)) if judge not in by_judge)
     return Recorded(path.name, sha256, judged, repeats, len(table.rows) - len(known), absent, read_by)
-
-
-def _sha256(path: Path, table: FileTable) -> str:
-    """Of a file its bytes, of a data set of the Hub its rows."""
-    content = path.read_bytes() if path.is_file() else repr([row.cells for row in table.rows]).encode()
-    return hashlib.sha256(content).hexdigest()
 
 
 def recorded_fingerprint(sha256: str, judge: str) -> str:
@@ -160,7 +144,7 @@ _NO_AMOUNT = -1.0
 
 
 def _amount(row: Row, name: str) -> float | None:
-    """What a judgement cost or took; None where the file does not say, `_NO_AMOUNT` where it says no
+    """What a judgement cost or took; None where the file does not say, `_NO_AMOUNT` where that is no
     amount."""
     text = row.cells.get(name, "").strip()
     if not text:
@@ -188,20 +172,10 @@ class _Reader:
     item_column: str
     verdict_column: str
     sha256: str
-    told: Scale | None  # by the user
+    scale: Scale | None  # that the user named
 
     def column(self, judge: str, rows: Sequence[Row]) -> Column:
         """One judge's rows as judgements."""
-        self._check_keys(judge, rows)
-        read_as = self.told or self._read_as(judge, rows)
-        scale = Scale.parse("percentage") if read_as.from_fraction else self._scale_of(read_as)
-        unit = ITEM_UNIT if all(_unit(row) == ITEM_UNIT for row in rows) else CHUNK
-        recorded = RecordedJudge(judge, scale, recorded_fingerprint(self.sha256, judge), unit=unit)
-        refuse_unfit(recorded, [self.items[row.cells[self.item_column]] for row in rows])
-        moment = now()
-        return Column.of(recorded, [self._judgement(recorded, read_as, row, moment) for row in rows])
-
-    def _check_keys(self, judge: str, rows: Sequence[Row]) -> None:
         seen: dict[tuple[str, int, str], int] = {}
         problems = []
         for row in rows:
@@ -211,27 +185,27 @@ class _Reader:
                 problems.append(f"{self.table.at(row)}: {judged_twice(judge, key[0], first)}")
             seen.setdefault(key, row.line)
         refuse(problems, most=50)
-
-    def _scale_of(self, read_as: Scale) -> Scale:
-        """The scale of verdicts that were read so: the people's own where it is that but for its steps."""
-        people = self.gold.scale
-        same = (read_as.kind, read_as.low, read_as.high) == (people.kind, people.low, people.high)
-        return people if same else read_as
+        read_as, people = self.scale or self._read_as(judge, rows), self.gold.scale
+        scale = Scale.parse("percentage") if read_as.from_fraction else read_as
+        if (scale.kind, scale.low, scale.high) == (people.kind, people.low, people.high) and scale is read_as:
+            scale = people  # but for its steps
+        unit = ITEM_UNIT if all(_unit(row) == ITEM_UNIT for row in rows) else CHUNK
+        recorded = RecordedJudge(judge, scale, recorded_fingerprint(self.sha256, judge), unit=unit)
+        refuse_unfit(recorded, [self.items[row.cells[self.item_column]] for row in rows])
+        at = now()
+        return Column.of(recorded, [self._judgement(recorded, read_as, row, at) for row in rows])
 
     def _read_as(self, judge: str, rows: Sequence[Row]) -> Scale:
-        people = self.gold.scale
+        """The scale that the verdicts are read on, where the user named none."""
+        people, where = self.gold.scale, f"judgecal: {self.table.where}"
         scale = verdict_scale(people, (row.cells[self.verdict_column] for row in rows))
         if scale.from_fraction:
-            notice(
-                f"judgecal: {self.table.where}: all verdicts of {judge} lie in 0..1: read as fractions of 1"
-            )
+            notice(f"{where}: all verdicts of {judge} lie in 0..1: read as fractions of 1")
         elif scale.kind in ("ordinal", "points") and (scale.low, scale.high) != (people.low, people.high):
-            notice(
-                f"judgecal: {self.table.where}: {judge} is read on {scale}, which its verdicts fit (--verdict-scale)"
-            )
+            notice(f"{where}: {judge} is read on {scale}, which its verdicts fit (--verdict-scale)")
         return scale
 
-    def _judgement(self, judge: RecordedJudge, read_as: Scale, row: Row, moment: str) -> Judgement:
+    def _judgement(self, judge: RecordedJudge, read_as: Scale, row: Row, at: str) -> Judgement:
         text = row.cells[self.verdict_column]
         verdict, failure = read_verdict(read_as, text)
         if not text.strip():
@@ -249,18 +223,17 @@ class _Reader:
             error=failure,
             latency_s=_amount(row, "latency_s"),
             cost_usd=_amount(row, "cost_usd"),
-            at=moment,
+            at=at,
             unit=_unit(row),
         )
 
 
 def _failure(row: Row) -> Failure | None:
-    """The error that was recorded in the place of a verdict: a text, or {kind, message} as a journal has
-    it."""
+    """The error recorded in the place of a verdict: a text, or {kind, message} as a journal has it."""
     message = row.cells.get("error.message") or row.cells.get("error", "")
-    kind = row.cells.get("error.kind", "")
-    known: dict[str, ErrorKind] = {one: one for one in get_args(ErrorKind)}
-    return Failure(known.get(kind, "code"), message.strip()) if message.strip() else None
+    kinds: dict[str, ErrorKind] = {kind: kind for kind in get_args(ErrorKind)}
+    kind = kinds.get(row.cells.get("error.kind", ""), "code")
+    return Failure(kind, message.strip()) if message.strip() else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -319,41 +292,28 @@ class AgreementRun:
         return tied_items(self.gold, self.split, self.items)
 
     def run(self) -> tuple[AgreementResult, StoredExperiment]:
-        """The result, and the experiment that it is of: the rows are kept in its journal.
-
-        Raises:
-            InputError: as `check`, or there is no labelled item.
-        """
+        """The result, and the experiment that it is of: the rows are kept in its journal."""
         self.check()  # before anything is written
-        table = Table(self.gold, self.items, 1, self.seed, tied=self._tied)
-        open_experiment(self.experiment)
-        keep_judges(self.experiment, self.beside)
-        with open_journal(self.experiment.journal, self.options) as journal:
-            for row in (row for column in self.recorded.columns for row in column.rows):
+        table, recorded = Table(self.gold, self.items, 1, self.seed, tied=self._tied), self.recorded
+        notes = []
+        if recorded.unmatched:
+            absent = f", all those of {', '.join(recorded.absent)} among them" if recorded.absent else ""
+            notes.append(f"{recorded.unmatched} rows of {recorded.name} name no item of the set{absent}")
+
+        def judged(journal: Journal) -> list[Column]:
+            for row in (row for column in recorded.columns for row in column.rows):
                 if row.key not in journal.latest:
                     journal.append(row)
             rows = run_trials(self.beside, (*table.items, *table.tied), journal=journal, options=self.options)
-            floor, why = floor_columns(
-                self.workspace, table, journal, self.options, judges=[judge.name for judge in self.beside]
-            )
-        called = (Column.of(judge, rows.of(judge.name)) for judge in self.beside)
-        columns = (*self.recorded.columns, *called)
-        stored = StoredExperiment(
-            experiment=self.experiment,
-            gold=self.gold,
-            items=table.items,
-            tied=table.tied,
-            split=self.split,
-            columns=with_floor(columns, floor),
-            asked=len(columns),
-            seed=self.seed,
-            notes=self._unmatched(),
-        )
-        return finished(self.workspace, stored, floor, why), stored
+            return [*recorded.columns, *(Column.of(judge, rows.of(judge.name)) for judge in self.beside)]
 
-    def _unmatched(self) -> tuple[str, ...]:
-        recorded = self.recorded
-        if not recorded.unmatched:
-            return ()
-        absent = f", all those of {', '.join(recorded.absent)} among them" if recorded.absent else ""
-        return (f"{recorded.unmatched} rows of {recorded.name} name no item of the set{absent}",)
+        return hold_against_people(
+            self.workspace,
+            self.experiment,
+            table,
+            self.split,
+            self.beside,
+            judged,
+            options=self.options,
+            notes=notes,
+        )

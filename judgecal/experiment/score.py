@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from judgecal._version import __version__
+from judgecal.engine import Journal
 from judgecal.errors import InputError
 from judgecal.experiment.agreement import Column, StoredExperiment, Table, entry, judge_entry, verdict_notes
 from judgecal.experiment.costs import CostEstimate, plan_calls, together
@@ -21,8 +22,7 @@ from judgecal.experiment.floor import (
     no_floor_judge,
     with_floor,
 )
-from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment
-from judgecal.experiment.kept_judges import keep_judges
+from judgecal.experiment.folder import Experiment, keep_judges, open_experiment, plan_experiment
 from judgecal.experiment.looks import look_at_test, looks_so_far, verdicts_sha
 from judgecal.experiment.people import rater_entries, tied_items, with_people
 from judgecal.experiment.result import AgreementResult, GoldSummary
@@ -46,11 +46,8 @@ from judgecal.workspace import Workspace
 def asked_items(
     gold: GoldSet, split: str, *, limit: int | None = None, without_groups: frozenset[str] = frozenset()
 ) -> tuple[Item, ...]:
-    """The labelled items of a split, in file order, the first `limit` of them.
-
-    Raises:
-        InputError: there is none.
-    """
+    """The labelled items of a split, in file order, the first `limit` of them; refused where there is
+    none."""
     items = tuple(i for i in gold.select(split, without_groups=without_groups) if i.item_id in gold.labels)
     if not items:
         raise InputError(f"gold set {gold.name}: split {split} holds no labelled item")
@@ -64,10 +61,10 @@ def gold_config(gold: GoldSet) -> dict[str, Any]:
 
 def judge_config(judge: Judge) -> dict[str, Any]:
     """What a configuration says of a judge: enough to know that it is the same one."""
-    told = {"judge": judge.name, "fingerprint": judge.fingerprint}
+    config = {"judge": judge.name, "fingerprint": judge.fingerprint}
     if judge.signature is None or judge.model is None:
-        return {**told, "kind": judge.kind, "scale": str(judge.scale)}
-    return {**told, "signature_fingerprint": judge.signature.fingerprint, "model": judge.model.settings()}
+        return {**config, "kind": judge.kind, "scale": str(judge.scale)}
+    return {**config, "signature_fingerprint": judge.signature.fingerprint, "model": judge.model.settings()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +106,7 @@ class ScoreRun:
     @property
     def tied(self) -> tuple[Item, ...]:
         """The items beside them on which raters tie, so that judges can stand where the raters do: asked
-        about once."""
+        once."""
         return tied_items(self.gold, self.split, self.items, without_groups=self.left_out)
 
     def plan(self) -> CostEstimate:
@@ -133,45 +130,92 @@ class ScoreRun:
     def run(self) -> tuple[AgreementResult, StoredExperiment]:
         """Make the calls that are due; the result, and the experiment that it is of."""
         self.check()
-        require_keys(
-            self.judges, (*self.items, *self.tied), stored_rows(self.experiment.journal), self.options
-        )
-        open_experiment(self.experiment)
-        keep_judges(self.experiment, self.judges)
         table = Table(self.gold, self.items, self.options.repeats, self.seed, tied=self.tied)
-        budget = self.options.open_budget(self.experiment.folder)
-        with open_journal(self.experiment.journal, self.options) as journal:
+        stored = stored_rows(self.experiment.journal)
+        require_keys(self.judges, (*table.items, *table.tied), stored, self.options)
+        groups = {item.group for item in self.gold.select(self.split)}
+        seen, notes = [judge.name for judge in self.judges if judge.trained_on & groups], list[str]()
+        if seen:
+            n = len(groups & frozenset().union(*(judge.trained_on for judge in self.judges)))
+            what = "left out" if self.left_out else "among the items, so its numbers flatter it"
+            notes.append(f"{n} questions that {', '.join(seen)} was trained on are {what}")
+
+        def judged(journal: Journal) -> list[Column]:
+            budget = self.options.open_budget(self.experiment.folder)
             if self.options.batch:  # else the two parts wait for a batch one after the other
                 parts = [(table.items, self.options), (table.tied, self._once)]
                 trials = [Due(judge, items, journal, how) for items, how in parts for judge in self.judges]
                 judge_to_journal(trials, budget=budget, label="score")
             rows = run_trials(self.judges, table.items, journal=journal, options=self.options, budget=budget)
             tied = run_trials(self.judges, table.tied, journal=journal, options=self._once, budget=budget)
-            columns = tuple(
-                Column.of(judge, [*rows.of(judge.name), *tied.of(judge.name)]) for judge in self.judges
-            )
-            floor, why = floor_columns(
-                self.workspace, table, journal, self.options, judges=[judge.name for judge in self.judges]
-            )
-        stored = StoredExperiment(
-            experiment=self.experiment,
-            gold=self.gold,
-            items=table.items,
-            tied=table.tied,
-            split=self.split,
-            columns=with_floor(columns, floor),
-            asked=len(columns),
-            seed=self.seed,
-            notes=self._trained(),
-        )
-        return finished(self.workspace, stored, floor, why), stored
+            return [Column.of(judge, [*rows.of(judge.name), *tied.of(judge.name)]) for judge in self.judges]
 
-    def _trained(self) -> tuple[str, ...]:
-        groups = {item.group for item in self.gold.select(self.split)}
-        seen = [judge.name for judge in self.judges if judge.trained_on & groups]
-        n = len(groups & frozenset().union(*(judge.trained_on for judge in self.judges)))
-        what = "left out" if self.left_out else "among the items, so its numbers flatter it"
-        return (f"{n} questions that {', '.join(seen)} was trained on are {what}",) if seen else ()
+        return hold_against_people(
+            self.workspace,
+            self.experiment,
+            table,
+            self.split,
+            self.judges,
+            judged,
+            options=self.options,
+            notes=notes,
+        )
+
+
+def hold_against_people(
+    workspace: Workspace,
+    experiment: Experiment,
+    table: Table,
+    split: str,
+    judges: Sequence[Judge],
+    judged: Callable[[Journal], Sequence[Column]],
+    *,
+    options: RunOptions,
+    notes: Sequence[str] = (),
+) -> tuple[AgreementResult, StoredExperiment]:
+    """Have judges judge the items of a table, and write what they come to beside people into an experiment.
+
+    That test labels were looked at is written down, if they were.
+
+    Args:
+        judges: those that are called; they are kept for the report, and the floor stands below them.
+        judged: brings their judgements into the journal, and gives all columns of the table.
+    """
+    gold = table.gold
+    open_experiment(experiment)
+    keep_judges(experiment, judges)
+    with open_journal(experiment.journal, options) as journal:
+        columns = tuple(judged(journal))
+        names = [judge.name for judge in judges]
+        floor, why = floor_columns(workspace, table, journal, options, judges=names)
+    stored = StoredExperiment(
+        experiment=experiment,
+        gold=gold,
+        items=table.items,
+        tied=table.tied,
+        split=split,
+        columns=with_floor(columns, floor),
+        asked=len(columns),
+        seed=table.seed,
+        notes=tuple(notes),
+    )
+    if any(gold.split_of(item.group) == "test" for item in table.items):
+        look_at_test(
+            workspace.experiments,
+            gold,
+            table.items,
+            experiment=experiment.slug,
+            kind="report",
+            by="report",
+            judges={
+                row.judge_fingerprint: verdicts_sha(gold, table.items, column.rows)
+                for column in columns
+                for row in column.rows[:1]
+            },
+        )
+    result = _result(workspace, stored, columns, floor, why)
+    experiment.write_summary(result.as_json())
+    return result, stored
 
 
 def summary_of_gold(table: Table, split: str) -> GoldSummary:
@@ -185,41 +229,11 @@ def summary_of_gold(table: Table, split: str) -> GoldSummary:
         n_groups=len(set(table.groups)),
         n_unlabelled=sum(item.item_id not in gold.labels for item in gold.select(split)),
         n_tied=len(table.tied),
-        n_test_items=_n_test_items(table),
+        n_test_items=sum(gold.split_of(item.group) == "test" for item in table.items),
         labels_by=gold.card.labels_by,
         scale=str(gold.scale),
         pass_at=gold.scale.pass_at,
     )
-
-
-def _n_test_items(table: Table) -> int:
-    return sum(table.gold.split_of(item.group) == "test" for item in table.items)
-
-
-def finished(
-    workspace: Workspace, stored: StoredExperiment, floor: Sequence[Column], why: str | None
-) -> AgreementResult:
-    """Write down that test labels were looked at, if they were; make the result, and write it.
-
-    `floor` and `why` are what `floor_columns` gave.
-    """
-    if _n_test_items(stored.table):
-        look_at_test(
-            workspace.experiments,
-            stored.gold,
-            stored.items,
-            experiment=stored.experiment.slug,
-            kind="report",
-            by="report",
-            judges={
-                row.judge_fingerprint: verdicts_sha(stored.gold, stored.items, column.rows)
-                for column in stored.columns[: stored.asked]
-                for row in column.rows[:1]
-            },
-        )
-    result = _result(workspace, stored, stored.columns[: stored.asked], floor, why)
-    stored.experiment.write_summary(result.as_json())
-    return result
 
 
 def stored_result(
@@ -228,14 +242,14 @@ def stored_result(
     """What `score` and `agreement` printed, made again from the journal and the gold set alone.
 
     No model is called: a judge of the floor is there where the journal holds it, and else there is the
-    reason.
-
-    `columns` are its judges, priced where their prices are known.
+    reason. `columns` are its judges, priced where their prices are known.
     """
-    wanted = floor_judges(workspace, stored.table, [one.judge for one in columns if one.kind != "recorded"])
-    called = {one.judge: one for one in (*columns, *stored.columns[stored.asked :]) if one.kind != "recorded"}
-    below = (one.judge for one in stored.columns[stored.asked :])
-    floor = [called[name] for name in dict.fromkeys([*wanted, *below]) if name in called]
+    below = stored.columns[stored.asked :]
+    called = {column.judge: column for column in (*columns, *below) if column.kind != "recorded"}
+    judges = [column.judge for column in columns if column.kind != "recorded"]
+    wanted = floor_judges(workspace, stored.table, judges)
+    names = dict.fromkeys([*wanted, *(column.judge for column in below)])
+    floor = [called[name] for name in names if name in called]
     reasons = [
         no_floor_judge(stored.table, name) or f"the floor lacks {name}: the journal holds no judgement of it"
         for name in wanted
@@ -254,15 +268,14 @@ def summarised_result(stored: StoredExperiment, workspace: Workspace) -> Agreeme
     if not experiment.is_summary_current:
         return None
     try:
-        found = experiment.read_summary(AgreementResult)
+        result = experiment.read_summary(AgreementResult)
     except InputError:
         return None  # damaged, or of another shape
-    same = (found.gold.sha256, found.gold.n_items) == (gold.sha256, len(stored.items))
-    if not same or not set(stored.notes) <= set(found.notes):
+    same = (result.gold.sha256, result.gold.n_items) == (gold.sha256, len(stored.items))
+    if not same or not set(stored.notes) <= set(result.notes):
         return None
-    return dataclasses.replace(
-        found, experiment=experiment.slug, test_looks=looks_so_far(workspace.experiments, gold)
-    )
+    n_looks = looks_so_far(workspace.experiments, gold)
+    return dataclasses.replace(result, experiment=experiment.slug, test_looks=n_looks)
 
 
 def _result(
@@ -273,7 +286,7 @@ def _result(
     why: str | None,
 ) -> AgreementResult:
     table, config = stored.table, stored.experiment.config
-    configs = {str(one["judge"]): one for one in config.get("judges", ())}
+    configs = {str(judge["judge"]): judge for judge in config.get("judges", ())}
     recorded = config.get("recorded")
     return AgreementResult(
         experiment=stored.experiment.slug,
@@ -298,7 +311,7 @@ def _result(
             *verdict_notes(stored.gold.scale, columns),
         ),
         floor_reason=why,
-        tie_breakers={rater: found.why for rater, found in stored.gold.tie_breakers.items()},
+        tie_breakers={rater: breaker.why for rater, breaker in stored.gold.tie_breakers.items()},
     )
 
 
@@ -343,9 +356,7 @@ def score(
     batch: bool = False,
     quiet: bool = True,
 ) -> Judgements:
-    """Have one judge judge a split of a gold set.
-
-    Gives one row for each labelled item and repeat, unscored ones included.
+    """Have one judge judge a split of a gold set: a row an item and repeat, unscored ones included.
 
     >>> rows = judgecal.score("exact_match@local", judgecal.load_gold("starter"), limit=3)
     >>> [row.verdict for row in rows], len(rows.unscored)
@@ -360,9 +371,6 @@ def score(
         batch: by the batch API of the judge's provider, at half the price and within a day; it takes a
             journal.
         quiet: no progress on stderr.
-
-    Raises:
-        InputError: the judge does not fit the set, a key is not set, a number is out of range.
     """
     judge = judge_named(judge) if isinstance(judge, str) else judge
     options = RunOptions(repeats=repeats, limit=limit, budget_usd=budget_usd, quiet=quiet, batch=batch)

@@ -58,8 +58,8 @@ class StoredVerdicts:
             else f"all {self.n:,} verdicts"
         )
         return [
-            f"{share} were read from stored replies, which cost nothing; the oldest reply was {_shown(self.age)} old "
-            f"({self.oldest[:10]}); --no-cache asks anew"
+            f"{share} were read from stored replies, which cost nothing; the oldest reply was "
+            f"{_shown(self.age)} old ({self.oldest[:10]}); --no-cache asks anew"
         ]
 
 

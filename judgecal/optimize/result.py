@@ -8,9 +8,9 @@ from typing import Any
 from judgecal.artefacts import read_json
 from judgecal.errors import InputError
 from judgecal.experiment import Experiment
-from judgecal.experiment.kept_judges import kept_judges
+from judgecal.experiment.folder import kept_judges
 from judgecal.experiment.result import labelled_by, unscored_counts_as
-from judgecal.experiment.unread import Unread
+from judgecal.experiment.stored import Unread
 from judgecal.optimize.decision import OnTest, Tried
 from judgecal.records import Estimate, Result
 

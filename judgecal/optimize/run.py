@@ -37,8 +37,8 @@ from judgecal.experiment import (
     verdict_notes,
     verdicts_sha,
 )
-from judgecal.experiment.kept_judges import keep_judges
-from judgecal.experiment.unread import Unread, unread_judge
+from judgecal.experiment.folder import keep_judges
+from judgecal.experiment.stored import Unread, unread_judge
 from judgecal.goldset import GoldSet, load_gold, require_splits, split_notes
 from judgecal.judges import JudgeName, PromptJudge, save_program, units_of
 from judgecal.models import ModelSpec

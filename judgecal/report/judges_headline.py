@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from judgecal.experiment.losses import LossPicture
 from judgecal.experiment.result import Entry, GoldSummary, JudgeEntry, RaterEntry
-from judgecal.experiment.unread import Unread, UnreadJudge
+from judgecal.experiment.stored import Unread, UnreadJudge
 from judgecal.judges.protocol import JudgeName
 from judgecal.records import Estimate, Headline
 from judgecal.report import numbers

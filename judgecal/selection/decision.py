@@ -22,8 +22,7 @@ from judgecal.experiment.losses import (
 )
 from judgecal.experiment.result import AgreementResult
 from judgecal.experiment.score import stored_result
-from judgecal.experiment.stored import stored_prompts
-from judgecal.experiment.unread import Unread, unread_of
+from judgecal.experiment.stored import Unread, stored_prompts, unread_of
 from judgecal.experiment.verdicts import JudgeShape, PartedItem, judge_shape, parted_items
 from judgecal.goldset import JUDGEMENTS
 from judgecal.scale import Label

@@ -25,7 +25,7 @@ from judgecal.experiment import (
     summary_of_gold,
     verdict_notes,
 )
-from judgecal.experiment.unread import Unread, unread_judge
+from judgecal.experiment.stored import Unread, unread_judge
 from judgecal.records import Estimate, Item, Judgement, Result
 from judgecal.scale import Label
 from judgecal.selection.gate_plan import REPEATS_MAX, Gate, Passes, plan_gate

@@ -17,7 +17,7 @@ from judgecal.experiment import (
 )
 from judgecal.experiment.floor import constant_entry
 from judgecal.experiment.people import judge_beside_people
-from judgecal.experiment.unread import Unread, unread_of
+from judgecal.experiment.stored import Unread, unread_of
 from judgecal.goldset import split_notes
 from judgecal.judges import JudgeKind
 from judgecal.records import Estimate, Judgement, Result

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from judgecal.errors import InputError
 from judgecal.experiment import Experiment
 from judgecal.experiment.result import Latency, Tokens
-from judgecal.experiment.unread import Unread
+from judgecal.experiment.stored import Unread
 from judgecal.judges import JudgeName
 from judgecal.rag.answering.answerer import GradedBy
 from judgecal.rag.answering.contexts import ContextKind, Served, system_name

@@ -21,7 +21,7 @@ from judgecal.experiment import (
     plan_experiment,
     stored_notes,
 )
-from judgecal.experiment.unread import Unread, unread_judge
+from judgecal.experiment.stored import Unread, unread_judge
 from judgecal.goldset import GoldSet
 from judgecal.rag.answering.answerer import Answerer, Grader
 from judgecal.rag.answering.contexts import (
