@@ -161,11 +161,12 @@ def plan_experiment(workspace: Workspace, config: Mapping[str, Any], *, out: str
     `command` and `gold.set`, or `suite`, of the resolved configuration make the default slug; `out` is used
     instead. Refused where the slug is no folder name, or the folder was made by another configuration.
     """
-    subject = config["gold"]["set"] if "gold" in config else config["suite"]
-    slug = out or f"{config['command']}-{subject}-{digest(_plain(config))[:8]}"
-    if problem := name_problem(slug):
-        raise InputError(f"--name {slug[:80]!r}: a slug is one folder name under experiments/: {problem}")
-    folder = workspace.experiments / slug
+    if not out:
+        subject = config["gold"]["set"] if "gold" in config else config["suite"]
+        out = f"{config['command']}-{subject}-{digest(_plain(config))[:8]}"
+    if problem := name_problem(out):
+        raise InputError(f"--name {out[:80]!r}: a slug is one folder name under experiments/: {problem}")
+    folder = workspace.experiments / out
     if (folder / _CONFIG).exists():
         stored = read_toml(folder / _CONFIG)
         differing = _differences(_plain(stored), _plain({"schema": SCHEMA, **config}))
