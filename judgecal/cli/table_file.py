@@ -84,7 +84,7 @@ class JudgementFiles(TableFile):
     def write_rows(self, stored: StoredExperiment) -> None:
         """The judgements of an experiment."""
         if self.rows is not None:
-            from judgecal.experiment.judgement_rows import judgement_rows
+            from judgecal.experiment.verdicts import judgement_rows
             from judgecal.tables.formats import write_frame
 
             frame, n_sealed = judgement_rows(stored)

@@ -1,10 +1,10 @@
-"""The agreement table: judges, the floor below them and the raters beside them, and what explains a judge's
-numbers."""
+"""The agreement table: judges, the floor below them and the raters beside them, and what explains a judge."""
 
 from __future__ import annotations
 
 import dataclasses
 import statistics
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -38,25 +38,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One judge's judgements, unscored ones included, ready to be held against labels.
-
-    Attributes:
-        scale: of its verdicts.
-        price: cost in US dollars of prompt and completion tokens, for the replies that came from the store.
-        kind: how the judge comes to its verdicts; `recorded` where nobody here can ask it.
-        cell: its place in the grid of prompts and models, for a judge with a prompt: signature, and model
-            with its program.
-        calls: the rows as the journal holds them, where they are of single contexts and `rows` of whole
-            items.
-    """
+    """One judge's judgements, unscored ones included, ready to be held against labels."""
 
     judge: str
-    scale: Scale
+    scale: Scale  # of its verdicts
     rows: Sequence[Judgement]
+    # cost in US dollars of prompt and completion tokens, for the replies that came from the store
     price: Callable[[int | None, int | None], float | None] | None = None
-    kind: JudgeKind = "recorded"
+    kind: JudgeKind = "recorded"  # how it comes to its verdicts; `recorded` where nobody here can ask it
+    # its place in the grid of prompts and models, with a prompt: signature, and model with its program
     cell: tuple[str, str] | None = None
-    calls: Sequence[Judgement] = ()
+    calls: Sequence[Judgement] = ()  # the rows as the journal holds them, where these are of single contexts
 
     @classmethod
     def of(cls, judge: Judge, rows: Sequence[Judgement]) -> Column:
@@ -84,18 +76,15 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """What every entry of a table shares: the people's labels of the items asked for.
-
-    `items` are the labelled ones after `--limit`, `repeats` the judgements asked for of each, `seed` is of
-    the bootstrap, `level` the nominal coverage of the intervals; `tied` the items beside them on which raters
-    tie, so that they have no gold label, and where raters and judges stand beside each other all the same.
-    """
+    """What every entry of a table shares: the people's labels of the items asked for."""
 
     gold: GoldSet
-    items: tuple[Item, ...]
-    repeats: int = 1
-    seed: int = 0
-    level: float = 0.95
+    items: tuple[Item, ...]  # the labelled ones, after `--limit`
+    repeats: int = 1  # the judgements asked for of each
+    seed: int = 0  # of the bootstrap
+    level: float = 0.95  # the nominal coverage of the intervals
+    # the items beside them on which raters tie: without a gold label, raters and judges stand beside each
+    # other there
     tied: tuple[Item, ...] = ()
 
     @property
@@ -115,8 +104,7 @@ class Table:
 
     @property
     def drawn_notes(self) -> tuple[str, ...]:
-        """What follows from items that were not all as likely to be drawn, without full stops; mostly
-        nothing."""
+        """What follows from items that were not all as likely to be drawn; mostly nothing."""
         if self.weights is None:
             return ()
         return (
@@ -141,28 +129,27 @@ class Table:
         `calibrated` counts an unscored item as wrong too, and is empty where nothing can be calibrated: of
         labels without an order, and of a constant.
         """
-        verdicts = verdict_matrix(column.rows, self.items, self.repeats)
-        shared: dict[str, Any] = {
-            "scale": self.gold.scale,
-            "judge_scale": column.scale,
-            "groups": self.groups,
-            "level": self.level,
-            "seed": self.seed,
-            "weights": self.weights,
-        }
+        verdicts, people = self.verdicts(column), self.gold.scale
+        fit: dict[str, Any] = {"scale": people, "judge_scale": column.scale, "groups": self.groups}
+        fit["weights"] = self.weights
+        shared: dict[str, Any] = {**fit, "level": self.level, "seed": self.seed}
         against = self.labels if labels is None else labels
         complete = agreement(against, verdicts, **shared)
         whole = all(None not in row for row in verdicts)  # nothing to count as wrong
         as_wrong = dict(complete) if whole else agreement(against, verdicts, unscored="wrong", **shared)
-        once, how = {}, {name: shared[name] for name in ("scale", "judge_scale", "groups", "weights")}
-        mapped = None if column.constant else cross_fitted(against, verdicts, **how)
+        calibrated: dict[str, Estimate] = {}
+        mapped = None if column.constant else cross_fitted(against, verdicts, **fit)
         if mapped is not None:
-            once = agreement(against, mapped, unscored="wrong", **{**shared, "judge_scale": self.gold.scale})
-            chances = cross_fitted_probabilities(against, verdicts, **how)
+            calibrated = agreement(against, mapped, unscored="wrong", **{**shared, "judge_scale": people})
+            chances = cross_fitted_probabilities(against, verdicts, **fit)
             if chances is not None:
-                asked = {**shared, "judge_scale": "percentage", "metrics": ["brier"]}
-                once |= agreement(against, chances, unscored="wrong", **asked)
-        return {"agreement": complete, "as_wrong": as_wrong, "calibrated": once}
+                of_chances = {**shared, "judge_scale": "percentage", "metrics": ["brier"]}
+                calibrated |= agreement(against, chances, unscored="wrong", **of_chances)
+        return {"agreement": complete, "as_wrong": as_wrong, "calibrated": calibrated}
+
+    def verdicts(self, column: Column) -> list[list[Label | None]]:
+        """The verdicts of a judge as items x repeats; None where there is none."""
+        return verdict_matrix(column.rows, self.items, self.repeats)
 
     def calibrated(self, column: Column) -> list[list[float | None]] | None:
         """The verdicts of a judge on the people's scale, items x repeats, each by a map that did not see its
@@ -170,9 +157,14 @@ class Table:
         """
         if column.constant:
             return None
-        rows = verdict_matrix(column.rows, self.items, self.repeats)
-        how: dict[str, Any] = {"scale": self.gold.scale, "groups": self.groups, "weights": self.weights}
-        return cross_fitted(self.labels, rows, judge_scale=column.scale, **how)
+        return cross_fitted(
+            self.labels,
+            self.verdicts(column),
+            scale=self.gold.scale,
+            judge_scale=column.scale,
+            groups=self.groups,
+            weights=self.weights,
+        )
 
     def described(self, column: Column) -> Column:
         """A judge's column with the verdicts that describe it: calibrated, on the people's scale, where a map
@@ -198,7 +190,7 @@ class Table:
         scored."""
         return fit_calibration(
             self.labels,
-            verdict_matrix(column.rows, self.items, self.repeats),
+            self.verdicts(column),
             scale=self.gold.scale,
             judge_scale=column.scale,
             groups=self.groups,
@@ -209,8 +201,7 @@ class Table:
         """Agreement of a judge through a map that was fitted elsewhere, an unscored item counted as wrong."""
         if calibration is None:
             return {}
-        rows = verdict_matrix(column.rows, self.items, self.repeats)
-        mapped = [[calibration.apply(verdict) for verdict in row] for row in rows]
+        mapped = [[calibration.apply(verdict) for verdict in row] for row in self.verdicts(column)]
         shared: dict[str, Any] = {"groups": self.groups, "level": self.level, "seed": self.seed}
         return agreement(self.labels, mapped, scale=self.gold.scale, unscored="wrong", **shared)
 
@@ -227,26 +218,19 @@ def cell_of(judge: str, kind: JudgeKind) -> tuple[str, str] | None:
 
 @dataclass(frozen=True, slots=True)
 class StoredExperiment:
-    """An experiment on disk, with what it says of its judges.
-
-    Attributes:
-        gold: the gold set, unchanged since.
-        items: the labelled items that judges may be held against each other on, in file order.
-        tied: the items of the same part of the set on which raters tie.
-        columns: each judge that was asked for, in that order, then the floor's, if it judged.
-        asked: how many of them were asked for.
-        notes: what the reader must know of how this was read.
-    """
+    """An experiment on disk, with what it says of its judges."""
 
     experiment: Experiment
-    gold: GoldSet
-    items: tuple[Item, ...]
-    tied: tuple[Item, ...]
+    gold: GoldSet  # unchanged since
+    items: tuple[Item, ...]  # the labelled ones that judges may be held against each other on, in file order
+    tied: tuple[Item, ...]  # the items of the same part of the set on which raters tie
     split: str
-    columns: tuple[Column, ...]
-    asked: int
+    columns: tuple[
+        Column, ...
+    ]  # each judge that was asked for, in that order, then the floor's, if it judged
+    asked: int  # how many of them were asked for
     seed: int
-    notes: tuple[str, ...]
+    notes: tuple[str, ...]  # what the reader must know of how this was read
 
     @property
     def table(self) -> Table:
@@ -285,20 +269,30 @@ def entry(table: Table, column: Column, *, labels: Sequence[Label | None] | None
     expected = len({item.item_id for item in table.items}) * table.repeats
     rows = _rows_of(table, column)
     n = sum(row.verdict is not None for row in rows)
-    found = table.agreements(column, labels=labels)
+    unscored = Counter(row.error.kind if row.error else "parse" for row in rows if row.verdict is None)
+    times = sorted(row.latency_s for row in rows if row.latency_s is not None)
+    costs = [cost for row in rows if (cost := column.cost_usd(row)) is not None]
+
+    def total(counts: Iterable[int | None]) -> int | None:
+        known = [count for count in counts if count is not None]
+        return sum(known) if known else None
+
     return Entry(
         judge=column.judge,
         n=n,
         n_expected=expected,
         n_unscored=expected - n,
-        **found,
-        latency_s=_latency(rows),
-        usd_per_1k=_usd_per_1k([column.cost_usd(row) for row in rows]),
-        tokens=Tokens(
-            _total([row.prompt_tokens for row in rows]), _total([row.completion_tokens for row in rows])
+        **table.agreements(column, labels=labels),
+        latency_s=Latency(
+            statistics.median(times) if times else None,
+            statistics.quantiles(times, n=20, method="inclusive")[18]
+            if len(times) > 1
+            else next(iter(times), None),
         ),
+        usd_per_1k=1000.0 * sum(costs) / len(costs) if costs and len(costs) == len(rows) else None,
+        tokens=Tokens(total(row.prompt_tokens for row in rows), total(row.completion_tokens for row in rows)),
         unit=str(common_scale(table.gold.scale, column.scale)),
-        unscored=_reasons(rows, missing=expected - len(rows)),
+        unscored=({"missing": expected - len(rows)} if expected > len(rows) else {}) | dict(unscored),
     )
 
 
@@ -306,38 +300,6 @@ def _rows_of(table: Table, column: Column) -> list[Judgement]:
     """The judgements that the table asks for."""
     asked = {item.item_id for item in table.items}
     return [row for row in column.rows if row.item_id in asked and row.repeat < table.repeats]
-
-
-def _fields(found: Entry) -> dict[str, Any]:
-    return {field.name: getattr(found, field.name) for field in dataclasses.fields(Entry)}
-
-
-def _latency(rows: Sequence[Judgement]) -> Latency:
-    times = sorted(row.latency_s for row in rows if row.latency_s is not None)
-    if len(times) < 2:
-        return Latency(times[0] if times else None, times[0] if times else None)
-    cuts = statistics.quantiles(times, n=20, method="inclusive")
-    return Latency(statistics.median(times), cuts[18])
-
-
-def _usd_per_1k(costs: Sequence[float | None]) -> float | None:
-    known = [cost for cost in costs if cost is not None]
-    return 1000.0 * sum(known) / len(known) if known and len(known) == len(costs) else None
-
-
-def _total(counts: Sequence[int | None]) -> int | None:
-    known = [count for count in counts if count is not None]
-    return sum(known) if known else None
-
-
-def _reasons(rows: Sequence[Judgement], *, missing: int) -> dict[str, int]:
-    """Why judgements are unscored, by error kind; `missing` are those that no row was found for."""
-    counts: dict[str, int] = {"missing": missing} if missing else {}
-    for row in rows:
-        if row.verdict is None:
-            kind = row.error.kind if row.error else "parse"
-            counts[kind] = counts.get(kind, 0) + 1
-    return counts
 
 
 CONSTANT = "constant"
@@ -352,38 +314,23 @@ def verdict_notes(
 
     `rows` are those that the result rests on, where they are not the columns'.
     """
-    called = (row for column in columns if column.kind != "recorded" for row in column.stored)
-    stored = stored_notes(called if rows is None else rows)
-    return [*_scale_notes(people, columns), *_usage_notes(columns), *stored]
-
-
-def _scale_notes(people: Scale, columns: Sequence[Column]) -> list[str]:
-    """How verdicts on another scale than the people's were held against it, a sentence for each such
-    scale."""
-    by_scale: dict[Scale, list[str]] = {}
+    notes, by_scale = [], dict[Scale, list[str]]()
     for column in columns:
         if str(column.scale) != str(people):
             by_scale.setdefault(column.scale, []).append(column.judge)
-    notes = []
-    for scale, judges in by_scale.items():
+    for scale, judges in by_scale.items():  # how they were held against the people's
         common = common_scale(people, scale)
         how = f"raw ones are taken onto {people}, ends to ends"
         if common.pass_at is not None and people.kind == "binary":
             how = f"raw ones are held against {common.low:g} and {common.high:g}, cut at {common.pass_at:g}"
         notes.append(f"{scale} verdicts on {people} labels ({', '.join(judges)}): {how}")
-    return notes
-
-
-def _usage_notes(columns: Sequence[Column]) -> list[str]:
-    """Whose cost was counted from the texts, for want of a usable count by the server: a sentence a judge."""
-    counted = {
-        column.judge: sum(
-            bool(row.cost_usd) and None in (row.prompt_tokens, row.completion_tokens) for row in column.rows
-        )
-        for column in columns
-        if column.kind != "recorded"
-    }
-    return [counted_remark(judge, n) for judge, n in counted.items() if n]
+    called = [column for column in columns if column.kind != "recorded"]
+    for column in called:  # cost counted from the texts, for want of a usable count by the server
+        counts = ((row.cost_usd, row.prompt_tokens, row.completion_tokens) for row in column.rows)
+        n = sum(bool(cost) and None in tokens for cost, *tokens in counts)
+        notes += [counted_remark(column.judge, n)] if n else []
+    stored = (row for column in called for row in column.stored) if rows is None else rows
+    return [*notes, *stored_notes(stored)]
 
 
 def require_metric(estimates: Mapping[str, Estimate], metric: str) -> Estimate:
@@ -399,54 +346,52 @@ def require_metric(estimates: Mapping[str, Estimate], metric: str) -> Estimate:
 
 def judge_entry(table: Table, column: Column) -> JudgeEntry:
     """A judge's entry with what explains it, all of the verdicts that describe it (`Table.described`)."""
-    gold, described = table.gold, table.described(column)
-    verdicts = verdict_matrix(described.rows, table.items, table.repeats)
-    shared: dict[str, Any] = {
-        "scale": gold.scale,
-        "judge_scale": described.scale,
-        "groups": table.groups,
-        "level": table.level,
-    }
-    labels, found = table.labels, entry(table, column)
+    gold, described, line = table.gold, table.described(column), entry(table, column)
+    labels, verdicts = table.labels, table.verdicts(described)
+    shared: dict[str, Any] = {"scale": gold.scale, "judge_scale": described.scale}
+    shared |= {"groups": table.groups, "level": table.level}
     best_case = None
-    if found.n_unscored:  # what decides, with unscored items counted as their labels
-        how: dict[str, Any] = {**shared, "weights": table.weights, "seed": table.seed}
-        best_case = agreement(labels, verdicts, metrics=[leading_metric(gold.scale)], unscored="right", **how)
+    if line.n_unscored:  # what decides, with unscored items counted as their labels
+        metrics, weights = [leading_metric(gold.scale)], table.weights
+        best_case = agreement(
+            labels, verdicts, metrics=metrics, unscored="right", weights=weights, seed=table.seed, **shared
+        )
+    fields = {field.name: getattr(line, field.name) for field in dataclasses.fields(Entry)}
+    judge = JudgeEntry(**fields, kind=column.kind, by_tag={}, by_system={}, best_case=best_case)
     if table.weights is not None:
-        return JudgeEntry(**_fields(found), kind=column.kind, by_tag={}, by_system={}, best_case=best_case)
-    graded = gold.scale.graded
+        return judge
     systems = [() if item.system is None else (item.system,) for item in table.items]
     by_tag, by_system = (
         breakdown(labels, verdicts, parts=parts, **shared)
         for parts in ([item.tags for item in table.items], systems)
     )
-    return JudgeEntry(
-        **_fields(found),
-        kind=column.kind,
-        by_tag={name: PartEntry.of(part, gold.scale) for name, part in by_tag.items()},
-        by_system={name: PartEntry.of(part, gold.scale) for name, part in by_system.items()},
-        best_case=best_case,
-        retest=_retest(
+    retest = None
+    if table.repeats > 1:
+        retest = _retest(
             repeatability(verdicts, gold_labels=labels, seed=table.seed, **shared), table, described
         )
-        if table.repeats > 1
-        else None,
-        limits_of_agreement=limits_of_agreement(labels, verdicts, **shared) if graded else None,
+    return dataclasses.replace(
+        judge,
+        by_tag={name: PartEntry.of(part, gold.scale) for name, part in by_tag.items()},
+        by_system={name: PartEntry.of(part, gold.scale) for name, part in by_system.items()},
+        retest=retest,
+        limits_of_agreement=limits_of_agreement(labels, verdicts, **shared) if gold.scale.graded else None,
     )
 
 
-def _retest(found: Repeatability, table: Table, column: Column) -> Retest:
+def _retest(repeats: Repeatability, table: Table, column: Column) -> Retest:
     """With whether every reply came from the store: those calls were made before, each repeat for itself."""
-    rows, estimates = _rows_of(table, column), found.estimates
+    rows, estimates = _rows_of(table, column), repeats.estimates
     named = ("exact_agreement", "unanimous", "within_item_sd", "within_item_sd_share", "icc_1_1")
+    flips = (estimate for name, estimate in estimates.items() if name.startswith("flip_rate"))
     return Retest(
         repeats=table.repeats,
-        n_items=found.n_items,
-        flip_rate=next((one for name, one in estimates.items() if name.startswith("flip_rate")), None),
+        n_items=repeats.n_items,
+        flip_rate=next(flips, None),
         **{name: estimates[name] for name in named},
-        expected=found.expected,
-        enough=found.enough,
-        why=found.why,
+        expected=repeats.expected,
+        enough=repeats.enough,
+        why=repeats.why,
         all_cached=bool(rows) and all(row.cached for row in rows),
         unit=str(common_scale(table.gold.scale, column.scale)),
     )

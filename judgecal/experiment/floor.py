@@ -1,22 +1,20 @@
-"""The floor below the judges: what the best constant reaches, and what the embedded model says of the same
-items."""
+"""The floor below the judges: what the best constant reaches, and what the embedded model says."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from judgecal.engine import Budget, Journal
 from judgecal.errors import InputError
-from judgecal.experiment.agreement import CONSTANT, Column, Table, entry, verdict_matrix
+from judgecal.experiment.agreement import CONSTANT, Column, Table, entry
 from judgecal.experiment.chunks import item_scale, refuse_unfit
 from judgecal.experiment.result import Entry
 from judgecal.experiment.trials import RunOptions, run_trials
 from judgecal.goldset import GoldSet
 from judgecal.judges import Judge, JudgeName, judge_named
 from judgecal.models import EMBEDDED
-from judgecal.records import Estimate, Item, Judgement
+from judgecal.records import Item, Judgement
 from judgecal.scale import common_scale
 from judgecal.signatures import load_signature
 from judgecal.stats import agreement, best_constant
@@ -43,18 +41,23 @@ def constant_column(table: Table, metric: str | None = None) -> Column:
 
 def constant_entry(table: Table) -> Entry:
     """What the best constant of each metric reaches; it costs nothing, and no map makes it another."""
-    found = entry(table, constant_column(table))
-    best: dict[str, Estimate] = {}
-    for metric in found.agreement:
+    leading = entry(table, constant_column(table))
+    best = dict(leading.agreement)
+    for metric in leading.agreement:
         column = constant_column(table, metric)
-        best[metric] = found.agreement[metric]
-        if column.judge != found.judge:
-            rows = verdict_matrix(column.rows, table.items, table.repeats)
-            shared: dict[str, Any] = {"groups": table.groups, "level": table.level, "seed": table.seed}
-            shared["weights"] = table.weights
-            best |= agreement(table.labels, rows, scale=table.gold.scale, metrics=[metric], **shared)
+        if column.judge != leading.judge:
+            best |= agreement(
+                table.labels,
+                table.verdicts(column),
+                scale=table.gold.scale,
+                metrics=[metric],
+                groups=table.groups,
+                level=table.level,
+                seed=table.seed,
+                weights=table.weights,
+            )
     return dataclasses.replace(
-        found,
+        leading,
         judge="best constant",
         agreement=best,
         as_wrong=dict(best),

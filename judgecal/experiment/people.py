@@ -1,5 +1,4 @@
-"""People beside people, and judges on that same footing: the ceiling, and whether a judge may stand in for a
-person.
+"""People beside people, and judges on that same footing: the ceiling, and who may stand in for a person.
 
 The footing: a rater's label of an item is held against each label that another rater gave to it, whether or
 not the item has a gold label. Raters who were mostly asked to break ties stand beside nobody.
@@ -12,7 +11,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from judgecal.experiment.agreement import Column, Table, entry, verdict_matrix
+from judgecal.experiment.agreement import Column, Table, entry
 from judgecal.experiment.result import AltTestEntry, Entry, JudgeEntry, RaterEntry
 from judgecal.goldset import GoldSet
 from judgecal.records import Estimate, Item, Judgement
@@ -68,15 +67,16 @@ def rater_entries(table: Table, columns: Sequence[Column]) -> tuple[RaterEntry, 
     items against those same labels. An estimate's `n` counts pairs of labels; that of an entry, items.
     """
     ratings, items = peer_ratings(table), {item.item_id: item for item in (*table.items, *table.tied)}
-    found = []
-    for rater, own in ratings.items():
+    entries = []
+    for rater, labels_of in ratings.items():
         pairs = beside(ratings, rater)
         if not pairs:
             continue
         shared = tuple(items[str(item_id)] for item_id, _ in pairs)
         part = Table(table.gold, shared, 1, table.seed, table.level)
         rows = [
-            Judgement(item.item_id, item.sha, rater, "rater", 0, own[item.item_id]) for item in set_of(shared)
+            Judgement(item.item_id, item.sha, rater, "rater", 0, labels_of[item.item_id])
+            for item in set_of(shared)
         ]
         labels = [label for _, label in pairs]
 
@@ -86,8 +86,8 @@ def rater_entries(table: Table, columns: Sequence[Column]) -> tuple[RaterEntry, 
         person = against(Column(rater, table.gold.scale, rows))
         fields = {field.name: getattr(person, field.name) for field in dataclasses.fields(Entry)}
         judges = tuple(against(column) for column in columns)
-        found.append(RaterEntry(**fields, against="each other rater", judges=judges))
-    return tuple(found)
+        entries.append(RaterEntry(**fields, against="each other rater", judges=judges))
+    return tuple(entries)
 
 
 def set_of(items: Sequence[Item]) -> list[Item]:
@@ -165,7 +165,7 @@ def with_mean(table: Table, column: Column) -> dict[str, Estimate] | None:
         return None
     return agreement(
         means,
-        verdict_matrix(column.rows, table.items, table.repeats),
+        table.verdicts(column),
         scale=Scale("points", scale.low, scale.high),
         judge_scale=column.scale,
         groups=table.groups,
@@ -186,18 +186,16 @@ def alt_test_entry(table: Table, column: Column) -> AltTestEntry:
         rater: {item: human(label) for item, label in labels.items()}
         for rater, labels in peer_ratings(table).items()
     }
-    said: dict[Hashable, object] = {
+    verdicts: dict[Hashable, object] = {
         item: None if verdict is None else judged(verdict)
         for item, verdict in first_verdicts(table, column).items()
     }
-    rates = winning_rates(humans, said, scale=scale, epsilons=EPSILONS, groups=asked)
-    by_epsilon, any_rate = {f"{epsilon:g}": found for epsilon, found in rates.items()}, rates[EPSILONS[0]]
-    granted = ("winning_rate", "passed", "rejected", "p_values")
+    rates = winning_rates(humans, verdicts, scale=scale, epsilons=EPSILONS, groups=asked)
+    any_rate = rates[EPSILONS[0]]
     alike = ("advantage_probability", "nearer", "n_items", "left_out", "n_expected", "n_unscored", "reason")
     fields: dict[str, Any] = {name: getattr(any_rate, name) for name in alike}
-    fields |= {
-        name: {epsilon: getattr(found, name) for epsilon, found in by_epsilon.items()} for name in granted
-    }
+    for name in ("winning_rate", "passed", "rejected", "p_values"):  # by what is granted
+        fields[name] = {f"{epsilon:g}": getattr(rate, name) for epsilon, rate in rates.items()}
     return AltTestEntry(**fields)
 
 

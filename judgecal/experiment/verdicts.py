@@ -7,10 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from judgecal.experiment.agreement import Column, Table, verdict_matrix
+from judgecal.experiment.agreement import Column, StoredExperiment, Table
 from judgecal.goldset import GOLD, GoldSet
 from judgecal.records import Estimate, Item, Judgement, Rating
 from judgecal.scale import Label, Scale, common_scale, onto
@@ -18,7 +19,6 @@ from judgecal.stats import agreement
 from judgecal.stats.breakdown import Part, breakdown
 from judgecal.stats.intervals import mean_estimate
 from judgecal.stats.metrics import metrics_of
-from judgecal.stats.sample import Floats
 
 _NEAR = 0.10  # of the range: so far from its label a graded verdict is with the people, as `within_10` counts
 
@@ -69,12 +69,10 @@ class Cut:
         return {}
 
     def outcome(self, label: Label, verdict: Label) -> tuple[str | None, float]:
-        """`error` and `distance`; of all items few pairs of a label and a verdict differ, so each is held
-        once."""
-        found = self._known.get((label, verdict))
-        if found is None:
-            found = self._known[label, verdict] = self.error(label, verdict), self.distance(label, verdict)
-        return found
+        """`error` and `distance`; few pairs of a label and a verdict differ, so each is held once."""
+        if (label, verdict) not in self._known:
+            self._known[label, verdict] = self.error(label, verdict), self.distance(label, verdict)
+        return self._known[label, verdict]
 
     def error(self, label: Label, verdict: Label) -> str | None:
         """How a verdict parts from a label; None where it does not.
@@ -85,13 +83,9 @@ class Cut:
         mark, label_mark = self.mark, self.label_mark
         if mark is not None and label_mark is not None:
             passed = self.verdict_at(verdict) >= mark
-            return (
-                None
-                if passed == (self.label_at(label) >= label_mark)
-                else "false pass"
-                if passed
-                else "false fail"
-            )
+            if passed == (self.label_at(label) >= label_mark):
+                return None
+            return "false pass" if passed else "false fail"
         apart = self.distance(label, verdict)
         if not self.people.numeric:
             return "another word" if apart else None
@@ -105,14 +99,10 @@ _CLASSES = 8  # of a confusion matrix at most
 
 @dataclass(frozen=True, slots=True)
 class CalibrationBin:
-    """Verdicts of about one height: their mean, the people's mean label of them with its interval, how many
-    they are.
+    """Verdicts of about one height, on the common scale."""
 
-    Both on the common scale; the interval is None where too few questions have such a verdict.
-    """
-
-    verdict: float
-    label: float
+    verdict: float  # their mean
+    label: float  # the people's mean label of them, with its interval: None where too few questions have them
     low: float | None
     high: float | None
     n: int
@@ -120,10 +110,9 @@ class CalibrationBin:
 
 @dataclass(frozen=True, slots=True)
 class Confusion:
-    """Judgements by class: a row for what people say, a column for what the judge says, a last one for no
-    verdict.
+    """Judgements by class: a row for what people say, a column for what the judge says.
 
-    The last column is there only where the judge has judgements without a verdict.
+    A last column is for no verdict, where the judge has judgements without one.
     """
 
     classes: tuple[str, ...]
@@ -132,187 +121,139 @@ class Confusion:
 
 @dataclass(frozen=True, slots=True)
 class JudgeShape:
-    """One judge's verdicts beside the labels: those that describe it (`Table.described`), but where raw ones
-    are named.
-
-    Attributes:
-        at_cut: counts at the pass mark; None without one.
-        rates: METRIC -> Estimate over the scored judgements, of the metrics in `_RATES`.
-        unit: the scale that mae, rmse and bias among them are in units of.
-        confusion: of judgements by what people say and what the judge says; None of labels of many steps
-            without a mark.
-        mapped: whether these verdicts are calibrated; then `raw_at_cut` are the counts of the raw ones.
-        low, high: of the scale that labels and raw verdicts are brought onto.
-        calibration: raw verdicts of about one height beside the people's mean label of them, and
-        calibration_map: (verdict, label), from which on the map gives that label, on the common scale; both
-            of graded verdicts.
-    """
+    """One judge's verdicts beside the labels: those that describe it (`Table.described`), unless raw is
+    said."""
 
     judge: str
-    at_cut: Part | None
-    rates: Mapping[str, Estimate]
-    unit: str
+    at_cut: Part | None  # counts at the pass mark; None without one
+    rates: Mapping[str, Estimate]  # METRIC -> Estimate over the scored judgements, of the metrics in `_RATES`
+    unit: str  # the scale that mae, rmse and bias among them are in units of
+    # by what people say and what the judge says; None of labels of many steps without a mark
     confusion: Confusion | None = None
-    mapped: bool = False
-    raw_at_cut: Part | None = None
-    low: float = 0.0
+    mapped: bool = False  # whether these verdicts are calibrated
+    raw_at_cut: Part | None = None  # then the counts of the raw ones
+    low: float = 0.0  # of the scale that labels and raw verdicts are brought onto
     high: float = 1.0
+    # of graded verdicts: raw ones of about one height beside the people's mean label of them, and (verdict,
+    # label) from which on the map gives that label, on the common scale
     calibration: tuple[CalibrationBin, ...] = ()
     calibration_map: tuple[tuple[float, float], ...] = ()
 
 
 def judge_shape(table: Table, column: Column, described: Column) -> JudgeShape:
-    """One judge's verdicts beside the labels of a table; `described` is what `Table.described` makes of the
-    column."""
+    """One judge's verdicts beside the labels of a table; `described` is its `Table.described`."""
     people, mapped = table.gold.scale, described is not column
-    cut = Cut(people, described.scale)
-    verdicts = verdict_matrix(described.rows, table.items, table.repeats)
-    wanted = _RATES if people.numeric else ("kappa",)
-    rates = agreement(
-        table.labels,
-        verdicts,
-        scale=people,
-        judge_scale=described.scale,
-        groups=table.groups,
-        level=table.level,
-        seed=table.seed,
-        weights=table.weights,
-        metrics=[name for name, (metric, _) in metrics_of(people).items() if metric.name in wanted],
-    )
-    found = JudgeShape(
+    cut, raw, verdicts = Cut(people, described.scale), Cut(people, column.scale), table.verdicts(described)
+    rates = _RATES if people.numeric else ("kappa",)
+    shape = JudgeShape(
         judge=column.judge,
         at_cut=_at_cut(table, described),
-        rates=rates,
+        rates=agreement(
+            table.labels,
+            verdicts,
+            scale=people,
+            judge_scale=described.scale,
+            groups=table.groups,
+            level=table.level,
+            seed=table.seed,
+            weights=table.weights,
+            metrics=[name for name, (metric, _) in metrics_of(people).items() if metric.name in rates],
+        ),
         unit=str(cut.common),
         confusion=_confusion(table.labels, verdicts, cut),
         mapped=mapped,
         raw_at_cut=_at_cut(table, column) if mapped else None,
     )
     if not people.numeric:
-        return found
-    raw = Cut(people, column.scale)
+        return shape
+    common = raw.common
+    shape = replace(shape, low=common.low, high=common.high)
     pairs = [
         (raw.label_at(label), raw.verdict_at(verdict), item.group)
-        for label, row, item in zip(
-            table.labels, verdict_matrix(column.rows, table.items, table.repeats), table.items, strict=True
-        )
+        for label, row, item in zip(table.labels, table.verdicts(column), table.items, strict=True)
         for verdict in row
         if verdict is not None
     ]
-    both = np.array([pair[:2] for pair in pairs], dtype=np.float64).reshape(-1, 2)
-    graded = raw.common.kind != "binary" and len(both) > 0
-    return replace(
-        found,
-        low=raw.common.low,
-        high=raw.common.high,
-        calibration=_calibration(both, [pair[2] for pair in pairs], raw) if graded else (),
-        calibration_map=_map(table, column, raw) if graded else (),
-    )
+    if common.kind == "binary" or not pairs:
+        return shape
+    # people's mean label of verdicts of about the same height, ten bins of the scale
+    both = np.array([pair[:2] for pair in pairs], dtype=np.float64)
+    place = (both[:, 1] - common.low) / common.span * _CALIBRATION_BINS
+    numbers = np.minimum(place.astype(np.int64), _CALIBRATION_BINS - 1)
+    bins = []
+    for number in np.unique(numbers).tolist():
+        rows = np.flatnonzero(numbers == number).tolist()
+        labels, groups = both[rows, 0], [pairs[row][2] for row in rows]
+        mean = mean_estimate(labels, groups, low=common.low, high=common.high, level=0.95)
+        height = float(both[rows, 1].mean())
+        bins.append(CalibrationBin(height, float(labels.mean()), mean.low, mean.high, len(rows)))
+    # the steps of the judge's map, fitted on these items, each from where it begins
+    calibration = table.calibration(column, fitted_on="these items")
+    steps: tuple[tuple[float, float], ...] = ()
+    if calibration is not None:
+        starts = (common.low, *map(raw.verdict_at, calibration.cuts))
+        steps = tuple(zip(starts, map(raw.label_at, calibration.values), strict=True))
+    return replace(shape, calibration=tuple(bins), calibration_map=steps)
 
 
 def _at_cut(table: Table, column: Column) -> Part | None:
     """Counts at the pass mark; None without one."""
-    cut, verdicts = (
-        Cut(table.gold.scale, column.scale),
-        verdict_matrix(column.rows, table.items, table.repeats),
-    )
+    cut, whole = Cut(table.gold.scale, column.scale), [("all",)] * len(table.items)
     if cut.mark is None:
         return None
-    whole = [("all",)] * len(table.items)
-    return breakdown(
+    verdicts = table.verdicts(column)
+    parts = breakdown(
         table.labels, verdicts, parts=whole, scale=cut.people, judge_scale=cut.judge, groups=table.groups
-    )["all"]
+    )
+    return parts["all"]
 
 
 def _confusion(
     labels: Sequence[Label], verdicts: Sequence[Sequence[Label | None]], cut: Cut
 ) -> Confusion | None:
     """At the pass mark where there is one; of words and of a few whole grades as they are."""
-    name = _class_of(cut)
-    if name is None:
+    people, judge = cut.people, cut.judge
+    grades = people.kind == judge.kind == "ordinal" and (people.low, people.high) == (judge.low, judge.high)
+    if cut.mark is None and people.numeric and not grades:
         return None
+
+    def name(label: Label, at: Callable[[Label], float], mark: float | None) -> str:
+        if mark is not None:
+            return "pass" if at(label) >= mark else "fail"
+        return f"{label:g}" if people.numeric else str(label)
+
     counts = Counter(
         (
             name(label, cut.label_at, cut.label_mark),
-            None if one is None else name(one, cut.verdict_at, cut.mark),
+            None if verdict is None else name(verdict, cut.verdict_at, cut.mark),
         )
         for label, row in zip(labels, verdicts, strict=True)
-        for one in row
+        for verdict in row
     )
-    said = {one for pair in counts for one in pair if one is not None}
-    in_order = sorted(said, key=float if cut.mark is None and cut.people.numeric else str)
-    classes = in_order if cut.mark is None else ["fail", "pass"]
+    classes = ["fail", "pass"]
+    if cut.mark is None:
+        names = {word for pair in counts for word in pair if word is not None}
+        classes = sorted(names, key=float if people.numeric else str)
     if len(classes) > _CLASSES:
         return None
-    columns: list[str | None] = [*classes, *([None] if any(one is None for _, one in counts) else [])]
-    rows = tuple(tuple(counts[people, judge] for judge in columns) for people in classes)
+    columns = [*classes, *([None] if any(word is None for _, word in counts) else [])]
+    rows = tuple(tuple(counts[row, column] for column in columns) for row in classes)
     return Confusion(tuple(classes), rows)
 
 
-def _class_of(cut: Cut) -> Callable[[Label, Callable[[Label], float], float | None], str] | None:
-    """What names the class of a label or a verdict; None where there are no classes."""
-    if cut.mark is not None:
-        return lambda one, at, mark: "pass" if mark is not None and at(one) >= mark else "fail"
-    if not cut.people.numeric:
-        return lambda one, _at, _mark: str(one)
-    people, judge = cut.people, cut.judge
-    if (people.kind, people.low, people.high) == (
-        "ordinal",
-        judge.low,
-        judge.high,
-    ) and judge.kind == "ordinal":
-        return lambda one, _at, _mark: f"{one:g}"
-    return None
-
-
-def _map(table: Table, column: Column, cut: Cut) -> tuple[tuple[float, float], ...]:
-    """The steps of the judge's map, fitted on these items, each from where it begins."""
-    found = table.calibration(column, fitted_on="these items")
-    if found is None:
-        return ()
-    starts = (cut.common.low, *(cut.verdict_at(one) for one in found.cuts))
-    return tuple((start, cut.label_at(label)) for start, label in zip(starts, found.values, strict=True))
-
-
-def _calibration(both: Floats, groups: Sequence[str], cut: Cut) -> tuple[CalibrationBin, ...]:
-    """People's mean label of verdicts of about the same height, ten bins of the scale."""
-    place = (both[:, 1] - cut.common.low) / cut.common.span * _CALIBRATION_BINS
-    bins = np.minimum(place.astype(np.int64), _CALIBRATION_BINS - 1)
-    found = []
-    for number in np.unique(bins).tolist():
-        rows = np.flatnonzero(bins == number).tolist()
-        mean = mean_estimate(
-            both[rows, 0], [groups[row] for row in rows], low=cut.common.low, high=cut.common.high, level=0.95
-        )
-        label = float(both[rows, 0].mean())
-        found.append(CalibrationBin(float(both[rows, 1].mean()), label, mean.low, mean.high, len(rows)))
-    return tuple(found)
-
-
 @dataclass(frozen=True, slots=True)
-class Said:
-    """What one judge said of one item.
-
-    Attributes:
-        binary: whether these verdicts are pass and fail.
-        verdicts: those that describe the judge (`Table.described`), of its repeats; None where unscored.
-        raw: as it gave them, where the others are calibrated; else empty.
-        reasoning: of the one that lies farthest from the label, and
-        raw_reply: of it, where the journal holds one.
-        error: as `Cut.error` names it, of that one; None where right or unscored.
-        distance: of that one, as `Cut.distance`.
-        unscored: the error kind where it has no verdict.
-    """
+class JudgeOfItem:
+    """What one judge said of one item."""
 
     judge: str
-    binary: bool
-    verdicts: tuple[Label | None, ...]
-    reasoning: str
-    raw_reply: str
-    error: str | None
-    distance: float
-    unscored: str | None
-    raw: tuple[Label | None, ...] = ()
+    binary: bool  # whether these verdicts are pass and fail
+    verdicts: tuple[Label | None, ...]  # those that describe the judge, of its repeats; None where unscored
+    reasoning: str  # of the one that lies farthest from the label
+    raw_reply: str  # of that one, where the journal holds one
+    error: str | None  # of that one, as `Cut.error` names it; None where right or unscored
+    distance: float  # of that one, as `Cut.distance`
+    unscored: str | None  # the error kind where it has no verdict
+    raw: tuple[Label | None, ...] = ()  # as it gave them, where the others are calibrated; else empty
 
     @property
     def parts(self) -> bool:
@@ -322,28 +263,25 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class PartedItem:
-    """An item on which a judge and people part: its label and ratings, and what every judge said.
-
-    `judges_differ`, `people_differ`: whether they part among themselves, at the pass mark where there is one.
-    """
+    """An item on which a judge and people part: its label and ratings, and what every judge said."""
 
     item: Item
     label: Label
     binary: bool
     ratings: tuple[Rating, ...]
-    said: tuple[Said, ...]
-    judges_differ: bool
-    people_differ: bool
+    said: tuple[JudgeOfItem, ...]
+    judges_differ: bool  # among themselves, at the pass mark where there is one
+    people_differ: bool  # likewise
 
     @property
     def n_wrong(self) -> int:
         """How many judges err or have no verdict."""
-        return sum(one.parts for one in self.said)
+        return sum(judge.parts for judge in self.said)
 
     @property
     def distance(self) -> float:
         """Of the judge that is farthest off, 0..1."""
-        return max((1.0 if one.unscored else abs(one.distance) for one in self.said), default=0.0)
+        return max((1.0 if judge.unscored else abs(judge.distance) for judge in self.said), default=0.0)
 
 
 def parted_items(
@@ -358,60 +296,112 @@ def parted_items(
     ratings = dict[str, list[Rating]]()
     for rating in gold.ratings:
         ratings.setdefault(rating.item_id, []).append(rating)
-    people = Cut(gold.scale, gold.scale)
+    people, numeric = Cut(gold.scale, gold.scale), gold.scale.numeric
     every = [_judged(gold, column, described, items) for column, described in columns]
-    parted = []
+    parted: list[tuple[float, PartedItem]] = []
     for item in items:
-        said = tuple(own[item.item_id] for own in every)
-        if any(one.parts for one in said):
-            label, own = gold.labels[item.item_id], tuple(ratings.get(item.item_id, ()))
-            differ = _judges_differ(said, words=not gold.scale.numeric), _people_differ(own, people)
-            parted.append(PartedItem(item, label, gold.scale.kind == "binary", own, said, *differ))
-    return tuple(sorted(parted, key=lambda one: (-one.distance, -one.n_wrong, -_sure(one))))
+        judges = tuple(judge[item.item_id] for judge in every)
+        if not any(judge.parts for judge in judges):
+            continue
+        label, of_item = gold.labels[item.item_id], tuple(ratings.get(item.item_id, ()))
+        given = [rating.label for rating in of_item if rating.rater != GOLD and rating.label is not None]
+        scored = [judge for judge in judges if judge.unscored is None]
+        judges_differ = len({judge.error if numeric else judge.verdicts for judge in scored}) > 1
+        people_differ = any(people.error(given[0], other) for other in given[1:])
+        binary = gold.scale.kind == "binary"
+        sure = sum(other == label for other in given) / len(given) if given else 0.0
+        parted.append((sure, PartedItem(item, label, binary, of_item, judges, judges_differ, people_differ)))
+    parted.sort(key=lambda pair: (-pair[1].distance, -pair[1].n_wrong, -pair[0]))
+    return tuple(item for _, item in parted)
 
 
-def _judges_differ(said: Sequence[Said], *, words: bool) -> bool:
-    return len({one.verdicts if words else one.error for one in said if one.unscored is None}) > 1
-
-
-def _people_differ(ratings: Sequence[Rating], people: Cut) -> bool:
-    labels = [one.label for one in ratings if one.rater != GOLD and one.label is not None]
-    return any(people.error(labels[0], one) for one in labels[1:])
-
-
-def _sure(one: PartedItem) -> float:
-    """The share of the single raters who gave the label."""
-    labels = [rating.label for rating in one.ratings if rating.rater != GOLD and rating.label is not None]
-    return sum(label == one.label for label in labels) / len(labels) if labels else 0.0
-
-
-def _judged(gold: GoldSet, column: Column, described: Column, items: Sequence[Item]) -> dict[str, Said]:
-    cut, rows, raw = Cut(gold.scale, described.scale), _by_item(described), {}
-    if described is not column:
-        raw = {item: tuple(row.verdict for row in own) for item, own in _by_item(column).items()}
-    return {
-        item.item_id: replace(
-            _farthest(column.judge, cut, gold.labels[item.item_id], rows.get(item.item_id, ())),
-            raw=raw.get(item.item_id, ()),
-        )
-        for item in items
-    }
-
-
-def _by_item(column: Column) -> dict[str, list[Judgement]]:
+def _judged(
+    gold: GoldSet, column: Column, described: Column, items: Sequence[Item]
+) -> dict[str, JudgeOfItem]:
+    """Item id -> what a judge said of it; of its repeats the one that lies farthest from the label stands
+    out."""
+    cut, judged, raw = Cut(gold.scale, described.scale), {}, dict[str, list[Label | None]]()
     rows = dict[str, list[Judgement]]()
-    for row in column.rows:
+    for row in described.rows:
         rows.setdefault(row.item_id, []).append(row)
-    return rows
+    for row in column.rows if described is not column else ():
+        raw.setdefault(row.item_id, []).append(row.verdict)
+    for item in items:
+        label, of_item = gold.labels[item.item_id], rows.get(item.item_id, [])
+        scored = [(row, *cut.outcome(label, row.verdict)) for row in of_item if row.verdict is not None]
+        shown, error, distance = of_item[0] if of_item else None, None, 0.0
+        unscored = None if scored else shown.error.kind if shown and shown.error else "missing"
+        if scored:
+            wrong = [outcome for outcome in scored if outcome[1]] or scored
+            shown, error, distance = max(wrong, key=lambda outcome: abs(outcome[2]))
+        judged[item.item_id] = JudgeOfItem(
+            judge=column.judge,
+            binary=cut.judge.kind == "binary",
+            verdicts=tuple(row.verdict for row in of_item) or (None,),
+            reasoning=shown.reasoning if shown else "",
+            raw_reply=(shown.raw_reply or "") if shown else "",
+            error=error,
+            distance=distance,
+            unscored=unscored,
+            raw=tuple(raw.get(item.item_id, ())),
+        )
+    return judged
 
 
-def _farthest(judge: str, cut: Cut, label: Label, rows: Sequence[Judgement]) -> Said:
-    verdicts, binary = tuple(row.verdict for row in rows), cut.judge.kind == "binary"
-    scored = [(row, *cut.outcome(label, row.verdict)) for row in rows if row.verdict is not None]
-    if not scored:
-        why = rows[0].error.kind if rows and rows[0].error else "missing"
-        told = (rows[0].reasoning, rows[0].raw_reply or "") if rows else ("", "")
-        return Said(judge, binary, verdicts or (None,), *told, None, 0.0, why)
-    wrong = [one for one in scored if one[1]] or scored
-    row, error, apart = wrong[0] if len(wrong) == 1 else max(wrong, key=lambda one: abs(one[2]))
-    return Said(judge, binary, verdicts, row.reasoning, row.raw_reply or "", error, apart, None)
+class JudgementRow(NamedTuple):
+    """One judgement of an item that may be shown; the texts are the item's."""
+
+    item_id: str
+    group: str
+    system: str | None
+    question: str
+    answer: str
+    label: Label  # the gold label, on the people's scale
+    judge: str
+    repeat: int
+    verdict: Label | None  # on the judge's own scale
+    calibrated: float | None  # on the people's scale, by a map that did not see the item
+    reasoning: str
+    error: str | None  # `kind: message` where there is no verdict
+
+
+def judgement_rows(stored: StoredExperiment) -> tuple[Any, int]:
+    """The judgements of the judges that were asked for, as a `polars.DataFrame`: a row an item, judge and
+    repeat.
+
+    Items of test are shown nowhere: how many are left out. A judgement that was asked for and is not there
+    has the error `absent`.
+    """
+    import polars
+
+    labels, rows = stored.gold.labels, []
+    sealed = {item.item_id for item in stored.items} & stored.gold.test_ids
+    for column in stored.columns[: stored.asked]:
+        table = stored.table.of(column)
+        mapped = table.calibrated(column)
+        known = {(row.item_id, row.repeat): row for row in column.rows}
+        for place, item in enumerate(table.items):
+            if item.item_id in sealed:
+                continue
+            texts = (item.item_id, item.group, item.system, item.question, item.answer, labels[item.item_id])
+            for repeat in range(table.repeats):
+                calibrated = None if mapped is None else mapped[place][repeat]
+                row, error = known.get((item.item_id, repeat)), None
+                if row is None:
+                    absent = "absent: no judgement is recorded"
+                    rows.append(JudgementRow(*texts, column.judge, repeat, None, None, "", absent))
+                    continue
+                if row.verdict is None:
+                    error = f"{row.error.kind}: {row.error.message}" if row.error else "parse: no verdict"
+                judged = (row.verdict, calibrated, row.reasoning, error)
+                rows.append(JudgementRow(*texts, column.judge, repeat, *judged))
+    columns: dict[str, list[Any]] = {
+        name: [getattr(row, name) for row in rows] for name in JudgementRow._fields
+    }
+    schema: dict[str, Any] = dict.fromkeys(columns, polars.String) | {"repeat": polars.Int64}
+    for name in ("label", "verdict", "calibrated"):  # where one scale has words, numbers are texts
+        if any(isinstance(value, str) for value in columns[name]):
+            columns[name] = [f"{value:g}" if isinstance(value, float) else value for value in columns[name]]
+        else:
+            schema[name] = polars.Float64
+    return polars.DataFrame(columns, schema=schema), len(sealed)

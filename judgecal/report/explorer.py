@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from judgecal.errors import visible
-from judgecal.experiment.verdicts import PartedItem, Said
+from judgecal.experiment.verdicts import JudgeOfItem, PartedItem
 from judgecal.goldset import GOLD
 from judgecal.records import Rating
 from judgecal.report import numbers
@@ -133,7 +133,7 @@ def _carried(parted: PartedItem, judges: Sequence[str], most: int) -> dict[str, 
         label = unlabelled if rating.label is None else shown(rating.label, binary=parted.binary)
         return [visible(rating.rater), visible(label), cut(rating.note or "")]
 
-    def verdict(said: Said) -> dict[str, str]:
+    def verdict(said: JudgeOfItem) -> dict[str, str]:
         return _filled({
             "verdict": ", ".join(shown(label, binary=said.binary) for label in said.verdicts),
             "given": ", ".join(shown(label, binary=False) for label in said.raw),
