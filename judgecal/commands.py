@@ -83,7 +83,7 @@ TABLE = {
                 "Make questions of documents, with answers and quotes.",
                 "--documents starter --as made -n 8",
                 documents={"MadeQuestions": "rag.evaluation.make_document:make_document"},
-                report="rag.evaluation.made_questions:MadeQuestions"),
+                report="rag.evaluation.make_questions:MadeQuestions"),
         Command("gold sheet", "cli.gold_sheet:sheet_command",
                 "Write blind sheets for people to label in a spreadsheet.", "my-set -o sheet.csv"),
         Command("gold label", "desk.command:label_command",

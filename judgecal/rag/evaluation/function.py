@@ -8,6 +8,7 @@ error of that question.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import hashlib
 import importlib
@@ -39,18 +40,13 @@ _GRACE_S = 1.0  # for functions that go on when the run ends
 
 
 class FunctionConfig(BaseModel):
-    """The table of such a system.
-
-    Attributes:
-        function: `FILE.py:function` or `module:function`.
-        timeout: seconds for one question, of an `async` function alone: no other one can be ended; None for
-            no limit.
-        concurrency: questions at once; a function that is not `async` is called in so many threads.
-    """
+    """The table of such a system."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
-    function: str
+    function: str  # `FILE.py:function` or `module:function`
+    # Seconds for one question, of an `async` function alone: no other one can be ended; None for no limit.
     timeout: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] | None = None
+    # Questions at once; a function that is not `async` is called in so many threads.
     concurrency: Annotated[int, Field(ge=1, le=1024)] = 1
 
 
@@ -79,8 +75,7 @@ class FunctionSystem:
 
     @property
     def shows_contexts(self) -> bool:
-        """Whether answers may come with their contexts: they do not where the function says that it returns
-        `str`."""
+        """Whether answers may come with their contexts: not where the function says that it returns `str`."""
         return inspect.signature(self._loaded[0]).return_annotation not in (str, "str")
 
     def config(self) -> dict[str, Any]:
@@ -100,22 +95,17 @@ class FunctionSystem:
             call, _ = self._loaded
         except InputError as error:
             return [f"{self.name}: {problem}" for problem in error.problems]
-        found = []
+        problems = []
         try:
             inspect.signature(call).bind("a question")
         except TypeError as error:
-            found.append(
-                f"{self.name}: {self._config.function} must take one argument, the question ({error})"
-            )
+            problems.append(f"{self._config.function} must take one argument, the question ({error})")
         if self._config.timeout is not None and not inspect.iscoroutinefunction(call):
-            found.append(
-                f"{self.name}: timeout is for async functions, as no other one can be ended: leave it out"
-            )
-        return found
+            problems.append("timeout is for async functions, as no other one can be ended: leave it out")
+        return [f"{self.name}: {problem}" for problem in problems]
 
     def preview(self, questions: Sequence[Question], asking: Asking) -> CostEstimate:
-        """How many questions are due; what the function pays for is not known, and is no part of the
-        budget."""
+        """How many questions are due; what the function pays for is not known, and in no budget."""
         return preview_asking(self, questions, asking)
 
     def answer(self, questions: Sequence[Question], asking: Asking) -> list[SystemAnswer]:
@@ -123,75 +113,65 @@ class FunctionSystem:
 
         async def work_off(due: Sequence[Question], take: Answered) -> None:
             call, at_once, timeout_s = self._loaded[0], self._config.concurrency, self._config.timeout
-            if inspect.iscoroutinefunction(call):
-                loop = _OwnLoop()
-                try:
-                    await ask_at_once(
-                        due,
-                        take,
-                        lambda one: self._answer(one, loop.run(_awaited(call, one.question), timeout_s)),
-                        concurrency=at_once,
-                    )
-                finally:
-                    loop.close()
-                return
-            # In threads, as it may run an event loop of its own; timed there, as it may wait for its turn.
-            threads, own_loop = ThreadPoolExecutor(at_once, "system"), asyncio.get_running_loop()
+            loop = asyncio.get_running_loop()
+            with contextlib.ExitStack() as last:
+                if inspect.iscoroutinefunction(call):
+                    apart = _OwnLoop()
+                    last.callback(apart.close)
 
-            def in_thread(one: Question) -> Awaitable[_Given]:
-                return own_loop.run_in_executor(
-                    threads, contextvars.copy_context().run, _called, call, one.question
-                )
+                    def outcome(text: str) -> Awaitable[_Outcome]:
+                        return apart.run(_awaited(call, text), timeout_s)
 
-            try:
-                await ask_at_once(
-                    due, take, lambda one: self._answer(one, in_thread(one)), concurrency=at_once
-                )
-            finally:
-                threads.shutdown(wait=False, cancel_futures=True)
+                else:
+                    # In threads, as it may run an event loop; timed there, as it may wait for its turn.
+                    threads = ThreadPoolExecutor(at_once, "system")
+                    last.callback(threads.shutdown, wait=False, cancel_futures=True)
+
+                    def outcome(text: str) -> Awaitable[_Outcome]:
+                        context = contextvars.copy_context()
+                        return loop.run_in_executor(threads, context.run, _called, call, text)
+
+                async def answered(question: Question) -> SystemAnswer:
+                    given = await outcome(question.question)
+                    empty = SystemAnswer(self.name, question.group, None, latency_s=given.latency_s, at=now())
+                    return replace(empty, **given.fields)
+
+                await ask_at_once(due, take, answered, concurrency=at_once)
 
         return ask_all(self, questions, asking, work_off)
-
-    async def _answer(self, question: Question, coming: Awaitable[_Given]) -> SystemAnswer:
-        given = await coming
-        empty = SystemAnswer(self.name, question.group, None, latency_s=given.latency_s, at=now())
-        return replace(empty, **given.fields)
 
     @cached_property
     def _loaded(self) -> tuple[Callable[[str], Any], str]:
         """The function and the text of its file."""
         place, _, name = self._config.function.rpartition(":")
         if not place or not name.isidentifier():
-            raise InputError(
-                f"{self._config.function!r} is no function: write FILE.py:function or module:function"
-            )
+            advice = "write FILE.py:function or module:function"
+            raise InputError(f"{self._config.function!r} is no function: {advice}")
         if place.endswith(".py"):
             path = next((folder / place for folder in self._folders if (folder / place).is_file()), None)
             if path is None:
-                raise InputError(
-                    f"there is no file {place} in {', '.join(str(one.resolve()) for one in self._folders)}"
-                )
+                folders = ", ".join(str(folder.resolve()) for folder in self._folders)
+                raise InputError(f"there is no file {place} in {folders}")
             text = read_source(path)
-            found: Mapping[str, Any] = vars(run_source(path, text))
+            names: Mapping[str, Any] = vars(run_source(path, text))
         else:
-            found, text = _imported(place)
-        call = found.get(name)
+            names, text = _imported(place)
+        call = names.get(name)
         if not callable(call):
-            own = [key for key, one in found.items() if inspect.isfunction(one) and not key.startswith("_")]
-            raise unknown_name(f"function in {place}", name, own)
+            functions = [key for key, value in names.items() if inspect.isfunction(value) and key[0] != "_"]
+            raise unknown_name(f"function in {place}", name, functions)
         return call, text
 
 
 @dataclass(frozen=True, slots=True)
-class _Given:
-    """What came of a question: fields of the answer, or the failure in their place, and the function's own
-    seconds."""
+class _Outcome:
+    """What came of a question: fields of the answer or the failure, and the function's own seconds."""
 
     fields: Mapping[str, Any]
     latency_s: float | None = None
 
 
-def _called(call: Callable[[str], Any], text: str) -> _Given:
+def _called(call: Callable[[str], Any], text: str) -> _Outcome:
     """What a function returned or raised; an interrupt ends the run."""
     start = time.perf_counter()
     try:
@@ -199,11 +179,11 @@ def _called(call: Callable[[str], Any], text: str) -> _Given:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001 - the user's code: what it raises is the row's error
-        return _Given({"error": _raised(error)})
-    return _Given(_fields(value), time.perf_counter() - start)
+        return _Outcome({"error": _raised(error)})
+    return _Outcome(_fields(value), time.perf_counter() - start)
 
 
-async def _awaited(call: Callable[[str], Awaitable[Any]], text: str) -> _Given:
+async def _awaited(call: Callable[[str], Awaitable[Any]], text: str) -> _Outcome:
     """The same of an async function."""
     start = time.perf_counter()
     try:
@@ -211,8 +191,8 @@ async def _awaited(call: Callable[[str], Awaitable[Any]], text: str) -> _Given:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001 - as above
-        return _Given({"error": _raised(error)})
-    return _Given(_fields(value), time.perf_counter() - start)
+        return _Outcome({"error": _raised(error)})
+    return _Outcome(_fields(value), time.perf_counter() - start)
 
 
 def _fields(value: Any) -> Mapping[str, Any]:
@@ -231,8 +211,7 @@ def _raised(error: BaseException) -> Failure:
 
 
 class _OwnLoop:
-    """An event loop in a thread of its own: an `async` function that nothing can end holds up nobody
-    there."""
+    """An event loop in its own thread: an `async` function that nothing can end holds up nobody there."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -247,20 +226,19 @@ class _OwnLoop:
                 continue
             return
 
-    async def run(self, work: Coroutine[Any, Any, _Given], timeout_s: float | None) -> _Given:
+    async def run(self, work: Coroutine[Any, Any, _Outcome], timeout_s: float | None) -> _Outcome:
         """What the work comes to in time; after that it is cancelled, and not waited for."""
         coming = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
         try:
             await asyncio.wait({coming}, timeout=timeout_s)
             if coming.done():
                 return coming.result()
-            return _Given({"error": Failure("timeout", f"no answer within {timeout_s:g} s")})
+            return _Outcome({"error": Failure("timeout", f"no answer within {timeout_s:g} s")})
         finally:
             coming.cancel()
 
     def close(self) -> None:
-        """Cancel what goes on; what does not end by that goes on in its thread, which dies with the
-        process."""
+        """Cancel what goes on; what does not end by that stays in its thread, which dies with the process."""
 
         async def cancelled() -> bool:
             tasks = asyncio.all_tasks() - {asyncio.current_task()}
@@ -286,39 +264,32 @@ def _imported(module: str) -> tuple[Mapping[str, Any], str]:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # the user's code: whatever it raises on loading
-        raise InputError(
-            f"module {module} cannot be loaded ({described(error)}): install it, or write FILE.py:function"
-        ) from error
+        advice = "install it, or write FILE.py:function"
+        raise InputError(f"module {module} cannot be loaded ({described(error)}): {advice}") from error
 
 
 def _read(value: Any) -> dict[str, Any]:
-    """Fields of the answer in what a function returned.
-
-    Raises:
-        ValueError: it is neither a text nor a table with one; the message says what was found.
-    """
+    """The answer's fields in what a function returned; ValueError where it holds no text."""
     given: Mapping[str, Any] = value if isinstance(value, Mapping) else {"answer": value}
     unknown = [str(key) for key in given if key not in _KEYS]
     if unknown:
         raise ValueError(f"unknown key {unknown[0]!r}: known are {', '.join(_KEYS)}")
     if not isinstance(given.get("answer"), str):
         raise ValueError(f"a text or {{answer, contexts, ...}} is needed, found {value!r:.80}")
-    fields = {key: one for key, one in given.items() if one is not None}
+    fields = {key: part for key, part in given.items() if part is not None}
     for key in _COUNTS:
-        one = fields.get(key, 0)
+        count = fields.get(key, 0)
         kinds = int | float if key == "cost_usd" else int
-        if not isinstance(one, kinds) or isinstance(one, bool) or not 0 <= one < 1e15:
-            raise ValueError(f"{key} must be a number from 0, found {one!r:.40}")
+        if not isinstance(count, kinds) or isinstance(count, bool) or not 0 <= count < 1e15:
+            raise ValueError(f"{key} must be a number from 0, found {count!r:.40}")
     if "contexts" in fields:
         try:
             fields["contexts"] = contexts_of(fields["contexts"])
         except ValueError as error:
             raise ValueError(f"contexts, {error}") from error
     fields["answer"] = str.__str__(fields["answer"])  # of a text with methods of its own the text alone
-    if sum(map(_size, (fields["answer"], *(one.text for one in fields.get("contexts", ()))))) > MOST_BYTES:
+    texts = [fields["answer"], *(context.text for context in fields.get("contexts", ()))]
+    sizes = (len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass")) for text in texts)
+    if sum(sizes) > MOST_BYTES:
         return {"error": Failure("length", f"the answer is larger than {MOST_BYTES // 1_000_000} MB")}
     return fields
-
-
-def _size(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))

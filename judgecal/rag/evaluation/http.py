@@ -25,16 +25,17 @@ from judgecal.goldset import Document
 from judgecal.models import ModelSpec
 from judgecal.rag.answering.questions import Question
 from judgecal.rag.evaluation.answer_journal import Answered, ask_all, ask_at_once, preview_asking
-from judgecal.rag.evaluation.http_client import HttpClient, Received, Request
-from judgecal.rag.evaluation.http_config import (
+from judgecal.rag.evaluation.http_client import (
     DOCUMENT_NAMES,
+    HttpClient,
     HttpConfig,
+    Received,
+    Request,
     StepConfig,
     address,
     filled,
     names_in,
     resolved,
-    secrets_in,
 )
 from judgecal.rag.evaluation.system import Asking, Setting, SystemAnswer, contexts_of
 from judgecal.records import RETRIED_ON_RESUME, Context, ErrorKind, Failure, digest
@@ -43,20 +44,19 @@ from judgecal.workspace import write_text
 __all__ = ["HttpConfig", "HttpSystem"]
 
 SETUP_FILE = "setup.json"
-"""In the system's folder, while what the setup has made is there: what it captured, and whether it came to
-its end."""
+"""In the system's folder, while what the setup made is there: what it captured, and whether it is done."""
 LEFT_FILE = "setup-left.json"
 """Beside it: what an earlier setup made and nothing takes down any more, as the table has changed since."""
 
 _READ_S = 1.0  # to read an answer that came at the last moment
 
+# What of a table makes no answer another one.
 _DECIDES_NOTHING: dict[str, Any] = {
     "timeout": True,
     "concurrency": True,
     "retry_dropped": True,
     "setup": {"teardown": True, "steps": {"__all__": {"every", "time_limit"}}},
 }
-"""What of a table makes no answer another one."""
 
 
 class HttpSystem:
@@ -91,8 +91,9 @@ class HttpSystem:
         """The table without what decides no answer, and the documents that its setup sends."""
         table: dict[str, Any] = self._config.model_dump(mode="json", exclude=_DECIDES_NOTHING)
         if any(step.each for step in self._config.setup.steps):
-            texts = [[one.document_id, one.title, one.text] for one in self._documents()]
-            table["documents"] = digest(texts)
+            table["documents"] = digest(
+                [[text.document_id, text.title, text.text] for text in self._documents()]
+            )
         return table
 
     def models(self) -> Sequence[ModelSpec]:
@@ -101,14 +102,13 @@ class HttpSystem:
 
     def check(self, questions: Sequence[Question]) -> list[str]:
         """What would keep it from being asked: the table, and variables that are not set."""
-        found = [f"{self.name}: {problem}" for problem in self._config.problems()]
+        problems = [*self._config.problems()]
         if any(step.each for step in self._config.setup.steps) and not self._documents():
-            found.append(f'{self.name}: a setup step has each = "document", and there is no document')
-        return found
+            problems.append('a setup step has each = "document", and there is no document')
+        return [f"{self.name}: {problem}" for problem in problems]
 
     def preview(self, questions: Sequence[Question], asking: Asking) -> CostEstimate:
-        """How many questions are due; what the service costs its owner is not known, and is no part of the
-        budget."""
+        """How many questions are due; what the service costs its owner is not known, and in no budget."""
         return preview_asking(self, questions, asking)
 
     def answer(self, questions: Sequence[Question], asking: Asking) -> list[SystemAnswer]:
@@ -117,7 +117,7 @@ class HttpSystem:
         async def work_off(due: Sequence[Question], take: Answered) -> None:
             config = self._config
             dropped = config.retry_dropped
-            async with HttpClient(secrets_in(config), config.concurrency, retry_dropped=dropped) as client:
+            async with HttpClient(config.secrets(), config.concurrency, retry_dropped=dropped) as client:
                 await _Run(self.name, config, client, asking).work_off(due, take, self._documents)
 
         return ask_all(self, questions, asking, work_off)
@@ -136,15 +136,14 @@ class _Run:
         self._captured: dict[str, Any] = {}
         self._file = self.asking.folder / SETUP_FILE
         self._headers = resolved(self.config.headers)
-        self._secrets = secrets_in(self.config)
+        self._secrets = self.config.secrets()
 
     async def work_off(
         self, due: Sequence[Question], take: Answered, documents: Callable[[], Sequence[Document]]
     ) -> None:
         """Ask every question that is due; where the setup fails, its failure stands for each of them.
 
-        Where none is due there is only to take down what a run that was killed after its last answer has
-        left.
+        Where none is due there is only to take down what a run that was killed after its last answer left.
         """
         if not due:
             if self._file.exists():
@@ -157,36 +156,26 @@ class _Run:
             except CallFailed as failed:
                 # Nothing was asked: whatever it was, the next run sets up again and asks.
                 kind: ErrorKind = failed.kind if failed.kind in RETRIED_ON_RESUME else "server"
-                for one in due:
-                    take(one, self._failed(one, kind, str(failed)))
+                for question in due:
+                    take(question, self._failed(question, kind, str(failed)))
             else:
-                await self._ask(due, take)
+                await ask_at_once(due, take, self._answer, concurrency=self.config.concurrency)
         finally:
             await self._take_down()
 
-    async def _ask(self, due: Sequence[Question], take: Answered) -> None:
-        await ask_at_once(due, take, self._answer, concurrency=self.config.concurrency)
-
     async def _answer(self, question: Question) -> SystemAnswer:
         config, values = self.config, {**self._captured, "question": question.question}
-        request = Request(
-            config.method, address(config.url, values), self._headers, filled(config.body, values)
-        )
+        url, body = address(config.url, values), filled(config.body, values)
+        request = Request(config.method, url, self._headers, body)
         try:
             received = await self.client.send(request, timeout_s=config.timeout)
         except CallFailed as failed:
             return self._failed(question, failed.kind, str(failed))
-        timed = SystemAnswer(
-            self.name,
-            question.group,
-            None,
-            latency_s=received.latency_s,
-            first_s=received.first_byte_s,
-            at=now(),
-        )
+        latency_s, first_s = received.latency_s, received.first_byte_s
+        timed = SystemAnswer(self.name, question.group, None, latency_s=latency_s, first_s=first_s, at=now())
         try:
             # In a thread, for a stream of 10 MB takes seconds in which no other question would go on.
-            async with asyncio.timeout(max(_READ_S, config.timeout - received.latency_s)):
+            async with asyncio.timeout(max(_READ_S, config.timeout - latency_s)):
                 text, contexts, first_s = await asyncio.to_thread(self._read, received)
         except TimeoutError:
             message = f"the answer came, and could not be read within {config.timeout:g} s"
@@ -205,33 +194,25 @@ class _Run:
         """The answer, its contexts, and the seconds to the first token or byte."""
         if received.is_stream:
             return self._read_stream(received)
-        data = self._json(received)
-        if self.config.answer is None:
-            raise CallFailed("parse", "the reply does not stream, and the table has no answer", retry=False)
-        text = _found(self.config.answer, data, "answer")
+        path, data = self.config.answer, self._json(received)
+        if path is None:
+            raise _unreadable("the reply does not stream, and the table has no answer")
+        text = _value_at(path, data, "answer")
         if not isinstance(text, str):
-            raise CallFailed(
-                "parse", f"answer {self.config.answer}: a text is needed, found {text!r:.80}", retry=False
-            )
+            raise _unreadable(f"answer {path}: a text is needed, found {text!r:.80}")
         return text, self._contexts([data]), received.first_byte_s
 
     def _read_stream(self, received: Received) -> tuple[str, tuple[Context, ...] | None, float | None]:
         path = self.config.token
         if path is None:
-            raise CallFailed(
-                "parse", f"the reply streams ({received.kind}): give token, a JMESPath", retry=False
-            )
-        timed = [
-            (when, _parsed(data, "an event of the stream", self.client)) for when, data in received.events()
-        ]
-        pieces = [
-            (when, piece) for when, data in timed if isinstance(piece := _search(path, data, "token"), str)
-        ]
+            raise _unreadable(f"the reply streams ({received.kind}): give token, a JMESPath")
+        events = received.events()
+        timed = [(when, _parsed(data, "an event of the stream", self.client)) for when, data in events]
+        tokens = [(when, _search(path, data, "token")) for when, data in timed]
+        pieces = [(when, piece) for when, piece in tokens if isinstance(piece, str)]
         if not pieces:
             last = json.dumps(timed[-1][1])[:200] if timed else "no event"
-            raise CallFailed(
-                "parse", f"token {path}: no event of the stream holds it; the last: {last}", retry=False
-            )
+            raise _unreadable(f"token {path}: no event of the stream holds it; the last: {last}")
         first_s = next((when for when, piece in pieces if piece), None)
         return "".join(piece for _, piece in pieces), self._contexts([data for _, data in timed]), first_s
 
@@ -240,22 +221,21 @@ class _Run:
         path = self.config.contexts
         if path is None:
             return None
-        found = next(
-            (value for part in parts if (value := _search(path, part, "contexts")) is not None), None
-        )
-        if found is None:
-            raise CallFailed("parse", f"contexts {path}: the reply does not hold it", retry=False)
+        values = (_search(path, part, "contexts") for part in parts)
+        passages = next((value for value in values if value is not None), None)
+        if passages is None:
+            raise _unreadable(f"contexts {path}: the reply does not hold it")
         try:
-            return tuple(map(self._redacted, contexts_of(found)))
+            contexts = contexts_of(passages)
         except ValueError as error:
-            raise CallFailed("parse", f"contexts {path}, {error}", retry=False) from error
+            raise _unreadable(f"contexts {path}, {error}") from error
 
-    def _redacted(self, context: Context) -> Context:
-        name = context.document_id
-        return Context(
-            redacted(context.text, self._secrets),
-            None if name is None else redacted(name, self._secrets),
-            context.score,
+        def plain(text: str) -> str:
+            return redacted(text, self._secrets)
+
+        return tuple(
+            Context(plain(context.text), context.document_id and plain(context.document_id), context.score)
+            for context in contexts
         )
 
     def _json(self, received: Received) -> Any:
@@ -264,12 +244,9 @@ class _Run:
     # --- before and after
 
     async def _set_up(self, documents: Callable[[], Sequence[Document]]) -> None:
-        """All steps, unless an interrupted run of the same table has left them done; half a setup is taken
-        down."""
+        """All steps, unless an interrupted run of this table left them done; half a setup is taken down."""
         setup = self.config.setup
-        if not setup.steps:
-            return
-        if self._left_over():
+        if not setup.steps or self._left_over():
             return
         if self._captured:
             await self._take_down()
@@ -291,7 +268,7 @@ class _Run:
             texts = {name: getattr(document, name) or "" for name in DOCUMENT_NAMES} if document else {}
             received = await self._until(step, {**self._captured, **texts})
             for name, path in step.capture.items():
-                gathered[name].append(_found(path, self._json(received), f"capture of {name}"))
+                gathered[name].append(_value_at(path, self._json(received), f"capture of {name}"))
         self._captured |= gathered if step.each else {name: values[0] for name, values in gathered.items()}
 
     async def _until(self, step: StepConfig, values: Mapping[str, Any]) -> Received:
@@ -308,8 +285,7 @@ class _Run:
             await asyncio.sleep(step.every)
 
     async def _take_down(self) -> None:
-        """All steps of the teardown that something was made for; one that fails is said and keeps no other
-        back.
+        """All steps of the teardown that something was made for; one that fails keeps no other back.
 
         What was captured is then kept, so that the next run takes it down before it sets up anew.
         """
@@ -326,10 +302,9 @@ class _Run:
                 notice(f"judgecal: {self.name}: teardown step {step.name}: {redacted(why, self._secrets)}")
         if failures and self._captured:
             self._keep(done=False)
-            notice(
-                f"judgecal: {self.name}: this may be left on the server: {self._named(self._captured)}; the next run "
-                f"takes it down. Where it is gone, delete {self._file}"
-            )
+            left = f"this may be left on the server: {self._named(self._captured)}"
+            advice = f"the next run takes it down. Where it is gone, delete {self._file}"
+            notice(f"judgecal: {self.name}: {left}; {advice}")
         else:
             self._file.unlink(missing_ok=True)
         self._captured.clear()
@@ -361,8 +336,8 @@ class _Run:
         kept = self._file.with_name(LEFT_FILE)
         self._file.replace(kept)
         notice(
-            f"judgecal: {self.name}: something of an earlier run may be left on the server, and is not taken down: "
-            f"{why}. See {kept}"
+            f"judgecal: {self.name}: something of an earlier run may be left on the server, and is not taken "
+            f"down: {why}. See {kept}"
         )
 
     def _named(self, captured: Mapping[str, Any]) -> str:
@@ -381,27 +356,27 @@ def _parsed(data: bytes, what: str, client: HttpClient) -> Any:
     except (ValueError, RecursionError):
         page = "an HTML page" if data.lstrip()[:1] == b"<" else "no JSON"
         # As an error page under status 200 it passes, so a resumed run asks again.
-        raise CallFailed(
-            "server", f"{what} is {page}: {client.quoted(data) or 'it is empty'}", retry=False
-        ) from None
+        message = f"{what} is {page}: {client.quoted(data) or 'it is empty'}"
+        raise CallFailed("server", message, retry=False) from None
+
+
+def _unreadable(message: str) -> CallFailed:
+    return CallFailed("parse", message, retry=False)
 
 
 def _search(path: str, data: Any, what: str) -> Any:
     try:
         return jmespath.search(path, data)
     except (jmespath.exceptions.JMESPathError, TypeError, RecursionError) as error:
-        said = " ".join(str(error).split())[:200]
-        raise CallFailed("parse", f"{what} {path}: {said}", retry=False) from error
+        raise _unreadable(f"{what} {path}: {' '.join(str(error).split())[:200]}") from error
 
 
-def _found(path: str, data: Any, what: str) -> Any:
+def _value_at(path: str, data: Any, what: str) -> Any:
     """What data holds at a path, which is something."""
     value = _search(path, data, what)
     if value is None:
-        keys = (
-            f"its keys are {', '.join(map(str, data))[:120]}"
-            if isinstance(data, dict)
-            else f"it is {data!r:.80}"
-        )
-        raise CallFailed("parse", f"{what} {path}: the reply does not hold it ({keys})", retry=False)
+        keys = f"it is {data!r:.80}"
+        if isinstance(data, dict):
+            keys = f"its keys are {', '.join(map(str, data))[:120]}"
+        raise _unreadable(f"{what} {path}: the reply does not hold it ({keys})")
     return value

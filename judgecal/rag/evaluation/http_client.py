@@ -1,8 +1,26 @@
-"""One request to a system over HTTP: tried again where that can help, timed, and read no further than it may
-be.
+"""How a system over HTTP is spoken to: its table in the configuration, and one request, tried and timed.
 
-Only 2xx is an answer. What is not one is a `CallFailed` whose message says what came instead, without a
-secret.
+    url = "https://rag.example/query"
+    headers = { Authorization = "Bearer ${RAG_KEY}" }   # the name of an environment variable, never its value
+    body = { query = "{question}" }
+    answer = "choices[0].message.content"                # JMESPath
+    contexts = "sources[].{text: passage, document_id: file}"
+    token = "choices[0].delta.content"                   # of a reply that streams: a piece of the answer in
+                                                         # one event
+    [setup]
+    steps = [
+      { name = "create", url = ".../collections", capture = { collection = "id" } },
+      { name = "ingest", url = ".../collections/{collection}", each = "document", body = { text = "{text}" },
+        capture = { sent = "n_chunks" } },
+      { name = "wait", method = "GET", url = ".../collections/{collection}",
+        until = "reply.stored >= sum(captured.sent)", time_limit = 600 },
+    ]
+    teardown = [{ name = "delete", method = "DELETE", url = ".../collections/{collection}" }]
+
+`{question}`, what earlier steps captured, and in a step with `each = "document"` `{document_id}`, `{title}`
+and `{text}` are filled in once, as values: what a question says is never read as a template, JSON or a part
+of an address. Only 2xx is an answer; what is not one is a `CallFailed` whose message says what came instead,
+without a secret.
 """
 
 from __future__ import annotations
@@ -11,14 +29,18 @@ import asyncio
 import bisect
 import itertools
 import json
+import os
 import random
 import re
+import urllib.parse
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import aiohttp
+import jmespath
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from yarl import URL
 
 from judgecal._version import __version__
@@ -28,14 +50,23 @@ from judgecal.engine.transport.provider_errors import asked_wait, excerpt
 from judgecal.engine.transport.redaction import one_line
 from judgecal.rag.evaluation.system import MOST_BYTES
 
+DOCUMENT_NAMES = ("document_id", "title", "text")
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_PLACE = re.compile(r"\{(\w+)\}")
+_SECRET_HEADER = re.compile(r"authorization|cookie|key|token|secret|password", re.IGNORECASE)
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+
 _POLICY = Policy(attempts=4, first_wait_s=0.5, longest_wait_s=20.0)
 _REDIRECTS = (301, 302, 303, 307, 308)
 _MOST_REDIRECTS = 5
 _MOST_SHOWN = 4000  # bytes of a body that a message may quote from
 _STREAMS = ("text/event-stream", "application/x-ndjson", "application/jsonl", "application/stream+json")
-_HEADERS = {"user-agent": f"judgecal/{__version__}", "accept": "application/json, text/event-stream, */*"}
-# Compressed, a small reply could grow without end, and the first byte would not be the first word.
-_PLAIN = {"accept-encoding": "identity"}
+_HEADERS = {
+    "user-agent": f"judgecal/{__version__}",
+    "accept": "application/json, text/event-stream, */*",
+    # Compressed, a small reply could grow without end, and the first byte would not be the first word.
+    "accept-encoding": "identity",
+}
 # A CRLF is one line end, and a run of empty lines one end of an event. A class alone is repeated: groups take
 # memory.
 _EVENT_END = re.compile(rb"(?:\r\n|\n|\r(?!\n))[\r\n]+")
@@ -44,6 +75,188 @@ _DATA = re.compile(rb"(?<![^\r\n])data: ?([^\r\n]*)")
 _MOST_EVENTS = 100_000
 _TOGETHER_S = 0.001  # bytes that come within it count as come at once
 _NEVER_SENT = (aiohttp.ClientConnectorError, aiohttp.InvalidURL, ValueError)
+_NEVER_WILL = (aiohttp.ClientConnectorCertificateError, aiohttp.InvalidURL, ValueError)
+
+
+# The table of a system
+
+
+def _is_path(text: str) -> str:
+    try:
+        jmespath.compile(text)
+    except (jmespath.exceptions.JMESPathError, ValueError) as error:
+        message = " ".join(str(error).split())[:120]
+        advice = "write it as in choices[0].message.content"
+        raise ValueError(f"{text!r} is no JMESPath ({message}): {advice}") from None
+    return text
+
+
+def _is_address(text: str) -> str:
+    """The message does not quote the address, as it may hold a password."""
+    try:
+        url = URL(text)
+    except ValueError:
+        url = URL()
+    if url.scheme not in ("http", "https") or not url.host:
+        raise ValueError("it is not an http or https address")
+    if "{" in text.split("://", 1)[1].split("/", 1)[0]:
+        raise ValueError("a host cannot be filled in: write it out")
+    if url.user or url.password:
+        raise ValueError("it holds a user or a password: send them in a header, with ${NAME} for the secret")
+    return text
+
+
+def _headers_hold_no_secret(headers: dict[str, str]) -> dict[str, str]:
+    """The message does not quote the value."""
+    for name, value in headers.items():
+        if not _HEADER_NAME.fullmatch(name) or re.search(r"[\r\n\0]", value):
+            raise ValueError(f"{name!r} is no header: a name of letters and hyphens, and a value of one line")
+        if _SECRET_HEADER.search(name) and not _VARIABLE.search(value):
+            advice = "write ${NAME} for a variable's value"
+            raise ValueError(f"the value of {name} would stand in the file: {advice}")
+    return headers
+
+
+JmesPath = Annotated[str, AfterValidator(_is_path)]
+Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+Address = Annotated[str, AfterValidator(_is_address)]
+Headers = Annotated[dict[str, str], AfterValidator(_headers_hold_no_secret)]
+Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
+_TABLE = ConfigDict(extra="forbid", strict=True)
+
+
+class StepConfig(BaseModel):
+    """One step before the first question, or after the last."""
+
+    model_config = _TABLE
+    name: str  # as messages say it
+    url: Address
+    method: Method = "POST"
+    headers: Headers | None = None  # None for those of the system
+    body: Any = None  # sent as JSON; None for none
+    each: Literal["document"] | None = (
+        None  # once a document; what is captured is then a list, one value each
+    )
+    capture: dict[str, JmesPath] = {}  # names for what the reply holds, for later steps and the question
+    until: JmesPath | None = None  # over `{reply, captured}`: the step is repeated until it is true
+    every: Seconds = 1.0  # between two of these tries
+    time_limit: Seconds = 300.0  # for the whole step
+
+
+class SetupConfig(BaseModel):
+    """What is done before the first question that is due, and after the last, however the run ends."""
+
+    model_config = _TABLE
+    steps: list[StepConfig] = []
+    teardown: list[StepConfig] = []
+
+    @property
+    def captured(self) -> list[str]:
+        """Names that the steps give values to."""
+        return [name for step in self.steps for name in step.capture]
+
+
+class HttpConfig(BaseModel):
+    """The table of a system over HTTP; at the top of this module is one."""
+
+    model_config = _TABLE
+    url: Address
+    method: Method = "POST"
+    headers: Headers = {}  # `${NAME}` is the value of an environment variable
+    body: Any = None  # sent as JSON, `{question}` in its texts; None for none
+    answer: JmesPath | None = None  # a text in a reply of JSON
+    # What was answered from: a list of texts or of `{text, document_id?, score?}`; None where none is shown.
+    contexts: JmesPath | None = None
+    token: JmesPath | None = (
+        None  # a piece of the answer in an event of a stream (server-sent, or JSON lines)
+    )
+    timeout: Seconds = 60.0  # for one question, from the request to the whole answer
+    concurrency: Annotated[int, Field(ge=1, le=1024)] = 4  # questions at once
+    # Send a request again whose connection was lost after it was sent. Without it that is done for GET alone,
+    # as another request may have been answered, and paid for, already.
+    retry_dropped: bool = False
+    setup: SetupConfig = SetupConfig()
+
+    def variables(self) -> tuple[str, ...]:
+        """Environment variables that headers name, of the steps too."""
+        steps = [*self.setup.steps, *self.setup.teardown]
+        tables = [self.headers, *(step.headers or {} for step in steps)]
+        names = [name for headers in tables for text in headers.values() for name in _VARIABLE.findall(text)]
+        return tuple(dict.fromkeys(names))
+
+    def secrets(self) -> tuple[str, ...]:
+        """Values of the variables that headers name, the longest first."""
+        values = {os.environ.get(name, "").strip() for name in self.variables()}
+        return tuple(sorted((value for value in values if len(value) >= 8), key=len, reverse=True))
+
+    def problems(self) -> Iterator[str]:
+        """What keeps it from being asked, one message each; no variable's value stands in one."""
+        if self.answer is None and self.token is None:
+            yield "neither answer nor token: say where in the reply the answer stands, as a JMESPath"
+        if "question" not in names_in([self.url, self.body]):
+            yield "{question} stands neither in body nor in url, so that every request would be the same"
+        if "question" in names_in(self.url.partition("?")[0]):
+            yield (
+                "url: {question} stands in the path, where it may lead elsewhere: put it behind a ?, or in "
+                "body"
+            )
+        for name in self.variables():
+            if not os.environ.get(name, "").strip():
+                yield f"the environment variable {name} is not set, which headers ask for: set it"
+        known: set[str] = set()
+        for step in self.setup.steps:
+            later = (set(self.setup.captured) - known) & names_in([step.url, step.body])
+            for name in sorted(later):
+                yield f"setup step {step.name}: {{{name}}} is captured by no earlier step"
+            known |= step.capture.keys()
+
+
+def resolved(headers: Mapping[str, str]) -> dict[str, str]:
+    """Headers with the values of the variables that they name."""
+    return {
+        name: _VARIABLE.sub(lambda match: os.environ.get(match[1], "").strip(), value)
+        for name, value in headers.items()
+    }
+
+
+def names_in(template: Any) -> set[str]:
+    """Names in braces in the texts of a template."""
+    if isinstance(template, str):
+        return set(_PLACE.findall(template))
+    if isinstance(template, Mapping):
+        return {name for part in template.values() for name in names_in(part)}
+    return {name for part in template for name in names_in(part)} if isinstance(template, list) else set()
+
+
+def filled(template: Any, values: Mapping[str, Any]) -> Any:
+    """A template's JSON with values in their places; a text that is one place alone becomes the value itself.
+
+    What stands in a value is not looked at again, and braces around other words stay as they are.
+    """
+    if isinstance(template, Mapping):
+        return {key: filled(part, values) for key, part in template.items()}
+    if isinstance(template, list):
+        return [filled(part, values) for part in template]
+    if not isinstance(template, str):
+        return template
+    whole = _PLACE.fullmatch(template)
+    if whole and whole[1] in values:
+        return values[whole[1]]
+    return _PLACE.sub(lambda match: str(values.get(match[1], match[0])), template)
+
+
+def address(template: str, values: Mapping[str, Any]) -> URL:
+    """An address with values in their places, each quoted, so that none adds a part or a parameter."""
+
+    def quoted(match: re.Match[str]) -> str:
+        if match[1] not in values:
+            return match[0]
+        return urllib.parse.quote(str(values[match[1]]), safe="", errors="replace")
+
+    return URL(_PLACE.sub(quoted, template))
+
+
+# A request and its reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,19 +271,12 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """A reply of status 2xx.
+    """A reply of status 2xx."""
 
-    Attributes:
-        kind: its content type, in lower case and without parameters.
-        body: all of it.
-        arrivals: after which time, in seconds from the request, how many bytes were there; in their order.
-        latency_s: from the request to the last byte.
-    """
-
-    kind: str
+    kind: str  # its content type, in lower case and without parameters
     body: bytes
-    arrivals: tuple[tuple[float, int], ...]
-    latency_s: float
+    arrivals: tuple[tuple[float, int], ...]  # seconds from the request, and the bytes that were there then
+    latency_s: float  # from the request to the last byte
 
     @property
     def first_byte_s(self) -> float | None:
@@ -84,35 +290,31 @@ class Received:
 
     def arrived_s(self, end: int) -> float:
         """Seconds until so many bytes of the body were there."""
-        place = bisect.bisect_left(self.arrivals, end, key=lambda one: one[1])
+        place = bisect.bisect_left(self.arrivals, end, key=lambda arrival: arrival[1])
         return self.arrivals[place][0] if place < len(self.arrivals) else self.latency_s
 
     def events(self) -> Iterator[tuple[float, bytes]]:
         """The data of each event or line, with the seconds until it was there; `[DONE]` ends them.
+
+        Comments, names and ids of server-sent events are passed over.
 
         Raises:
             CallFailed: there are more than 100,000.
         """
         lines = self.kind != "text/event-stream"
         ends = (_LINE_END if lines else _EVENT_END).finditer(self.body)
-        places = itertools.chain((one.span() for one in ends), [(len(self.body),) * 2])
+        places = itertools.chain((end.span() for end in ends), [(len(self.body),) * 2])
         start = 0
         for number, (end, following) in enumerate(places):
             if number >= _MOST_EVENTS:
-                raise CallFailed(
-                    "length", f"the answer streams more than {_MOST_EVENTS:,} events", retry=False
-                )
+                message = f"the answer streams more than {_MOST_EVENTS:,} events"
+                raise CallFailed("length", message, retry=False)
             block, start = self.body[start:end], following
-            data = block.strip() if lines else _data(block)
+            data = (block if lines else b"\n".join(_DATA.findall(block))).strip()
             if data == b"[DONE]":
                 return
             if data:
                 yield self.arrived_s(end), data
-
-
-def _data(block: bytes) -> bytes:
-    """The data of a server-sent event; comments, names and ids are passed over."""
-    return b"\n".join(_DATA.findall(block)).strip()
 
 
 class HttpClient:
@@ -121,8 +323,7 @@ class HttpClient:
     Args:
         secrets: what no message may hold.
         concurrency: requests at once; one that waits to be tried again is none.
-        retry_dropped: whether a request whose connection was lost after it was sent is sent again. A GET
-            always is; another may have been answered already, and be on somebody's bill.
+        retry_dropped: as in `HttpConfig`.
         policy: of trying again.
     """
 
@@ -139,11 +340,10 @@ class HttpClient:
         self._policy = policy
         self._places = asyncio.Semaphore(concurrency)
         self._random = random.Random(policy.seed)
-        # No cookies: one question must not change what the next one is told. Not `trust_env`: it reads
-        # .netrc.
+        # No cookies: one question must not change what the next is told. Not `trust_env`: it reads .netrc.
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0),
-            headers={**_HEADERS, **_PLAIN},
+            headers=_HEADERS,
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
         )
@@ -162,9 +362,7 @@ class HttpClient:
         Raises:
             CallFailed: there was none, after all attempts; the message says what came instead.
         """
-        attempts = 0
-        while True:
-            attempts += 1
+        for attempts in itertools.count(1):
             try:
                 async with self._places:
                     return await self._attempt(request, timeout_s)
@@ -173,6 +371,7 @@ class HttpClient:
                 if wait is None:
                     raise
             await asyncio.sleep(wait)
+        raise AssertionError("attempts have no end")
 
     async def _attempt(self, request: Request, timeout_s: float) -> Received:
         try:
@@ -180,28 +379,20 @@ class HttpClient:
         except TimeoutError:
             raise CallFailed("timeout", f"no whole answer within {timeout_s:g} s", retry=False) from None
         except aiohttp.ClientPayloadError as error:
-            raise CallFailed(
-                "transport", f"the body was cut off: {self._line(str(error))}", retry=False
-            ) from error
+            message = f"the body was cut off: {self._line(str(error))}"
+            raise CallFailed("transport", message, retry=False) from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise self._lost(request.method, error) from error
-
-    def _lost(self, method: str, error: Exception) -> CallFailed:
-        """A connection that was not made, which can be tried again, or that was lost when the question was on
-        it."""
-        said = self._line(str(error) or type(error).__name__)
-        if isinstance(error, _NEVER_SENT):
-            lasting = isinstance(
-                error, aiohttp.ClientConnectorCertificateError | aiohttp.InvalidURL | ValueError
+            reason = self._line(str(error) or type(error).__name__)
+            if isinstance(error, _NEVER_SENT):
+                retry = not isinstance(error, _NEVER_WILL)
+                raise CallFailed("transport", f"no connection: {reason}", retry=retry) from error
+            if request.method == "GET" or self._retry_dropped:
+                raise CallFailed("transport", f"the connection was lost: {reason}", retry=True) from error
+            message = (
+                f"the connection was lost after the request was sent: {reason}; it may have been worked on, "
+                "so only the next run asks again (retry_dropped = true asks at once)"
             )
-            return CallFailed("transport", f"no connection: {said}", retry=not lasting)
-        if method == "GET" or self._retry_dropped:
-            return CallFailed("transport", f"the connection was lost: {said}", retry=True)
-        message = (
-            f"the connection was lost after the request was sent: {said}; it may have been worked on, so only the next "
-            "run asks again (retry_dropped = true asks at once)"
-        )
-        return CallFailed("transport", message, retry=False)
+            raise CallFailed("transport", message, retry=False) from error
 
     async def _exchange(self, request: Request, timeout_s: float) -> Received:
         """One request and those that it is redirected to on its own host."""
@@ -225,32 +416,30 @@ class HttpClient:
         raise CallFailed("server", f"more than {_MOST_REDIRECTS} redirects", retry=False)
 
     def _redirected(self, method: str, url: URL, answer: aiohttp.ClientResponse) -> URL:
-        """Where a redirect leads; a header's secret and a question go to the host that the file names
-        alone."""
-        said = answer.headers.get("location", "")
+        """Where a redirect leads; a header's secret and a question go to the host of the file alone."""
+        location = answer.headers.get("location", "")
         try:
-            to = url.join(URL(said))
+            to = url.join(URL(location))
         except ValueError:
             to = URL()
-        shown = self._line(str(to.with_query(None).with_user(None)) if to.host else said)[:200]
-        upgraded = (url.scheme, url.port, to.scheme, to.port) == (
-            "http",
-            80,
-            "https",
-            443,
-        )  # the ports of the names
+        shown = self._line(str(to.with_query(None).with_user(None)) if to.host else location)[:200]
+        ports = (url.scheme, url.port, to.scheme, to.port)
+        upgraded = ports == ("http", 80, "https", 443)  # the ports of the names
         if to.host != url.host or not (upgraded or (to.scheme, to.port) == (url.scheme, url.port)):
             other = "port" if to.host == url.host else "host"
             message = f"HTTP {answer.status}: a redirect to another {other} ({shown}), which is not followed"
             raise CallFailed("server", message, retry=False)
         if answer.status in (301, 302, 303) and method != "GET":
-            message = f"HTTP {answer.status}: a redirect to {shown} that would drop the question: write that address"
+            message = (
+                f"HTTP {answer.status}: a redirect to {shown} that would drop the question: write that "
+                "address"
+            )
             raise CallFailed("server", message, retry=False)
         return to
 
     async def _received(self, answer: aiohttp.ClientResponse, start: float) -> Received:
         clock = asyncio.get_running_loop().time
-        good = 200 <= answer.status < 300
+        status, good = answer.status, 200 <= answer.status < 300
         body = bytearray()
         arrivals: list[tuple[float, int]] = []
         while (part := await answer.content.readany()) and (good or len(body) < _MOST_SHOWN):
@@ -260,27 +449,21 @@ class HttpClient:
                 when, _ = arrivals.pop()
             arrivals.append((when, len(body)))
             if good and len(body) > MOST_BYTES:
-                raise CallFailed(
-                    "length", f"the answer is larger than {MOST_BYTES // 1_000_000} MB", retry=False
-                )
-        if not good:
-            raise self._refused(answer, bytes(body))
+                message = f"the answer is larger than {MOST_BYTES // 1_000_000} MB"
+                raise CallFailed("length", message, retry=False)
+        if not good:  # 429 and 503 say that it may go well later
+            message = f"HTTP {status}: {self.quoted(bytes(body)) or answer.reason or 'no reason given'}"
+            raise CallFailed(
+                "rate_limit" if status == 429 else "server",
+                self._line(message),
+                retry=status in (429, 503),
+                retry_after=asked_wait(answer.headers),
+            )
         encoding = answer.headers.get("content-encoding", "identity").strip().lower()
         if encoding != "identity":
             message = f"the answer is compressed by {encoding[:20]!r}, which was not asked for"
             raise CallFailed("server", message, retry=False)
         return Received(answer.content_type.lower(), bytes(body), tuple(arrivals), clock() - start)
-
-    def _refused(self, answer: aiohttp.ClientResponse, body: bytes) -> CallFailed:
-        """The failure of a status that is no answer; 429 and 503 say that it may go well later."""
-        status = answer.status
-        message = f"HTTP {status}: {self.quoted(body) or answer.reason or 'no reason given'}"
-        return CallFailed(
-            "rate_limit" if status == 429 else "server",
-            self._line(message),
-            retry=status in (429, 503),
-            retry_after=asked_wait(answer.headers),
-        )
 
     def quoted(self, body: bytes) -> str:
         """The beginning of a body, as a message may hold it."""

@@ -1,5 +1,4 @@
-"""`gold make`: question-answer pairs from documents, each quoted from its document, held against rules and
-critics.
+"""`gold make`: questions and answers from documents, each quoted, held against rules and critics.
 
 Requests are made in rounds: as many as questions are still wanted, each judged by rules, then by critics,
 until there are enough or no passage is left. The rounds follow from the documents, the seed and the replies
@@ -14,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from judgecal._version import __version__
 from judgecal.engine import Budget, require_prices
@@ -35,15 +33,15 @@ from judgecal.experiment import (
     together,
 )
 from judgecal.goldset import Card, GoldSet, load_gold, write_gold
-from judgecal.goldset.gold_set import split_counts
+from judgecal.goldset.gold_set import SplitCounts, split_counts
 from judgecal.goldset.write import name_problems
 from judgecal.judges import Judge, judge_named
-from judgecal.rag.evaluation.made_questions import KindMade, MadeExample, MadeQuestions
-from judgecal.rag.evaluation.question_critics import CRITICS, NO_CALL, checks, criticise, lost
 from judgecal.rag.evaluation.question_drafts import (
+    CRITICS,
     DRAFTS_PER_QUESTION,
     KINDS,
     NEAREST,
+    NO_CALL,
     UNANSWERABLE,
     Corpus,
     Draft,
@@ -51,11 +49,14 @@ from judgecal.rag.evaluation.question_drafts import (
     Pool,
     Request,
     Seen,
+    checks,
+    criticise,
     item_of,
+    lost,
     read_draft,
 )
 from judgecal.rag.retrieval import Collection
-from judgecal.records import Context, Item, Judgement
+from judgecal.records import Context, Estimate, Item, Judgement, Result
 from judgecal.scale import Scale
 from judgecal.stats.intervals import mean_estimate
 from judgecal.tables import write_json_lines
@@ -70,16 +71,67 @@ _ANCHORS = {
 }
 _README = """# {name}
 
-{n} questions that a language model made from documents ({source}). Each is a draft until somebody accepts it: label it
-1 (accepted) or 0 (turned down), by `judgecal gold label {name}` or `judgecal gold sheet {name}`. The answer under test
-is the reference answer itself; the contexts are the words of the document that answer it, or, of a question that no
+{n} questions that a language model made from documents ({source}). Each is a draft until \
+somebody accepts it: label it
+1 (accepted) or 0 (turned down), by `judgecal gold label {name}` or `judgecal gold sheet {name}`. \
+The answer under test
+is the reference answer itself; the contexts are the words of the document that answer it, or, \
+of a question that no
 document answers, the passages nearest to it.
 """
 
 
+@dataclass(frozen=True, slots=True)
+class KindMade:
+    """The questions of one kind."""
+
+    wanted: int
+    n: int
+    n_drafts: int
+    reason: str | None  # why they are fewer than wanted
+
+
+@dataclass(frozen=True, slots=True)
+class MadeExample:
+    """A question of the set that is none of test."""
+
+    kind: str
+    question: str
+    answer: str
+    quotes: tuple[str, ...]
+    documents: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MadeQuestions(Result):
+    """What `gold make` comes to."""
+
+    experiment: str
+    set: str
+    path: str | None  # None where it was not written, as calls failed that the same command makes again
+    n_wanted: int
+    n: int
+    kinds: Mapping[str, KindMade]
+    rejected: Mapping[str, int]  # why drafts are no questions of the set -> how many
+    n_documents: int
+    n_documents_used: int
+    per_document: int
+    lexically_easy: Estimate  # of the answerable questions, the share whose documents BM25 puts first
+    ranks: Mapping[str, int]  # rank of its document by BM25 (1, 2 to 5, 6 and later) -> questions
+    splits: Mapping[str, SplitCounts]
+    made_by: tuple[str, ...]
+    critics: tuple[str, ...]
+    usd: float | None  # of all drafts and critics, of earlier runs too; None where a model has no price
+    n_unscored: int  # calls that gave no reply and that the same command makes again
+    offline: bool  # whether the offline model made the questions
+    examples: tuple[MadeExample, ...]
+    notes: tuple[str, ...]
+    run_line: str
+
+
 @dataclass(frozen=True)
 class MakeInput:
-    """What `gold make` was asked.
+    """What `gold make` is to do.
 
     `model` makes the questions, `critic` judges them; `replace`: a set of that name gives way.
     """
@@ -89,12 +141,12 @@ class MakeInput:
     collection: Collection
     n: int
     kinds: tuple[str, ...]
-    model: str
-    critic: str
+    model: str  # makes the questions
+    critic: str  # judges them
     options: RunOptions
     per_document: int = 3
     seed: int = 0
-    replace: bool = False
+    replace: bool = False  # a set of that name gives way
 
     def check(self) -> None:
         """Refuse what makes no set."""
@@ -105,7 +157,7 @@ class MakeInput:
         problems += [f"-n must be at least 1, found {self.n}"] if self.n < 1 else []
         if self.per_document < 1:
             problems.append(f"--per-document must be at least 1, found {self.per_document}")
-        if not any(one.text.strip() for one in self.collection.documents or ()):
+        if not any(document.text.strip() for document in self.collection.documents or ()):
             problems.append(f"{self.collection.documents_from}: its documents hold no text")
         refuse(problems)
 
@@ -129,38 +181,32 @@ class MakeRun:
 
     @property
     def replies(self) -> Path:
-        """`drafts.jsonl`: a journal like `judgements.jsonl`, whose verdicts are the fields of replies as
-        JSON."""
+        """`drafts.jsonl`: a journal like `judgements.jsonl`; its verdicts are replies' fields as JSON."""
         return self.experiment.folder / "drafts.jsonl"
 
     @cached_property
     def pools(self) -> dict[str, Pool]:
         """The requests of each kind that may be made, at most as many as will be paid for."""
-        targets = self.given.targets
-        return {
-            kind: Pool(kind, wanted, self.corpus.requests(kind, seed=self.given.seed))
-            for kind, wanted in targets.items()
-        }
+        seed = self.given.seed
+        targets = self.given.targets.items()
+        return {kind: Pool(kind, wanted, self.corpus.requests(kind, seed=seed)) for kind, wanted in targets}
 
     @property
     def kept(self) -> list[Draft]:
         """The drafts that nothing stands against, by kind in the order of their requests."""
         fine = [draft for draft in self.drafts if draft.rejected is None]
-        return sorted(
-            fine, key=lambda draft: (self.given.kinds.index(draft.request.kind), draft.request.name)
-        )
+        order = self.given.kinds.index
+        return sorted(fine, key=lambda draft: (order(draft.request.kind), draft.request.name))
 
     def check(self) -> None:
         """Refuse what would be refused after the calls."""
         self.given.workspace.require_writable("gold make")
         problems = name_problems(self.given.name, workspace=self.given.workspace, replace=self.given.replace)
-        if problems and not (
-            self._there() and self.replies.is_file()
-        ):  # else it may be what this very run has made
+        may_be_ours = self._there() and self.replies.is_file()  # what this very run has made
+        if problems and not may_be_ours:
             raise InputError(problems)
-        require_prices(
-            models_of([*self.makers.values(), *self.critics.values()]), self.given.options.limit_usd
-        )
+        called = models_of([*self.makers.values(), *self.critics.values()])
+        require_prices(called, self.given.options.limit_usd)
 
     def preview(self) -> CostEstimate:
         """What a run would call where every draft is kept; at most, where as many are made as may be.
@@ -174,18 +220,19 @@ class MakeRun:
             every = self.corpus.requests(pool.kind, seed=self.given.seed)
             requests = list(islice(every, DRAFTS_PER_QUESTION * pool.wanted))
             drafts = [self._expected(request, rows.values()) for request in requests]
-            for found, n in ((likely, pool.wanted), (most, len(requests))):
-                found.append(self._plan(pool.kind, requests[:n], drafts[:n]))
+            for estimates, n in ((likely, pool.wanted), (most, len(requests))):
+                estimates.append(self._plan(pool.kind, requests[:n], drafts[:n]))
         return replace(together(likely), usd_at_most=together(most).usd_at_most)
 
     def _plan(self, kind: str, requests: Sequence[Request], drafts: Sequence[Draft]) -> CostEstimate:
-        options, asked = self.given.options, [one.item() for one in requests]
-        plans = [plan_calls([self.makers[kind]], asked, stored_rows(self.replies), options)]
-        journal = stored_rows(self.experiment.journal)
+        options, to_draft = self.given.options, [request.item() for request in requests]
+        plans = [plan_calls([self.makers[kind]], to_draft, stored_rows(self.replies), options)]
+        journal, left = (
+            stored_rows(self.experiment.journal),
+            [draft for draft in drafts if not draft.rejected],
+        )
         for critic, judge in self.critics.items():
-            items = [
-                item for draft in drafts if draft.rejected is None for item, _, _ in checks(critic, draft)
-            ]
+            items = [item for draft in left for item, _, _ in checks(critic, draft)]
             plans.append(plan_calls([judge], items, journal, options))
         return together(plans)
 
@@ -196,7 +243,7 @@ class MakeRun:
         passages = (request.passage, *([request.other] if request.other else []))
         if request.kind == UNANSWERABLE:
             passages = tuple(self.corpus.nearest(request.passage.text, NEAREST))
-        contexts = tuple(Context(one.text, one.document_id) for one in passages)
+        contexts = tuple(Context(passage.text, passage.document_id) for passage in passages)
         return Draft(request, request.passage.text[:200], "x" * _LONGEST_ANSWER, contexts=contexts)
 
     def run(self) -> MadeQuestions:
@@ -223,7 +270,8 @@ class MakeRun:
     def _next_round(self) -> list[Request]:
         """The requests of as many questions as are still wanted, no document above its number."""
         taken = Counter(name for draft in self.kept for name in draft.request.documents)
-        return [one for pool in self.pools.values() for one in pool.take(taken, self.given.per_document)]
+        per_document = self.given.per_document
+        return [request for pool in self.pools.values() for request in pool.take(taken, per_document)]
 
     def _drafted(
         self, requests: Sequence[Request], seen: Seen, options: RunOptions, budget: Budget
@@ -233,8 +281,9 @@ class MakeRun:
         with open_journal(self.replies, options) as journal:
             for kind, maker in self.makers.items():
                 items = [request.item() for request in requests if request.kind == kind]
+                label = f"{kind} questions"
                 made = run_trials(
-                    [maker], items, journal=journal, options=options, budget=budget, label=f"{kind} questions"
+                    [maker], items, journal=journal, options=options, budget=budget, label=label
                 )
                 rows |= {row.item_id: row for row in made}
         drafts = []
@@ -262,10 +311,8 @@ class MakeRun:
 
     def _written(self) -> GoldSet:
         """The set: as it stands where this run has made it before, else written."""
-        given, items = (
-            self.given,
-            [item_of(draft, self._name(place)) for place, draft in enumerate(self.kept, 1)],
-        )
+        given = self.given
+        items = [item_of(draft, self._name(place)) for place, draft in enumerate(self.kept, 1)]
         if self._there():
             stands = load_gold(given.name, workspace=given.workspace, labelling=True)
             if list(stands.items) == items:
@@ -273,13 +320,23 @@ class MakeRun:
         model = listed(sorted({maker.model.alias for maker in self.makers.values()}))
         source = f"Made from {given.collection.documents_from} by {model}; critics: {given.critic}."
         card = Card(
-            given.name, Scale.parse("binary"), version="1", source=source, made_by="llm", sampling="curated"
+            given.name,
+            Scale.parse("binary"),
+            version="1",
+            source=source,
+            made_by="llm",
+            sampling="curated",
+            anchors=_ANCHORS,
         )
-        card = replace(card, anchors=_ANCHORS)
-        readme = _README.format(name=given.name, n=len(items), source=given.collection.documents_from)
-        documents = list(self.corpus.documents.values())
-        how: dict[str, Any] = {"workspace": given.workspace, "replace": given.replace, "readme": readme}
-        return write_gold(card, items, (), documents=documents, **how)
+        return write_gold(
+            card,
+            items,
+            (),
+            documents=list(self.corpus.documents.values()),
+            workspace=given.workspace,
+            replace=given.replace,
+            readme=_README.format(name=given.name, n=len(items), source=given.collection.documents_from),
+        )
 
     def _name(self, place: int) -> str:
         return f"{self.given.name}-{place:04d}"
@@ -313,11 +370,10 @@ def _had_no_reply(draft: Draft) -> bool:
 def plan_make(given: MakeInput, *, out: str | None = None) -> MakeRun:
     """The run of `gold make`, held against the documents; nothing is written or called."""
     given.check()
-    makers = {
-        kind: Maker(f"{_FOLDER}/{kind}@{given.model}", workspace=given.workspace) for kind in given.kinds
-    }
+    home = given.workspace
+    makers = {kind: Maker(f"{_FOLDER}/{kind}@{given.model}", workspace=home) for kind in given.kinds}
     critics: dict[str, Judge] = {
-        name: judge_named(f"{_FOLDER}/{name}@{given.critic}", workspace=given.workspace) for name in CRITICS
+        name: judge_named(f"{_FOLDER}/{name}@{given.critic}", workspace=home) for name in CRITICS
     }
     config = {
         "command": "make",
@@ -339,9 +395,8 @@ def plan_make(given: MakeInput, *, out: str | None = None) -> MakeRun:
 def _result(run: MakeRun, gold: GoldSet | None, n_unscored: int) -> MadeQuestions:
     given, kept = run.given, run.kept
     answered = [draft for draft in kept if draft.request.kind != UNANSWERABLE]
-    easy = mean_estimate(
-        [float(one.easy) for one in answered], [one.request.documents[0] for one in answered]
-    )
+    of = [draft.request.documents[0] for draft in answered]
+    easy = mean_estimate([float(draft.easy) for draft in answered], of)
     ranks = Counter(draft.band for draft in answered)
     rejected = Counter(draft.rejected for draft in run.drafts if draft.rejected is not None)
     rows = [*stored_rows(run.replies).latest.values(), *stored_rows(run.experiment.journal).latest.values()]
@@ -375,8 +430,7 @@ def _result(run: MakeRun, gold: GoldSet | None, n_unscored: int) -> MadeQuestion
 
 
 def _examples(run: MakeRun, gold: GoldSet | None) -> tuple[MadeExample, ...]:
-    """The first question of each kind that is none of test: once the set is written, those are shown
-    nowhere."""
+    """The first question of each kind; those of test are shown nowhere once the set is written."""
     sealed = frozenset[str]() if gold is None else gold.test_groups
     first: dict[str, MadeExample] = {}
     for place, draft in enumerate(run.kept, 1):

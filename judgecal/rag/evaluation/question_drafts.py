@@ -1,5 +1,4 @@
-"""Which passages questions are asked for, what a model made of them, and what is wrong with a draft by rules
-alone.
+"""Which passages questions are made of, what a model made of them, and what rules and critics say of a draft.
 
 A request is a passage, or two, and a kind; it depends on the documents and the seed and on no reply, so that
 a run that goes on later makes the same requests, and every reply that is stored serves again.
@@ -12,7 +11,7 @@ import json
 import random
 import re
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -20,16 +19,22 @@ from rapidfuzz import fuzz, process, utils
 
 from judgecal.engine import ParsedReply
 from judgecal.goldset import Document
+from judgecal.judges import Judge
 from judgecal.rag.answering.answerer import Writer
 from judgecal.rag.retrieval.bm25 import tokenizer_named
 from judgecal.rag.retrieval.chunking import Chunk, ChunkOptions, chunks_of
 from judgecal.rag.retrieval.indexes import Bm25Index
-from judgecal.records import Context, Failure, Item, Judgement, canonical_json
+from judgecal.records import RETRIED_ON_RESUME, Context, Failure, Item, Judgement, canonical_json
 from judgecal.workspace import Workspace
 
 FACTOID, TWO_DOCUMENTS, UNANSWERABLE, DISTRACTING = "factoid", "two_documents", "unanswerable", "distracting"
 KINDS = (FACTOID, TWO_DOCUMENTS, UNANSWERABLE, DISTRACTING)
 """The kinds of questions; each is the signature of that name in `gold_make/`."""
+UNDERSTANDABLE, ANSWERABLE, FOLLOWS = "understandable", "answerable", "follows"
+CRITICS = (UNDERSTANDABLE, ANSWERABLE, FOLLOWS)
+"""The critics, in the order in which they are called; each is the signature of that name in `gold_make/`."""
+NO_CALL = "no reply was had"
+"""How the reason of a draft begins whose call has to be made again."""
 NOT_THERE = "The answer is not found in the documents."
 """The reference answer of a question that no document answers."""
 DRAFTS_PER_QUESTION = 4
@@ -57,8 +62,7 @@ class Request:
 
     @property
     def documents(self) -> tuple[str, ...]:
-        """The ids of the documents that its answer rests on; of an unanswerable one that which it speaks
-        of."""
+        """The ids of the documents that its answer rests on; of an unanswerable one the one it speaks of."""
         two = self.kind == TWO_DOCUMENTS and self.other is not None
         return (self.passage.document_id, *([self.other.document_id] if two and self.other else []))
 
@@ -71,38 +75,29 @@ class Request:
 
 
 class Maker(Writer):
-    """Who makes questions of one kind: a signature of `gold_make/` and a model; its verdict is its fields as
-    JSON."""
+    """Who makes questions of one kind: a signature of `gold_make/` and a model; verdicts are JSON."""
 
     def __init__(self, spec: str, *, workspace: Workspace) -> None:
         super().__init__(spec, workspace=workspace, in_json=True)
 
     def read(self, text: str) -> ParsedReply:
-        """The fields; an empty question says that there is nothing to ask for, a reply without one is no
-        draft."""
+        """The fields; an empty question means that there is nothing to ask, none that there is no draft."""
         fields = self.fields(text, "question")
-        return (
-            ParsedReply(None, failure=fields)
-            if isinstance(fields, Failure)
-            else ParsedReply(canonical_json(fields))
-        )
+        if isinstance(fields, Failure):
+            return ParsedReply(None, failure=fields)
+        return ParsedReply(canonical_json(fields))
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What became of a request.
-
-    `quotes` stand in the documents of the request, as they are there; `rejected` says why it is no question
-    of the set; `rank` is that of its document by BM25 over whole documents, from 1; of two documents that of
-    the poorer one.
-    """
+    """What became of a request."""
 
     request: Request
     question: str = ""
     answer: str = ""
-    quotes: tuple[str, ...] = ()
-    rejected: str | None = None
-    rank: int | None = None
+    quotes: tuple[str, ...] = ()  # as they stand in the documents of the request
+    rejected: str | None = None  # why it is no question of the set
+    rank: int | None = None  # of its document by BM25 over whole documents, from 1; of two the poorer one
     contexts: tuple[Context, ...] = ()
 
     def reject(self, why: str) -> Draft:
@@ -124,30 +119,30 @@ class Corpus:
     """The documents with their passages, and both indexed by BM25."""
 
     def __init__(self, documents: Sequence[Document]) -> None:
-        self.documents = {one.document_id: one for one in documents if one.text.strip()}
-        every = chunks_of(self.documents.values(), _PASSAGES)
-        self.passages = [one for one in every if len(one.text.split()) >= _LEAST_WORDS]
+        self.documents = {each.document_id: each for each in documents if each.text.strip()}
+        chunks = chunks_of(self.documents.values(), _PASSAGES)
+        self.passages = [chunk for chunk in chunks if len(chunk.text.split()) >= _LEAST_WORDS]
 
     @cached_property
     def _by_passage(self) -> Bm25Index:
-        return Bm25Index([one.text for one in self.passages])
+        return Bm25Index([passage.text for passage in self.passages])
 
     @cached_property
     def _by_document(self) -> Bm25Index:
-        return Bm25Index([one.text for one in self.documents.values()])
+        return Bm25Index([document.text for document in self.documents.values()])
 
     def nearest(self, text: str, k: int) -> list[Chunk]:
         """The k passages that share most with a text, best first."""
         return [self.passages[number] for number in self._by_passage.search([text], k).chunks[0].tolist()]
 
     def neighbour(self, passage: Chunk, used: Counter[str]) -> Chunk | None:
-        """A passage of another document that shares much with this one: of the nearest few that used least so
-        far.
+        """A passage of another document that shares much with this one: of the nearest the one used least.
 
         None where none is near.
         """
-        near = [one for one in self.nearest(passage.text, _NEAR) if one.document_id != passage.document_id]
-        return min(near[:_OTHERS], key=lambda one: used[one.document_id], default=None)
+        near = self.nearest(passage.text, _NEAR)
+        others = [chunk for chunk in near if chunk.document_id != passage.document_id][:_OTHERS]
+        return min(others, key=lambda chunk: used[chunk.document_id], default=None)
 
     def rank(self, question: str, documents: Sequence[str]) -> int:
         """At which place BM25 finds the last of these documents, from 1."""
@@ -156,13 +151,12 @@ class Corpus:
         return 1 + max(int(order.index(places[name])) for name in documents)
 
     def requests(self, kind: str, *, seed: int) -> Iterator[Request]:
-        """Every passage once, from document to document in an order drawn by the seed; pairs where it needs
-        two."""
+        """Every passage once, from document to document in an order drawn by the seed, paired if needed."""
         draw = random.Random(f"{seed}:{kind}")
-        own: dict[str, list[Chunk]] = {}
+        by_document: dict[str, list[Chunk]] = {}
         for passage in self.passages:
-            own.setdefault(passage.document_id, []).append(passage)
-        piles = list(own.values())
+            by_document.setdefault(passage.document_id, []).append(passage)
+        piles = list(by_document.values())
         draw.shuffle(piles)
         for pile in piles:
             draw.shuffle(pile)
@@ -195,13 +189,13 @@ class Pool:
         return DRAFTS_PER_QUESTION * self.wanted - self.made
 
     def take(self, taken: Counter[str], per_document: int) -> Iterator[Request]:
-        """The requests of the next round; those of documents that have enough stay, in case a draft falls
-        out."""
+        """The requests of the next round; those of documents that have enough stay, if a draft falls out."""
         stay: list[Request] = []
         need = min(self.wanted - self.kept, self.may)
-        while (
-            need > 0 and (request := self.left.popleft() if self.left else next(self.more, None)) is not None
-        ):
+        while need > 0:
+            request = self.left.popleft() if self.left else next(self.more, None)
+            if request is None:
+                break
             if any(taken[name] >= per_document for name in request.documents):
                 stay.append(request)
                 continue
@@ -225,21 +219,19 @@ def read_draft(request: Request, row: Judgement, corpus: Corpus) -> Draft:
     """A reply as a draft, turned down where a rule does it."""
     if row.verdict is None:
         kind = row.error.kind if row.error else "parse"
-        return Draft(
-            request, rejected="the reply could not be read" if kind == "parse" else f"no reply ({kind})"
-        )
+        why = "the reply could not be read" if kind == "parse" else f"no reply ({kind})"
+        return Draft(request, rejected=why)
     fields: Mapping[str, str] = json.loads(str(row.verdict))
     draft = Draft(request, " ".join(fields["question"].split()))
     if not draft.question:
         return draft.reject("the model found nothing to ask for")
     rank = corpus.rank(draft.question, request.documents)
     if request.kind == UNANSWERABLE:
-        near = tuple(
-            Context(one.text.strip(), one.document_id) for one in corpus.nearest(draft.question, NEAREST)
-        )
+        nearest = corpus.nearest(draft.question, NEAREST)
+        near = tuple(Context(chunk.text.strip(), chunk.document_id) for chunk in nearest)
         return dataclasses.replace(draft, answer=NOT_THERE, rank=rank, contexts=near)
     quotes = tuple(
-        _found(fields.get(name, ""), corpus.documents[document].text)
+        _as_it_stands(fields.get(name, ""), corpus.documents[document].text)
         for name, document in zip(("quote", "other_quote"), request.documents, strict=False)
     )
     contexts = tuple(Context(text, name) for text, name in zip(quotes, request.documents, strict=True))
@@ -254,17 +246,15 @@ def read_draft(request: Request, row: Judgement, corpus: Corpus) -> Draft:
     return draft
 
 
-def _found(quote: str, text: str) -> str:
-    """The quote as it stands in a text, whatever white space is between its words; empty where it does
-    not."""
+def _as_it_stands(quote: str, text: str) -> str:
+    """The quote as it stands in a text, whatever its white space; empty where it does not."""
     words = [re.escape(word) for word in quote.split()]
     match = re.search(r"\s+".join(words), text) if words else None
     return match[0] if match else ""
 
 
 def _mentions_other(question: str, request: Request, corpus: Corpus) -> bool:
-    """Whether a longer word of the question stands in the other passage and not in the question's own
-    document."""
+    """Whether a longer word of the question stands in the other passage and not in its own document."""
     words = tokenizer_named("words")
     if request.other is None:
         return False
@@ -288,18 +278,17 @@ class Seen:
         """Whether nothing like it stands yet; it stands from now on."""
         question, answer = utils.default_process(draft.question), utils.default_process(draft.answer)
         same = {(question,), *([(answer, *draft.quotes)] if draft.quotes else [])}
-        own = self._alike.setdefault((answer, *sorted(_TELLING.findall(draft.question, 1))), [])
-        near = process.extractOne(question, own, scorer=fuzz.token_sort_ratio, score_cutoff=_SAME)
+        alike = self._alike.setdefault((answer, *sorted(_TELLING.findall(draft.question, 1))), [])
+        near = process.extractOne(question, alike, scorer=fuzz.token_sort_ratio, score_cutoff=_SAME)
         if near is not None or same & self._stand:
             return False
-        own.append(question)
+        alike.append(question)
         self._stand |= same
         return True
 
 
 def item_of(draft: Draft, name: str) -> Item:
-    """The question as an item of the set: the answer under test is the reference, and people say whether it
-    holds."""
+    """The question as an item of the set: its answer is the reference too, and people accept it or not."""
     answerable = draft.request.kind != UNANSWERABLE
     return Item(
         item_id=name,
@@ -311,3 +300,57 @@ def item_of(draft: Draft, name: str) -> Item:
         contexts=draft.contexts,
         tags=(draft.request.kind, *([f"bm25_rank_{draft.band.replace(' ', '_')}"] if answerable else [])),
     )
+
+
+# The critics of drafted questions
+
+Ask = Callable[[Judge, Sequence[Item], str], Sequence[Judgement]]
+"""Has a judge judge items; the text is what progress shows."""
+
+
+def criticise(drafts: Sequence[Draft], critics: Mapping[str, Judge], ask: Ask) -> list[Draft]:
+    """The same drafts, those turned down that a critic does not let pass; each critic sees what is left.
+
+    `critics`: a judge for each of `CRITICS`, in the order in which they are asked.
+    """
+    left = list(drafts)
+    for critic, judge in critics.items():
+        open_ = [(place, draft) for place, draft in enumerate(left) if not draft.rejected]
+        shown = [(place, *check) for place, draft in open_ for check in checks(critic, draft)]
+        rows = ask(judge, [item for _, item, _, _ in shown], f"critic: {critic}")
+        for (place, _, wanted, why), row in zip(shown, rows, strict=True):
+            if left[place].rejected is None and row.verdict is None:
+                left[place] = left[place].reject(lost(row) or f"the critic {critic} could not be read")
+            elif left[place].rejected is None and bool(row.verdict) is not wanted:
+                left[place] = left[place].reject(why)
+    return left
+
+
+def lost(row: Judgement) -> str:
+    """Why a call has to be made again; empty where it gave what it gives."""
+    failed = row.error is not None and row.error.kind in RETRIED_ON_RESUME
+    return f"{NO_CALL} ({row.error.kind})" if failed and row.error else ""
+
+
+def checks(critic: str, draft: Draft) -> list[tuple[Item, bool, str]]:
+    """What a critic is shown of a draft, what it must say, and what the draft is turned down for else."""
+    request, name = draft.request, draft.request.name
+    whole = Item(name, name, draft.question, draft.answer, contexts=draft.contexts)
+    if critic == UNDERSTANDABLE:
+        alone = Item(name, name, "", "", fields={"drafted_question": draft.question})
+        return [(alone, True, "it cannot be understood without the document")]
+    if critic == ANSWERABLE:
+        if request.kind == UNANSWERABLE:
+            return [(whole, False, "a document of the collection answers it")]
+        return [(whole, True, "the quoted words alone do not answer it")]
+    if request.kind == UNANSWERABLE:
+        return []
+    follows = [(whole, True, "the answer does not follow from the quoted words")]
+    single: Sequence[Context] = draft.contexts if request.kind == TWO_DOCUMENTS else ()
+    why = "one document alone answers it"
+    if request.kind == DISTRACTING and request.other is not None:
+        single, why = [Context(request.other.text.strip())], "the other document answers it too"
+    for place, context in enumerate(single, 1):
+        alone = dataclasses.replace(whole, item_id=f"{name}/{place}", contexts=(context,))
+        follows.append((alone, False, why))
+    return follows

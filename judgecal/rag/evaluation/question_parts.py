@@ -18,8 +18,8 @@ Complexity = Literal["simple", "medium", "complex"]
 LONG = 20
 """A question of more words than this is long."""
 KEY_WORDS = (
-    "why", "how", "explain", "compare", "comparison", "difference", "differences", "differ", "versus", "advantages",
-    "disadvantages", "steps", "summarise", "summarize",
+    "why", "how", "explain", "compare", "comparison", "difference", "differences", "differ", "versus",
+    "advantages", "disadvantages", "steps", "summarise", "summarize",
 )  # fmt: skip
 """Words that ask for more than a fact. "How many" and its like ask for a number, and do not count."""
 COMPLEXITY_RULE = (
