@@ -3,7 +3,7 @@ behind."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from judgecal.rag.evaluation.comparisons import FactorCurve
@@ -25,8 +25,7 @@ from judgecal.rag.evaluation.headline import (
     noun,
 )
 from judgecal.rag.evaluation.result import EvaluateResult
-from judgecal.rag.evaluation.summary import SystemSummary
-from judgecal.records import Estimate
+from judgecal.rag.evaluation.summary import OutcomeShare, SystemSummary
 from judgecal.report import numbers
 from judgecal.report.charts import Frame, Mark, Tick, apart, shortened
 from judgecal.report.document import (
@@ -39,6 +38,7 @@ from judgecal.report.document import (
     Table,
     from_summary,
     notes_section,
+    table,
 )
 from judgecal.report.intervals import Axis, IntervalRow, interval_picture
 from judgecal.report.wording import in_a_row, sentence
@@ -145,27 +145,14 @@ def _totals(result: EvaluateResult) -> Picture | None:
     )
 
 
-def _share(found: Estimate) -> str:
-    """`62% [51, 72]`."""
-    if found.low is None or found.high is None:
-        return numbers.percent(found.value)
-    return f"{numbers.percent(found.value)} [{numbers.points(found.low, 0)}, {numbers.points(found.high, 0)}]"
-
-
 def _outcomes(result: EvaluateResult) -> Section:
+    def share(cell: OutcomeShare) -> str:
+        value, low, high = cell.share.value, cell.share.low, cell.share.high
+        if low is None or high is None:
+            return numbers.percent(value)
+        return f"{numbers.percent(value)} [{numbers.points(low, 0)}, {numbers.points(high, 0)}]"
+
     label, best = result.labels, result.best.best
-    rows = [
-        [
-            label[one.system],
-            *(_share(cell.share) for cell in (found.right_answer, found.wrong_answer)),
-            *(_share(cell.share) for cell in (found.right_refusal, found.wrong_refusal)),
-            numbers.estimate(one.utility, 2),
-            f"{one.n_expected - found.n_unscored:,}/{one.n_expected:,}",
-        ]
-        for one in ranked(result)
-        for found in [one.outcomes]
-    ]
-    header = ["system", "right answer", "wrong answer", "right refusal", "wrong refusal", "utility", "n"]
     level, right_at = result.systems[0].total.level, result.systems[0].outcomes.right_at
     caption = (
         "Serves the question what a user meets: a refusal is neither right nor wrong by itself. Shares of the n "
@@ -173,44 +160,54 @@ def _outcomes(result: EvaluateResult) -> Section:
         f"{right_at:g} on. Utility counts 1 for a right answer or refusal, takes away {result.costs.wrong:g} for a "
         f"wrong answer and {result.costs.refusal:g} for a wrong refusal, and takes an unscored one for a wrong answer."
     )
-    table = Table(header, rows, chosen=best and label[best], short=True)
-    return Section("outcomes", "Answerable and answered", caption, [table])
+    shares = table(
+        ranked(result),
+        {
+            "system": lambda one: label[one.system],
+            "right answer": lambda one: share(one.outcomes.right_answer),
+            "wrong answer": lambda one: share(one.outcomes.wrong_answer),
+            "right refusal": lambda one: share(one.outcomes.right_refusal),
+            "wrong refusal": lambda one: share(one.outcomes.wrong_refusal),
+            "utility": lambda one: numbers.estimate(one.utility, 2),
+            "n": lambda one: f"{one.n_expected - one.outcomes.n_unscored:,}/{one.n_expected:,}",
+        },
+        chosen=best and label[best],
+        short=True,
+    )
+    return Section("outcomes", "Answerable and answered", caption, [shares])
 
 
 def _best(result: EvaluateResult) -> Section:
-    label, best = result.labels, result.best.best
-    bounds = {one.name: one for one in result.best.not_told_apart}
-    rows = [
-        [
-            label[one.system],
-            numbers.estimate(one.total, 2),
-            numbers.plain(bounds[one.system].loss_at_most if len(result.systems) > 1 else None, 2),
-            numbers.money(one.usd_per_1k),
-            numbers.seconds(one.latency_s.p50),
-            numbers.seconds(one.latency_s.p95),
-            numbers.seconds(one.ttft_s.p50),
-        ]
-        for one in candidates(result)
-    ]
-    header = ["system", "total", "may lose", "USD/1k", "p50", "p95", "first token"]
-    caption = (
+    label, best, several = result.labels, result.best.best, len(result.systems) > 1
+    losses = {one.name: one.loss_at_most if several else None for one in result.best.not_told_apart}
+    title, caption = (
+        f"{noun(result).capitalize()} that may be the best",
         "Serves the choice: no difference among these is shown, which is no proof that there is none. What decides "
-        "between them is cost and latency, and how far below the best one may lie."
+        "between them is cost and latency, and how far below the best one may lie.",
     )
-    if best is not None:
+    if not several:
+        title = "What it reaches and takes"
+        caption = "Serves the choice: there is nothing here to hold it against."
+    elif best is not None:
         caption = (
             "Serves the choice: this one alone is shown to be the best, by total and paired by question."
         )
-    title = f"{noun(result).capitalize()} that may be the best"
-    if len(result.systems) == 1:
-        title, caption = (
-            "What it reaches and takes",
-            "Serves the choice: there is nothing here to hold it against.",
-        )
-    blocks: list[Block] = [Table(header, rows, chosen=best and label[best], short=True)]
-    if result.best.reason is not None:
-        blocks.append(Paragraph(f"No bounds: {result.best.reason}."))
-    return Section("best", title, caption, blocks)
+    may_be_best = table(
+        candidates(result),
+        {
+            "system": lambda one: label[one.system],
+            "total": lambda one: numbers.estimate(one.total, 2),
+            "may lose": lambda one: numbers.plain(losses[one.system], 2),
+            "USD/1k": lambda one: numbers.money(one.usd_per_1k),
+            "p50": lambda one: numbers.seconds(one.latency_s.p50),
+            "p95": lambda one: numbers.seconds(one.latency_s.p95),
+            "first token": lambda one: numbers.seconds(one.ttft_s.p50),
+        },
+        chosen=best and label[best],
+        short=True,
+    )
+    unknown = [Paragraph(f"No bounds: {result.best.reason}.")] if result.best.reason is not None else []
+    return Section("best", title, caption, [may_be_best, *unknown])
 
 
 def _curves(result: EvaluateResult) -> Section:
@@ -218,25 +215,27 @@ def _curves(result: EvaluateResult) -> Section:
     for curve in result.curves:
         tied = {one.name for one in curve.best_of.not_told_apart}
         rows.append([_curve_in_words(result, curve)])
-        rows += [
-            [
-                str(one.level),
-                numbers.estimate(one.value, 2),
-                "yes" if str(one.level) in tied else "no",
-                numbers.count(one.value.n),
-                numbers.count(one.value.n_unscored),
-            ]
-            for one in curve.levels
-        ]
-    table = Table(["level", "total", "may be the best", "n", "unscored"], rows, short=True)
+        for level in curve.levels:
+            may_be, n, n_unscored = (
+                "yes" if str(level.level) in tied else "no",
+                level.value.n,
+                level.value.n_unscored,
+            )
+            total = numbers.estimate(level.value, 2)
+            rows.append([str(level.level), total, may_be, numbers.count(n), numbers.count(n_unscored)])
+    levels = Table(["level", "total", "may be the best", "n", "unscored"], rows, short=True)
     held = "averaged over the others" if result.design == "grid" else "the others held at the base"
     caption = (
         f"Serves the next sweep: what each factor does to the total, {held}. Lines are intervals of each level by "
         "itself; levels answer the same questions, so that lines which overlap may still differ: the table says which "
         f"may be the best, at {result.best.level:.0%} for all factors together."
     )
-    pictures = Gallery([_curve_picture(result, curve) for curve in result.curves])
-    return Section("factors", "What each factor does", caption, [pictures, table])
+    pictures = []
+    for curve in result.curves:
+        says = "; ".join(f"{level.level}: {numbers.estimate(level.value, 2)}" for level in curve.levels)
+        title = _curve_in_words(result, curve)
+        pictures.append(Picture(partial(_curve_drawn, curve), f"{curve.factor}: {says}", title=title))
+    return Section("factors", "What each factor does", caption, [Gallery(pictures), levels])
 
 
 def _curve_in_words(result: EvaluateResult, curve: FactorCurve) -> str:
@@ -247,13 +246,6 @@ def _curve_in_words(result: EvaluateResult, curve: FactorCurve) -> str:
     if len(best.not_told_apart) == len(curve.levels):
         return f"{factor}: any may be the best"
     return f"{factor}: {in_a_row([one.name for one in best.not_told_apart])} may be the best"
-
-
-def _curve_picture(result: EvaluateResult, curve: FactorCurve) -> Picture:
-    says = "; ".join(f"{one.level}: {numbers.estimate(one.value, 2)}" for one in curve.levels)
-    return Picture(
-        lambda: _curve_drawn(curve), f"{curve.factor}: {says}", title=_curve_in_words(result, curve)
-    )
 
 
 def _curve_drawn(curve: FactorCurve) -> str:
@@ -289,67 +281,52 @@ def _curve_drawn(curve: FactorCurve) -> str:
 
 def _systems(result: EvaluateResult) -> Section:
     shown, label = ranked(result), result.labels
-    quality = [
-        [
-            label[one.system],
-            numbers.estimate(one.total, 3),
-            numbers.estimate(one.answered, 2),
-            numbers.estimate(one.answer_correctness, 2),
-            numbers.plain(one.total_complete_case.value, 3),
-            numbers.count(one.n),
-            numbers.count(one.n_unscored),
-        ]
-        for one in shown
-    ]
-    speed = [
-        [
-            label[one.system],
-            *(numbers.seconds(each) for each in (one.latency_s.mean, one.latency_s.p50, one.latency_s.p95)),
-            *(numbers.seconds(each) for each in (one.ttft_s.p50, one.ttft_s.p95)),
-            numbers.plain(one.queries_per_minute, 1),
-            numbers.count(one.latency_s.n),
-            numbers.money(one.usd_per_1k),
-        ]
-        for one in shown
-    ]
+    blind = {one.system for one in result.settings if not one.shows_contexts}
+    columns = list(dict.fromkeys(name for one in shown for name in one.measures))
+
+    def measure(name: str, one: SystemSummary) -> str:
+        estimate = one.measures.get(name)
+        if estimate is None or not estimate.n:  # what rests on contexts is not there where none are shown
+            return "no contexts" if one.system in blind else numbers.DASH
+        n = "" if estimate.n == estimate.n_expected else f" ({estimate.n:,}/{estimate.n_expected:,})"
+        return f"{numbers.estimate(estimate, 2)}{n}"
+
     blocks: list[Block] = [
-        Table(
-            ["system", "total", "answered", "answer_correctness", "total of the scored", "n", "unscored"],
-            quality,
+        table(
+            shown,
+            {
+                "system": lambda one: label[one.system],
+                "total": lambda one: numbers.estimate(one.total, 3),
+                "answered": lambda one: numbers.estimate(one.answered, 2),
+                "answer_correctness": lambda one: numbers.estimate(one.answer_correctness, 2),
+                "total of the scored": lambda one: numbers.plain(one.total_complete_case.value, 3),
+                "n": lambda one: numbers.count(one.n),
+                "unscored": lambda one: numbers.count(one.n_unscored),
+            },
         ),
         Table(
             ["system", "mean", "p50", "p95", "first token p50", "p95", "queries/min", "n", "USD/1k"],
-            speed,
+            [
+                [
+                    label[one.system],
+                    *map(numbers.seconds, (one.latency_s.mean, one.latency_s.p50, one.latency_s.p95)),
+                    *map(numbers.seconds, (one.ttft_s.p50, one.ttft_s.p95)),
+                    numbers.plain(one.queries_per_minute, 1),
+                    numbers.count(one.latency_s.n),
+                    numbers.money(one.usd_per_1k),
+                ]
+                for one in shown
+            ],
             title="Latency and cost",
         ),
-        *_measures(result, shown),
     ]
+    for at in range(0, len(columns), _BESIDE):  # a few columns of the suite beside each other
+        some = columns[at : at + _BESIDE]
+        rows = [[label[one.system], *(measure(name, one) for name in some)] for one in shown]
+        title = "" if at else "Judged, 0 to 1, over the questions that have a verdict"
+        blocks.append(Table(["system", *some], rows, title=title))
     caption = (
         f"Serves whoever reports the numbers: {noun(result)} by total, which counts an unscored question as 0. "
         f"Intervals by question, {shown[0].total.level:.0%}."
     )
     return Section("systems", f"The {noun(result)}", caption, blocks)
-
-
-def _measures(result: EvaluateResult, shown: Sequence[SystemSummary]) -> list[Block]:
-    """Each column of the suite, a few beside each other; what rests on contexts is not there where none are
-    shown."""
-    label = result.labels
-    blind = {one.system for one in result.settings if not one.shows_contexts}
-    columns = list(dict.fromkeys(name for one in shown for name in one.measures))
-
-    def cell(one: SystemSummary, name: str) -> str:
-        found = one.measures.get(name)
-        if found is None or not found.n:
-            return "no contexts" if one.system in blind else numbers.DASH
-        n = "" if found.n == found.n_expected else f" ({found.n:,}/{found.n_expected:,})"
-        return f"{numbers.estimate(found, 2)}{n}"
-
-    return [
-        Table(
-            ["system", *columns[at : at + _BESIDE]],
-            [[label[one.system], *(cell(one, name) for name in columns[at : at + _BESIDE])] for one in shown],
-            title="Judged, 0 to 1, over the questions that have a verdict" if not at else "",
-        )
-        for at in range(0, len(columns), _BESIDE)
-    ]
