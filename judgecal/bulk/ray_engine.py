@@ -98,23 +98,16 @@ def _judge(job: PartitionJob, process: str, keeper: Any, limit_usd: float | None
                 link.flush()
 
 
-class _Keeper:
-    """The actor that keeps the money and the places in flight; its methods run in one event loop."""
+class _Keeper(SharedLimits):
+    """The actor that keeps the money and the places in flight: Ray runs all of it in one event loop."""
 
     def __init__(self, folder: Path, options: RunOptions) -> None:
-        self._budget = options.open_budget(folder)
-        self._limits: SharedLimits | None = None
+        super().__init__(options.open_budget(folder))
 
-    async def shared(self, method: str, *given: Any) -> Any:
-        """What a method of `SharedLimits`, which is made in the loop, gives."""
-        self._limits = self._limits or SharedLimits(self._budget)
-        result = getattr(self._limits, method)(*given)
-        return await result if method == "begin" else result
-
-    async def close(self) -> list[str]:
+    def close(self) -> list[str]:
         """Leave what was spent in the ledger; what a user must hear of the money."""
-        self._budget.save()
-        return self._budget.remarks()
+        self.budget.save()
+        return self.budget.remarks()
 
 
 class _Link:
@@ -127,12 +120,12 @@ class _Link:
     async def begin(self, asked: CallAsked) -> str | None:
         """As `SharedLimits.begin`."""
         with _keeper_needed():
-            refusal: str | None = await self._keeper.shared.remote("begin", self._process, asked)
+            refusal: str | None = await self._keeper.begin.remote(self._process, asked)
         return refusal
 
     def end(self, ended: Sequence[CallEnded]) -> None:
         """As `SharedLimits.end`; it does not wait."""
-        self._unread.append(self._keeper.shared.remote("end", self._process, ended))
+        self._unread.append(self._keeper.end.remote(self._process, ended))
 
     def flush(self) -> None:
         """Wait until all that was said has been taken in."""
@@ -190,7 +183,7 @@ class RayEngine:
                     ended = self._ended(ref, jobs[number], attempt)
                     if keeper is not None:
                         with _keeper_needed():
-                            self._ray.get(keeper.shared.remote("lost", f"{number}.{attempt}"))
+                            self._ray.get(keeper.lost.remote(f"{number}.{attempt}"))
                     if ended is None:
                         begin(number, attempt + 1)
                         continue
@@ -206,7 +199,7 @@ class RayEngine:
             if keeper is not None:
                 with _keeper_needed():
                     lost = (f"{number}.{attempt}" for number, attempt in running.values())
-                    self._ray.get([keeper.shared.remote("lost", process) for process in lost])
+                    self._ray.get([keeper.lost.remote(process) for process in lost])
                     remarks = self._ray.get(keeper.close.remote())
                 if not options.quiet:
                     notice(*(f"judgecal: {remark}" for remark in remarks))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -11,6 +10,8 @@ from judgecal.engine import Budget, Progress
 from judgecal.experiment import RunOptions
 from judgecal.goldset import Columns
 from judgecal.production.judge_counts import JudgedRows
+from tests.support import tables
+from tests.support.tables import write
 
 COLUMNS = Columns("question", "answer", reference="reference", item="id", system="system")
 OPTIONS = ("--question", "question", "--answer", "answer", "--reference", "reference", "--item", "id", "--system",
@@ -32,21 +33,6 @@ def rows(n: int, *, first: int = 0) -> list[dict[str, str]]:
     ]
 
 
-def write(path: Path, table: Sequence[dict[str, str]]) -> Path:
-    """A CSV or Parquet file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if path.suffix == ".parquet":
-        import polars as pl
-
-        pl.DataFrame(list(table)).write_parquet(path)
-        return path
-    with path.open("w", newline="", encoding="utf-8") as file:
-        out = csv.DictWriter(file, list(table[0]))
-        out.writeheader()
-        out.writerows(table)
-    return path
-
-
 def write_partitions(folder: Path, n: int, parts: int, ending: str = ".csv") -> list[str]:
     """So many rows in a folder, every second partition in a folder of its own; the names in their order."""
     size = -(-n // parts)
@@ -58,14 +44,7 @@ def write_partitions(folder: Path, n: int, parts: int, ending: str = ".csv") -> 
 
 def read(path: Path) -> list[dict[str, str]]:
     """A file's rows without what a run measures."""
-    if path.suffix == ".parquet":
-        import polars as pl
-
-        table = pl.read_parquet(path).to_dicts()
-    else:
-        with path.open(newline="", encoding="utf-8") as file:
-            table = list(csv.DictReader(file))
-    return [{name: value for name, value in row.items() if name != MEASURED} for row in table]
+    return [{name: value for name, value in row.items() if name != MEASURED} for row in tables.read(path)]
 
 
 class InThisProcess:

@@ -3,7 +3,6 @@ each."""
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 import shlex
@@ -11,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 
 from judgecal.exchange.mosaic_rows import read_record
@@ -22,8 +20,10 @@ from judgecal.workspace import find_workspace
 from tests.support.command import Run, one_object
 from tests.support.locks import lock_file
 from tests.support.server import COMPLETION_TOKENS, PROMPT_TOKENS, StubServer, running
+from tests.support.tables import parsed, read, write
 
 N, FAULTY = 200, 20
+MOSAIC = ("--suite", "mosaic", "--columns", "mosaic", "--model", "mine", "-o", "out.jsonl")
 RESPONSE = ("correctness", "relevance_to_query", "groundedness", "safety", "guideline_adherence")
 COLUMNS = {
     *(
@@ -103,47 +103,12 @@ def rows_with_faults() -> list[dict[str, Any]]:
     return rows
 
 
-def write(path: Path, rows: list[dict[str, Any]]) -> Path:
-    """A table in the format of the ending; cells that are no texts are JSON in a CSV file."""
-    if path.suffix == ".jsonl":
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    elif path.suffix == ".json":
-        path.write_text(json.dumps(rows))
-    elif path.suffix == ".parquet":
-        pl.DataFrame(rows, infer_schema_length=None).write_parquet(path)
-    else:
-        with path.open("w", newline="", encoding="utf-8") as file:
-            out = csv.DictWriter(file, list(rows[0]))
-            out.writeheader()
-            for row in rows:
-                out.writerow({k: v if isinstance(v, str) else json.dumps(v) for k, v in row.items()})
-    return path
-
-
-def read(path: Path) -> list[dict[str, Any]]:
-    """The rows of an output, JSON cells read."""
-    if path.suffix == ".jsonl":
-        return [json.loads(line) for line in path.read_text().splitlines()]
-    if path.suffix == ".json":
-        return list(json.loads(path.read_text()))
-    if path.suffix == ".parquet":
-        return pl.read_parquet(path).to_dicts()
-    with path.open(newline="", encoding="utf-8") as file:
-        return [{k: _cell(v) for k, v in row.items()} for row in csv.DictReader(file)]
-
-
-def _cell(text: str) -> Any:
-    if text == "":
-        return None
-    return json.loads(text) if text[0] == "[" or re.fullmatch(r"[\d.]+", text) else text
-
-
 def test_two_hundred_rows_with_faults_are_all_accounted_for(
     judgecal: Run, workspace_dir: Path, served: StubServer
 ) -> None:
     rows = rows_with_faults()
     table = write(workspace_dir / "in.jsonl", rows)
-    ran = judgecal("judge", table, "--suite", "mosaic", "--columns", "mosaic", "--model", "mine", "-o", "out.jsonl",
+    ran = judgecal("judge", table, *MOSAIC,
                    "--json")  # fmt: skip
     assert ran.code == 4, ran.err
     result, found = json.loads(ran.out), read(workspace_dir / "out.jsonl")
@@ -188,7 +153,7 @@ def test_two_hundred_rows_with_faults_are_all_accounted_for(
 
 def test_the_numbers_of_a_run(judgecal: Run, workspace_dir: Path, served: StubServer) -> None:
     table = write(workspace_dir / "in.jsonl", [a_row(number) for number in range(12)])
-    ran = judgecal("judge", table, "--suite", "mosaic", "--columns", "mosaic", "--model", "mine", "-o", "out.jsonl",
+    ran = judgecal("judge", table, *MOSAIC,
                    "--json")  # fmt: skip
     assert ran.code == 0, ran.err
     result = json.loads(ran.out)
@@ -227,7 +192,7 @@ def test_other_formats_give_the_same(
     out = f"out{ending}"
     options = ("--suite", "mosaic", "--columns", "mosaic", "--model", "mine", "-o", out)
     assert judgecal("judge", table, *options).code == 0
-    found = read(workspace_dir / out)
+    found = [parsed(row) for row in read(workspace_dir / out)]
     assert set(found[0]) >= COLUMNS and len(found) == 3
     assert [row["response/llm_judged/correctness/rating"] for row in found] == ["no", "yes", "yes"]
     assert found[1]["retrieval/llm_judged/chunk_relevance/ratings"] == ["yes", "yes", "no", "yes"]
@@ -244,18 +209,7 @@ def test_judges_without_their_columns_are_left_out_and_said(
         for number in "ab"
     ]
     table = write(workspace_dir / "in.jsonl", rows)
-    options = (
-        "judge",
-        table,
-        "--suite",
-        "mosaic",
-        "--columns",
-        "mosaic",
-        "--model",
-        "mine",
-        "-o",
-        "out.jsonl",
-    )
+    options = ("judge", table, *MOSAIC)
     result = one_object(judgecal(*options, "--json"))
     assert set(result["rates"]) == {"correctness_facts", "relevance_to_query", "safety"}
     left_out = {one["name"]: one["why"] for one in result["left_out"]}
@@ -280,7 +234,7 @@ def test_each_row_has_the_first_judge_of_a_column_that_it_can_feed(
         del row["expected_response"]
     table = write(workspace_dir / "in.jsonl", rows)
     result = one_object(
-        judgecal("judge", table, "--suite", "mosaic", "--columns", "mosaic", "--model", "mine", "-o", "out.jsonl",
+        judgecal("judge", table, *MOSAIC,
                  "--json")
     )  # fmt: skip
     rate = result["rates"]["correctness"]
@@ -377,7 +331,7 @@ def test_a_chunk_without_a_text_is_not_asked_about(
         {"content": "mumble"},
     ]
     table = write(workspace_dir / "in.jsonl", [row])
-    ran = judgecal("judge", table, "--suite", "mosaic", "--columns", "mosaic", "--model", "mine", "-o", "out.jsonl",
+    ran = judgecal("judge", table, *MOSAIC,
                    "--json")  # fmt: skip
     (found,), result = read(workspace_dir / "out.jsonl"), json.loads(ran.out)
     errors = found["retrieval/llm_judged/chunk_relevance/error_messages"]
@@ -392,7 +346,7 @@ def test_a_run_goes_on_where_it_stopped_with_one_budget(
     judgecal: Run, workspace_dir: Path, served: StubServer
 ) -> None:
     table = write(workspace_dir / "in.jsonl", [a_row(number) for number in range(6)])
-    options = ("judge", table, "--suite", "mosaic", "--columns", "mosaic", "--model", "mine", "-o", "out.jsonl",
+    options = ("judge", table, *MOSAIC,
                "--no-cache", "--json")  # fmt: skip
     first = judgecal(*options, "--budget-usd", str(25.5 * USD_A_CALL))
     made = served.calls
@@ -507,9 +461,7 @@ def test_the_result_at_the_terminal_and_its_report(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     write(workspace_dir / "in.jsonl", rows_with_faults()[20:32])
-    ran = judgecal(
-        "judge", "in.jsonl", "--suite", "mosaic", "--columns", "mosaic", "--model", "mine", "-o", "out.jsonl"
-    )
+    ran = judgecal("judge", "in.jsonl", *MOSAIC)
     lines = ran.out.splitlines()
     assert len(lines) <= 30 and max(map(len, lines)) <= 80, ran.out
     assert "lowest of 8" in " ".join(lines[:3]) and lines[-3].startswith("next: judgecal gold sheet in.jsonl")
@@ -569,7 +521,7 @@ def test_where_everything_passes_there_is_no_lowest(
 ) -> None:
     rows = [{"request": f"What is {number}?", "response": "A number."} for number in range(3)]
     table = write(workspace_dir / "in.jsonl", rows)
-    options = ("--suite", "mosaic", "--columns", "mosaic", "--model", "mine", "-o", "out.jsonl", "--json")
+    options = (*MOSAIC, "--json")
     said = one_object(judgecal("judge", table, *options))["headline"]
     assert said["sentence"] == "All 2 judges pass whatever they scored."
     assert said["unknown"][1].startswith("How sure the rates are: 3 groups: fewer than 10")
