@@ -1,9 +1,9 @@
 """`judge` on a table in partitions: each one is a run of its own, with its own journal, and their counts are
 added up. Nothing here knows who runs the partitions: see `Engine`.
 
-A partition's journal and a note of its output lie in the experiment's folder, under `partitions/`. An output is
-whole when it is under its name; the note says which input it was made of and when it was written, so that a later
-run leaves it alone where no judgement of it is due.
+A partition's journal and a note of its output lie in the experiment's folder, under `partitions/`. An output
+is whole when it is under its name; the note says which input it was made of and when it was written, so that
+a later run leaves it alone where no judgement of it is due.
 """
 
 from __future__ import annotations
@@ -96,14 +96,14 @@ class PartitionJob:
             return PartitionFacts(problems=error.problems)
 
     def judge(self, budget: Budget) -> JudgedRows:
-        """Make the calls that are due and write the output; where none is due and it is whole, count its rows.
+        """Make the calls that are due and write the output; where it is whole and none is due, count it.
 
         Refused where this process does not see the experiment's folder, or has other code.
         """
         if not self.folder.is_dir():
             raise InputError(
-                f"{self.folder}: this worker does not see the experiment's folder: the workspace must lie on a file "
-                "system that every machine has under the same path"
+                f"{self.folder}: this worker does not see the experiment's folder: the workspace must lie on "
+                "a file system that every machine has under the same path"
             )
         if self.code != code_sha():
             raise InputError(
@@ -153,9 +153,7 @@ class PartitionJob:
         return {"output": self.output.text, **made_of, "stamp": stamp and [*stamp]}
 
     def _write_note(self, stamp: Stamp | None) -> None:
-        """Before the output gets its name, without a stamp, and when it has it: a kill between the two leaves it
-        as ours, not whole.
-        """
+        """Before the output gets its name, without a stamp, and when it has it: a kill between leaves it ours."""
         self._note.parent.mkdir(parents=True, exist_ok=True)
         write_text(self._note, json.dumps(self._note_of(stamp)) + "\n")
 
@@ -257,8 +255,8 @@ class PartitionedRun:
         foreign = [job.partition.name for job, stamp in stamps if stamp is not None and not job.wrote(stamp)]
         if foreign and not self.replace:
             raise InputError(
-                f"{self.output}: holds {listed(foreign)} already: give --replace to write over them, or name another "
-                "folder"
+                f"{self.output}: holds {listed(foreign)} already: give --replace to write over them, or name "
+                "another folder"
             )
 
     def _output_files(self) -> dict[str, Stamp]:
@@ -280,8 +278,8 @@ class PartitionedRun:
         first, like = filled[0]
         refuse(
             [
-                f"{partition.place.text}: its columns are {', '.join(part.columns)}, and those of {first.name} are "
-                f"{', '.join(like.columns)}: the partitions of a table have the same columns"
+                f"{partition.place.text}: its columns are {', '.join(part.columns)}, and those of "
+                f"{first.name} are {', '.join(like.columns)}: the partitions of a table have the same columns"
                 for partition, part in filled
                 if part.columns != like.columns
             ]

@@ -66,8 +66,8 @@ def ray_engine() -> Iterator[RayEngine]:
                 ray.init(**options)
             except (ConnectionError, RuntimeError, ValueError, OSError) as error:
                 raise InputError(
-                    f"Ray cannot be started or reached ({_first_line(error)}): RAY_ADDRESS names a running cluster; "
-                    "without it, Ray is started on this machine"
+                    f"Ray cannot be started or reached ({_first_line(error)}): RAY_ADDRESS names a running "
+                    "cluster; without it, Ray is started on this machine"
                 ) from error
         try:
             yield RayEngine(ray)
@@ -144,8 +144,8 @@ def _keeper_needed() -> Iterator[None]:
         yield
     except RayActorError as error:
         raise JudgecalError(
-            "the process that keeps the money and the places in flight of all workers has ended (out of memory?): "
-            "what was judged so far is kept, the same command resumes"
+            "the process that keeps the money and the places in flight of all workers has ended (out of "
+            "memory?): what was judged so far is kept, the same command resumes"
         ) from error
 
 
@@ -229,7 +229,7 @@ class RayEngine:
                 notice(f"judgecal: {name}: its worker was lost ({reason}): another one goes on with it")
                 return None
             raise JudgecalError(
-                f"{name}: {_TRIES} workers were lost over it, the last one with: {reason}; what was judged so far is "
-                "kept, the same command resumes"
+                f"{name}: {_TRIES} workers were lost over it, the last one with: {reason}; what was judged "
+                "so far is kept, the same command resumes"
             ) from error
         return ended

@@ -130,10 +130,12 @@ def _misfits(engine: str, files: list[str], judges: Judges, *, batch: bool) -> I
     if engine not in (LOCAL, RAY):
         yield f"--engine is {LOCAL} or {RAY}, found {engine!r}"
     if engine == LOCAL and len(files) > 1:
-        yield f"{len(files)} files were given: --engine {LOCAL} judges one table; --engine {RAY} takes several"
+        n = f"{len(files)} files were given"
+        yield f"{n}: --engine {LOCAL} judges one table; --engine {RAY} takes several"
     for file in files if engine == LOCAL else ():
         if "://" in file or Path(file).is_dir():
-            yield f"{file}: --engine {LOCAL} reads a file on this machine; --engine {RAY} takes folders and addresses"
+            here = f"--engine {LOCAL} reads a file on this machine"
+            yield f"{file}: {here}; --engine {RAY} takes folders and addresses"
     if engine == RAY and (judges.suite or len(judges.lock or ()) > 1 or judges.columns != "plain"):
         yield f"--engine {RAY} takes one --lock, with --columns plain: judge with one after the other"
     if engine == RAY and batch:
@@ -164,7 +166,7 @@ def _on_ray(given: _Given, judges: Judges, table: rows.ColumnArguments) -> Itera
 
 
 def _here(given: _Given, judges: Judges, table: rows.ColumnArguments) -> JudgeRun:
-    """The run in this process; how the table was read is said on stderr, where another reading was thinkable."""
+    """The run in this process; how the table was read is said, where another reading was thinkable."""
     from judgecal.judges.suite import load_suite
     from judgecal.models import EMBEDDED
     from judgecal.production.judge import JudgeRun
@@ -220,7 +222,8 @@ def _unscored(result: JudgeResult | SuiteResult) -> str:
     from judgecal.production.results import JudgeResult
 
     if isinstance(result, JudgeResult):
-        return f"{result.n_unscored} rows are unscored; {result.output}, column {result.columns['error']} says why"
+        where = f"{result.output}, column {result.columns['error']}"
+        return f"{result.n_unscored} rows are unscored; {where} says why"
     columns = listed([result.columns[name]["error"] for name, rate in result.rates.items() if rate.unscored])
     rows = f"{result.n_unscored} of {result.n} rows"
     return f"{rows} are unscored in part; {result.output} says why: {columns}"

@@ -49,7 +49,7 @@ _WORDS = {"expected_response": "reference answer", "retrieved_context": "context
 
 @dataclass(frozen=True, slots=True)
 class ReadRow:
-    """A row as an item; `problems`: a part that is not there -> why, or how its table calls what is missing."""
+    """A row as an item; `problems`: a part that is not there -> why, or how its table calls it."""
 
     item: Item
     problems: Mapping[str, str] = field(default_factory=dict)
@@ -154,8 +154,8 @@ class RowReader:
         answer = columns.answer or ""
         if _ANY in answer and answer not in source.columns:
             problems.append(
-                f"--answer {answer}: a row holds one answer here, so that rows out are rows in: bring the table into a "
-                "row an answer, with a column for --system"
+                f"--answer {answer}: a row holds one answer here, so that rows out are rows in: bring the "
+                "table into a row an answer, with a column for --system"
             )
         else:
             try:
@@ -207,7 +207,7 @@ class TableRows:
 
 @dataclass(frozen=True, slots=True)
 class JudgedItems:
-    """The items that a judge is asked about among some rows, as it is shown them; made when they are taken."""
+    """The items that a judge is asked about among some rows, as it is shown them."""
 
     judge: Judge
     rows: Iterable[ReadRow]
@@ -228,13 +228,13 @@ def judgement_of(
         )
     except KeyError:
         raise InputError(
-            f"{journal.path}: holds no judgement of item {item.item_id} by {judge.name}: the table changed while it "
-            "was being judged, run the same command again"
+            f"{journal.path}: holds no judgement of item {item.item_id} by {judge.name}: the table changed "
+            "while it was being judged, run the same command again"
         ) from None
 
 
 def input_config(workspace: Workspace, source: FileSource, reader: Reader) -> dict[str, str]:
-    """What a configuration says of a table: where it is (within the workspace from there) and which column is what.
+    """What a configuration says of a table: where it is, from the workspace, and which column is what.
 
     Its content is no part of that: a row is known by its text, so that of a table that has grown, or in which
     a row was mended, only what is new is called for.

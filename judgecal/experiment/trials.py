@@ -159,8 +159,9 @@ def stored_rows(path: Path, *, long: bool = False) -> Journal:
 
 
 class Due:
-    """What a judge is asked about some items, `options.repeats` times each; gone through, those judgements that
-    it still owes, in order, with the item as it is shown. They are made when they are taken.
+    """What a judge is asked about some items, `options.repeats` times each.
+
+    Gone through, it gives the judgements that are still owed, in order, with the item as it is shown.
     """
 
     def __init__(

@@ -273,13 +273,13 @@ class JudgeRun:
                 *limit_notes(rows.n, self.source.n_rows),
             ),
             run_line=(
-                f"suite:{self.suite}|judges:{fingerprints}|input:{self.source.path.name}|n:{rows.n}|level:0.95|by:group|"
-                f"version:{__version__}"
+                f"suite:{self.suite}|judges:{fingerprints}|input:{self.source.path.name}|n:{rows.n}|"
+                f"level:0.95|by:group|version:{__version__}"
             ),
         )
 
     def _to_label(self, rates: Mapping[str, SuiteRate], n: int) -> ToLabel | None:
-        """The judge that people can be asked about first: the lowest of those whose inputs a sheet can hold."""
+        """The judge that people can be asked about first: the lowest whose inputs a sheet can hold."""
         named = self.reader.sheet_columns().items()
         columns = {option: name for option, name in named if name in self.source.columns}
         if not columns.keys() >= {"question", "answer"}:

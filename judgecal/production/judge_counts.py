@@ -137,7 +137,7 @@ class ColumnTally:
     def __init__(self, column: SuiteColumn) -> None:
         self.column = column
         self._groups = array("q")
-        # of each row: the share that passes through maps and without, the verdict, its label, the code of its word
+        # of each row: the share that passes through maps and without, the verdict, its label, its word's code
         self._shares, self._raw, self._verdicts, self._labels, self._codes = (array("d") for _ in range(5))
         self._code_of = {word: code for code, word in enumerate(column.judges[0].judge.scale.categories)}
         self._n = 0

@@ -180,9 +180,9 @@ def _draw(
             chances = chance[place[np.isin(at, rows)]]
             if len(chances) and float(np.ptp(chances)) > 1e-9:
                 raise InputError(
-                    f"gold set {before.name}: its rows of the stratum {name!r} were not all as likely to be drawn, so "
-                    "they cannot be drawn on by these strata: draw as before (--strata verdict), or leave --labels out "
-                    "for a set of its own"
+                    f"gold set {before.name}: its rows of the stratum {name!r} were not all as likely to be "
+                    "drawn, so they cannot be drawn on by these strata: draw as before (--strata verdict), "
+                    "or leave --labels out for a set of its own"
                 )
     drawn_before = [np.isin(rows, done) for _, rows, _ in strata]
     sizes = allocate(
@@ -204,8 +204,10 @@ def _draw(
 
 
 def _strata(table: JudgedTable, rule: PassRule, lock: Lock, first: Ints) -> list[tuple[str, Ints, float]]:
-    """Name, rows and spread of the labels of each stratum: pass and fail, or thirds of the scale where there is no
-    mark, and no verdict; of each system, where the table was read by it.
+    """Name, rows and spread of the labels of each stratum.
+
+    Strata are pass and fail, or thirds of the scale where there is no mark, and no verdict; of each system,
+    where the table was read by it.
     """
     known: Bools = ~table.unscored
     if rule.mark is not None:

@@ -1,5 +1,6 @@
-"""The table that `judge` wrote, as arrays: a million rows in some seconds, their texts as numbers; and people's
-labels of its rows, with the chance that each was drawn with.
+"""The table that `judge` wrote, as arrays: a million rows in some seconds, their texts as numbers.
+
+And people's labels of its rows, with the chance that each was drawn with.
 """
 
 from __future__ import annotations
@@ -128,8 +129,8 @@ class JudgedTable:
                 f"({listed(changed)}): judge and label the same texts, or take these labels out of the set"
             )
         raise InputError(
-            f"{self.where}: {len(lost)} of {len(items)} labelled items are none of its rows ({names}): these labels "
-            "are another table's, or the rows have changed since they were drawn"
+            f"{self.where}: {len(lost)} of {len(items)} labelled items are none of its rows ({names}): these "
+            "labels are another table's, or the rows have changed since they were drawn"
         )
 
 
@@ -150,7 +151,8 @@ def read_judged(path: Path, columns: JudgedColumns, judge: Scale) -> JudgedTable
         values = tuple(sorted(named.unique().to_list()))
         if len(values) > _MOST_VALUES:
             raise InputError(
-                f"{where}: column {columns.by!r} has {len(values):,} values: --by compares {_MOST_VALUES} at most"
+                f"{where}: column {columns.by!r} has {len(values):,} values: --by compares {_MOST_VALUES} at "
+                "most"
             )
         codes = named.replace_strict(list(values), list(range(len(values))), return_dtype=pl.Int64).to_numpy()
     verdict = _verdicts(frame[of_items.verdict or ""], judge, where)
@@ -257,8 +259,8 @@ def _verdicts(column: pl.Series, judge: Scale, where: str) -> Floats:
             problems.append(str(error))
     if problems:
         raise InputError(
-            f"{where}: column {column.name!r}: {len(problems)} verdicts are none of the lock's judge, whose scale is "
-            f"{judge} ({listed(sorted(problems), 3)}): name the lock that the table was judged with"
+            f"{where}: column {column.name!r}: {len(problems)} verdicts are none of the lock's judge, whose "
+            f"scale is {judge} ({listed(sorted(problems), 3)}): name the lock that the table was judged with"
         )
     verdicts: Floats = texts.replace_strict(
         list(read), list(read.values()), return_dtype=pl.Float64
@@ -288,8 +290,9 @@ def read_labels(gold: GoldSet, table: JudgedTable) -> RowLabels:
         raise InputError(f"gold set {gold.name}: none of its {len(gold.items)} items has a label yet")
     if gold.card.sampling == "curated":
         raise InputError(
-            f"gold set {gold.name}: its card says that it is curated, and a rate takes labels drawn from these rows: "
-            "leave --labels out to carry the lock's error rates over, or draw with judgecal gold sheet"
+            f"gold set {gold.name}: its card says that it is curated, and a rate takes labels drawn from "
+            "these rows: leave --labels out to carry the lock's error rates over, or draw with judgecal "
+            "gold sheet"
         )
     at, place = table.places(items)
     chances = _chances(gold, items)
@@ -315,8 +318,9 @@ def _chances(gold: GoldSet, items: list[Item]) -> Floats | None:
         return None
     if lacking:
         raise InputError(
-            f"gold set {gold.name}: {len(lacking)} of {len(items)} labelled items have no inclusion_probability, and "
-            f"the others have ({listed(lacking)}): give it in items.jsonl, or keep them in a set of their own"
+            f"gold set {gold.name}: {len(lacking)} of {len(items)} labelled items have no "
+            f"inclusion_probability, and the others have ({listed(lacking)}): give it in items.jsonl, or "
+            "keep them in a set of their own"
         )
     drawn, labelled = (Counter(item.inclusion_probability for item in some) for some in (gold.items, items))
     kept = {chance: labelled[chance] / drawn[chance] for chance in labelled}

@@ -1,5 +1,5 @@
-"""`rate`: what share of judged answers is right, corrected for the judge's error, and which rows a person must
-read so that on the others judge and people agree as often as was asked for.
+"""`rate`: what share of judged answers is right, corrected for the judge's error, and which rows a person
+must read so that on the others judge and people agree as often as was asked for.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class RateRun:
 
     @cached_property
     def verdicts(self) -> Floats:
-        """What is averaged: verdicts through the lock's map, as 1 and 0 where there is a mark; NaN unscored."""
+        """What is averaged: verdicts through the lock's map, 1 and 0 where there is a mark; NaN unscored."""
         return (self.rule.passed if self.is_share else self.rule.mapped)(self.table.verdict)
 
     @cached_property
@@ -161,18 +161,19 @@ class RateRun:
             )
         if gold is not None and (str(gold.scale), gold.scale.pass_at) != (str(people), people.pass_at):
             problems.append(
-                f"gold set {gold.name} is on the scale {in_words(gold.scale)}, and {self.lock_path} was locked on "
-                f"{in_words(people)}: give labels of the lock's scale"
+                f"gold set {gold.name} is on the scale {in_words(gold.scale)}, and {self.lock_path} was "
+                f"locked on {in_words(people)}: give labels of the lock's scale"
             )
         if target is not None and not 0.0 < target < 1.0:
             problems.append(f"--escalate {target:g}: an agreement lies between 0 and 1")
         elif target is not None and gold is None:
             likely, kept = labels_to_start(target, level=self.level)
             problems.append(
-                f"--escalate {target:g} is tested on labels of these rows, and there are none: about {kept} labels of "
-                f"rows that the judge is sure of would do, if people agree with it on {100.0 * likely:.3g}% of these; "
-                f"if it is sure of half of the rows, draw {2 * kept}: judgecal gold sheet {self.path} -n {2 * kept} "
-                f"--lock {self.lock_path} -o sheet.csv, and give them with --labels SET"
+                f"--escalate {target:g} is tested on labels of these rows, and there are none: about {kept} "
+                "labels of rows that the judge is sure of would do, if people agree with it on "
+                f"{100.0 * likely:.3g}% of these; if it is sure of half of the rows, draw {2 * kept}: "
+                f"judgecal gold sheet {self.path} -n {2 * kept} --lock {self.lock_path} -o sheet.csv, and "
+                "give them with --labels SET"
             )
         elif target is not None and not self.is_share:
             problems.append(f"--escalate takes right and wrong: {self.rule.reason}")
@@ -303,7 +304,7 @@ class RateRun:
         return tuple(rates)
 
     def _differences(self) -> tuple[RateDifference, ...]:
-        """Every pair of values, all intervals at once; only from labels, as the judge may err otherwise on each."""
+        """Every pair of values, all intervals at once; from labels alone: the judge may err otherwise on each."""
         if self.labels is None or not self.is_share or len(self._parts) > _MOST_COMPARED:
             return ()
         pairs = list(itertools.combinations(self._parts, 2))
@@ -365,7 +366,7 @@ class RateRun:
         return ShiftSeen(seen.contradicts, seen.p_value, rates)
 
     def _drawn(self) -> DrawSeen | None:
-        """The verdicts of the labelled rows held against the table's: labels drawn at random have them too."""
+        """Labelled rows' verdicts held against the table's: labels drawn at random have them too."""
         if self.labels is None or self.table.unscored.all():
             return None
         filled = np.where(self.table.unscored, np.nanmean(self.verdicts), self.verdicts)
@@ -375,8 +376,7 @@ class RateRun:
     # --- rows for a person
 
     def _confidence(self) -> Floats:
-        """How sure the judge is of each row: the distance from where verdicts begin to pass, less the spread over
-        repeats.
+        """How sure the judge is of each row: how far from where verdicts begin to pass, less their spread.
 
         Below all of these where a second judge differs, and minus infinity without a verdict.
         """
@@ -422,14 +422,16 @@ class RateRun:
             assumed = [f"the labels of {labels.gold.name} were drawn at random from these rows, {how}"]
             if labels.n_waiting:
                 assumed.append(
-                    f"the {labels.n_waiting} drawn items without a label would have had labels like the others"
+                    f"the {labels.n_waiting} drawn items without a label would have had labels like the "
+                    "others"
                 )
             return [*assumed, "the number is about these rows; other questions may differ"]
         assumed = [f"the judge errs on these rows as often as it did on {gold.set} ({gold.split})"]
         if gold.ties:
             share = f"{100.0 * gold.ties:.1f}% of what they rated there"
             assumed.append(
-                f"and as often where people would not agree: raters tie on {share}, which is not in its error rates"
+                f"and as often where people would not agree: raters tie on {share}, which is not in its "
+                "error rates"
             )
         if self.by is not None:
             assumed.append(f"and as often for every value of {self.by}")
@@ -441,8 +443,8 @@ class RateRun:
         notes = []
         if self.gold is not None and self.gold.card.sampling not in ("random", "stratified"):
             notes.append(
-                f"the card of {self.gold.name} does not say how it was sampled (sampling in card.toml): that it was "
-                "drawn from these rows is taken on trust"
+                f"the card of {self.gold.name} does not say how it was sampled (sampling in card.toml): that "
+                "it was drawn from these rows is taken on trust"
             )
         if self.lock.unscored and self.gold is None:
             share = f"{100.0 * self.lock.unscored:.1f}%"

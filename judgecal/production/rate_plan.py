@@ -105,8 +105,8 @@ def plan_labels(
     spread = spread_at_lock(lock)
     if spread is None:
         raise InputError(
-            f"{path}: the lock does not know its judge's sensitivity and specificity, which the plan is made of: its "
-            "labels need a pass mark (pass_at in card.toml) and ten of each class"
+            f"{path}: the lock does not know its judge's sensitivity and specificity, which the plan is made "
+            "of: its labels need a pass mark (pass_at in card.toml) and ten of each class"
         )
     gold = lock.gold
     on = {"set": gold.set, "sha256": gold.sha256}
@@ -130,7 +130,8 @@ def plan_labels(
         assumes=(
             f"the judge tells right from wrong as well as on {gold.set} ({gold.split})",
             f"as many answers are right as there: {100.0 * share:.0f}%",
-            "labels are drawn at random from a table much larger than their number, each on a question of its own",
+            "labels are drawn at random from a table much larger than their number, each on a question of its "
+            "own",
         ),
         notes=(),
         run_line=(

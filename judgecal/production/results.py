@@ -80,7 +80,7 @@ class SuiteRate:
     aggregate: str
     unit: str
     scale: str
-    raw: Estimate  # the share that passes, the mean precision, or the mean share: 0..1, by the judge's own verdicts
+    raw: Estimate  # by the judge's own verdicts, 0..1: the share that passes, the mean precision or share
     calibrated: Estimate  # the same through the maps of locks; without a value where a judge has none
     average: (
         Estimate  # the mean verdict on the judge's own scale, or as `raw` where that is no share of verdicts

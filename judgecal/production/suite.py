@@ -102,7 +102,7 @@ _METRICS: Mapping[tuple[Naming, Aggregate], Mapping[str, str]] = {
 
 
 class Reply(NamedTuple):
-    """What a judge replied on an item or on one chunk; `error` is `kind: message` where there is no verdict."""
+    """What a judge replied on an item or on one chunk; `error` is `kind: message` without a verdict."""
 
     verdict: Label | None
     reasoning: str = ""

@@ -64,14 +64,14 @@ def _notes(result: JudgeResult | SuiteResult, no_model: str) -> list[str]:
 
 
 def judge_document(result: JudgeResult, examples: Sequence[Row] | None = None) -> Document:
-    """What a table judged by a lock comes to; `examples` are rows of its output, None where it was not read."""
+    """What a table judged by a lock comes to; `examples`: rows of its output, None where it was not read."""
     mark = "" if result.pass_at is None else f", pass at {result.pass_at:g}"
     words = glossary("raw rate", "calibrated rate", "sensitivity", "specificity", IN_NO_RATE)
     return Document(
         title=f"{result.experiment}: answers judged",
         about=(
-            f"{result.experiment} · {numbers.count_of(result.n, 'row')} of {result.input}, judged by {result.judge} "
-            f"({result.lock}){mark}; rows with their verdicts: {result.output}"
+            f"{result.experiment} · {numbers.count_of(result.n, 'row')} of {result.input}, judged by "
+            f"{result.judge} ({result.lock}){mark}; rows with their verdicts: {result.output}"
         ),
         headline=_lock_headline(result),
         sections=[
@@ -109,12 +109,14 @@ def _lock_headline(result: JudgeResult) -> Headline:
         and "What shares people would find: they are the judge's own, and its errors are in them.",
         bool(shares and shares[0].reason) and f"How sure the shares are: {shares[0].reason}.",
         result.n_unscored > 0
-        and f"What the {unscored} unscored rows are worth: they are in no rate, and need not be like the others.",
+        and f"What the {unscored} unscored rows are worth: they are in no rate, and need not be like the "
+        "others.",
         len(result.systems) > 1
-        and "Whether systems differ: they are shown side by side and were not compared on the same questions.",
+        and "Whether systems differ: they are shown side by side and were not compared on the same "
+        "questions.",
         "Whether the judge still judges as when it was locked: judgecal gate tells.",
-        f"Whether it agrees with people on these rows as on {result.gold.set}, where it was tested: nobody labelled "
-        "them.",
+        f"Whether it agrees with people on these rows as on {result.gold.set}, where it was tested: nobody "
+        "labelled them.",
     )
     return Headline(kind, says, (sentence(result.note), scope), unknown, _after_lock(result))
 
@@ -149,8 +151,8 @@ def _systems(result: JudgeResult) -> Section:
         blocks.append(interval_picture(rows, Axis("% of rows that pass", low=0.0, high=100.0), title=title))
     blocks.append(_overview(entries))
     caption = (
-        "Serves the question which system to look at first. The pass rate has an interval by question, and leaves "
-        "unscored rows out; average and the like are of raw verdicts, on the judge's own scale."
+        "Serves the question which system to look at first. The pass rate has an interval by question, and "
+        "leaves unscored rows out; average and the like are of raw verdicts, on the judge's own scale."
     )
     return Section("systems", "By system", caption, blocks)
 
@@ -219,8 +221,9 @@ def _words(entries: Sequence[SystemRates]) -> Section:
         )
         blocks.append(by_system)
     caption = (
-        "Serves the question what the answers are like. Each share has an interval by question of its own, and leaves "
-        "unscored rows out; the shares add up to 100%, so that where one is larger others are smaller."
+        "Serves the question what the answers are like. Each share has an interval by question of its own, "
+        "and leaves unscored rows out; the shares add up to 100%, so that where one is larger others are "
+        "smaller."
     )
     return Section("systems", "Shares of the verdicts", caption, blocks)
 
@@ -229,7 +232,10 @@ def _rate(result: JudgeResult) -> Section:
     if (
         result.overall.intervals.words
     ):  # there is no rate that passes, and nothing yet that corrects their shares
-        caption = "Serves whoever reports the shares: a judge that takes one word for another moves both of their shares."
+        caption = (
+            "Serves whoever reports the shares: a judge that takes one word for another moves both of their "
+            "shares."
+        )
         return Section("rate", "What the shares are not", caption, [Paragraph(sentence(result.note))])
     rates = result.overall.intervals
     shares: list[tuple[str, Estimate, bool]] = []
@@ -241,8 +247,9 @@ def _rate(result: JudgeResult) -> Section:
     if result.specificity is not None:
         shares.append(("specificity, at lock time", result.specificity, False))
     caption = (
-        "Serves whoever reports the rate: it is not the share that people would pass. A judge of low sensitivity "
-        "lowers it, one of low specificity raises it, and by how much depends on the share of good answers."
+        "Serves whoever reports the rate: it is not the share that people would pass. A judge of low "
+        "sensitivity lowers it, one of low specificity raises it, and by how much depends on the share of "
+        "good answers."
     )
     return Section(
         "rate", "What the rate is not", caption, share_blocks(shares, Axis("%", low=0.0, high=100.0))
@@ -251,8 +258,9 @@ def _rate(result: JudgeResult) -> Section:
 
 def _unscored_rows(result: JudgeResult) -> Section:
     caption = (
-        "Serves the next run: transport errors and the like are tried again by the same command, the others with "
-        f"--retry-unscored. The column {result.columns['error']} of {result.output} has the reason of each row."
+        "Serves the next run: transport errors and the like are tried again by the same command, the others "
+        f"with --retry-unscored. The column {result.columns['error']} of {result.output} has the reason of "
+        "each row."
     )
     rows = table(
         result.overall.unscored.items(),
@@ -287,8 +295,8 @@ def _class_of(result: JudgeResult, row: Row) -> str:
 
 def _examples(result: JudgeResult, rows: Sequence[Row]) -> Section:
     caption = (
-        "Serves whoever wants to see what the judge lets through and what it stops: the first rows of the output with "
-        "each verdict, as they come and not drawn at random."
+        "Serves whoever wants to see what the judge lets through and what it stops: the first rows of the "
+        "output with each verdict, as they come and not drawn at random."
     )
     blocks: list[Block] = []
     if not rows:
@@ -311,7 +319,8 @@ def suite_document(result: SuiteResult) -> Document:
     words = glossary(
         (
             "share",
-            "Of the rows with a verdict, the share that passes, through the lock's map where the judge has one.",
+            "Of the rows with a verdict, the share that passes, through the lock's map where the judge has "
+            "one.",
         ),
         "precision",
         ("average", "The mean verdict on the judge's own scale."),
@@ -322,8 +331,8 @@ def suite_document(result: SuiteResult) -> Document:
         title=f"{result.experiment}: rows judged by a suite",
         about=(
             f"{result.experiment} · {numbers.count_of(result.n, 'row')} of {result.input}, judged by "
-            f"{numbers.count_of(len(result.judges), 'judge')} of suite {result.suite}; rows with their verdicts: "
-            f"{result.output}"
+            f"{numbers.count_of(len(result.judges), 'judge')} of suite {result.suite}; rows with their "
+            f"verdicts: {result.output}"
         ),
         headline=_suite_headline(result),
         sections=[
@@ -457,8 +466,8 @@ def _rates(result: SuiteResult) -> Section:
         )
         blocks.append(verdicts)
     caption = (
-        "Serves the question what to look at first. A share has an interval by question and leaves unscored rows out; "
-        "of a judge of chunks, unscored counts its rows and chunks without a verdict."
+        "Serves the question what to look at first. A share has an interval by question and leaves unscored "
+        "rows out; of a judge of chunks, unscored counts its rows and chunks without a verdict."
     )
     return Section("rates", "What each judge passes", caption, blocks)
 
@@ -473,8 +482,8 @@ def _left_out(result: SuiteResult) -> Section:
 
 def _judges(result: SuiteResult) -> Section:
     caption = (
-        "Serves whoever reports a rate: a judge without a lock was never held against people here, so nobody knows "
-        "what its rate is worth."
+        "Serves whoever reports a rate: a judge without a lock was never held against people here, so "
+        "nobody knows what its rate is worth."
     )
     rule = "none: a rule, which is what it says"
     unlocked = "none: nobody knows whether it agrees with people"
@@ -492,9 +501,9 @@ def _judges(result: SuiteResult) -> Section:
 
 def _unscored_verdicts(result: SuiteResult) -> Section:
     caption = (
-        "Serves the next run: transport errors and the like are tried again by the same command, the others with "
-        f"--retry-unscored; input says that the row lacks what the judge asks for. {result.output} has the reason of "
-        "each row in the judge's column of errors."
+        "Serves the next run: transport errors and the like are tried again by the same command, the others "
+        f"with --retry-unscored; input says that the row lacks what the judge asks for. {result.output} has "
+        "the reason of each row in the judge's column of errors."
     )
     verdicts = table(
         [(name, kind, n) for name, rate in result.rates.items() for kind, n in rate.unscored.items()],

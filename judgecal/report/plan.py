@@ -121,8 +121,8 @@ def curve_section(curve: Sequence[CurvePoint], *, short: bool = False) -> Sectio
         _Line("by strata", "warm", by_strata),
     ]
     caption = (
-        "Serves the budget for labels: by what the lock knows of its judge, on a table without end. It is what to "
-        "expect, not a promise."
+        "Serves the budget for labels: by what the lock knows of its judge, on a table without end. It is "
+        "what to expect, not a promise."
     )
     picture = _picture(lines, ("labels", "half width, points"), says, widths, short=short)
     return Section("curve", "What more labels give", caption, [picture])
@@ -193,6 +193,7 @@ def questions_document(result: QuestionsResult) -> Document:
         return "more than a million" if n is None else numbers.count(n)
 
     needed, seen = questions(result.questions), result.seen
+    n_questions = numbers.count(result.n_questions)
     sizes = table(
         [
             ("asked for", result.difference, result.questions),
@@ -226,7 +227,7 @@ def questions_document(result: QuestionsResult) -> Document:
     there = f"{result.n_questions:,} questions there are show"
     return Document(
         title=f"{result.a} and {result.b}: how many questions tell them apart",
-        about=f"{result.a} and {result.b} in {result.compared_from}, {numbers.count(result.n_questions)} questions",
+        about=f"{result.a} and {result.b} in {result.compared_from}, {n_questions} questions",
         headline=Headline(
             "plan",
             f"A difference of {size(result.difference)} between {result.a} and {result.b} takes {needed} "
@@ -237,7 +238,8 @@ def questions_document(result: QuestionsResult) -> Document:
                 and f"The difference seen, {size(abs(seen.value))}, {takes}; it is itself not sure.",
             ),
             (
-                "Whether the two differ by so much: no number of questions makes a difference that is not there.",
+                "Whether the two differ by so much: no number of questions makes a difference that is not "
+                "there.",
             ),
             f"judgecal compare {result.compared_from} {result.a} {result.b}"
             if enough

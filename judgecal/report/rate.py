@@ -33,8 +33,8 @@ def rate_document(result: RateResult) -> Document:
         saved = 100.0 * max(0.0, result.correlation) ** 2
         notes.insert(
             0,
-            f"labels and verdicts correlate by {result.correlation:.2f}, so the verdicts save {saved:.0f}% of the "
-            "labels at most",
+            f"labels and verdicts correlate by {result.correlation:.2f}, so the verdicts save {saved:.0f}% "
+            "of the labels at most",
         )
     raw = (
         "raw rate",
@@ -44,8 +44,8 @@ def rate_document(result: RateResult) -> Document:
     return Document(
         title=f"{result.experiment}: how many answers are right",
         about=(
-            f"{result.experiment} · {numbers.count_of(result.n, 'row')} of {result.input}, judged by {result.judge} "
-            f"({result.lock}); {labelled}"
+            f"{result.experiment} · {numbers.count_of(result.n, 'row')} of {result.input}, judged by "
+            f"{result.judge} ({result.lock}); {labelled}"
         ),
         headline=_headline(result),
         facts=_facts(result),
@@ -96,8 +96,8 @@ def _headline(result: RateResult) -> Headline:
         result.warning and sentence(result.warning),
         unscored,
         bool(result.labels_saved)
-        and f"The verdicts saved {numbers.count(result.labels_saved or 0)} labels: so many more would have been needed "
-        "for as short an interval without them.",
+        and f"The verdicts saved {numbers.count(result.labels_saved or 0)} labels: so many more would have "
+        "been needed for as short an interval without them.",
         len(result.differences) == 1 and _apart(result, result.differences[0]),
         result.escalate is not None and _escalation_in_words(result.escalate),
     )

@@ -227,7 +227,7 @@ def churn_between(
     options: RunOptions,
     budget: Budget,
 ) -> ChurnResult:
-    """Have both judges judge recent answers without labels, and say what would change, each by its own map."""
+    """Have both judges judge recent answers, and say what would change, each by its own map."""
     for judged in rows_of_both(recent, old, new):
         trial = Due(judged.judge, judged, journal, options)
         judge_to_journal([trial], budget=budget, label=judged.judge.name)

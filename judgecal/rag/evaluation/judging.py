@@ -114,8 +114,8 @@ class Panel:
             if absent and self._correctness.judge_of(probe)[1] is not None:
                 why.setdefault(", ".join(absent), []).append(question.group)
         return [
-            f"{judge.name} judges correctness by {names}, and {len(groups)} of {len(questions)} questions have none: "
-            "give each of them one, or leave them out"
+            f"{judge.name} judges correctness by {names}, and {len(groups)} of {len(questions)} questions "
+            "have none: give each of them one, or leave them out"
             for names, groups in why.items()
         ]
 
@@ -128,7 +128,8 @@ class Panel:
             for judge in self.members
         }
         return [
-            f"{name} was trained on {n} of these {len(questions)} questions: there it may judge better than elsewhere"
+            f"{name} was trained on {n} of these {len(questions)} questions: there it may judge better than "
+            "elsewhere"
             for name, n in seen.items()
             if n
         ]
@@ -301,8 +302,8 @@ def read_panel(table: JudgesTable, folder: Path, workspace: Workspace) -> Panel:
     names = [column.name for column in columns]
     if CORRECTNESS not in names:
         problems.append(
-            f"suite {suite.name} has no judge that is called {CORRECTNESS}, which says how right an answer is: its "
-            f"judges are {', '.join(names)}: name one so in the suite's file"
+            f"suite {suite.name} has no judge that is called {CORRECTNESS}, which says how right an answer "
+            f"is: its judges are {', '.join(names)}: name one so in the suite's file"
         )
     problems += [
         f"{judge.judge.name} gives words, of which there is no mean: leave it out"
