@@ -1,5 +1,4 @@
-"""What a rater may answer: a button and a key for each label, or a number to be typed; and the rubric beside
-them."""
+"""What a rater may answer: a button and a key for each label, or a number; and the rubric."""
 
 from __future__ import annotations
 
@@ -18,8 +17,7 @@ _FIFTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A button: the label as it is sent, its name, what the card says that it means, the key that presses
-    it."""
+    """A button: the label as it is sent, its name, what the card says that it means, its key."""
 
     said: str
     name: str

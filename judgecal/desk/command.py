@@ -217,8 +217,7 @@ class _Wanted:
 
     @property
     def judge_leaves(self) -> float:
-        """The part of the labels' variance that the lock's judge leaves, by what the lock knows; 1 without
-        one."""
+        """The part of the labels' variance that the lock's judge leaves; 1 without one."""
         if self.table.lock is None:
             return 1.0
         from judgecal.production.rate_plan import spread_at_lock
@@ -305,8 +304,7 @@ class _Wanted:
         )
 
     def _some(self, gold: GoldSet, items: Sequence[Item]) -> tuple[Sequence[Item], str | None]:
-        """The items that are flagged, tied or disagreed on; and from when on a label of a flagged one is a
-        new one."""
+        """The items flagged, tied or disagreed on; and from when on a label of a flagged one is new."""
         if self.how.flagged is not None:
             from judgecal.desk.flagged import flagged_at, read_flagged
 

@@ -77,9 +77,8 @@ class _Rater:
     """One rater at the desk: who acts, one act at a time; what can be taken back; what is before the eyes."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    acts: list[tuple[LabelEntry, Rating | None]] = field(
-        default_factory=list
-    )  # each with what stood before it
+    # each with what stood before it
+    acts: list[tuple[LabelEntry, Rating | None]] = field(default_factory=list)
     shown: tuple[str, float] = ("", 0.0)
 
 
@@ -277,8 +276,7 @@ class Desk:
         )
 
     async def _commit(self, entry: LabelEntry, before: Rating | None) -> None:
-        """On disk when this is over; acts that come at once share one trip there. `before` is what it takes
-        the place of."""
+        """On disk when this is over; acts that come at once share one trip. `before` is what it replaces."""
         written = asyncio.get_running_loop().create_future()
         self._waiting.append((entry, before, written))
         if self._writer is None or self._writer.done():

@@ -1,5 +1,4 @@
-"""Items flagged `label looks wrong` on a report's page: the CSV that the page saves, or a list of their
-ids."""
+"""Items flagged `label looks wrong` on a report's page: its CSV, or a list of their ids."""
 
 from __future__ import annotations
 

@@ -63,17 +63,15 @@ class LabelQueue:
             rater: _own_order(base, rater, seed) if order == "random" else base for rater in self.raters
         }
         self._front = dict.fromkeys(self.raters, 0)  # everything before it is done, for this rater
-        self.done: dict[str, dict[str, None]] = {
-            rater: {} for rater in self.raters
-        }  # in the order of labelling
+        # in the order of labelling
+        self.done: dict[str, dict[str, None]] = {rater: {} for rater in self.raters}
         self._twice: dict[str, set[str]] = {rater: set() for rater in self.raters}
         self._single: dict[str, str] = {}  # item that one rater labels -> who did
         self._n_shared = dict.fromkeys(self.raters, 0)
         self._claims: dict[str, tuple[str, float]] = {}
 
     def label(self, rater: str, item_id: str, turn: int = 1) -> None:
-        """Note that a rater has labelled an item, again or for the first time; items of no queue are passed
-        over."""
+        """Note that a rater has labelled an item, again or for the first time; others are passed over."""
         self._claims.pop(rater, None)
         if turn == 2:
             self._twice[rater].add(item_id)

@@ -59,8 +59,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where the page is served and for how long: port 0 takes a free one; after `idle_s` without an act it
-    ends."""
+    """Where the page is served and for how long: port 0 takes a free one, `idle_s` ends it without an act."""
 
     host: str = "127.0.0.1"
     port: int = 0
@@ -105,8 +104,7 @@ class DeskServer:
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Refuse whoever has no business here, in one message; no reply of ours is kept or framed by
-        anybody."""
+        """Refuse whoever has no business here; no reply of ours is kept or framed by anybody."""
         try:
             self._check_place(request)
             reply = await handler(request)
@@ -314,9 +312,8 @@ async def _sent(request: web.Request) -> dict[str, Any]:
 
 
 def _json(value: Mapping[str, Any], status: int = 200) -> web.Response:
-    text = json.dumps(
-        as_plain(value), ensure_ascii=True, allow_nan=False
-    )  # half a character goes as its escape
+    # half a character goes as its escape
+    text = json.dumps(as_plain(value), ensure_ascii=True, allow_nan=False)
     return web.Response(text=text, status=status, content_type="application/json")
 
 

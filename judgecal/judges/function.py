@@ -184,8 +184,7 @@ class LocalJudge(FunctionJudge):
         return super().verdict(item)
 
     def _further(self, loaded: LoadedFunction, settings: Mapping[str, str]) -> list[str]:
-        """The texts that it shares with other rules, and the versions of the packages that it needs as it is
-        set."""
+        """The texts that it shares with other rules, and the versions of the packages that it needs."""
         versions = packages_of(self.name, loaded.module, settings)
         if check := vars(loaded.module).get("CHECK"):
             check(settings)
@@ -215,8 +214,7 @@ class PythonJudge(FunctionJudge):
 
 
 def local_judges() -> list[str]:
-    """Names of the local judges, sorted: one file each; a leading underscore hides what several of them
-    share."""
+    """Names of the local judges, sorted: one file each; a leading underscore hides what several share."""
     return sorted(
         found.name for found in pkgutil.iter_modules(local.__path__) if not found.name.startswith("_")
     )
@@ -260,8 +258,7 @@ def _getter(name: str) -> Callable[[Item], Any]:
 
 
 def _shared_texts(loaded: LoadedFunction) -> list[str]:
-    """The texts of the modules that a local judge shares with others, by the names that it has taken from
-    there."""
+    """The texts of the modules that a local judge shares with others, by the names that it took."""
     names = {getattr(value, "__module__", None) or "" for value in vars(loaded.module).values()}
     shared = sorted(name for name in names if name.startswith(f"{local.__name__}._"))
     return [inspect.getsource(importlib.import_module(name)) for name in shared]

@@ -70,8 +70,7 @@ class JudgesHere(Result):
 
 
 def judges_here(workspace: Workspace) -> JudgesHere:
-    """List what can judge in a workspace; what cannot be read is listed with the reason, and no signature is
-    run."""
+    """List what can judge here; what cannot be read is listed with the reason, and no signature is run."""
     signatures = {name: _signature(name, workspace) for name in list_signatures(workspace)}
     return JudgesHere(
         workspace=str(workspace.root),

@@ -1,5 +1,4 @@
-"""A function that judges, as its file has it: what it asks of an item, its scale, what can be set, and its
-words."""
+"""A function that judges, as its file has it: what it asks of an item, its scale and its settings."""
 
 from __future__ import annotations
 

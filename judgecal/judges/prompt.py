@@ -102,8 +102,7 @@ class PromptJudge:
         return [messages] if self.schema is None else [messages, self.schema.as_json()]
 
     def messages(self, item: Item) -> list[Message]:
-        """The chat messages for one item: what `adapter.format` gives, with all but the item's own text made
-        once."""
+        """The chat messages for one item: as `adapter.format`, with all but the item's text made once."""
         inputs = item_inputs(self.inputs, item)
         harmless = self._adapter.harmless(self.compiled, inputs)
         return [*self._prefix, {"role": "user", "content": self._user_message(harmless)}]

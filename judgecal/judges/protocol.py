@@ -162,8 +162,7 @@ class Respondent(Protocol):
 
 
 class Caller(Respondent, Protocol):
-    """A respondent with a call to make; `schema` is what its reply must be, None where that is left to the
-    prompt."""
+    """A respondent with a call to make; `schema` is what its reply must be, None where the prompt says it."""
 
     @property
     def model(self) -> ModelSpec: ...

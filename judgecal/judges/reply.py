@@ -40,8 +40,7 @@ Fields = list[tuple[str, Any]]
 
 
 def read_reply(signature: LoadedSignature, text: str) -> ParsedReply:
-    """The reasoning of a judge's reply, and the verdict on its scale or a failure `parse` or
-    `out_of_range`."""
+    """The reasoning of a judge's reply, and its verdict or a failure `parse` or `out_of_range`."""
     if not text.strip():
         return ParsedReply(None, failure=Failure("parse", "the reply is empty"))
     said = _after_thoughts(text) if "<" in text else text
@@ -90,8 +89,7 @@ def _one_verdict(signature: LoadedSignature, values: Sequence[Any]) -> tuple[Lab
 
 
 def _after_thoughts(text: str) -> str:
-    """The reply behind the thoughts that it begins with, each up to its first end; nothing where there is no
-    end."""
+    """The reply behind the thoughts that it begins with, each up to its first end; nothing without an end."""
     start = 0
     while opening := _OPENING.match(text, start):
         closing = re.compile(rf"</{opening[1]}>", re.IGNORECASE).search(text, opening.end())
@@ -102,8 +100,7 @@ def _after_thoughts(text: str) -> str:
 
 
 def _without_thoughts(text: str) -> str:
-    """The text without what stands between a tag of thoughts and its end; a tag without an end is a word like
-    any."""
+    """The text without what stands between a tag of thoughts and its end; a tag without one is a word."""
     kept, start, opened = [], 0, None
     for tag in _TAG.finditer(text):
         if not tag[1]:
@@ -115,8 +112,7 @@ def _without_thoughts(text: str) -> str:
 
 
 def _json_fields(text: str, names: Collection[str]) -> Fields:
-    """The names and values of a reply that is one JSON object, in a fence or not; each as often as it stands
-    there."""
+    """The names and values of a reply that is one JSON object, fenced or not, each as often as it stands."""
     inner = text.strip()
     if inner[0:1] not in ("{", "`"):
         return []

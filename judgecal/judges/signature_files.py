@@ -32,12 +32,8 @@ from judgecal.workspace import Workspace, shown, write_text
 
 ANSWERS = ("answer_under_test", "answer", "response")
 """The inputs that the answer under test is filled into."""
-_BESIDE = {
-    "question",
-    "reference_answer",
-    "reference_answers",
-    "conversation",
-}  # what is judged by, and not judged
+# what is judged by, and not judged
+_BESIDE = {"question", "reference_answer", "reference_answers", "conversation"}
 _NO_TEXT = ("item", "expect")  # what only a function can take
 _NEAR = 0.8  # how like two names are where one may be a slip of the pen for the other
 _FEW_GRADES = 11  # a Literal lists so many at most, an `int` with bounds says it shorter

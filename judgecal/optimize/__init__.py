@@ -30,8 +30,7 @@ __all__ = [
 
 
 class _Called(ModuleType):
-    """`judgecal.optimize(...)`: Python sets a package on its parent under its name, so that the package is
-    called."""
+    """`judgecal.optimize(...)`: Python sets a package on its parent by name, so the package is called."""
 
     __call__ = staticmethod(optimize)
 

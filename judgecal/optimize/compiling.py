@@ -83,8 +83,7 @@ class OptimiserAdapter(JudgeAdapter):
         return fields
 
     def _own_question(self, signature: type[dspy.Signature], completion: str) -> dict[str, Any]:
-        """The reply to an optimiser's own question; where one text is asked for, a reply without markers is
-        it."""
+        """The reply to an optimiser's own question; where one text is asked for, an unmarked reply is it."""
         try:
             fields: dict[str, Any] = super().parse(signature, completion)
         except dspy.AdapterParseError:
@@ -197,8 +196,7 @@ def _quiet(calls: ProgramCalls) -> Iterator[None]:
 
 
 class _Barless(io.TextIOBase):
-    """A stream without progress bars: DSPy's cannot be turned off, and they would fill a log and garble
-    ours."""
+    """A stream without progress bars: DSPy's cannot be turned off, and would garble a log and ours."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

@@ -36,8 +36,7 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A candidate, or the judge as it was, with its judgements on dev and what they come to (as in
-    `Tried`)."""
+    """A candidate, or the judge as it was, with its judgements on dev and what they come to (see `Tried`)."""
 
     candidate: Candidate | None
     judge: PromptJudge
@@ -68,8 +67,7 @@ class Scored:
         )
 
     def value(self, metric: str) -> float:
-        """What decides on dev: the metric once calibrated where it can be; below everything where it is
-        undefined."""
+        """What decides on dev: the metric, calibrated where it can be; below everything where undefined."""
         found = self.calibrated or require_metric(self.estimates, metric)
         return float("-inf") if found.value is None else found.value
 
@@ -166,9 +164,8 @@ class OnTest:
     before: dict[str, Estimate] | None = None
     after: dict[str, Estimate] | None = None
     difference: Estimate | None = None  # after minus before in the metric, paired, by group
-    difference_recalibrated: Estimate | None = (
-        None  # the same once both are calibrated by maps from train and dev
-    )
+    # the same once both are calibrated by maps from train and dev
+    difference_recalibrated: Estimate | None = None
     p_value: float | None = None  # None where there are too few groups too
     complete_case: BeforeAfter | None = None
     calibrated: BeforeAfter | None = None  # through those maps; None where labels have no order
@@ -176,8 +173,7 @@ class OnTest:
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """What the test split says: the numbers, a decision (better, worse, rescaled only, cannot tell), and
-    why."""
+    """What the test split says: the numbers, a decision (better, worse, rescaled only ...), and why."""
 
     numbers: OnTest
     decision: str

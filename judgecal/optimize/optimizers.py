@@ -44,8 +44,7 @@ def _labeled(training: Training) -> Iterator[Candidate]:
 
 
 def _fewshot(training: Training) -> Iterator[Candidate]:
-    """Demos with the judge's own reasoning, where its verdict met the people's label, filled up with
-    labels."""
+    """Demos with the judge's own reasoning where its verdict met the label, filled up with labels."""
     for draw in range(_DRAWS):
         metric = training.metric()
         optimizer = dspy.BootstrapFewShot(
@@ -77,8 +76,7 @@ _SIMBA: dict[str, Any] = {"steps": 4, "candidates": 4, "batch": 16, "demos": 3}
 
 
 def _mipro(training: Training) -> Iterator[Candidate]:
-    """Instructions written from a summary of the data, and sets of demos; which of both, a search on train
-    says."""
+    """Instructions written from a summary of the data, and sets of demos, searched on train."""
     metric = training.metric(weighted=False)
     learn, climb = training.halves()
     with compiling(training, "mipro", calls_at_most=_mipro_bounds(training).calls) as room:
@@ -118,8 +116,7 @@ def _mipro_bounds(training: Training) -> Bounds:
 
 
 def _gepa(training: Training) -> Iterator[Candidate]:
-    """Instructions rewritten by reflection on a few judged answers at a time, and on what people said of
-    them."""
+    """Instructions rewritten by reflection on a few judged answers, and on what people said of them."""
     metric = training.metric(weighted=False)
     learn, climb = training.halves()
     with compiling(training, "gepa", calls_at_most=_gepa_bounds(training).calls) as room:

@@ -42,8 +42,7 @@ class OptimizedOn:
 
 @dataclass(frozen=True, slots=True)
 class OnDev:
-    """Metric -> Estimate of the judge as it was and of the one that was taken, and everything that was
-    tried."""
+    """Metric -> Estimate of the judge before and after, and everything that was tried."""
 
     before: dict[str, Estimate]
     after: dict[str, Estimate]

@@ -76,9 +76,8 @@ class OptimizeRun:
     seed: int
     final: bool
     experiment: Experiment
-    reflection: ModelSpec | None = (
-        None  # who writes instructions; None where the judge's own model does, or nobody
-    )
+    # who writes instructions; None where the judge's own model does, or nobody
+    reflection: ModelSpec | None = None
 
     def check(self) -> None:
         """Hold the judge against the set before anything is written."""
@@ -300,8 +299,7 @@ class OptimizeRun:
         return foresee_look(**self._seen({})) if self.final else None
 
     def _seen(self, judges: Mapping[str, str]) -> dict[str, Any]:
-        """What makes the look: the same two judges' verdicts by the same metric on the same items are the
-        same one."""
+        """What makes the look: the same verdicts of the two judges by the same metric are the same look."""
         return {
             "experiments": self.workspace.experiments,
             "gold": self.gold,
@@ -311,8 +309,7 @@ class OptimizeRun:
         }
 
     def _spent_usd(self) -> float:
-        """What judgements and the optimiser's own calls are known to have cost, in all processes of this
-        experiment."""
+        """What judgements and the optimiser's calls are known to have cost, in all processes."""
         rows = sum(row.cost_usd or 0.0 for row in read_journal(self.experiment.journal))
         return rows + logged_usd(self.call_log)
 
@@ -320,8 +317,7 @@ class OptimizeRun:
         return {row.key: row for row in read_journal(self.experiment.journal)}.values()
 
     def unscored(self) -> int:
-        """Judgements without a verdict of the two judges that the result compares: nobody asks the other
-        candidates."""
+        """Judgements without a verdict of the two judges that the result compares."""
         taken = PromptJudge(
             JudgeName(self.judge.signature.name, self.judge.model.alias, self.experiment.slug),
             workspace=self.workspace,
@@ -339,8 +335,7 @@ class OptimizeRun:
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """The judge as it was and the one that was taken, on test and on the items that their maps are fitted
-    on."""
+    """The judge before and after, on test and on the items that their maps are fitted on."""
 
     fit: tuple[Item, ...]
     judges: tuple[PromptJudge, PromptJudge]

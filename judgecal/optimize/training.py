@@ -81,8 +81,7 @@ def split_by_question(
 def _queues(
     items: Sequence[Item], labels: Mapping[str, Label], scale: Scale, *, seed: int
 ) -> list[list[Item]]:
-    """The items of each class in a drawn order; within one, no question comes again before all others
-    came."""
+    """The items of each class in a drawn order; no question comes again before all others came."""
     rng = random.Random(seed)
     drawn = list(items)
     rng.shuffle(drawn)
@@ -128,8 +127,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """What an optimiser may see, the train split and its labels, nothing of dev or test; and how it is
-    run."""
+    """What an optimiser may see: the train split and its labels, nothing of dev or test; how it is run."""
 
     judge: PromptJudge
     items: Sequence[Item]
@@ -169,8 +167,7 @@ class Training:
         return self._as_examples(sample)
 
     def halves(self) -> tuple[list[dspy.Example], list[dspy.Example]]:
-        """Train in two halves without a common question: to learn from, and to climb on; balanced like
-        `balanced`."""
+        """Train in two halves without a common question, balanced: to learn from, and to climb on."""
         learn, climb = split_by_question(self.items, self.labels, self.people, seed=self.seed)
         return self.balanced(learn), self.balanced(climb)
 

@@ -57,9 +57,8 @@ class AltTest:
     """
 
     epsilon: float = 0.0  # what the judge is granted for being cheaper than a human
-    winning_rate: float | None = (
-        None  # share of the tested humans whom the judge may replace; None for a `reason`
-    )
+    # share of the tested humans whom the judge may replace; None for a `reason`
+    winning_rate: float | None = None
     advantage_probability: float | None = None
     nearer: dict[str, Nearer] = field(default_factory=dict)
     p_values: dict[str, float | None] = field(default_factory=dict)

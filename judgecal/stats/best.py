@@ -1,5 +1,4 @@
-"""Which of several judges, or settings of a system, may be the best, and whether a single one is shown to
-be."""
+"""Which of several judges or systems may be the best, and whether a single one is shown to be."""
 
 from __future__ import annotations
 

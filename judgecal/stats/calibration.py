@@ -172,8 +172,7 @@ def calibrated(
     asked: bool = True,
     weights: Floats | None = None,
 ) -> CalibratedJudges[_Name]:
-    """The verdicts of several judges through the maps of `cross_fitted`; as they are where that is not asked
-    for."""
+    """The verdicts of several judges through the maps of `cross_fitted`, or as they are where not `asked`."""
     verdicts, left, by_map = dict(judges), {name: scales.get(name, scale) for name in judges}, {}
     for name, rows in judges.items() if asked else ():
         judge = as_scale(left[name])
@@ -256,8 +255,7 @@ def _uncut(metric: str, people: Scale) -> Metric:
 
 @dataclass(frozen=True)
 class _Pairs:
-    """Labels (n), verdicts (n x R, on the judge's scale) and group numbers (n) of items, NaN where
-    missing."""
+    """Labels (n), verdicts (n x R, on the judge's scale) and group numbers (n); NaN where missing."""
 
     people: Scale
     gold: Floats
@@ -290,8 +288,7 @@ class _Pairs:
         return len(np.unique(self.groups[self.known.any(axis=1)]))
 
     def sample(self, mapped: Floats) -> Sample:
-        """The items with verdicts on the people's scale; a missing one counts as the farthest from its
-        label."""
+        """The items with verdicts on the people's scale; a missing one counts as the farthest."""
         how: dict[str, Any] = {"people": self.people, "judge": self.people, "weights": self.weights}
         return build(self.gold, mapped, self.groups, unscored="wrong", **how)
 
@@ -307,8 +304,7 @@ class _Pairs:
         )
 
     def folds(self, seed: int, *, of: _Pairs | None = None) -> _Folds | None:
-        """The maps without each tenth of the labelled groups, of these items or of others; None below ten
-        groups."""
+        """The maps without each tenth of the labelled groups; None below ten groups."""
         fold = fold_numbers(self.gold, self.groups, seed)
         if fold is None or not self.known.any():
             return None
@@ -326,8 +322,7 @@ class _Pairs:
 
 @dataclass(frozen=True)
 class _Folds:
-    """All items through the map of each part left out: n part numbers, K x n x R verdicts on the people's
-    scale."""
+    """All items through the map of each part left out: n part numbers, K x n x R verdicts."""
 
     pairs: _Pairs
     fold: Ints
@@ -393,8 +388,7 @@ class _Steps:
 
 
 def fold_numbers(gold: Floats, groups: Ints, seed: int) -> Ints | None:
-    """Which of the `FOLDS` parts each item is in, all items of a group in one; None below ten labelled
-    groups."""
+    """Which of the `FOLDS` parts each item is in, a group in one part; None below ten labelled groups."""
     labelled = np.unique(groups[~np.isnan(gold)])
     if len(labelled) < MIN_GROUPS:
         return None
@@ -404,8 +398,7 @@ def fold_numbers(gold: Floats, groups: Ints, seed: int) -> Ints | None:
 
 
 def smoothed(weighed: Floats, n: Floats, *, width: float = _WIDTH) -> Floats:
-    """Each verdict's weights spread over those of about its rank; `n` says how often each verdict was
-    given."""
+    """Each verdict's weights spread over those of about its rank; `n`: how often each was given."""
     rank = (np.cumsum(n) - n / 2.0) / n.sum()
     kernel = np.exp(-0.5 * ((rank[:, None] - rank) / width) ** 2)
     spread: Floats = (kernel / kernel.sum(axis=0)) @ weighed

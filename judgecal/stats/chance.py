@@ -234,8 +234,7 @@ def krippendorff_alpha(sample: Sample) -> Totals | Tables:
 
 
 def nominal_alpha(codes: Floats, n_categories: int, sample: Sample) -> Totals:
-    """Alpha of a panel's category codes (n x R x k, NaN where missing): any two categories are as far
-    apart."""
+    """Alpha of a panel's category codes (n x R x k, NaN where missing): categories are equally far apart."""
     paired = enough(codes)
     counts = np.where(paired[..., None], counts_of(codes, n_categories), 0.0)
     m = counts.sum(axis=2)

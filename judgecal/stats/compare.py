@@ -76,9 +76,8 @@ class Comparison:
     metric: str
     difference: Estimate  # a - b with its interval, unscored items counted as wrong; so a, b
     p_value: float | None  # two-sided, of no difference; None where the groups are too few
-    p_adjusted: (
-        float | None
-    )  # after Holm over the comparisons that were made together; of a single one, `p_value`
+    # after Holm over the comparisons that were made together; of a single one, `p_value`
+    p_adjusted: float | None
     decision: Decision
     why: str
     smallest_detectable: float | None  # that so many questions find with 80% power; None without interval

@@ -1,5 +1,4 @@
-"""What luck and the choice among several explain: of a gain on the questions that choose, and of a fall on
-others."""
+"""What luck and the choice among several explain: of a gain where one chooses, of a fall elsewhere."""
 
 from __future__ import annotations
 

@@ -233,8 +233,7 @@ def _levels(few: Ints, many: Ints) -> Iterator[_Level]:
 
 
 def _tau_b(cells: Cells, counts: Floats) -> Floats:
-    """Counts of pairs are whole numbers below 2^53, so ties are exact, and of equal counts the root is their
-    own."""
+    """Counts of pairs are whole numbers below 2^53: ties are exact, and equal counts have equal roots."""
     untied = [_untied(side) for side in (cells.sum_rows(counts), cells.sum_columns(counts))]
     return divide(_twice_net(cells, counts), np.sqrt(untied[0] * untied[1]))
 

@@ -30,8 +30,7 @@ Verdict = Label | None
 Calls = Sequence[Sequence[Verdict]]
 
 CHANGED_LEVEL = 1e-5
-"""Chance at most of a false alarm in one test. Three of them a night, one a pass, in 250 nights: under 1% of
-users."""
+"""Chance of a false alarm in one test. Three a night for 250 nights: under 1% of users."""
 DOUBTFUL_LEVEL = 0.05
 """Below this the calls are no proof of another judge, but a further pass is worth its price."""
 
@@ -98,13 +97,11 @@ class SameJudgeTest:
     # distance of a locked verdict from one of now, the mean over pairs of calls and items, on the judge's
     # scale; of words and of binary verdicts the share of pairs that differ. None without items
     between: float | None
-    expected: (
-        float | None
-    )  # the same if nothing had changed: the mean over all ways to deal each question's calls out
+    # the same if nothing had changed: the mean over all ways to deal each question's calls out
+    expected: float | None
     shift: float | None  # how far verdicts went up, mean now - mean then; None of words
-    p_at_most: (
-        float  # the chance, if nothing had changed, of calls so far apart or moved so far is this or less
-    )
+    # the chance, if nothing had changed, of calls so far apart or moved so far is this or less
+    p_at_most: float
 
     @property
     def changed(self) -> bool:

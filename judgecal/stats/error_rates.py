@@ -46,8 +46,7 @@ class CarriedRate:
 def carried_rate(
     raw: Estimate, sensitivity: Estimate, specificity: Estimate, *, level: float = 0.95
 ) -> CarriedRate:
-    """The share that is right, from the raw share that passes here and error rates from elsewhere, all within
-    0..1."""
+    """The share that is right, 0..1, from the raw share that passes and error rates from elsewhere."""
     counts = replace(raw, value=None, low=None, high=None, level=level, method="", reason=None)
     lacking = next((one for one in (raw, sensitivity, specificity) if one.value is None), None)
     if lacking is not None:
@@ -95,8 +94,7 @@ def _limits(
 
 
 def limits_around(found: Estimate, level: float) -> tuple[float, float, float]:
-    """A rate, and how far its limits lie below and above it at another level than its own; both must be
-    there."""
+    """A rate, and how far its limits lie below and above it at another level than its own."""
     value, low, high = float(found.value or 0.0), float(found.low or 0.0), float(found.high or 0.0)
     n = effective_n(found)
     if abs(level - found.level) > _EPS and math.isfinite(n):

@@ -26,8 +26,7 @@ _LIKELY = 0.25  # of the errors that the target allows: fewer are never counted 
 
 @dataclass(frozen=True, slots=True)
 class JudgedLabels:
-    """Labelled rows as the test takes them: the judge's confidence, whether it agrees, the group, and the
-    weight."""
+    """Labelled rows as the test takes them: the judge's confidence, whether it agrees, group, weight."""
 
     confidence: Floats
     agrees: Bools

@@ -101,8 +101,7 @@ def linear_error(linear: Linear) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Made:
-    """How a smooth statistic's influences were come by, its range (an end may be infinite), and of how many
-    groups."""
+    """How a smooth statistic's influences were made, its range (an end may be infinite), its groups."""
 
     how: str
     low: float
@@ -248,8 +247,7 @@ def _correlations(influence: Floats) -> Floats:
 
 
 def jackknife_error(left_out: Floats) -> float:
-    """Standard error from the values without each group: sqrt((G-1)/G sum (v_g - mean)^2). Source: Tukey
-    (1958)."""
+    """Standard error from the values without each group: sqrt((G-1)/G sum (v_g - mean)^2). Tukey (1958)."""
     n_groups = len(left_out)
     return math.sqrt((n_groups - 1.0) / n_groups * float(((left_out - left_out.mean()) ** 2).sum()))
 

@@ -24,8 +24,7 @@ _MOST = 10_000_000
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """What labels come to, by their number: the variance of the rate, and whether verdicts have a weight in
-    it."""
+    """What labels come to, by their number: the rate's variance, and whether verdicts count in it."""
 
     variance: Callable[[int], float]
     weighed: bool = False
@@ -33,8 +32,7 @@ class Design:
 
 @dataclass(frozen=True)
 class Spread:
-    """What labels vary by, and how far verdicts of yes and no tell them: the share that is right, the judge's
-    rates."""
+    """What labels vary by, and how far verdicts tell them: the share that is right, the judge's rates."""
 
     right: float
     sensitivity: float

@@ -153,8 +153,7 @@ _MISSED: Mapping[str, Callable[[Floats], Floats]] = {
     "accuracy": np.sign,
     "within_10": lambda apart: (apart > 0.1 * (1.0 + 1e-9)).astype(np.float64),
 }
-"""What a constant loses by how far it lies from a label as a share of the range; the distance by any other
-metric."""
+"""What a constant loses: its distance from a label as a share of the range, or by any other metric."""
 
 
 def mean_agreement(sample: Sample) -> Means:

@@ -34,18 +34,16 @@ class Metric:
     kinds: tuple[Kind, ...]  # the people's scales that have it under its plain name
     terms: Callable[[Sample], Terms]  # the metric as a function of a sample
     meaning: str  # one line in plain words
-    direction: Literal["more", "less", "neither"] = (
-        "more"  # which agrees better; neither where it ranks nobody
-    )
+    # which agrees better; neither where it ranks nobody
+    direction: Literal["more", "less", "neither"] = "more"
     # a coefficient (1 is perfect), a share, which texts and tables give in percent, or in units of the common
     # scale
     unit: Literal["coefficient", "share", "scale"] = "coefficient"
     column_on: tuple[
         Kind, ...
     ] = ()  # the people's scales whose short table, of a line a judge, has a column for it
-    row: bool = (
-        False  # short tables of a line a metric have one for it; where it has a column, they do anyway
-    )
+    # short tables of a line a metric have one for it; where it has a column, they do anyway
+    row: bool = False
     at_mark: bool = False  # graded scales with a pass mark have it too, as name@mark
     is_rate: bool = False  # the rate of one class, which needs ten items of it for an interval
     by_class: bool = False  # on classes, it needs ten items outside the commonest one for an interval
@@ -127,8 +125,7 @@ def leading_metric(scale: Scale) -> str:
 
 
 def metric_facts(name: str) -> Metric:
-    """The line of a metric by its name, with or without a pass mark (`kappa@75`); an InputError where it has
-    none."""
+    """The line of a metric by its name, with or without a pass mark (`kappa@75`)."""
     base = name.partition("@")[0]
     if base not in METRICS:
         raise unknown_name("metric", name, list(METRICS))
@@ -145,8 +142,7 @@ def metrics_of(people: Scale) -> dict[str, tuple[Metric, bool]]:
 
 
 def metric_named(name: str, people: Scale) -> tuple[Metric, bool]:
-    """Find a metric of a scale by its name; an InputError where there is none, or the scale does not have
-    it."""
+    """Find a metric of a scale by its name; an InputError where the scale does not have it."""
     fitting = metrics_of(people)
     if name in fitting:
         return fitting[name]

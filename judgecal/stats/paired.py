@@ -43,22 +43,19 @@ from judgecal.stats.significance import N_PERM, clustered_mcnemar_p, mcnemar_mid
 from judgecal.stats.strata import Stratum, strata_of
 
 LEAST_DIFFERING = 2.0
-"""A stratum's error is at least that of so many groups that differ: fewer are no proof that there are
-none."""
+"""A stratum's error is at least that of so many groups that differ: fewer prove nothing."""
 
 _EPS = 1e-12
 
 
 @dataclass(frozen=True)
 class Verdicts:
-    """Labels and two judges' verdicts, read once, from which samples are built for each way to count the
-    unscored."""
+    """Labels and two judges' verdicts, read once, for each way to count the unscored."""
 
     people: Scale
     scales: tuple[Scale, ...]
-    sides: tuple[
-        tuple[Floats, Floats, tuple[str, ...]], ...
-    ]  # labels (n), verdicts (n x R), words of a nominal scale
+    # labels (n), verdicts (n x R), words of a nominal scale
+    sides: tuple[tuple[Floats, Floats, tuple[str, ...]], ...]
     groups: Ints
     incomplete: Bools  # n, whether a verdict of either judge is missing
     weights: Floats | None = None  # n, as in `agreement`
@@ -257,8 +254,7 @@ def _of_means(
 
 
 def difference_of(first: Linear, second: Linear) -> tuple[Linear, Linear]:
-    """The difference of two linearised means; and with what its strata lack of a spread, itself where all are
-    alike."""
+    """The difference of two linearised means, and its spread, itself where the two are alike throughout."""
     difference = replace(
         first, ratios=first.ratios - second.ratios, influence=first.influence - second.influence
     )
@@ -338,8 +334,7 @@ def _t_p(found: PairedDifference, se: float, df: float) -> float:
 def _with_p(
     found: PairedDifference, p: float, method: str, *, of_interval: float, n_perm: int
 ) -> PairedDifference:
-    """With a p that was not made as the interval was; where the two say different things, the more cautious
-    one."""
+    """With a p that was not made as the interval was; where they disagree, the more cautious one."""
     difference, alpha = found.difference, round(1.0 - found.difference.level, 12)
     if 1.0 / (1.0 + n_perm) < alpha and p < alpha <= of_interval:
         p, method = of_interval, f"the t of the interval, above {method}"

@@ -25,13 +25,11 @@ from judgecal.stats.sample import Floats, Ints
 
 _FOLDS = 10
 PSEUDO = 0.35
-"""Of a row of each kind is added, over all strata, before a variance is taken, so that no error seen is not
-none."""
+"""So much of a row of each kind is added over all strata, so that no error seen is not none."""
 KINDS = 0.5
 """Of a row of each kind is added before a slope is taken, so that few labels give no steep one."""
-_SKEWED = (
-    15.0  # labels up to which an interval that verdicts make is as long on its shorter side as on the other
-)
+# labels up to which an interval that verdicts make is as long on its shorter side as on the other
+_SKEWED = 15.0
 _WHOLE = 0.9  # from here on whole groups were drawn, of which few may carry most of the variance
 _EPS = 1e-12
 _SLACK = 1e-9  # of a mean that strata make exact
@@ -79,9 +77,8 @@ class _Linear:
     group: Ints  # n
     heavy: Floats  # n, 1 / the chance of being drawn
     left: float  # the part of the rows that is not labelled, by weight
-    together: (
-        float  # how much products of rows of one group count, beside what a finite table takes away, 0..1
-    )
+    # how much products of rows of one group count, beside what a finite table takes away, 0..1
+    together: float
     extra: float  # variance for what was not seen in so few rows
     two_valued: bool
     weighed: bool  # whether verdicts have a weight in it, and no strata take it away
@@ -165,8 +162,7 @@ def drawn_otherwise(
     high: float = 1.0,
     seed: int = 0,
 ) -> DrawSeen:
-    """Hold the verdicts of labelled rows, `label` of `labelled`, against those of the table, all of them
-    there."""
+    """Hold the verdicts of labelled rows against those of the whole table."""
     table = float(verdicts.mean())
     found = corrected_mean(
         np.full(len(verdicts), low), groups, labelled, low=low, high=high, level=0.99, seed=seed
@@ -284,9 +280,8 @@ def _linear(verdicts: Floats, groups: Ints, labelled: LabelledRows, weight: Floa
     chance = np.full(n, n / n_rows) if labelled.chance is None else labelled.chance
     heavy = 1.0 / chance
     total = float(heavy.sum())
-    weight = weight.mean() + (weight - weight.mean()) * (
-        1.0 - chance
-    )  # rows that are all labelled need no guess
+    # rows that are all labelled need no guess
+    weight = weight.mean() + (weight - weight.mean()) * (1.0 - chance)
     rest = labelled.label - weight * verdict
     centre = float(heavy @ rest) / total
     value = centre + float(heavy @ weight) / total * float(verdicts.mean())

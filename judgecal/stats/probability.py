@@ -18,9 +18,8 @@ from judgecal.scale import Scale
 from judgecal.stats.calibration import FOLDS, fold_numbers, smoothed
 from judgecal.stats.sample import Floats, as_scale, codes_of, read_both
 
-_WIDTH = (
-    0.3  # standard deviation of the smoothing, as a share of the verdicts, times the root of their number
-)
+# standard deviation of the smoothing, as a share of the verdicts, times the root of their number
+_WIDTH = 0.3
 
 
 def cross_fitted_probabilities(
@@ -61,8 +60,7 @@ def cross_fitted_probabilities(
 
 
 def _fitted(verdicts: Floats, right: Floats, weight: Floats, *, at: Floats) -> Floats:
-    """The non-decreasing chances with the least squared error, read at other verdicts; below the lowest, its
-    own."""
+    """The non-decreasing chances with the least squared error, read at other verdicts."""
     from scipy.optimize import isotonic_regression  # 220 modules that every command would load with it
 
     known, code = np.unique(verdicts, return_inverse=True)

@@ -138,8 +138,7 @@ def reliability(
 def groups_of(
     groups: Iterable[Hashable] | Mapping[Hashable, Hashable] | None, items: Sequence[Hashable]
 ) -> Ints:
-    """Group numbers of the items, given in their order or by item, all of them; each item its own where not
-    given."""
+    """Group numbers of the items, given in their order or by item; each item its own where not given."""
     if groups is None:
         return codes_of(None, len(items))
     if not isinstance(groups, Mapping):
@@ -184,9 +183,8 @@ class _Line:
     metric: str  # the same for two raters
     terms: Callable[[_Rated], Terms]
     fewest: int | None  # ratings that an item must have; None = one of every rater
-    kinds: tuple[
-        Kind, ...
-    ]  # the scales whose own labels it is taken on; `why_not` says why others do not have it
+    # the scales whose own labels it is taken on; `why_not` says why others do not have it
+    kinds: tuple[Kind, ...]
     at_mark: bool = True  # graded scales with a pass mark have it there too
     why_not: str = "a percentage has no categories without a pass mark"
 

@@ -207,8 +207,7 @@ def majority_flips(flips: float, passes: float, repeats: int) -> float:
 
 
 def _variances(repeated: Repeated) -> tuple[float, float | None]:
-    """Of a trial's mean: the variance that one call an item brings into it, and the one that repeats do not
-    touch."""
+    """Of a trial's mean: the variance of one call an item, and the one that repeats do not touch."""
     values, m = _scores(repeated), repeated.counts
     if values is None or not len(m) or repeated.rows.n_groups < MIN_GROUPS:
         return 0.0, None
@@ -219,8 +218,7 @@ def _variances(repeated: Repeated) -> tuple[float, float | None]:
 
 
 def _scores(repeated: Repeated) -> Floats | None:
-    """What a trial's mean is taken of, 0..1: closeness to the label, or where there is none the verdict
-    itself."""
+    """What a trial's mean is taken of, 0..1: closeness to the label, or without one the verdict itself."""
     scale, verdicts = repeated.sample.scale, repeated.verdicts
     if repeated.labels is None:
         return (verdicts - scale.low) / scale.span if scale.numeric else None

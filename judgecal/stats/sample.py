@@ -183,8 +183,7 @@ def _coded(labels: Floats | list[float | str], number: Mapping[str, float]) -> F
 
 
 def _read(label: object, scale: Scale, *, where: str, problems: list[str]) -> float | str:
-    """One label; NaN where missing. A median of ratings need not be whole, so an ordinal label may be a
-    half."""
+    """One label; NaN where missing. A median of ratings may be a half on an ordinal scale."""
     if is_missing(label):
         return float("nan")
     try:
@@ -226,9 +225,8 @@ class Sample:
     group_of: Ints  # n group numbers 0..G-1, ascending
     n_expected: int  # judgements asked for
     n_unscored: int  # those without a verdict
-    classes: Classes | None = (
-        None  # labels and verdicts as categories, where the scale or a pass mark makes some
-    )
+    # labels and verdicts as categories, where the scale or a pass mark makes some
+    classes: Classes | None = None
     weights: Floats | None = None  # n, 1 / the chance of being drawn, where that is not the same for all
 
     @cached_property

@@ -1,5 +1,4 @@
-"""Is a difference more than chance? P values by group, several of them together, and what could have been
-shown."""
+"""Is a difference more than chance? P values by group, several together, and what could be shown."""
 
 from __future__ import annotations
 
@@ -156,9 +155,8 @@ class Cell:
     column: str
     value: float  # the metric of that judge
     deviation: float  # value - (mean of its row) - (mean of its column) + (mean of all)
-    p_adjusted: (
-        float | None
-    )  # of this deviation by chance, held against the largest of all cells; None without a test
+    # of this deviation by chance, held against the largest of all cells; None without a test
+    p_adjusted: float | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,12 +95,10 @@ class Loss:
     """What one judge loses against the best."""
 
     value: float | None  # the metric, unscored items counted as wrong; None where undefined
-    loss: float | None = (
-        None  # the best value less its own (of errors its own less the lowest); 0 for the best
-    )
-    upper: float | None = (
-        None  # the loss against the truly best is below it, for all at once; None for a `reason`
-    )
+    # the best value less its own (of errors its own less the lowest); 0 for the best
+    loss: float | None = None
+    # the loss against the truly best is below it, for all at once; None for a `reason`
+    upper: float | None = None
     reason: str | None = None
     strata: tuple[Stratum, ...] = ()  # of the paired difference to the best one, of a macro metric
 
@@ -114,9 +112,8 @@ class Losses:
     level: float  # at which all bounds hold together; `method` says how they were made
     n_groups: int
     method: str
-    pairs: (
-        _Pairs | None
-    )  # differences, errors, degrees of freedom and critical values behind them; None without bounds
+    # differences, errors, degrees of freedom and critical values behind them; None without bounds
+    pairs: _Pairs | None
     reason: str | None = None  # why there are no bounds
 
     @property

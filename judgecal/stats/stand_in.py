@@ -24,8 +24,7 @@ from judgecal.stats.simultaneous import losses_against_best
 MIN_SHARED = 30
 """A person needs as many items that another person rated too, on ten questions."""
 SIZE = 0.05
-"""How often a judge that is worse by the margin may be said to stand in, over all judges of a table
-together."""
+"""How often a judge worse by the margin may be said to stand in, over all judges of a table together."""
 _NOBODY = f"no rater shares {MIN_SHARED} items on {MIN_GROUPS} questions with another"
 
 _T = TypeVar("_T")

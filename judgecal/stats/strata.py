@@ -66,8 +66,7 @@ class Stratum:
 
 
 def strata_of(linear: Linear, sample: Sample) -> tuple[Stratum, ...]:
-    """The filled strata of a linearised macro metric (or difference) of a sample; none for a metric without
-    strata."""
+    """The filled strata of a linearised macro metric (or difference); none for a metric without strata."""
     if linear.means.fewest < 2:
         return ()
     parts = ((linear.influence * linear.weights) ** 2).sum(axis=0)

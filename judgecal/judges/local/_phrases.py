@@ -33,8 +33,7 @@ def check_language(settings: Mapping[str, str]) -> None:
 
 
 def words_of(text: str, lemmas: str = "") -> list[str]:
-    """The words of a text: lower case, composed letters, in their dictionary forms where a language is
-    named."""
+    """The words of a text: lower case, composed letters, dictionary forms where a language is named."""
     if text.isascii():  # ten times as fast, and what most texts are
         words = text.lower().translate(_ASCII).split()
     else:

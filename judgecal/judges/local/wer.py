@@ -19,8 +19,7 @@ SOURCE = "word error rate, as jiwer counts it (rapidfuzz)"
 
 
 def wer(answer: str, reference_answers: Sequence[str]) -> tuple[float | None, str]:
-    """100 x (1 - word error rate), at least 0; 0 for an empty answer, None where no reference holds a
-    word."""
+    """100 x (1 - word error rate), at least 0; 0 for an empty answer, None without words to hold it to."""
     said = words(answer)
     references = [found for one in reference_answers if (found := words(one))]
     if not references:
