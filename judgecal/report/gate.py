@@ -27,7 +27,7 @@ from judgecal.report.document import (
 )
 from judgecal.report.intervals import Axis, change_of, change_picture, in_percent, of_metric, share_blocks
 from judgecal.report.judges_headline import unread_headline
-from judgecal.report.wording import sentence
+from judgecal.report.wording import AS_WRONG, OWN_LABELS, glossary, sentence
 from judgecal.selection.gate import FlippedItem, GateResult
 from judgecal.stats.metrics import amount_of, metric_facts, rows_of
 
@@ -44,20 +44,9 @@ _ACTS = {
 _SHOWN = 10  # flipped items; the others unfold
 _LONGEST = 80  # characters of an id in a sentence
 _MANY_UNSCORED = 0.10  # share of the judgements
-_WORDS = (
-    ("flip rate", "How often a verdict falls on the other side of the lock's cut than the locked one."),
-    (
-        "noise",
-        "How often two calls of the judge on one item did so at lock time: what flips without any drift.",
-    ),
-    (
-        "odd one out",
-        "Were nothing changed, each call of an item would as likely be the one that differs from the rest.",
-    ),
-    ("margin", "The loss that is allowed."),
-    ("locked", "What the judge said when it was chosen; the lock holds each verdict."),
-    ("unscored", "No verdict could be had or read. It counts as wrong here, and is never dropped."),
-)
+_FLIPS = "How often a verdict falls on the other side of the lock's cut than the locked one."
+_NOISE = "How often two calls of the judge on one item did so at lock time: what flips without any drift."
+_WORDS = glossary(("flip rate", _FLIPS), ("noise", _NOISE), "odd one out", "margin", "locked", AS_WRONG)
 
 
 def texts_of(gold: GoldSet) -> Texts:
@@ -136,7 +125,7 @@ def _unknown(result: GateResult) -> Iterator[str]:
     if result.model_id.locked is None:
         yield "Whether the provider changed the model: the lock names none."
     if result.gold.labels_by == "project":
-        yield "Whether people agree with these labels: the project itself made them."
+        yield OWN_LABELS
     yield "How it judges what production sends now: these items are the ones that it was locked on."
 
 

@@ -142,11 +142,9 @@ def first_facts(decision: JudgesDecision) -> Iterator[Fact]:
         yield Fact(numbers.plain(rates["kappa"].value, 2), beyond)
     if decision.losses is not None:
         yield _lead(decision, decision.losses, judge)
-    usd, lost = (
-        judge.usd_per_1k,
-        f"{numbers.count(judge.n_unscored)} of {numbers.count(judge.n_expected)} unscored",
-    )
+    usd = judge.usd_per_1k
     price = "price unknown" if usd is None else f"${numbers.money(usd)}" if usd else "free"
+    lost = f"{numbers.count(judge.n_unscored)} of {numbers.count(judge.n_expected)} unscored"
     yield Fact(price, f"per 1,000 answers; {lost}" if usd else lost)
 
 
@@ -312,10 +310,8 @@ def _agreement_table(decision: JudgesDecision) -> Table:
     rates = {metric_facts(name).name: name for name in entries[0].agreement}
     level, mapped = entries[0].agreement[metric].level, any(entry.calibrated for entry in entries)
     uneven = any(entry.n_unscored for entry in entries) or len({entry.n_expected for entry in entries}) > 1
-    whom, beside = (
-        raters_in_words(result.gold.labels_by)[0],
-        f"; a {rater} against each other one" * bool(people),
-    )
+    whom, _ = raters_in_words(result.gold.labels_by)
+    beside = f"; a {rater} against each other one" * bool(people)
 
     def missed(base: str) -> Callable[[tuple[str, Entry]], str] | None:
         return (lambda line: _missed(decision, line[1], rates[base])) if base in rates else None
@@ -360,10 +356,8 @@ def order_notes(judges: Sequence[JudgeEntry], metric: str) -> Iterator[str]:
     """A sentence for each pair of judges whose order hangs on how their unscored items count."""
     turned = []
     for a, b in combinations(judges, 2):
-        worst, best = (
-            (a.decided_by(metric).value, b.decided_by(metric).value),
-            (_best(a, metric), _best(b, metric)),
-        )
+        worst = (a.decided_by(metric).value, b.decided_by(metric).value)
+        best = (_best(a, metric), _best(b, metric))
         apart = [x - y for x, y in (worst, best) if x is not None and y is not None]
         if len(apart) == 2 and apart[0] * apart[1] < 0.0:
             turned.append((a.judge, b.judge, *map(numbers.plain, (*worst, *best))))

@@ -56,9 +56,8 @@ def _ranked(decision: JudgesDecision) -> Headline:
         what = "Choose nobody from this: all of its items are test items, which confirm and do not choose."
         following = f"judgecal score --gold {gold.set} --judge '{best}'"
         if entry.kind == "recorded":
-            following = (
-                f"judgecal agreement --gold {gold.set} {'--split open' if decision.kept else '--help'}"
-            )
+            option = "--split open" if decision.kept else "--help"
+            following = f"judgecal agreement --gold {gold.set} {option}"
         return Headline("none", what, (agreement_sentence(decision, best, best),), unknown, following)
     if pick.judge is None:
         several, lead = len(losses.judges) > 1, losses.floor[0].loss

@@ -45,10 +45,8 @@ def people_section(decision: JudgesDecision) -> Section | None:
     if with_mean:  # the gold label is another than the mean
         names = list(with_mean[0][1])
         rows = [[judge, *(numbers.estimate(mean[name]) for name in names)] for judge, mean in with_mean]
-        what = (
-            "Raw verdicts against the mean of each item's raters; everywhere else the gold label is their "
-            "median"
-        )
+        what = "Raw verdicts against the mean of each item's raters"
+        what += "; everywhere else the gold label is their median"
         blocks.append(Table(["judge", *names], rows, title=what))
     caption = (
         "Serves the question whether a judge can take a person's place: it and a rater are held against the "

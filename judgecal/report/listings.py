@@ -40,10 +40,10 @@ def replies_document(result: StoredReplies) -> Document:
         headline = Headline("cleared", what, (because,), next="judgecal score")
     else:
         where = f"Replies are stored in {result.path} ({_replies(result.n)}, {result.n_bytes / 1e6:,.1f} MB)."
-        because = (
-            "A request that was answered before is taken from there and costs nothing; --no-cache asks anew."
+        because = "A request that was answered before is taken from there and costs nothing"
+        headline = Headline(
+            "stored", where, (f"{because}; --no-cache asks anew.",), next="judgecal cache clear"
         )
-        headline = Headline("stored", where, (because,), next="judgecal cache clear")
     return listing("Stored replies", headline, [])
 
 
@@ -256,8 +256,8 @@ def _rules_headline(result: RulesResult) -> Headline:
     because = sentences(
         lost > 0 and f"{numbers.count_of(lost, 'condition')} could not be scored.",
         result.n_inside > 0
-        and f"In {numbers.count_of(result.n_inside, 'condition')} a phrase stands only inside other words, as "
-        "EMS in HEMS: the column of whole words counts it as absent.",
+        and f"In {numbers.count_of(result.n_inside, 'condition')} a phrase stands only inside other words, "
+        "as EMS in HEMS: the column of whole words counts it as absent.",
     )
     unknown = ("Whether these rules say of an answer what people would say of it.",)
     return Headline("rules", f"{what}.", because, unknown, f"judgecal gold sheet {result.set_} -o labels.csv")

@@ -20,18 +20,14 @@ from judgecal.report.document import (
 from judgecal.report.gate import verdict_in_words
 from judgecal.report.intervals import change_of, change_picture, in_points, of_metric
 from judgecal.report.judges_headline import raters_in_words
-from judgecal.report.wording import sentence
+from judgecal.report.wording import OWN_LABELS, glossary, sentence
 from judgecal.selection.churn import ChangedRow, ChurnResult, SystemChurn
 from judgecal.selection.migrate import MigrateResult
 from judgecal.stats.metrics import amount_of
 
-_WORDS = (
-    ("margin", "The loss that is allowed."),
-    ("churn", "Rows whose verdict changes sides when the new judge takes the old one's place."),
-    (
-        "unscored",
-        "No verdict could be had or read. On gold items it counts as wrong; it is in no number of the churn.",
-    ),
+_UNSCORED = (
+    "unscored",
+    "No verdict could be had or read. On gold items it counts as wrong; it is in no number of the churn.",
 )
 
 
@@ -44,7 +40,7 @@ def migrate_document(result: MigrateResult) -> Document:
         title=f"{result.experiment}: another judge in the locked one's place",
         about=f"{result.gold.in_words}. An unscored item counts as {result.gold.unscored_counts_as}.",
         headline=_headline(result),
-        sections=[*sections, *notes_section([*_notes(result)], words=_WORDS)],
+        sections=[*sections, *notes_section([*_notes(result)], words=glossary("margin", "churn", _UNSCORED))],
         **from_summary(result),
     )
 
@@ -72,7 +68,7 @@ def _unknown(result: MigrateResult) -> Iterator[str]:
     if result.churn is None:
         yield "How many verdicts change in production: no table of recent answers was given (--on)."
     if result.gold.labels_by == "project":
-        yield "Whether people agree with these labels: the project itself made them."
+        yield OWN_LABELS
     yield "Whether the new judge is noisier than the old one: each was called once on an item."
 
 

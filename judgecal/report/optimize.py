@@ -98,9 +98,8 @@ def _headline(result: OptimizeResult) -> Headline:
         result.why not in (act, *reasons) and sentence(result.why),
         f"{scope}, {result.gold.n_groups[split]:,} questions.",
     )
-    again = (
-        f"judgecal score --gold {result.gold.set} --judge '{result.judge if use else result.judge_before}'"
-    )
+    judge = result.judge if use else result.judge_before
+    again = f"judgecal score --gold {result.gold.set} --judge '{judge}'"
     return Headline(result.decision, f"{act}.", because, _unknown(result), again)
 
 

@@ -36,19 +36,11 @@ from judgecal.report.judges_headline import (
     unread_headline,
     use,
 )
-from judgecal.report.wording import sentence
+from judgecal.report.wording import AS_WRONG, OWN_LABELS, glossary, sentence
 from judgecal.selection.select_result import RejectedJudge, SelectResult
 from judgecal.stats.metrics import amount_of, metric_facts
 
-_WORDS = (
-    ("loss", "How much less a judge has of the metric than the best one on the same items."),
-    ("at most", "The bound of the loss against whoever is truly best, for all judges at once."),
-    ("margin", "The loss that is allowed."),
-    ("noise", "How often two calls of the judge on one item differ."),
-    ("unscored", "No verdict could be had or read. It counts as wrong here, and is never dropped."),
-)
-
-
+_WORDS = glossary("loss", "at most", "margin", "noise", AS_WRONG)
 _OUT = ("over the caps", "not above the floor", "below the floor", "not confirmed")
 
 
@@ -176,7 +168,7 @@ def _confirmed(result: SelectResult) -> tuple[Estimate, bool]:
 def _unknown(result: SelectResult) -> Iterator[str]:
     """What weighs most comes first."""
     if result.gold.labels_by == "project":
-        yield "Whether people agree with these labels: the project itself made them."
+        yield OWN_LABELS
     if result.more_questions is not None:
         yield f"Whether a cheaper judge is good enough: about {result.more_questions:,} more questions would show it."
     if result.noise is None:

@@ -162,10 +162,9 @@ def _block(block: doc.Block, screen: _Screen) -> str:
         case doc.Glossary(words=words):
             return "\n".join(screen.prose(f"{word}: {means}", rest="  ") for word, means in words)
         case doc.Record(title=title, meta=meta):
-            facts = (
-                screen.prose(f"{name}: {text}", first="  ", rest="    ") for name, text in block.clipped()
-            )
-            return "\n".join([screen.prose(" · ".join(filter(None, (title, meta)))), *facts])
+            head = screen.prose(" · ".join(filter(None, (title, meta))))
+            facts = [f"{name}: {text}" for name, text in block.clipped()]
+            return "\n".join([head, *(screen.prose(fact, first="  ", rest="    ") for fact in facts)])
         case doc.Diff():
             return "\n".join(f"{sign} {visible_line(text)}" for sign, text in block.lines())
     return ""
