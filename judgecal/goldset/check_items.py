@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,22 +40,17 @@ def _unlabelled(gold: GoldSet) -> Findings:
 
 
 def _unlike_labels(gold: GoldSet) -> Findings:
-    for items in _same_answers(gold):
+    same: defaultdict[Hashable, list[Item]] = defaultdict(list)
+    for item in gold.items:
+        if item.item_id in gold.labels:
+            same[_question(item), plain_text(item.answer)].append(item)
+    for items in same.values():
         labels = [gold.labels[item.item_id] for item in items]
         if len(set(labels)) > 1:
             yield (
                 items,
                 f"the same answer to the same question is labelled {listed([*map(say, labels)])}: settle it",
             )
-
-
-def _same_answers(gold: GoldSet) -> list[list[Item]]:
-    """The labelled items by question, answer and what else a judge is shown, where there are several."""
-    same: defaultdict[Hashable, list[Item]] = defaultdict(list)
-    for item in gold.items:
-        if item.item_id in gold.labels:
-            same[_question(item), plain_text(item.answer)].append(item)
-    return [items for items in same.values() if len(items) > 1]
 
 
 def _question(item: Item) -> Hashable:
@@ -66,21 +61,18 @@ def _question(item: Item) -> Hashable:
 def _near_duplicates(gold: GoldSet) -> Findings:
     found = clusters(gold.items, text=lambda item: item.answer, within=_question, least=_NEAR_ANSWER)
     for items, index in found:
-        labels = {gold.labels.get(item.item_id) for item in items}
+        labels = list(dict.fromkeys(gold.labels.get(item.item_id) for item in items))
         if len(labels) > 1 and len({plain_text(item.answer) for item in items}) == 1:
             continue  # told as unlike_labels
-        yield items, _near_message(gold, items, index)
-
-
-def _near_message(gold: GoldSet, items: Sequence[Item], index: float) -> str:
-    labels = list(dict.fromkeys(say(gold.labels.get(item.item_id)) for item in items))
-    systems = list(dict.fromkeys(item.system for item in items if item.system))
-    by = f", given by {listed(systems)}" if systems else ""
-    return (
-        f"{len(items)} items have nearly the same answer to one question ({MEASURE} {index:.2f}, reported "
-        f"from {_NEAR_ANSWER:g}; same numbers and negations){by}, labelled {listed(labels)}: they count as "
-        f"{len(items)} and show one thing; keep one, or make them differ"
-    )
+        systems = list(dict.fromkeys(item.system for item in items if item.system))
+        by = f", given by {listed(systems)}" if systems else ""
+        yield (
+            items,
+            f"{len(items)} items have nearly the same answer to one question ({MEASURE} {index:.2f}, reported "
+            f"from {_NEAR_ANSWER:g}; same numbers and negations){by}, labelled "
+            f"{listed(list(dict.fromkeys(map(say, labels))))}: they count as {len(items)} and show one thing; keep "
+            "one, or make them differ",
+        )
 
 
 def _question_in_groups(gold: GoldSet) -> Findings:
@@ -256,7 +248,10 @@ class _Prompt:
 
 def leaks(gold: GoldSet, workspace: Workspace) -> Findings:
     """Questions of dev and test whose words stand in a signature or in the demos of a compiled program."""
-    questions = _sealed_questions(gold)
+    of_question: defaultdict[str, list[Item]] = defaultdict(list)
+    for item in (item for split in ("dev", "test") for item in gold.select(split)):
+        of_question[plain_text(item.question)].append(item)
+    questions = {text: items for text, items in of_question.items() if len(words(text)) >= _LEAST_WORDS}
     index: defaultdict[tuple[str, ...], set[str]] = defaultdict(set)
     runs = {question: shingles(question, _RUN, ends=False) for question in questions}
     for question, own in runs.items():
@@ -276,24 +271,13 @@ def leaks(gold: GoldSet, workspace: Workspace) -> Findings:
         ]
         if items:
             least = min(found[plain_text(item.question)] for item in items)
-            yield _leak(gold, prompt, items, least=least)
-
-
-def _sealed_questions(gold: GoldSet) -> dict[str, list[Item]]:
-    questions: defaultdict[str, list[Item]] = defaultdict(list)
-    for split in ("dev", "test"):
-        for item in gold.select(split):
-            questions[plain_text(item.question)].append(item)
-    return {question: items for question, items in questions.items() if len(words(question)) >= _LEAST_WORDS}
-
-
-def _leak(gold: GoldSet, prompt: _Prompt, items: list[Item], *, least: float) -> tuple[str, str]:
-    splits = " and ".join(sorted({gold.split_of(item.group) for item in items}))
-    return f"{prompt.where}, {place(gold, items)}", (
-        f"{prompt.what} hold the questions of {len(items)} items of {splits} ({least:.0%} or more of their "
-        f"runs of {_RUN} words, reported from {_LEAST:.0%}): a judge that was shown them is not tested by "
-        "them; take other examples"
-    )
+            splits = " and ".join(sorted({gold.split_of(item.group) for item in items}))
+            yield (
+                f"{prompt.where}, {place(gold, items)}",
+                f"{prompt.what} hold the questions of {len(items)} items of {splits} ({least:.0%} or more of their "
+                f"runs of {_RUN} words, reported from {_LEAST:.0%}): a judge that was shown them is not tested by "
+                "them; take other examples",
+            )
 
 
 def _signatures(workspace: Workspace) -> Iterator[_Prompt]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -49,7 +48,8 @@ def baselines(gold: GoldSet) -> dict[str, Baseline]:
     found = {"accuracy": Baseline(label, _share(gold, count, "the most frequent label"))}
     if scale.numeric:
         numbers = [float(label) for label in labels]
-        near = {step: _mae(numbers, step) for step in scale.steps_around(statistics.median_low(numbers))}
+        steps_around = scale.steps_around(statistics.median_low(numbers))
+        near = {step: statistics.fmean(abs(number - step) for number in numbers) for step in steps_around}
         middle, mae = min(near.items(), key=lambda pair: pair[1])
         value = _described(gold, 1.0 - mae / scale.span, "1 - MAE / range of the median label")
         found["mean_agreement"] = Baseline(middle, value)
@@ -60,10 +60,6 @@ def baselines(gold: GoldSet) -> dict[str, Baseline]:
                 "pass" if larger == passed else "fail", _share(gold, larger, "the larger class")
             )
     return found
-
-
-def _mae(numbers: Sequence[float], constant: float) -> float:
-    return statistics.fmean(abs(number - constant) for number in numbers)
 
 
 def near_pass_mark(gold: GoldSet) -> tuple[float | None, Estimate]:
@@ -173,35 +169,24 @@ def _off_raters(gold: GoldSet) -> Findings:
     for rated in gold.ratings_by_rater.values():
         for item_id, label in rated.items():
             given.setdefault(item_id, []).append(label)
-    off = [
-        rating
-        for rating in gold.ratings
-        if rating.rater == GOLD
-        and rating.label is not None
-        and rating.item_id in given
-        and _is_off(gold, rating.label, given[rating.item_id])
-    ]
-    for rating in off:
-        yield [rating], _off_message(gold, rating, given)
-
-
-def _is_off(gold: GoldSet, label: Label, given: list[Label]) -> bool:
-    if not gold.scale.numeric:
-        return label not in given
-    numbers = [float(other) for other in given]
-    outside = max(min(numbers) - float(label), float(label) - max(numbers))
-    return outside >= tenth(gold.scale) - 1e-9
-
-
-def _off_message(gold: GoldSet, rating: Rating, given: dict[str, list[Label]]) -> str:
-    labels = ", ".join(map(say, given[rating.item_id]))
-    measure = f" (outside their range by {tenth(gold.scale):g} or more)" if gold.scale.numeric else ""
-    why = rating.reason or rating.note
-    note = f"; its note: {why}" if why else "; it has no note: say why"
-    return (
-        f"the adjudicated label of item {rating.item_id!r} is {say(rating.label)} and its raters said "
-        f"{labels}{measure}{note}"
-    )
+    for rating in gold.ratings:
+        if rating.rater != GOLD or rating.label is None or rating.item_id not in given:
+            continue
+        labels = given[rating.item_id]
+        if gold.scale.numeric:
+            numbers, label = [float(other) for other in labels], float(rating.label)
+            off = max(min(numbers) - label, label - max(numbers)) >= tenth(gold.scale) - 1e-9
+        else:
+            off = rating.label not in labels
+        if off:
+            measure = f" (outside their range by {tenth(gold.scale):g} or more)" if gold.scale.numeric else ""
+            why = rating.reason or rating.note
+            note = f"; its note: {why}" if why else "; it has no note: say why"
+            yield (
+                [rating],
+                f"the adjudicated label of item {rating.item_id!r} is {say(rating.label)} and its raters said "
+                f"{', '.join(map(say, labels))}{measure}{note}",
+            )
 
 
 _LEAST_SHARED = 30  # below this a rater is left out of the alt-test

@@ -153,7 +153,10 @@ def import_gold(
         command = _command(name, tables.items, typed, (scale, pass_at, mapping), (beside, force, labels_by))
         card, kept = keep_card(reading.card(command), workspace.gold / name / CARD, labels_by=labels_by)
         draft.complete(card, readme=readme_of(card.name))
-    unused = _left_out(tables.left_out(columns, (*typed.names, *dict(beside.where))), quiet=quiet)
+    unused = tables.left_out(columns, (*typed.names, *dict(beside.where)))
+    if unused and not quiet:
+        takes = "--context, --field and --tag take columns"
+        notice(f"judgecal: not taken over: {listed(unused, _NAMED)} ({takes})")
     counts, table, folder = reading.counts(), tables.items, workspace.gold / card.name
     missing = unlabelled(name, counts["n_items"], counts["n_labelled"], counts["n_ratings"])
     return Imported(
@@ -164,7 +167,7 @@ def import_gold(
         skipped={why: count for why, count in (*table.skipped.items(), *reading.skipped.items()) if count},
         path=folder,
         scale=str(card.scale),
-        left_out=unused,
+        left_out=tuple(unused),
         notes=(*tables.notes, *reading.notes(), *kept, *missing),
         **counts,
     )
@@ -194,15 +197,6 @@ def labels_scale(text: str, pass_at: float | None) -> Scale:
             f"--pass-at {pass_at:g} lies outside 0..1: on the scale fraction it is a fraction too"
         )
     return Scale.parse(text, pass_at=percent(pass_at * 100.0))
-
-
-def _left_out(columns: list[str], *, quiet: bool) -> tuple[str, ...]:
-    """The columns that nothing is taken from, which are named on stderr."""
-    if columns and not quiet:
-        notice(
-            f"judgecal: not taken over: {listed(columns, _NAMED)} (--context, --field and --tag take columns)"
-        )
-    return tuple(columns)
 
 
 def _command(

@@ -103,7 +103,14 @@ def _with_steps(numbers: Sequence[float], scale: Scale) -> str | None:
 
 
 def _step_of(numbers: Sequence[float]) -> float | None:
-    return next((step for step in _STEPS if all(_whole(number / step) for number in numbers)), None)
+    return next(
+        (
+            step
+            for step in _STEPS
+            if all(abs(number / step - round(number / step)) < 1e-6 for number in numbers)
+        ),
+        None,
+    )
 
 
 def fitting_scale(labels: Sequence[float]) -> str:
@@ -120,10 +127,6 @@ def fitting_scale(labels: Sequence[float]) -> str:
         return "percentage"
     ends = f"{min(0.0, math.floor(low)):g}:{math.ceil(high):g}"
     return f"points:{ends}" if step is None else f"points:{ends}:{step:g}"
-
-
-def _whole(number: float) -> bool:
-    return abs(number - round(number)) < 1e-6
 
 
 _MISSING = frozenset(

@@ -193,7 +193,7 @@ class Reading:
             key = _hash(
                 repr((item.group, item.question, item.answer, item.system, *texts, *item.fields.values()))
             )
-        parts = [hash(_hashable(getattr(item, name))) for name in _COMPARED] if self._shared else []
+        parts = [hash(repr(getattr(item, name))) for name in _COMPARED] if self._shared else []
         known = self._items.setdefault(key, _ReadItem(item_id, row.line, parts))
         if known.parts is parts:
             self._take(replace(item, group=item.group or item_id), row, sound=self.problems.total == before)
@@ -335,10 +335,6 @@ class Reading:
 
 def _hash(text: str) -> bytes:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-
-
-def _hashable(part: Any) -> Hashable:
-    return tuple(part.items()) if isinstance(part, Mapping) else part
 
 
 def read_judgements(table: Stream, reading: Reading, draft: Draft | None) -> Counter[str]:

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import io
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from judgecal.errors import InputError
+from judgecal.errors import refuse
 from judgecal.records import CANNOT_TELL, Context, Item, Result
 from judgecal.scale import Label, Scale
 from judgecal.tables import CELL_LIMIT, Form, defuse, undo, write_form
+from judgecal.tables.cells import is_number
 from judgecal.workspace import shown
 
 ITEM, QUESTION, REFERENCE, ANSWER, CONTEXTS = "item_id", "question", "reference_answer", "answer", "contexts"
@@ -71,37 +71,49 @@ def write_sheets(
     number is out of range, the ending is another, or a sheet is there already (it may be filled in); then
     nothing has been written.
     """
-    paths = _paths(path, raters)
-    problems = _problems(items, paths, raters=raters, limit=limit)
-    if problems:
-        raise InputError(problems)
+    paths = [path]
+    if raters != 1:
+        paths = [path.with_name(f"{path.stem}-{number + 1}{path.suffix}") for number in range(raters)]
+    refuse(_problems(items, paths, raters=raters, limit=limit))
     chosen = list(items)
     if limit is not None and limit < len(chosen):
         kept = {item.item_id for item in random.Random(f"{seed}:draw").sample(chosen, limit)}
         chosen = [item for item in chosen if item.item_id in kept]
-    coded = any(map(_tells, items))
+    # an id may give away who answered, or what is wrong with the answer
+    coded = any(
+        word.casefold() in item.item_id.casefold()
+        for item in items
+        for word in (item.system, *item.tags)
+        if word
+    )
     for number, target in enumerate(paths, start=1):
         order = list(chosen)
         random.Random(f"{seed}:order:{number}").shuffle(order)
         target.parent.mkdir(parents=True, exist_ok=True)
-        table = _table(order, coded=coded, drafts=drafts)
+        columns, rows = _table(order, coded=coded, drafts=drafts)
         # "x": a sheet that turned up in between may be somebody's work
         if target.suffix.lower() == ".xlsx":
             with target.open("xb") as book:
-                write_form(book, _form(table, scale))
+                # no cell of it is run or rewritten: only a text that begins with a mark of its own gets another
+                cells = [[defuse(cell) if undo(cell) != cell else cell for cell in row] for row in rows]
+                widths = tuple(_WIDTHS.get(column, 40) for column in columns)
+                write_form(book, Form(columns, cells, widths, (LABEL, _choices(scale))))
         else:
             with target.open("x", encoding="utf-8-sig", errors="replace", newline="") as file:
-                file.write(_separated(table))
+                writer = csv.writer(file, lineterminator="\r\n")
+                writer.writerow(columns)
+                plain = columns.index(DRAFT) if DRAFT in columns else None
+                writer.writerows(
+                    [
+                        cell if place == plain and is_number(cell) else defuse(cell)
+                        for place, cell in enumerate(row)
+                    ]
+                    for row in rows
+                )
     return Sheets(name, tuple(map(str, paths)), len(chosen), coded, tuple(_notes(chosen, coded=coded)))
 
 
-def _paths(path: Path, raters: int) -> tuple[Path, ...]:
-    if raters == 1:
-        return (path,)
-    return tuple(path.with_name(f"{path.stem}-{number}{path.suffix}") for number in range(1, raters + 1))
-
-
-def _problems(items: Sequence[Item], paths: Iterable[Path], *, raters: int, limit: int | None) -> list[str]:
+def _problems(items: Sequence[Item], paths: Sequence[Path], *, raters: int, limit: int | None) -> list[str]:
     problems = [] if items else ["there is no item to label"]
     if raters < 1:
         problems.append(f"--raters must be at least 1, found {raters}")
@@ -117,12 +129,6 @@ def _problems(items: Sequence[Item], paths: Iterable[Path], *, raters: int, limi
                 f"{shown(path)}: is there already, and may be filled in: choose another name, or remove it"
             )
     return problems
-
-
-def _tells(item: Item) -> bool:
-    """Whether an id gives away who answered, or what is wrong with the answer."""
-    name = item.item_id.casefold()
-    return any(word.casefold() in name for word in (item.system, *item.tags) if word)
 
 
 def code_of(item: Item) -> str:
@@ -142,53 +148,18 @@ def _table(
     columns += [DRAFT] * (drafts is not None) + [LABEL, NOTE]
     rows = []
     for item in items:
+        draft = (drafts or {}).get(item.item_id)
         cells = {
             ITEM: code_of(item) if coded else item.item_id,
             QUESTION: item.question,
             REFERENCE: item.reference_answer or "",
             ANSWER: item.answer,
             CONTEXTS: contexts_text(item),
-            DRAFT: _draft((drafts or {}).get(item.item_id)),
+            DRAFT: "" if draft is None else draft if isinstance(draft, str) else f"{draft:g}",
             **{f"{FIELD}{name}": text for name, text in item.fields.items()},
         }
         rows.append([cells.get(column, "") for column in columns])
     return columns, rows
-
-
-def _draft(verdict: Label | None) -> str:
-    if verdict is None:
-        return ""
-    return verdict if isinstance(verdict, str) else f"{verdict:g}"
-
-
-def _separated(table: tuple[list[str], list[list[str]]]) -> str:
-    columns, rows = table
-    draft = columns.index(DRAFT) if DRAFT in columns else None
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\r\n")
-    writer.writerow(columns)
-    for row in rows:
-        writer.writerow(
-            [cell if place == draft and _is_number(cell) else defuse(cell) for place, cell in enumerate(row)]
-        )
-    return text.getvalue()
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _form(table: tuple[list[str], list[list[str]]], scale: Scale | None) -> Form:
-    """The sheet as a workbook holds it: no cell of it is run or rewritten, so only a text with a mark of its
-    own at its beginning gets another.
-    """
-    columns, rows = table
-    cells = [[defuse(cell) if undo(cell) != cell else cell for cell in row] for row in rows]
-    return Form(columns, cells, tuple(_WIDTHS.get(name, 40) for name in columns), (LABEL, _choices(scale)))
 
 
 def _choices(scale: Scale | None) -> tuple[str, ...]:

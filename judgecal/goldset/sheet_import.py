@@ -56,32 +56,53 @@ def import_sheets(
     workspace.require_writable("gold import")
     there = name in list_gold(workspace)
     problems = _option_problems(there, name, workspace=workspace, scale=scale, pass_at=pass_at)
-    raters = [_rater_of(file, problems) if rater is None else rater.strip() for file in files]
+    raters = [file.stem if rater is None else rater.strip() for file in files]
+    problems += [
+        f"{file}: the rater {GOLD!r} is the adjudicated label: give --rater {GOLD} if it is, or rename the file"
+        for file in files
+        if rater is None and file.stem == GOLD
+    ]
     if not all(raters):
         problems.append("--rater is empty: give the rater's name")
-    sheets = _read_sheets(files, problems)
+    sheets = []
+    for file in files:
+        try:
+            sheets.append(read_sheet(file, columns=(ITEM, QUESTION, ANSWER, LABEL)))
+        except InputError as error:
+            problems.extend(error.problems)
     refuse(problems)
     gold = load_gold(name, workspace=workspace) if there else None
     reading = _Reading(gold.scale if gold else Scale.parse(scale or "", pass_at=pass_at), gold)
     for sheet, who in zip(sheets, raters, strict=True):
         reading.read(sheet.rows, who)
-    _refuse(reading, files)
+    if not reading.ratings and not reading.problems:
+        raise InputError(f"{', '.join(map(str, files))}: no row has a label: fill some in")
+    refuse(reading.problems, most=LISTED)
     ratings = list(reading.ratings.values())
     read_as = [note for sheet in sheets for note in sheet.notes]
     if gold is not None:
         done = add_ratings(gold, ratings, workspace=workspace, replace=replace)
-        return reading.imported(done, [*read_as, *_who_notes(done, ratings)])
-    card = _card(name, reading, command=_command(files, name, rater=rater, scale=scale, pass_at=pass_at))
+        unknown = sorted({rating.rater for rating in ratings} - done.card.raters.keys())
+        who_notes = [f"say in card.toml who {who!r} is: [raters.{who}] who = ..." for who in unknown]
+        return reading.imported(done, [*read_as, *who_notes])
+    words = ["judgecal", "gold", "import", *(file.name for file in files), "--sheet", "--as", name]
+    words += [*(["--rater", rater] if rater else []), *(["--scale", scale] if scale else [])]
+    card = Card(
+        name=name,
+        scale=reading.scale,
+        version="1",
+        licence=UNKNOWN_LICENCE,
+        source="filled sheets",
+        made_by=shlex.join([*words, *([] if pass_at is None else ["--pass-at", f"{pass_at:g}"])]),
+        labels_by="people",
+        raters={
+            who: RaterCard(who=f"{who}, by a sheet") for who in sorted({rating.rater for rating in ratings})
+        },
+    )
     done = write_gold(card, reading.items.values(), ratings, workspace=workspace)
     return reading.imported(
         done, [*read_as, "a sheet holds no systems and no groups: each question is a group"]
     )
-
-
-def _refuse(reading: _Reading, files: Sequence[Path]) -> None:
-    if not reading.ratings and not reading.problems:
-        raise InputError(f"{', '.join(map(str, files))}: no row has a label: fill some in")
-    refuse(reading.problems, most=LISTED)
 
 
 def _option_problems(
@@ -106,25 +127,6 @@ def _option_problems(
         except InputError as error:
             problems.extend(error.problems)
     return problems
-
-
-def _read_sheets(files: Iterable[Path], problems: list[str]) -> list[FilledSheet]:
-    sheets = []
-    for file in files:
-        try:
-            sheets.append(read_sheet(file, columns=(ITEM, QUESTION, ANSWER, LABEL)))
-        except InputError as error:
-            problems.extend(error.problems)
-    return sheets
-
-
-def _rater_of(file: Path, problems: list[str]) -> str:
-    if file.stem == GOLD:
-        problems.append(
-            f"{file}: the rater {GOLD!r} is the adjudicated label: give --rater {GOLD} if it is, or rename "
-            f"the file"
-        )
-    return file.stem
 
 
 class _Reading:
@@ -174,7 +176,15 @@ class _Reading:
             return None
         if known is None:
             return self._new_item(row, item_id)
-        changed = _changed(row, known)
+        texts = {
+            QUESTION: known.question,
+            REFERENCE: known.reference_answer or "",
+            ANSWER: known.answer,
+            CONTEXTS: contexts_text(known),
+            **{f"{FIELD}{name}": text for name, text in known.fields.items()},
+        }
+        shown = {column: row.cells[column] for column in texts if column in row.cells}
+        changed = [column for column, cell in shown.items() if not same_text(cell, texts[column])]
         if changed:
             self.problems.append(
                 f"{row.where}: item {item_id!r} has another {' and another '.join(changed)} than the set "
@@ -240,49 +250,6 @@ class _Reading:
         )
 
 
-def _changed(row: SheetRow, item: Item) -> list[str]:
-    texts: Mapping[str, str] = {
-        QUESTION: item.question,
-        REFERENCE: item.reference_answer or "",
-        ANSWER: item.answer,
-        CONTEXTS: contexts_text(item),
-        **{f"{FIELD}{name}": text for name, text in item.fields.items()},
-    }
-    return [
-        column
-        for column, text in texts.items()
-        if column in row.cells and not same_text(row.cells[column], text)
-    ]
-
-
-def _who_notes(gold: GoldSet, ratings: Iterable[Rating]) -> list[str]:
-    unknown = sorted({rating.rater for rating in ratings} - gold.card.raters.keys())
-    return [f"say in card.toml who {rater!r} is: [raters.{rater}] who = ..." for rater in unknown]
-
-
-def _card(name: str, reading: _Reading, *, command: str) -> Card:
-    raters = sorted({rating.rater for rating in reading.ratings.values()})
-    return Card(
-        name=name,
-        scale=reading.scale,
-        version="1",
-        licence=UNKNOWN_LICENCE,
-        source="filled sheets",
-        made_by=command,
-        labels_by="people",
-        raters={rater: RaterCard(who=f"{rater}, by a sheet") for rater in raters},
-    )
-
-
-def _command(
-    files: Iterable[Path], name: str, *, rater: str | None, scale: str | None, pass_at: float | None
-) -> str:
-    words = ["judgecal", "gold", "import", *(file.name for file in files), "--sheet", "--as", name]
-    words += ["--rater", rater] if rater else []
-    words += ["--scale", scale] if scale else []
-    return shlex.join([*words, *([] if pass_at is None else ["--pass-at", f"{pass_at:g}"])])
-
-
 def _slipped_notes(ratings: Iterable[Rating], scale: Scale) -> list[str]:
     """Raters whose labels lie in 0..1 of a percentage, fractions among them: likely parts of one."""
     if scale.kind != "percentage":
@@ -324,17 +291,19 @@ def read_sheet(path: Path, *, columns: tuple[str, ...]) -> FilledSheet:
     separated = path.suffix.lower() in (".csv", ".tsv", ".tab", ".txt")
     table = (PaddedSource(path) if separated else open_source(path)).table()
     names = {name: name.casefold() for name in table.columns}
-    refuse(_header_problems(list(names.values()), columns, table.top))
+    header = list(names.values())
+    twice = [name for name, count in Counter(header).items() if count > 1]
+    refuse(
+        [
+            *(f"{table.top}: {name!r} names two columns: keep one" for name in twice),
+            *(
+                f"{table.top}: {unknown_name('column', name, header)}"
+                for name in columns
+                if name not in header
+            ),
+        ]
+    )
     rows = [
         SheetRow(table.at(row), {names[name]: cell for name, cell in row.cells.items()}) for row in table.rows
     ]
     return FilledSheet(rows, table.notes)
-
-
-def _header_problems(names: list[str], columns: tuple[str, ...], where: str) -> list[str]:
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    missing = [name for name in columns if name not in names]
-    return [
-        *(f"{where}: {name!r} names two columns: keep one" for name in twice),
-        *(f"{where}: {unknown_name('column', name, names)}" for name in missing),
-    ]

@@ -114,7 +114,11 @@ def understand(
 
 def _seen(result: Imported, place: Path, columns: Mapping[str, str], *, declared: bool) -> Understood:
     card = read_card(place / CARD)
-    outside_test = (row for row in _rows(place / ITEMS) if card.splits.of(_group(row)) != "test")
+    outside_test = (
+        row
+        for row in _rows(place / ITEMS)
+        if card.splits.of(str(row.get("group") or row.get("question") or row["item_id"])) != "test"
+    )
     return Understood(
         set_=result.set_,
         tool=result.tool,
@@ -143,10 +147,6 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
             yield from map(json.loads, lines)
 
 
-def _group(row: Mapping[str, Any]) -> str:
-    return str(row.get("group") or row.get("question") or row["item_id"])
-
-
 def _spreads(rows: Iterable[Mapping[str, Any]]) -> dict[str, LabelSpread]:
     counts: dict[str, Counter[Label | None]] = {}
     for row in rows:
@@ -164,19 +164,17 @@ def _spread(counts: Counter[Label | None]) -> LabelSpread:
     known = counts.total()
     if len(labels) <= _FEW or isinstance(labels[-1], str):
         return LabelSpread(n, unknown, {str(plain_label(one)): counts[one] / known for one in labels}, {})
-    return LabelSpread(
-        n, unknown, {}, {name: _quantile(labels, counts, at) for name, at in _QUANTILES.items()}
-    )
 
+    def quantile(at: float) -> float:
+        """The label at a share of all labels, from below."""
+        left = at * (known - 1)
+        for label in labels:
+            left -= counts[label]
+            if left < 0.0:
+                return float(label)
+        return float(labels[-1])
 
-def _quantile(labels: list[Label], counts: Counter[Label | None], at: float) -> float:
-    """The label at a share of all labels, from below."""
-    left = at * (counts.total() - 1)
-    for label in labels:
-        left -= counts[label]
-        if left < 0.0:
-            return float(label)
-    return float(labels[-1])
+    return LabelSpread(n, unknown, {}, {name: quantile(at) for name, at in _QUANTILES.items()})
 
 
 def _recorded(rows: Iterable[Mapping[str, Any]], people: Scale) -> dict[str, RecordedVerdicts]:

@@ -39,7 +39,8 @@ _ERROR = re.compile(r"#(?:[¿¡]?[A-Z0-9/]{2,10}[!?]|N/A|N/D|NV)|Err:\d{3}")
 
 def defuse(text: str) -> str:
     """The text as it goes into a cell."""
-    return _MARK + text if text.startswith(_MARK) or _is_risky(text) else text
+    risky = text.lstrip(" \u00a0")[:1] in _FORMULA or _is_converted(text.strip())
+    return _MARK + text if risky or text.startswith(_MARK) else text
 
 
 def runs(text: str) -> bool:
@@ -50,7 +51,7 @@ def runs(text: str) -> bool:
     first point of a list.
     """
     begin = text.lstrip(" \u00a0")
-    if begin[:1] not in _FORMULA or _is_number(begin):
+    if begin[:1] not in _FORMULA or is_number(begin):
         return False
     if begin[0] not in "-－":
         return True
@@ -62,7 +63,8 @@ def runs(text: str) -> bool:
     return called or _FORMULA_INSIDE.match(begin) is not None or _COMPUTED.fullmatch(begin) is not None
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Whether Python reads a text as a number."""
     try:
         float(text)
     except ValueError:
@@ -76,22 +78,15 @@ def undo(cell: str) -> str:
     return rest if cell != rest and defuse(rest) == cell else cell
 
 
-def _is_risky(text: str) -> bool:
-    return text.lstrip(" \u00a0")[:1] in _FORMULA or _is_converted(text.strip())
-
-
 def _is_converted(text: str) -> bool:
     """Whether a spreadsheet may take the text for a number, a date or a truth value."""
     if text.casefold() in _TRUTH:
         return True
     if len(text) > _LONGEST_DATE or not any(char.isdigit() for char in text):
         return False
-    words = re.findall(r"[^\W\d_]+", text)
-    return _NUMBER_LIKE.fullmatch(text) is not None or (bool(words) and all(map(_is_date_word, words)))
-
-
-def _is_date_word(word: str) -> bool:
-    return word.casefold() in _DATE_WORDS or word.casefold().startswith(_MONTHS)
+    words = re.findall(r"[^\W\d_]+", text.casefold())
+    dated = all(word in _DATE_WORDS or word.startswith(_MONTHS) for word in words)
+    return _NUMBER_LIKE.fullmatch(text) is not None or (bool(words) and dated)
 
 
 def is_error(text: str) -> bool:

@@ -44,7 +44,9 @@ def json_lines(text: str, where: str) -> JsonLines:
                 found.rows.append((line, _object(source, _STRICT)))
             except ValueError as error:
                 found.problems.append(f"{where}:{line}: {error}")
-                _salvage(source, found.lost_ids)
+                match = _ITEM_ID.search(source)
+                with contextlib.suppress(ValueError):  # where the id itself is what is broken
+                    found.lost_ids.update([json.loads(match[1])] if match else [])
     return found
 
 
@@ -63,16 +65,6 @@ def _object(source: str, decoder: json.JSONDecoder) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ValueError(f"a JSON {type(value).__name__}, where each line must be one JSON object")
     return value
-
-
-def _salvage(source: str, lost_ids: set[str]) -> None:
-    match = _ITEM_ID.search(source)
-    if match is None:
-        return
-    try:
-        lost_ids.add(json.loads(match[1]))
-    except ValueError:  # the id itself is what is broken: nothing to save, and the line is reported already
-        return
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -137,9 +129,13 @@ def one_array(value: Any, where: str) -> tuple[str, list[dict[str, Any]]]:
     """
     arrays = [("", value)] if isinstance(value, list) else list(_arrays(value, ""))
     if not arrays:
+        found = f"a JSON {_kind(value)}"
+        if isinstance(value, dict):
+            keys = ", ".join(list(value)[:_SHOWN_KEYS]) + (", ..." if len(value) > _SHOWN_KEYS else "")
+            found = f"an object with the keys {keys}" if value else "an empty object"
         raise InputError(
-            f"{where}: holds no array of objects, found {_found(value)}: write [{{...}}, {{...}}], or one "
-            "object a line and name the file .jsonl"
+            f"{where}: holds no array of objects, found {found}: write [{{...}}, {{...}}], or one object a line "
+            "and name the file .jsonl"
         )
     if len(arrays) > 1:
         named = ", ".join(f"{path} ({len(array):,})" for path, array in arrays)
@@ -213,13 +209,6 @@ def _arrays(value: Any, path: str) -> Iterator[tuple[str, list[Any]]]:
     elif isinstance(value, dict):
         for key, part in value.items():
             yield from _arrays(part, f"{path}.{key}" if path else key)
-
-
-def _found(value: Any) -> str:
-    if not isinstance(value, dict):
-        return f"a JSON {_kind(value)}"
-    keys = ", ".join(list(value)[:_SHOWN_KEYS]) + (", ..." if len(value) > _SHOWN_KEYS else "")
-    return f"an object with the keys {keys}" if value else "an empty object"
 
 
 def _kind(value: Any) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from judgecal.errors import InputError
 from judgecal.tables.formats import Format, Output, Write
-from judgecal.tables.table import FileSource, Piece, Row, Source, Unit, record_row
+from judgecal.tables.table import FileSource, Piece, Row, Unit, record_row
 
 if TYPE_CHECKING:
     import polars as pl
@@ -222,7 +222,11 @@ def _writer(draft: Path, output: Output, *, file: Callable[[Path, Any], Any]) ->
     types = {"text": pa.string(), "number": pa.float64(), "count": pa.int64(), "flag": pa.bool_()}
     types |= {"texts": pa.list_(pa.string()), "numbers": pa.list_(pa.float64())}
     more = pa.schema([(name, types[kind]) for name, kind in output.added.items()])
-    own = _own_schema(output.source)
+    source = output.source
+    if isinstance(source, _ColumnSource):
+        own = source.schema
+    else:
+        own = pa.schema([(name, _arrow_type(source.types.get(name, set()))) for name in source.columns])
     schema = pa.schema([*own, *more], metadata=own.metadata)
     with file(draft, schema) as out:
         waiting: list[Any] = []
@@ -234,7 +238,7 @@ def _writer(draft: Path, output: Output, *, file: Callable[[Path, Any], Any]) ->
 
         def write(piece: Piece, added: Sequence[Sequence[Any]]) -> None:
             arrays = piece.batch.columns if piece.batch is not None else _arrays(piece.rows, own)
-            columns = zip(*map(_utf8_values, added), strict=True)
+            columns = zip(*map(_utf8, added), strict=True)
             arrays += [pa.array(column, field.type) for column, field in zip(columns, more, strict=True)]
             waiting.append(pa.Table.from_arrays(arrays, schema=schema))
             if sum(table.num_rows for table in waiting) >= _ROW_GROUP:
@@ -244,16 +248,8 @@ def _writer(draft: Path, output: Output, *, file: Callable[[Path, Any], Any]) ->
         flush()
 
 
-def _own_schema(source: Source) -> Any:
-    """The types of the table's own columns: as such a file has them, what all values are, or text."""
-    import pyarrow as pa
-
-    if isinstance(source, _ColumnSource):
-        return source.schema
-    return pa.schema([(name, _arrow_type(source.types.get(name, set()))) for name in source.columns])
-
-
 def _arrow_type(kinds: set[str]) -> Any:
+    """The type of a column by what all of its values are; else text."""
     import pyarrow as pa
 
     if kinds and kinds <= {"int", "float"}:
@@ -269,19 +265,15 @@ def _arrays(rows: Sequence[Row], schema: Any) -> list[Any]:
     for field in schema:
         if pa.types.is_string(field.type):
             values = [None if row.raw.get(field.name) is None else row.cells[field.name] for row in rows]
-            arrays.append(pa.array(_utf8_values(values), field.type))
+            arrays.append(pa.array(_utf8(values), field.type))
         else:
             arrays.append(pa.array([row.raw.get(field.name) for row in rows], field.type))
     return arrays
 
 
-def _utf8_values(values: Sequence[Any]) -> list[Any]:
-    return [_utf8(value) for value in values]
-
-
 def _utf8(value: Any) -> Any:
-    if isinstance(value, list):
-        return _utf8_values(value)
+    if isinstance(value, list | tuple):
+        return [_utf8(part) for part in value]
     return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
 
 

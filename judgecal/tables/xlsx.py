@@ -196,8 +196,15 @@ class XlsxSource(RecordSource):
         refuse([*problems, *(f"{self.where}: {problem}" for problem in marks.problems(rows, top))])
         titled = [f"row {top} is the header: titles above it are left out"] * (top > min(rows))
         below = [*marks.fill(rows, top), *marks.drop_sums(rows, top), *marks.hidden_notes(rows, top)]
-        told = (*_others(sheets, taken), *titled, *below, *_error_notes(errors))
-        self.notes = tuple(f"{self.where}: {note}" for note in told)
+        others = [
+            f"{sheet.title!r}{'' if sheet.sheet_state == 'visible' else ' (hidden)'}"
+            for sheet in sheets
+            if sheet is not taken
+        ]
+        counts = ", ".join(f"{word} {n:,}" for word, n in errors.most_common())
+        notes = [f"other sheets are not read: {listed(others)}"] * bool(others) + titled + below
+        notes += [f"cells that hold an error of the spreadsheet: {counts}"] * bool(counts)
+        self.notes = tuple(f"{self.where}: {note}" for note in notes)
         blank = [None] * len(names)
         self._held: list[Record] = [
             (row, {name: value for name, value in zip(names, [*values, *blank], strict=False) if name})
@@ -232,9 +239,11 @@ def _opened(path: Path, where: str) -> Iterator[Any]:
     try:
         if problem := _no_workbook(path):
             raise InputError(f"{where}: {problem}")
-        with warnings.catch_warnings(), contextlib.closing(_load(openpyxl, path)) as book:
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of what a workbook holds beside cells
-            yield book
+            book = openpyxl.load_workbook(path, read_only=True, data_only=True, keep_links=False)
+            with contextlib.closing(book):
+                yield book
     except InputError:
         raise
     except _BROKEN as error:
@@ -242,12 +251,6 @@ def _opened(path: Path, where: str) -> Iterator[Any]:
         raise InputError(
             f"{where}: cannot be read as a workbook ({reason}): save it anew as .xlsx, or as CSV"
         ) from None
-
-
-def _load(openpyxl: Any, path: Path) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return openpyxl.load_workbook(path, read_only=True, data_only=True, keep_links=False)
 
 
 def _no_workbook(path: Path) -> str | None:
@@ -289,13 +292,6 @@ def _numbered(sheet: Any) -> Iterator[tuple[int, Any]]:
         yield number, cells
 
 
-def _others(sheets: list[Any], taken: Any) -> list[str]:
-    """Which sheets are left out."""
-    hidden = {"visible": ""}
-    names = [f"{one.title!r}{hidden.get(one.sheet_state, ' (hidden)')}" for one in sheets if one is not taken]
-    return [f"other sheets are not read: {listed(names)}"] if names else []
-
-
 def _read(sheet: Any) -> tuple[Rows, Counter[str]]:
     """The rows with any content, and the errors among their cells."""
     rows: Rows = {}
@@ -308,11 +304,6 @@ def _read(sheet: Any) -> tuple[Rows, Counter[str]]:
                 str(cell.value) for cell in cells if cell.data_type == "e" and cell.value is not None
             )
     return rows, errors
-
-
-def _error_notes(errors: Counter[str]) -> list[str]:
-    said = ", ".join(f"{word} {n:,}" for word, n in errors.most_common())
-    return [f"cells that hold an error of the spreadsheet: {said}"] if errors else []
 
 
 def _value(cell: Any) -> Any:
