@@ -211,10 +211,10 @@ def test_commands_are_functions_too(workspace_dir: Path) -> None:
 
 
 def test_optimize_is_a_function_whatever_was_imported_before() -> None:
-    from judgecal.optimize import plan_optimize
+    from judgecal.optimize import OptimizeRun
     from judgecal.optimize.run import optimize
 
     assert callable(package.optimize) and vars(type(package.optimize))["__call__"].__func__ is optimize
-    assert package.optimize.plan_optimize is plan_optimize  # type: ignore[attr-defined]
+    assert package.optimize.OptimizeRun is OptimizeRun  # type: ignore[attr-defined]
     with pytest.raises(InputError, match="unknown gold set 'no-such-set'"):
         package.optimize("correctness_v3@embedded", "no-such-set")

@@ -184,14 +184,14 @@ def optimize(
     from judgecal.goldset import load_gold
     from judgecal.judges import JudgeName, PromptJudge
     from judgecal.models import load_catalogue
-    from judgecal.optimize import plan_optimize, preview_optimize
+    from judgecal.optimize import OptimizeRun, preview_optimize, resolve_optimizer
 
     workspace = shared.workspace_of(ctx)
-    run = plan_optimize(
-        workspace,
-        PromptJudge(JudgeName(signature, model), workspace=workspace),
-        load_gold(gold, workspace=workspace),
-        optimizer=optimizer,
+    run = OptimizeRun(
+        workspace=workspace,
+        judge=PromptJudge(JudgeName(signature, model), workspace=workspace),
+        gold=load_gold(gold, workspace=workspace),
+        optimizer=resolve_optimizer(optimizer),
         options=options,
         seed=call.seed,
         final=final,

@@ -8,7 +8,7 @@ from judgecal.optimize.metric import AgreementMetric
 from judgecal.optimize.optimizers import OPTIMIZERS, resolve_optimizer
 from judgecal.optimize.preview import Preview, preview_optimize
 from judgecal.optimize.result import OptimizeResult, Prompts, read_prompts
-from judgecal.optimize.run import OptimizeRun, optimize, plan_optimize
+from judgecal.optimize.run import OptimizeRun, optimize
 from judgecal.optimize.training import Candidate, Training
 
 __all__ = [
@@ -22,7 +22,6 @@ __all__ = [
     "Prompts",
     "Training",
     "confirm",
-    "plan_optimize",
     "preview_optimize",
     "read_prompts",
     "resolve_optimizer",

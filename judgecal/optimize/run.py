@@ -7,6 +7,7 @@ import itertools
 import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -64,23 +65,42 @@ from judgecal.workspace import Workspace, find_workspace, shown
 _NEEDED_GROUPS = 2
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class OptimizeRun:
-    """Everything that `optimize` needs."""
+    """Everything that `optimize` needs; nothing is written or called before `run`."""
 
     workspace: Workspace
     gold: GoldSet
     judge: PromptJudge
     optimizer: str  # resolved: never `auto`
     options: RunOptions
-    seed: int
-    final: bool
-    experiment: Experiment
+    seed: int = 0
+    final: bool = True
     # who writes instructions; None where the judge's own model does, or nobody
     reflection: ModelSpec | None = None
+    out: str | None = None  # the slug of its experiment; None for the usual one
+
+    @cached_property
+    def experiment(self) -> Experiment:
+        """Where it goes."""
+        optimizer, writer = OPTIMIZERS[self.optimizer], reflection_spec(self.reflection or self.judge.model)
+        config = {
+            "command": "optimize",
+            "gold": gold_config(self.gold),
+            "judges": [judge_config(self.judge)],
+            "optimizer": self.optimizer,
+            "optimizer_settings": dict(optimizer.settings),
+            "reflection_model": {"model": writer.alias, **writer.settings()} if optimizer.reflects else None,
+            "final": self.final,
+            "repeats": self.options.repeats,
+            "seed": self.seed,
+        }
+        return plan_experiment(self.workspace, config, out=self.out)
 
     def check(self) -> None:
-        """Hold the judge against the set before anything is written."""
+        """Refuse a slug that cannot be used, and hold the judge against the set, before anything is written."""
+        check_reflection(self.optimizer, self.judge.model, self.reflection)
+        _ = self.experiment
         check_judge(self.gold, self.judge)
         models = [self.judge.model, *([reflection_spec(self.reflection)] if self.reflection else [])]
         require_prices(models, self.options.limit_usd)
@@ -386,38 +406,6 @@ def _why(before: Scored, choice: Choice, on_dev: Estimate) -> str:
     return "test was not looked at (--no-final)"
 
 
-def plan_optimize(
-    workspace: Workspace,
-    judge: PromptJudge,
-    gold: GoldSet,
-    *,
-    optimizer: str,
-    options: RunOptions,
-    seed: int = 0,
-    final: bool = True,
-    reflection: ModelSpec | None = None,
-    out: str | None = None,
-) -> OptimizeRun:
-    """The run of a judge, an optimiser (or `auto`) and a gold set; nothing is written."""
-    optimizer = resolve_optimizer(optimizer)
-    check_reflection(optimizer, judge.model, reflection)
-    writes = OPTIMIZERS[optimizer].reflects
-    writer = reflection_spec(reflection or judge.model)
-    config = {
-        "command": "optimize",
-        "gold": gold_config(gold),
-        "judges": [judge_config(judge)],
-        "optimizer": optimizer,
-        "optimizer_settings": dict(OPTIMIZERS[optimizer].settings),
-        "reflection_model": {"model": writer.alias, **writer.settings()} if writes else None,
-        "final": final,
-        "repeats": options.repeats,
-        "seed": seed,
-    }
-    experiment = plan_experiment(workspace, config, out=out)
-    return OptimizeRun(workspace, gold, judge, optimizer, options, seed, final, experiment, reflection)
-
-
 def optimize(
     judge: str,
     gold: str = "starter",
@@ -440,19 +428,17 @@ def optimize(
         final: whether it is confirmed on test, which is a look; only where something changed on dev.
         limit: only the first so many items.
         workspace: the folder with `signatures/` and `gold/`; found as on the command line where not given.
-
-    Raises:
-        InputError: as `plan_optimize` and `OptimizeRun.run`; or the judge has no prompt.
     """
     where = find_workspace(None if workspace is None else Path(workspace))
     options = RunOptions(limit=limit, budget_usd=budget_usd)
     options.check()
-    asked = PromptJudge(JudgeName.parse(judge), workspace=where)
-    how: dict[str, Any] = {
-        "optimizer": optimizer,
-        "options": options,
-        "seed": seed,
-        "final": final,
-        "out": name,
-    }
-    return plan_optimize(where, asked, load_gold(gold, workspace=where), **how).run()
+    return OptimizeRun(
+        workspace=where,
+        judge=PromptJudge(JudgeName.parse(judge), workspace=where),
+        gold=load_gold(gold, workspace=where),
+        optimizer=resolve_optimizer(optimizer),
+        options=options,
+        seed=seed,
+        final=final,
+        out=name,
+    ).run()
