@@ -62,8 +62,8 @@ class LabelArguments:
     following: Annotated[
         str,
         option(
-            "in-order; random; strata (of the verdict, drawn with known chances); ties or disagreements (only "
-            "items on which raters tie or differ).",
+            "in-order; random; strata (of the verdict, drawn with known chances); ties or disagreements "
+            "(only items on which raters tie or differ).",
             "--next",
             metavar="ORDER",
         ),
@@ -207,8 +207,8 @@ class _Wanted:
             items, since = self._some(gold, items)
         if how.following == "in-order" and any(item.inclusion_probability is not None for item in items):
             raise InputError(
-                f"--next in-order: gold set {gold.name!r} is a draw, and whoever stops early would have labelled its "
-                "first rows, which are none: leave --next in-order out"
+                f"--next in-order: gold set {gold.name!r} is a draw, and whoever stops early would have "
+                "labelled its first rows, which are none: leave --next in-order out"
             )
         order: Order = "in-order" if how.following == "in-order" else "random"
         overlap = 1.0 if only_some else how.overlap
@@ -269,8 +269,8 @@ class _Wanted:
         if how.following == "strata":
             if self.source == gold.name:
                 raise InputError(
-                    f"--next strata draws by verdicts, and gold set {self.source!r} has none: name an experiment, or a "
-                    "judged table with its --lock"
+                    f"--next strata draws by verdicts, and gold set {self.source!r} has none: name an "
+                    "experiment, or a judged table with its --lock"
                 )
             name = how.named or f"{self.source}-labels"
             drawn = self._there(name)
@@ -364,8 +364,8 @@ def _serve(server: DeskServer, serve: ServeArguments) -> None:
         )
         if serve.host not in ("127.0.0.1", "localhost", "::1"):
             notice(
-                "judgecal: where a link's name is not known, put this machine's address in numbers in its place; "
-                "whoever is in this network can read along what goes between the browsers and here"
+                "judgecal: where a link's name is not known, put this machine's address in numbers in its "
+                "place; whoever is in this network can read along what goes between the browsers and here"
             )
         if not serve.no_open and sys.stderr.isatty():
             webbrowser.open(next(iter(links.values())))

@@ -364,8 +364,8 @@ def _is_of(entry: LabelEntry, items: Mapping[str, Item]) -> bool:
 def _elsewhere(stands: Rating) -> Refusal:
     return Refusal(
         409,
-        f"You labelled this item in another window or a sheet: {_said(stands)}. That stays; go back to the item to "
-        "change it.",
+        f"You labelled this item in another window or a sheet: {_said(stands)}. That stays; go back to the "
+        "item to change it.",
     )
 
 

@@ -42,8 +42,8 @@ def _facts(result: LabelProgress) -> list[str]:
     if len(result.raters) > 1:
         if result.agreement is None:
             facts.append(
-                f"{count_of(result.n_overlap, 'item')} labelled by two or more: {OVERLAP_LEAST} are needed before "
-                "their agreement says anything."
+                f"{count_of(result.n_overlap, 'item')} labelled by two or more: {OVERLAP_LEAST} are needed "
+                "before their agreement says anything."
             )
         else:
             alpha = estimate(result.agreement, 2)
@@ -96,7 +96,8 @@ def adjudicated_document(result: Adjudication) -> Document:
     )
     if result.n_cannot_tell:
         facts.append(
-            f"On {count_of(result.n_cannot_tell, 'item')} the adjudicator could not tell: they stay as they were."
+            f"On {count_of(result.n_cannot_tell, 'item')} the adjudicator could not tell: they stay as they "
+            "were."
         )
     blocks.append(Bullets(facts, short=True))
     section = Section("settled", "Settled", "Serves whoever relies on the gold label.", blocks)
@@ -106,7 +107,10 @@ def adjudicated_document(result: Adjudication) -> Document:
             "none", f"Raters differ on no item of {name}.", next=f"judgecal score --gold {name}"
         )
     elif result.n_left:
-        what = f"{count(result.n_left)} of {count_of(result.n_differ, 'item')} on which raters of {name} differ are open."
+        what = (
+            f"{count(result.n_left)} of {count_of(result.n_differ, 'item')} on which raters of {name} differ "
+            "are open."
+        )
         headline = Headline("open", what, _changed(result), next=f"judgecal gold adjudicate {name}")
     else:
         what = f"All {count_of(result.n_differ, 'item')} on which raters of {name} differ are settled."
@@ -118,5 +122,6 @@ def _changed(result: Adjudication) -> tuple[str, ...]:
     if not result.n_settled:
         return ()
     return (
-        f"{count(result.n_changed)} of {count(result.n_settled)} settled labels are other than the raters' own.",
+        f"{count(result.n_changed)} of {count(result.n_settled)} settled labels are other than the raters' "
+        "own.",
     )

@@ -141,8 +141,8 @@ class LabelJournal:
             self._lock.acquire()
         except Timeout:
             raise BusyError(
-                f"{shown(folder)}: another judgecal gold label or adjudicate is serving this set: end it first, or "
-                "open its links; one page serves all raters"
+                f"{shown(folder)}: another judgecal gold label or adjudicate is serving this set: end it "
+                "first, or open its links; one page serves all raters"
             ) from None
         try:
             self.entries, self.unsaved = self._read(scale)

@@ -271,7 +271,8 @@ class DeskServer:
             left = self.address.idle_s - (time.monotonic() - self._last_act)
             if left <= 0.0:
                 notice(
-                    f"judgecal: nobody did anything for {self.address.idle_s / 60.0:g} minutes, so the page has ended"
+                    f"judgecal: nobody did anything for {self.address.idle_s / 60.0:g} minutes, so the page "
+                    "has ended"
                 )
                 return
             with contextlib.suppress(TimeoutError):

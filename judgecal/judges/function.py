@@ -84,8 +84,8 @@ class FunctionJudge:
         text = read_source(path)
         if locked is not None and locked != (found := _fingerprint([function, text], dict(name.settings))):
             raise InputError(
-                f"{name}: its code has changed since it was locked (fingerprint {found}, locked was {locked}): bring "
-                f"{path} back as it was, or run judgecal select again"
+                f"{name}: its code has changed since it was locked (fingerprint {found}, locked was "
+                f"{locked}): bring {path} back as it was, or run judgecal select again"
             )
         loaded = load_function(path, function, text=text, files=bool(folders))
         given, texts = read_settings(name, loaded.settings, folders)

@@ -244,8 +244,8 @@ def program_of(state: Mapping[str, Any], signature: LoadedSignature, where: str)
     n_fields = len(signature.cls.fields)
     if len(read.signature.fields) != n_fields:
         raise InputError(
-            f"{where}: signature.fields has {len(read.signature.fields)} entries, and {signature.name} has {n_fields} "
-            "fields: run judgecal optimize again"
+            f"{where}: signature.fields has {len(read.signature.fields)} entries, and {signature.name} has "
+            f"{n_fields} fields: run judgecal optimize again"
         )
     program = dspy.Predict(signature.cls)
     data = {

@@ -118,7 +118,7 @@ class SignatureChecks(Result):
 def check_signatures(
     workspace: Workspace, name: str | None = None, gold: GoldSet | None = None
 ) -> SignatureChecks:
-    """Every problem of one signature, or of all of a workspace; each is run. With a set: what its items lack."""
+    """Every problem of one signature or of all, each of them run; with a set, what its items lack too."""
     names = list_signatures(workspace)
     if name is not None and name not in names:
         raise unknown_name("signature", name, names)
@@ -389,7 +389,8 @@ def signature_text(name: str, scale: Scale, inputs: Sequence[str], words: Sequen
         '    """',
         "",
         *(f'    {one}: str = dspy.InputField(desc="{_described(one)}")' for one in inputs),
-        '    reasoning: str = dspy.OutputField(desc="what speaks for the verdict and what against it, in short")',
+        '    reasoning: str = dspy.OutputField(desc="what speaks for the verdict and what against it, in '
+        'short")',
         f"    verdict: {kind}",
     ]
     return "\n".join(lines) + "\n"

@@ -156,8 +156,8 @@ def compiling(training: Training, optimizer: str, *, calls_at_most: int) -> Iter
             reply = " ".join(str(error.lm_response).split())[:80]
             raise InputError(
                 f"optimizer {optimizer}: model {training.reflection_model.alias} was asked for "
-                f"{', '.join(error.signature.output_fields)} and its reply holds none: {reply!r}; its replies are in "
-                f"{CALL_LOG}: try another --reflection-model"
+                f"{', '.join(error.signature.output_fields)} and its reply holds none: {reply!r}; its "
+                f"replies are in {CALL_LOG}: try another --reflection-model"
             ) from error
         if calls.error is not None:
             raise calls.error

@@ -239,6 +239,6 @@ def _decide(difference: Estimate, calibrated: Estimate, metric: str, *, ordered:
         return RESCALED_ONLY, f"{metric} {'rose' if rose else 'fell'}, but {small}: the map {gain}"
     seen = "better, perhaps only in scale" if rose else "worse, perhaps only in scale"
     return CANNOT_TELL, (
-        f"{seen}: {metric} {'rose' if rose else 'fell'} with an interval clear of 0, and once calibrated its interval "
-        "holds 0"
+        f"{seen}: {metric} {'rose' if rose else 'fell'} with an interval clear of 0, and once calibrated its "
+        "interval holds 0"
     )

@@ -269,6 +269,6 @@ def check_reflection(optimizer: str, judge: ModelSpec, reflection: ModelSpec | N
         )
     if reflects and (reflection or judge).embedded:
         raise InputError(
-            f"--optimizer {optimizer}: the embedded model cannot write instructions; give a model that can with "
-            "--reflection-model, or choose --optimizer labeled or fewshot"
+            f"--optimizer {optimizer}: the embedded model cannot write instructions; give a model that can "
+            "with --reflection-model, or choose --optimizer labeled or fewshot"
         )

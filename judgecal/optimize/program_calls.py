@@ -175,8 +175,8 @@ class ProgramCalls:
         )
         if outcome.failure and outcome.failure.kind == "budget":
             raise BudgetError(
-                f"--budget-usd: {outcome.failure.message}, so the optimiser stops without a result; what it was "
-                "answered is kept, and the same command with a larger budget goes on"
+                f"--budget-usd: {outcome.failure.message}, so the optimiser stops without a result; what it "
+                "was answered is kept, and the same command with a larger budget goes on"
             )
         if self._record:
             self._record.add(call, outcome)
@@ -210,8 +210,9 @@ def _require_reply(call: ProgramCall, outcome: CallResult) -> None:
         return
     tried = f"{outcome.attempts} attempts" if outcome.attempts > 1 else "one attempt"
     raise JudgecalError(
-        f"model {call.spec.alias} ({call.spec.id}) gave no reply in {tried} ({failure.kind}: {failure.message}), so "
-        "the optimiser stops without a result; what it was answered is kept, and the same command goes on"
+        f"model {call.spec.alias} ({call.spec.id}) gave no reply in {tried} ({failure.kind}: "
+        f"{failure.message}), so the optimiser stops without a result; what it was answered is kept, and the "
+        "same command goes on"
     )
 
 

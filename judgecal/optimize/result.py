@@ -32,7 +32,10 @@ class OptimizedOn:
         parts = [
             f"{split} {n:,} items on {self.n_groups[split]:,} questions" for split, n in self.n_items.items()
         ]
-        return f"{self.set}@{self.sha256[:12]}: {', '.join(parts)}; {self.scale} labels{labelled_by(self.labels_by)}"
+        return (
+            f"{self.set}@{self.sha256[:12]}: {', '.join(parts)}; {self.scale} "
+            f"labels{labelled_by(self.labels_by)}"
+        )
 
     @property
     def unscored_counts_as(self) -> str:

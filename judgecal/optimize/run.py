@@ -162,7 +162,10 @@ class OptimizeRun:
                 judged = self._judged(journal, budget, before, after)
                 lost = _lost(judged.columns)
             if lost:  # they count as wrong, and that is not the judge's doing
-                why = f"{lost} calls were lost on the wire or for want of budget: the same command makes them again"
+                why = (
+                    f"{lost} calls were lost on the wire or for want of budget: the same command makes them "
+                    "again"
+                )
                 choice = dataclasses.replace(choice, sealed=why)
             look, confirmation = self._confirm(judged) if judged and not lost else (None, None)
         result = self._result(scored, choice, look, confirmation, self._spent_usd() + budget.unseen_usd)
@@ -229,7 +232,8 @@ class OptimizeRun:
             return []
         n = len({item.group for item in self.items("dev")})
         return [
-            f"the optimiser saw every label of train, so both judges are calibrated on dev alone ({n} questions)"
+            f"the optimiser saw every label of train, so both judges are calibrated on dev alone ({n} "
+            "questions)"
         ]
 
     def _run_line(self, after: Scored, look: Look | None) -> str:

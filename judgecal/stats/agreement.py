@@ -152,7 +152,10 @@ def _estimate_mean(metric: Metric, means: Means, sample: Sample, *, level: float
     if metric.is_rate and linear.items[0] < MIN_CLASS:
         refused = f"fewer than {MIN_CLASS} items of the class: no interval for its rate"
     if not refused and linear.items[linear.weights > 0.0].min() < MIN_STRATUM:
-        refused = f"fewer than {MIN_STRATUM} items in a class or third of the scale: no interval for the mean over them"
+        refused = (
+            f"fewer than {MIN_STRATUM} items in a class or third of the scale: no interval for the mean over "
+            "them"
+        )
     interval = Interval(reason=refused) if refused else _interval_of_mean(linear, level)
     return _with(blank, linear.value, interval, repeats=linear.repeats)
 

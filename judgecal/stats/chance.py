@@ -20,7 +20,8 @@ from judgecal.stats.correlation import Cells, Tables
 from judgecal.stats.resampling import Totals, divide
 from judgecal.stats.sample import Bools, Classes, Floats, Ints, Sample
 
-_TINY = 1e-12  # an expected disagreement below this, or a mean square below this share of the squared range, is rounding
+# an expected disagreement below this, or a mean square below this share of the squared range, is rounding
+_TINY = 1e-12
 _EQUAL = "no disagreement is expected: both sides are constant and equal"
 _ALL_EQUAL = "no disagreement is expected: all ratings are equal"
 

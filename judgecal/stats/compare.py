@@ -282,7 +282,10 @@ def _changed(main: PairedDifference, ends: Mapping[str, PairedDifference]) -> st
         if other is None:
             return f"in the {end} there is no difference to confirm the order ({found.difference.reason})"
         if other * value < 0.0 and abs(other) > _EPS:
-            return f"the order hangs on how unscored items count: {value:+.3g} as wrong, {other:+.3g} in the {end}"
+            return (
+                f"the order hangs on how unscored items count: {value:+.3g} as wrong, {other:+.3g} in the "
+                f"{end}"
+            )
     return None
 
 

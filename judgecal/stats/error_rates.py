@@ -54,7 +54,10 @@ def carried_rate(
     p, s, c = (float(one.value or 0.0) for one in (raw, sensitivity, specificity))
     better = s + c - 1.0
     if better <= _EPS:
-        reason = f"sensitivity and specificity add up to {s + c:.3f}: no better than chance, and nothing to correct by"
+        reason = (
+            f"sensitivity and specificity add up to {s + c:.3f}: no better than chance, and nothing to "
+            "correct by"
+        )
         return CarriedRate(replace(counts, reason=reason), None)
     unclipped = (p + c - 1.0) / better
     found = replace(counts, value=min(1.0, max(0.0, unclipped)))

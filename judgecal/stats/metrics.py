@@ -55,18 +55,20 @@ class Metric:
 # Tables show them in this order.
 # fmt: off
 METRICS: Mapping[str, Metric] = {metric.name: metric for metric in (
-    Metric("macro_agreement", _NUMERIC, means.macro_agreement, column_on=_NUMERIC, uncut=True, calibrated=True,
-        unit="share", meaning=
-        "1 less the mean distance of verdict and label as a share of the range; the low, middle and high third of the "
-        "labels count alike. Judges are decided by it once calibrated, as a constant wins it on some graded labels."),
-    Metric("mean_agreement", _NUMERIC, means.mean_agreement, column_on=GRADED, uncut=True, unit="share", meaning=
-        "1 less the mean distance of verdict and label as a share of the range; a constant can win it."),
+    Metric("macro_agreement", _NUMERIC, means.macro_agreement, column_on=_NUMERIC, uncut=True,
+        calibrated=True, unit="share", meaning=
+        "1 less the mean distance of verdict and label as a share of the range; the low, middle and high "
+        "third of the labels count alike. Judges are decided by it once calibrated, as a constant wins it on "
+        "some graded labels."),
+    Metric("mean_agreement", _NUMERIC, means.mean_agreement, column_on=GRADED, uncut=True, unit="share",
+        meaning="1 less the mean distance of verdict and label as a share of the range; a constant can win it."),
     Metric("skill", _NUMERIC, means.skill, row=True, uncut=True, by_class=True, meaning=
-        "What a judge takes off the error of the best constant: 0 is as good as that constant, 1 is perfect."),
+        "What a judge takes off the error of the best constant: 0 is as good as that constant, 1 is "
+        "perfect."),
     Metric("accuracy", _CLASSES, means.accuracy, column_on=_CLASSES, at_mark=True, unit="share", meaning=
         "Share of the verdicts that are the people's label."),
-    Metric("balanced_accuracy", ("binary",), means.balanced_accuracy, at_mark=True, by_class=True, unit="share",
-        meaning="Mean of tpr and tnr: a constant has 0.5."),
+    Metric("balanced_accuracy", ("binary",), means.balanced_accuracy, at_mark=True, by_class=True,
+        unit="share", meaning="Mean of tpr and tnr: a constant has 0.5."),
     Metric("kappa", _CATEGORIES, chance.kappa, column_on=_ALL, at_mark=True, by_class=True, meaning=
         "Agreement beyond what chance alone would give (Cohen); 0 is chance, 1 is perfect."),
     Metric("kappa_quadratic", ("ordinal",), chance.kappa_quadratic, meaning=
@@ -83,10 +85,10 @@ METRICS: Mapping[str, Metric] = {metric.name: metric for metric in (
         "Correlation of passes and fails (Matthews)."),
     Metric("f1", ("binary",), means.f1, at_mark=True, is_rate=True, meaning=
         "Harmonic mean of the precision and the recall of passes."),
-    Metric("tpr", ("binary",), means.tpr, column_on=_NUMERIC, at_mark=True, is_rate=True, unit="share", meaning=
-        "Of what people pass, the share that the judge passes; the rest are false fails."),
-    Metric("tnr", ("binary",), means.tnr, column_on=_NUMERIC, at_mark=True, is_rate=True, unit="share", meaning=
-        "Of what people fail, the share that the judge fails; the rest are false passes."),
+    Metric("tpr", ("binary",), means.tpr, column_on=_NUMERIC, at_mark=True, is_rate=True, unit="share",
+        meaning="Of what people pass, the share that the judge passes; the rest are false fails."),
+    Metric("tnr", ("binary",), means.tnr, column_on=_NUMERIC, at_mark=True, is_rate=True, unit="share",
+        meaning="Of what people fail, the share that the judge fails; the rest are false passes."),
     Metric("auc", ("binary",), correlation.concordance_index, lowest=0.0, by_class=True, meaning=
         "How often a passing item has a higher verdict than a failing one, ties half: 0.5 knows nothing."),
     Metric("within_10", GRADED, means.within_10, unit="share", meaning=
@@ -98,11 +100,14 @@ METRICS: Mapping[str, Metric] = {metric.name: metric for metric in (
     Metric("spearman", GRADED, correlation.spearman, meaning=
         "Pearson's correlation of the ranks: the order alone counts."),
     Metric("kendall", GRADED, correlation.kendall, meaning=
-        "Pairs of items in the people's order less pairs in the reverse, as a share, ties allowed for (tau-b)."),
+        "Pairs of items in the people's order less pairs in the reverse, as a share, ties allowed for "
+        "(tau-b)."),
     Metric("concordance_index", GRADED, correlation.concordance_index, lowest=0.0, by_class=True, meaning=
-        "Share of the pairs of items that the judge puts in the people's order, ties half: 0.5 knows nothing."),
+        "Share of the pairs of items that the judge puts in the people's order, ties half: 0.5 knows "
+        "nothing."),
     Metric("icc_2_1", GRADED, chance.icc_2_1, meaning=
-        "Share of the variance that lies between items, judge and people taken as two raters (absolute agreement)."),
+        "Share of the variance that lies between items, judge and people taken as two raters (absolute "
+        "agreement)."),
     Metric("mae", _NUMERIC, means.mae, direction="less", unit="scale", row=True, uncut=True, meaning=
         "Mean distance of verdict and label, in units of the scale."),
     Metric("rmse", _NUMERIC, means.rmse, direction="less", unit="scale", by_class=True, meaning=
@@ -111,10 +116,10 @@ METRICS: Mapping[str, Metric] = {metric.name: metric for metric in (
         by_class=True, meaning=
         "Mean of verdict less label: above 0 the judge is more lenient than people."),
     Metric("brier", ("binary",), means.brier, direction="less", by_class=True, meaning=
-        "Mean squared distance of the chance of a pass that a verdict stands for and the label; once calibrated, the "
-        "chance is what people say of such verdicts."),
-    Metric("prevalence", ("binary",), means.prevalence, direction="neither", at_mark=True, unit="share", meaning=
-        "Share of the labels that pass; the same for every judge."),
+        "Mean squared distance of the chance of a pass that a verdict stands for and the label; once "
+        "calibrated, the chance is what people say of such verdicts."),
+    Metric("prevalence", ("binary",), means.prevalence, direction="neither", at_mark=True, unit="share",
+        meaning="Share of the labels that pass; the same for every judge."),
 )}
 # fmt: on
 

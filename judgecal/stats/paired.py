@@ -134,7 +134,7 @@ class PairedDifference:
             1.
     """
 
-    difference: Estimate  # a - b with its interval; n, n_expected and n_unscored count items (unscored by either judge)
+    difference: Estimate  # a - b with its interval; counts items (n_unscored: by either judge)
     p_value: float | None  # two-sided, of no difference; None where there is no interval either
     method: str = ""  # how p was made
     a: float | None = None  # the metric of either judge on these items

@@ -251,7 +251,10 @@ def _tested(
     ordered = cells(by_cell)
     refuted = p < round(1.0 - level, 12)
     first = ordered[0]
-    most = f"{first.row}@{first.column} lies {first.deviation:+.3g} from what its prompt and model bring by themselves"
+    most = (
+        f"{first.row}@{first.column} lies {first.deviation:+.3g} from what its prompt and model bring by "
+        "themselves"
+    )
     why = (
         f"prompts and models fit in pairs, p = {p:.3g}: {most}"
         if refuted

@@ -116,7 +116,8 @@ def driven_in_words(pairs: Iterable[tuple[str, str, Sequence[Stratum]]]) -> list
         a, b, most = max(found, key=lambda one: one[2].share or 0.0)
         also = "" if len(found) == 1 else f" (and {DRIVING:.0%} or more in {len(found) - 1} more)"
         said.append(
-            f'{a} and {b}: "{name}", {most.n} of {most.n_all} items, makes up {most.share:.0%} of the variance of '
+            f'{a} and {b}: "{name}", {most.n} of {most.n_all} items, makes up {most.share:.0%} of the '
+            "variance of "
             f"their difference{also}; {most.in_words}"
         )
     return said
