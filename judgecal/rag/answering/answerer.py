@@ -1,5 +1,4 @@
-"""Who answers, an `answer_*` signature + model asked through the same engine as a judge; and who grades the
-answers."""
+"""Who answers, an `answer_*` signature + model asked as a judge is; and who grades the answers."""
 
 from __future__ import annotations
 
@@ -34,9 +33,6 @@ class Writer:
             missing.
 
     A `temperature` stands in the place of that of the model's alias.
-
-    Raises:
-        InputError: the string names something that is not there.
     """
 
     unit = ITEM_UNIT
@@ -60,15 +56,13 @@ class Writer:
 
     @cached_property
     def fingerprint(self) -> str:
-        """16 hex digits over everything that makes the reply: model, settings, and the messages of an empty
-        item."""
+        """16 hex digits over what makes the reply: model, settings, and the messages of an empty item."""
         version = VERSION if self.model.embedded else ""
         return digest([self.model.settings(), version, self.messages(Item("", "", "", ""))])[:16]
 
     @property
     def described(self) -> str:
-        """As `full_name` of a judge: its string, its signature's fingerprint, its model, that of the whole
-        prompt."""
+        """Its string, its signature's fingerprint, its model, that of the whole prompt."""
         return f"{self.name}[{self.signature.fingerprint[:8]},{self.model.id},{self.fingerprint[:8]}]"
 
     def messages(self, item: Item) -> Sequence[Message]:
@@ -81,8 +75,7 @@ class Writer:
         """What an item lacks is empty in the prompt."""
 
     def fields(self, text: str, needed: str) -> dict[str, str] | Failure:
-        """The texts of a reply by their names, stripped; the failure where the one that is needed is not
-        among them."""
+        """The texts of a reply by their names, stripped; a failure where the one that is needed is not there."""
         if not text.strip():
             return Failure("parse", "the reply is empty")
         found: dict[str, str] = {}
@@ -104,11 +97,7 @@ class Writer:
 
 
 class Answerer(Writer):
-    """Who answers questions; `field` is the output field of the answer, which is free text behind a marker.
-
-    Raises:
-        InputError: as `Writer`; or the signature cannot answer.
-    """
+    """Who answers questions; `field` is the output field of the answer, which is free text behind a marker."""
 
     def __init__(self, spec: str, *, workspace: Workspace, temperature: float | None = None) -> None:
         super().__init__(spec, workspace=workspace, temperature=temperature)
@@ -120,8 +109,7 @@ class Answerer(Writer):
         return any(name in ("context", "contexts") for name in self.signature.inputs)
 
     def read(self, text: str) -> ParsedReply:
-        """The answer as the verdict; an empty one is an answer like any other, a reply without the field is
-        none."""
+        """The answer as the verdict; an empty one is an answer, a reply without the field is none."""
         fields = self.fields(text, self.field)
         if isinstance(fields, Failure):
             return ParsedReply(None, failure=fields)
@@ -129,11 +117,7 @@ class Answerer(Writer):
         return ParsedReply(fields[self.field], "\n".join(others))
 
     def check_items(self, items: Sequence[Item]) -> None:
-        """Refuse documents that the prompt has no place for.
-
-        Raises:
-            InputError: the signature asks for no context, and the items have some.
-        """
+        """Refuse documents that the prompt has no place for."""
         if not self.reads_contexts and any(item.contexts for item in items):
             raise InputError(
                 f"signature {self.signature.name} has no input context or contexts, so that no document would reach "
@@ -167,11 +151,7 @@ def _texts(signature: LoadedSignature) -> list[str]:
 def answerers(
     signatures: Sequence[str], models: Sequence[str], *, workspace: Workspace
 ) -> tuple[Answerer, ...]:
-    """The answerer of every signature x model pair.
-
-    Raises:
-        InputError: there is none; or as `Answerer`.
-    """
+    """The answerer of every signature x model pair."""
     if not signatures or not models:
         raise InputError("no answerer is named: give --models A,B and --signatures S,T, or --answers FILE")
     return tuple(
@@ -194,11 +174,7 @@ class GradedBy:
 
 @dataclass(frozen=True, slots=True)
 class Grader:
-    """A judge in the role of the grader of answers.
-
-    Raises:
-        InputError: its verdicts have no order, so that no percentage can be made of them.
-    """
+    """A judge in the role of the grader of answers."""
 
     judge: Judge
     about: GradedBy
@@ -234,9 +210,6 @@ def choose_grader(
     """Who grades: a named judge (`correctness_v3@embedded` where none is), or the judge of a lock.
 
     The band of a lock's judge is what its bias on test may be; `trust_lock` is as `Lock.runnable` has it.
-
-    Raises:
-        InputError: both are given, the lock is refused, or the judge's verdicts have no order.
     """
     if lock is None:
         named = judge_named(judge or _DEFAULT_JUDGE, workspace=workspace)

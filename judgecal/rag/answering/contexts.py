@@ -57,11 +57,7 @@ class ContextOptions:
     tokenizer: str = "words"  # which words BM25 sees
 
     def check(self) -> None:
-        """Refuse what makes no context.
-
-        Raises:
-            InputError: lists every wrong option.
-        """
+        """Refuse what makes no context."""
         problems = [
             f"{name} must be from {least} to {_MOST:,}, found {str(value)[:12]}"
             for name, value, least in (("-k", self.k, 1), ("--distractors", self.distractors, 0))
@@ -99,9 +95,6 @@ def context_options(
     """The contexts to run one after the other, by name; an option of one kind is no part of another.
 
     `recorded` is for runs in which no answerer is called.
-
-    Raises:
-        InputError: there is none of that name, or an option makes no context.
     """
     if not kinds:
         raise InputError("--contexts is empty: give controlled, topk, none, or several by commas")
@@ -137,9 +130,6 @@ def serve(questions: Sequence[Question], gold: GoldSet, options: ContextOptions)
 
     A question whose controlled context cannot be made (its reference document is missing or empty, or it
     names none and yet has an answer) carries the problem and no context.
-
-    Raises:
-        InputError: a wrong option; or documents are needed, and the set has none.
     """
     options.check()
     if not gold.documents:
@@ -155,8 +145,7 @@ def serve(questions: Sequence[Question], gold: GoldSet, options: ContextOptions)
 def corpus_notes(
     questions: Sequence[Question], gold: GoldSet, served: Mapping[str, Served], options: ContextOptions
 ) -> list[str]:
-    """What is wrong with documents and references, counted and named; and how often the naive chain finds
-    them."""
+    """What is wrong with documents and references, and how often the naive chain finds them."""
     known = {one.document_id for one in gold.documents}
     blank = [one.document_id for one in gold.documents if not one.text.strip()]
     nameless = [one.group for one in questions if not one.reference_documents]
@@ -224,8 +213,7 @@ class _Shelf:
         return Served(contexts, rank, score, ties, holds, problem)
 
     def _chosen(self, own: Sequence[int], head: Sequence[int]) -> list[int]:
-        """Which documents are handed over; `own` are the reference documents, `head` those that BM25 ranks
-        highest."""
+        """Which are handed over; `own` are the reference documents, `head` those that BM25 ranks highest."""
         if self._options.kind in ("none", "recorded"):
             return []
         if self._options.kind == "topk":
@@ -238,8 +226,7 @@ class _Shelf:
         return [*others[:before], *own, *others[before:]]
 
     def _problem(self, question: Question) -> tuple[str, str] | None:
-        """Why the reference documents cannot be handed over; they are needed in a full controlled context
-        alone."""
+        """Why the reference documents cannot be handed over, where a full controlled context needs them."""
         if self._options.kind != "controlled" or self._options.without_reference:
             return None
         names = question.reference_documents

@@ -53,8 +53,7 @@ def says_unanswerable(references: Sequence[str]) -> bool:
 
 @dataclass(frozen=True)
 class Question:
-    """A question with what all items of its group say, each once, in file order; tags are those that all
-    share."""
+    """A question with what all items of its group say, each once, in file order; tags are those all share."""
 
     group: str
     question: str  # the wording of the group's first item
@@ -68,8 +67,7 @@ class Question:
         return not says_unanswerable(self.reference_answers)
 
     def item(self, contexts: tuple[Context, ...] = ()) -> Item:
-        """The question as it is put to an answerer: without the reference, which is no part of the
-        request."""
+        """The question as it is put to an answerer: without the reference."""
         return Item(self.group, self.group, self.question, "", contexts=contexts)
 
 
@@ -82,12 +80,7 @@ class Questions:
 
 
 def questions_of(gold: GoldSet, *, without: Collection[str] = ()) -> Questions:
-    """One question a group, in file order; some groups may be left out, and drafts that people turned down
-    are.
-
-    Raises:
-        InputError: none is left.
-    """
+    """One question a group, in file order; some groups may be left out, and rejected drafts are."""
     items = [item for item in gold.items if item.group not in gold.turned_down.union(without)]
     asked = by_group(items)
     if not asked:
@@ -137,8 +130,7 @@ class RecordedAnswers:
     latency_s: Mapping[tuple[str, str], float] = field(default_factory=dict)
     """By system and group how long it took; without those whose cell is empty."""
     errors: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    """By system and group why there is no answer, in the words of the file; those without an error are not
-    there."""
+    """By system and group why there is no answer, in the words of the file."""
 
     def config(self) -> dict[str, Any]:
         """What a configuration says of it."""
@@ -169,9 +161,6 @@ def read_answers(
     `group` or `question`, the first that is there; the system is column `system`, and without it the file is
     one system. Where what was `measured` is asked for, columns `contexts`, `latency_s` and `error` are read
     too, if they are there. `table` is the file where it was read already.
-
-    Raises:
-        InputError: the file or a column is missing, no row names a question, a system answers one twice.
     """
     table = table or read_table(path)
     question_column = question_column or next(
@@ -211,8 +200,7 @@ def read_answers(
 def _latencies(
     table: Table, matched: Mapping[tuple[str, str], tuple[Item, Row]], problems: list[str]
 ) -> dict[tuple[str, str], float]:
-    """Seconds by system and group, where the cell holds any; what is no such number is added to the
-    problems."""
+    """Seconds by system and group, where the cell holds any; adds what is no such number to the problems."""
     found: dict[tuple[str, str], float] = {}
     for key, (_, row) in matched.items():
         cell = row.cells[_LATENCY].strip()

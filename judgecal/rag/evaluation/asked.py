@@ -48,9 +48,6 @@ def read_questions(table: QuestionsTable, folder: Path, workspace: Workspace) ->
 
     Args:
         folder: from where paths are taken.
-
-    Raises:
-        InputError: the set or the file cannot be read, or holds no question.
     """
     if table.file is not None:
         return _of_file(folder / table.file, table)
@@ -112,11 +109,7 @@ def _differing(items: Sequence[Item]) -> Iterator[str]:
 
 
 def read_documents(path: Path) -> tuple[tuple[Document, ...], tuple[str, ...]]:
-    """Those of a table, a folder of files, or one file, and what was noticed while they were read.
-
-    Raises:
-        InputError: it is not there, cannot be read, or holds none.
-    """
+    """Those of a table, a folder of files, or one file, and what was noticed while they were read."""
     if not path.exists():
         raise InputError(f"documents: {shown(path)}: there is no such file or folder")
     found = collection_of_files(path, None, columns=FileColumns())

@@ -62,46 +62,31 @@ class SystemComparison:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A system, or a level of a factor, beside the best value seen.
-
-    Attributes:
-        value: of the measure, unscored questions as 0.
-        loss: how far it lies below the best value seen; 0 for that one.
-        loss_at_most: what it loses against the truly best lies below this, for all at once; None without
-            bounds, and where there is no other that it was seen to differ from.
-    """
+    """A system, or a level of a factor, beside the best value seen."""
 
     name: str
-    value: float | None
-    loss: float | None
+    value: float | None  # of the measure, unscored questions as 0
+    loss: float | None  # how far it lies below the best value seen
     loss_at_most: float | None
+    """What it loses against the truly best lies below this, for all at once; None without bounds, and where there is
+    no other that it was seen to differ from."""
 
 
 @dataclass(frozen=True, slots=True)
 class BestOf:
-    """What may be the best by one measure.
-
-    Attributes:
-        metric: the measure.
-        highest: the one with the best value seen, which may owe that to luck.
-        best: the same where it alone is shown to be the best; else None.
-        not_told_apart: those that cannot be told apart from the best, the highest first; of one only where it
-            is shown.
-        runner_up: the second highest; None where there is but one.
-        questions_needed: questions like these that would tell these two apart, with 80% power and were the
-            difference seen the true one; None where a million do not, or nothing is known of their spread.
-        reason: why nothing is shown, where the data allow no bounds.
-    """
+    """What may be the best by one measure."""
 
     metric: str
-    highest: str
-    best: str | None
-    not_told_apart: tuple[Candidate, ...]
+    highest: str  # the one with the best value seen, which may owe that to luck
+    best: str | None  # the same where it alone is shown to be the best
+    not_told_apart: tuple[Candidate, ...]  # the highest first; of one only where it is shown
     runner_up: str | None
     questions_needed: int | None
+    """Questions like these that would tell these two apart, with 80% power and were the difference seen the true one;
+    None where a million do not, or nothing is known of their spread."""
     n_questions: int
     level: float
-    reason: str | None
+    reason: str | None  # why nothing is shown, where the data allow no bounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,12 +120,7 @@ class FactorCurve:
 
 
 def values_of(measured: Sequence[Measured], metric: str = "total") -> Values:
-    """A measure by system and question: `total`, `answered` or a column of the suite.
-
-    Raises:
-        InputError: as `rows_of`; there is no such measure, or it is one of the answered alone, which are not
-            the same questions for two systems.
-    """
+    """A measure by system and question: `total`, `answered` or a column of the suite."""
     known = ("total", "answered", *dict.fromkeys(name for one in measured for name in one.measures))
     rows = rows_of(measured)
     if metric not in known:
@@ -220,9 +200,6 @@ def best_of(values: Values, *, metric: str = "total", level: float = LEVEL, seed
         values: as `values_of` gives them.
         metric: what they are, for the result.
         seed: of the sign flips and of the draws behind the bounds.
-
-    Raises:
-        InputError: there is no system, or the systems have no question in common order.
     """
     points = _points(values)
     labels, how = _how(points, level=level, seed=seed)
@@ -281,10 +258,6 @@ def factor_curves(
             of them.
         base: the system that the others differ from; needed for `one_at_a_time`.
         metric: as `values_of`.
-
-    Raises:
-        InputError: as `values_of`; a system lacks its settings or has other factors, or the base is none of
-            them.
     """
     values = values_of(measured, metric)
     wrong = [f"{name}: its settings are not given" for name in values if name not in settings]
@@ -318,8 +291,7 @@ def factor_curves(
 
 
 def _points(values: Values) -> dict[str, list[float | None]]:
-    """In points of 100: a mean is then the mean agreement with 100, and an unscored one counted as wrong is
-    0."""
+    """In points of 100, in which a mean is the mean agreement with 100."""
     questions = list(next(iter(values.values()), {}))
     return {
         name: [None if (value := row.get(question)) is None else BEST * value for question in questions]

@@ -1,5 +1,4 @@
-"""The document of `evaluate`: outcomes, settings that may be the best, factor curves, systems, what lies
-behind."""
+"""The document of `evaluate`: outcomes, what may be the best, factor curves, systems, what lies behind."""
 
 from __future__ import annotations
 

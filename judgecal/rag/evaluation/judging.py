@@ -1,5 +1,4 @@
-"""Answers as items, judged by a suite, by locks and by local judges; and what the verdicts on each come
-to."""
+"""Answers as items, judged by a suite, by locks and by local judges; and what the verdicts come to."""
 
 from __future__ import annotations
 

@@ -39,8 +39,7 @@ from judgecal.workspace import Workspace
 __all__ = ["LocalConfig", "LocalSystem"]
 
 RETRIEVED_FILE = "retrieved.jsonl"
-"""In the system's folder: what was found for each question, as rows of `AnswerJournal` whose answer is
-empty."""
+"""In the system's folder: what was found for each question, as rows of `AnswerJournal`."""
 
 REPLIES_FILE = "replies.jsonl"
 """In the system's folder: the journal of the model that answers; its verdicts are the answers' texts."""
@@ -82,8 +81,7 @@ class LocalSystem:
         self._retrieval = Retrieval(name, config, documents, workspace)
 
     def config(self) -> dict[str, Any]:
-        """The documents, what decides the contexts and what decides the answer; no setting that decides
-        nothing."""
+        """The documents, and the settings that decide the contexts and the answer."""
         return {"retrieval": self._retrieval.config(), "answerer": self._answerer.config()}
 
     def models(self) -> Sequence[ModelSpec]:
@@ -92,8 +90,7 @@ class LocalSystem:
         return models_of(one for one in asked if one is not None)
 
     def check(self, questions: Sequence[Question]) -> list[str]:
-        """What would keep it from answering: settings, names, keys that are not set, and documents that
-        lack."""
+        """Settings, names, keys that are not set, and documents that lack."""
         found = list(self._config.problems())
         if not any(one.text.strip() for one in self._documents()):
             found.append(
@@ -111,8 +108,7 @@ class LocalSystem:
         return [f"{self.name}: {problem}" for problem in dict.fromkeys(found)]
 
     def preview(self, questions: Sequence[Question], asking: Asking) -> CostEstimate:
-        """What `answer` would call now; before anything is searched, about what is found is known from
-        BM25."""
+        """What `answer` would call now; before a search, what would be found is known from BM25."""
         options, estimates = once(asking), list[CostEstimate]()
         found = stored_in(asking.folder / RETRIEVED_FILE, self._retrieval.config(), questions, options)
         due = [one for one in questions if one.group not in found]
@@ -125,9 +121,7 @@ class LocalSystem:
         )
 
     def answer(self, questions: Sequence[Question], asking: Asking) -> list[SystemAnswer]:
-        """One answer a question, in their order; what the folder holds is not asked again, but for failures
-        of the wire.
-        """
+        """One answer a question, in their order; what the folder holds is not asked again."""
         found, options = self._retrieved(questions, asking), once(asking)
         items = _asked(questions, found)
         with open_journal(asking.folder / REPLIES_FILE, options) as journal:

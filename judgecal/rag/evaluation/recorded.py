@@ -96,11 +96,7 @@ class RecordedSystem:
         return CostEstimate(0, len(questions), 0, 0.0)
 
     def answer(self, questions: Sequence[Question], asking: Asking) -> list[SystemAnswer]:
-        """One answer a question, in their order; a question without a row is a failure.
-
-        Raises:
-            InputError: the file cannot be used.
-        """
+        """One answer a question, in their order; a question without a row is a failure."""
         recorded, system = self._read(questions)
         if recorded.unmatched:  # counted alone, as they may name sealed questions
             n, of = len(recorded.unmatched), recorded.n_rows

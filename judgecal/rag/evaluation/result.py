@@ -16,8 +16,7 @@ BASE = "the base"
 
 @dataclass(frozen=True, slots=True)
 class States:
-    """The Parquet files of the four states, as paths in the experiment's folder; each has a CSV file beside
-    it."""
+    """The Parquet files of the four states, in the experiment's folder; each has a CSV file beside it."""
 
     questions: str
     answers: str
@@ -27,47 +26,28 @@ class States:
 
 @dataclass(frozen=True, slots=True)
 class AskedQuestions:
-    """What was asked.
-
-    Attributes:
-        source: a gold set or a file.
-        sha256: of its content.
-        n: questions.
-        n_answerable: those whose reference gives an answer.
-        n_sealed: those of test, whose text is shown nowhere.
-        made_by: people, llm or project, as the set's card says; None where nothing says so.
-        n_with_document: those that name a document that is there.
-        n_lexically_easy: of these, whose own document BM25 ranks first; None where there is none.
-    """
+    """What was asked: a gold set or a file."""
 
     source: str
     sha256: str
     n: int
-    n_answerable: int
-    n_sealed: int
-    made_by: str | None
-    n_with_document: int
-    n_lexically_easy: int | None
+    n_answerable: int  # those whose reference gives an answer
+    n_sealed: int  # those of test, whose text is shown nowhere
+    made_by: str | None  # people, llm or project, as the set's card says
+    n_with_document: int  # those that name a document that is there
+    n_lexically_easy: int | None  # of these, whose own document BM25 ranks first
 
 
 @dataclass(frozen=True, slots=True)
 class SystemSetting:
-    """How a system was set up.
-
-    Attributes:
-        table: its name in the configuration, which all systems of a sweep share.
-        kind: local, http, python or answers.
-        settings: its factors with their values.
-        shows_contexts: where not, what rests on contexts is not measured.
-        label: how pages call it: in a sweep by what sets it apart, `top_n=3`; else its name.
-    """
+    """How a system was set up."""
 
     system: str
-    table: str
-    kind: str
-    settings: Mapping[str, Setting]
-    shows_contexts: bool
-    label: str = ""
+    table: str  # its name in the configuration, which all systems of a sweep share
+    kind: str  # local, http, python or answers
+    settings: Mapping[str, Setting]  # its factors with their values
+    shows_contexts: bool  # where not, what rests on contexts is not measured
+    label: str = ""  # how pages call it: in a sweep by what sets it apart, `top_n=3`; else its name
 
 
 def labelled(
@@ -95,25 +75,18 @@ def labelled(
 
 @dataclass(frozen=True, slots=True)
 class MeasuredBy:
-    """Who fills a column.
-
-    Attributes:
-        lock: the path of its lock; None where nobody knows whether it agrees with people.
-        agreement: with people, as the lock confirmed it.
-        calibrated: whether its verdicts are taken to the people's scale by the lock's map.
-    """
+    """Who fills a column."""
 
     column: str
     judge: str
-    lock: str | None
-    agreement: Estimate | None
-    calibrated: bool = False
+    lock: str | None  # the path of its lock; without one nobody knows whether it agrees with people
+    agreement: Estimate | None  # with people, as the lock confirmed it
+    calibrated: bool = False  # whether its verdicts are taken to the people's scale by the lock's map
 
 
 @dataclass(frozen=True, slots=True)
 class CorrectedSystem:
-    """A system's share of right answers, corrected for the judge's error rates; `reason` says why there is
-    none."""
+    """A system's share of right answers, corrected for the judge's error rates, or the reason why it is not."""
 
     system: str
     column: str
@@ -125,9 +98,7 @@ class CorrectedSystem:
 
 @dataclass(frozen=True, slots=True)
 class FailedAnswers:
-    """How many questions a system gave no answer to for one kind of failure, and what the first said; None
-    where all of them are of test.
-    """
+    """Questions without an answer by one kind of failure, and what the first said; None where all are of test."""
 
     system: str
     kind: str
@@ -137,9 +108,7 @@ class FailedAnswers:
 
 @dataclass(frozen=True, slots=True)
 class FailedVerdicts:
-    """On how many answers a column's judge gave no verdict, in some repeat at least, for one kind of failure,
-    and what the first said; None where all of them are to questions of test.
-    """
+    """Answers without a verdict, in some repeat at least, as `FailedAnswers`."""
 
     column: str
     kind: str
@@ -149,21 +118,21 @@ class FailedVerdicts:
 
 @dataclass(frozen=True, slots=True)
 class WorstAnswer:
-    """What a system made of a question. `retrieved` are the documents of its contexts, best first; None where
-    it shows none.
-    """
+    """What a system made of a question."""
 
     system: str
     answer: str | None
     error: Failure | None
     total: float | None
-    retrieved: tuple[str, ...] | None
+    retrieved: tuple[str, ...] | None  # documents of its contexts, best first; None where it shows none
 
 
 @dataclass(frozen=True, slots=True)
 class WorstQuestion:
-    """A question with the lowest mean score over all systems; none of test. The score of an answer is its
-    `total`, an unscored one as 0; where there is no answer to give, a refusal scores 1 and anything else 0.
+    """A question with the lowest mean score over all systems; none of test.
+
+    The score of an answer is its `total`, an unscored one as 0; where there is no answer to give, a refusal scores 1
+    and anything else 0.
     """
 
     question: str
@@ -176,57 +145,37 @@ class WorstQuestion:
 
 @dataclass(frozen=True, slots=True)
 class EvaluateResult(Result):
-    """What `evaluate` came to.
-
-    Attributes:
-        experiment: its slug.
-        design: how the factors were varied; None without factors.
-        bases: of `one_at_a_time`, the systems that others differ from in one factor: one for each table with
-            factors.
-        systems: each over all questions, in the order of the configuration.
-        documents: each over the questions of each document.
-        comparisons: every two systems by `total`, paired by question, after Holm.
-        document_comparisons: the same within each document that has ten questions or more, after Holm over
-            all.
-        not_told_apart_from_best: names, the highest first; of one only where it is shown to be the best.
-        best: the same with what lies behind it.
-        curves: of each factor.
-        judges: who fills which column.
-        corrected: of systems whose correctness is judged by a lock that has a pass mark.
-        by_complexity, by_tag: each system on parts of the questions.
-        failures: why there are no answers, by system and kind, the most frequent first.
-        failed_verdicts: why there are no verdicts on answers, by column and kind, the most frequent first.
-        worst: the questions that went worst, with what was retrieved.
-        usd: what the calls of this run cost; None where a price is not known.
-        again: the command that asks anew for what has no verdict.
-    """
+    """What `evaluate` came to."""
 
     experiment: str
     states: States
     questions: AskedQuestions
-    design: Design | None
-    bases: tuple[str, ...]
+    design: Design | None  # how the factors were varied; None without factors
+    bases: tuple[str, ...]  # of `one_at_a_time`, the systems that others differ from in one factor
     settings: tuple[SystemSetting, ...]
-    systems: tuple[SystemSummary, ...]
-    documents: tuple[SystemSummary, ...]
-    comparisons: tuple[SystemComparison, ...]
+    systems: tuple[SystemSummary, ...]  # each over all questions, in the order of the configuration
+    documents: tuple[SystemSummary, ...]  # each over the questions of each document
+    comparisons: tuple[SystemComparison, ...]  # by `total`, paired by question, after Holm
     document_comparisons: Mapping[str, tuple[SystemComparison, ...]]
-    not_told_apart_from_best: tuple[str, ...]
-    best: BestOf
+    """The same within each document that has ten questions or more, after Holm over all."""
+    not_told_apart_from_best: tuple[
+        str, ...
+    ]  # the highest first; of one only where it is shown to be the best
+    best: BestOf  # the same with what lies behind it
     curves: tuple[FactorCurve, ...]
     judges: tuple[MeasuredBy, ...]
-    corrected: tuple[CorrectedSystem, ...]
+    corrected: tuple[CorrectedSystem, ...]  # where correctness is judged by a lock that has a pass mark
     by_complexity: tuple[QuestionPart, ...]
     by_tag: tuple[QuestionPart, ...]
-    failures: tuple[FailedAnswers, ...]
-    failed_verdicts: tuple[FailedVerdicts, ...]
+    failures: tuple[FailedAnswers, ...]  # the most frequent first
+    failed_verdicts: tuple[FailedVerdicts, ...]  # the most frequent first
     worst: tuple[WorstQuestion, ...]
     costs: Costs
     n_unscored: int
-    usd: float | None
+    usd: float | None  # what the calls of this run cost; None where a price is not known
     notes: tuple[str, ...]
     run_line: str
-    again: str = ""
+    again: str = ""  # the command that asks anew for what has no verdict
 
     @property
     def labels(self) -> dict[str, str]:

@@ -81,8 +81,7 @@ SUMMARY_COLUMNS: Mapping[str, tuple[type, str]] = {
     "latency_p95_s": (float, "the 95th percentile"),
     "usd_per_1k": (float, "cost of a thousand answers; empty where that of any is not known"),
 }
-"""Column -> its type and meaning, of state 4: a row a system and document; then each column of the suite,
-0..1."""
+"""Column -> its type and meaning, of state 4: a row a system and document; then each column of the suite."""
 
 
 @dataclass(frozen=True)
@@ -203,8 +202,7 @@ class StateFiles:
         return {one.group: one for one in self.questions}
 
     def _write(self, place: int, rows: Sequence[Mapping[str, Any]], kinds: Mapping[str, type]) -> None:
-        """Both files of a state; where it is another than before, those of later states were of that one and
-        go."""
+        """Both files of a state; where it is another than before, those of later states go."""
         frame = _frame(rows, kinds)
         path = self.folder / f"{NAMES[place]}.csv"
         before = path.read_bytes() if path.exists() else b""

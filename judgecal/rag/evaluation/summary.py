@@ -23,8 +23,7 @@ Points = Sequence[float | Sequence[float | None] | None]
 
 OutcomeKind = Literal["right_answer", "wrong_answer", "right_refusal", "wrong_refusal"]
 Rows = Mapping[str, Mapping[str, Measured | None]]
-"""System -> question -> what was measured; None where the system has no row for a question that others were
-asked."""
+"""System -> question -> what was measured; None where there is no row for what others were asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +50,7 @@ class OutcomeShare:
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """Answerable x answered. An answer to a question that has none is a wrong one; `n_unscored` are in no
-    cell."""
+    """Answerable x answered; an answer where there is none is wrong, `n_unscored` are in no cell."""
 
     right_answer: OutcomeShare
     wrong_answer: OutcomeShare
@@ -74,53 +72,32 @@ class Seconds:
 
 @dataclass(frozen=True, slots=True)
 class SystemSummary:
-    """One system over all questions, or over those of one document. All shares are 0..1, their intervals by
-    question.
-
-    Attributes:
-        document: None over all questions.
-        n, n_expected, n_unscored: questions with a `total`, asked of any system, and without one here.
-        answered: share answered of those where that is known.
-        answer_correctness: the mean over the answered.
-        total: correctness where it answered, 0 where it refused; a question without one counts as 0. Systems
-            are ranked by it.
-        total_complete_case: the same without those questions; where nothing is unscored, `answered` times
-            `answer_correctness`.
-        measures: each column of the suite, over the questions that have it.
-        measures_as_wrong: the same where a question without it counts as 0.
-        utility: the mean worth at the costs that were stated, an unscored question as a wrong answer;
-            `utility_complete_case` without those.
-        ttft_s: to the first token or byte.
-        queries_per_minute: one after another, 60 / mean latency; None where no answer has a latency.
-        usd_per_1k: cost of a thousand answers; None where that of any answer is not known.
-    """
+    """One system over all questions, or over those of one document; shares 0..1, their intervals by question."""
 
     system: str
-    document: str | None
-    n: int
-    n_expected: int
+    document: str | None  # None over all questions
+    n: int  # questions with a `total`
+    n_expected: int  # asked of any system
     n_unscored: int
-    answered: Estimate
-    answer_correctness: Estimate
+    answered: Estimate  # share of those where that is known
+    answer_correctness: Estimate  # the mean over the answered
     total: Estimate
+    """Correctness where it answered, 0 where it refused; a question without one counts as 0. It ranks systems."""
     total_complete_case: Estimate
-    measures: Mapping[str, Estimate]
-    measures_as_wrong: Mapping[str, Estimate]
+    """Without those questions; where nothing is unscored, `answered` times `answer_correctness`."""
+    measures: Mapping[str, Estimate]  # each column of the suite, over the questions that have it
+    measures_as_wrong: Mapping[str, Estimate]  # the same where a question without it counts as 0
     outcomes: Outcomes
-    utility: Estimate
-    utility_complete_case: Estimate
+    utility: Estimate  # the mean worth at the stated costs, an unscored question as a wrong answer
+    utility_complete_case: Estimate  # without those
     latency_s: Seconds
-    ttft_s: Seconds
-    queries_per_minute: float | None
-    usd_per_1k: float | None
+    ttft_s: Seconds  # to the first token or byte
+    queries_per_minute: float | None  # one after another, 60 / mean latency
+    usd_per_1k: float | None  # None where the cost of any answer is not known
 
 
 def rows_of(measured: Sequence[Measured]) -> Rows:
-    """The answers by system and question, both in the order in which they first occur.
-
-    Raises:
-        InputError: there is none, or a system has two to one question.
-    """
+    """The answers by system and question, both in the order in which they first occur."""
     if not measured:
         raise InputError("no answer was measured: there is nothing to compare")
     questions = dict.fromkeys(one.question for one in measured)

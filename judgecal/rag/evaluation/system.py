@@ -118,16 +118,11 @@ class System(Protocol):
         ...
 
     def config(self) -> dict[str, Any]:
-        """Everything that decides what it answers, as JSON values and without a key: what a run resumes
-        by."""
+        """What decides its answers, as JSON values and without a key: what a run resumes by."""
         ...
 
     def models(self) -> Sequence[ModelSpec]:
-        """The models that it calls through the engine, whose prices a budget must know.
-
-        Raises:
-            InputError: there is no such model.
-        """
+        """The models that it calls through the engine, whose prices a budget must know."""
         ...
 
     def check(self, questions: Sequence[Question]) -> list[str]:
