@@ -10,18 +10,15 @@ from pathlib import Path
 
 from judgecal.rag.evaluation.result import EvaluateResult, MeasuredBy
 from judgecal.rag.evaluation.summary import SystemSummary
-from judgecal.records import Estimate, Headline
+from judgecal.records import Headline
 from judgecal.report import numbers
 from judgecal.report.document import Fact
-from judgecal.report.wording import in_a_row, path_from_here, sentence
+from judgecal.report.wording import in_a_row, path_from_here, sentence, sentences
 
 _NAMED = 3
-_FEWEST = 10
-"""Questions from which on anything is decided, as everywhere in judgecal."""
-_OF_TOTAL = ("correctness", "answered")
-"""The columns that the total is made of."""
-_TO_LABEL = 60
-"""Answers for people to label, where nobody has labelled any."""
+_FEWEST = 10  # questions from which on anything is decided, as everywhere in judgecal
+_OF_TOTAL = ("correctness", "answered")  # the columns that the total is made of
+_TO_LABEL = 60  # answers for people to label, where nobody has labelled any
 
 
 def noun(result: EvaluateResult, n: int | None = None) -> str:
@@ -61,9 +58,13 @@ def unlocked(result: EvaluateResult) -> list[MeasuredBy]:
 def evaluate_headline(result: EvaluateResult) -> Headline:
     """The one voice of `evaluate`: the command, its page, the index and a notebook print what stands here."""
     kind, first = _decided(result)
-    return Headline(
-        kind, first, tuple(_because(result, kind)), tuple(_unknown(result, kind)), _next(result, kind)
-    )
+    without = unlocked(result)
+    following = f"judgecal report {result.experiment} --open"
+    if kind in ("unread", "none"):
+        following = result.again or following
+    elif without:
+        following = calibrate(result, without[0])
+    return Headline(kind, first, _because(result, kind), _unknown(result, kind), following)
 
 
 def _called(result: EvaluateResult, system: str) -> str:
@@ -91,51 +92,65 @@ def _decided(result: EvaluateResult) -> tuple[str, str]:
     if best.reason is not None:
         return "cannot tell", f"Cannot tell which of {these} is best: {best.reason}."
     names = [_called(result, name) for name in result.not_told_apart_from_best]
-    named = in_a_row([*names[:_NAMED], *([f"{len(names) - _NAMED} more"] if len(names) > _NAMED else [])])
     if len(names) == n:
         both = "Neither of the two" if n == 2 else f"None of {these}"
         return "tied", f"{both} can be told apart from the best: the highest is {first}, with {total}."
+    more = [f"{len(names) - _NAMED} more"] if len(names) > _NAMED else []
+    named = in_a_row([*names[:_NAMED], *more])
     return "tied", f"{len(names)} of {n} {noun(result)} cannot be told apart from the best: {named}."
 
 
-def _because(result: EvaluateResult, kind: str) -> Iterator[str]:
+def _because(result: EvaluateResult, kind: str) -> tuple[str, ...]:
+    def brief(message: str | None) -> str:
+        """What a failure said, shortened; nothing of a test question's."""
+        text = message or "its message is of a test question"
+        return textwrap.shorten(text, 160, placeholder=" ...").rstrip(".")
+
+    best, n_systems, reasons = result.best, len(result.systems), list[str]()
     if kind == "none" and result.failures:
-        first = result.failures[0]
-        failing = _called(result, first.system)
-        yield f"{numbers.count(first.n)} answers of {failing} failed by {first.kind}: {_brief(first.message)}."
+        most = result.failures[0]
+        failing = f"{numbers.count(most.n)} answers of {_called(result, most.system)} failed by {most.kind}"
+        reasons.append(f"{failing}: {brief(most.message)}.")
     elif kind == "unread" and result.failed_verdicts:
         failed = max(result.failed_verdicts, key=lambda one: (one.column in _OF_TOTAL, one.n))
         on = numbers.count_of(failed.n, "answer")
-        yield f"The judge of {failed.column} gave no verdict on {on}, by {failed.kind}: {_brief(failed.message)}."
+        mute = f"The judge of {failed.column} gave no verdict on {on}, by {failed.kind}"
+        reasons.append(f"{mute}: {brief(failed.message)}.")
     else:
-        mute = [one for one in result.failed_verdicts if all(not each.measures[one.column].n for each in result.systems
-                                                             if one.column in each.measures)]  # fmt: skip
-        for column, failed in {one.column: one for one in reversed(mute)}.items():
-            yield f"The judge of {column} gave no verdict on any answer, by {failed.kind}: {_brief(failed.message)}."
+        for column in dict.fromkeys(one.column for one in reversed(result.failed_verdicts)):
+            of_column = [one.measures[column] for one in result.systems if column in one.measures]
+            failed = next(one for one in result.failed_verdicts if one.column == column)
+            if not any(estimate.n for estimate in of_column):
+                mute = f"The judge of {column} gave no verdict on any answer, by {failed.kind}"
+                reasons.append(f"{mute}: {brief(failed.message)}.")
     if kind == "tied":
-        if len(result.not_told_apart_from_best) < len(result.systems):
-            highest = next(one for one in result.systems if one.system == result.best.highest)
-            yield f"The highest total is {numbers.estimate(highest.total, 2)}, of {_called(result, highest.system)}."
-        yield from _economy(result)
-    if kind in ("tied", "cannot tell") and result.best.runner_up is not None:
-        yield _more_questions(result)
+        if len(result.not_told_apart_from_best) < n_systems:
+            highest = next(one for one in result.systems if one.system == best.highest)
+            total = numbers.estimate(highest.total, 2)
+            reasons.append(f"The highest total is {total}, of {_called(result, highest.system)}.")
+        reasons += _economy(result)
+    if kind in ("tied", "cannot tell") and best.runner_up is not None:
+        pair = f"the highest from the runner-up, {_called(result, best.runner_up)}"
+        if best.questions_needed is None:
+            reasons.append(f"No number of questions up to a million is known to tell {pair}.")
+        else:
+            needed, n = numbers.count(best.questions_needed), numbers.count(best.n_questions)
+            reasons.append(f"About {needed} questions like these {n} would tell {pair}.")
     of_correctness = [one for one in result.judges if one.column == "correctness"]
-    if any(one.lock is None for one in of_correctness):
-        yield "Nobody knows whether the judge of correctness agrees with people: it has no lock."
-    for one in of_correctness:
-        if one.agreement is not None:
-            yield f"The judge of correctness agrees with people by {numbers.estimate(one.agreement, 2)}."
-    n_unscored = sum(one.n_unscored for one in result.systems)
-    if n_unscored:
-        n = numbers.count(sum(one.n_expected for one in result.systems))
-        verbs = "is unscored and counts" if n_unscored == 1 else "are unscored and count"
-        yield f"{numbers.count(n_unscored)} of {n} answers {verbs} as 0."
-
-
-def _brief(message: str | None) -> str:
-    """What a failure said, shortened; nothing of a test question's."""
-    return textwrap.shorten(message or "its message is of a test question", 160, placeholder=" ...").rstrip(
-        "."
+    n, n_unscored = (
+        sum(getattr(one, name) for one in result.systems) for name in ("n_expected", "n_unscored")
+    )
+    verbs = "is unscored and counts" if n_unscored == 1 else "are unscored and count"
+    return sentences(
+        reasons,
+        any(one.lock is None for one in of_correctness)
+        and "Nobody knows whether the judge of correctness agrees with people: it has no lock.",
+        [
+            f"The judge of correctness agrees with people by {numbers.estimate(one.agreement, 2)}."
+            for one in of_correctness
+            if one.agreement is not None
+        ],
+        n_unscored > 0 and f"{numbers.count(n_unscored)} of {numbers.count(n)} answers {verbs} as 0.",
     )
 
 
@@ -143,14 +158,16 @@ def _economy(result: EvaluateResult) -> Iterator[str]:
     """Who of those that may be the best costs and waits least, and how far below the best it may lie."""
     tied = candidates(result)
     cheap, quick = cheapest(tied), quickest(tied)
-    told: dict[str, list[str]] = {}
+    merits: dict[str, list[str]] = {}
     if cheap is not None:
-        told.setdefault(cheap.system, []).append(f"cheapest (USD {numbers.money(cheap.usd_per_1k)} per 1k)")
+        price = numbers.money(cheap.usd_per_1k)
+        merits.setdefault(cheap.system, []).append(f"cheapest (USD {price} per 1k)")
     if quick is not None:
-        told.setdefault(quick.system, []).append(f"quickest (median {numbers.seconds(quick.latency_s.p50)})")
+        median = numbers.seconds(quick.latency_s.p50)
+        merits.setdefault(quick.system, []).append(f"quickest (median {median})")
     at_most = {one.name: one.loss_at_most for one in result.best.not_told_apart}
     parts = []
-    for name, whys in told.items():
+    for name, whys in merits.items():
         below = at_most.get(name)
         bound = "" if below is None else f", at most {numbers.plain(below, 2)} below the best"
         parts.append(f"{_called(result, name)} is the {' and the '.join(whys)}{bound}")
@@ -158,34 +175,25 @@ def _economy(result: EvaluateResult) -> Iterator[str]:
         yield f"Of those that may be the best {'; '.join(parts)}."
 
 
-def _more_questions(result: EvaluateResult) -> str:
-    """How many questions would tell the highest from the runner-up."""
-    best = result.best
-    pair = f"the highest from the runner-up, {_called(result, str(best.runner_up))}"
-    if best.questions_needed is None:
-        return f"No number of questions up to a million is known to tell {pair}."
-    needed = numbers.count(best.questions_needed)
-    return f"About {needed} questions like these {numbers.count(best.n_questions)} would tell {pair}."
-
-
-def _unknown(result: EvaluateResult, kind: str) -> Iterator[str]:
+def _unknown(result: EvaluateResult, kind: str) -> tuple[str, ...]:
     """What weighs most comes first."""
-    for one in unlocked(result):
-        yield (
-            f"Whether {one.judge}, the judge of {one.column}, agrees with people: nobody knows, as it has no lock. "
-            f"Calibrate it: {calibrate(result, one)}"
-        )
-    if result.questions.made_by == "llm":
-        yield f"How much harder the questions of users are. {sentence(made_by_model(result))}"
-    if kind == "tied":
-        yield "Which of those that cannot be told apart is the best: that no difference is shown is no proof of none."
-    if any(one.usd_per_1k is None for one in result.systems):
-        yield f"What some {noun(result)} cost: not every answer has a price."
     blind = [_called(result, one.system) for one in result.settings if not one.shows_contexts]
-    if blind:
-        yield f"Whether the answers of {in_a_row(blind)} rest on documents: no contexts are shown."
-    if result.design == "one_at_a_time":
-        yield "How factors act together: each was varied alone."
+    return sentences(
+        [
+            f"Whether {one.judge}, the judge of {one.column}, agrees with people: nobody knows, as it has no "
+            f"lock. Calibrate it: {calibrate(result, one)}"
+            for one in unlocked(result)
+        ],
+        result.questions.made_by == "llm"
+        and f"How much harder the questions of users are. {sentence(made_by_model(result))}",
+        kind == "tied"
+        and "Which of those that cannot be told apart is the best: that no difference is shown is no proof of "
+        "none.",
+        any(one.usd_per_1k is None for one in result.systems)
+        and f"What some {noun(result)} cost: not every answer has a price.",
+        bool(blind) and f"Whether the answers of {in_a_row(blind)} rest on documents: no contexts are shown.",
+        result.design == "one_at_a_time" and "How factors act together: each was varied alone.",
+    )
 
 
 def made_by_model(result: EvaluateResult) -> str:
@@ -209,15 +217,8 @@ def calibrate(result: EvaluateResult, one: MeasuredBy) -> str:
     return f"judgecal gold sheet {shlex.quote(table)} --scale binary -n {_TO_LABEL} -o labels.csv"
 
 
-def _next(result: EvaluateResult, kind: str) -> str:
-    if kind in ("unread", "none"):
-        return result.again or f"judgecal report {result.experiment} --open"
-    without = unlocked(result)
-    return calibrate(result, without[0]) if without else f"judgecal report {result.experiment} --open"
-
-
 def evaluate_facts(result: EvaluateResult) -> Iterator[Fact]:
-    """The large numbers under the headline."""
+    """The large numbers under the headline; of the best, how far it leads and what it takes."""
     best, n = result.best, len(result.systems)
     if not any(one.n for one in result.systems):
         return
@@ -226,32 +227,26 @@ def evaluate_facts(result: EvaluateResult) -> Iterator[Fact]:
     if n > 1 and best.best is None:
         yield Fact(f"{len(best.not_told_apart)} of {n}", f"{noun(result)} that may be the best.")
     if best.best is None and best.questions_needed is not None:
+        asked = numbers.count(best.n_questions)
         yield Fact(
             f"about {numbers.count(best.questions_needed)}",
-            f"questions would tell it from the runner-up; {numbers.count(best.n_questions)} were asked.",
+            f"questions would tell it from the runner-up; {asked} were asked.",
         )
-    yield from _cost_facts(result, highest)
-
-
-def _cost_facts(result: EvaluateResult, highest: SystemSummary) -> Iterator[Fact]:
-    """Of the best, how far it leads and what it takes; of several that may be it, the least price."""
     cheap = cheapest(candidates(result))
     if cheap is not None:
         yield Fact(f"USD {numbers.money(cheap.usd_per_1k)}", "per 1k answers is the least of these.")
-    if result.best.best is None:
+    if best.best is None:
         return
-    second = result.best.runner_up
     for pair in result.comparisons:
-        if second is not None and {pair.a, pair.b} == {highest.system, second}:
-            lead = pair.difference if pair.a == highest.system else _turned(pair.difference)
-            yield Fact(numbers.difference(lead, 2), f"over the runner-up, {result.labels[second]}.")
+        if best.runner_up is not None and {pair.a, pair.b} == {highest.system, best.runner_up}:
+            lead = pair.difference
+            if pair.a != highest.system:  # a difference the other way round
+                value, high, low = (
+                    None if end is None else -end for end in (lead.value, lead.low, lead.high)
+                )
+                lead = dataclasses.replace(lead, value=value, low=low, high=high)
+            yield Fact(numbers.difference(lead, 2), f"over the runner-up, {result.labels[best.runner_up]}.")
     if highest.usd_per_1k is not None:
         yield Fact(f"USD {numbers.money(highest.usd_per_1k)}", "per 1k answers.")
     if highest.latency_s.p50 is not None:
         yield Fact(numbers.seconds(highest.latency_s.p50), "is its median latency.")
-
-
-def _turned(found: Estimate) -> Estimate:
-    """A difference the other way round."""
-    value, high, low = (None if end is None else -end for end in (found.value, found.low, found.high))
-    return dataclasses.replace(found, value=value, low=low, high=high)
