@@ -1,1 +1,1 @@
-"""The answerer test: every model x prompt on the same questions, the right document in hand, graded by one judge."""
+"""The answerer test: every model x prompt on the same questions, the right document in hand, one judge."""

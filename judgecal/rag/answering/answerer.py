@@ -75,7 +75,7 @@ class Writer:
         """What an item lacks is empty in the prompt."""
 
     def fields(self, text: str, needed: str) -> dict[str, str] | Failure:
-        """The texts of a reply by their names, stripped; a failure where the one that is needed is not there."""
+        """The texts of a reply by their names, stripped; a failure where the needed one is not there."""
         if not text.strip():
             return Failure("parse", "the reply is empty")
         found: dict[str, str] = {}
@@ -97,7 +97,7 @@ class Writer:
 
 
 class Answerer(Writer):
-    """Who answers questions; `field` is the output field of the answer, which is free text behind a marker."""
+    """Who answers questions; `field` is the output field of the answer, a free text behind a marker."""
 
     def __init__(self, spec: str, *, workspace: Workspace, temperature: float | None = None) -> None:
         super().__init__(spec, workspace=workspace, temperature=temperature)
@@ -120,8 +120,8 @@ class Answerer(Writer):
         """Refuse documents that the prompt has no place for."""
         if not self.reads_contexts and any(item.contexts for item in items):
             raise InputError(
-                f"signature {self.signature.name} has no input context or contexts, so that no document would reach "
-                f"{self.name}: give it one, or use --contexts none"
+                f"signature {self.signature.name} has no input context or contexts, so that no document "
+                f"would reach {self.name}: give it one, or use --contexts none"
             )
 
 
@@ -182,7 +182,8 @@ class Grader:
     def __post_init__(self) -> None:
         if not self.judge.scale.numeric:
             raise InputError(
-                f"{self.judge.name} gives words without an order, and an answer is rated in percent: use another"
+                f"{self.judge.name} gives words without an order, and an answer is rated in percent: use "
+                "another"
             )
 
     def warnings(self, answerers: Sequence[Answerer], groups: Collection[str]) -> list[str]:
@@ -199,7 +200,8 @@ class Grader:
         trained = self.judge.trained_on & set(groups)
         if trained:
             notes.append(
-                f"{self.judge.name} was trained on labels of {len(trained)} of these questions: it may know them"
+                f"{self.judge.name} was trained on labels of {len(trained)} of these questions: it may know "
+                "them"
             )
         return notes
 

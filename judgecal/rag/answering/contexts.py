@@ -135,8 +135,8 @@ def serve(questions: Sequence[Question], gold: GoldSet, options: ContextOptions)
     if not gold.documents:
         if options.kind in ("controlled", "topk"):
             raise InputError(
-                f"gold set {gold.name} has no documents: put them into documents.jsonl (document_id, title, text), "
-                "or ask without any by --contexts none"
+                f"gold set {gold.name} has no documents: put them into documents.jsonl (document_id, title, "
+                "text), or ask without any by --contexts none"
             )
         return {question.group: Served() for question in questions}
     return _Shelf(gold.documents, options).serve(questions)

@@ -1,4 +1,4 @@
-"""The document of `answer`: whom to take, systems and their differences, where points go, refusals, questions."""
+"""The document of `answer`: whom to take, systems, differences, where points go, refusals, questions."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def _best(result: AnswerResult) -> SystemEntry | None:
 
 
 def _average(one: SystemEntry) -> str:
-    """A system's average rating with its interval, where it has one: not what all answers without one count as."""
+    """A system's average rating with its interval; none is no 0, as which its answers count."""
     return f"{numbers.estimate(one.intervals.average_as_wrong, 1)}%" if one.n else "no rating"
 
 
@@ -163,8 +163,8 @@ def _unknown(result: AnswerResult) -> tuple[str, ...]:
     return sentences(
         map(sentence, result.warnings),
         bool(known)
-        and f"Whether systems differ by less than {numbers.plain(max(known), 1)} points: these questions show a "
-        "difference of that size in four runs of five, a smaller one more rarely.",
+        and f"Whether systems differ by less than {numbers.plain(max(known), 1)} points: these questions "
+        "show a difference of that size in four runs of five, a smaller one more rarely.",
         band is not None
         and f"How far the judge itself is off: up to {band:.1f} points ({result.rated_by.band_from}).",
         bool(apart)
@@ -213,9 +213,9 @@ def _systems(result: AnswerResult) -> Section:
         },
     )
     caption = (
-        "Serves the choice of a prompt and a model together. Lines that overlap may still differ, as the systems "
-        "answer the same questions: the paired differences decide. The highest average is in colour; p50 is the "
-        "latency of half the answers."
+        "Serves the choice of a prompt and a model together. Lines that overlap may still differ, as the "
+        "systems answer the same questions: the paired differences decide. The highest average is in "
+        "colour; p50 is the latency of half the answers."
     )
     axis = Axis("average rating, %", low=0.0, high=100.0)
     blocks = [interval_picture(rows, axis, numbers=overview, short=True), spread]
@@ -253,9 +253,9 @@ def _comparisons(result: AnswerResult) -> Section:
         [f"No interval: {reason}." for reason in sorted(filter(None, reasons))],
     )
     caption = (
-        "Serves the same choice: each pair on the same questions, in percentage points; right of the line the first "
-        "is better. In colour where it is decided; the p value is corrected for the number of pairs, the lines are "
-        "not."
+        "Serves the same choice: each pair on the same questions, in percentage points; right of the line "
+        "the first is better. In colour where it is decided; the p value is corrected for the number of "
+        "pairs, the lines are not."
     )
     blocks: list[Block] = [picture, *([Bullets(notes, short=True)] if notes else [])]
     return Section("pairs", "Differences, paired by question", caption, blocks)
@@ -277,8 +277,9 @@ def _decomposition(result: AnswerResult, points: Decomposition) -> Section:
         return interval_picture(rows, axis, title=title)
 
     caption = (
-        "Serves the choice of what to mend: the retriever or the answerer. Retrieval costs the controlled average "
-        "less the naive one; the answerer loses what is missing to 100 with the right document in hand."
+        "Serves the choice of what to mend: the retriever or the answerer. Retrieval costs the controlled "
+        "average less the naive one; the answerer loses what is missing to 100 with the right document in "
+        "hand."
     )
     band, left_out = result.rated_by.band, max(one.n_left_out for one in points.systems)
     unknown = "of unknown size: it was not locked on a gold set"
@@ -322,9 +323,9 @@ def _refusals(result: AnswerResult) -> Section:
     if all(one.context == "recorded" for one in result.systems):
         where = "by the reference"
     caption = (
-        "Serves the wording of the prompt: a prompt that refuses too much loses answers, one that refuses too little "
-        f"makes them up. Whether there is an answer is told {where}; a refusal is told by its wording, which is a rule "
-        "and no reading."
+        "Serves the wording of the prompt: a prompt that refuses too much loses answers, one that refuses "
+        f"too little makes them up. Whether there is an answer is told {where}; a refusal is told by its "
+        "wording, which is a rule and no reading."
     )
     rows = [
         (result.called(one), one.refusals.answerable, one.refusals.unanswerable) for one in result.systems
@@ -369,16 +370,16 @@ def _contaminated(result: AnswerResult, known: Contaminated) -> Section:
             Paragraph(f"Leave them out by: judgecal answer ... --drop-contaminated {result.experiment}")
         )
     caption = (
-        "Serves the choice of questions: what a model knows by heart says nothing about retrieval, and little about "
-        "how it reads."
+        "Serves the choice of questions: what a model knows by heart says nothing about retrieval, and "
+        "little about how it reads."
     )
     return Section("contaminated", "Known by heart", caption, blocks)
 
 
 def _questions(result: AnswerResult) -> Section:
     caption = (
-        "Serves the reading: look at the answers to these before any average is believed; judgecal answer ... "
-        "--show ID shows them side by side. Test questions are in every number, and not among these."
+        "Serves the reading: look at the answers to these before any average is believed; judgecal answer "
+        "... --show ID shows them side by side. Test questions are in every number, and not among these."
     )
     records = []
     for row in result.most_different:
@@ -399,7 +400,8 @@ def _notes(result: AnswerResult) -> tuple[str, ...]:
     return sentences(
         [f"No interval for the average: {reason}." for reason in sorted(filter(None, reasons))],
         result.without_reference
-        and "The reference document was left out: a refusal is right, and an honest answerer's percentage is low.",
+        and "The reference document was left out: a refusal is right, and an honest answerer's percentage is "
+        "low.",
         unscored,
         [f"Not asked: {row.question} ({row.message})." for row in named],
         more > 0 and f"... and {more} more not asked (those of test are not shown).",

@@ -1,4 +1,4 @@
-"""What `answer` comes to: an overview of the systems, their pairs, where the points go, and what is known by heart.
+"""What `answer` comes to: an overview of the systems, their pairs, where points go, what is known by heart.
 
 Contamination: questions that a model answers right without any document say nothing of how it reads.
 """
@@ -34,7 +34,7 @@ Percentages = Mapping[str, Sequence[float | None]]
 
 @dataclass(frozen=True)
 class SystemRows:
-    """A system with one kind of context, and what was measured of each question and repeat, unscored ones included."""
+    """A system with one kind of context, and its row of each question and repeat, unscored ones included."""
 
     name: str  # among the systems of the run: with its context, where there are several
     system: str
@@ -55,7 +55,7 @@ class SystemRows:
         return self.served[row.question].problem if self.served else None
 
     def should_answer(self, row: Measured) -> bool:
-        """Whether the documents handed over hold an answer; of a recorded one, whether the reference gives one."""
+        """Whether the documents handed over hold an answer; of recorded ones, whether there is one."""
         return row.answerable and (not self.served or self.served[row.question].holds_reference)
 
     def unscored(self, row: Measured) -> str | None:
@@ -111,8 +111,8 @@ class Refusals:
 class SystemEntry:
     """One system of the overview; systems are compared by `intervals.average_as_wrong`.
 
-    `count`, `min` ... `p95` describe the rated answers alone, in percent; `answered` is a share. `unscored` says why
-    answers have no percentage, and how many.
+    `count`, `min` ... `p95` describe the rated answers alone, in percent; `answered` is a share. `unscored`
+    says why answers have no percentage, and how many.
     """
 
     system: str
@@ -352,7 +352,7 @@ def _share(rows: Sequence[Measured], *, refused: bool) -> Estimate:
 
 
 def comparisons(systems: Sequence[SystemRows], *, seed: int = 0) -> tuple[SystemComparison, ...]:
-    """Every two systems with the same kind of context, in percentage points, after Holm over those of that context.
+    """Every two systems with the same context, in percentage points, after Holm over those of that context.
 
     Recorded answers stand beside the first context. Of a system without a rating nothing is known.
     """
@@ -374,7 +374,7 @@ def _rated(rows: Percentages) -> bool:
 
 
 def _paired(rows: Mapping[str, Percentages], *, seed: int) -> tuple[SystemComparison, ...]:
-    """Every two by their mean percentages; one that answered once stands beside repeats with its one answer."""
+    """Every two by their mean percentages; one that answered once stands beside repeats with that answer."""
     width = max((len(row) for own in rows.values() for row in own.values()), default=1)
     points = {
         name: [list(row) * (width if len(row) == 1 else 1) for row in own.values()]
@@ -406,7 +406,7 @@ def decomposition(systems: Sequence[SystemRows], *, seed: int = 0) -> Decomposit
 def system_loss(
     system: str, controlled: Percentages, naive: Percentages, *, seed: int = 0
 ) -> SystemLoss | None:
-    """What retrieval costs a system, and what the answerer itself loses; None where they share no question."""
+    """What retrieval costs a system, and what the answerer loses; None where they share no question."""
     shared = [group for group in controlled if group in naive]
     if not shared:
         return None
@@ -456,7 +456,7 @@ def most_different(
 
 
 def one_question(systems: Sequence[SystemRows], question: Question, standing: Served) -> OneQuestion:
-    """One question that was asked, across all systems: where BM25 ranks its reference document, and every answer."""
+    """One question across all systems: where BM25 ranks its reference document, and every answer."""
     answers = tuple(
         ShownAnswer(
             system=one.system,
@@ -490,7 +490,7 @@ def one_question(systems: Sequence[SystemRows], question: Question, standing: Se
 
 
 def right_from(people: Scale) -> float:
-    """The percentage from which an answer counts as right: the people's mark on a percentage scale, else 50."""
+    """From which percentage an answer counts as right: the people's mark on a percentage scale, else 50."""
     return people.pass_at if people.kind == "percentage" and people.pass_at is not None else _MIDDLE
 
 
@@ -501,7 +501,7 @@ def contaminated(
     right_at: float,
     sealed: Collection[str] = (),
 ) -> Contaminated | None:
-    """The answerable questions that some system answered right in closed book; None where none was asked so."""
+    """The answerable questions that some system answered right in closed book; None without closed book."""
     rows = [
         (one.system, row) for one in systems if one.context == "none" for row in one.rows if row.answerable
     ]

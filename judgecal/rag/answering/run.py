@@ -1,4 +1,4 @@
-"""`answer`: every system's answers to the questions of a set, each rated by one judge; a preset of evaluate's run."""
+"""`answer`: every system answers the questions of a set, one judge rates; a preset of evaluate's run."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ class AnswerRun:
         return self._trial.preview()
 
     def run(self, *, question: str | None = None) -> AnswerResult:
-        """Make the calls that are due and give the result; `question` is a group to show across all systems."""
+        """Make the calls that are due; `question` is a group to show across all systems."""
         self.check()
         groups = {one.group: one for one in self.questions}
         if question in self.gold.test_groups:
@@ -247,7 +247,7 @@ def _result(run: AnswerRun, systems: Sequence[SystemRows], question: Question | 
 
 
 def _unread(run: AnswerRun, systems: Sequence[SystemRows]) -> Unread | None:
-    """Why no answer could be rated: the judge's commonest failure, or where nobody answered that of the systems."""
+    """Why no answer could be rated: the commonest failure of the judge, or of the systems."""
     measured = [row for one in systems for row in one.rows]
     if any(row.percentage is not None for row in measured):
         return None
@@ -287,13 +287,15 @@ def _warnings(run: AnswerRun) -> list[str]:
     warnings = run.grader.warnings(run.answerers, [one.group for one in run.questions])
     if run.dropped:
         warnings += [
-            f"{model} took no part in closed-book run {run.dropped.experiment}: what it knows by heart is not known"
+            f"{model} took no part in closed-book run {run.dropped.experiment}: what it knows by heart is "
+            "not known"
             for model in run.dropped.strangers([one.model.alias for one in run.answerers])
         ]
     if "none" in run.kinds and any(one.reads_contexts for one in run.answerers):
         warnings.append(
-            "a prompt that asks for a context gets an empty one here, and one that demands a refusal then hides "
-            "what the model knows: a closed-book test is stricter with a signature whose only input is question"
+            "a prompt that asks for a context gets an empty one here, and one that demands a refusal then "
+            "hides what the model knows: a closed-book test is stricter with a signature whose only input "
+            "is question"
         )
     return warnings
 
@@ -313,7 +315,7 @@ def _notes(run: AnswerRun) -> list[str]:
 
 
 def _run_line(run: AnswerRun) -> str:
-    """The line that reproduces the overview: set@sha, contexts, systems, judge, how intervals are made, version."""
+    """The line that reproduces the overview: set, contexts, systems, judge, how intervals are made."""
     kinds = []
     for one in run.contexts:
         detail = ",".join(f"{key}={value}" for key, value in one.config().items() if key != "kind")

@@ -179,8 +179,8 @@ def ask_all(
                 progress.close()
             if odd:
                 notice(
-                    f"judgecal: {system.name}: {len(odd):,} scores of contexts are no finite numbers (such as "
-                    f"{odd[0]}) and were left out"
+                    f"judgecal: {system.name}: {len(odd):,} scores of contexts are no finite numbers (such "
+                    f"as {odd[0]}) and were left out"
                 )
     return [dataclasses.replace(given[one.group], system=system.name) for one in questions]
 

@@ -105,7 +105,10 @@ def _differing(items: Sequence[Item]) -> Iterator[str]:
     several = [name for name, references in found.items() if len(references) > 1]
     if several:
         n = "1 question stands" if len(several) == 1 else f"{len(several)} questions stand"
-        yield f"{n} in several rows with different references, each of which is taken as right: {listed(several)}"
+        yield (
+            f"{n} in several rows with different references, each of which is taken as right: "
+            f"{listed(several)}"
+        )
 
 
 def read_documents(path: Path) -> tuple[tuple[Document, ...], tuple[str, ...]]:

@@ -1,4 +1,4 @@
-"""Systems held against each other, paired by question: every two, the ones that may be the best, each factor."""
+"""Systems held against each other, paired by question: every two, what may be the best, each factor."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ _FEWEST = 10  # questions of a document within which systems are compared
 class SystemComparison:
     """Two systems on the same questions by one measure, an unscored one counted as 0.
 
-    Differences are a - b, -1..1; of `answer`, which counts in percent, in percentage points. `p_adjusted`, after Holm
-    over all pairs of the measure, decides: A, B or cannot tell. `complete_case` leaves out the questions that either
-    has not scored; where the order hangs on them, the decision is cannot tell.
+    Differences are a - b, -1..1; of `answer`, which counts in percent, in percentage points. `p_adjusted`,
+    after Holm over all pairs of the measure, decides: A, B or cannot tell. `complete_case` leaves out the
+    questions that either has not scored; where the order hangs on them, the decision is cannot tell.
     """
 
     a: str
@@ -68,8 +68,8 @@ class Candidate:
     value: float | None  # of the measure, unscored questions as 0
     loss: float | None  # how far it lies below the best value seen
     loss_at_most: float | None
-    """What it loses against the truly best lies below this, for all at once; None without bounds, and where there is
-    no other that it was seen to differ from."""
+    """What it loses against the truly best lies below this, for all at once; None without bounds, and where
+    there is no other that it was seen to differ from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +82,8 @@ class BestOf:
     not_told_apart: tuple[Candidate, ...]  # the highest first; of one only where it is shown
     runner_up: str | None
     questions_needed: int | None
-    """Questions like these that would tell these two apart, with 80% power and were the difference seen the true one;
-    None where a million do not, or nothing is known of their spread."""
+    """Questions like these that would tell these two apart, with 80% power and were the difference seen the
+    true one; None where a million do not, or nothing is known of their spread."""
     n_questions: int
     level: float
     reason: str | None  # why nothing is shown, where the data allow no bounds
@@ -158,7 +158,7 @@ def compare_points(
 def compare_systems(
     measured: Sequence[Measured], *, metric: str = "total", level: float = LEVEL, seed: int = 0
 ) -> tuple[SystemComparison, ...]:
-    """Every two systems, in the order in which they first occur; `metric` as `values_of`, the seed of sign flips."""
+    """Every two systems, in the order in which they first occur; the seed is of the sign flips."""
     return compare_points(_points(values_of(measured, metric)), metric=metric, level=level, seed=seed)
 
 
@@ -189,7 +189,10 @@ def _among_more(one: SystemComparison, p_adjusted: float | None, of: int, level:
     one = replace(one, p_adjusted=p_adjusted, smallest_detectable=None)
     if one.decision == "cannot tell" or (p_adjusted is not None and p_adjusted < 1.0 - level):
         return one
-    why = f"p = {p_adjusted:.3g} after Holm over {of} comparisons of all documents is not below {1.0 - level:.3g}"
+    why = (
+        f"p = {p_adjusted:.3g} after Holm over {of} comparisons of all documents is not below "
+        f"{1.0 - level:.3g}"
+    )
     return replace(one, decision="cannot tell", why=why)
 
 
@@ -302,7 +305,7 @@ def _points(values: Values) -> dict[str, list[float | None]]:
 def _how(
     points: Mapping[str, Sequence[object]], *, level: float, seed: int
 ) -> tuple[list[float], dict[str, Any]]:
-    """The labels, and how `stats` is to compare what lies beside them; each question is a group of its own."""
+    """The labels, and how `stats` is to compare what lies beside them; each question is a group."""
     labels = [BEST] * len(next(iter(points.values()), ()))
     return labels, {"scale": "percentage", "metric": MEAN, "level": level, "seed": seed}
 

@@ -25,13 +25,13 @@
     [[systems]]
     name = "ours"
     kind = "local"                       # http, python or answers; the other keys are those of this kind
-    top_n = 2                            # what is held where another option changes, by default the first level
+    top_n = 2                            # held where another option changes; by default the first level
 
     [sweep.ours]                         # the options of `ours` that are varied, with their levels
     "chunk.max" = [128, 256, 512]
     top_n = [1, 2, 3]
 
-A list that does not stand under [sweep] is that option's own value. Paths are taken from the file's own folder.
+A list that does not stand under [sweep] is that option's own value. Paths are taken from the file's folder.
 """
 
 from __future__ import annotations
@@ -97,8 +97,8 @@ class DocumentsTable(BaseModel):
 class JudgesTable(BaseModel):
     """Who judges the answers.
 
-    The column `correctness` of the suite says how right an answer is, 0..1, and its column `answered` whether it
-    is one at all; a suite without the second leaves that to a rule (questions.refuses).
+    The column `correctness` of the suite says how right an answer is, 0..1, and its column `answered` whether
+    it is one at all; a suite without the second leaves that to a rule (questions.refuses).
     """
 
     model_config = _TABLE
@@ -163,7 +163,7 @@ class SystemTable:
 
 @dataclass(frozen=True, slots=True)
 class ReadConfig:
-    """A configuration that was read and holds no mistake that its text shows; paths are taken from `folder`."""
+    """A configuration that holds no mistake that its text shows; paths are taken from `folder`."""
 
     path: Path
     tables: EvaluateConfig
@@ -177,7 +177,7 @@ class ReadConfig:
 
 @dataclass(frozen=True, slots=True)
 class ConfiguredSystem:
-    """A system, and where it stands in the configuration: the table's name, its kind, its place in the sweep."""
+    """A system, and where it stands in the configuration: its table, its kind, whether it is a base."""
 
     system: System
     table: str
@@ -186,7 +186,7 @@ class ConfiguredSystem:
 
 
 def read_evaluate_config(path: Path) -> ReadConfig:
-    """Read a configuration; every problem of the file is told at once: where, what was found, the nearest key."""
+    """Read a configuration; every problem is told at once: where, what was found, the nearest key."""
     table, where = read_toml(path), shown(path)
     problems: list[str] = []
     tables: EvaluateConfig | None = None
@@ -227,7 +227,10 @@ def _problems(tables: EvaluateConfig) -> Iterator[str]:
         yield "questions: split belongs to a gold set: leave it out, or name the set with gold"
     of_file = {"question", "reference", "separator", "id", "documents", "tags"} & asked.model_fields_set
     if asked.gold is not None and of_file:
-        yield f"questions: {', '.join(sorted(of_file))}: columns of a file, and a gold set has its own: leave them out"
+        yield (
+            f"questions: {', '.join(sorted(of_file))}: columns of a file, and a gold set has its own: leave "
+            "them out"
+        )
     if not tables.systems:
         yield "systems: there is none: add [[systems]] with name and kind"
     names = [name for table in tables.systems if isinstance(name := table.get("name"), str)]
@@ -287,8 +290,8 @@ def sweep_problems(
             yield from _held_problems(factor, levels, dict(_flat(table)), design)
     if factors and design is None:
         yield (
-            'say design = "one_at_a_time" (the others held at the base) or design = "grid" (every combination) at the '
-            "top of the file"
+            'say design = "one_at_a_time" (the others held at the base) or design = "grid" (every combination) '
+            "at the top of the file"
         )
     n = math.prod(len(levels) for levels in factors.values() if isinstance(levels, list))
     if design == "grid" and n > _MOST:
@@ -303,11 +306,14 @@ def _held_problems(
         return
     if design == "grid":
         yield (
-            f'{factor}: with design = "grid" no level is held: leave it out of the system\'s table, or say design = '
-            '"one_at_a_time"'
+            f'{factor}: with design = "grid" no level is held: leave it out of the system\'s table, or say '
+            'design = "one_at_a_time"'
         )
     elif not any(_same(table[factor], level) for level in levels):
-        yield f"{factor} is {table[factor]!r} in the system's table, and its levels are {', '.join(map(repr, levels))}"
+        yield (
+            f"{factor} is {table[factor]!r} in the system's table, and its levels are "
+            f"{', '.join(map(repr, levels))}"
+        )
 
 
 def variants(name: str, table: Mapping[str, Any], factors: Factors, design: Design | None) -> list[Variant]:
@@ -377,7 +383,7 @@ def _with(table: Mapping[str, Any], path: Sequence[str], value: Any) -> dict[str
 def systems_of(
     config: ReadConfig, workspace: Workspace, documents: Callable[[], Sequence[Document]]
 ) -> tuple[ConfiguredSystem, ...]:
-    """Every system in the order of the file; nobody is called, and `documents` are read when they are needed."""
+    """Every system in the order of the file; nobody is called, `documents` are read when they are needed."""
     found = []
     for table in config.systems:
         for variant, options in table.variants:

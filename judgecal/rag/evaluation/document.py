@@ -99,8 +99,9 @@ def _about(result: EvaluateResult) -> str:
         how = f", one factor at a time from the base {in_a_row(result.bases)}"
     made = {"llm": ", made by a model", "people": ", made by people", "project": ", made by the project"}
     return (
-        f"{result.experiment} · {n} {noun(result, n)}{how} · {numbers.count_of(asked.n, 'question')} of {asked.source}"
-        f"{made.get(asked.made_by or '', '')}, {numbers.count(asked.n_answerable)} with an answer"
+        f"{result.experiment} · {n} {noun(result, n)}{how} · {numbers.count_of(asked.n, 'question')} of "
+        f"{asked.source}{made.get(asked.made_by or '', '')}, {numbers.count(asked.n_answerable)} with an "
+        "answer"
     )
 
 
@@ -154,10 +155,11 @@ def _outcomes(result: EvaluateResult) -> Section:
     label, best = result.labels, result.best.best
     level, right_at = result.systems[0].total.level, result.systems[0].outcomes.right_at
     caption = (
-        "Serves the question what a user meets: a refusal is neither right nor wrong by itself. Shares of the n "
-        f"questions whose outcome is known, with {level:.0%} intervals; an answer is right from a correctness of "
-        f"{right_at:g} on. Utility counts 1 for a right answer or refusal, takes away {result.costs.wrong:g} for a "
-        f"wrong answer and {result.costs.refusal:g} for a wrong refusal, and takes an unscored one for a wrong answer."
+        "Serves the question what a user meets: a refusal is neither right nor wrong by itself. Shares of "
+        f"the n questions whose outcome is known, with {level:.0%} intervals; an answer is right from a "
+        f"correctness of {right_at:g} on. Utility counts 1 for a right answer or refusal, takes away "
+        f"{result.costs.wrong:g} for a wrong answer and {result.costs.refusal:g} for a wrong refusal, and "
+        "takes an unscored one for a wrong answer."
     )
     shares = table(
         ranked(result),
@@ -181,8 +183,8 @@ def _best(result: EvaluateResult) -> Section:
     losses = {one.name: one.loss_at_most if several else None for one in result.best.not_told_apart}
     title, caption = (
         f"{noun(result).capitalize()} that may be the best",
-        "Serves the choice: no difference among these is shown, which is no proof that there is none. What decides "
-        "between them is cost and latency, and how far below the best one may lie.",
+        "Serves the choice: no difference among these is shown, which is no proof that there is none. What "
+        "decides between them is cost and latency, and how far below the best one may lie.",
     )
     if not several:
         title = "What it reaches and takes"
@@ -225,9 +227,9 @@ def _curves(result: EvaluateResult) -> Section:
     levels = Table(["level", "total", "may be the best", "n", "unscored"], rows, short=True)
     held = "averaged over the others" if result.design == "grid" else "the others held at the base"
     caption = (
-        f"Serves the next sweep: what each factor does to the total, {held}. Lines are intervals of each level by "
-        "itself; levels answer the same questions, so that lines which overlap may still differ: the table says which "
-        f"may be the best, at {result.best.level:.0%} for all factors together."
+        f"Serves the next sweep: what each factor does to the total, {held}. Lines are intervals of each "
+        "level by itself; levels answer the same questions, so that lines which overlap may still differ: "
+        f"the table says which may be the best, at {result.best.level:.0%} for all factors together."
     )
     pictures = []
     for curve in result.curves:
@@ -325,7 +327,7 @@ def _systems(result: EvaluateResult) -> Section:
         title = "" if at else "Judged, 0 to 1, over the questions that have a verdict"
         blocks.append(Table(["system", *some], rows, title=title))
     caption = (
-        f"Serves whoever reports the numbers: {noun(result)} by total, which counts an unscored question as 0. "
-        f"Intervals by question, {shown[0].total.level:.0%}."
+        f"Serves whoever reports the numbers: {noun(result)} by total, which counts an unscored question as "
+        f"0. Intervals by question, {shown[0].total.level:.0%}."
     )
     return Section("systems", f"The {noun(result)}", caption, blocks)

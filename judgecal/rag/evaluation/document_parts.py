@@ -1,4 +1,4 @@
-"""What lies behind the numbers of `evaluate`: pairs, documents, kinds of questions, the worst ones, who judged."""
+"""What lies behind the numbers of `evaluate`: pairs, documents, kinds of questions, the worst, who judged."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def corrected_section(result: EvaluateResult) -> list[Section]:
     if not result.corrected:
         return []
     caption = (
-        "Serves the report of quality: the share that people would call right, if the judge errs here as on the set "
-        "that it was locked on. Of the n questions that it gave a verdict on."
+        "Serves the report of quality: the share that people would call right, if the judge errs here as on "
+        "the set that it was locked on. Of the n questions that it gave a verdict on."
     )
     shares = table(
         result.corrected,
@@ -51,8 +51,8 @@ def comparisons_section(result: EvaluateResult) -> list[Section]:
     pairs = sorted(result.comparisons, key=lambda one: one.p_adjusted if one.p_adjusted is not None else 1.0)
     if best is not None and any(best in (one.a, one.b) and one.decision not in ("A", "B") for one in pairs):
         text += (
-            f" That {label[best]} is shown to be the best is one question, asked of the highest alone: it needs no "
-            "correction for the number of pairs, so that single pairs may stay open here."
+            f" That {label[best]} is shown to be the best is one question, asked of the highest alone: it "
+            "needs no correction for the number of pairs, so that single pairs may stay open here."
         )
     differences = table(
         pairs,
@@ -67,8 +67,8 @@ def comparisons_section(result: EvaluateResult) -> list[Section]:
         left=2,
     )
     caption = (
-        "Serves whoever asks about two of them: the difference in total on the same questions. Detectable is what "
-        "these questions would show in four runs of five."
+        "Serves whoever asks about two of them: the difference in total on the same questions. Detectable "
+        "is what these questions would show in four runs of five."
     )
     blocks: list[Block] = [Paragraph(text), *_long(differences)]
     return [Section("pairs", "Differences, paired by question", caption, blocks)]
@@ -131,8 +131,8 @@ def documents_section(result: EvaluateResult) -> list[Section]:
         left=2,
     )
     caption = (
-        "Serves the next mend: which documents are answered badly by all, and which by one. Total, the darker the "
-        "higher, the lowest first; n is the number of questions."
+        "Serves the next mend: which documents are answered badly by all, and which by one. Total, the "
+        "darker the higher, the lowest first; n is the number of questions."
     )
     heatmap = _heatmap(means, "document", result, worst_first=True)
     folded = Folded("Every document and system", [every])
@@ -214,8 +214,8 @@ def tags_section(result: EvaluateResult) -> list[Section]:
         return []
     means = [(one.part, result.labels[one.system], one.total) for one in result.by_tag]
     caption = (
-        "Serves the next mend: what kind of question goes wrong. Total, the darker the higher, with its n; nothing "
-        "here is corrected for the number of cells, and below ten questions there is no interval."
+        "Serves the next mend: what kind of question goes wrong. Total, the darker the higher, with its n; "
+        "nothing here is corrected for the number of cells, and below ten questions there is no interval."
     )
     return [Section("tags", "By tag", caption, _heatmap(means, "tag", result))]
 
@@ -243,9 +243,10 @@ def worst_section(result: EvaluateResult) -> list[Section]:
         return Record(one.text, facts, f"{one.question} · mean score {numbers.plain(one.mean_score, 2)}")
 
     caption = (
-        "Serves the next step: what to mend in the documents, the retrieval or the prompt. By mean score over all "
-        f"{len(result.systems)} {'systems' if result.design is None else 'settings'}: the total, and where there is no "
-        "answer to give 1 for a refusal and 0 for an answer. Questions of test are counted and not shown."
+        "Serves the next step: what to mend in the documents, the retrieval or the prompt. By mean score "
+        f"over all {len(result.systems)} {'systems' if result.design is None else 'settings'}: the total, "
+        "and where there is no answer to give 1 for a refusal and 0 for an answer. Questions of test are "
+        "counted and not shown."
     )
     worst = table(
         result.worst,
@@ -297,9 +298,9 @@ def failures_section(result: EvaluateResult) -> list[Section]:
     blocks = failed("Questions without an answer", "system", "questions", of_systems)
     blocks += failed("Answers without a verdict", "column", "answers", of_columns)
     caption = (
-        "Serves whoever runs the systems and the judges: what came instead of an answer, or of a verdict on one, with "
-        "the first message of its kind. A question without an answer counts as 0 in the total, and so does one "
-        "without a verdict that the total needs."
+        "Serves whoever runs the systems and the judges: what came instead of an answer, or of a verdict on "
+        "one, with the first message of its kind. A question without an answer counts as 0 in the total, "
+        "and so does one without a verdict that the total needs."
     )
     return [Section("failures", "What failed", caption, blocks)] if blocks else []
 
@@ -307,11 +308,14 @@ def failures_section(result: EvaluateResult) -> list[Section]:
 def judges_section(result: EvaluateResult) -> Section:
     """Who filled each column, and whether anybody held it against people."""
     caption = (
-        "Serves whoever relies on the numbers: who judged, and whether that was held against people. A judge without "
-        "a lock is used all the same, and nobody knows whether it agrees with people."
+        "Serves whoever relies on the numbers: who judged, and whether that was held against people. A "
+        "judge without a lock is used all the same, and nobody knows whether it agrees with people."
     )
     if any(one.calibrated for one in result.judges):
-        caption += " Verdicts of a lock with a map are taken to the people's scale by it; the raw ones stand in state 3."
+        caption += (
+            " Verdicts of a lock with a map are taken to the people's scale by it; the raw ones stand in "
+            "state 3."
+        )
     who = table(
         result.judges,
         {

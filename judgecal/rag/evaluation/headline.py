@@ -187,8 +187,8 @@ def _unknown(result: EvaluateResult, kind: str) -> tuple[str, ...]:
         result.questions.made_by == "llm"
         and f"How much harder the questions of users are. {sentence(made_by_model(result))}",
         kind == "tied"
-        and "Which of those that cannot be told apart is the best: that no difference is shown is no proof of "
-        "none.",
+        and "Which of those that cannot be told apart is the best: that no difference is shown is no proof "
+        "of none.",
         any(one.usd_per_1k is None for one in result.systems)
         and f"What some {noun(result)} cost: not every answer has a price.",
         bool(blind) and f"Whether the answers of {in_a_row(blind)} rest on documents: no contexts are shown.",
@@ -198,11 +198,17 @@ def _unknown(result: EvaluateResult, kind: str) -> tuple[str, ...]:
 
 def made_by_model(result: EvaluateResult) -> str:
     """What questions of a model's own making are worth."""
-    text = "a model made these questions, and answers that stand wholly in one passage are easier than what users ask"
+    text = (
+        "a model made these questions, and answers that stand wholly in one passage are easier than what "
+        "users ask"
+    )
     easy, n = result.questions.n_lexically_easy, result.questions.n_with_document
     if easy is None:
         return text
-    return f"{text}; {numbers.count(easy)} of {numbers.count(n)} with a document are lexically easy: BM25 ranks it first"
+    return (
+        f"{text}; {numbers.count(easy)} of {numbers.count(n)} with a document are lexically easy: BM25 ranks "
+        "it first"
+    )
 
 
 def calibrate(result: EvaluateResult, one: MeasuredBy) -> str:

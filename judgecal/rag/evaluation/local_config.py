@@ -100,5 +100,6 @@ class LocalConfig(BaseModel):
                 yield from error.problems
         if self.reranks and self.top_n > self.top_k:
             yield (
-                f"top_n must not be above top_k, which the reranker chooses from: found {self.top_n} and {self.top_k}"
+                "top_n must not be above top_k, which the reranker chooses from: "
+                f"found {self.top_n} and {self.top_k}"
             )

@@ -1,4 +1,4 @@
-"""One answer of one system with all that was measured of it: a row of states 3 and 4, and what comparisons take."""
+"""One answer of one system with all that was measured of it: a row of state 3, and what comparisons take."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Verdicts:
     """What the judge of a column said of one answer, a repeat each."""
 
     shares: tuple[float | None, ...]
-    """A verdict's place on its scale, 0..1, None where unscored; where a lock has a map, on the people's scale."""
+    """A verdict's place on its scale, 0..1, through a lock's map on the people's; None where unscored."""
     raw_shares: tuple[float | None, ...] = ()  # the same before any map
     error: str | None = None  # `kind: message` of the first repeat without a verdict
     passed: tuple[bool | None, ...] = ()  # by its judge's mark, through the lock's map; None where not known
@@ -45,12 +45,12 @@ class Measured:
         documents: the reference documents of the question; empty where it names none.
         answerable: whether its reference gives an answer.
         given: what the system gave.
-        answered: whether it answered at all, by the judge of the column `answered`; None where that is unscored,
-            and where there is no answer.
+        answered: whether it answered at all, by the judge of the column `answered`; None where that is
+            unscored, and where there is no answer.
         correctness: 0..1, the mean over the judge's repeats; None where it is unscored. It is defined for
-            whatever was said; what leaves out refusals, or writes -1 for them, is made of this and `answered`.
-        measures: every column of the suite by name, the mean over repeats on the column's own scale as a share
-            0..1; None where unscored.
+            whatever was said; what leaves out refusals, or writes -1, is made of this and `answered`.
+        measures: every column of the suite by name, the mean over repeats on the column's own scale as a
+            share 0..1; None where unscored.
         n_unscored: judgements that were asked for and gave no verdict.
         verdicts: by column; one whose judge the answer has nothing for is not there.
     """

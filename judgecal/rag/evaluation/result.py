@@ -86,7 +86,7 @@ class MeasuredBy:
 
 @dataclass(frozen=True, slots=True)
 class CorrectedSystem:
-    """A system's share of right answers, corrected for the judge's error rates, or the reason why it is not."""
+    """A system's share of right answers, corrected for the judge's error rates, or why it is not."""
 
     system: str
     column: str
@@ -98,7 +98,7 @@ class CorrectedSystem:
 
 @dataclass(frozen=True, slots=True)
 class FailedAnswers:
-    """Questions without an answer by one kind of failure, and what the first said; None where all are of test."""
+    """Questions without an answer by a kind of failure, and what the first said; None if all are of test."""
 
     system: str
     kind: str
@@ -131,8 +131,8 @@ class WorstAnswer:
 class WorstQuestion:
     """A question with the lowest mean score over all systems; none of test.
 
-    The score of an answer is its `total`, an unscored one as 0; where there is no answer to give, a refusal scores 1
-    and anything else 0.
+    The score of an answer is its `total`, an unscored one as 0; where there is no answer to give, a refusal
+    scores 1 and anything else 0.
     """
 
     question: str

@@ -56,7 +56,7 @@ from judgecal.workspace import Workspace, find_workspace, shown
 
 _WORST = 10  # questions that went worst, of which a result tells
 _LIKELY, _MOST = 2_000, 20_000
-"""Characters of the contexts of an answer that is not there yet: likely ones, and for the bound of a preview."""
+"""Characters of the contexts of an answer that is not there yet: likely ones, and for a preview's bound."""
 
 
 @dataclass(frozen=True)
@@ -304,9 +304,9 @@ def _run_line(run: EvaluateRun) -> str:
     split = f"({source.split})" if source.split else ""
     judges = ",".join(full_name(one.judge) for one in panel.members)
     return (
-        f"questions:{source.name}@{source.sha256[:12]}{split}|n:{len(run.questions)}|systems:{len(run.systems)}|"
-        f"suite:{panel.suite}|judges:{judges}|repeats:{panel.repeats}|level:{LEVEL:g}|seed:{run.seed}|"
-        f"version:{__version__}"
+        f"questions:{source.name}@{source.sha256[:12]}{split}|n:{len(run.questions)}|"
+        f"systems:{len(run.systems)}|suite:{panel.suite}|judges:{judges}|repeats:{panel.repeats}|"
+        f"level:{LEVEL:g}|seed:{run.seed}|version:{__version__}"
     )
 
 
@@ -340,7 +340,7 @@ def _curves(run: EvaluateRun, measured: Sequence[Measured]) -> Iterator[FactorCu
 def _tallied(
     errors: Sequence[tuple[str, str, str]], sealed: frozenset[str]
 ) -> list[tuple[str, str, int, str | None]]:
-    """Of (name, question, "kind: message"): name, kind, how many and the first message, the most frequent first.
+    """Of (name, question, "kind: message"): name, kind, how many and the first message, most frequent first.
 
     A message may quote the question, so none of a sealed one is shown.
     """
@@ -353,7 +353,7 @@ def _tallied(
 
 
 def _worst(run: EvaluateRun, measured: Sequence[Measured]) -> Iterator[WorstQuestion]:
-    """The lowest mean score first; a question that every system got right is none. A right refusal scores 1."""
+    """The lowest mean score first; what every system got right is none, and a right refusal scores 1."""
     answers: dict[str, list[Measured]] = {}
     for one in measured:
         if one.question not in run.source.sealed:
@@ -403,7 +403,7 @@ def evaluate(
     name: str | None = None,
     workspace: str | Path | None = None,
 ) -> EvaluateResult:
-    """Systems x questions x judges, as a configuration says (evaluation.config); what was asked before is not again.
+    """Systems x questions x judges, as a configuration says; what was asked before is not asked again.
 
     Args:
         config: the TOML file.

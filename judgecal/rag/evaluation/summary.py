@@ -14,7 +14,7 @@ from judgecal.stats import agreement
 from judgecal.stats.intervals import described, mean_estimate
 
 BEST = 100.0
-"""A mean in points of 100 is the mean agreement with this label; counting an unscored item as wrong makes it 0."""
+"""A mean in points of 100 is the mean agreement with this label; as wrong, an unscored item counts 0."""
 MEAN = "mean_agreement"
 LEVEL = 0.95
 """Nominal coverage of every interval here."""
@@ -72,7 +72,7 @@ class Seconds:
 
 @dataclass(frozen=True, slots=True)
 class SystemSummary:
-    """One system over all questions, or over those of one document; shares 0..1, their intervals by question."""
+    """One system over all questions, or those of one document; shares 0..1, their intervals by question."""
 
     system: str
     document: str | None  # None over all questions
@@ -82,7 +82,7 @@ class SystemSummary:
     answered: Estimate  # share of those where that is known
     answer_correctness: Estimate  # the mean over the answered
     total: Estimate
-    """Correctness where it answered, 0 where it refused; a question without one counts as 0. It ranks systems."""
+    """Correctness where it answered, 0 where it refused or is unscored. Systems are ranked by it."""
     total_complete_case: Estimate
     """Without those questions; where nothing is unscored, `answered` times `answer_correctness`."""
     measures: Mapping[str, Estimate]  # each column of the suite, over the questions that have it
@@ -170,7 +170,7 @@ def summarise(
     costs: Costs | None = None,
     level: float = LEVEL,
 ) -> tuple[SystemSummary, ...]:
-    """Each system over all questions, or over those that name a document, in the order in which they first occur.
+    """Each system over all questions, or those that name a document, in the order in which they first occur.
 
     Args:
         documents: None for all questions; a question may name several.

@@ -1,7 +1,7 @@
 """Systems answer questions and judges rate the answers: what `evaluate` and `answer` both do.
 
-Each answer and each verdict is had once, whatever interrupts the run: the systems' journals, the journal of judgements
-and `items.jsonl` are in the experiment's folder.
+Each answer and each verdict is had once, whatever interrupts the run: the systems' journals, the journal of
+judgements and `items.jsonl` are in the experiment's folder.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def answered_items(folder: Path) -> tuple[Item, ...]:
     path = folder / ITEMS_FILE
     if not path.is_file():
         raise InputError(
-            f"{shown(folder)}: holds no answers ({ITEMS_FILE}): give an experiment of `judgecal answer`; one that was "
-            "interrupted is finished by the same command"
+            f"{shown(folder)}: holds no answers ({ITEMS_FILE}): give an experiment of `judgecal answer`; one "
+            "that was interrupted is finished by the same command"
         )
     return read_items(path)
 
@@ -53,7 +53,7 @@ class SystemRun:
     Attributes:
         systems: each with the folder of its journals; one may answer under several names.
         live: systems are asked live, and once, whatever the options say: how long they take is measured.
-        guess: the answers that may come, for a preview: likely ones, or where it is given True as long as may be.
+        guess: the answers that may come, for a preview: likely ones, or, given True, as long as may be.
     """
 
     experiment: Experiment
