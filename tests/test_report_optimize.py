@@ -24,26 +24,17 @@ def test_the_page(judgecal: Run, workspace_dir: Path) -> None:
     printed = printed_by(judgecal, "optimize", "--gold", "harsh")
     metric, test = printed["metric"], printed["test"]
     sections = ["gain", "prompt", "candidates", "errors", "pairs", "diagnostics", "notes"]
-    shown = [
-        told(printed[split][when][metric], 1, 100)
-        for split in ("dev", "test")
-        for when in ("before", "after")
-    ]
-    shown += [told(test["calibrated"][when][metric], 1, 100) for when in ("before", "after")]
-    shown += [
-        told(one[footing], 1, 100)
-        for one in printed["dev"]["candidates"]
-        for footing in ("calibrated", "as_wrong")
-    ]
+    sides = (printed["dev"], test, test["calibrated"])
+    values = [side[when][metric] for side in sides for when in ("before", "after")]
+    values += [one[footing] for one in printed["dev"]["candidates"] for footing in ("calibrated", "as_wrong")]
+    shown = [told(value, 1, 100) for value in values]
     # Points with a sign: +1.6 [-1.0, +4.2].
     shown += [f"{100 * test[key]['low']:+.1f}, " for key in ("difference", "difference_recalibrated")]
     page = check_page(judgecal, printed, sections, *shown)
     change = test["calibrated"]["after"][metric]["value"] - test["calibrated"]["before"][metric]["value"]
-    assert change == pytest.approx(
-        test["difference_recalibrated"]["value"]
-    )  # one map, so that no screen has two
-    assert 'id="explore"' not in page
-    assert 'id="items"' not in page
+    # one map, so that no screen has two
+    assert change == pytest.approx(test["difference_recalibrated"]["value"])
+    assert 'id="explore"' not in page and 'id="items"' not in page
     assert page.count("<h3>Demo ") == printed["n_demos"] > 0
     assert printed["run_line"] in judgecal("report", printed["experiment"], "--full").out
 
@@ -69,15 +60,13 @@ def test_the_prompt_is_shown_as_a_diff_and_never_run(judgecal: Run, workspace_di
     signature.write_text(signature.read_text().replace(lines[0], "Something else."))
     assert f"- {lines[0]}</del>" in unescape(page_of(judgecal, printed["experiment"]))  # as it was
     path.with_name("judges.json").unlink()
-    assert "judges.json is gone, so the instructions before" in unescape(
-        page_of(judgecal, printed["experiment"])
-    )
+    page = unescape(page_of(judgecal, printed["experiment"]))
+    assert "judges.json is gone, so the instructions before" in page
 
 
 def estimate(value: float, low: float | None = None, high: float | None = None) -> Estimate:
-    return Estimate(
-        value, low, high, n=40, n_expected=41, n_groups=20, n_unscored=1, reason=None if low else "few"
-    )
+    why = None if low else "few"
+    return Estimate(value, low, high, n=40, n_expected=41, n_groups=20, n_unscored=1, reason=why)
 
 
 def optimized(change: tuple[float, float | None, float | None] | None = (0.05, 0.01, 0.09)) -> OptimizeResult:

@@ -63,17 +63,15 @@ def test_nq301_in_one_sentence_everywhere(judgecal: Run, shared_data: Path, work
     ) in said
     assert "text-davinci-003 and bem cannot be told from it" in said
     assert printed.said.startswith(said) and judgecal("report", "nq").said.startswith(said)
-    assert flat(
-        judgecal("report", "nq", "--format", "md").out.replace("\\", "").replace("**", "")
-    ).startswith(said)
+    short = judgecal("report", "nq", "--format", "md").out.replace("\\", "").replace("**", "")
+    assert flat(short).startswith(said)
     assert said in flat("".join(Parsed(page_of(judgecal, "nq")).text))
     assert judgecal("report", "--all").code == 0
     index = Parsed((workspace_dir / "experiments" / "index.html").read_text(encoding="utf-8"))
     assert said in flat("".join(index.text))
     assert "Cannot tell gpt-4 from text-davinci-003" in judgecal("compare", "nq").said
-    assert judgecal("select", "nq").said.startswith(
-        "Use gpt-4 to triage, not to replace a person. On test (668 items"
-    )
+    use = "Use gpt-4 to triage, not to replace a person. On test (668 items"
+    assert judgecal("select", "nq").said.startswith(use)
 
 
 def test_few_questions_recommend_nobody(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:
@@ -97,12 +95,8 @@ def test_select_chooses_nobody_by_few_questions(judgecal: Run, workspace_dir: Pa
     report = json.loads(judgecal("report", slug, "--json").out)["headline"]
     refused = judgecal("select", slug, "--json")
     found = json.loads(refused.out)
-    assert (refused.code, found["chosen"], found["headline"]["kind"], report["kind"]) == (
-        1,
-        None,
-        "too few",
-        "too few",
-    )
+    assert (refused.code, found["chosen"]) == (1, None)
+    assert found["headline"]["kind"] == report["kind"] == "too few"
     n = found["gold"]["n_groups"]
     assert report["sentence"].startswith(
         f"Too few questions to tell whom to use: {3 * n} answers to {n} questions of train"
@@ -120,12 +114,10 @@ def test_a_thin_stratum_is_named(judgecal: Run, workspace_dir: Path, tmp_path: P
     labels = [(row["item_id"], "ann", int(n % 15 == 0)) for n, row in enumerate(made)]
     made_gold(workspace_dir / "gold" / "made", made, labels, scale=BINARY, splits=OPEN)
     verdicts = ["yes" if label else "no" for _, _, label in labels]
-    found = json.loads(judgecal("report", recorded(judgecal, tmp_path, {"a": verdicts}, made), "--json").out)[
-        "headline"
-    ]
-    assert found["kind"] == "too few" and found["sentence"].endswith(
-        'Label about 20 more questions, with at least 4 more "pass" labels.'
-    )
+    slug = recorded(judgecal, tmp_path, {"a": verdicts}, made)
+    found = json.loads(judgecal("report", slug, "--json").out)["headline"]
+    more = 'Label about 20 more questions, with at least 4 more "pass" labels.'
+    assert found["kind"] == "too few" and found["sentence"].endswith(more)
 
 
 def test_the_same_verdicts_are_one_row(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:
@@ -202,21 +194,17 @@ def test_random_small_sets_have_one_voice(judgecal: Run, workspace_dir: Path, se
     report = printed_by(judgecal, "report", "rec")
     assert report["headline"] == said["headline"]
     assert judgecal("report", "--all").code == 0
-    index = flat(
-        "".join(Parsed((workspace_dir / "experiments" / "index.html").read_text(encoding="utf-8")).text)
-    )
-    assert said["headline"]["sentence"] in index
+    index = Parsed((workspace_dir / "experiments" / "index.html").read_text(encoding="utf-8"))
+    assert said["headline"]["sentence"] in flat("".join(index.text))
     ran = judgecal("select", "rec", "--json")
     found = json.loads(ran.out)
     choice = report["choice"]
     assert ran.code == (0 if choice["judge"] else 1), ran.err
     assert (found["chosen"], found["headline"]["kind"]) == (choice["judge"], said["headline"]["kind"])
     assert found["choice"] == choice
+    assert found["headline"]["sentence"] == said["headline"]["sentence"]
     if choice["judge"] is None:
         assert found["headline"]["next"] == said["headline"]["next"]
-        assert found["headline"]["sentence"] == said["headline"]["sentence"]
         return
-    assert said["headline"]["sentence"].startswith(f"Use {choice['judge']} ") and said["headline"][
-        "next"
-    ] == ("judgecal select rec")
-    assert found["headline"]["sentence"] == said["headline"]["sentence"]
+    assert said["headline"]["sentence"].startswith(f"Use {choice['judge']} ")
+    assert said["headline"]["next"] == "judgecal select rec"
