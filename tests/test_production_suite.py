@@ -3,10 +3,9 @@ each."""
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from judgecal.stats import Calibration
 from judgecal.workspace import find_workspace
 from tests.support.command import Run, one_object
 from tests.support.locks import lock_file
-from tests.support.server import COMPLETION_TOKENS, PROMPT_TOKENS, StubServer, running
+from tests.support.server import COMPLETION_TOKENS, MODEL_ID, PROMPT_TOKENS, StubServer, running
 from tests.support.tables import parsed, read, write
 
 N, FAULTY = 200, 20
@@ -73,6 +72,24 @@ def served(workspace_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stu
         yield stub
 
 
+Judged = Callable[..., tuple[dict[str, Any], list[dict[str, Any]]]]
+
+
+@pytest.fixture
+def judged(judgecal: Run, workspace_dir: Path, served: StubServer) -> Judged:
+    """Judges rows by the suite `mosaic` on that model: the result, and the rows of the output."""
+
+    def call(
+        rows: list[dict[str, Any]], *more: str, code: int = 0, columns: str = "mosaic", ending: str = "jsonl"
+    ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        table, out = write(workspace_dir / f"in.{ending}", rows), f"out.{ending}"
+        options = ("--suite", "mosaic", "--columns", columns, "--model", "mine", "-o", out, "--json")
+        result = one_object(judgecal("judge", table, *options, *more), code)
+        return result, [parsed(row) if ending == "csv" else row for row in read(workspace_dir / out)]
+
+    return call
+
+
 def a_row(number: int) -> dict[str, Any]:
     """A row with every column: three chunks of four relevant, one expected document of two retrieved."""
     chunks = [{"content": f"fact {number}.{place}", "doc_uri": f"d{place}"} for place in range(4)]
@@ -103,15 +120,9 @@ def rows_with_faults() -> list[dict[str, Any]]:
     return rows
 
 
-def test_two_hundred_rows_with_faults_are_all_accounted_for(
-    judgecal: Run, workspace_dir: Path, served: StubServer
-) -> None:
+def test_two_hundred_rows_with_faults_are_all_accounted_for(judged: Judged) -> None:
     rows = rows_with_faults()
-    table = write(workspace_dir / "in.jsonl", rows)
-    ran = judgecal("judge", table, *MOSAIC,
-                   "--json")  # fmt: skip
-    assert ran.code == 4, ran.err
-    result, found = json.loads(ran.out), read(workspace_dir / "out.jsonl")
+    result, found = judged(rows, code=4)
     assert [row["request_id"] for row in found] == [row["request_id"] for row in rows]
     assert set(found[0]) - set(rows[0]) == COLUMNS
     assert set(result["metrics"]) == METRICS
@@ -151,12 +162,8 @@ def test_two_hundred_rows_with_faults_are_all_accounted_for(
     assert unguided["response/llm_judged/safety/rating"] == "yes"
 
 
-def test_the_numbers_of_a_run(judgecal: Run, workspace_dir: Path, served: StubServer) -> None:
-    table = write(workspace_dir / "in.jsonl", [a_row(number) for number in range(12)])
-    ran = judgecal("judge", table, *MOSAIC,
-                   "--json")  # fmt: skip
-    assert ran.code == 0, ran.err
-    result = json.loads(ran.out)
+def test_the_numbers_of_a_run(judged: Judged, served: StubServer) -> None:
+    result, _ = judged([a_row(number) for number in range(12)])
     metrics = result["metrics"]
     for name in RESPONSE:
         for kind in ("percentage", "average"):
@@ -182,17 +189,10 @@ def test_the_numbers_of_a_run(judgecal: Run, workspace_dir: Path, served: StubSe
     assert {one["lock"] for one in result["judges"]} == {None}
 
 
-@pytest.mark.parametrize("ending", [".csv", ".json", ".parquet"])
-def test_other_formats_give_the_same(
-    judgecal: Run, workspace_dir: Path, served: StubServer, ending: str
-) -> None:
-    table = write(
-        workspace_dir / f"in{ending}", [a_row(number) | {"guidelines": ["Be short."]} for number in range(3)]
-    )
-    out = f"out{ending}"
-    options = ("--suite", "mosaic", "--columns", "mosaic", "--model", "mine", "-o", out)
-    assert judgecal("judge", table, *options).code == 0
-    found = [parsed(row) for row in read(workspace_dir / out)]
+@pytest.mark.parametrize("ending", ["csv", "json", "parquet"])
+def test_other_formats_give_the_same(judged: Judged, ending: str) -> None:
+    rows = [a_row(number) | {"guidelines": ["Be short."]} for number in range(3)]
+    _, found = judged(rows, ending=ending)
     assert set(found[0]) >= COLUMNS and len(found) == 3
     assert [row["response/llm_judged/correctness/rating"] for row in found] == ["no", "yes", "yes"]
     assert found[1]["retrieval/llm_judged/chunk_relevance/ratings"] == ["yes", "yes", "no", "yes"]
@@ -201,16 +201,9 @@ def test_other_formats_give_the_same(
     assert found[1]["retrieval/ground_truth/document_recall"] == 0.5
 
 
-def test_judges_without_their_columns_are_left_out_and_said(
-    judgecal: Run, workspace_dir: Path, served: StubServer
-) -> None:
-    rows = [
-        {"request": f"What is {number}?", "response": "A number.", "expected_facts": ["It is."]}
-        for number in "ab"
-    ]
-    table = write(workspace_dir / "in.jsonl", rows)
-    options = ("judge", table, *MOSAIC)
-    result = one_object(judgecal(*options, "--json"))
+def test_judges_without_their_columns_are_left_out_and_said(judgecal: Run, judged: Judged) -> None:
+    facts = {"response": "A number.", "expected_facts": ["It is."]}
+    result, found = judged([{"request": f"What is {number}?", **facts} for number in "ab"])
     assert set(result["rates"]) == {"correctness_facts", "relevance_to_query", "safety"}
     left_out = {one["name"]: one["why"] for one in result["left_out"]}
     assert left_out["groundedness"] == "there is no context in 2 of 2 rows"
@@ -219,31 +212,24 @@ def test_judges_without_their_columns_are_left_out_and_said(
         "correctness", "groundedness", "guideline_adherence", "chunk_relevance", "context_sufficiency",
         "context_sufficiency_facts", "document_recall",
     }  # fmt: skip
-    found = read(workspace_dir / "out.jsonl")
     assert found[0]["response/llm_judged/correctness/rating"] == "yes"  # the column is that of both
     assert "response/llm_judged/groundedness/rating" not in found[0]
-    said = judgecal(*options, "--full").out
-    assert "there is no context in 2 of 2 rows" in " ".join(said.split())
+    page = judgecal("report", result["experiment"], "--full").out
+    assert "there is no context in 2 of 2 rows" in " ".join(page.split())
 
 
-def test_each_row_has_the_first_judge_of_a_column_that_it_can_feed(
-    judgecal: Run, workspace_dir: Path, served: StubServer
-) -> None:
+def test_each_row_has_the_first_judge_of_a_column_that_it_can_feed(judged: Judged) -> None:
     rows = [a_row(number) for number in range(4)]
     for row in rows[2:]:
         del row["expected_response"]
-    table = write(workspace_dir / "in.jsonl", rows)
-    result = one_object(
-        judgecal("judge", table, *MOSAIC,
-                 "--json")
-    )  # fmt: skip
+    result, _ = judged(rows)
     rate = result["rates"]["correctness"]
     assert rate["judged_by"] == {"mosaic/correctness@mine": 2, "mosaic/correctness_facts@mine": 2}
     assert (rate["n"], result["left_out"]) == (4, [])
     assert any("correctness is judged by the first judge" in note for note in result["notes"])
 
 
-def test_mlflow_names_in_and_out(judgecal: Run, workspace_dir: Path, served: StubServer) -> None:
+def test_mlflow_names_in_and_out(judged: Judged) -> None:
     rows = [
         {
             "inputs": {"messages": [{"role": "user", "content": "Why?"}]},
@@ -256,11 +242,7 @@ def test_mlflow_names_in_and_out(judgecal: Run, workspace_dir: Path, served: Stu
             "expectations": '{"expected_response": "Now."}',
         },
     ]
-    table = write(workspace_dir / "in.jsonl", rows)
-    ran = judgecal("judge", table, "--suite", "mosaic", "--columns", "mlflow", "--model", "mine", "-o", "out.jsonl",
-                   "--json")  # fmt: skip
-    assert ran.code == 4
-    found, result = read(workspace_dir / "out.jsonl"), json.loads(ran.out)
+    result, found = judged(rows, code=4, columns="mlflow")
     assert [row["correctness/value"] for row in found] == ["yes", "no"]
     assert [row["guideline_adherence/error_message"] for row in found] == [
         None,
@@ -268,31 +250,17 @@ def test_mlflow_names_in_and_out(judgecal: Run, workspace_dir: Path, served: Stu
     ]
     assert [row["guideline_adherence/error_code"] for row in found] == [None, "input"]
     assert result["metrics"]["correctness/mean"]["value"] == 0.5
-    assert (found[0]["correctness/source_type"], found[0]["correctness/source_id"]) == (
-        "LLM_JUDGE", "mosaic/correctness@mine",
-    )  # fmt: skip
+    assert found[0]["correctness/source_type"] == "LLM_JUDGE"
+    assert found[0]["correctness/source_id"] == "mosaic/correctness@mine"
 
 
 def test_what_is_written_for_mlflow_is_read_from_it(
-    judgecal: Run, workspace_dir: Path, served: StubServer
+    judgecal: Run, workspace_dir: Path, judged: Judged
 ) -> None:
     rows = [{"inputs": {"question": f"Why {n}?"}, "outputs": f"{'mumble' if n == 2 else 'Because'} {n}.",
              "expectations": {"expected_response": f"Because {n}."}} for n in range(4)]  # fmt: skip
-    table = write(workspace_dir / "in.jsonl", rows)
     for ending in ("jsonl", "csv", "parquet"):
-        asked = (
-            "judge",
-            table,
-            "--suite",
-            "mosaic",
-            "--columns",
-            "mlflow",
-            "--model",
-            "mine",
-            "-o",
-            f"out.{ending}",
-        )
-        assert judgecal(*asked).code == 4
+        judged(rows, code=4, columns="mlflow", ending=ending)
         back = one_object(judgecal("gold", "import", f"out.{ending}", "--from", "mlflow", "--as", f"back-{ending}",
                                    "--scale", "binary", "--json"))  # fmt: skip
         assert (back["n_items"], back["raters"]) == (4, {})
@@ -303,42 +271,28 @@ def test_what_is_written_for_mlflow_is_read_from_it(
         assert of[2]["error"].startswith("parse: ") and of[0]["verdict"] in (1, "yes")
 
 
-def test_plain_columns_take_the_column_options(
-    judgecal: Run, workspace_dir: Path, served: StubServer
-) -> None:
-    rows = [
-        {"q": f"Why {n}?", "a": "bad" if n else "good", "r": "good", "c": ["one", "bad two"]}
-        for n in range(2)
-    ]
-    table = write(workspace_dir / "in.jsonl", rows)
-    columns = ("--question", "q", "--answer", "a", "--reference", "r", "--context", "c")
-    ran = judgecal("judge", table, "--suite", "mosaic", "--model", "mine", "-o", "out.jsonl", *columns)
-    assert ran.code == 0, ran.err
-    found = read(workspace_dir / "out.jsonl")
+def test_plain_columns_take_the_column_options(judged: Judged) -> None:
+    answers = {"r": "good", "c": ["one", "bad two"]}
+    rows = [{"q": f"Why {n}?", "a": "bad" if n else "good", **answers} for n in range(2)]
+    names = ("--question", "q", "--answer", "a", "--reference", "r", "--context", "c")
+    _, found = judged(rows, *names, columns="plain")
     assert [row["correctness_verdict"] for row in found] == [1.0, 0.0]
     assert [row["correctness_passed"] for row in found] == [True, False]
     assert found[0]["chunk_relevance_verdicts"] == [1.0, 0.0] and found[0]["chunk_relevance_precision"] == 0.5
     assert "guideline_adherence_verdict" not in found[0]
+    for name, usd in (("correctness", USD_A_CALL), ("chunk_relevance", 2 * USD_A_CALL)):
+        assert found[0][f"{name}_cost_usd"] == pytest.approx(usd) and found[0][f"{name}_latency_s"] >= 0.0
+        assert found[0][f"{name}_model_id"] == MODEL_ID
 
 
-def test_a_chunk_without_a_text_is_not_asked_about(
-    judgecal: Run, workspace_dir: Path, served: StubServer
-) -> None:
-    row = a_row(1)
-    row["retrieved_context"] = [
-        {"doc_uri": "d1"},
-        {"content": "a fact", "doc_uri": "d2"},
-        {"content": "mumble"},
-    ]
-    table = write(workspace_dir / "in.jsonl", [row])
-    ran = judgecal("judge", table, *MOSAIC,
-                   "--json")  # fmt: skip
-    (found,), result = read(workspace_dir / "out.jsonl"), json.loads(ran.out)
+def test_a_chunk_without_a_text_is_not_asked_about(judged: Judged) -> None:
+    chunks = [{"doc_uri": "d1"}, {"content": "a fact", "doc_uri": "d2"}, {"content": "mumble"}]
+    result, (found,) = judged([a_row(1) | {"retrieved_context": chunks}], code=4)
     errors = found["retrieval/llm_judged/chunk_relevance/error_messages"]
     assert (errors[0], errors[1], errors[2][:6]) == ("input: the chunk has no text", None, "parse:")
     assert found["retrieval/llm_judged/chunk_relevance/ratings"] == [None, "yes", None]
     assert found["retrieval/llm_judged/chunk_relevance/precision"] == 1.0
-    assert (ran.code, result["rates"]["chunk_relevance"]["n_chunks_unscored"]) == (4, 2)
+    assert result["rates"]["chunk_relevance"]["n_chunks_unscored"] == 2
     assert found["retrieval/ground_truth/document_recall"] == 0.5
 
 
@@ -346,8 +300,7 @@ def test_a_run_goes_on_where_it_stopped_with_one_budget(
     judgecal: Run, workspace_dir: Path, served: StubServer
 ) -> None:
     table = write(workspace_dir / "in.jsonl", [a_row(number) for number in range(6)])
-    options = ("judge", table, *MOSAIC,
-               "--no-cache", "--json")  # fmt: skip
+    options = ("judge", table, *MOSAIC, "--no-cache", "--json")
     first = judgecal(*options, "--budget-usd", str(25.5 * USD_A_CALL))
     made = served.calls
     assert first.code == 4 and 0 < made < 60
@@ -516,13 +469,9 @@ def test_a_table_of_other_names_is_refused(judgecal: Run, workspace_dir: Path) -
     assert ran.code == 2 and "neither a column request nor a column inputs" in ran.err
 
 
-def test_where_everything_passes_there_is_no_lowest(
-    judgecal: Run, workspace_dir: Path, served: StubServer
-) -> None:
+def test_where_everything_passes_there_is_no_lowest(judged: Judged) -> None:
     rows = [{"request": f"What is {number}?", "response": "A number."} for number in range(3)]
-    table = write(workspace_dir / "in.jsonl", rows)
-    options = (*MOSAIC, "--json")
-    said = one_object(judgecal("judge", table, *options))["headline"]
+    said = judged(rows)[0]["headline"]
     assert said["sentence"] == "All 2 judges pass whatever they scored."
     assert said["unknown"][1].startswith("How sure the rates are: 3 groups: fewer than 10")
 

@@ -223,9 +223,10 @@ def judgement_of(
     """The journal's row of an item, or of one of its chunks; of a judge of chunks the mean of all of them."""
     units = [unit] if unit is not None else [name for name, _ in units_of(judge, item)]
     try:
-        return whole_item(
+        judgement = whole_item(
             [journal.latest[Key(item.item_id, item.sha, judge.fingerprint, repeat, name)] for name in units]
         )
+        return judgement if unit is None else dataclasses.replace(judgement, unit=unit)
     except KeyError:
         raise InputError(
             f"{journal.path}: holds no judgement of item {item.item_id} by {judge.name}: the table changed "
