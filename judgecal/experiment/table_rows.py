@@ -71,19 +71,20 @@ class ReadRow:
 
     def lacking(self, judge: Judge) -> str | None:
         """What a judge asks for and the row has not; None where it has all. An answer may be empty."""
-        inputs = judge.inputs
+        inputs, problems = judge.inputs, self.problems
         if "item" in inputs:  # it reads what it needs: a part that cannot be read must not pass for none
-            return "; ".join(why for why in self.problems.values() if UNREADABLE in why) or None
-        absent = set(lacking_inputs([name for name in inputs if name not in _ANSWERS], self.shown(judge)))
-        if self.problems:
-            absent |= {name for name in inputs if name in _ALWAYS and _PART_OF[name] in self.problems}
+            return "; ".join(why for why in problems.values() if UNREADABLE in why) or None
+        shown = self.shown(judge) if self.item.contexts else self.item
+        absent = [name for name in lacking_inputs(inputs, shown) if name not in _ANSWERS]
+        if problems:
+            absent += [name for name in inputs if name in _ALWAYS and _PART_OF[name] in problems]
         if not absent:
             return None
         reasons = []
         for name in inputs:
             part = _PART_OF.get(name, name)
             if name in absent:
-                reasons.append(self.problems.get(part, f"there is no {_WORDS.get(part, name)}"))
+                reasons.append(problems.get(part, f"there is no {_WORDS.get(part, name)}"))
         return "; ".join(dict.fromkeys(reasons))
 
 

@@ -348,7 +348,7 @@ class Columns:
             row = Row(row.line, dict.fromkeys(names, "") | dict(row.cells), row.raw)
         named = "" if self.item is None else row.cells[self.item].strip()
         item = self.read_item(row, "", item_id=named, problems=[])
-        return dataclasses.replace(item, group=item.group or item.question)
+        return item if item.group else dataclasses.replace(item, group=item.question)
 
     def taken(self) -> dict[str, str]:
         """The columns that are taken, some with a `*`, and what each is taken as."""
