@@ -55,64 +55,41 @@ class ColumnMap:
 @with_config(_FORBID)
 @dataclass(frozen=True, slots=True)
 class PublicSet:
-    """A set of the catalogue, as `catalogue.toml` explains its keys.
+    """A set of the catalogue, as `catalogue.toml` explains its keys."""
 
-    Attributes:
-        name: its own, which is its key in the file.
-        about: what it holds.
-        calibrates: the kinds of judges that its labels can be held against.
-        labels_by: who gave the labels; people's alone are gold.
-        scale: as `gold import --scale` has it.
-        raters: who, in words.
-        languages: of its texts, as two letters.
-        licence: in words; `licence_read` whether it was read in the set's own repository or card.
-        home: the page to read before use.
-        metrics: what people were asked, where more than one thing; the first is taken unless `--label` names
-            another.
-        n: how many things have a label, None where nobody says; `n_exact` whether they were counted.
-        terms: what to know before use.
-        source: where it lies, and `sha256` of each where that is known.
-        reader: of `tables/public_sets.py`, where one row is not one item.
-        file_form: the ending that its form asks for, where the file's name has another.
-        mapping: how far the columns are known.
-        where, map: as the options of `gold import`.
-        why_not: why it cannot be fetched; "" where it can.
-    """
-
-    about: str
-    calibrates: tuple[str, ...]
-    labels_by: Labeller
-    scale: str
-    raters: str
-    languages: tuple[str, ...]
-    licence: str
-    licence_read: bool
-    home: str
-    name: str = ""
-    metrics: tuple[str, ...] = ()
-    n: int | None = None
-    n_exact: bool = False
-    terms: tuple[Term, ...] = ()
-    source: tuple[str, ...] = ()
-    sha256: tuple[str, ...] = ()
-    reader: str = ""
-    file_form: str = ""
-    mapping: Literal["seen", "converted", "described", ""] = ""
+    about: str  # what it holds
+    calibrates: tuple[str, ...]  # the kinds of judges that its labels can be held against
+    labels_by: Labeller  # people's alone are gold
+    scale: str  # as `gold import --scale` has it
+    raters: str  # who, in words
+    languages: tuple[str, ...]  # of its texts, as two letters
+    licence: str  # in words
+    licence_read: bool  # in the set's own repository or card
+    home: str  # the page to read before use
+    name: str = ""  # its key in the file
+    metrics: tuple[
+        str, ...
+    ] = ()  # what people were asked, if several things: the first unless `--label` says
+    n: int | None = None  # how many things have a label; None where nobody says
+    n_exact: bool = False  # whether they were counted
+    terms: tuple[Term, ...] = ()  # what to know before use
+    source: tuple[str, ...] = ()  # where it lies
+    sha256: tuple[str, ...] = ()  # of each source, where that is known
+    reader: str = ""  # of `exchange/public_sets.py`, where one row is not one item
+    file_form: str = ""  # the ending of its form, where the file's name has another
+    mapping: Literal["seen", "converted", "described", ""] = ""  # how far the columns are known
     note: str = ""
     columns: ColumnMap = field(default_factory=ColumnMap)
-    where: Mapping[str, str] = field(default_factory=dict)
+    where: Mapping[str, str] = field(default_factory=dict)  # as the options of `gold import`
     map: Mapping[str, str] = field(default_factory=dict)
-    why_not: str = ""
+    why_not: str = ""  # why it cannot be fetched
 
     @property
     def refusal(self) -> str:
         """Why it is not fetched as gold; "" where it is."""
         if self.labels_by in ("model", "construction"):
-            how = (
-                "a model gave its labels"
-                if self.labels_by == "model"
-                else "its labels were made, not given by people"
-            )
+            how = "its labels were made, not given by people"
+            how = "a model gave its labels" if self.labels_by == "model" else how
             return f"{how} ({self.raters}): a judge calibrated on it would learn that, not what people say"
         return self.why_not
 
@@ -125,15 +102,14 @@ class PublicSet:
             "gated": "its page asks for terms of its own to be accepted",
             "none stated": "no licence is stated, so nothing is allowed beyond the law",
         }
-        found = [words[term] for term in self.terms]
-        return "; ".join(found if self.licence_read else [*found, "its licence was not verified"])
+        terms = [words[term] for term in self.terms]
+        return "; ".join(terms if self.licence_read else [*terms, "its licence was not verified"])
 
     def metric(self, wanted: str | None) -> str:
         """What people were asked: what is wanted, else the first; "" where the set has one alone."""
         if wanted is not None and not self.metrics:
-            raise InputError(
-                f"--label {wanted}: the public set {self.name} has one label alone: leave it out"
-            )
+            alone = f"the public set {self.name} has one label alone"
+            raise InputError(f"--label {wanted}: {alone}: leave it out")
         if wanted is not None and wanted not in self.metrics:
             raise unknown_name(f"label of the public set {self.name}", wanted, self.metrics)
         return wanted or next(iter(self.metrics), "")
@@ -152,8 +128,8 @@ def read_catalogue(path: Path | None = None) -> dict[str, PublicSet]:
 
 @cache
 def _read(path: Path) -> dict[str, PublicSet]:
-    found = validated(_Catalogue, read_toml(path), str(path)).sets
-    return {name: replace(one, name=name) for name, one in found.items()}
+    sets = validated(_Catalogue, read_toml(path), str(path)).sets
+    return {name: replace(entry, name=name) for name, entry in sets.items()}
 
 
 def public_set(name: str) -> PublicSet:

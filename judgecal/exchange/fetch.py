@@ -29,10 +29,8 @@ from judgecal.tables.download import Fetched, Known, Limits, fetch_file
 from judgecal.workspace import Workspace, write_text
 
 HUB = "hf:"
-_KNOWN = re.compile(r"(\S+) \(sha256 ([0-9a-f]{64})")
-"""A source in a card, as `_source` writes it."""
-_REVISION = re.compile(r"revision ([0-9a-f]{40})")
-"""Of a data set of the Hub, as its source has it."""
+_KNOWN = re.compile(r"(\S+) \(sha256 ([0-9a-f]{64})")  # a source in a card, as `_source` writes it
+_REVISION = re.compile(r"revision ([0-9a-f]{40})")  # of a data set of the Hub, as its source has it
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,50 +42,37 @@ class Catalogued(Result):
 
 @dataclass(frozen=True, slots=True)
 class FetchPlan(Result):
-    """What a fetch would take.
-
-    `stored`: which of its files are here already. `command` fetches it, with what it needs.
-    """
+    """What a fetch would take."""
 
     public: str
     set_: str
     label: str
     entry: PublicSet
-    stored: tuple[str, ...]
-    command: str
+    stored: tuple[str, ...]  # which of its files are here already
+    command: str  # fetches it, with what it needs
 
 
 @dataclass(frozen=True, slots=True)
 class FetchedSet(Result):
-    """A set that was fetched: `files` are its raw files, none where the Hub's own client fetched it."""
+    """A set that was fetched."""
 
     public: str
     entry: PublicSet
-    files: tuple[Fetched, ...]
+    files: tuple[Fetched, ...]  # its raw files, none where the Hub's own client fetched it
     imported: Imported
 
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """A set to fetch.
+    """A set to fetch."""
 
-    Attributes:
-        public: its name in the catalogue.
-        workspace: where the gold set goes.
-        store: the folder of raw files.
-        name: of the gold set; by default that of the catalogue.
-        label: what people were asked, where the set has several; by default its first.
-        replace: whether a set of that name is replaced.
-        again: whether files are fetched anew that are here already.
-    """
-
-    public: str
+    public: str  # its name in the catalogue
     workspace: Workspace
-    store: Path
-    name: str | None = None
-    label: str | None = None
-    replace: bool = False
-    again: bool = False
+    store: Path  # the folder of raw files
+    name: str | None = None  # of the gold set; by default that of the catalogue
+    label: str | None = None  # what people were asked, where the set has several; by default its first
+    replace: bool = False  # a set of that name
+    again: bool = False  # fetch files anew that are here already
 
     @property
     def set_(self) -> str:
@@ -113,18 +98,15 @@ class Fetch:
         entry = plan.entry
         before = self._card_source()
         known = self._known(entry, before)
-        files = {
-            url: fetch_file(
-                url, self._path(entry, url), known=known.get(url), again=self.again, limits=limits
-            )
-            for url in entry.source
-            if not url.startswith(HUB)
-        }
-        taken = self._import(
-            entry, plan.label, [files[url].path if url in files else url for url in entry.source]
-        )
-        taken = self._with_card(taken, plan, tuple(files.values()), before)
-        return FetchedSet(self.public, entry, tuple(files.values()), taken)
+        files: dict[str, Fetched] = {}
+        for url in entry.source:
+            if not url.startswith(HUB):
+                path = self._path(entry, url)
+                files[url] = fetch_file(url, path, known=known.get(url), again=self.again, limits=limits)
+        sources = [files[url].path if url in files else url for url in entry.source]
+        imported = self._import(entry, plan.label, sources)
+        imported = self._with_card(imported, plan, tuple(files.values()), before)
+        return FetchedSet(self.public, entry, tuple(files.values()), imported)
 
     def _path(self, entry: PublicSet, url: str) -> Path:
         name = Path(urllib.parse.unquote(urllib.parse.urlsplit(url).path)).name or "data"
@@ -139,14 +121,10 @@ class Fetch:
     def _known(self, entry: PublicSet, before: str) -> dict[str, Known]:
         """What each file must be: as the replaced set's card has it, or the catalogue, which goes first."""
         advice = "--as another name takes the file as it is now"
-        found = {
-            url: Known(sha256, f"says the card of {self.set_}", advice)
-            for url, sha256 in _KNOWN.findall(before)
-        }
+        card, home = f"says the card of {self.set_}", f"see {entry.home}"
+        known = {url: Known(sha256, card, advice) for url, sha256 in _KNOWN.findall(before)}
         pinned = zip(entry.source, entry.sha256, strict=True) if entry.sha256 else ()
-        return found | {
-            url: Known(sha256, "says the catalogue", f"see {entry.home}") for url, sha256 in pinned
-        }
+        return known | {url: Known(sha256, "says the catalogue", home) for url, sha256 in pinned}
 
     def _command(self, label: str, entry: PublicSet) -> str:
         words = ["judgecal", "gold", "fetch", self.public]
@@ -160,9 +138,13 @@ class Fetch:
             files = [Path(source) for source in sources]
             declared = entry.reader == "judge-bench"  # whose files say which scale a metric is on
             options = LabelOptions(labels=(label,) if label else (), scale=None if declared else entry.scale)
-            where = {"workspace": self.workspace}
             return import_export(
-                files, name=self.set_, tool=entry.reader, labels=options, replace=self.replace, **where
+                files,
+                name=self.set_,
+                tool=entry.reader,
+                workspace=self.workspace,
+                labels=options,
+                replace=self.replace,
             )
         if not entry.reader:
             return self._import_table(entry, label, sources[0])
@@ -186,9 +168,11 @@ class Fetch:
             replace=self.replace,
         )
 
-    def _with_card(self, taken: Imported, plan: FetchPlan, files: Sequence[Fetched], before: str) -> Imported:
+    def _with_card(
+        self, imported: Imported, plan: FetchPlan, files: Sequence[Fetched], before: str
+    ) -> Imported:
         """The set with a card that says where it comes from and under which terms, as `before` did."""
-        entry, path = plan.entry, taken.path / CARD
+        entry, path = plan.entry, imported.path / CARD
         card = read_card(path)
         card = replace(
             card,
@@ -199,19 +183,14 @@ class Fetch:
             sampling="curated" if card.sampling == "unknown" else card.sampling,
         )
         write_text(path, card_text(card))
-        return replace(
-            taken,
-            sha256=content_sha(taken.path),
-            notes=(*taken.notes, *another_revision(before, card.source)),
-        )
+        notes = (*imported.notes, *another_revision(before, card.source))
+        return replace(imported, sha256=content_sha(imported.path), notes=notes)
 
 
 def _licence(entry: PublicSet) -> str:
     terms = "".join(f", {term}" for term in entry.terms if term not in entry.licence)
-    return (
-        f"{entry.licence}{terms}{'' if entry.licence_read else ', not verified'}; read {entry.home} before "
-        "use"
-    )
+    verified = "" if entry.licence_read else ", not verified"
+    return f"{entry.licence}{terms}{verified}; read {entry.home} before use"
 
 
 def _source(entry: PublicSet, of_import: str, files: Sequence[Fetched]) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 
 from judgecal.engine import Journal
 from judgecal.errors import InputError, not_installed
-from judgecal.exchange.mosaic_rows import read_record
+from judgecal.exchange.mosaic_rows import in_mosaics_words, read_record
 from judgecal.experiment import RunOptions, run_trials
 from judgecal.judges import Judge, JudgeName
 from judgecal.records import ITEM_UNIT, Judgement
@@ -95,7 +95,7 @@ class _LockedScorer:
 
     def feedback(self, record: Mapping[str, Any]) -> Any:
         """What the judge says of one record."""
-        row = read_record(record, self.judge.inputs)
+        row = in_mosaics_words(read_record(record, self.judge.inputs))
         lacking = row.lacking(self.judge)
         if lacking is not None:
             return self._failed("input", lacking, {})

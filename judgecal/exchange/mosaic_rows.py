@@ -42,7 +42,7 @@ class MosaicReader:
     """
 
     inputs: frozenset[str]
-    item: str | None = None
+    item: str | None = None  # the columns of ids, where options name them
     group: str | None = None
 
     def check(self, source: FileSource) -> None:
@@ -64,20 +64,12 @@ class MosaicReader:
         cells = row.cells
         named = cells.get(self.item or "request_id", "").strip()
         group = cells.get(self.group, "").strip() if self.group else ""
-        found = read_record(row.raw, self.inputs, item_id=named, group=group)
-        return replace(
-            found, problems={"expected_response": "there is no expected response", **found.problems}
-        )
+        return in_mosaics_words(read_record(row.raw, self.inputs, item_id=named, group=group))
 
     def sheet_columns(self) -> Mapping[str, str | None]:
         """Those of Mosaic AI Agent Evaluation; MLflow's hold objects, which are no texts for a sheet."""
-        return {
-            "question": "request",
-            "answer": "response",
-            "reference": "expected_response",
-            "item": self.item,
-            "group": self.group,
-        }
+        texts = {"question": "request", "answer": "response", "reference": "expected_response"}
+        return {**texts, "item": self.item, "group": self.group}
 
 
 def read_record(
@@ -112,17 +104,19 @@ def read_record(
     return ReadRow(item if item_id else replace(item, item_id=item.sha), problems)
 
 
+def in_mosaics_words(row: ReadRow) -> ReadRow:
+    """The row, which calls a missing reference answer as Mosaic does."""
+    return replace(row, problems={"expected_response": "there is no expected response", **row.problems})
+
+
 class _Fields:
     """The values of a record by Mosaic's names; `problems` is why one of them cannot be read."""
 
     def __init__(self, record: Mapping[str, Any]) -> None:
         self.problems: dict[str, str] = {}
         self._record = record
-        self._parts = [
-            self._record,
-            *self._objects("expectations"),
-            *self._objects("outputs", broken_is_text=True),
-        ]
+        expected = self._objects("expectations")
+        self._parts = [record, *expected, *self._objects("outputs", broken_is_text=True)]
 
     def _objects(self, name: str, *, broken_is_text: bool = False) -> Iterator[Mapping[str, Any]]:
         value = self._record.get(name)
@@ -141,8 +135,8 @@ class _Fields:
 
     def first(self, *names: str) -> Any:
         """The first of some columns that holds anything, else an empty text; None where there is none."""
-        found = [self._record[name] for name in names if self._record.get(name) is not None]
-        return next((value for value in found if value != ""), found[0] if found else None)
+        values = [self._record[name] for name in names if self._record.get(name) is not None]
+        return next((value for value in values if value != ""), values[0] if values else None)
 
     def _value(self, name: str) -> Any:
         return next((part[name] for part in self._parts if part.get(name) not in (None, "")), None)
@@ -162,15 +156,15 @@ class _Fields:
         """A further field, of the record or of its inputs."""
         value = self._value(name)
         if value is None:
-            value = next(
-                (part[name] for part in self._objects("inputs", broken_is_text=True) if name in part), None
-            )
-        return "" if value is None else value if isinstance(value, str) else _said(value)
+            inputs = self._objects("inputs", broken_is_text=True)
+            value = next((part[name] for part in inputs if name in part), None)
+        return _as_text(value)
 
     def references(self, name: str) -> tuple[str, ...]:
         """The expected response, or several that are equally right."""
         value = self._value(name)
-        parts = value if isinstance(value, list) and all(isinstance(one, str) for one in value) else [value]
+        several = isinstance(value, list) and all(isinstance(part, str) for part in value)
+        parts = value if isinstance(value, list) and several else [value]
         return tuple(text for part in parts if (text := _answer(part)) and text.strip())
 
     def lines(self, name: str) -> str:
@@ -184,7 +178,7 @@ class _Fields:
 
     def documents(self, name: str) -> Iterator[str]:
         """Ids of documents, each once."""
-        yield from dict.fromkeys(found for part in self._list(name) if (found := _id_of(part)))
+        yield from dict.fromkeys(document for part in self._list(name) if (document := _id_of(part)))
 
     def _list(self, name: str) -> Sequence[Any]:
         value = self._parsed(name, "[{")
@@ -216,8 +210,8 @@ def _id_of(part: str | Mapping[str, Any]) -> str | None:
         return None
     inner = part.get("metadata")
     places = [part, inner] if isinstance(inner, Mapping) else [part]
-    found = (place[key] for place in places for key in _ID_KEYS if place.get(key) not in (None, ""))
-    return next((str(one) for one in found), None)
+    ids = (place[key] for place in places for key in _ID_KEYS if place.get(key) not in (None, ""))
+    return next(map(str, ids), None)
 
 
 def _lines(value: Any) -> Iterable[str]:
@@ -225,13 +219,17 @@ def _lines(value: Any) -> Iterable[str]:
         for name, inner in value.items():
             yield from (f"- {name}: {text.removeprefix('- ')}" for text in _lines(inner))
     elif isinstance(value, list):
-        yield from (f"- {_said(one)}" for one in value if _said(one))
-    elif value is not None and _said(value):
-        yield _said(value)
+        yield from (f"- {_stripped(part)}" for part in value if _stripped(part))
+    elif value is not None and _stripped(value):
+        yield _stripped(value)
 
 
-def _said(value: Any) -> str:
+def _stripped(value: Any) -> str:
     return (value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)).strip()
+
+
+def _as_text(value: Any) -> str:
+    return "" if value is None else value if isinstance(value, str) else _stripped(value)
 
 
 def _structured(value: Any, keys: Sequence[str]) -> Any:
@@ -239,12 +237,12 @@ def _structured(value: Any, keys: Sequence[str]) -> Any:
     if not (isinstance(value, str) and value.lstrip()[:1] in ("{", "[")):
         return value
     try:
-        found = json.loads(value)
+        inner = json.loads(value)
     except (ValueError, RecursionError):
         return value
-    if isinstance(found, Mapping):
-        return found if found.keys() & set(keys) else value
-    return found if isinstance(found, list) and found and all(map(_is_message, found)) else value
+    if isinstance(inner, Mapping):
+        return inner if inner.keys() & set(keys) else value
+    return inner if isinstance(inner, list) and inner and all(map(_is_message, inner)) else value
 
 
 def _is_message(value: Any) -> bool:
@@ -255,32 +253,27 @@ def _question(value: Any) -> tuple[str, tuple[Turn, ...]]:
     """The last thing that the user said, and the turns where there were several."""
     value = _structured(value, _CONVERSATION_KEYS)
     if isinstance(value, Mapping):
-        messages = next(
-            (value[key] for key in ("messages", "input") if isinstance(value.get(key), list)), None
-        )
-        if messages is not None:
-            return _last_said(messages)
+        chats = [value[key] for key in ("messages", "input") if isinstance(value.get(key), list)]
+        if chats:
+            return _last_said(chats[0])
         history = value.get("history")
         text = _one_text(value, _QUESTION_KEYS)
         turns = _turns(history) if isinstance(history, list) else []
         return text, (*turns, Turn("user", text)) if turns else ()
     if isinstance(value, list) and value and all(map(_is_message, value)):
         return _last_said(value)
-    return "" if value is None else _said(value) if not isinstance(value, str) else value, ()
+    return _as_text(value), ()
 
 
 def _last_said(messages: Sequence[Any]) -> tuple[str, tuple[Turn, ...]]:
     turns = _turns(messages)
-    said = [turn.content for turn in turns if turn.role == "user"] or [turn.content for turn in turns]
-    return said[-1] if said else "", tuple(turns) if len(turns) > 1 else ()
+    of_user = [turn for turn in turns if turn.role == "user"] or turns
+    return of_user[-1].content if of_user else "", tuple(turns) if len(turns) > 1 else ()
 
 
 def _turns(messages: Sequence[Any]) -> list[Turn]:
-    return [
-        Turn(str(one.get("role", "user")), _content(one.get("content")))
-        for one in messages
-        if _is_message(one)
-    ]
+    whole = filter(_is_message, messages)
+    return [Turn(str(message.get("role", "user")), _content(message.get("content"))) for message in whole]
 
 
 def _content(value: Any) -> str:
@@ -289,7 +282,7 @@ def _content(value: Any) -> str:
         return "\n".join(filter(None, map(_content, value)))
     if isinstance(value, Mapping):
         return _content(value.get("text", value.get("content")))
-    return "" if value is None else _said(value) if not isinstance(value, str) else value
+    return _as_text(value)
 
 
 def _answer(value: Any) -> str | None:
@@ -301,15 +294,15 @@ def _answer(value: Any) -> str | None:
                 return _last_message(value[key])
         return _one_text(value, _ANSWER_KEYS)
     if isinstance(value, list):
-        return _last_message(value) if any(map(_is_message, value)) else "\n".join(map(_said, value))
-    return None if value is None else value if isinstance(value, str) else _said(value)
+        return _last_message(value) if any(map(_is_message, value)) else "\n".join(map(_stripped, value))
+    return None if value is None else _as_text(value)
 
 
 def _last_message(parts: Sequence[Any]) -> str:
     """The last text of choices, of messages, or of the parts of a reply."""
     inner = [part.get("message", part) for part in parts if isinstance(part, Mapping)]
-    said = [text for part in inner if _is_message(part) and (text := _content(part.get("content")))]
-    return said[-1] if said else ""
+    texts = [text for part in inner if _is_message(part) and (text := _content(part.get("content")))]
+    return texts[-1] if texts else ""
 
 
 def _one_text(value: Mapping[str, Any], keys: Sequence[str]) -> str:

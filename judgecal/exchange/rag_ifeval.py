@@ -1,7 +1,7 @@
 """Questions with rules for their answers, in the shape of RAG-IFEval's `samples.json`, and answers to them.
 
-    [{"id": "1", "question": "...", "context": ["document-id", ...], "expect": {"include": [...], "cite":
-    [...]}}]
+    [{"id": "1", "question": "...", "context": ["document-id", ...],
+      "expect": {"include": [...], "cite": [...]}}]
 
 `expect` holds the rules that an answer is held to (include, exclude, cite, refuse, safe). The texts of the
 contexts are in a file `documents.jsonl` beside it (`{"id", "contents"}`), where there is one. An answer may
@@ -11,88 +11,127 @@ stand in the row, as `answer`; or in another table by the question's id, the col
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from judgecal.errors import InputError, listed, refuse
+from judgecal.errors import InputError, listed, notice, refuse
+from judgecal.goldset.card import UNKNOWN_LICENCE, Card
+from judgecal.goldset.imports import Imported
+from judgecal.goldset.write import write_gold
 from judgecal.records import Context, Item
+from judgecal.scale import Scale
 from judgecal.tables.formats import read_table
 from judgecal.tables.table import Row, Table
+from judgecal.workspace import Workspace
 
 RULES = ("include", "exclude", "cite", "refuse", "safe")
 """The rules that are known, in the benchmark's order."""
 
-_OWN = frozenset({"id", "question", "context", "expect"})
-_KNOWN = _OWN | {"answer", "system", "tags"}
+_NEEDED = frozenset({"id", "question", "context", "expect"})
+_KNOWN = _NEEDED | {"answer", "system", "tags"}
 _DOCUMENTS = "documents.jsonl"
 
 
-@dataclass(frozen=True, slots=True)
-class Questions:
-    """Questions with their rules: one item each, its answer empty where the file has none.
-
-    `conditions`: how many questions have each rule. `notes`: what the set's owner should know. `left_out`:
-    the columns that nothing is taken from.
-    """
-
-    items: tuple[Item, ...]
-    conditions: dict[str, int]
-    notes: tuple[str, ...]
-    left_out: tuple[str, ...]
+def holds_rules(file: str) -> bool:
+    """Whether a file is a table of questions with rules."""
+    path = Path(file)
+    is_json = path.suffix.lower() in (".json", ".jsonl", ".ndjson") and path.is_file()
+    return is_json and _has_rules(read_table(path))
 
 
-def has_rules(table: Table) -> bool:
+def _has_rules(table: Table) -> bool:
     """Whether a table has the shape: every row a question with contexts and an object of rules."""
     return bool(table.rows) and all(
-        row.raw.keys() >= _OWN
+        row.raw.keys() >= _NEEDED
         and isinstance(row.raw["expect"], dict)
         and isinstance(row.raw["context"], list)
         for row in table.rows
     )
 
 
-def read_questions(table: Table, path: Path) -> Questions:
-    """The questions of a table that `has_rules`, which was read from a path."""
-    texts = _document_texts(path.with_name(_DOCUMENTS))
+def import_rules(
+    files: Sequence[str],
+    *,
+    name: str,
+    workspace: Workspace,
+    answers: str | None = None,
+    replace: bool = False,
+) -> Imported:
+    """Write the questions of a file to `gold/<name>`, with the answers of another one where it is given.
+
+    People's labels are to be percentages, as the rules' verdicts are. Without answers they are empty.
+    """
+    workspace.require_writable("gold import")
+    if len(files) > 1:
+        raise InputError(f"gold import reads one file of questions, found {len(files)}")
+    table = read_table(files[0])
+    if not _has_rules(table):
+        raise InputError(
+            f"{table.where}: --answers belongs to questions with rules: each row has id, question, context "
+            "(a list of document ids) and expect (an object)"
+        )
+    items = _questions(table, Path(files[0]))
+    conditions = {rule: sum(rule in item.expect for item in items) for rule in RULES}
+    counts = ", ".join(f"{rule} {count}" for rule, count in conditions.items())
+    notes = [f"{sum(conditions.values())} conditions: {counts}"]
+    without = {context.document_id for item in items for context in item.contexts if not context.text}
+    if without:
+        notes.append(f"{len(without):,} documents have no text: put {_DOCUMENTS} beside {table.name}")
+    if answers is not None:
+        items, unanswered = answered(items, answers)
+        notes += unanswered
+    elif not any(item.answer for item in items):
+        rules = f"judgecal rules {name} --answers FILE"
+        notes.append(f"questions alone: {rules} holds a system's answers to their rules")
+    columns = {name for row in table.rows for name in row.raw if not name.startswith("expect.")}
+    if left_out := sorted(columns - _KNOWN):
+        notice(f"judgecal: not taken over: {listed(left_out)}")
+    command = ["judgecal", "gold", "import", table.name, "--as", name]
+    card = Card(
+        name=name,
+        scale=Scale.parse("percentage"),
+        version="1",
+        licence=table.licence or UNKNOWN_LICENCE,
+        source=table.source,
+        made_by=shlex.join([*command, *(["--answers", Path(answers).name] if answers else [])]),
+    )
+    readme = (
+        f"# The gold set `{name}`\n\nQuestions with rules for their answers, in the shape of RAG-IFEval.\n\n"
+        "Say here where the questions come from, and fill in `licence` in card.toml.\n"
+    )
+    gold = write_gold(card, items, (), workspace=workspace, replace=replace, readme=readme)
+    return Imported.of(gold, n_rows=table.n_rows, skipped={"without any content": table.n_empty}, notes=notes)
+
+
+def _questions(table: Table, path: Path) -> list[Item]:
+    """An item a question, its answer empty where the table has none."""
+    texts: dict[str, str] = {}
+    if (beside := path.with_name(_DOCUMENTS)).is_file():
+        documents = read_table(beside)
+        documents.require("id", "contents")
+        texts = {row.cells["id"]: row.cells["contents"] for row in documents.rows}
     problems: list[str] = []
     groups: dict[str, str] = {}  # one question may stand there twice, beside other documents
-    items = tuple(_item(row, table.at(row), texts, problems) for row in table.rows)
-    items = tuple(
-        replace(item, group=groups.setdefault(item.question.strip(), item.item_id)) for item in items
-    )
-    twice = [item_id for item_id, count in Counter(item.item_id for item in items).items() if count > 1]
-    refuse(
-        [
-            *problems,
-            *(f"{table.where}: the id {item_id!r} stands twice: ids must differ" for item_id in twice),
-        ]
-    )
-    own = {name for row in table.rows for name in row.raw if not name.startswith("expect.")}
-    without = {context.document_id for item in items for context in item.contexts if not context.text}
-    notes = (
-        [f"{len(without):,} documents have no text: put {_DOCUMENTS} beside {table.name}"] if without else []
-    )
-    return Questions(
-        items=items,
-        conditions={rule: sum(rule in item.expect for item in items) for rule in RULES},
-        notes=tuple(notes),
-        left_out=tuple(sorted(own - _KNOWN)),
-    )
+    items = [_item(row, table.at(row), texts, problems) for row in table.rows]
+    ids = Counter(item.item_id for item in items)
+    twice = (f"the id {item_id!r} stands twice: ids must differ" for item_id, n in ids.items() if n > 1)
+    refuse([*problems, *(f"{table.where}: {problem}" for problem in twice)])
+    return [replace(item, group=groups.setdefault(item.question.strip(), item.item_id)) for item in items]
 
 
 def _item(row: Row, where: str, texts: dict[str, str], problems: list[str]) -> Item:
-    raw = row.raw
+    context, expect = row.raw["context"], row.raw["expect"]
     number, question = row.cells["id"].strip(), row.cells["question"]
-    problems += [f"{where}: {name} is empty: fill it in" for name, text in (("id", number), ("question", question))
-                 if not text.strip()]  # fmt: skip
-    ids = [one for one in raw["context"] if isinstance(one, str) and one]
-    if len(ids) < len(raw["context"]):
+    for name, text in (("id", number), ("question", question)):
+        if not text.strip():
+            problems.append(f"{where}: {name} is empty: fill it in")
+    documents = [name for name in context if isinstance(name, str) and name]
+    if len(documents) < len(context):
         problems.append(f"{where}: context must be a list of document ids")
-    unknown = sorted(raw["expect"].keys() - set(RULES))
-    if unknown:
+    if unknown := sorted(expect.keys() - set(RULES)):
         problems.append(f"{where}: expect has no rule {', '.join(unknown)}: known: {', '.join(RULES)}")
     return Item(
         item_id=number,
@@ -100,67 +139,41 @@ def _item(row: Row, where: str, texts: dict[str, str], problems: list[str]) -> I
         question=question,
         answer=row.cells.get("answer", ""),
         system=row.cells.get("system", "").strip() or None,
-        contexts=tuple(Context(texts.get(one, ""), one) for one in ids),
-        tags=tuple(rule for rule in RULES if rule in raw["expect"]),
-        expect=raw["expect"],
+        contexts=tuple(Context(texts.get(name, ""), name) for name in documents),
+        tags=tuple(rule for rule in RULES if rule in expect),
+        expect=expect,
     )
 
 
-def _document_texts(path: Path) -> dict[str, str]:
-    """The texts of documents by id; none where there is no such file."""
-    if not path.is_file():
-        return {}
-    table = read_table(path)
-    table.require("id", "contents")
-    return {row.cells["id"]: row.cells["contents"] for row in table.rows}
-
-
-def join_answers(items: Sequence[Item], answers: Table) -> tuple[list[Item], list[str]]:
-    """The items with a table's answers, an item a system and question, and notes on what found no partner."""
+def answered(items: Sequence[Item], file: str | Path) -> tuple[list[Item], list[str]]:
+    """The items with a file's answers, an item a system and question, and notes on what found no partner."""
+    answers = read_table(file)
+    if not answers.rows:
+        raise InputError(f"{answers.where}: holds no answer")
     number = "id" if "id" in answers.columns else "item_id"
     answers.require(number, "answer")
     by_id = {item.item_id: item for item in items}
-    found: dict[tuple[str, str], Item] = {}
+    joined: dict[tuple[str, str], Item] = {}
     problems: list[str] = []
     for row in answers.rows:
         item_id, system = row.cells[number].strip(), row.cells.get("system", "").strip()
-        if item_id not in by_id:
+        item = by_id.get(item_id)
+        if item is None:
             problems.append(f"{answers.at(row)}: {item_id!r} is the id of no question")
-        elif (item_id, system) in found:
-            problems.append(
-                f"{answers.at(row)}: a second answer to {item_id!r}{f' by {system}' * bool(system)}"
-            )
+        elif (item_id, system) in joined:
+            by = f" by {system}" if system else ""
+            problems.append(f"{answers.at(row)}: a second answer to {item_id!r}{by}")
         else:
-            found[item_id, system] = _answered(by_id[item_id], row.cells["answer"], system)
-    refuse(problems)
-    return list(found.values()), _unanswered(by_id, found, answers)
-
-
-def _answered(item: Item, answer: str, system: str) -> Item:
-    item_id = f"{item.item_id}-{system}" if system else item.item_id
-    return replace(item, item_id=item_id, answer=answer, system=system or item.system)
-
-
-def _unanswered(items: Iterable[str], found: dict[tuple[str, str], Any], answers: Table) -> list[str]:
-    notes = []
-    for system in dict.fromkeys(system for _, system in found):
-        missing = [item_id for item_id in items if (item_id, system) not in found]
-        if missing:
-            by = f" by {system}" * bool(system)
-            notes.append(
-                f"{len(missing):,} questions have no answer{by} in {answers.name}: {listed(missing)}"
+            named = f"{item_id}-{system}" if system else item_id
+            joined[item_id, system] = replace(
+                item, item_id=named, answer=row.cells["answer"], system=system or item.system
             )
-    return notes
-
-
-def read_answers(path: str | Path) -> Table:
-    """A table of answers. InputError: it cannot be read, or has none."""
-    table = read_table(path)
-    if not table.rows:
-        raise InputError(f"{table.where}: holds no answer")
-    return table
-
-
-def answered(items: Sequence[Item], file: str | Path) -> tuple[list[Item], list[str]]:
-    """Items with the answers of a file, and what is to be said of those that it lacks."""
-    return join_answers(items, read_answers(file))
+    refuse(problems)
+    notes = []
+    for system in dict.fromkeys(system for _, system in joined):
+        missing = [item_id for item_id in by_id if (item_id, system) not in joined]
+        if missing:
+            by = f" by {system}" if system else ""
+            n = f"{len(missing):,} questions have no answer{by} in {answers.name}"
+            notes.append(f"{n}: {listed(missing)}")
+    return list(joined.values()), notes
