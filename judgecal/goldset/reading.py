@@ -47,7 +47,7 @@ class _ReadItem:
 
     item_id: str
     line: int  # where it first stands
-    parts: list[int]  # where several rows may be of one item: a hash of each part that they share
+    parts: tuple[int, ...]  # where several rows may be of one item: a hash of each part that they share
     labels: dict[str, tuple[Label, int]] = field(default_factory=dict)  # by rater, with the line
 
 
@@ -181,22 +181,23 @@ class Reading:
     def _read_item(self, row: Row) -> _ReadItem:
         """The item of a row, a new one or that of an earlier row; where its id is empty it is not kept."""
         where, before, column = self.table.at(row), self.problems.total, self.columns.item
-        number = f"{self.name}-{len(self._items) + 1:05d}"
-        item_id = number if column is None else row.cells[column].strip()
+        n_before = len(self._items)
+        item_id = f"{self.name}-{n_before + 1:05d}" if column is None else row.cells[column].strip()
         item = self.columns.read_item(row, where, item_id=item_id, problems=self.problems)
         if not item_id:
             self.problems.append(f"{where}: column {column!r}: the item id is empty: fill it in")
-            return _ReadItem("", row.line, [])
+            return _ReadItem("", row.line, ())
         key: Hashable = item_id
         if column is None and self._shared:  # else each row is an item
             texts = [context.text for context in item.contexts]
             key = _hash(
                 repr((item.group, item.question, item.answer, item.system, *texts, *item.fields.values()))
             )
-        parts = [hash(repr(getattr(item, name))) for name in _COMPARED] if self._shared else []
+        parts = tuple(hash(repr(getattr(item, name))) for name in _COMPARED) if self._shared else ()
         known = self._items.setdefault(key, _ReadItem(item_id, row.line, parts))
-        if known.parts is parts:
-            self._take(replace(item, group=item.group or item_id), row, sound=self.problems.total == before)
+        if len(self._items) > n_before:
+            item = item if item.group else replace(item, group=item_id)
+            self._take(item, row, sound=self.problems.total == before)
         elif known.line != row.line:
             self._compare(known, parts, where)
         return known
@@ -212,7 +213,7 @@ class Reading:
             if self._draft is not None and not self.problems:
                 self._draft.add_item(line)
 
-    def _compare(self, known: _ReadItem, parts: list[int], where: str) -> None:
+    def _compare(self, known: _ReadItem, parts: tuple[int, ...], where: str) -> None:
         """Hold a further row of an item against its first one."""
         first = self.table.number(known.line)
         differ = [name for name, a, b in zip(_COMPARED, known.parts, parts, strict=False) if a != b]
