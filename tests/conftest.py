@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from judgecal.workspace import Workspace
 from tests.support.command import SHARED_DATA, Ran, fresh_workspace
 from tests.support.every_command import every_command as every_command
 
@@ -67,3 +68,11 @@ def judgecal(
         return Ran(code, captured.out, captured.err)
 
     return call
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Workspace:
+    """A workspace without a set."""
+    (tmp_path / "gold").mkdir()
+    (tmp_path / "signatures").mkdir()
+    return Workspace(tmp_path, tmp_path / "experiments")

@@ -24,13 +24,6 @@ from tests.support.command import Run
 LONG = 20_000  # characters of an answer
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Workspace:
-    (tmp_path / "gold").mkdir()
-    (tmp_path / "signatures").mkdir()
-    return Workspace(tmp_path, tmp_path / "experiments")
-
-
 def run(place: Workspace, file: str, scale: str = "binary", **options: Any) -> Imported:
     named = {name: options.pop(name) for name in ("beside", "replace", "progress") if name in options}
     columns = Columns("q", "a", **options)

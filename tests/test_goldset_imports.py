@@ -33,13 +33,6 @@ DATA = Path(__file__).resolve().parents[1] / ".." / "shared" / "data"
 WIDE = "id,q,a,ref,x,y,final\n1,Q1,A1,r | s,yes,no,yes\n2,Q2,,,no,,no\n"
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Workspace:
-    (tmp_path / "gold").mkdir()
-    (tmp_path / "signatures").mkdir()
-    return Workspace(tmp_path, tmp_path / "experiments")
-
-
 def table(place: Workspace, text: str, name: str = "t.csv") -> Path:
     path = place.root / name
     path.write_text(text, encoding="utf-8", newline="")
