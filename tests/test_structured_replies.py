@@ -344,7 +344,7 @@ def test_the_second_run_waits_for_nobody(serve: Serve) -> None:
 
 
 def test_a_slow_first_call_holds_nobody_up_for_long(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("judgecal.engine.calls._PATIENCE_S", 0.05)
+    monkeypatch.setattr("judgecal.engine.reply_forms._PATIENCE_S", 0.05)
     second = threading.Event()
 
     def script(body: dict[str, Any]) -> str:
