@@ -1,6 +1,5 @@
 """Models: aliases and prices, and the embedded one."""
 
-from judgecal.models.address import shown_address
 from judgecal.models.catalogue import (
     ALIASES,
     EMBEDDED,
@@ -10,7 +9,7 @@ from judgecal.models.catalogue import (
     load_catalogue,
     with_version,
 )
-from judgecal.models.providers import PROVIDERS
+from judgecal.models.providers import PROVIDERS, shown_address
 
 __all__ = [
     "ALIASES",

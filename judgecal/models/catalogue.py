@@ -18,9 +18,7 @@ from pydantic import BaseModel, ConfigDict, NonNegativeFloat, PositiveFloat, Pos
 
 from judgecal.artefacts import check_keys, read_toml, validated
 from judgecal.errors import InputError, unknown_name
-from judgecal.models.address import shown_address
-from judgecal.models.prices import price_row
-from judgecal.models.providers import PROVIDERS, Provider
+from judgecal.models.providers import PROVIDERS, Provider, price_row, shown_address
 from judgecal.workspace import Workspace
 
 EMBEDDED = "embedded"

@@ -1,10 +1,17 @@
-"""What is known of providers before any call: the variable of a key, the format that is spoken, the
-address."""
+"""What is known of a model before any call: its provider, its price, and what may be shown of its address."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+import hashlib
+import importlib.util
+import json
+import urllib.parse
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from judgecal.errors import InputError
 
 
 class Provider(NamedTuple):
@@ -53,3 +60,82 @@ PROVIDERS: Mapping[str, Provider] = {
     "jina_ai": Provider("JINA_AI_API_KEY"),
 }
 """A provider that speaks one of the formats here is one more line; a new format is also one more module."""
+
+
+def price_row(model_id: str) -> Mapping[str, Any]:
+    """The price file's row of a litellm id; it lists some providers' models without the provider."""
+    rows = _price_file()
+    provider, _, model = model_id.partition("/")
+    row = rows.get(model_id) or rows.get(model, {})
+    same = row.get("litellm_provider", provider) == provider
+    return row if same and "input_cost_per_token" in row else {}
+
+
+@cache
+def _price_file() -> Mapping[str, Any]:
+    found = importlib.util.find_spec("litellm")
+    if found is None or found.origin is None:
+        raise InputError("litellm is not installed: reinstall judgecal")
+    path = Path(found.origin).parent / "model_prices_and_context_window_backup.json"
+    rows: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return rows
+
+
+_STARS = "***"
+_SHOWN_QUERIES = ("api-version", "api_version")  # part of what is asked, and never a secret
+_LIKE_A_TOKEN = 20  # characters of a segment of a path
+
+
+def shown_address(address: str) -> str:
+    """An address without what may be a secret: user, fragment, values of its query, segments that look like a
+    token.
+
+    What is left tells one server from another: a segment leaves four digits of its sha256. An address that
+    cannot be read is shown as stars.
+    """
+    try:
+        parts = urllib.parse.urlsplit(address)
+        host = parts.netloc.rpartition("@")[2]
+        path = "/".join(_digits(one) if _is_token(one) else one for one in parts.path.split("/"))
+        pairs = [(name, value if _shown(name) else _STARS) for name, value in _query(parts)]
+    except ValueError:
+        return _STARS
+    query = "&".join(f"{name}={value}" if value else name for name, value in pairs)
+    return urllib.parse.urlunsplit((parts.scheme, host, path, query, ""))
+
+
+def hidden_parts(address: str) -> tuple[str, ...]:
+    """What `shown_address` leaves out, as it stands and as it is meant."""
+    try:
+        parts = urllib.parse.urlsplit(address)
+        hidden = [parts.username, parts.password, parts.fragment]
+        hidden += [one for one in parts.path.split("/") if _is_token(one)]
+        hidden += [value for name, value in _query(parts) if not _shown(name)]
+    except ValueError:
+        return ()
+    return tuple(dict.fromkeys(form for one in hidden if one for form in (one, urllib.parse.unquote(one))))
+
+
+def _query(parts: urllib.parse.SplitResult) -> Iterator[tuple[str, str]]:
+    for pair in filter(None, parts.query.split("&")):
+        name, equals, value = pair.partition("=")
+        # A query without a name is a value: it may be the token itself.
+        yield (name, value) if equals else (_STARS, name)
+
+
+def _shown(name: str) -> bool:
+    return name.lower() in _SHOWN_QUERIES
+
+
+def _digits(segment: str) -> str:
+    return _STARS + hashlib.sha256(segment.encode("utf-8", "surrogatepass")).hexdigest()[:4]
+
+
+def _is_token(segment: str) -> bool:
+    """Whether a segment of a path looks like a token: long, and letters mixed with digits or in both
+    cases."""
+    letters = any(char.isalpha() for char in segment)
+    mixed = any(char.isdigit() for char in segment) or (
+        segment != segment.lower() and segment != segment.upper()
+    )
+    return len(segment) >= _LIKE_A_TOKEN and letters and mixed

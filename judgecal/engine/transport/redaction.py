@@ -19,7 +19,7 @@ from dataclasses import replace
 
 from judgecal.engine.calls import Reply
 from judgecal.models import PROVIDERS, ModelSpec
-from judgecal.models.address import hidden_parts
+from judgecal.models.providers import hidden_parts
 
 _LONGEST = 500
 _SHORTEST_SECRET = 8  # characters; a shorter one stands in plain words, which would be torn apart

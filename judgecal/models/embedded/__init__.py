@@ -8,7 +8,7 @@ An answer beside a reference answer is judged by coefficients that were fitted t
 contexts hold the words of an answer, whether an answer or a chunk takes up those of the question, whether
 contexts hold those of the expected answer, whether expected facts are there, what guidelines forbid, a short
 list of harmful words; other inputs are held against each other by their words. Demos in a prompt shift either
-kind of verdict (`judge.refit`, `learning`).
+kind of verdict (`judge.refit`, `replies`).
 """
 
 from __future__ import annotations
