@@ -1,5 +1,4 @@
-"""The TOML and JSON files that judgecal keeps: read with the line of a mistake, held against their shape,
-written."""
+"""The TOML and JSON files that judgecal keeps: read, held against their shape, written."""
 
 from __future__ import annotations
 
@@ -27,11 +26,7 @@ At = Callable[[Sequence[str]], str]
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Read a TOML artefact and hold its `schema` against ours (absent counts as 1).
-
-    Raises:
-        InputError: the file is missing, no UTF-8, no TOML, or of a later schema; the message names the line.
-    """
+    """Read a TOML artefact and hold its `schema` against ours (absent counts as 1)."""
     try:
         table = tomllib.loads(path.read_bytes().decode("utf-8"))
     except FileNotFoundError:
@@ -48,11 +43,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def read_json(path: Path, *, absent: str) -> dict[str, Any]:
-    """Read a JSON artefact: one object; `absent` says who writes such a file.
-
-    Raises:
-        InputError: the file is missing, or `json_object` refuses it; the message names it.
-    """
+    """Read a JSON artefact: one object; `absent` says who writes such a file."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -61,11 +52,7 @@ def read_json(path: Path, *, absent: str) -> dict[str, Any]:
 
 
 def json_object(data: bytes, where: str) -> dict[str, Any]:
-    """A JSON object of texts that have a UTF-8 form and numbers that a double holds, no key of it twice.
-
-    Raises:
-        InputError: it is no such object, or nested too deeply.
-    """
+    """A JSON object of texts that have a UTF-8 form and numbers that a double holds, no key of it twice."""
     try:
         value = json.loads(
             data.decode("utf-8"),
@@ -127,11 +114,7 @@ def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def check_schema(table: Mapping[str, Any], where: str) -> None:
-    """Refuse an artefact written by a later judgecal.
-
-    Raises:
-        InputError: its `schema` is no whole number or above `SCHEMA`.
-    """
+    """Refuse an artefact written by a later judgecal."""
     schema = table.get("schema", SCHEMA)
     if not isinstance(schema, int) or isinstance(schema, bool) or schema < 1:
         raise InputError(f"{where}: schema must be a whole number from 1, found {schema!r}")
@@ -152,9 +135,6 @@ def validated(model: type[_T], table: Mapping[str, Any], at: str | At) -> _T:
 
     `model` is a pydantic model or a dataclass (`extra="forbid"`, and `strict=True` for TOML), `at` the file,
     or where in it the keys lead to.
-
-    Raises:
-        InputError: lists every problem: where, which key, what was found, and the nearest valid key.
     """
     from pydantic import TypeAdapter, ValidationError
 

@@ -32,8 +32,7 @@ class JudgecalError(Exception):
 
 
 class InputError(JudgecalError):
-    """Wrong use or bad input: one message, or every problem found (what, where, what was found, what to
-    do)."""
+    """Wrong use or bad input: one message, or every problem (what, where, what was found, what to do)."""
 
     def __init__(self, problems: str | Iterable[str]) -> None:
         self.problems: tuple[str, ...] = (problems,) if isinstance(problems, str) else tuple(problems)
@@ -67,8 +66,7 @@ def described(error: BaseException) -> str:
 
 
 def unknown_name(kind: str, name: str, known: Sequence[str]) -> InputError:
-    """An error for a name that is not there, with the nearest names that are; `kind` is such as "gold
-    set"."""
+    """An error for an unknown name, with the nearest ones that are there; `kind` is such as "gold set"."""
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else f"known: {listed(known, _KNOWN_SHOWN) or 'none'}"
     if kind in _LISTED_BY:
@@ -90,8 +88,7 @@ _LISTED_BY = {
 
 
 def not_installed(what: str, package: str, extra: str, *, instead: str = "") -> InputError:
-    """An error for a package that is not there, with the line that installs it; `what` is such as "stemming
-    needs".
+    """An error for a missing package, with the line that installs it; `what` is such as "stemming needs".
 
     Args:
         what: who needs it, up to the package's name.
@@ -106,8 +103,7 @@ def not_installed(what: str, package: str, extra: str, *, instead: str = "") -> 
 
 
 def listed(names: Sequence[str], most: int = 5, *, sealed: Collection[str] = ()) -> str:
-    """The first few names with commas between them, and how many more there are; `sealed` ones are counted
-    alone."""
+    """The first few names with commas, and how many more there are; `sealed` ones are counted alone."""
     shown = [name for name in names if name not in sealed]
     n_sealed = len(names) - len(shown)
     more = f" and {len(shown) - most:,} more" if len(shown) > most else ""
@@ -116,12 +112,7 @@ def listed(names: Sequence[str], most: int = 5, *, sealed: Collection[str] = ())
 
 
 def refuse(problems: Sequence[str], most: int = 20) -> None:
-    """Refuse bad input where there is a problem: one message a cause, the first ones are listed, the rest is
-    counted.
-
-    Raises:
-        InputError: there is one.
-    """
+    """Refuse bad input where there is a problem: a message a cause, the first listed, the rest counted."""
     if problems:
         told = by_cause(problems)
         more = [f"... and {len(told) - most:,} more problems"] if len(told) > most else []
@@ -187,8 +178,7 @@ def _enumerated(lines: Sequence[str]) -> str:
 
 
 def visible(text: str) -> str:
-    """Text without anything that acts: control characters, turns of direction and lone surrogates as their
-    codes."""
+    """Text without what acts: control characters, turns of direction, lone surrogates, as their codes."""
     return UNSEEN.sub(_code, text)
 
 
@@ -205,6 +195,5 @@ def _code(match: re.Match[str]) -> str:
 
 
 def notice(*messages: str) -> None:
-    """Print messages on stderr, a line each; no name in one acts on the terminal, or passes for a line of
-    ours."""
+    """Print messages on stderr, a line each; no name in one acts, or passes for a line of ours."""
     sys.stderr.write("".join(visible(message).replace("\n", "\n  ") + "\n" for message in messages))

@@ -76,8 +76,7 @@ def as_plain(value: Any) -> Any:
 
 
 def well_formed(text: str) -> str:
-    """A text that every file can hold: halves that belong together joined, U+FFFD for an unpaired
-    surrogate."""
+    """A text that every file can hold: surrogate halves joined, U+FFFD for an unpaired one."""
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
@@ -165,8 +164,7 @@ class Result:
         return plain
 
     def frame(self) -> Any:
-        """A `polars.DataFrame`: a row a judge, system, pair or part of the result; a result without parts is
-        one row.
+        """A `polars.DataFrame`: a row a judge, system, pair or part of the result, or one row of it all.
 
         Columns are named as the JSON keys, a dot between two levels; an estimate is its value, with `_low`,
         `_high`, `_n`, `_n_expected` and `_n_unscored` beside it; `numbers` has all of it in a row each.
@@ -272,8 +270,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Rating:
-    """One human row. `saw_draft` is true where the rater was shown a machine's label, `reason` is the rater's
-    own.
+    """One human row. `saw_draft`: the rater was shown a machine's label; `reason` is the rater's own.
 
     `label` is None where the rater could not tell, and then `reason` is `CANNOT_TELL`: counted, and never a
     label. `rubric_sha256` is of the instructions that the rater had in sight, where that is known.
@@ -331,8 +328,7 @@ class Judgement:
         return Key(self.item_id, self.item_sha, self.judge_fingerprint, self.repeat, self.unit)
 
     def as_json(self) -> dict[str, Any]:
-        """The journal line: every field, in the order of the class; `dataclasses` would take ten times as
-        long."""
+        """The journal line: every field in order; `dataclasses` would take ten times as long."""
         row: dict[str, Any] = dict(zip(_JUDGEMENT_FIELDS, _judgement_values(self), strict=True))
         if self.error is not None:
             row["error"] = {"kind": self.error.kind, "message": self.error.message}

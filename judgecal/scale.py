@@ -60,11 +60,7 @@ class Scale:
 
     @classmethod
     def parse(cls, text: str, *, pass_at: float | None = None, step: float | None = None) -> Scale:
-        """Read a scale from its string.
-
-        Raises:
-            InputError: the string names no scale, or the pass mark or the step does not fit it.
-        """
+        """Read a scale from its string."""
         scale = _parse_kind(text)
         if step is not None and not 0 < step <= scale.span:
             raise InputError(f"scale {text}: step {step:g} must be above 0 and at most {scale.span:g}")
@@ -218,9 +214,6 @@ def common_scale(people: Scale, judge: Scale) -> Scale:
     Equal scales stay. Binary labels are taken to the ends of a graded judge's scale, which is then cut at
     the people's pass mark or in the middle (50 for a percentage). Any other pair is compared on the people's
     scale.
-
-    Raises:
-        InputError: one side is nominal and the other is not: their labels have no common order.
     """
     if (people.kind == "nominal") != (judge.kind == "nominal"):
         raise InputError(f"a {judge} judge cannot be held against {people} labels: they share no order")

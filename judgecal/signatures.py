@@ -55,11 +55,7 @@ class LoadedSignature:
     reasoning: str | None
 
     def judge_scale(self) -> Scale:
-        """The verdict's scale, for a signature that is used as a judge.
-
-        Raises:
-            InputError: there is no verdict field.
-        """
+        """The verdict's scale, for a signature that is used as a judge."""
         if self.scale is None or self.verdict is None:
             outputs = ", ".join(self.cls.output_fields)
             raise InputError(
@@ -93,10 +89,6 @@ def load_signature(name_or_path: str | Path, *, workspace: Workspace | None = No
     >>> found = judgecal.load_signature("correctness_v3")
     >>> str(found.scale), found.verdict, found.inputs
     ('percentage', 'correctness_percentage', ('question', 'reference_answer', 'answer_under_test'))
-
-    Raises:
-        InputError: there is no such signature, or the file cannot be used; the message says why and what to
-            do.
     """
     text = str(name_or_path)
     if text.endswith(".py"):
@@ -126,12 +118,7 @@ class SignatureOutline:
 
 
 def outline_signature(name: str, *, workspace: Workspace) -> SignatureOutline:
-    """Read a signature of a workspace, and run nothing of it.
-
-    Raises:
-        InputError: it is no Python, holds no signature or several, or a type or a bound that only running it
-            tells.
-    """
+    """Read a signature of a workspace, and run nothing of it."""
     path = workspace.signatures / f"{name}.py"
     try:
         tree = ast.parse(read_source(path))
@@ -255,11 +242,7 @@ RAN: dict[Path, None] = {}
 
 
 def run_source(path: Path, source: str) -> ModuleType:
-    """Run a file as a module that is registered first: postponed annotations are looked up there by name.
-
-    Raises:
-        InputError: running it raised.
-    """
+    """Run a file as a module that is registered first: postponed annotations are looked up there by name."""
     name = f"judgecal_file_{path.stem}_{hashlib.sha256(source.encode()).hexdigest()[:12]}"
     RAN[path] = None
     if name in sys.modules:
@@ -290,8 +273,7 @@ def _place(path: Path, error: BaseException) -> str:
 
 
 def field_lines(source: str) -> dict[str, int]:
-    """The line of each class of a signature file, and of each field in one, by name; empty where it is no
-    Python."""
+    """The line of each class of a signature file, and of its fields, by name; none where it is no Python."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError):
@@ -305,11 +287,7 @@ def field_lines(source: str) -> dict[str, int]:
 
 
 def only_signature(path: Path, source: str) -> type[dspy.Signature]:
-    """The one class of a signature file, which is run.
-
-    Raises:
-        InputError: running it raised, or it holds none or several.
-    """
+    """The one class of a signature file, which is run."""
     import dspy
 
     module = run_source(path, source)
@@ -339,23 +317,14 @@ def verdict_fields(cls: type[dspy.Signature]) -> list[str]:
 
 
 def scale_of_type(annotation: Any, where: str) -> tuple[Scale, tuple[str, str] | None] | None:
-    """The scale that a type tells by itself, with its words for 1 and 0: `bool` and `Literal`; None for any
-    other.
-
-    Raises:
-        InputError: the words or numbers of a `Literal` make no scale.
-    """
+    """The scale that a type tells by itself, with its words for 1 and 0 (`bool`, `Literal`), if any."""
     if annotation is bool:
         return Scale.parse("binary"), None
     return _literal_scale(get_args(annotation), where) if get_origin(annotation) is Literal else None
 
 
 def scale_of_field(field: Any, where: str) -> tuple[Scale, tuple[str, str] | None]:
-    """The scale of a verdict's field, with its words for 1 and 0 on a binary scale of words.
-
-    Raises:
-        InputError: its bounds, words or numbers make no scale.
-    """
+    """The scale of a verdict's field, with its words for 1 and 0 on a binary scale of words."""
     annotation = field.annotation
     told = scale_of_type(annotation, where)
     if told is not None:

@@ -62,11 +62,7 @@ class Workspace:
         return self.root / "judgecal.toml"
 
     def require_writable(self, what: str) -> None:
-        """Refuse to write into the installed starter.
-
-        Raises:
-            InputError: this is the starter; the message says to run `judgecal init`.
-        """
+        """Refuse to write into the installed starter."""
         if self.is_starter:
             raise InputError(
                 f"{what} needs a workspace of your own, and the installed starter is read-only: "
@@ -75,11 +71,7 @@ class Workspace:
 
 
 def find_workspace(explicit: Path | None = None) -> Workspace:
-    """Find the one root: `explicit`, else the current folder, else the read-only starter.
-
-    Raises:
-        InputError: `explicit` is no workspace.
-    """
+    """Find the one root: `explicit`, else the current folder, else the read-only starter."""
     if explicit is not None:
         if not _is_workspace(explicit):
             raise InputError(
@@ -112,11 +104,7 @@ def starter_root() -> Path:
 
 
 def init_workspace(target: Path) -> Workspace:
-    """Write a copy of the starter into a new or empty folder.
-
-    Raises:
-        InputError: the folder holds something already.
-    """
+    """Write a copy of the starter into a new or empty folder."""
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise InputError(f"{target} is not empty: choose a new folder")
     source = starter_root()
@@ -174,8 +162,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file in one step, so that a reader never meets half of it: UTF-8, with the line ends of the
-    text.
+    """Write a file in one step, so that no reader meets half of it: UTF-8, line ends as in the text.
 
     An unpaired surrogate, which has no UTF-8, is written as its escape: JSON gives it back as it was.
     """

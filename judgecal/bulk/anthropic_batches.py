@@ -39,8 +39,7 @@ class Batches:
         return id_in(await http.json(self._url, data=upload_of(spool)), "id")
 
     async def find(self, http: BatchHttp, sought: Sought) -> list[str]:
-        """Those of as many requests, made since; only their results say whose they are. The oldest is the
-        likeliest."""
+        """Those of as many requests, made since, oldest first; only their results say whose they are."""
         after, since, found = "", sought.at - _CLOCKS_DIFFER_S, []
         while True:
             page = await http.json(f"{self._url}?limit={_PER_PAGE}{after}")

@@ -1,5 +1,4 @@
-"""Judgements by the batch APIs of providers: handed in many at once, answered within a day, at about half the
-price.
+"""Judgements by batch APIs: many handed in at once, answered within a day, at about half the price.
 
 What is sent is what live calls send, and replies are read as theirs are; so the rows are the same but for the
 cost and the latency, which a batch does not have. A batch is noted before it is sent and again when the
@@ -42,15 +41,13 @@ def run_batches(
     policy: BatchPolicy | None = None,
     progress: Progress | None = None,
 ) -> None:
-    """Have every judgement by batches, and append each to the journal as it is read; all models' batches wait
-    together.
+    """Have every judgement by batches, journalled as it is read; all models' batches wait together.
 
     Args:
         asked: models, each with what gives its calls that are due, from the first one. It is called again
             after rows were appended, which then are not due.
 
     Raises:
-        InputError: a model's key is not set, or a line of the file cannot be read.
         AuthError: a provider refused the key; what was recorded stays.
         JudgecalError: a server has no batch API, cannot be reached, or refuses a batch.
         KeyboardInterrupt: as from anywhere; the batches go on at the provider, which is said.
@@ -88,8 +85,7 @@ async def _all(runs: Sequence[_BatchRun]) -> None:
 
 
 def _one_verdict(call: Call, outcome: CallResult, replies: Sequence[Reply]) -> Judgement:
-    """The row of a call with several replies: they say the same, or there is no verdict, as within one
-    reply."""
+    """The row of a call with several replies: they say the same, or there is no verdict."""
     rows = [judgement_of(call, dataclasses.replace(outcome, reply=reply)) for reply in replies]
     other = next((row.verdict for row in rows if row.verdict != rows[0].verdict), rows[0].verdict)
     if other == rows[0].verdict:
@@ -301,8 +297,7 @@ class _BatchRun:
                 asked += 1
 
     async def _read(self, ended: Sequence[Batch], states: dict[str, BatchState]) -> None:
-        """Make rows of what ended batches hold; what failed there, and may go into another batch, is none
-        yet."""
+        """Make rows of what ended batches hold; what may go into another batch is no row yet."""
         results = Results(Spool(), states)
         try:
             busy = any(batch not in ended for batch in self._waited_for())
@@ -342,8 +337,7 @@ class _BatchRun:
             raise stop
 
     async def _fetch(self, batch: Batch, results: Results, *, busy: bool) -> bool:
-        """Take what a batch holds; False where it is somebody else's, and the search goes on. `busy`: others
-        wait."""
+        """Take what a batch holds; False where it is somebody else's. `busy`: others wait."""
         state = results.states[batch.name]
         if state.refused is not None:
             self._raise_refusal(batch, state)
@@ -391,8 +385,7 @@ class _BatchRun:
         *,
         again: bool,
     ) -> Judgement | None:
-        """The row of a call whose batch has ended; None where it goes into another one. `again`: its reply is
-        booked.
+        """The row of a call whose batch has ended; None where it is sent again. `again`: it is booked.
 
         Raises AuthError: as a live call.
         """

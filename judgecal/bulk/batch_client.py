@@ -1,5 +1,4 @@
-"""A provider's batch API, asked patiently: errors that pass are waited out, and a lost answer is looked
-for."""
+"""A provider's batch API, asked patiently: passing errors are waited out, a lost answer looked for."""
 
 from __future__ import annotations
 
@@ -80,8 +79,7 @@ class BatchClient:
         self._spec, self._log, self._show = spec, log, show
 
     async def hand_in(self, batch: Batch, spool: Spool) -> None:
-        """Hand a batch in and set its id. It may have been taken though the answer was lost: then it is in
-        the list.
+        """Hand a batch in and set its id; where only the answer was lost, it is found in the list.
 
         Raises:
             NotHandedIn, AuthError: it was not taken.

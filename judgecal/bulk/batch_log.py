@@ -62,8 +62,7 @@ class Batch:
 
     @property
     def mark(self) -> str:
-        """The end of each request's id at the provider, by which a batch is known from others of the same
-        requests."""
+        """The end of each request's id at the provider, which tells batches of the same requests apart."""
         return mark_of(self.name)
 
 
@@ -87,7 +86,6 @@ class BatchLog:
 
     Raises:
         BusyError: another process holds it.
-        InputError: a line cannot be read; what it says may be paid for.
     """
 
     def __init__(self, path: Path) -> None:
@@ -140,8 +138,7 @@ class BatchLog:
 
 
 def _whole(name: str, model: str, ids: Sequence[str], usd_at_most: float, at: float) -> Batch:
-    """A batch of which no reply is taken yet; its sets are one object, for they may be large, and never
-    changed."""
+    """A batch of which no reply is taken yet; its sets, which may be large, are one object."""
     waiting = frozenset(ids)
     return Batch(name, model, ids, usd_at_most, at, waiting=waiting, left=waiting)
 
@@ -194,12 +191,7 @@ def _batches_log(path: Path, decode: Callable[[bytes], dict[str, Any]] = json.lo
 
 
 def require_batches(specs: Iterable[ModelSpec]) -> None:
-    """Refuse models whose calls cannot go into batches; beside others, the one inside judgecal judges as
-    ever.
-
-    Raises:
-        InputError: names each, and what to do.
-    """
+    """Refuse models whose calls cannot go into batches; beside others the embedded one may judge."""
     models = list(specs)
     alone = not any(spec.takes_batches for spec in models)
     without = sorted(
@@ -222,22 +214,14 @@ def request_id(key_of: RequestKeys, call: Call) -> tuple[str, str, Sequence[Mess
 
 
 def batches_beside(journal: Journal) -> Path:
-    """The `batches.jsonl` of a journal's experiment.
-
-    Raises:
-        InputError: the journal is in memory only, where nobody would find a batch again.
-    """
+    """The `batches.jsonl` of a journal's experiment."""
     if journal.source is None:
         raise InputError("batches need a journal in a file, so that their replies are found again")
     return journal.source.parent / _FILE
 
 
 def refuse_waiting(calls: Iterable[Call], spec: ModelSpec, journal: Journal) -> None:
-    """Refuse live calls whose requests wait in a batch: they would be paid twice.
-
-    Raises:
-        InputError: names the batches and what to do; or a line of the file cannot be read.
-    """
+    """Refuse live calls whose requests wait in a batch: they would be paid twice."""
     batch_of = batches_with(spec, journal)
     if batch_of is None:
         return
@@ -254,12 +238,7 @@ def refuse_waiting(calls: Iterable[Call], spec: ModelSpec, journal: Journal) -> 
 def batches_with(
     spec: ModelSpec, journal: Journal
 ) -> Callable[[Sequence[Message], int, ReplySchema | None], Batch | None] | None:
-    """In which batch a request waits, by its messages, repeat and schema; None where no request of the model
-    waits.
-
-    Raises:
-        InputError: a line of the file cannot be read.
-    """
+    """Gives the batch that a request waits in, by messages, repeat and schema; None where none waits."""
     if journal.source is None or not spec.takes_batches or not (path := batches_beside(journal)).exists():
         return None
     model, key_of = model_digest(spec), RequestKeys(spec)

@@ -216,11 +216,7 @@ class _Upload(aiohttp.payload.IOBasePayload):
 
 
 class BatchTransport:
-    """One model's batches.
-
-    Raises:
-        InputError: the model's key is not set, or its address is none.
-    """
+    """One model's batches."""
 
     def __init__(self, spec: ModelSpec) -> None:
         self._live = HttpTransport(spec)

@@ -35,8 +35,7 @@ class Batches:
         return b"", b"\n", b"\n"
 
     def request(self, custom_id: str, body: bytes) -> bytes:
-        """As a call of `/v1/chat/completions`, whatever the address is: the path is OpenAI's word for the
-        kind."""
+        """As a call of `/v1/chat/completions`, whatever the address: the path names the kind."""
         return b'{"custom_id":"%s","method":"POST","url":"/v1%s","body":%s}' % (
             custom_id.encode(),
             _PATH.encode(),

@@ -1,5 +1,4 @@
-"""The money and the provider's rate, shared by runs in several processes: who keeps both, and who asks for
-them.
+"""The money and the provider's rate, shared by several processes: who keeps them, and who asks.
 
 One process keeps them (`SharedLimits`), and every call of every other one asks it for a place in flight and
 for the money, in the order in which it asks, and says how the call ended (`SharedBudget`). So a limit in
@@ -94,16 +93,14 @@ class SharedLimits:
         return None
 
     def end(self, process: str, ended: Sequence[CallEnded]) -> None:
-        """Take in how some calls of a process ended; one whose process counts as lost has been counted
-        already."""
+        """Take in how some calls of a process ended; those of a lost process are counted already."""
         flights = self._flights.get(process, {})
         for call in ended:
             if (flight := flights.pop(call.number, None)) is not None:
                 self._land(flight, call)
 
     def lost(self, process: str) -> int:
-        """A process has ended, however it did: its calls in flight count at their worst; how many they
-        are."""
+        """A process has ended: its calls in flight count at their worst; how many they are."""
         self._lost.add(process)
         flights = self._flights.pop(process, {})
         for number, flight in flights.items():
@@ -147,8 +144,7 @@ class SharedBudget(Budget):
 
 
 class _SharedGate(BudgetGate):
-    """Asks for each call's place and money, and says how calls ended, those of one turn of the loop
-    together."""
+    """Asks for each call's slot and money, and says how calls ended, once a turn of the loop."""
 
     def __init__(self, budget: Budget, link: Link, spec: ModelSpec, numbers: itertools.count[int]) -> None:
         super().__init__(budget)

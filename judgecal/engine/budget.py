@@ -1,5 +1,4 @@
-"""Money: what a call may cost at most, what it did cost, and a limit that holds whatever a server says of its
-usage.
+"""Money: what a call may cost, what it did cost, and a limit that holds whatever a server says.
 
 Before a call the most that it may cost is set aside: every byte a token, the reply as long as it may be. A
 server may report more than that all the same. So a call that others accompany sets aside ten times the
@@ -37,9 +36,6 @@ class Ledger:
 
     The number runs ahead of the spending, by a hundredth of it or as much as is in flight: who is killed has
     spent no more than stands there. A process that ends by itself leaves what it spent.
-
-    Raises:
-        InputError: the file holds no amount.
     """
 
     def __init__(self, path: Path) -> None:
@@ -232,8 +228,7 @@ class Budget:
             return worst_usd
 
     def adopt(self, batch: str, usd: float) -> None:
-        """An earlier process sent a batch, and the ledger has its money as spent: this one settles it,
-        once."""
+        """Take over, once, the money of a batch that an earlier process sent: the ledger has it as spent."""
         if batch in self._adopted:
             return
         self._adopted.add(batch)
@@ -281,8 +276,7 @@ class Budget:
             self._ledger.cover(self.spent_usd, in_flight_usd=self.held_usd + self.reserved_usd)
 
     def remarks(self, *, ended: bool = True) -> list[str]:
-        """What a user must hear of the money, in sentences; each is given once. `ended`: also that it ran
-        out."""
+        """What a user must hear of the money, each sentence once. `ended`: also that it ran out."""
         said = []
         with self._lock:
             if self.refused and ended:
@@ -333,8 +327,7 @@ class Reservation:
 
 
 class BudgetGate:
-    """A budget as one run's tasks draw on it: a call that does not fit yet waits for those in flight to
-    land."""
+    """A budget as one run's tasks draw on it: a call that does not fit waits for those in flight."""
 
     def __init__(self, budget: Budget) -> None:
         self.budget = budget
@@ -357,8 +350,7 @@ class BudgetGate:
         return Reservation(model, worst_usd)
 
     def settle(self, hold: Reservation, bill: Bill | None, *, unseen: bool, end: CallEnd) -> None:
-        """As `Budget.settle`; then the next in the queue may try. `landed` is for a gate that shares places
-        too."""
+        """As `Budget.settle`; then the next in the queue may try. `end` is for a gate that shares slots."""
         self.budget.settle(hold.model, hold.worst_usd, bill, unseen=unseen)
         if self.budget.limit_usd is not None:
             self._in_flight -= 1
@@ -383,8 +375,7 @@ class BudgetGate:
 
 
 def worst_cost_usd(spec: ModelSpec, messages: Sequence[Message], schema: ReplySchema | None = None) -> float:
-    """An upper bound of one call's cost: a token is at least one byte, and the reply is as long as it may
-    be."""
+    """An upper bound of one call's cost: a byte a token, and the longest reply that may come."""
     size = 0 if schema is None else schema.size
     size += sum(len(m["content"].encode("utf-8", "surrogatepass")) + _TOKENS_PER_MESSAGE for m in messages)
     return spec.cost_usd(size, spec.max_tokens or spec.reply_limit or _UNBOUNDED_REPLY) or 0.0
@@ -427,11 +418,7 @@ def _counted(text: str) -> int:
 
 
 def require_prices(specs: Sequence[ModelSpec], limit_usd: float | None) -> None:
-    """Refuse a budget that cannot be held: a price is not known, or a reply has no longest length.
-
-    Raises:
-        InputError: names each such model and what to set.
-    """
+    """Refuse a budget that cannot be held: a price is not known, or a reply has no longest length."""
     if limit_usd is None:
         return
     if limit_usd <= 0:

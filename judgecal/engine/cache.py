@@ -60,12 +60,7 @@ class StoredReplies(Result):
 
 
 def stored_replies(*, clear: bool = False) -> StoredReplies:
-    """What the store holds, after everything in it was deleted where `clear` says so. It is not made for
-    that.
-
-    Raises:
-        InputError: the file cannot be used.
-    """
+    """What the store holds, after all of it was deleted where `clear` says so. It is not made for that."""
     path = cache_folder() / _FILE
     if not path.exists():
         return StoredReplies(str(path), 0, 0, 0 if clear else None)
@@ -78,12 +73,7 @@ def stored_replies(*, clear: bool = False) -> StoredReplies:
 def open_cache(
     *, use: bool = True, since: float = 0.0
 ) -> contextlib.AbstractContextManager[ReplyCache | None]:
-    """The store in its folder; without `use` replies are only added, and a store that cannot be opened is
-    done without.
-
-    Raises:
-        InputError: it cannot be opened.
-    """
+    """The store; without `use` replies are only added, and a store that cannot be opened is done without."""
     try:
         return ReplyCache(cache_folder(), since=since if use else math.inf)
     except InputError:
@@ -99,9 +89,6 @@ class ReplyCache:
         folder: where the file is or will be.
         since: replies that were stored before, in seconds since 1970, are not served; `inf` serves none.
         max_bytes: when the file is larger on opening, the older half of the replies is deleted.
-
-    Raises:
-        InputError: the file cannot be opened; the message says how to do without.
     """
 
     def __init__(self, folder: Path, *, since: float = 0.0, max_bytes: int = _MAX_BYTES) -> None:
@@ -141,8 +128,7 @@ class ReplyCache:
             raise self._unusable(error) from error
 
     def clear(self) -> int:
-        """Delete every reply, and give the space back; how many there were. Raises InputError: it cannot be
-        done."""
+        """Delete every reply, and give the space back; how many there were."""
         n = self.count()
         try:
             with self._transaction():
@@ -154,8 +140,7 @@ class ReplyCache:
         return n
 
     def get(self, key: str) -> tuple[Reply, float] | None:
-        """The reply stored under a key, and when it was; one that is damaged is named and counts as not
-        there.
+        """The reply stored under a key, and when; one that is damaged is named and counts as not there.
 
         Raises InputError: the file itself is damaged.
         """
@@ -175,8 +160,7 @@ class ReplyCache:
             return None
 
     def put(self, key: str, reply: Reply) -> None:
-        """Store a reply; the newest under a key stays. Replies go to the file by the hundred, or after half a
-        second.
+        """Store a reply; the newest under a key stays. Replies are written by the hundred, or after 0.5 s.
 
         What is lost with a killed process is the stored copy of that half second; the journal has the
         judgements.
@@ -188,8 +172,7 @@ class ReplyCache:
         self.flush(now=len(self._pending) >= _BATCH or len(text) > _LARGE)
 
     def flush(self, *, now: bool = False) -> None:
-        """Write what has waited half a second, or all. A full disk costs the stored copy, not the
-        judgement."""
+        """Write what has waited 0.5 s, or all. A full disk costs the stored copy, not the judgement."""
         if not self._pending or not (now or time.monotonic() - self._oldest >= _BATCH_S):
             return
         rows, self._pending = list(self._pending.values()), {}

@@ -140,8 +140,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class OwnVerdict:
-    """One judgement that needs no call: its key, the judge's string, and what gives the verdict, maybe once
-    awaited."""
+    """One judgement that needs no call: its key, its judge, and what gives the verdict, maybe awaited."""
 
     key: Key
     judge: str
@@ -236,8 +235,7 @@ def too_large() -> CallFailed:
 
 
 def unreadable(error: Exception) -> CallFailed:
-    """The failure of an answer that no code of ours or of a library's was ready for; another one would be no
-    better."""
+    """The failure of an answer that no code was ready for; another one would be no better."""
     return CallFailed("parse", _why_unreadable(error), retry=False, billed=True)
 
 

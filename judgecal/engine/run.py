@@ -1,5 +1,4 @@
-"""Run judgements: as many calls at once as goes well, each made by the call runner, read, and recorded as a
-row.
+"""Run judgements: as many calls at once as goes well, each read and recorded as a row.
 
 A failed judgement is a row with an error. It is never 0 and never dropped.
 """
@@ -68,8 +67,7 @@ class Progress:
         self.show()
 
     def show(self) -> None:
-        """Show the state when it is time; also called while nothing comes, so that a slow run is no silent
-        one."""
+        """Show the state when it is time; also called while nothing comes, so that a slow run shows."""
         now = time.monotonic()
         plain_s = _WAITING_LINE_S if self.waiting else _PLAIN_LINE_S
         if now - self._shown >= (_REDRAW_S if self._live else plain_s):
@@ -134,7 +132,6 @@ def run_calls(
         total: how many calls there are, where `calls` has no length.
 
     Raises:
-        InputError: the model's key is not set.
         AuthError: the provider refused it; what was recorded stays.
         JudgecalError: the model cannot be reached, or a worker process of the embedded one has ended.
         OSError: `record` could not write.
@@ -222,8 +219,7 @@ class _Run:
             self._progress.show()
 
     def _stop_if_gone(self, row: Judgement) -> None:
-        """Where call after call finds no server, the rest would only wait to say the same; or none at all
-        found one."""
+        """End a run whose calls, one after another, find no server: the rest would only wait."""
         if row.error is None or row.error.kind != "transport":
             self._lost, self._lost_at_most = (
                 0,

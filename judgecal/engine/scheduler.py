@@ -1,5 +1,4 @@
-"""Slots in flight, and the tasks of a run that work off an iterator of calls, as many at once as the limiter
-allows.
+"""Slots in flight, and the tasks of a run that work off calls, as many at once as the limiter allows.
 
 A task that waits to try again, or for another task's reply, steps aside: it holds no place among the calls in
 flight, and another task takes up the next call meanwhile. Calls are taken from the iterator when they are
@@ -124,8 +123,7 @@ class Limiter:
 
 
 def expected_seconds(spec: ModelSpec, calls: int, *, latency_s: float | None) -> float | None:
-    """About how long calls take where the provider keeps up: round trips, at the stated number or at a
-    growing one.
+    """About how long calls take where the provider keeps up, in round trips of a stated or growing number.
 
     Without the latency of one call there is no telling.
     """

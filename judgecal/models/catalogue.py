@@ -1,5 +1,4 @@
-"""Model aliases: the litellm id behind a short name, its price, its limits, its provider, and the key that it
-needs.
+"""Model aliases: the litellm id behind a short name, with its price, limits, provider and key.
 
 `[models.NAME]` in `judgecal.toml` adds an alias or overrides one, key by key. Any litellm id works as it is.
 """
@@ -98,8 +97,7 @@ class ModelSpec:
 
     @property
     def way(self) -> str:
-        """`embedded`, `http`, `dspy` or `litellm`; the last two are DSPy's client, which then chooses or is
-        told."""
+        """`embedded`, `http`, `dspy` (whose client chooses) or `litellm` (through that client)."""
         if self.embedded or self.transport != "auto":
             return EMBEDDED if self.embedded else self.transport
         if self.task != "chat":  # which is asked for in OpenAI's way, or through litellm
@@ -113,8 +111,7 @@ class ModelSpec:
 
     @property
     def replies_in_json(self) -> bool:
-        """Whether a judge's reply is asked for as JSON; the model inside judgecal writes fields behind
-        markers."""
+        """Whether a judge's reply is asked for as JSON; the embedded model writes fields behind markers."""
         return self.structured != "off" and not self.embedded
 
     @property
@@ -177,11 +174,7 @@ class ModelSpec:
         return None if self.key_env is None else bool((os.environ.get(self.key_env) or "").strip())
 
     def key(self) -> str | None:
-        """The key, from the environment.
-
-        Raises:
-            InputError: the variable is not set or holds no key; the message names it.
-        """
+        """The key, from the environment."""
         if self.key_env is None:
             return None
         value = (os.environ.get(self.key_env) or "").strip()
@@ -208,12 +201,7 @@ class ModelSpec:
 
 
 def for_task(spec: ModelSpec, task: Task) -> ModelSpec:
-    """The model as one that embeds or reranks: it writes nothing, so that only what it reads and the call are
-    paid.
-
-    Raises:
-        InputError: it is the model inside judgecal, which does neither.
-    """
+    """The model as one that embeds or reranks: it writes nothing, so only input and the call are paid."""
     if spec.embedded:
         raise InputError(f"model {spec.alias} cannot be asked for {task}")
     row = price_row(spec.id)
@@ -303,11 +291,7 @@ class Catalogue:
     specs: Mapping[str, ModelSpec]
 
     def resolve(self, name: str) -> ModelSpec:
-        """The model of an alias or of a litellm id (`provider/model`).
-
-        Raises:
-            InputError: it is neither; the message names the nearest aliases.
-        """
+        """The model of an alias or of a litellm id (`provider/model`)."""
         name = EMBEDDED if name == _EMBEDDED_ID else name
         if name in self.specs:
             return self.specs[name]
@@ -317,11 +301,7 @@ class Catalogue:
 
 
 def load_catalogue(workspace: Workspace) -> Catalogue:
-    """Read the aliases of a workspace.
-
-    Raises:
-        InputError: `judgecal.toml` cannot be read, or holds an unknown key or a wrong value: all are listed.
-    """
+    """Read the aliases of a workspace."""
     specs = {spec.alias: spec for spec in ALIASES}
     if workspace.config_file.exists():
         for alias, table in _alias_tables(workspace.config_file, specs).items():
@@ -397,11 +377,7 @@ def _key_variable(spec: ModelSpec) -> str | None:
 
 
 def _base_in_environment(provider: str) -> str | None:
-    """A gateway named by the environment: a provider's public endpoint must not be sent what is meant for it.
-
-    Raises:
-        InputError: the address holds a password, which would be shown wherever the endpoint is.
-    """
+    """A gateway named by the environment: a provider's public endpoint must not be sent what is meant for it."""
     prefix = "OLLAMA" if provider == "ollama_chat" else provider.upper()
     for variable in (prefix + end for end in _BASE_VARIABLES):
         base = (os.environ.get(variable) or "").strip()

@@ -87,8 +87,7 @@ _LIKE_A_TOKEN = 20  # characters of a segment of a path
 
 
 def shown_address(address: str) -> str:
-    """An address without what may be a secret: user, fragment, values of its query, segments that look like a
-    token.
+    """An address without what may be a secret: user, fragment, query values, token-like path segments.
 
     What is left tells one server from another: a segment leaves four digits of its sha256. An address that
     cannot be read is shown as stars.
@@ -132,8 +131,7 @@ def _digits(segment: str) -> str:
 
 
 def _is_token(segment: str) -> bool:
-    """Whether a segment of a path looks like a token: long, and letters mixed with digits or in both
-    cases."""
+    """Whether a segment of a path looks like a token: long, letters mixed with digits or in both cases."""
     letters = any(char.isalpha() for char in segment)
     mixed = any(char.isdigit() for char in segment) or (
         segment != segment.lower() and segment != segment.upper()

@@ -41,11 +41,7 @@ class Transport(Protocol):
 
 
 def open_transport(spec: ModelSpec) -> Transport:
-    """The transport of a model: its provider's, unless its alias says another.
-
-    Raises:
-        InputError: the model's key is not set, or its address is not known.
-    """
+    """The transport of a model: its provider's, unless its alias says another."""
     way = spec.way
     if way == "embedded":
         return EmbeddedTransport()

@@ -39,11 +39,7 @@ _redirects: contextvars.ContextVar[list[str] | None] = contextvars.ContextVar(
 
 
 def dspy_client(spec: ModelSpec, *, retries: int) -> Any:
-    """A `dspy.LM` for a model, with its key and endpoint.
-
-    Raises:
-        InputError: the model's key is not set.
-    """
+    """A `dspy.LM` for a model, with its key and endpoint."""
     # Read by litellm, and by DSPy's price look-up, when they are first used: no fetch from the network.
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     import dspy
@@ -182,8 +178,7 @@ class DspyTransport:
 
 
 def _text(response: Any) -> str:
-    """The reply's text; where the schema names words to choose from, DSPy's client has read the object
-    already."""
+    """The reply's text; where the schema names words, DSPy's client has read the object already."""
     if response.text is not None:
         return str(response.text)
     objects = [part.value for part in response.message.parts if part.type == "data"]
@@ -191,8 +186,7 @@ def _text(response: Any) -> str:
 
 
 def _response_format(schema: ReplySchema, spec: ModelSpec) -> dict[str, Any]:
-    """DSPy's own form, which its client says in the words of the provider. It takes no `json_object` with a
-    schema."""
+    """DSPy's own form, which its client translates for the provider. It takes no `json_object` with a schema."""
     if schema.form == "json_object":
         return {"type": "json_object"}
     return {"type": "json_schema", "name": "judgement", "schema": schema.spoken(spec), "strict": True}
@@ -229,8 +223,7 @@ def _raise_known(error: Exception, spec: ModelSpec) -> NoReturn:
 
 
 class LitellmTransport:
-    """One model through litellm, whose import takes seconds; it reads an answer whole, however large it
-    is."""
+    """One model through litellm, which takes seconds to import and reads an answer whole."""
 
     keeps_time = False
 

@@ -70,8 +70,7 @@ def open_pool(total: int | None, *, worth_it: int = _WORTH_IT) -> EmbeddedPool |
 
 
 def _prepare(parent: int) -> None:
-    """In a worker: Ctrl-C is for the parent, which ends its workers itself; where it was killed they end
-    too."""
+    """In a worker: Ctrl-C is for the parent, which ends its workers; they end too where it was killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def watch() -> None:
@@ -127,8 +126,7 @@ class EmbeddedPool:
         return _reply(messages, text, latency_s)
 
     async def close(self) -> None:
-        """End the workers, after the few batches that are with them: loky has a traceback for those it
-        kills."""
+        """End the workers after the batches that are with them: loky prints a traceback for who is killed."""
         self._executor.shutdown(wait=True)
 
     def _pack(self) -> None:

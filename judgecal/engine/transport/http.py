@@ -1,5 +1,4 @@
-"""Calls over HTTP by aiohttp: one session a run, keep-alive, as many connections as there are calls in
-flight.
+"""Calls over HTTP by aiohttp: one session a run, keep-alive, a connection for each call in flight.
 
 How a kind of server is spoken to is its wire format: the class `Wire` in a module of this package that the
 provider's row in `models` names.
@@ -40,8 +39,7 @@ _WRITTEN_AT_ONCE = 1 << 20  # a larger body goes out in pieces, so that it does 
 
 
 class WireFormat(Protocol):
-    """How one kind of server is spoken to; made from the model and its key, None for a server that wants
-    none.
+    """How one kind of server is spoken to; made from the model and its key, if it wants one.
 
     Attributes:
         url: where every call of the model goes; it never holds a key.
@@ -63,11 +61,7 @@ class WireFormat(Protocol):
 
 
 class HttpTransport:
-    """One model over HTTP.
-
-    Raises:
-        InputError: the model's address, or the proxy that the environment names, is no HTTP address.
-    """
+    """One model over HTTP."""
 
     keeps_time = True
 
@@ -220,8 +214,7 @@ async def _bounded(answer: aiohttp.ClientResponse, most: int) -> bytes:
 
 
 def _inflater(encoding: str) -> Callable[[bytes, int], bytes] | None:
-    """What decompresses a body part by part, each to so many bytes at most; None where there is nothing to
-    do."""
+    """What decompresses a body part by part, each to so many bytes at most; None for a plain one."""
     if encoding in ("", "identity"):
         return None
     if encoding not in ("gzip", "x-gzip", "deflate"):
@@ -258,8 +251,7 @@ def _decoded(answer: bytes) -> Any:
 
 
 def _wire_format(spec: ModelSpec) -> WireFormat:
-    """The format of the task, or of the model's provider; OpenAI's where none is known: most servers speak it
-    too."""
+    """The format of the task or the provider; OpenAI's, which most servers speak, where none is known."""
     name = (spec.known_provider.wire or "openai") if spec.task == "chat" else spec.task
     module = importlib.import_module(f"judgecal.engine.transport.{name}")
     wire: WireFormat = module.Wire(spec, spec.key())
@@ -267,11 +259,7 @@ def _wire_format(spec: ModelSpec) -> WireFormat:
 
 
 def _checked(address: str, what: str) -> URL:
-    """An address that can be called.
-
-    Raises:
-        InputError: it is none; the message does not quote it, as it may hold a password.
-    """
+    """An address that can be called."""
     try:
         url = URL(address)
     except ValueError as error:

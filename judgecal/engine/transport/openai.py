@@ -47,11 +47,7 @@ class Wire:
 
 
 def endpoint(spec: ModelSpec, path: str) -> str:
-    """Where a model of a server that speaks OpenAI's format is asked, by the path of what is asked for.
-
-    Raises:
-        InputError: no address of its provider is known.
-    """
+    """Where a model of a server that speaks OpenAI's format is asked, by the path of what is asked for."""
     base = spec.address.rstrip("/")
     if not base:
         raise InputError(

@@ -65,8 +65,7 @@ _ADDRESS = "(is api_base right?)"
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """An error as its server put it: prose, the words of its fields, the wait it asks for, what was
-    flagged."""
+    """An error as its server put it: prose, words of its fields, the wait it asks for, a moderator's flag."""
 
     text: str
     words: frozenset[str] = frozenset()
@@ -116,8 +115,7 @@ def redirected(spec: ModelSpec, location: str | None, secrets: Sequence[str]) ->
 def error_of(
     spec: ModelSpec, *, status: int, headers: Mapping[str, str], body: bytes, secrets: Sequence[str]
 ) -> CallFailed | AuthError:
-    """The error of an answer that is no reply: `headers` without regard to case, `secrets` what no text may
-    hold."""
+    """The error of an answer that is no reply; `secrets` are what no text may hold."""
     if status in REDIRECTS and (location := headers.get("location")):
         return redirected(spec, location, secrets)
     return _judged(spec, status, _heard(body), headers, secrets)
@@ -211,8 +209,7 @@ def _said(data: Mapping[str, Any]) -> _Said:
 
 
 def asked_wait(headers: Mapping[str, str]) -> float | None:
-    """The wait in seconds that a server's headers ask for, as a number or a date; None where they ask for
-    none."""
+    """The wait in seconds that a server's headers ask for, as a number or a date, if they do."""
     for name in ("retry-after-ms", "x-ms-retry-after-ms"):
         if (wait := _seconds(headers.get(name))) is not None:
             return wait / 1000.0

@@ -1,5 +1,4 @@
-"""Texts from servers and clients, made fit for a row: one line, not endless, without a secret that was
-echoed.
+"""Texts from servers and clients, made fit for a row: one line, not endless, without an echoed secret.
 
 A secret is taken out in the forms in which a server has it at hand: as it is, as a URL or a page holds it,
 and in base64 wherever it stands in the encoded bytes; each form whole, or at least half of it in one piece.

@@ -1,5 +1,4 @@
-"""The embedded model as a DSPy engine: `dspy.LM("judgecal/embedded", engine=..., async_engine=...,
-cache=False)`."""
+"""The embedded model as a DSPy engine, for `dspy.LM("judgecal/embedded", engine=..., cache=False)`."""
 
 from __future__ import annotations
 
@@ -68,8 +67,7 @@ class EmbeddedEngine:
 
 
 class AsyncEmbeddedEngine(EmbeddedEngine):
-    """The same for asynchronous calls. A reply takes well under a millisecond, so it is made in the event
-    loop."""
+    """The same for asynchronous calls; a reply takes less than a millisecond, so the event loop makes it."""
 
     async def complete(self, request: Request) -> Response:
         """Answer one request."""

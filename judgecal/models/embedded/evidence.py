@@ -52,8 +52,7 @@ class Source:
 
 
 def read_source(text: str) -> Source:
-    """Take a text apart, once for one that keeps coming back; its first 60,000 characters and 400 sentences
-    count."""
+    """Take a text apart, once for one that keeps coming back; its first 60,000 characters, 400 sentences."""
     return _cached(text[:_LONG])
 
 
@@ -80,8 +79,7 @@ def weight(token: str, word: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """How much of some words a source holds, 0..1: anywhere in it, and at most within two sentences in a
-    row."""
+    """How much of some words a source holds, 0..1: anywhere, and at most within two sentences in a row."""
 
     anywhere: float
     together: float

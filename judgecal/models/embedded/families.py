@@ -1,5 +1,4 @@
-"""What a prompt without a reference answer to compare with asks for, and what words, numbers and names say of
-it.
+"""What a prompt without a reference answer asks for, and what words, numbers and names say of it.
 
 A prompt names no family. The parts that its inputs play tell which it is (an answer and contexts:
 groundedness; a question and a chunk: relevance of the chunk ...), and where two families take the same
@@ -237,8 +236,7 @@ def _relevance(case: Case) -> Said:
 
 
 def _fits(case: Case) -> float:
-    """Whether an answer is of the kind that the question asks for: a number, a name, a yes or no, a few
-    words."""
+    """Whether an answer is what the question asks for: a number, a name, a yes or no, a few words."""
     asked, answer = analyse(case.asked), analyse(case.text)
     if asked.polar_question and answer.polarity:
         return 1.5
@@ -342,8 +340,7 @@ def _resemblance(case: Case) -> Said:
 
 
 def _standing_alone(case: Case) -> Said:
-    """A question without anything beside it: whether a word of it points to what only a reader has in
-    sight."""
+    """A question alone: whether a word of it points to what only a reader has in sight."""
     pointing = points_elsewhere(case.asked) if case.asked.strip() else "nothing at all"
     if pointing is not None:
         return 0.1, f"The question points elsewhere by {pointing!r}."

@@ -62,8 +62,7 @@ class Linear:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """The shipped coefficients, for standardised features: the zero-shot fit and the more cautious `portable`
-    one."""
+    """The shipped coefficients, standardised: the zero-shot fit and the more cautious `portable` one."""
 
     mean: Vector
     sd: Vector
@@ -80,8 +79,7 @@ class Weights:
 
 @lru_cache(maxsize=1)
 def shipped() -> Weights:
-    """The weights beside this module. ValueError where the file is of another schema or has other
-    features."""
+    """The weights beside this module. ValueError where the file has another schema or other features."""
     data: dict[str, Any] = json.loads(WEIGHTS_FILE.read_text(encoding="utf-8"))
     if data["schema"] != _SCHEMA or list(data["features"]) != list(NAMES):
         raise ValueError(
@@ -179,8 +177,7 @@ def compare_inputs(layout: Layout, inputs: dict[str, str]) -> Comparison | None:
 
 @lru_cache(maxsize=64)
 def learnt(prefix: tuple[str, ...]) -> Linear:
-    """The judge for a prompt's prefix (the system message, then demo turns); fitted once per prefix and
-    process."""
+    """The judge for a prompt's prefix (system message, demo turns); fitted once a prefix and process."""
     layout = read_layout(prefix[0])
     rows, labels = [], []
     for example in read_examples(prefix[0], prefix[1:]):

@@ -1,5 +1,4 @@
-"""A DSPy chat prompt, read back: which fields there are, what each is for, the examples and the last
-question.
+"""A DSPy chat prompt, read back: its fields, what each is for, the examples and the last question.
 
 Reads what DSPy's ChatAdapter and JSONAdapter write. Field markers count only at the start of a line and only
 for fields that the system message lists, so that text under test cannot add a field of its own.
@@ -125,8 +124,7 @@ class Layout:
 
     @property
     def compares(self) -> bool:
-        """Whether an answer is held against a reference answer, on a scale with an order: `judge` was fitted
-        for it."""
+        """Whether an answer is held against a reference, on an ordered scale: `judge` was fitted for it."""
         ordered = self.scale is not None and self.scale.kind != "nominal"
         return ordered and not (
             self.answer is None or self.reference is None or self.guidelines or self.facts
@@ -183,8 +181,7 @@ def _goodness(word: str) -> float | None:
 
 
 def _levels(words: Sequence[str]) -> tuple[float, ...]:
-    """Of each label its place between bad and good; the words that tell nothing stand in between, best
-    first."""
+    """Of each label its place between bad and good; words that tell nothing stand between, best first."""
     told = [_goodness(word) for word in words]
     known = {level for level in told if level is not None}
     high, low = (0.5 if 1.0 in known else 1.0), (0.5 if 0.0 in known else 0.0)
@@ -298,8 +295,7 @@ def _label_text(reply: str, layout: Layout) -> str | None:
 
 
 def read_examples(layout_text: str, turns: tuple[str, ...]) -> tuple[Example, ...]:
-    """The demos of a prompt, `turns` being user and assistant by turns; one without a readable label is left
-    out."""
+    """The demos of a prompt, from user and assistant `turns`; one without a readable label is left out."""
     layout = read_layout(layout_text)
     names = [field.name for field in layout.inputs]
     examples = []
@@ -327,8 +323,7 @@ def read_prompt(messages: Sequence[Mapping[str, str]]) -> Prompt:
 
 
 def alternatives(value: str) -> list[str]:
-    """The equally right references in a field's value: a JSON list, or texts joined by " | "; blanks are left
-    out.
+    """The equally right references in a field: a JSON list, or texts joined by " | "; no blanks.
 
     >>> alternatives("FedExField | Landover, Maryland")
     ['FedExField', 'Landover, Maryland']

@@ -48,8 +48,7 @@ def makes_questions(layout: Layout) -> bool:
 
 
 def points_elsewhere(question: str) -> str | None:
-    """The first word that only a reader of the document understands ("the text", "he"); None where there is
-    none."""
+    """The first word that only a reader of the document understands ("the text", "he"), if any."""
     found = _POINTS.search(question)
     return found.group() if found else None
 
@@ -102,8 +101,7 @@ def _filled(
 
 
 def _subjects(passage: str, *, without: str = "") -> list[str]:
-    """What a question can name: longer names within sentences, not at their starts; else the longest
-    words."""
+    """What a question can name: longer names, not at the start of a sentence; else the longest words."""
     names = [name for sentence in sentences(passage) for name in _NAME.findall(sentence, 1)]
     names = [name for name in names if len(name) >= _NAMED and not name.isupper()]
     words = [
@@ -122,8 +120,7 @@ def _particulars(passage: str) -> str:
 
 
 def _gap(passage: str) -> _Gap | None:
-    """The longest sentence that can be asked about: with a number, else with a name, else with a long
-    word."""
+    """The longest sentence that can be asked about: with a number, a name, or else a long word."""
     fit = [
         one
         for one in sentences(passage)

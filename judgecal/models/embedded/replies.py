@@ -127,8 +127,7 @@ def _printable(text: str) -> str:
 
 
 def best_sentence(question: str, context: str) -> str | None:
-    """The sentence with the greatest share of the question's words, rare ones counting more; None below
-    0.4."""
+    """The sentence with most of the question's words, rare ones counting more; None below a share of 0.4."""
     asked = analyse(question).content
     found = sentences(context)
     # not cached: a document's sentences are read once, and would drive the references out of the cache
@@ -172,8 +171,7 @@ class Learnt:
 
 
 def judged(layout: Layout, prefix: tuple[str, ...], inputs: Mapping[str, str]) -> tuple[Any, str]:
-    """The verdict on one item as the field's type takes it, and why; `prefix` are the system message and the
-    demos.
+    """The verdict on one item, and why; `prefix` are the system message and the demos.
 
     The layout has a scale.
     """
@@ -189,9 +187,7 @@ def judged(layout: Layout, prefix: tuple[str, ...], inputs: Mapping[str, str]) -
 
 
 def _measures(finding: Finding, scale: Scale) -> Vector:
-    """What a fit sees of an item: 1, the share, the measures about their middle; of several labels, the
-    share's nearness to the level of each comes first.
-    """
+    """What a fit sees of an item: 1, its share (nearness to each label, if unordered), centred measures."""
     measures = [value - 0.5 for value in finding.values]
     if scale.kind == "nominal":
         near = [1.0 - 2.0 * abs(finding.share - level) for level in scale.levels]

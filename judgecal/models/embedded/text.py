@@ -1,5 +1,4 @@
-"""Text to comparable pieces: normalised tokens, numbers by value, names, polarity and refusals; the words it
-knows.
+"""Text to comparable pieces: tokens, numbers by value, names, polarity, refusals; the words it knows.
 
 English comes first (articles, number words, endings), but nothing here fails on another language: what is
 not known is compared as it stands, without case and accents. All work is bounded by `MAX_CHARS` characters
@@ -318,8 +317,7 @@ def sentences(text: str) -> list[str]:
 
 
 def content_words(text: str) -> dict[str, str]:
-    """A text's content tokens in its order, each with the word as first written; the bare bones of
-    `take_apart`.
+    """A text's content tokens in order, each with the word as first written.
 
     >>> content_words("The ferry to Holm runs twice.")
     {'ferry': 'ferry', 'holm': 'Holm', 'run': 'runs', 'twic': 'twice'}
@@ -347,8 +345,7 @@ def edit_distance(a: str, b: str, *, limit: int) -> int:
 
 @lru_cache(maxsize=65536)
 def closeness(a: str, b: str) -> float:
-    """How far two stems can stand for each other, 0..1: spelling variants, shared roots; numbers by value
-    only."""
+    """How far two stems can stand for each other, 0..1: spellings, shared roots; numbers by value only."""
     if a == b:
         return 1.0
     shorter, longer = sorted((a, b), key=len)
