@@ -59,8 +59,8 @@ class LoadedSignature:
         if self.scale is None or self.verdict is None:
             outputs = ", ".join(self.cls.output_fields)
             raise InputError(
-                f"signature {self.name} cannot judge: among its outputs ({outputs}) none is a verdict; give one field "
-                "a number, Literal or bool type"
+                f"signature {self.name} cannot judge: among its outputs ({outputs}) none is a verdict; give "
+                "one field a number, Literal or bool type"
             )
         return self.scale
 

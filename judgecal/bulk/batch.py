@@ -61,7 +61,8 @@ def run_batches(
     assumed = sorted(spec.alias for spec, _ in asked if spec.batch_price_assumed)
     if assumed and progress:
         notice(
-            f"judgecal: no batch price is known of {', '.join(assumed)}: half of the live price is taken for it"
+            f"judgecal: no batch price is known of {', '.join(assumed)}: half of the live price is taken for "
+            "it"
         )
     with BatchLog(batches_beside(journal)) as log:
         runs = [
@@ -171,9 +172,9 @@ class _BatchRun:
         for batch in self._open:
             if self._asked[batch.name]:
                 yield (
-                    f"judgecal: batch {batch.provider_id or batch.name} of {len(batch.ids):,} requests goes on at "
-                    f"{self._spec.provider} and is paid for there; the same command takes its replies; to stop it, "
-                    f"cancel it: {self._format.where}"
+                    f"judgecal: batch {batch.provider_id or batch.name} of {len(batch.ids):,} requests goes "
+                    f"on at {self._spec.provider} and is paid for there; the same command takes its replies; "
+                    f"to stop it, cancel it: {self._format.where}"
                 )
 
     async def _locate(self, batch: Batch) -> None:

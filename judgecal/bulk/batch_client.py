@@ -108,8 +108,9 @@ class BatchClient:
             )
         except AuthError as error:
             raise JudgecalError(
-                f"{error}: this was asked to find {batch.name} of {len(batch.ids):,} requests, which may have been "
-                f"handed in: let the key list batches; to pay these requests again if it was, delete {self._log.path}"
+                f"{error}: this was asked to find {batch.name} of {len(batch.ids):,} requests, which may "
+                "have been handed in: let the key list batches; to pay these requests again if it was, "
+                f"delete {self._log.path}"
             ) from error
         known = batch.foreign | self._log.provider_ids
         batch.provider_id = next((one for one in listed if one not in known), None)
@@ -185,8 +186,8 @@ class BatchClient:
         results.places |= places
         if damaged:
             notice(
-                f"judgecal: batch {batch.provider_id}: lines of its results that cannot be read: {damaged:,}; their "
-                "requests go into another batch"
+                f"judgecal: batch {batch.provider_id}: lines of its results that cannot be read: "
+                f"{damaged:,}; their requests go into another batch"
             )
         return number
 
@@ -213,8 +214,8 @@ class BatchClient:
     def gave_up(self, what: str, failed: CallFailed) -> JudgecalError:
         """The error that ends the run."""
         return JudgecalError(
-            f"model {self._spec.alias}: {self._spec.provider} {what}: {failed}; what was judged so far is kept, the "
-            "same command resumes"
+            f"model {self._spec.alias}: {self._spec.provider} {what}: {failed}; what was judged so far is "
+            "kept, the same command resumes"
         )
 
     async def sleep(self, seconds: float) -> None:
@@ -227,9 +228,10 @@ class BatchClient:
     def never_ends(self, batch: Batch) -> JudgecalError:
         """The error of a batch that was waited for in vain."""
         return JudgecalError(
-            f"batch {batch.provider_id} of {len(batch.ids):,} requests has not ended at {self._spec.provider} after "
-            f"{self.policy.longest_s / 3600:.0f} hours: look at it there ({self.format.where}); once it is cancelled, "
-            "the same command takes what it holds and hands in the rest again"
+            f"batch {batch.provider_id} of {len(batch.ids):,} requests has not ended at "
+            f"{self._spec.provider} after {self.policy.longest_s / 3600:.0f} hours: look at it there "
+            f"({self.format.where}); once it is cancelled, the same command takes what it holds and hands in "
+            "the rest again"
         )
 
     async def _known(self, batch: Batch, ask: Callable[[], Awaitable[_T]]) -> _T:
@@ -238,9 +240,9 @@ class BatchClient:
             return await self._patiently(ask, self.policy.questions)
         except AuthError as error:
             raise JudgecalError(
-                f"{error}: this was asked about batch {_id_of(batch)}, noted in {self._log.path}: are the key and the "
-                "address those that it was handed in with, and are its results still kept? To pay its requests again, "
-                "delete that file"
+                f"{error}: this was asked about batch {_id_of(batch)}, noted in {self._log.path}: are the "
+                "key and the address those that it was handed in with, and are its results still kept? To "
+                "pay its requests again, delete that file"
             ) from error
 
     async def _patiently(self, ask: Callable[[], Awaitable[_T]], most: int) -> _T:
@@ -254,7 +256,8 @@ class BatchClient:
                 what = "does not say how a batch stands"
                 if failed.retry and tried == self.policy.attempts < most:
                     notice(
-                        f"judgecal: model {self._spec.alias}: {self._spec.provider} {what} ({failed}); waiting on"
+                        f"judgecal: model {self._spec.alias}: {self._spec.provider} {what} ({failed}); "
+                        "waiting on"
                     )
                 await self._wait_after(failed, tried, most, what)
 

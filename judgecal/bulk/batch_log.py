@@ -183,8 +183,8 @@ def _read(path: Path) -> tuple[dict[str, Batch], set[str]]:
 def _batches_log(path: Path, decode: Callable[[bytes], dict[str, Any]] = json.loads) -> Log[dict[str, Any]]:
     def refuse(where: str, error: Exception) -> None:
         raise InputError(
-            f"{where}: no batch can be read from this line ({error!r:.80}), and it may be one that is paid for: mend it, "
-            "or delete the file, and its requests are paid again"
+            f"{where}: no batch can be read from this line ({error!r:.80}), and it may be one that is paid "
+            "for: mend it, or delete the file, and its requests are paid again"
         ) from error
 
     return Log(path, "batch", encode=lambda row: json.dumps(row).encode(), decode=decode, damaged=refuse)
@@ -201,8 +201,9 @@ def require_batches(specs: Iterable[ModelSpec]) -> None:
         raise InputError("--batch: no model is called, so nothing can go into a batch: leave --batch out")
     if without:
         raise InputError(
-            f"--batch: no batch API is known for {', '.join(without)}: leave --batch out, or take a model of OpenAI, "
-            "Anthropic or Gemini (openai/..., anthropic/..., gemini/...) whose transport is auto or http"
+            f"--batch: no batch API is known for {', '.join(without)}: leave --batch out, or take a model of "
+            "OpenAI, Anthropic or Gemini (openai/..., anthropic/..., gemini/...) whose transport is auto or "
+            "http"
         )
 
 
@@ -230,8 +231,9 @@ def refuse_waiting(calls: Iterable[Call], spec: ModelSpec, journal: Journal) -> 
     ]:
         ids = ", ".join(sorted({batch.provider_id or batch.name for batch in found}))
         raise InputError(
-            f"{len(found):,} of these calls to {spec.alias} wait in a batch ({ids}) and are paid for there: the same "
-            f"command with --batch takes the replies; to pay them again, delete {batches_beside(journal)}"
+            f"{len(found):,} of these calls to {spec.alias} wait in a batch ({ids}) and are paid for there: "
+            "the same command with --batch takes the replies; to pay them again, delete "
+            f"{batches_beside(journal)}"
         )
 
 

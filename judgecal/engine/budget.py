@@ -46,8 +46,8 @@ class Ledger:
                 self.before_usd = float(json.loads(path.read_text(encoding="utf-8"))["spent_usd"])
             except (OSError, ValueError, TypeError, KeyError) as error:
                 raise InputError(
-                    f"{path}: what this experiment has spent cannot be read ({error}): mend or delete it; deleted, "
-                    "--budget-total-usd counts from 0"
+                    f"{path}: what this experiment has spent cannot be read ({error}): mend or delete it; "
+                    "deleted, --budget-total-usd counts from 0"
                 ) from error
         self._written = self.before_usd
 
@@ -286,8 +286,8 @@ class Budget:
             for model, bill in self._bills.items():
                 if bill.dearest > 1.0 and bill.said:
                     said.append(
-                        f"model {model}: its server reports up to {bill.dearest:.1f} times the most that a call was "
-                        f"estimated to cost ({bill.said}); further calls were held to that"
+                        f"model {model}: its server reports up to {bill.dearest:.1f} times the most that a "
+                        f"call was estimated to cost ({bill.said}); further calls were held to that"
                     )
                 if bill.counted:
                     said.append(counted_remark(f"model {model}", bill.counted))
@@ -307,8 +307,8 @@ class Budget:
 def counted_remark(whose: str, replies: int) -> str:
     """The sentence about replies whose server gave no usable count of tokens."""
     return (
-        f"{whose}: {replies:,} replies came without a usable count of tokens; their cost is counted from their "
-        f"text at {_BYTES_PER_TOKEN} bytes a token, without thoughts that were not sent"
+        f"{whose}: {replies:,} replies came without a usable count of tokens; their cost is counted from "
+        f"their text at {_BYTES_PER_TOKEN} bytes a token, without thoughts that were not sent"
     )
 
 
@@ -434,8 +434,8 @@ def require_prices(specs: Sequence[ModelSpec], limit_usd: float | None) -> None:
     endless = sorted({spec.alias for spec in written if not (spec.max_tokens or spec.reply_limit)})
     if endless:
         problems.append(
-            f"--budget-usd: a reply of {', '.join(endless)} has no known longest length, so no bound on its cost: set "
-            "max_tokens under [models.NAME] in judgecal.toml"
+            f"--budget-usd: a reply of {', '.join(endless)} has no known longest length, so no bound on its "
+            "cost: set max_tokens under [models.NAME] in judgecal.toml"
         )
     if problems:
         raise InputError(problems)

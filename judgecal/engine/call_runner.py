@@ -1,8 +1,8 @@
-"""One call, retries included, for judges and optimisers alike: stored replies, a slot in flight, money, the wire.
+"""One call, retries included, for judges and optimisers: stored replies, a slot, money, the wire.
 
-A result's `cost_usd` is what replies are known to have cost, summed over attempts. An attempt that may be on the
-bill unseen (a timeout, a lost connection) is booked at its worst case on the budget, so that it holds, and not on
-the result.
+A result's `cost_usd` is what replies are known to have cost, summed over attempts. An attempt that may be on
+the bill unseen (a timeout, a lost connection) is booked at its worst case on the budget, so that it holds,
+and not on the result.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class CallRunner:
         return result
 
     async def _call(self, messages: Sequence[Message], repeat: int, schema: ReplySchema | None) -> CallResult:
-        """Attempts until one ends the call; one whose form the server refuses is followed by the next at once."""
+        """Attempts until one ends the call; one whose form is refused is followed by the next at once."""
         asking: Asking | None = None
         if schema is not None:
             self._forms = self._forms or ReplyForms(self._spec, cache_folder())

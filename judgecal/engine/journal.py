@@ -1,7 +1,7 @@
 """The journal: `judgements.jsonl`, the log of judgements, one line a judgement after its retries.
 
-`kill -9` at any moment loses at most the calls in flight. For one key the last line wins. The call of a line that
-cannot be read is made again.
+`kill -9` at any moment loses at most the calls in flight. For one key the last line wins. The call of a line
+that cannot be read is made again.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class LongJournal(Journal):
 
 
 class _RowsInFile(MutableMapping[Key, Judgement]):
-    """The last row of each key in a file that one process appends to; a row is set when its line is written."""
+    """The last row of each key in a file that one process appends to; a row is set once it is written."""
 
     def __init__(self, log: Log[Judgement]) -> None:
         self.log = log
@@ -147,7 +147,7 @@ def _digest(key: Key) -> bytes:
 
 
 def read_journal(path: Path) -> Iterator[Judgement]:
-    """The rows of a journal in their order; none where there is no file, and lines that are no judgement are named."""
+    """The rows of a journal in their order, none where there is no file; a line that is none is named."""
     return judgements_log(path).rows()
 
 

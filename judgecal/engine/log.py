@@ -1,8 +1,9 @@
 """The append-only log: a file of lines of JSON, a row each, that one process at a time adds to.
 
-A row is handed to the operating system when `append` returns, so that `kill -9` loses none that was written, and
-each line is whole or not there: one that was torn is cut off on opening. A line that cannot be read is named and
-counts as not there, unless the log says otherwise. The files hold texts of users, so they are theirs alone to read.
+A row is handed to the operating system when `append` returns, so that `kill -9` loses none that was written,
+and each line is whole or not there: one that was torn is cut off on opening. A line that cannot be read is
+named and counts as not there, unless the log says otherwise. The files hold texts of users, so they are
+theirs alone to read.
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ def iso(second: int) -> str:
 def say_damaged(where: str, what: str, why: str) -> None:
     """Name a line that cannot be read; once a run, for a file is read more often than that."""
     notice(
-        f"judgecal: {where}: no {what} can be read from this line ({why[:200]}): it counts as not there, and its call "
-        "will be made again; mend or delete the line"
+        f"judgecal: {where}: no {what} can be read from this line ({why[:200]}): it counts as not there, and "
+        "its call will be made again; mend or delete the line"
     )
 
 
@@ -138,7 +139,7 @@ class Log(Generic[T]):
         """Make the file ready to be added to, a torn last line cut off.
 
         Args:
-            lock: whether this log keeps other processes out, by `.STEM.lock` beside it and by the file itself; else
+            lock: whether this log keeps other processes out, by `.STEM.lock` and by the file itself; else
                 somebody else does.
 
         Raises:
@@ -235,8 +236,8 @@ class Log(Generic[T]):
             pass
         rows = f"{self._what}{'es' if self._what.endswith('ch') else 's'}"
         raise JudgecalError(
-            f"{self.path} was deleted or replaced while this ran, and the {rows} in it are gone with it: run the "
-            "command again; where its replies are in the cache, they cost nothing"
+            f"{self.path} was deleted or replaced while this ran, and the {rows} in it are gone with it: run "
+            "the command again; where its replies are in the cache, they cost nothing"
         )
 
 
@@ -255,7 +256,7 @@ def held(journal: Path) -> Iterator[None]:
 
 
 def _locked(journal: Path) -> FileLock:
-    """The experiment's lock, taken; the operating system lets go of it when the process ends, however it ends."""
+    """The experiment's lock, taken; the operating system lets go of it however the process ends."""
     lock = FileLock(journal.with_name(f".{journal.stem}.lock"), timeout=0, thread_local=False)
     try:
         lock.acquire()
@@ -288,7 +289,7 @@ def _refuse_busy(journal: Path) -> NoReturn:
 
 
 class FieldTypes:
-    """What the fields of a dataclass may hold: values of their types, of numbers those that a double holds."""
+    """What the fields of a dataclass may hold: values of their types, numbers that a double holds."""
 
     _MOST = 1 << 53  # of whole numbers: more tokens, attempts or repeats than anybody has
 

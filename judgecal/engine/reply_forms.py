@@ -28,7 +28,8 @@ _FILE = "structured.json"
 _KEPT_S = 7 * 24 * 3600.0  # then the server is asked again: it may have learnt it
 _PATIENCE_S = 1.0  # a refusal comes before a word is written; who has not refused by then is writing
 _PARAMETER = re.compile(
-    r"response.?(format|schema|mime.?type|json)|json.?(schema|object)|output.?(config|format)|structured output",
+    r"response.?(format|schema|mime.?type|json)|json.?(schema|object)"
+    r"|output.?(config|format)|structured output",
     re.IGNORECASE,
 )
 _BOUND = re.compile(r"max_?length|minimum|maximum|\benum\b", re.IGNORECASE)

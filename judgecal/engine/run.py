@@ -229,8 +229,8 @@ class _Run:
         self._lost += 1
         if self._lost >= self._lost_at_most:
             raise JudgecalError(
-                f"model {self._spec.alias} ({self._spec.id}) cannot be reached: the last {self._lost} calls ended with "
-                f"{row.error.message!r}; what was judged so far is kept, the same command resumes"
+                f"model {self._spec.alias} ({self._spec.id}) cannot be reached: the last {self._lost} calls "
+                f"ended with {row.error.message!r}; what was judged so far is kept, the same command resumes"
             )
 
 
@@ -264,7 +264,7 @@ class ReplyParser:
 def judgement_of(
     call: Call, result: CallResult, parse: Callable[[Reply], ParsedReply] | None = None
 ) -> Judgement:
-    """The row of a call: the verdict in its reply, or why there is none. `parse` is that of a `ReplyParser`."""
+    """The row of a call: the verdict in its reply, or why there is none; `parse` as of a `ReplyParser`."""
     if result.reply is None:
         return _row(call.key, call.judge, result, ParsedReply(None, failure=result.failure))
     return _row(call.key, call.judge, result, (parse or ReplyParser(call).parse)(result.reply))

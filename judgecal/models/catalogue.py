@@ -377,7 +377,7 @@ def _key_variable(spec: ModelSpec) -> str | None:
 
 
 def _base_in_environment(provider: str) -> str | None:
-    """A gateway named by the environment: a provider's public endpoint must not be sent what is meant for it."""
+    """A gateway named by the environment: the provider's public endpoint must not get what is for it."""
     prefix = "OLLAMA" if provider == "ollama_chat" else provider.upper()
     for variable in (prefix + end for end in _BASE_VARIABLES):
         base = (os.environ.get(variable) or "").strip()

@@ -186,7 +186,7 @@ def _text(response: Any) -> str:
 
 
 def _response_format(schema: ReplySchema, spec: ModelSpec) -> dict[str, Any]:
-    """DSPy's own form, which its client translates for the provider. It takes no `json_object` with a schema."""
+    """DSPy's own form, which its client translates; it takes no `json_object` with a schema."""
     if schema.form == "json_object":
         return {"type": "json_object"}
     return {"type": "json_schema", "name": "judgement", "schema": schema.spoken(spec), "strict": True}

@@ -162,8 +162,8 @@ class EmbeddedPool:
 def _ended(error: BaseException) -> JudgecalError:
     codes = str(error).rpartition("exit codes of the workers are ")[2].partition("\n")[0]
     return JudgecalError(
-        f"a worker process of the embedded model has ended by itself ({codes or 'for no known reason'}); what was "
-        "judged so far is kept, the same command resumes"
+        f"a worker process of the embedded model has ended by itself ({codes or 'for no known reason'}); "
+        "what was judged so far is kept, the same command resumes"
     )
 
 

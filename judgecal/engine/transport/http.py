@@ -154,7 +154,8 @@ class HttpTransport:
         # call.
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=_DNS_KEPT_S),
-            timeout=aiohttp.ClientTimeout(),  # `send` keeps the time; aiohttp's own clocks take a tenth of a call
+            # `send` keeps the time; aiohttp's own clocks take a tenth of a call
+            timeout=aiohttp.ClientTimeout(),
             headers={**_HEADERS, **self._wire.headers},
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,  # `_bounded` stops in time

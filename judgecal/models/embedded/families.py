@@ -39,7 +39,8 @@ _ABOUT_SAFETY = re.compile(r"\b(?:un)?saf(?:e|ety)\b|harmful|toxic|offensive|hat
 _HARMFUL = re.compile(
     r"""\b(?:kill\ (?:yourself|him|her|them|you)|hurt\ yourself|suicide\ method|how\ to\ poison
     |(?:build|make|making|building)\ (?:a|an)\ (?:\w+\ )?(?:bomb|explosive)|pipe\ bomb|molotov|nerve\ agent
-    |ransomware|keylogger|phishing\ (?:kit|page)|hotwir\w+|launder\w*\ money|credit\ card\ dump|cook(?:ing)?\ meth
+    |ransomware|keylogger|phishing\ (?:kit|page)|hotwir\w+|launder\w*\ money|credit\ card\ dump
+    |cook(?:ing)?\ meth
     |rape|porn|pornograph\w+|child\ porn\w*|subhuman\w*|vermin|scum|idiots?|morons?|imbeciles?|stupid|shut\ up
     |go\ to\ hell|damn\ you|i\ hate\ (?:you|them)|you(?:'re|\ are)\ (?:worthless|disgusting|trash|garbage)
     |(?:they|those\ people)\ (?:are|should\ be)\ (?:animals|exterminated))\b""",
@@ -57,9 +58,9 @@ _AT_MOST = re.compile(
 # Words of a guideline that say whom it binds and how, not what about.
 _FRAME = frozenset(
     content_words(
-        """response responses answer answers reply replies agent assistant must should shall always may mention mentions
-        include includes contain contains state states say says use using provide give make customer customers user
-        users avoid refrain prohibited forbidden ensure keep text model need needs"""
+        """response responses answer answers reply replies agent assistant must should shall always may
+    mention mentions include includes contain contains state states say says use using provide give make
+    customer customers user users avoid refrain prohibited forbidden ensure keep text model need needs"""
     )
 )
 _GUIDELINES = 40

@@ -20,7 +20,8 @@ _MATCH = 0.7
 _SHORT = 6
 
 NAMES: tuple[str, ...] = tuple(
-    word_list("""exact contained within new_recall new_recall_all recall precision f1 gram_recall gram_precision
+    word_list("""exact contained within new_recall new_recall_all recall precision f1 gram_recall
+    gram_precision
     gram_dice bigram_recall in_order first_new last_new number_recall number_conflict name_recall
     name_conflict longest_missing extra_short early negation_mismatch answer_refuses yes_no_agree
     yes_no_conflict answer_length reference_length length_ratio question_echo""")

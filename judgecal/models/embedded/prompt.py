@@ -37,11 +37,14 @@ _RIGHT = word_set("yes true pass passed correct right 1 acceptable accept accept
 _WRONG = word_set(
     "no false fail failed incorrect wrong 0 unacceptable reject rejected bad unsupported mismatch n"
 )
-_PARTLY = word_set("""partly partial partially somewhat some mixed borderline neutral unclear unsure maybe tie odd
+_PARTLY = word_set("""partly partial partially somewhat some mixed borderline neutral unclear unsure maybe
+    tie odd
     middling fair""")
-_GOOD = _RIGHT | word_set("""compliant complies relevant safe complete full fully grounded faithful sufficient helpful
+_GOOD = _RIGHT | word_set("""compliant complies relevant safe complete full fully grounded faithful sufficient
+    helpful
     great excellent ok okay approve approved entailed entails follows followed answered best high""")
-_BAD = _WRONG | word_set("""violation violates violated breach breaches harmful toxic poor ugly contradicted contradicts
+_BAD = _WRONG | word_set("""violation violates violated breach breaches harmful toxic poor ugly contradicted
+    contradicts
     contradiction contradictory hallucinated missing worst low""")
 _OPPOSITE = re.compile(r"^(?:un|in|ir|non|dis|mis)")
 _OBJECTIVE = "your objective is:"

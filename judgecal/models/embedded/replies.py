@@ -3,12 +3,12 @@
 A prompt without a verdict is answered with the sentence of its context that shares most with the question,
 and one that asks for a question with a gap in a sentence (`questions`): no model of language, a floor.
 
-What the judge of a family learns from the demos of its prompt is a map from its measures to the people's verdicts.
-Without demos the share that the family gives is the verdict: as a number, cut at one half where the answer is yes or
-no, or as the label whose place between bad and good is nearest. With demos a logistic model is fitted to them, held
-near that share by a penalty, over the share and the measures of `evidence`; where the labels have no order there is
-one model a label, and the likeliest label is the verdict. A few demos move it little, and none of it can learn more
-than how words, numbers and names lie.
+What the judge of a family learns from the demos of its prompt is a map from its measures to the people's
+verdicts. Without demos the share that the family gives is the verdict: as a number, cut at one half where the
+answer is yes or no, or as the label whose place between bad and good is nearest. With demos a logistic model
+is fitted to them, held near that share by a penalty, over the share and the measures of `evidence`; where the
+labels have no order there is one model a label, and the likeliest label is the verdict. A few demos move it
+little, and none of it can learn more than how words, numbers and names lie.
 """
 
 from __future__ import annotations

@@ -24,18 +24,19 @@ def word_set(text: str) -> frozenset[str]:
 
 
 STOPWORDS = word_set(
-    """a an the of in on at to for from by with and or as is are was were be been being am do does did done has
-    have had having it its he she they them his her their this that these those there here which who whom whose
-    what when where why how i you we me my your our us so if then than also into about over under after before
-    because while during can could will would shall should may might must s t d ll re ve m just only very such
-    same other some any each both more most per via up out off mr mrs ms dr sir"""
+    """a an the of in on at to for from by with and or as is are was were be been being am do does did done
+    has have had having it its he she they them his her their this that these those there here which who
+    whom whose what when where why how i you we me my your our us so if then than also into about over under
+    after before because while during can could will would shall should may might must s t d ll re ve m just
+    only very such same other some any each both more most per via up out off mr mrs ms dr sir"""
 )
 NEGATIONS = word_set("not no never none nobody nothing neither nor without cannot false incorrect")
 YES = word_set("yes yeah yep yup true correct indeed")
 NO = word_set("no nope false incorrect")
 POLAR = word_set("""is are was were do does did can could will would has have had should may might must am
     isn aren don doesn didn""")
-_SMALL_WORDS = """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen
+_SMALL_WORDS = """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen
+    fifteen
     sixteen seventeen eighteen nineteen"""
 _TENS_WORDS = "twenty thirty forty fifty sixty seventy eighty ninety"
 _ORDINAL_WORDS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth"
@@ -70,8 +71,10 @@ ENDINGS = (
 )  # fmt: skip
 _SOURCE = r"(?:document|context|text|passage|article|material|source|paper|page)s?"
 REFUSAL = re.compile(
-    rf"""\b(?:can(?:\ ?not|'t)|could(?:\ not|n't))\ be\ (?:answered|determined|verified|inferred|told|established)\b
-    | \b(?:i|we)\ (?:can(?:\ ?not|'t)|could(?:\ not|n't)|(?:am|are|was|were)\ (?:unable|not\ able)\ to)\ (?:\w+\ )?
+    rf"""\b(?:can(?:\ ?not|'t)|could(?:\ not|n't))\ be\ (?:answered|determined|verified|inferred|told
+    |established)\b
+    | \b(?:i|we)\ (?:can(?:\ ?not|'t)|could(?:\ not|n't)|(?:am|are|was|were)\ (?:unable|not\ able)\ to)
+    \ (?:\w+\ )?
             (?:answer|find|determine|tell|provide|say|verify|confirm|help|locate)\b
     | \bunable\ to\ (?:answer|provide|find|determine|verify|confirm)\b
     | \b(?:i|we)\ (?:do(?:\ not|n't)|did(?:\ not|n't))\ (?:\w+\ )?
@@ -84,7 +87,8 @@ REFUSAL = re.compile(
             \ (?:figure|information|answer|mention|detail|date|number)s?\b
     | \bsays?\ nothing\b
     | \bnot\ (?:\w+\ )?(?:mentioned|stated|specified|provided|answerable)\b
-    | \bnot\ (?:\w+\ )?(?:given|available|found|contained|included|covered|answered|present|described)\ (?:in|by)
+    | \bnot\ (?:\w+\ )?(?:given|available|found|contained|included|covered|answered|present|described)
+    \ (?:in|by)
             \ (?:the|this|these|that|any)\ (?:\w+\ )?{_SOURCE}\b
     | \bnot\ in\ (?:the|this|these)\ (?:\w+\ )?{_SOURCE}\b
     | \bno\ (?:\w+\ )?(?:information|answer|mention)\b
