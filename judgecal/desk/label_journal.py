@@ -167,28 +167,21 @@ class LabelJournal:
             else:
                 entries.append(_entry(row, scale, where))
 
-        def ended(last: bytes) -> bool:
-            """A last line that lacks its end alone is an act; of another one the power went in mid-write."""
-            if _is_json(last):
-                take(last)
-                return True
-            if not entries and not last.startswith(_BEGINNING):
-                raise InputError(f"{shown(self.path)}:{number + 1}: no act of a rater: take the file away")
-            return False
-
         self._log = Log(
             self.path,
             "label",
             encode=bytes,
-            decode=lambda line: line[:-1],
+            decode=lambda line: line.removesuffix(b"\n"),
             synced=True,
-            ended=ended,
+            ended=_is_json,
             follow=False,
         )
         for line in self._log.rows():
             take(line)
         if self.path.exists():
-            self._log.open(lock=False)
+            if not number and self._log.size and not self.path.read_bytes().startswith(_BEGINNING):
+                raise InputError(f"{shown(self.path)}:1: no act of a rater: take the file away")
+            self._log.open(lock=False)  # a torn last line is cut off: the power went in mid-write
         return entries, entries[saved:]
 
     def __enter__(self) -> LabelJournal:

@@ -22,7 +22,7 @@ from typing import IO, Generic, NoReturn, Self, TypeVar, get_args, get_type_hint
 
 from filelock import FileLock, Timeout
 
-from judgecal.errors import BusyError, JudgecalError, notice
+from judgecal.errors import BusyError, InputError, JudgecalError, notice
 
 _WINDOW = 1 << 16  # bytes that are read at once from the end
 PRIVATE = 0o600
@@ -63,11 +63,13 @@ class Log(Generic[T]):
         path: the file; `open` makes it, and its folder, if it is not there.
         what: a row, in messages: "judgement".
         encode: the line of a row, without its newline.
-        decode: the row of a line; raises one of DAMAGED where it is none.
+        decode: the row of a line; raises one of DAMAGED where it is none, and InputError (": why") to end the
+            reading.
         damaged: told of such a line, as `path:number`, and why; what it raises ends the reading.
         synced: whether a row is on the disk when `append` returns, and not only with the operating system.
-        ended: told of a last line without its end; whether it lacks that alone, and stays.
+        ended: whether a last line without its newline lacks that alone, and is a line all the same.
         follow: whether the path may be a link.
+        mode: of the file, where it is made.
 
     Attributes:
         mended: bytes of a torn last line that were cut off on opening, 0 where there was none.
@@ -84,13 +86,14 @@ class Log(Generic[T]):
         synced: bool = False,
         ended: Callable[[bytes], bool] = lambda _: False,
         follow: bool = True,
+        mode: int = PRIVATE,
     ) -> None:
         self.path, self._name = path, str(path)
         self.mended = 0
         self._what = what
         self._encode, self._decode = encode, decode
         self._damaged = damaged or (lambda where, error: say_damaged(where, what, str(error)))
-        self._synced, self._ended = synced, ended
+        self._synced, self._ended, self._mode = synced, ended, mode
         self._flags = getattr(os, "O_BINARY", 0) | (0 if follow else getattr(os, "O_NOFOLLOW", 0))
         self._lock: FileLock | None = None
         self._file: int | None = None
@@ -108,7 +111,7 @@ class Log(Generic[T]):
         end = 0
         with self.path.open("rb") as lines:
             for number, line in enumerate(lines, start=1):
-                if not line.endswith(b"\n"):
+                if not line.endswith(b"\n") and not self._ended(line):
                     return  # being written right now, or torn: not a row yet
                 start, end = end, end + len(line)
                 try:
@@ -116,6 +119,8 @@ class Log(Generic[T]):
                 except DAMAGED as error:
                     self._damaged(f"{self.path}:{number}", error)
                     continue
+                except InputError as error:
+                    raise InputError(f"{self.path}:{number}{error}") from None
                 yield start, row
 
     def row_at(self, start: int) -> T:
@@ -149,7 +154,7 @@ class Log(Generic[T]):
             if lock:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
                 self._lock = _locked(self.path)
-            self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | self._flags, PRIVATE)
+            self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | self._flags, self._mode)
             if lock:
                 _hold(self._file, self.path)
                 opened = os.fstat(self._file)

@@ -19,8 +19,7 @@ from __future__ import annotations
 
 import json
 import math
-import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -29,7 +28,7 @@ from typing import Any, Literal
 from filelock import FileLock
 
 from judgecal.artefacts import SCHEMA, check_schema, json_object
-from judgecal.engine.log import now
+from judgecal.engine.log import Log, now
 from judgecal.errors import InputError, notice
 from judgecal.goldset import GoldSet
 from judgecal.records import Item, Judgement, digest
@@ -180,13 +179,8 @@ def _same_items(a: _Row, b: _Row) -> bool:
 
 
 def _append(path: Path, row: _Row) -> None:
-    """One line in one write; behind a line that was torn it begins a line of its own."""
-    line = json.dumps({"schema": SCHEMA, "at": now(), **row}) + "\n"
-    with path.open("ab+") as file:
-        if file.tell():
-            file.seek(-1, os.SEEK_END)
-            line = line if file.read(1) == b"\n" else f"\n{line}"
-        file.write(line.encode("ascii"))
+    with _looks_log(path, lambda *_: None).open(lock=False) as log:
+        log.append({"schema": SCHEMA, "at": now(), **row})
 
 
 _TEXTS = ("at", "experiment", "kind", "by", "content", "items")
@@ -195,24 +189,43 @@ _LISTS = ("judges", "verdicts")
 
 def _read_log(path: Path) -> tuple[list[_Row], int]:
     """The looks of a log, and how many of its lines cannot be read; those are named."""
-    content = path.read_bytes() if path.exists() else b""
-    lines = [(number, line) for number, line in enumerate(content.split(b"\n"), start=1) if line.strip()]
-    rows: list[_Row] = []
-    for number, line in lines:
-        try:
-            row = json_object(line, "")
-            lists = [value for name in _LISTS for value in (row.get(name),) if isinstance(value, list)]
-            texts = [row.get(name) for name in _TEXTS] + [text for texts in lists for text in texts]
-            if len(lists) < len(_LISTS) or not all(isinstance(text, str) for text in texts):
-                raise InputError(
-                    f"it needs the texts {', '.join(_TEXTS)} and the lists {' and '.join(_LISTS)}"
-                )
-        except InputError as error:
-            _say_unreadable(f"{path}:{number}", str(error).removeprefix(": "))
-            continue
-        check_schema(row, f"{path}:{number}")
-        rows.append(row)
-    return rows, len(lines) - len(rows)
+    unreadable: set[str] = set()
+
+    def count(where: str, error: Exception) -> None:
+        unreadable.add(where)
+        _say_unreadable(where, str(error))
+
+    rows = [row for row in _looks_log(path, count).rows() if row]
+    return rows, len(unreadable)
+
+
+def _looks_log(path: Path, damaged: Callable[[str, Exception], None]) -> Log[_Row]:
+    """The log in a file. A line that was torn stays, as it may have been a decision."""
+    return Log(
+        path,
+        "look",
+        encode=lambda row: json.dumps(row).encode("ascii"),
+        decode=_row_of,
+        damaged=damaged,
+        ended=lambda _: True,
+        mode=0o666,  # it holds no texts, and is for all who share the experiments
+    )
+
+
+def _row_of(line: bytes) -> _Row:
+    """The look of a line, nothing of a blank one. Raises ValueError: it is none."""
+    if not line.strip():
+        return {}
+    try:
+        row = json_object(line.rstrip(b"\n"), "")
+    except InputError as error:
+        raise ValueError(str(error).removeprefix(": ")) from error
+    lists = [value for name in _LISTS for value in (row.get(name),) if isinstance(value, list)]
+    texts = [row.get(name) for name in _TEXTS] + [text for texts in lists for text in texts]
+    if len(lists) < len(_LISTS) or not all(isinstance(text, str) for text in texts):
+        raise ValueError(f"it needs the texts {', '.join(_TEXTS)} and the lists {' and '.join(_LISTS)}")
+    check_schema(row, "")
+    return row
 
 
 @cache
