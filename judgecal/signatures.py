@@ -32,27 +32,17 @@ CHUNK = "chunk"
 
 @dataclass(frozen=True, slots=True)
 class LoadedSignature:
-    """A signature and what judgecal read from it.
+    """A signature and what judgecal read from it."""
 
-    Attributes:
-        name: the file's name without `.py`, behind the sub-folder that it is in.
-        fingerprint: 64 hex digits over instructions, fields and annotations.
-        scale: the verdict's scale; None where the signature has no verdict (an answerer's).
-        verdict: the verdict's field, or None.
-        words: on a binary scale written in words, (word for 1, word for 0).
-        inputs: names of the input fields, in the order of the prompt.
-        reasoning: the first text output, or None.
-    """
-
-    name: str
+    name: str  # the file's name without `.py`, behind the sub-folder that it is in
     cls: type[dspy.Signature]
     text: str
-    fingerprint: str
-    scale: Scale | None
-    verdict: str | None
-    words: tuple[str, str] | None
-    inputs: tuple[str, ...]
-    reasoning: str | None
+    fingerprint: str  # 64 hex digits over instructions, fields and annotations
+    scale: Scale | None  # the verdict's scale; None where the signature has no verdict (an answerer's)
+    verdict: str | None  # the verdict's field, or None
+    words: tuple[str, str] | None  # on a binary scale written in words, (word for 1, word for 0)
+    inputs: tuple[str, ...]  # names of the input fields, in the order of the prompt
+    reasoning: str | None  # the first text output, or None
 
     def judge_scale(self) -> Scale:
         """The verdict's scale, for a signature that is used as a judge."""

@@ -29,17 +29,11 @@ that did not work: they save somebody the second try.
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """Where things are.
+    """Where things are."""
 
-    Attributes:
-        root: the folder that holds `signatures/` and `gold/`.
-        experiments: where results go: `root/experiments`, or `./experiments` for the read-only starter.
-        is_starter: whether the root is the installed starter copy.
-    """
-
-    root: Path
-    experiments: Path
-    is_starter: bool = False
+    root: Path  # the folder that holds `signatures/` and `gold/`
+    experiments: Path  # where results go: `root/experiments`, or `./experiments` for the read-only starter
+    is_starter: bool = False  # whether the root is the installed starter copy
 
     @property
     def signatures(self) -> Path:

@@ -36,22 +36,18 @@ class BatchPolicy:
     """How patient a run is.
 
     Attributes:
-        tries: batches that one request goes into at most.
-        attempts: tries of handing a batch in.
         questions: tries of asking how a batch stands, and of fetching what it holds: an hour, for it waits
             for many.
         first_wait_s, longest_wait_s: between two questions how a batch stands, and before such a try.
-        settle_s: how long after it was sent a batch that is in no list may still come up.
-        longest_s: how long one run waits for a batch; providers end each within two days.
     """
 
-    tries: int = 3
-    attempts: int = 8
+    tries: int = 3  # batches that one request goes into at most
+    attempts: int = 8  # tries of handing a batch in
     questions: int = 70
     first_wait_s: float = 1.0
     longest_wait_s: float = 60.0
-    settle_s: float = 30.0
-    longest_s: float = 72 * 3600.0
+    settle_s: float = 30.0  # how long after it was sent a batch that is in no list may still come up
+    longest_s: float = 72 * 3600.0  # how long one run waits for a batch; providers end each within two days
 
     def wait(self, tried: int) -> float:
         """Seconds after so many tries or questions."""
@@ -308,12 +304,11 @@ class Results:
     """What ended batches came to, in one file.
 
     Attributes:
-        states: name of a batch -> how it ended.
         places: id of a request -> where each of its lines is, and how long.
     """
 
     spool: Spool
-    states: dict[str, BatchState] = field(default_factory=dict)
+    states: dict[str, BatchState] = field(default_factory=dict)  # name of a batch -> how it ended
     places: dict[str, list[Place]] = field(default_factory=dict)
 
 

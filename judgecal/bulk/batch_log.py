@@ -37,27 +37,19 @@ class Batch:
     """One batch.
 
     Attributes:
-        name: ours, which no other batch has.
-        model: a digest of the model and its address.
-        ids: a digest of each request, in the order in which they were sent.
-        usd_at_most: what was reserved for it.
-        at: when it was about to be sent, in seconds since 1970.
-        provider_id: None until the provider has given it.
         found: that id comes from the provider's list; where batches have no names, it may be somebody else's.
-        waiting: those of `ids` whose replies may not be in the journal.
-        left: those of them that no run has asked for since the batch ended.
         foreign: ids at the provider that turned out to be somebody else's.
     """
 
-    name: str
-    model: str
-    ids: Sequence[str]
-    usd_at_most: float
-    at: float
-    provider_id: str | None = None
+    name: str  # ours, which no other batch has
+    model: str  # a digest of the model and its address
+    ids: Sequence[str]  # a digest of each request, in the order in which they were sent
+    usd_at_most: float  # what was reserved for it
+    at: float  # when it was about to be sent, in seconds since 1970
+    provider_id: str | None = None  # None until the provider has given it
     found: bool = False
-    waiting: frozenset[str] = frozenset()
-    left: frozenset[str] = frozenset()
+    waiting: frozenset[str] = frozenset()  # those of `ids` whose replies may not be in the journal
+    left: frozenset[str] = frozenset()  # those of them that no run has asked for since the batch ended
     foreign: set[str] = field(default_factory=set)
 
     @property

@@ -36,51 +36,31 @@ _NO_SUCH_ADDRESS = (404, 405, 501)
 
 @dataclass(frozen=True, slots=True)
 class Sought:
-    """A batch that may be at the provider.
+    """A batch that may be at the provider."""
 
-    Attributes:
-        name: ours; a provider that takes names was told it.
-        n: its requests.
-        at: when it was about to be sent, in seconds since 1970.
-    """
-
-    name: str
-    n: int
-    at: float
+    name: str  # ours; a provider that takes names was told it
+    n: int  # its requests
+    at: float  # when it was about to be sent, in seconds since 1970
 
 
 @dataclass(frozen=True, slots=True)
 class BatchRow:
-    """What came of one request.
+    """What came of one request."""
 
-    Attributes:
-        custom_id: ours; empty where the provider gave none back.
-        data: the body of the reply, or of an error.
-        status: as the HTTP status of a live call.
-        unanswered: why the provider did not come to it.
-    """
-
-    custom_id: str
-    data: Any = None
-    status: int = 200
-    unanswered: Literal["", "expired", "cancelled"] = ""
+    custom_id: str  # ours; empty where the provider gave none back
+    data: Any = None  # the body of the reply, or of an error
+    status: int = 200  # as the HTTP status of a live call
+    unanswered: Literal["", "expired", "cancelled"] = ""  # why the provider did not come to it
 
 
 @dataclass(frozen=True, slots=True)
 class BatchState:
-    """Where a batch stands.
+    """Where a batch stands."""
 
-    Attributes:
-        ended: no further request of it will be answered.
-        done: requests that were dealt with, as far as the provider says so.
-        expired: it ended because its time was over.
-        refused: the provider's error where it took none of the requests.
-    """
-
-    ended: bool
-    done: int = 0
-    expired: bool = False
-    refused: BatchRow | None = None
+    ended: bool  # no further request of it will be answered
+    done: int = 0  # requests that were dealt with, as far as the provider says so
+    expired: bool = False  # it ended because its time was over
+    refused: BatchRow | None = None  # the provider's error where it took none of the requests
 
 
 class BatchFormat(Protocol):

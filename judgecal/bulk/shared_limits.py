@@ -24,19 +24,12 @@ from judgecal.models import ModelSpec
 
 @dataclass(frozen=True, slots=True)
 class CallAsked:
-    """A call that a process wants to make.
+    """A call that a process wants to make."""
 
-    Attributes:
-        number: of the call among those of its process.
-        model: its alias.
-        worst_usd: what it may cost.
-        at_once: the user's own bound on calls of this model in flight; None where there is none.
-    """
-
-    number: int
-    model: str
-    worst_usd: float
-    at_once: int | None
+    number: int  # of the call among those of its process
+    model: str  # its alias
+    worst_usd: float  # what it may cost
+    at_once: int | None  # the user's own bound on calls of this model in flight; None where there is none
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,16 +86,13 @@ class _ModelBill:
 
     Attributes:
         replies: how many were billed; `counted`: those of them whose server gave no usable count of tokens.
-        dearest: cost of the dearest reply over its estimate.
-        said: what the server reported of that one.
-        in_flight: calls; `in_flight_usd`: the estimates of them all.
     """
 
     replies: int = 0
     counted: int = 0
-    dearest: float = 0.0
-    said: str = ""
-    in_flight: int = 0
+    dearest: float = 0.0  # cost of the dearest reply over its estimate
+    said: str = ""  # what the server reported of that one
+    in_flight: int = 0  # calls; `in_flight_usd`: the estimates of them all
     in_flight_usd: float = 0.0
 
     @property
@@ -111,17 +108,11 @@ class _ModelBill:
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """What one reply cost.
+    """What one reply cost."""
 
-    Attributes:
-        usd: None where the model has no price.
-        counted: the server gave no usable count of tokens, so they were counted from the text.
-        tokens: of the prompt and the reply, as `usd` has them.
-    """
-
-    usd: float | None
-    counted: bool = False
-    tokens: tuple[int, int] = (0, 0)
+    usd: float | None  # None where the model has no price
+    counted: bool = False  # the server gave no usable count of tokens, so they were counted from the text
+    tokens: tuple[int, int] = (0, 0)  # of the prompt and the reply, as `usd` has them
 
 
 class Budget:
@@ -314,16 +305,12 @@ def counted_remark(whose: str, replies: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """Money set aside for one call of a model; where there is none, `refusal` says why.
-
-    Attributes:
-        number: of the call among those of its run, where somebody else keeps the money.
-    """
+    """Money set aside for one call of a model; where there is none, `refusal` says why."""
 
     model: str
     worst_usd: float
     refusal: str | None = None
-    number: int = 0
+    number: int = 0  # of the call among those of its run, where somebody else keeps the money
 
 
 class BudgetGate:

@@ -33,15 +33,13 @@ class Policy:
     aside.
 
     Attributes:
-        attempts: tries of one call at most.
         first_wait_s, longest_wait_s: the bounds of the exponential back-off, drawn with full jitter.
-        seed: of the jitter.
     """
 
-    attempts: int = 5
+    attempts: int = 5  # tries of one call at most
     first_wait_s: float = 1.0
     longest_wait_s: float = 60.0
-    seed: int = 0
+    seed: int = 0  # of the jitter
 
     def granted(self, failed: CallFailed) -> float:
         """Seconds that the provider asked for, as far as they are granted."""

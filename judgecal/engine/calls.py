@@ -36,11 +36,10 @@ class ReplySchema:
     Attributes:
         properties: name -> JSON Schema of its value (type, enum, minimum, maximum), in the order of the
             reply.
-        form: how the server is asked.
     """
 
     properties: Mapping[str, Mapping[str, Any]]
-    form: SchemaForm = "json_schema"
+    form: SchemaForm = "json_schema"  # how the server is asked
 
     def in_form(self, form: SchemaForm) -> ReplySchema:
         """The same, asked for in another way."""
@@ -124,18 +123,14 @@ class Call:
     """One judgement to be had.
 
     Attributes:
-        key: of the judgement.
-        judge: the judge's string.
         messages: makes the chat messages; called when the call is due, so that a long run holds few of them.
-        read: reads the verdict from the text of a reply.
-        schema: what the reply must be, where the model's server can be held to it.
     """
 
-    key: Key
-    judge: str
+    key: Key  # of the judgement
+    judge: str  # the judge's string
     messages: Callable[[], Sequence[Message]]
-    read: Callable[[str], ParsedReply]
-    schema: ReplySchema | None = None
+    read: Callable[[str], ParsedReply]  # reads the verdict from the text of a reply
+    schema: ReplySchema | None = None  # what the reply must be, where the model's server can be held to it
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +147,6 @@ class Reply:
     """What a model answered.
 
     Attributes:
-        stopped: the provider's reason for the end of the text.
         latency_s: where the transport knows better than the caller's clock, which also counts a queue.
     """
 
@@ -160,7 +154,7 @@ class Reply:
     model_id: str
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
-    stopped: str = "stop"
+    stopped: str = "stop"  # the provider's reason for the end of the text
     latency_s: float | None = None
 
 

@@ -26,17 +26,11 @@ _QUEUEING_S = 0.05  # under this much, more calls at once do no harm
 
 @dataclass(frozen=True, slots=True)
 class CallEnd:
-    """What an attempt says of the allowance.
+    """What an attempt says of the allowance."""
 
-    Attributes:
-        latency_s: of its reply; None where there is none.
-        overloaded: the provider was asked too much.
-        pause_s: seconds in which no call may start, as the provider asked for.
-    """
-
-    latency_s: float | None = None
-    overloaded: bool = False
-    pause_s: float = 0.0
+    latency_s: float | None = None  # of its reply; None where there is none
+    overloaded: bool = False  # the provider was asked too much
+    pause_s: float = 0.0  # seconds in which no call may start, as the provider asked for
 
 
 class Limiter:

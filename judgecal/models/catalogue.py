@@ -42,18 +42,11 @@ class ModelSpec:
     """One alias, resolved.
 
     Attributes:
-        id: the litellm id, `provider/model`.
-        api_base: another endpoint than the provider's own.
-        key_env: the environment variable that holds the key; None where no key is needed.
         input_usd_per_1m, output_usd_per_1m: price of a million tokens; None where it is not known.
-        context_window: tokens, or None where it is not known.
-        max_concurrency: calls in flight at most; None lets the engine decide.
         temperature, max_tokens: sent with each call; None leaves the provider's default.
-        timeout: seconds allowed to one call.
         reply_limit: tokens that the model itself can reply with at most, where the price file says so.
         transport: the way its calls take: `auto` (by the provider), `http` (our own), `dspy` (DSPy's client)
             or `litellm` (through that client).
-        sampling: whether the model takes a temperature; the price file says where it takes none.
         structured: whether a judge's reply is asked for as JSON and its schema sent along: `auto` (unless the
             server refuses the schema), `json_schema` (whatever it says) or `off` (fields behind markers).
         batch_input_usd_per_1m, batch_output_usd_per_1m: price of a million tokens in a batch, where the price
@@ -61,19 +54,19 @@ class ModelSpec:
     """
 
     alias: str
-    id: str
-    api_base: str | None = None
-    key_env: str | None = None
+    id: str  # the litellm id, `provider/model`
+    api_base: str | None = None  # another endpoint than the provider's own
+    key_env: str | None = None  # the environment variable that holds the key; None where no key is needed
     input_usd_per_1m: float | None = None
     output_usd_per_1m: float | None = None
-    context_window: int | None = None
-    max_concurrency: int | None = None
+    context_window: int | None = None  # tokens, or None where it is not known
+    max_concurrency: int | None = None  # calls in flight at most; None lets the engine decide
     temperature: float | None = None
     max_tokens: int | None = None
-    timeout: float = 60.0
+    timeout: float = 60.0  # seconds allowed to one call
     reply_limit: int | None = None
     transport: str = "auto"
-    sampling: bool = True
+    sampling: bool = True  # whether the model takes a temperature; the price file says where it takes none
     structured: str = "auto"
     batch_input_usd_per_1m: float | None = None
     batch_output_usd_per_1m: float | None = None

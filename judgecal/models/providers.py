@@ -18,18 +18,16 @@ class Provider(NamedTuple):
     """What is known of a provider before any call.
 
     Attributes:
-        key_env: the variable that holds its key; None where none is needed.
         wire: the module of `engine/transport` that speaks its format; None leaves it to DSPy's client.
-        base: its address.
         key_follows: only its own servers and gateways to them speak its format: the key goes to another
             endpoint too.
         batches: it takes many requests at once and answers within a day, for less; the wire's module says
             how.
     """
 
-    key_env: str | None = None
+    key_env: str | None = None  # the variable that holds its key; None where none is needed
     wire: str | None = None
-    base: str | None = None
+    base: str | None = None  # its address
     key_follows: bool = False
     batches: bool = False
 
