@@ -161,12 +161,12 @@ _EXPECTED = {
 
 def schema_problems(error: ValidationError, model: Any, at: str | At) -> list[str]:
     """pydantic's errors in our words, one message each."""
-    return [_schema_problem(dict(one), model, at) for one in error.errors(include_url=False)]
+    return [_schema_problem(dict(problem), model, at) for problem in error.errors(include_url=False)]
 
 
-def _schema_problem(one: Mapping[str, Any], model: Any, at: str | At) -> str:
-    keys = [str(part) for part in one["loc"]]
-    name, kind, value = ".".join(keys), one["type"], one["input"]
+def _schema_problem(problem: Mapping[str, Any], model: Any, at: str | At) -> str:
+    keys = [str(part) for part in problem["loc"]]
+    name, kind, value = ".".join(keys), problem["type"], problem["input"]
     where = at if isinstance(at, str) else at(keys)
     if kind == "missing":
         what = f"no {name}: add it"
@@ -177,12 +177,12 @@ def _schema_problem(one: Mapping[str, Any], model: Any, at: str | At) -> str:
     elif kind in _EXPECTED:
         what = f"{name} must be {_EXPECTED[kind]}, found {value!r}"
     elif kind == "literal_error":
-        words = one["ctx"]["expected"].replace(" or ", ", ").replace("'", "")
+        words = problem["ctx"]["expected"].replace(" or ", ", ").replace("'", "")
         what = f"{name} must be one of {words}, found {value!r}"
     elif kind == "value_error":  # from a validator of ours
-        what = ": ".join(filter(None, (name, str(one["ctx"]["error"]))))
+        what = ": ".join(filter(None, (name, str(problem["ctx"]["error"]))))
     else:
-        what = f"{name}: {one['msg']}, found {value!r}"
+        what = f"{name}: {problem['msg']}, found {value!r}"
     return f"{where}: {what}"
 
 

@@ -114,9 +114,9 @@ def listed(names: Sequence[str], most: int = 5, *, sealed: Collection[str] = ())
 def refuse(problems: Sequence[str], most: int = 20) -> None:
     """Refuse bad input where there is a problem: a message a cause, the first listed, the rest counted."""
     if problems:
-        told = by_cause(problems)
-        more = [f"... and {len(told) - most:,} more problems"] if len(told) > most else []
-        raise InputError([*told[:most], *more])
+        messages = by_cause(problems)
+        more = [f"... and {len(messages) - most:,} more problems"] if len(messages) > most else []
+        raise InputError([*messages[:most], *more])
 
 
 _OF_A_ROW = re.compile(r"(.*?):(row )?(\d+): (.*)", re.DOTALL)

@@ -120,7 +120,11 @@ def _columns(name: str, value: Any) -> dict[str, Any]:
     elif isinstance(value, Mapping):
         inner = value
     dot = f"{name}." if name else ""
-    return {key: one for part, whole in inner.items() for key, one in _columns(f"{dot}{part}", whole).items()}
+    return {
+        key: column
+        for part, whole in inner.items()
+        for key, column in _columns(f"{dot}{part}", whole).items()
+    }
 
 
 def _named(names: Mapping[str, str], columns: Mapping[str, Any]) -> dict[str, Any]:
@@ -147,9 +151,9 @@ def _numbers(
         for key, inner in value.items():
             yield from _numbers(inner, part, names, (*number, key))
     elif isinstance(value, list):
-        for one in value:
-            if isinstance(one, dict):
-                yield from _numbers(one, (*part, *number), (*(names if part else ()), *_name_of(one)), ())
+        for row in value:
+            if isinstance(row, dict):
+                yield from _numbers(row, (*part, *number), (*(names if part else ()), *_name_of(row)), ())
 
 
 class Result:

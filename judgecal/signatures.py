@@ -117,9 +117,9 @@ def outline_signature(name: str, *, workspace: Workspace) -> SignatureOutline:
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: no Python: {error}") from None
     classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
-    own = [node for node in classes if any(ast.unparse(base).endswith("Signature") for base in node.bases)]
-    if len(own) != 1:
-        names = ", ".join(node.name for node in own) or "none"
+    ours = [node for node in classes if any(ast.unparse(base).endswith("Signature") for base in node.bases)]
+    if len(ours) != 1:
+        names = ", ".join(node.name for node in ours) or "none"
         raise InputError(f"{path}:1: a signature file holds exactly one dspy.Signature class, found {names}")
     given = {
         node.targets[0].id: node.value
@@ -128,7 +128,7 @@ def outline_signature(name: str, *, workspace: Workspace) -> SignatureOutline:
     }
     inputs: list[str] = []
     scales: list[Scale] = []
-    for node in own[0].body:
+    for node in ours[0].body:
         if not (isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)):
             continue
         where = f"{path}:{node.lineno}: {node.target.id}"
@@ -174,16 +174,16 @@ def _field_of(node: ast.AnnAssign, given: Mapping[str, ast.expr], where: str) ->
         if isinstance(annotation, ast.Name) and not hasattr(builtins, name):
             value(annotation)  # a type of somebody else's
         return None
-    said = [
-        one
+    keywords = [
+        keyword
         for call in rules
         if isinstance(call, ast.Call)
-        for one in call.keywords
-        if one.arg in ("ge", "le")
+        for keyword in call.keywords
+        if keyword.arg in ("ge", "le")
     ]
     return SimpleNamespace(
         annotation=_PLAIN[name],
-        metadata=[SimpleNamespace(**{str(one.arg): value(one.value)}) for one in said],
+        metadata=[SimpleNamespace(**{str(keyword.arg): value(keyword.value)}) for keyword in keywords],
     )
 
 
@@ -281,20 +281,20 @@ def only_signature(path: Path, source: str) -> type[dspy.Signature]:
     import dspy
 
     module = run_source(path, source)
-    own = [
+    ours = [
         value
         for value in vars(module).values()
         if isinstance(value, type)
         and issubclass(value, dspy.Signature)
         and value.__module__ == module.__name__
     ]
-    if len(own) != 1:
-        names, lines = ", ".join(cls.__name__ for cls in own) or "none", field_lines(source)
-        line = lines.get(own[1].__name__, 1) if own else 1
+    if len(ours) != 1:
+        names, lines = ", ".join(cls.__name__ for cls in ours) or "none", field_lines(source)
+        line = lines.get(ours[1].__name__, 1) if ours else 1
         raise InputError(
             f"{path}:{line}: a signature file holds exactly one dspy.Signature class, found {names}"
         )
-    return own[0]
+    return ours[0]
 
 
 def verdict_fields(cls: type[dspy.Signature]) -> list[str]:
@@ -316,9 +316,9 @@ def scale_of_type(annotation: Any, where: str) -> tuple[Scale, tuple[str, str] |
 def scale_of_field(field: Any, where: str) -> tuple[Scale, tuple[str, str] | None]:
     """The scale of a verdict's field, with its words for 1 and 0 on a binary scale of words."""
     annotation = field.annotation
-    told = scale_of_type(annotation, where)
-    if told is not None:
-        return told
+    scale = scale_of_type(annotation, where)
+    if scale is not None:
+        return scale
     low, high = _bounds(field)
     if low is None or high is None or low >= high:
         raise InputError(f"{where} needs two bounds, the lower first, as in dspy.OutputField(ge=0, le=100)")

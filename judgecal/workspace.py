@@ -130,8 +130,8 @@ def name_problem(name: str) -> str | None:
     """Why a file or folder of this name cannot be on every system, Windows too; None where it can."""
     if not name or name.startswith(".") or name.endswith((".", " ")):
         return "it is empty, begins with a dot, or ends in a dot or a space"
-    if found := _NO_FILE.search(name):
-        return f"no file on Windows may have {found[0]!r} in its name"
+    if match := _NO_FILE.search(name):
+        return f"no file on Windows may have {match[0]!r} in its name"
     if _DEVICES.fullmatch(name):
         return "on Windows this is the name of a device"
     return f"it has more than {_LONGEST_NAME} characters" if len(name) > _LONGEST_NAME else None

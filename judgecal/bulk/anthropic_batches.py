@@ -40,24 +40,24 @@ class Batches:
 
     async def find(self, http: BatchHttp, sought: Sought) -> list[str]:
         """Those of as many requests, made since, oldest first; only their results say whose they are."""
-        after, since, found = "", sought.at - _CLOCKS_DIFFER_S, []
+        after, since, ids = "", sought.at - _CLOCKS_DIFFER_S, []
         while True:
             page = await http.json(f"{self._url}?limit={_PER_PAGE}{after}")
-            listed = [one for one in page.get("data") or [] if isinstance(one, dict)]
-            young = [one for one in listed if _made_at(one) >= since]
-            found += [id_in(one, "id") for one in young if _n_requests(one) == sought.n]
+            listed = [batch for batch in page.get("data") or [] if isinstance(batch, dict)]
+            young = [batch for batch in listed if _made_at(batch) >= since]
+            ids += [id_in(batch, "id") for batch in young if _n_requests(batch) == sought.n]
             if not page.get("has_more") or len(young) < len(listed) or not listed:
-                return found[::-1]
+                return ids[::-1]
             before, after = after, f"&after_id={id_in(listed[-1], 'id')}"
             if after == before:  # a server without pages
-                return found[::-1]
+                return ids[::-1]
 
     async def state(self, http: BatchHttp, batch: str) -> BatchState:
         """Its counts, which stay at 0 until it has ended."""
-        found = await http.json(f"{self._url}/{batch}")
-        counts = found.get("request_counts")
+        answer = await http.json(f"{self._url}/{batch}")
+        counts = answer.get("request_counts")
         done = sum(count(at(counts, name)) or 0 for name in _COUNTS)
-        return BatchState(found.get("processing_status") == "ended", done)
+        return BatchState(answer.get("processing_status") == "ended", done)
 
     async def results(self, http: BatchHttp, batch: str) -> AsyncIterator[bytes]:
         """A line a request; not from the address that the answer names, for the key would go there."""

@@ -33,7 +33,7 @@ _MOST_AT_ONCE = 50  # batches that wait at a provider; Gemini takes 100, of all 
 
 
 def run_batches(
-    asked: Sequence[tuple[ModelSpec, Callable[[], Iterable[Call]]]],
+    due: Sequence[tuple[ModelSpec, Callable[[], Iterable[Call]]]],
     *,
     journal: Journal,
     budget: Budget,
@@ -44,7 +44,7 @@ def run_batches(
     """Have every judgement by batches, journalled as it is read; all models' batches wait together.
 
     Args:
-        asked: models, each with what gives its calls that are due, from the first one. It is called again
+        due: models, each with what gives its calls that are due, from the first one. It is called again
             after rows were appended, which then are not due.
 
     Raises:
@@ -58,7 +58,7 @@ def run_batches(
         if progress:
             progress.add(scored=row.verdict is not None, cost_usd=row.cost_usd)
 
-    assumed = sorted(spec.alias for spec, _ in asked if spec.batch_price_assumed)
+    assumed = sorted(spec.alias for spec, _ in due if spec.batch_price_assumed)
     if assumed and progress:
         notice(
             f"judgecal: no batch price is known of {', '.join(assumed)}: half of the live price is taken for "
@@ -69,7 +69,7 @@ def run_batches(
             _BatchRun(
                 spec, calls, log, record=counted, budget=budget, cache=cache, policy=policy or BatchPolicy()
             )
-            for spec, calls in asked
+            for spec, calls in due
         ]
         try:
             for run in runs:
@@ -141,8 +141,8 @@ class _BatchRun:
         for call in self._calls():
             if call.schema is None:
                 continue
-            key, one, _ = request_id(self._key_of, call)
-            if one not in self._waiting and not stored_result(
+            key, request, _ = request_id(self._key_of, call)
+            if request not in self._waiting and not stored_result(
                 self._cache, key, ReplyParser(call).gives_verdict
             ):
                 run_calls([call], self._spec, record=self._record, budget=self._budget, cache=self._cache)
@@ -197,9 +197,9 @@ class _BatchRun:
 
     def _forget(self, batch: Batch, ids: Iterable[str]) -> None:
         """Requests that wait in a batch no longer, as far as this run goes."""
-        for one in ids:
-            if self._waiting.get(one) is batch:
-                del self._waiting[one]
+        for request in ids:
+            if self._waiting.get(request) is batch:
+                del self._waiting[request]
         self._asked.pop(batch.name, None)
         if not self._log.is_open(batch) and batch in self._open:
             self._open.remove(batch)
@@ -214,16 +214,16 @@ class _BatchRun:
         short = False
         part: Part | None = None
         for call in self._still_due():
-            key, one, messages = request_id(self._key_of, call)
-            if batch_of_it := self._waiting.get(one):
-                self._asked[batch_of_it.name].add(one)
+            key, id_, messages = request_id(self._key_of, call)
+            if batch_of_it := self._waiting.get(id_):
+                self._asked[batch_of_it.name].add(id_)
                 continue
             if stored := stored_result(self._cache, key, ReplyParser(call).gives_verdict):
                 self._record(judgement_of(call, stored))
                 continue
-            if part and one in part.ids:
+            if part and id_ in part.ids:
                 continue
-            request = self._request(call, one, messages)
+            request = self._request(call, id_, messages)
             if request is None:
                 continue
             if part and part.is_full(request):
@@ -235,7 +235,7 @@ class _BatchRun:
             worst = worst_cost_usd(self._cheap, messages, call.schema)
             reserved = self._budget.reserve(self._spec.alias, worst)
             if reserved is not None:
-                part.add(one, request, reserved)
+                part.add(id_, request, reserved)
             elif self._short < self._policy.tries and (part.ids or self._waited_for()):
                 short = True  # what the batches before it really cost may leave room for it
             else:
@@ -245,13 +245,13 @@ class _BatchRun:
         self._short -= not short
         return bool(self._waited_for())
 
-    def _request(self, call: Call, one: str, messages: Sequence[Message]) -> bytes | None:
+    def _request(self, call: Call, request: str, messages: Sequence[Message]) -> bytes | None:
         """The body of a call; None where it cannot be sent, which is its row then."""
-        if failure := self._forms.refusal(one, call.schema):
-            self._record(judgement_of(call, CallResult(failure=failure, attempts=self._tries[one])))
+        if failure := self._forms.refusal(request, call.schema):
+            self._record(judgement_of(call, CallResult(failure=failure, attempts=self._tries[request])))
             return None
         try:
-            body = self._client.transport.encoded(messages, self._forms.shape(one, call.schema))
+            body = self._client.transport.encoded(messages, self._forms.shape(request, call.schema))
             if len(body) > self._format.most_bytes // 2:
                 raise CallFailed("context_length", "the request is larger than a batch may be", retry=False)
             return body
@@ -283,7 +283,7 @@ class _BatchRun:
 
     async def _wait_and_read(self) -> None:
         """Until every batch with a call of this run has ended and is read."""
-        asked = 0
+        polls = 0
         until = time.monotonic() + self._policy.longest_s
         while waiting := self._waited_for():
             if time.monotonic() > until:
@@ -294,8 +294,8 @@ class _BatchRun:
             if ended := [batch for batch in waiting if states[batch.name].ended]:
                 await self._read(ended, states)
             else:
-                await self._client.sleep(self._policy.wait(asked))
-                asked += 1
+                await self._client.sleep(self._policy.wait(polls))
+                polls += 1
 
     async def _read(self, ended: Sequence[Batch], states: dict[str, BatchState]) -> None:
         """Make rows of what ended batches hold; what may go into another batch is no row yet."""
@@ -311,17 +311,19 @@ class _BatchRun:
             met: set[str] = set()
             stop: AuthError | None = None
             for call in self._still_due():
-                key, one, messages = request_id(self._key_of, call)
-                batch = self._waiting.get(one)
+                key, request, messages = request_id(self._key_of, call)
+                batch = self._waiting.get(request)
                 if batch is None or batch.name not in names:
                     continue
-                self._tries[one] = self._tries.get(one, 0) + (one not in met and batch.name in tried)
+                self._tries[request] = self._tries.get(request, 0) + (
+                    request not in met and batch.name in tried
+                )
                 try:
-                    row = self._row(call, key, messages, batch, results, again=one in met)
+                    row = self._row(call, key, messages, batch, results, again=request in met)
                 except AuthError as error:
                     stop = error
                     continue
-                met.add(one)
+                met.add(request)
                 if row is not None:
                     self._record(row)
         finally:
@@ -349,7 +351,7 @@ class _BatchRun:
             batch.found
             and not self._format.names
             and lines
-            and not any(one in results.places for one in batch.ids)
+            and not any(request in results.places for request in batch.ids)
         ):
             assert batch.provider_id is not None
             batch.foreign.add(batch.provider_id)
@@ -390,24 +392,24 @@ class _BatchRun:
 
         Raises AuthError: as a live call.
         """
-        one = key[: len(batch.ids[0])]
-        tries = self._tries[one]
+        request = key[: len(batch.ids[0])]
+        tries = self._tries[request]
         worst = worst_cost_usd(self._cheap, messages, call.schema)
         try:
-            replies = self._client.replies(one, batch, results)
+            replies = self._client.replies(request, batch, results)
             reply, bill = billed(self._cheap, messages, replies[0])
         except CallFailed as failed:
             if failed.billed and not again:
                 self._budget.settle_request(self._spec.alias, worst, Bill(worst))
             failure = Failure(failed.kind, str(failed))
             if not again:
-                self._forms.heard(one, call.schema, failure)
-            if (failed.retry or self._forms.changed(one)) and tries < self._policy.tries:
+                self._forms.heard(request, call.schema, failure)
+            if (failed.retry or self._forms.changed(request)) and tries < self._policy.tries:
                 return None
             return judgement_of(call, CallResult(failure=failure, attempts=tries))
         if again:
             return _one_verdict(call, CallResult(cached=True), replies)
-        self._forms.heard(one, call.schema, reply)
+        self._forms.heard(request, call.schema, reply)
         self._budget.settle_request(self._spec.alias, worst, bill)
         row = _one_verdict(call, CallResult(attempts=tries, cost_usd=bill.usd), [reply, *replies[1:]])
         if self._cache and row.verdict is not None:

@@ -109,7 +109,7 @@ class BatchClient:
                 f"delete {self._log.path}"
             ) from error
         known = batch.foreign | self._log.provider_ids
-        batch.provider_id = next((one for one in listed if one not in known), None)
+        batch.provider_id = next((there for there in listed if there not in known), None)
         batch.found = batch.provider_id is not None
         return batch.found
 
@@ -165,11 +165,11 @@ class BatchClient:
                     raise
                 damaged += 1
                 continue
-            one, _, mark = row.custom_id.rpartition("-")
+            request, _, mark = row.custom_id.rpartition("-")
             if not row.custom_id:
                 nameless[number - 1] = (results.spool.add(line), len(line))
             elif mark == batch.mark:
-                places[one].append((results.spool.add(line), len(line)))
+                places[request].append((results.spool.add(line), len(line)))
         if (
             damaged == number and not json_like and damaged
         ):  # a page in the place of the results, and not one of ours
@@ -187,14 +187,14 @@ class BatchClient:
             )
         return number
 
-    def replies(self, one: str, batch: Batch, results: Results) -> list[Reply]:
+    def replies(self, request: str, batch: Batch, results: Results) -> list[Reply]:
         """The reply to a request of a batch that has ended; several where its id stands there several times.
 
         Raises:
             CallFailed: there is none.
             AuthError: as a live call.
         """
-        state, places = results.states[batch.name], results.places.get(one)
+        state, places = results.states[batch.name], results.places.get(request)
         if state.refused is not None:
             return [self.transport.reply(state.refused)]
         if places is None:
@@ -287,11 +287,11 @@ class Part:
         too_many = len(self.ids) >= self._form.most_requests
         return too_many or self.spool.size + len(body) + margin > self._form.most_bytes
 
-    def add(self, one: str, body: bytes, usd: float) -> None:
+    def add(self, request: str, body: bytes, usd: float) -> None:
         """One more request, by its id."""
         between = self._between if self.ids else b""
-        self.spool.add(between, self._form.request(f"{one}-{mark_of(self.name)}", body))
-        self.ids[one] = None
+        self.spool.add(between, self._form.request(f"{request}-{mark_of(self.name)}", body))
+        self.ids[request] = None
         self.usd_at_most += usd
 
     def finish(self) -> None:
@@ -327,12 +327,12 @@ async def _filled(lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 def _object(line: bytes) -> dict[str, object]:
     """Raises CallFailed: the line is no JSON object."""
     try:
-        found = json.loads(line)
+        row = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise CallFailed("server", "a line of the results is not JSON", retry=True, billed=True) from error
-    if not isinstance(found, dict):
+    if not isinstance(row, dict):
         raise CallFailed("server", "a line of the results is not a JSON object", retry=True, billed=True)
-    return found
+    return row
 
 
 class LateForms:
@@ -346,32 +346,32 @@ class LateForms:
         self._forms = forms
         self._again: dict[str, tuple[Asking, Failure]] = {}  # by the id of the request
 
-    def shape(self, one: str, schema: ReplySchema | None) -> ReplySchema | None:
+    def shape(self, request: str, schema: ReplySchema | None) -> ReplySchema | None:
         """What to send of a schema with a request."""
         if schema is None:
             return None
-        return self._again[one][0].shape if one in self._again else self._forms.shape_known(schema)
+        return self._again[request][0].shape if request in self._again else self._forms.shape_known(schema)
 
-    def heard(self, one: str, schema: ReplySchema | None, heard: Reply | Failure) -> None:
+    def heard(self, request: str, schema: ReplySchema | None, outcome: Reply | Failure) -> None:
         """Take in what came of a request."""
         if schema is None:
             return
         asking = (
-            self._again.pop(one)[0]
-            if one in self._again
-            else Asking(self._forms, schema, self.shape(one, schema))
+            self._again.pop(request)[0]
+            if request in self._again
+            else Asking(self._forms, schema, self.shape(request, schema))
         )
-        if isinstance(heard, Reply):
-            asking.again(heard, None)
-        elif asking.again(None, heard):
-            self._again[one] = asking, heard
+        if isinstance(outcome, Reply):
+            asking.again(outcome, None)
+        elif asking.again(None, outcome):
+            self._again[request] = asking, outcome
 
-    def changed(self, one: str) -> bool:
+    def changed(self, request: str) -> bool:
         """Whether a request may go out again, in another form than it had."""
-        return one in self._again
+        return request in self._again
 
-    def refusal(self, one: str, schema: ReplySchema | None) -> Failure | None:
+    def refusal(self, request: str, schema: ReplySchema | None) -> Failure | None:
         """Why a request need not be asked again in another form; None where it may be sent."""
-        if schema is None or one not in self._again or self._forms.may_refuse(schema):
+        if schema is None or request not in self._again or self._forms.may_refuse(schema):
             return None
-        return self._again[one][1]
+        return self._again[request][1]

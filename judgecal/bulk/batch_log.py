@@ -108,8 +108,8 @@ class BatchLog:
     def intend(self, name: str, spec: ModelSpec, ids: Sequence[str], *, usd_at_most: float) -> Batch:
         """Note a batch that is about to be sent."""
         batch = _whole(name, model_digest(spec), ids, usd_at_most, time.time())
-        said = {"model": batch.model, "usd_at_most": usd_at_most, "at": batch.at, "ids": list(ids)}
-        self._log.append({"schema": SCHEMA, "batch": name, "event": "intended", **said})
+        about = {"model": batch.model, "usd_at_most": usd_at_most, "at": batch.at, "ids": list(ids)}
+        self._log.append({"schema": SCHEMA, "batch": name, "event": "intended", **about})
         self._open[name] = batch
         return batch
 
@@ -117,12 +117,12 @@ class BatchLog:
         """Note what became of a batch; for `submitted` its id is set by then."""
         if batch.provider_id is not None and (event == "read" or not batch.found):
             self.provider_ids.add(batch.provider_id)
-        told: dict[str, Any] = {"batch": batch.name, "event": event}
+        row: dict[str, Any] = {"batch": batch.name, "event": event}
         if event == "reading":
-            told["left"] = sorted(batch.left)
+            row["left"] = sorted(batch.left)
         elif event != "taken":
-            told |= {"provider_id": batch.provider_id, "found": batch.found}
-        self._log.append(told)
+            row |= {"provider_id": batch.provider_id, "found": batch.found}
+        self._log.append(row)
         if event == "taken":
             batch.waiting = batch.left
         elif event in _CLOSING:
@@ -218,12 +218,12 @@ def refuse_waiting(calls: Iterable[Call], spec: ModelSpec, journal: Journal) -> 
     batch_of = batches_with(spec, journal)
     if batch_of is None:
         return
-    if found := [
+    if waiting := [
         batch for call in calls if (batch := batch_of(call.messages(), call.key.repeat, call.schema))
     ]:
-        ids = ", ".join(sorted({batch.provider_id or batch.name for batch in found}))
+        ids = ", ".join(sorted({batch.provider_id or batch.name for batch in waiting}))
         raise InputError(
-            f"{len(found):,} of these calls to {spec.alias} wait in a batch ({ids}) and are paid for there: "
+            f"{len(waiting):,} of these calls to {spec.alias} wait in a batch ({ids}) and are paid for there: "
             "the same command with --batch takes the replies; to pay them again, delete "
             f"{batches_beside(journal)}"
         )
@@ -244,4 +244,4 @@ def batches_with(
 
 def ids_in(batches: Iterable[Batch]) -> dict[str, Batch]:
     """Digest of each request whose reply is still to be taken -> the batch that it is in."""
-    return {one: batch for batch in batches for one in batch.waiting}
+    return {request: batch for batch in batches for request in batch.waiting}

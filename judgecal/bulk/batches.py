@@ -137,14 +137,14 @@ class BatchHttp:
             if len(body) > _MOST_OF_A_STATE:
                 raise too_large()
         try:
-            found = json.loads(body)
+            answer = json.loads(body)
         except ValueError as error:
             raise self._no_answer(
                 url, f"is not JSON: {excerpt(bytes(body[:_QUOTED]), self._secrets)}"
             ) from error
-        if not isinstance(found, dict):
+        if not isinstance(answer, dict):
             raise self._no_answer(url, "is not a JSON object")
-        return found
+        return answer
 
     def _no_answer(self, url: str, why: str) -> CallFailed:
         return CallFailed(
@@ -292,9 +292,9 @@ def id_in(data: Mapping[str, Any], name: str) -> str:
     Raises:
         CallFailed: it holds none.
     """
-    found = data.get(name)
-    if not (isinstance(found, str) and _ID.fullmatch(found)):
+    value = data.get(name)
+    if not (isinstance(value, str) and _ID.fullmatch(value)):
         raise CallFailed(
             "server", f"the provider's answer holds no {name} of a batch or file", retry=True, billed=True
         )
-    return found
+    return value

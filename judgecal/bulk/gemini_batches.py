@@ -51,11 +51,13 @@ class Batches:
         token = ""
         while True:
             page = await http.json(f"{self._root}/batches?pageSize={_PER_PAGE}{token}")
-            listed = [one for one in page.get("operations") or [] if isinstance(one, dict)]
-            if found := [
-                id_in(one, "name") for one in listed if at(one, "metadata", "displayName") == sought.name
+            listed = [operation for operation in page.get("operations") or [] if isinstance(operation, dict)]
+            if ids := [
+                id_in(operation, "name")
+                for operation in listed
+                if at(operation, "metadata", "displayName") == sought.name
             ]:
-                return found
+                return ids
             following = page.get("nextPageToken")
             if not isinstance(following, str) or not following or token == f"&pageToken={following}":
                 return []
@@ -63,20 +65,20 @@ class Batches:
 
     async def state(self, http: BatchHttp, batch: str) -> BatchState:
         """Its counts; one that failed or expired has no results."""
-        found = await http.json(f"{self._root}/{batch}")
-        word = str(at(found, "metadata", "state") or found.get("state") or "").partition("_STATE_")[2]
-        ended = bool(found.get("done")) or word in _ENDED
-        stats = at(found, "metadata", "batchStats")
+        answer = await http.json(f"{self._root}/{batch}")
+        word = str(at(answer, "metadata", "state") or answer.get("state") or "").partition("_STATE_")[2]
+        ended = bool(answer.get("done")) or word in _ENDED
+        stats = at(answer, "metadata", "batchStats")
         done = sum(_whole(at(stats, name)) for name in ("successfulRequestCount", "failedRequestCount"))
         refused = None
-        if ended and found.get("error") and at(found, "error", "code") != _CANCELLED and word != "EXPIRED":
-            refused = self.row(found)
+        if ended and answer.get("error") and at(answer, "error", "code") != _CANCELLED and word != "EXPIRED":
+            refused = self.row(answer)
         return BatchState(ended, done, word == "EXPIRED", refused)
 
     async def results(self, http: BatchHttp, batch: str) -> AsyncIterator[bytes]:
         """All of them stand in one answer, in one of two places."""
-        found = await http.json(f"{self._root}/{batch}")
-        places = (at(found, "response"), at(found, "metadata", "output"))
+        answer = await http.json(f"{self._root}/{batch}")
+        places = (at(answer, "response"), at(answer, "metadata", "output"))
         for inner in (at(place, "inlinedResponses") for place in places):
             rows = at(inner, "inlinedResponses") if isinstance(inner, dict) else inner
             if isinstance(rows, list):

@@ -48,8 +48,8 @@ class Batches:
         form.add_field("purpose", "batch")
         form.add_field("file", upload_of(spool), filename=f"{name}.jsonl", content_type="application/jsonl")
         uploaded = id_in(await http.json(f"{self._base}/files", data=form), "id")
-        asked = {"input_file_id": uploaded, "endpoint": f"/v1{_PATH}", "completion_window": "24h"}
-        made = await http.json(f"{self._base}/batches", payload={**asked, "metadata": {_NAME: name}})
+        batch = {"input_file_id": uploaded, "endpoint": f"/v1{_PATH}", "completion_window": "24h"}
+        made = await http.json(f"{self._base}/batches", payload={**batch, "metadata": {_NAME: name}})
         return id_in(made, "id")
 
     async def find(self, http: BatchHttp, sought: Sought) -> list[str]:
@@ -57,10 +57,10 @@ class Batches:
         after = ""
         while True:
             page = await http.json(f"{self._base}/batches?limit={_PER_PAGE}{after}")
-            listed = [one for one in page.get("data") or [] if isinstance(one, dict)]
-            if found := [id_in(one, "id") for one in listed if at(one, "metadata", _NAME) == sought.name]:
-                return found
-            oldest = min((count(one.get("created_at")) or 0 for one in listed), default=0)
+            listed = [batch for batch in page.get("data") or [] if isinstance(batch, dict)]
+            if ids := [id_in(batch, "id") for batch in listed if at(batch, "metadata", _NAME) == sought.name]:
+                return ids
+            oldest = min((count(batch.get("created_at")) or 0 for batch in listed), default=0)
             if not page.get("has_more") or not listed or oldest < sought.at - _CLOCKS_DIFFER_S:
                 return []
             before, after = after, f"&after={id_in(listed[-1], 'id')}"
@@ -69,21 +69,21 @@ class Batches:
 
     async def state(self, http: BatchHttp, batch: str) -> BatchState:
         """Its counts; a batch whose file is refused fails as a whole."""
-        found = await http.json(f"{self._base}/batches/{batch}")
-        status, counts = found.get("status"), found.get("request_counts")
+        answer = await http.json(f"{self._base}/batches/{batch}")
+        status, counts = answer.get("status"), answer.get("request_counts")
         done = (count(at(counts, "completed")) or 0) + (count(at(counts, "failed")) or 0)
         refused = None
         if status == "failed":
-            error = at(found, "errors", "data", 0) or {"message": "the batch failed"}
+            error = at(answer, "errors", "data", 0) or {"message": "the batch failed"}
             refused = BatchRow("", {"error": error}, 429 if at(error, "code") == _TOO_MUCH_WAITS else 400)
         return BatchState(status in _ENDED, done, status == "expired", refused)
 
     async def results(self, http: BatchHttp, batch: str) -> AsyncIterator[bytes]:
         """The lines of both files."""
-        found = await http.json(f"{self._base}/batches/{batch}")
+        answer = await http.json(f"{self._base}/batches/{batch}")
         for name in ("output_file_id", "error_file_id"):
-            if found.get(name):
-                async for line in http.lines(f"{self._base}/files/{id_in(found, name)}/content"):
+            if answer.get(name):
+                async for line in http.lines(f"{self._base}/files/{id_in(answer, name)}/content"):
                     yield line
 
     def row(self, line: Mapping[str, Any]) -> BatchRow:

@@ -91,7 +91,7 @@ class _ModelBill:
     replies: int = 0
     counted: int = 0
     dearest: float = 0.0  # cost of the dearest reply over its estimate
-    said: str = ""  # what the server reported of that one
+    report: str = ""  # what the server reported of that one
     in_flight: int = 0  # calls; `in_flight_usd`: the estimates of them all
     in_flight_usd: float = 0.0
 
@@ -165,7 +165,9 @@ class Budget:
         """
         with self._lock:
             bill = self._bills[model]
-            held = sum(one.in_flight_usd * one.together for one in self._bills.values() if one.in_flight)
+            held = sum(
+                other.in_flight_usd * other.together for other in self._bills.values() if other.in_flight
+            )
             if not self._within(held + worst_usd * (bill.alone if alone else bill.together)):
                 return False
             bill.in_flight += 1
@@ -204,7 +206,7 @@ class Budget:
         of_model.counted += bill.counted
         if worst_usd > 0.0 and cost / worst_usd > of_model.dearest:
             of_model.dearest = cost / worst_usd
-            of_model.said = f"{bill.tokens[0]:,} + {bill.tokens[1]:,} tokens, {cost:.4g} USD"
+            of_model.report = f"{bill.tokens[0]:,} + {bill.tokens[1]:,} tokens, {cost:.4g} USD"
 
     def reserve(self, model: str, worst_usd: float) -> float | None:
         """Set the money for a request of a batch aside; nothing stops a batch, so all of it must fit.
@@ -268,23 +270,23 @@ class Budget:
 
     def remarks(self, *, ended: bool = True) -> list[str]:
         """What a user must hear of the money, each sentence once. `ended`: also that it ran out."""
-        said = []
+        remarks = []
         with self._lock:
             if self.refused and ended:
                 limit, spent = self._in_words
                 ended_by = f"the budget of {limit} ended the calls"
-                said.append(f"{ended_by}: {spent:.4g} USD are spent, {self.refused:,} calls were not made")
+                remarks.append(f"{ended_by}: {spent:.4g} USD are spent, {self.refused:,} calls were not made")
             for model, bill in self._bills.items():
-                if bill.dearest > 1.0 and bill.said:
-                    said.append(
+                if bill.dearest > 1.0 and bill.report:
+                    remarks.append(
                         f"model {model}: its server reports up to {bill.dearest:.1f} times the most that a "
-                        f"call was estimated to cost ({bill.said}); further calls were held to that"
+                        f"call was estimated to cost ({bill.report}); further calls were held to that"
                     )
                 if bill.counted:
-                    said.append(counted_remark(f"model {model}", bill.counted))
-                bill.said, bill.counted = "", 0
+                    remarks.append(counted_remark(f"model {model}", bill.counted))
+                bill.report, bill.counted = "", 0
             self.refused = 0
-        return said
+        return remarks
 
     def _within(self, more_usd: float) -> bool:
         spent = self.spent_usd + self.reserved_usd
@@ -292,7 +294,7 @@ class Budget:
 
     def _smaller_limit(self) -> float | None:
         left = None if self._total_usd is None else max(0.0, self._total_usd - self._before_usd)
-        return min((one for one in (self._own_limit_usd, left) if one is not None), default=None)
+        return min((limit for limit in (self._own_limit_usd, left) if limit is not None), default=None)
 
 
 def counted_remark(whose: str, replies: int) -> str:

@@ -235,8 +235,8 @@ class RequestKeys:
         """The key of one request."""
         shared: list[object] = [*messages[:-1], schema]
         if shared != self._shared:
-            asked = "" if schema is None else f"{canonical_json([self._mode, schema.as_json()])},"
-            text = f"{self._head}{asked}[" + "".join(f"{canonical_json(dict(m))}," for m in messages[:-1])
+            wanted = "" if schema is None else f"{canonical_json([self._mode, schema.as_json()])},"
+            text = f"{self._head}{wanted}[" + "".join(f"{canonical_json(dict(m))}," for m in messages[:-1])
             self._shared, self._hashed = shared, hashlib.sha256(_bytes(text))
         last = ",".join(canonical_json(dict(m)) for m in messages[-1:])
         hashed = self._hashed.copy()

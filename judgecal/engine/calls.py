@@ -63,7 +63,9 @@ class ReplySchema:
         """The schema as the server of a model understands it."""
         dialect = "plain" if self.form == "plain" else dialect_of(spec)
         longest = _longest(spec, sum(schema["type"] == "string" for schema in self.properties.values()))
-        return _object({name: _said(dict(one), dialect, longest) for name, one in self.properties.items()})
+        return _object(
+            {name: _field_in(dict(field), dialect, longest) for name, field in self.properties.items()}
+        )
 
 
 def dialect_of(spec: ModelSpec) -> Dialect:
@@ -84,7 +86,7 @@ def _object(properties: dict[str, dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _said(schema: dict[str, Any], dialect: Dialect, longest: int) -> dict[str, Any]:
+def _field_in(schema: dict[str, Any], dialect: Dialect, longest: int) -> dict[str, Any]:
     """One field in a dialect."""
     if schema["type"] == "string":
         return {**schema, "maxLength": longest} if dialect == "grammar" and "enum" not in schema else schema
@@ -236,8 +238,8 @@ def unreadable(error: Exception) -> CallFailed:
 def _why_unreadable(error: Exception) -> str:
     if isinstance(error, RecursionError):
         return "the reply is nested too deep to be read"
-    said = " ".join(well_formed(str(error)[:_LONGEST_NAME]).split())
-    return f"the reply cannot be read ({type(error).__name__}: {said})"
+    message = " ".join(well_formed(str(error)[:_LONGEST_NAME]).split())
+    return f"the reply cannot be read ({type(error).__name__}: {message})"
 
 
 def read_guarded(read: Callable[[str], ParsedReply], text: str) -> ParsedReply:

@@ -150,13 +150,13 @@ def _is_refusal(failure: Failure) -> bool:
     )
 
 
-def _next(form: SchemaForm, said: str) -> SchemaForm | None:
+def _next(form: SchemaForm, message: str) -> SchemaForm | None:
     """The form that a refusal points to, else none: no more than two are tried."""
     if form != "json_schema":
         return None
-    if "json_object" in said:
+    if "json_object" in message:
         return "json_object"
-    return "plain" if _BOUND.search(said) else None
+    return "plain" if _BOUND.search(message) else None
 
 
 def _entries(path: Path) -> dict[str, Any]:

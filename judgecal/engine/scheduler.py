@@ -1,6 +1,6 @@
 """Slots in flight, and the tasks of a run that work off calls, as many at once as the limiter allows.
 
-A task that waits to try again, or for another task's reply, steps aside: it holds no place among the calls in
+A task that waits to try again, or for another task's reply, is parked: it holds no slot among the calls in
 flight, and another task takes up the next call meanwhile. Calls are taken from the iterator when they are
 due, so that a long run holds as few as are under way.
 """
@@ -141,10 +141,10 @@ _LAST_TURNS = 5  # turns of the loop in which a reply that is here already becom
 
 
 class CallSlots:
-    """The places in flight of one model; who finds none free stands in a queue. Made in a running event loop.
+    """The slots of calls in flight of one model; who finds none free stands in a queue. Made in a running event loop.
 
     Args:
-        limiter: how many may be in flight, and since when; it is told of every outcome by who holds a place.
+        limiter: how many may be in flight, and since when; it is told of every outcome by who holds a slot.
     """
 
     def __init__(self, limiter: Limiter) -> None:
@@ -155,7 +155,7 @@ class CallSlots:
         self._ending = False  # no further try is begun
 
     async def take(self, *, first: bool) -> int:
-        """Wait for a place; what is given back goes into the limiter's `refused`.
+        """Wait for a slot; what is given back goes into the limiter's `refused`.
 
         A call that was tried before goes in front of those that were not.
         """
@@ -172,14 +172,14 @@ class CallSlots:
             raise
 
     def give_back(self) -> None:
-        """Leave the place to the next in the queue, after the limiter was told how it went."""
+        """Leave the slot to the next in the queue, after the limiter was told how it went."""
         self.limiter.end()
         if self._queue and not self._ending:
             self._admit()
 
     @contextlib.contextmanager
     def parked(self) -> Iterator[None]:
-        """While a task waits for something else than its own call; it holds no place then."""
+        """While a task waits for something else than its own call; it holds no slot then."""
         yield
 
     def _free(self) -> bool:
@@ -196,7 +196,7 @@ class CallSlots:
     def _wake_after_pause(self) -> None:
         """A pause ends by the clock alone; everything else ends when a call lands.
 
-        The clock is not read again: it may have passed the end of the pause since a place was refused for it.
+        The clock is not read again: it may have passed the end of the pause since a slot was refused for it.
         """
         limiter = self.limiter
         if self._queue and self._pause is None and not self._ending and limiter.in_flight < limiter.at_once:
@@ -254,7 +254,7 @@ class Scheduler(CallSlots):
             raise self._failure
 
     def give_back(self) -> None:
-        """Leave the place to the next in the queue, or to a new task."""
+        """Leave the slot to the next in the queue, or to a new task."""
         super().give_back()
         if len(self._tasks) < self.limiter.at_once + self._parked:
             self._start_tasks()

@@ -187,9 +187,9 @@ class ModelSpec:
         server made of it: one that refuses the schema is sent the same prompt without it, and stays the same
         judge.
         """
-        kept = ["id", "api_base", "input_usd_per_1m", "output_usd_per_1m", "temperature", "max_tokens"]
-        kept += () if self.embedded else ("structured",)
-        values = {name: getattr(self, name) for name in kept}
+        names = ["id", "api_base", "input_usd_per_1m", "output_usd_per_1m", "temperature", "max_tokens"]
+        names += () if self.embedded else ("structured",)
+        values = {name: getattr(self, name) for name in names}
         return values if self.api_base is None else {**values, "api_base": shown_address(self.api_base)}
 
 
@@ -316,7 +316,7 @@ def _alias_tables(path: Path, builtin: Mapping[str, ModelSpec]) -> dict[str, dic
     tables = config.get("models", {})
     if not isinstance(tables, dict):
         raise InputError([*problems, f"{path}: models must be tables: [models.NAME]"])
-    found = {}
+    read = {}
     for alias, table in tables.items():
         known = {"id": builtin[alias].id} if alias in builtin else {}
         where = f"{path}: [models.{alias}]"
@@ -326,28 +326,28 @@ def _alias_tables(path: Path, builtin: Mapping[str, ModelSpec]) -> dict[str, dic
             problems.append(f"{where}: must be a table")
             continue
         try:
-            found[alias] = validated(_AliasTable, {**known, **table}, where).model_dump(exclude_unset=True)
+            read[alias] = validated(_AliasTable, {**known, **table}, where).model_dump(exclude_unset=True)
         except InputError as error:
             problems += error.problems
     if problems:
         raise InputError(problems)
-    return found
+    return read
 
 
 def _completed(spec: ModelSpec) -> ModelSpec:
     """Fill what the alias leaves open: the price and the window from the price file, the key's variable."""
-    found = price_row(spec.id)
+    row = price_row(spec.id)
     updates: dict[str, Any] = {}
-    for side in ("input", "output") if "output_cost_per_token" in found else ():
+    for side in ("input", "output") if "output_cost_per_token" in row else ():
         if getattr(spec, f"{side}_usd_per_1m") is None:
-            updates[f"{side}_usd_per_1m"] = round(float(found[f"{side}_cost_per_token"]) * _PER_MILLION, 6)
-            if batch := found.get(f"{side}_cost_per_token_batches"):
+            updates[f"{side}_usd_per_1m"] = round(float(row[f"{side}_cost_per_token"]) * _PER_MILLION, 6)
+            if batch := row.get(f"{side}_cost_per_token_batches"):
                 updates[f"batch_{side}_usd_per_1m"] = round(float(batch) * _PER_MILLION, 6)
-    if spec.context_window is None and found.get("max_input_tokens"):
-        updates["context_window"] = int(found["max_input_tokens"])
-    if found.get("max_output_tokens"):
-        updates["reply_limit"] = int(found["max_output_tokens"])
-    if found.get("supports_sampling_params") is False:
+    if spec.context_window is None and row.get("max_input_tokens"):
+        updates["context_window"] = int(row["max_input_tokens"])
+    if row.get("max_output_tokens"):
+        updates["reply_limit"] = int(row["max_output_tokens"])
+    if row.get("supports_sampling_params") is False:
         updates["sampling"] = False
     if spec.key_env is None:
         updates["key_env"] = _key_variable(spec)

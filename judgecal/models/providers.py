@@ -71,10 +71,10 @@ def price_row(model_id: str) -> Mapping[str, Any]:
 
 @cache
 def _price_file() -> Mapping[str, Any]:
-    found = importlib.util.find_spec("litellm")
-    if found is None or found.origin is None:
+    module = importlib.util.find_spec("litellm")
+    if module is None or module.origin is None:
         raise InputError("litellm is not installed: reinstall judgecal")
-    path = Path(found.origin).parent / "model_prices_and_context_window_backup.json"
+    path = Path(module.origin).parent / "model_prices_and_context_window_backup.json"
     rows: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return rows
 
@@ -93,7 +93,9 @@ def shown_address(address: str) -> str:
     try:
         parts = urllib.parse.urlsplit(address)
         host = parts.netloc.rpartition("@")[2]
-        path = "/".join(_digits(one) if _is_token(one) else one for one in parts.path.split("/"))
+        path = "/".join(
+            _digits(segment) if _is_token(segment) else segment for segment in parts.path.split("/")
+        )
         pairs = [(name, value if _shown(name) else _STARS) for name, value in _query(parts)]
     except ValueError:
         return _STARS
@@ -106,11 +108,13 @@ def hidden_parts(address: str) -> tuple[str, ...]:
     try:
         parts = urllib.parse.urlsplit(address)
         hidden = [parts.username, parts.password, parts.fragment]
-        hidden += [one for one in parts.path.split("/") if _is_token(one)]
+        hidden += [part for part in parts.path.split("/") if _is_token(part)]
         hidden += [value for name, value in _query(parts) if not _shown(name)]
     except ValueError:
         return ()
-    return tuple(dict.fromkeys(form for one in hidden if one for form in (one, urllib.parse.unquote(one))))
+    return tuple(
+        dict.fromkeys(form for part in hidden if part for form in (part, urllib.parse.unquote(part)))
+    )
 
 
 def _query(parts: urllib.parse.SplitResult) -> Iterator[tuple[str, str]]:

@@ -202,7 +202,7 @@ def _raise_known(error: Exception, spec: ModelSpec) -> NoReturn:
     text = one_line(text, secrets_of(spec))
     if isinstance(error, (known.LMAuthError, known.LMBillingError)):
         raise key_refused(spec, text) from error
-    if isinstance(error, known.LMConfigurationError) or any(said in text for said in _HOPELESS):
+    if isinstance(error, known.LMConfigurationError) or any(phrase in text for phrase in _HOPELESS):
         raise cannot_be_called(spec, text) from error
     if isinstance(error, known.LMUnsupportedModelError):
         raise no_such_model(spec, text) from error

@@ -68,7 +68,9 @@ def vectors_in(text: str) -> Vectors:
         ValueError: there is none, they have different lengths, or hold what is no finite number or nothing
             but 0.
     """
-    rows = [np.frombuffer(base64.b64decode(one, validate=True), dtype=_FLOAT) for one in text.split(" ")]
+    rows = [
+        np.frombuffer(base64.b64decode(vector, validate=True), dtype=_FLOAT) for vector in text.split(" ")
+    ]
     if not rows[0].size or len({len(row) for row in rows}) > 1:
         raise ValueError("vectors of different lengths, or of none")
     vectors = np.stack(rows)

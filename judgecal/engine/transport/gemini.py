@@ -64,7 +64,8 @@ def _response_schema(schema: ReplySchema | None, spec: ModelSpec) -> dict[str, A
     if schema is None:
         return {}
     fields = {
-        name: {**one, "type": one["type"].upper()} for name, one in schema.spoken(spec)["properties"].items()
+        name: {**field, "type": field["type"].upper()}
+        for name, field in schema.spoken(spec)["properties"].items()
     }
     names = list(fields)
     whole = {"type": "OBJECT", "properties": fields, "required": names, "propertyOrdering": names}

@@ -139,8 +139,8 @@ class HttpTransport:
         None where the text does not stand in the body once and whole.
         """
         probe = [*messages[:-1], {**messages[-1], "content": _PLACE}]
-        before, found, after = _encode(self._wire.payload(probe, schema)).partition(_encode(_PLACE))
-        return (before, after) if found and _PLACE not in before + after else None
+        before, mark, after = _encode(self._wire.payload(probe, schema)).partition(_encode(_PLACE))
+        return (before, after) if mark and _PLACE not in before + after else None
 
     async def _posted(self, body: bytes) -> tuple[int, Mapping[str, str], bytes]:
         session = self._session or self._opened()
@@ -187,15 +187,15 @@ class HttpTransport:
         Raises:
             CallFailed, AuthError: it holds an error in the place of one.
         """
-        if found := error_inside(self._spec, data=data, secrets=self._secrets):
-            raise found
+        if error := error_inside(self._spec, data=data, secrets=self._secrets):
+            raise error
         return self._wire.reply(data, messages)
 
     def _no_reply(self, why: str, answer: bytes) -> CallFailed:
-        said = excerpt(answer, self._secrets) or "it is empty"
+        body = excerpt(answer, self._secrets) or "it is empty"
         # A status of success: the reply was written, whatever became of it on the way.
         return CallFailed(
-            "server", one_line(f"the server's answer {why}: {said}", ()), retry=True, billed=True
+            "server", one_line(f"the server's answer {why}: {body}", ()), retry=True, billed=True
         )
 
 

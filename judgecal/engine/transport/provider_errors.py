@@ -64,7 +64,7 @@ _ADDRESS = "(is api_base right?)"
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _StatedError:
     """An error as its server put it: prose, words of its fields, the wait it asks for, a moderator's flag."""
 
     text: str
@@ -118,7 +118,7 @@ def error_of(
     """The error of an answer that is no reply; `secrets` are what no text may hold."""
     if status in REDIRECTS and (location := headers.get("location")):
         return redirected(spec, location, secrets)
-    return _judged(spec, status, _heard(body), headers, secrets)
+    return _judged(spec, status, _stated_in(body), headers, secrets)
 
 
 def error_inside(
@@ -128,12 +128,12 @@ def error_inside(
     inner = data.get("error") or at(data, "choices", 0, "error")
     if not inner:
         return None
-    said = _said(data if data.get("error") else {"error": inner})
+    stated = _stated(data if data.get("error") else {"error": inner})
     code = at(inner, "code")
     status = code if isinstance(code, int) and 400 <= code < 600 else 500
-    for word in said.words & _STATUS_OF_WORD.keys():
+    for word in stated.words & _STATUS_OF_WORD.keys():
         status = _STATUS_OF_WORD[word]
-    return _judged(spec, status, said, {}, secrets)
+    return _judged(spec, status, stated, {}, secrets)
 
 
 def excerpt(body: bytes, secrets: Sequence[str]) -> str:
@@ -145,16 +145,16 @@ def excerpt(body: bytes, secrets: Sequence[str]) -> str:
 
 
 def _judged(
-    spec: ModelSpec, status: int, said: _Said, headers: Mapping[str, str], secrets: Sequence[str]
+    spec: ModelSpec, status: int, stated: _StatedError, headers: Mapping[str, str], secrets: Sequence[str]
 ) -> CallFailed | AuthError:
-    text = one_line(f"HTTP {status}: {said.text or 'no reason given'}", secrets)
-    if stop := _hopeless(spec, status, said, text):
+    text = one_line(f"HTTP {status}: {stated.text or 'no reason given'}", secrets)
+    if stop := _hopeless(spec, status, stated, text):
         return stop
     wait = asked_wait(headers)
-    wait = said.wait if wait is None else wait
-    if status == 413 or said.words & _LONG_WORDS or _LONG_PROSE.search(said.text):
+    wait = stated.wait if wait is None else wait
+    if status == 413 or stated.words & _LONG_WORDS or _LONG_PROSE.search(stated.text):
         return CallFailed("context_length", text, retry=False)
-    if said.words & _UNFIT_WORDS:
+    if stated.words & _UNFIT_WORDS:
         return CallFailed("parse", text, retry=False, billed=True)
     if status == 408:
         return CallFailed("timeout", text, retry=True, retry_after=wait)
@@ -166,31 +166,31 @@ def _judged(
     return CallFailed("refused", text, retry=False)
 
 
-def _hopeless(spec: ModelSpec, status: int, said: _Said, text: str) -> AuthError | None:
+def _hopeless(spec: ModelSpec, status: int, stated: _StatedError, text: str) -> AuthError | None:
     """The error that stops the run, where every other call would meet it too."""
-    if said.flagged:  # this text was held back by a moderator, and no other
+    if stated.flagged:  # this text was held back by a moderator, and no other
         return None
-    refused = said.words & _KEY_WORDS or _KEY_PROSE.match(said.text)
+    refused = stated.words & _KEY_WORDS or _KEY_PROSE.match(stated.text)
     if status in (401, 402, 403) or (refused and status < 500):
         return key_refused(spec, text)
-    if said.words & _MODEL_WORDS or (status == 404 and "model" in said.text.lower()):
+    if stated.words & _MODEL_WORDS or (status == 404 and "model" in stated.text.lower()):
         return no_such_model(spec, text)
     if status == 404 or status in _NO_CALL_CAN:
         return cannot_be_called(spec, f"{text} {_ADDRESS}")
     return None
 
 
-def _heard(body: bytes) -> _Said:
+def _stated_in(body: bytes) -> _StatedError:
     try:
         data = json.loads(body)
         if isinstance(data, list) and data:
             data = data[0]
-        return _said(data) if isinstance(data, dict) else _Said(excerpt(body, ()))
+        return _stated(data) if isinstance(data, dict) else _StatedError(excerpt(body, ()))
     except (ValueError, RecursionError):
-        return _Said(excerpt(body, ()))
+        return _StatedError(excerpt(body, ()))
 
 
-def _said(data: Mapping[str, Any]) -> _Said:
+def _stated(data: Mapping[str, Any]) -> _StatedError:
     """The shapes in use: an `error` object or text, or its fields at the top, or a `detail`."""
     error = data.get("error")
     inner = error if isinstance(error, dict) else data
@@ -200,7 +200,7 @@ def _said(data: Mapping[str, Any]) -> _Said:
     details = details if isinstance(details, list) else []
     named = [inner.get("code"), inner.get("type"), inner.get("status"), *(at(d, "reason") for d in details)]
     waits = [_seconds(str(wait).removesuffix("s")) for d in details if (wait := at(d, "retryDelay"))]
-    return _Said(
+    return _StatedError(
         text or json.dumps(data),
         frozenset(word.lower() for word in named if isinstance(word, str)),
         next(iter(waits), None),
@@ -213,9 +213,9 @@ def asked_wait(headers: Mapping[str, str]) -> float | None:
     for name in ("retry-after-ms", "x-ms-retry-after-ms"):
         if (wait := _seconds(headers.get(name))) is not None:
             return wait / 1000.0
-    asked = headers.get("retry-after")
-    wait = _seconds(asked)
-    return _until(asked) if wait is None and asked else wait
+    date = headers.get("retry-after")
+    wait = _seconds(date)
+    return _until(date) if wait is None and date else wait
 
 
 def _seconds(text: str | None) -> float | None:

@@ -35,17 +35,19 @@ def secrets_of(spec: ModelSpec) -> tuple[str, ...]:
     of a proxy.
     """
     named = {spec.key_env, *(provider.key_env for provider in PROVIDERS.values())}
-    found = [*hidden_parts(spec.address)]
-    found += [os.environ.get(name, "") for name in sorted(filter(None, named))]
+    values = [*hidden_parts(spec.address)]
+    values += [os.environ.get(name, "") for name in sorted(filter(None, named))]
     for name, value in os.environ.items():
         if _NAMED_LIKE_A_SECRET.search(name) and len(value) >= _SHORTEST_UNNAMED and len(value.split()) == 1:
-            found.append(value)
-    found += [
+            values.append(value)
+    values += [
         password
         for proxy in urllib.request.getproxies_environment().values()
         for password in _password(proxy)
     ]
-    return tuple(dict.fromkeys(secret for value in found if len(secret := value.strip()) >= _SHORTEST_SECRET))
+    return tuple(
+        dict.fromkeys(secret for value in values if len(secret := value.strip()) >= _SHORTEST_SECRET)
+    )
 
 
 def _password(proxy: str) -> tuple[str, ...]:
@@ -84,7 +86,9 @@ def redacted_reply(reply: Reply, secrets: Sequence[str], *, sent: Sequence[str])
     whole = f"{reply.text}\0{reply.model_id}\0{reply.stopped}"
     if redacted(whole, sent) == whole and not any(secret in whole for secret in secrets):
         return reply
-    text, model_id, stopped = (redacted(one, secrets) for one in (reply.text, reply.model_id, reply.stopped))
+    text, model_id, stopped = (
+        redacted(part, secrets) for part in (reply.text, reply.model_id, reply.stopped)
+    )
     return replace(reply, text=text, model_id=model_id, stopped=stopped)
 
 

@@ -57,10 +57,10 @@ def in_order(rows: Any, n: int, what: str) -> list[Mapping[str, Any]]:
     Raises:
         CallFailed: they do not.
     """
-    found = {at(row, "index"): row for row in rows} if isinstance(rows, list) else {}
-    if len(found) != n or any(number not in found for number in range(n)):
+    by_index = {at(row, "index"): row for row in rows} if isinstance(rows, list) else {}
+    if len(by_index) != n or any(number not in by_index for number in range(n)):
         number = len(rows) if isinstance(rows, list) else "no"
         raise CallFailed(
             "server", f"the server's answer holds {number} {what}, {n} were asked for", retry=True
         )
-    return [found[number] for number in range(n)]
+    return [by_index[number] for number in range(n)]
