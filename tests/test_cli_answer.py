@@ -1,8 +1,9 @@
-"""`judgecal answer` as a script sees it: the object, the journals, resuming, and what ends unscored."""
+"""`judgecal answer` as a script sees it: the object, the journals, resuming, what ends unscored, and the page."""
 
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -11,19 +12,23 @@ from typing import Any
 import pytest
 
 from judgecal.engine.transport import embedded as transport
+from judgecal.experiment.stored import find_experiment
 from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge
+from judgecal.rag.answering.document import answer_document
+from judgecal.rag.answering.result import AnswerResult, Contaminated, KnownQuestion
 from judgecal.rag.evaluation.system_run import answered_items
+from judgecal.report.html import html
 from judgecal.selection.lock import write_lock
 from judgecal.workspace import find_workspace
 from tests.support.command import Ran, Run, check_estimate, one_object, tree
 from tests.support.gold import THINGS, made_gold
 from tests.support.locks import a_lock
-from tests.support.pages import OPEN
+from tests.support.pages import ATTACK, HOSTILE, OPEN, Parsed, check_page, printed_by, told
 from tests.support.server import COMPLETION_TOKENS, PROMPT_TOKENS, StubServer, running
 
 N = 12  # answerable questions
-TOWNS = (
+TOWNS = [
     "Arnel",
     "Bower",
     "Culm",
@@ -36,7 +41,7 @@ TOWNS = (
     "Jarrow",
     "Kelso",
     "Lorn",
-)
+]
 NOWHERE = "The answer is not in the document."
 SYSTEM = {
     "system", "n", "n_unscored", "count", "min", "max", "average", "p50", "p90", "p95", "answered", "usd_per_1k",
@@ -156,6 +161,14 @@ def test_the_object_of_the_contract(judgecal: Run, fair: Path, workspace_dir: Pa
     assert kept == {"experiment.toml", "answers.jsonl", "judgements.jsonl", "items.jsonl", "summary.json"}
     assert len(lines(folder / "answers.jsonl")) == len(lines(folder / "judgements.jsonl")) == 26
     assert lines(folder / "answers.jsonl")[0]["verdict"] == "Arnel sold copper at the fair."
+    first = answered_items(folder)[0]
+    assert (first.item_id, first.group, first.system) == (f"g00::{A}", "g00", A)
+    assert first.answer == first.reference_answers[0] == "Arnel sold copper at the fair."
+    assert (first.contexts[0].document_id, len(first.contexts), first.reference_documents) == (
+        "d00",
+        4,
+        ("d00",),
+    )
 
 
 def test_the_same_command_calls_nobody(
@@ -167,16 +180,6 @@ def test_the_same_command_calls_nobody(
     assert one_object(fair_run(judgecal)) == first
     assert len(calls) == 26
     assert tree(workspace_dir / "experiments") == before
-
-
-def test_the_starter_ends_with_the_overview_offline(judgecal: Run) -> None:
-    ran = judgecal("answer", "--models", "embedded", "--signatures", "answer_v1,answer_v2", "--limit", "12")
-    assert ran.code == 0, ran.err
-    assert "controlled context (reference document first, 3 more by BM25)" in ran.said
-    assert all(system in ran.out for system in (A, B))
-    assert (
-        ran.out.rstrip().splitlines()[-1] == "next: judgecal answer --gold starter --contexts controlled,topk"
-    )
 
 
 # --- one engine: resume, failures, money
@@ -500,19 +503,6 @@ def test_one_question_across_all_systems(judgecal: Run, fair: Path) -> None:
     assert (ran.code, "unknown question 'g99'" in ran.err) == (2, True)
 
 
-def test_the_items_of_a_run_are_a_gold_sets_items(judgecal: Run, fair: Path, workspace_dir: Path) -> None:
-    found = one_object(fair_run(judgecal))
-    items = answered_items(experiment(workspace_dir, found))
-    first = items[0]
-    assert (first.item_id, first.group, first.system) == (f"g00::{A}", "g00", A)
-    assert first.answer == "Arnel sold copper at the fair."
-    assert (first.reference_answers, first.reference_documents) == (
-        ("Arnel sold copper at the fair.",),
-        ("d00",),
-    )
-    assert (first.contexts[0].document_id, len(first.contexts)) == ("d00", 4)
-
-
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
@@ -553,3 +543,50 @@ def test_a_locked_judge_rates_with_its_band(judgecal: Run, workspace_dir: Path) 
     (workspace_dir / "judge.lock.json").write_text(changed)
     refused = judgecal("answer", "--lock", "judge.lock.json")
     assert refused.code == 2 and refused.err.count("\n") == 1
+
+
+# --- the page
+
+
+def test_it_tells_where_the_points_go(judgecal: Run) -> None:
+    argv = ["answer", "--models", "embedded", "--limit", "12", "--contexts", "controlled,topk"]
+    printed = printed_by(judgecal, *argv)
+    average = told(printed["systems"][0]["intervals"]["average_as_wrong"], 1)
+    costs = told(printed["decomposition"]["systems"][0]["retrieval"], 1)
+    check_page(judgecal, printed, ["systems", "points", "refusals", "notes"], average, costs)
+
+
+def test_systems_of_recorded_answers(judgecal: Run, tmp_path: Path) -> None:
+    first = {item.group: item for item in load_gold("starter", workspace=find_workspace(None)).items}
+    rows = [
+        {"question": item.question, "answer": answer, "system": system}
+        for item in first.values()
+        for system, answer in (("right", item.reference_answer), (HOSTILE, "Nothing."))
+    ]
+    path = tmp_path / "answers.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    printed = printed_by(judgecal, "answer", "--answers", path, "--limit", "20", "--name", "rec")
+    check_page(judgecal, printed, ["systems", "pairs", "refusals", "questions", "notes"])
+
+    result = find_experiment(find_workspace(None), "rec").read_summary(AnswerResult)
+    sentence = answer_document(result).headline.sentence
+    assert sentence.startswith("Use right: it averages ") and "shown to be above the other one" in sentence
+    equal = tuple(dataclasses.replace(pair, decision="cannot tell") for pair in result.comparisons)
+    sentence = answer_document(dataclasses.replace(result, comparisons=equal)).headline.sentence
+    assert (
+        sentence.startswith("Cannot tell whom to use: ") and "is not shown to be above any other" in sentence
+    )
+    unrated = [dataclasses.replace(one, n=0, n_unscored=one.n_expected) for one in result.systems]
+    nobody = answer_document(dataclasses.replace(result, systems=tuple(unrated)))
+    assert nobody.headline.sentence == "Cannot tell whom to use: no answer has a rating."
+    lost = answer_document(dataclasses.replace(result, systems=(result.systems[0], unrated[1])))
+    assert (
+        "and no other system has a rating" in lost.headline.sentence and "0.0%" not in lost.headline.sentence
+    )
+    assert "no rating" in html(lost) and "0.0%" not in html(nobody).partition("<main>")[0]
+    by_heart = Contaminated(75.0, 9, 0, (KnownQuestion("q", ATTACK, ("m",)),))
+    closed = answer_document(dataclasses.replace(result, context=("none",), contaminated=by_heart))
+    told_first = "Leave out 1 of 9 questions: they were answered right (75% or more)"
+    assert closed.headline.sentence.startswith(told_first)
+    page = html(closed)
+    assert 'section id="contaminated"' in page and not Parsed(page).all("img")

@@ -13,7 +13,7 @@ from judgecal.rag.evaluation.question_parts import (
     by_tag,
     complexity_of,
 )
-from tests.support.measured import measured_row
+from tests.support.evaluated import measured_row
 
 LONG = " ".join(["word"] * 21)
 
