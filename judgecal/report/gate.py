@@ -59,8 +59,8 @@ def gate_document(result: GateResult, texts: Texts) -> Document:
     return Document(
         title=f"{result.experiment}: a locked judge judged anew",
         about=(
-            f"{result.experiment} · {result.judge} against its lock of {result.locked_at} ({result.lock}), on "
-            f"{result.items}; {result.gold.in_words}"
+            f"{result.experiment} · {result.judge} against its lock of {result.locked_at} ({result.lock}), "
+            f"on {result.items}; {result.gold.in_words}"
         ),
         headline=_headline(result),
         facts=[_loss_fact(result), *_odd_fact(result), _flip_fact(result)],
@@ -115,13 +115,15 @@ def _unknown(result: GateResult) -> Iterator[str]:
     if result.smallest_detectable is not None:
         smallest = amount_of(result.smallest_detectable, result.metric, result.gold.scale)
         yield (
-            f"Whether there is a drift below {smallest} of {result.metric}: these items show one of that size in four "
-            "runs of five, a smaller one more rarely."
+            f"Whether there is a drift below {smallest} of {result.metric}: these items show one of that "
+            "size in four runs of five, a smaller one more rarely."
         )
     if rate.value and rate.low is not None and noise.high is not None and rate.low <= noise.high:
         yield "Whether the flips are more than the judge's noise at lock time: they are not shown to be."
     if result.odd_one_out is None:
-        yield "Whether another judge answers: that takes three calls of an item, at lock time and now together."
+        yield (
+            "Whether another judge answers: that takes three calls of an item, at lock time and now together."
+        )
     if result.model_id.locked is None:
         yield "Whether the provider changed the model: the lock names none."
     if result.gold.labels_by == "project":
@@ -176,8 +178,8 @@ def _odd_fact(result: GateResult) -> Iterator[Fact]:
         shown = "that is rare, and no proof of another judge"
     yield Fact(
         f"{odd.between:.3g}" if odd.graded else numbers.percent(odd.between, 1),
-        f"odd one out: {odd.in_words}; {numbers.count(odd.n_differ)} of {numbers.count(odd.n)} items have calls that "
-        f"are not all equal, p at most {odd.p_at_most:.1g}: {shown}.",
+        f"odd one out: {odd.in_words}; {numbers.count(odd.n_differ)} of {numbers.count(odd.n)} items have "
+        f"calls that are not all equal, p at most {odd.p_at_most:.1g}: {shown}.",
     )
 
 
@@ -205,9 +207,9 @@ def _flips(result: GateResult) -> Section:
         ("raw verdict changed at all", result.changed, False),
     ]
     caption = (
-        "Serves the question whether there is more than noise: flips that lie within the noise are what this judge "
-        f"does on any day. Noise was taken from {_calls(result)}. The lock's cut tells a flip; a change of the "
-        "verdict on one side of it is none."
+        "Serves the question whether there is more than noise: flips that lie within the noise are what "
+        f"this judge does on any day. Noise was taken from {_calls(result)}. The lock's cut tells a flip; a "
+        "change of the verdict on one side of it is none."
     )
     blocks = share_blocks(shares, Axis("% of items", low=0.0), of=" of items")
     return Section("flips", "Flips against noise", caption, blocks)
@@ -224,10 +226,11 @@ def _loss(result: GateResult, texts: Texts) -> Section:
     caption = (
         f"Serves the decision: pass where the loss is shown to end before the dashed margin of "
         f"{amount_of(result.margin, result.metric, scale)}, "
-        f"fail where over two passes the line lies {losing} of that margin, or {losing} of 0 with a loss beyond the "
-        f"margin that the changes common to all passes bear out. {numbers.count(result.repeats)} of at most "
-        f"{numbers.count(result.repeats_max)} passes were made, without stored answers or an earlier journal; means "
-        f"are of single calls. An unscored item counts as {result.gold.unscored_counts_as}; intervals are by question."
+        f"fail where over two passes the line lies {losing} of that margin, or {losing} of 0 with a loss "
+        f"beyond the margin that the changes common to all passes bear out. {numbers.count(result.repeats)} "
+        f"of at most {numbers.count(result.repeats_max)} passes were made, without stored answers or an "
+        "earlier journal; means are of single calls. An unscored item counts as "
+        f"{result.gold.unscored_counts_as}; intervals are by question."
     )
     blocks: list[Block] = [change_picture(sides, result.metric, unit=scale, margin=result.margin)]
     if result.difference.low is None and result.difference.reason:
@@ -243,7 +246,8 @@ def _unscored(result: GateResult, texts: Texts) -> Iterator[str]:
     if rows or shares.locked:
         yield (
             f"Unscored: {numbers.percent(shares.locked, 1)} of the calls at lock time, "
-            f"{numbers.percent(shares.now, 1)} now; a rise shown to exceed {numbers.percent(shares.tolerance)} fails."
+            f"{numbers.percent(shares.now, 1)} now; a rise shown to exceed "
+            f"{numbers.percent(shares.tolerance)} fails."
         )
     if not rows:
         return
@@ -294,8 +298,9 @@ def _items(result: GateResult, texts: Texts) -> Section:
     if records[_SHOWN:]:
         blocks.append(Folded(f"{numbers.count(len(records) - _SHOWN)} more", records[_SHOWN:]))
     caption = (
-        f"Serves the search for the cause: {numbers.count_of(n, 'item')} judged otherwise than when the judge was "
-        f"locked{_sides(result.flipped)}. Changes all to one side look like a drift, to both sides like noise."
+        f"Serves the search for the cause: {numbers.count_of(n, 'item')} judged otherwise than when the "
+        f"judge was locked{_sides(result.flipped)}. Changes all to one side look like a drift, to both sides "
+        "like noise."
     )
     return Section("items", "Flipped items", caption, blocks)
 

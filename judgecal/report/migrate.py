@@ -100,8 +100,8 @@ def _difference(result: MigrateResult) -> Section:
     caption = (
         "Serves the decision: the loss has to be shown to end before the dashed margin of "
         f"{amount_of(result.margin, metric, scale)} on all "
-        "items that neither trained nor chose the new judge. Train and dev chose the old one, which only makes it "
-        "harder to pass; test alone can fail the new one."
+        "items that neither trained nor chose the new judge. Train and dev chose the old one, which only "
+        "makes it harder to pass; test alone can fail the new one."
     )
     return Section("difference", "New against old", caption, blocks)
 
@@ -111,8 +111,8 @@ def _churn(churn: ChurnResult) -> Section:
     said = f"Churn on {churn.file}: {flips.reason}."
     if flips.value is not None:
         said = (
-            f"Churn on {churn.file}: {_percent(flips)} % of {flips.n} rows change sides ({churn.pass_to_fail} from "
-            f"pass to fail, {churn.fail_to_pass} from fail to pass)."
+            f"Churn on {churn.file}: {_percent(flips)} % of {flips.n} rows change sides "
+            f"({churn.pass_to_fail} from pass to fail, {churn.fail_to_pass} from fail to pass)."
         )
     header = [
         "system",
@@ -168,9 +168,14 @@ def _record(one: ChangedRow) -> Record:
 
 def _notes(result: MigrateResult) -> Iterator[str]:
     if result.n_called_again:
-        yield f"The lock holds no verdict of {result.n_called_again} items: the old judge was called for them."
+        yield (
+            f"The lock holds no verdict of {result.n_called_again} items: the old judge was called for them."
+        )
     yield from map(sentence, result.notes)
     if result.new_lock:
-        yield f"new lock: {result.new_lock}{', written with --force against the decision' if result.forced else ''}"
+        yield (
+            "new lock: "
+            f"{result.new_lock}{', written with --force against the decision' if result.forced else ''}"
+        )
     elif result.new_lock_reason:
         yield sentence(result.new_lock_reason)

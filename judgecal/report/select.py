@@ -12,19 +12,11 @@ from judgecal.report.document import (
     Fact,
     Paragraph,
     Section,
-    Table,
     from_summary,
     notes_section,
+    table,
 )
-from judgecal.report.intervals import (
-    Axis,
-    IntervalRow,
-    axis_of,
-    in_percent,
-    in_units,
-    interval_picture,
-    of_metric,
-)
+from judgecal.report.intervals import Axis, axis_of, in_percent, interval_picture, metric_row, of_metric
 from judgecal.report.judges_headline import (
     always,
     beside_free,
@@ -77,7 +69,10 @@ def _headline(result: SelectResult) -> Headline:
     what = use(result.chosen, result.stand_in, result.margin)
     if pick.kind == "none":
         whom, _ = raters_in_words(result.gold.labels_by)
-        what = f"{result.chosen} was taken, though it is not shown to agree with {whom} better than the best constant."
+        what = (
+            f"{result.chosen} was taken, though it is not shown to agree with {whom} better than the best "
+            "constant."
+        )
     elif pick.too_few:
         what = f"{result.chosen} was taken, though questions are too few to tell whom to use."
     few = [pick.too_few] if pick.too_few else []
@@ -151,7 +146,10 @@ def _beside_people(result: SelectResult) -> Iterator[str]:
     )
     where = "train and dev" if result.gold.split == "open" else "all splits together"
     _, raters = raters_in_words(result.gold.labels_by)
-    yield f"On what raters share of {where} {raters} agree with each other to {people}, and it with each to {judge}."
+    yield (
+        f"On what raters share of {where} {raters} agree with each other to {people}, and it with each to "
+        f"{judge}."
+    )
 
 
 def _leads(result: SelectResult) -> bool:
@@ -170,7 +168,10 @@ def _unknown(result: SelectResult) -> Iterator[str]:
     if result.gold.labels_by == "project":
         yield OWN_LABELS
     if result.more_questions is not None:
-        yield f"Whether a cheaper judge is good enough: about {result.more_questions:,} more questions would show it."
+        yield (
+            f"Whether a cheaper judge is good enough: about {result.more_questions:,} more questions would "
+            "show it."
+        )
     if result.noise is None:
         yield "How often the judge contradicts itself: it was not called again."
 
@@ -197,28 +198,40 @@ def _facts(result: SelectResult) -> list[Fact]:
 
 def _judges(result: SelectResult) -> Section:
     metric, scale = result.metric, result.gold.scale
-    ranked = sorted(result.judges, key=lambda one: (one.loss is None, one.loss or 0.0))
-    value = f"{result.metric} [{result.level:.4g}]"
-    header = ["judge", value, "loss", "at most", "verdict", "USD/1k", "p95", "n", "unscored"]
-    cells = [
-        [one.judge, of_metric(one.value, metric, scale),
-         *(numbers.DASH if size is None else amount_of(size, metric, scale) for size in (one.loss, one.loss_at_most)),
-         one.verdict, numbers.money(one.usd_per_1k),
-         numbers.seconds(one.p95_s), f"{one.n}/{one.n_expected}", numbers.count(one.n_unscored)]
-        for one in ranked
-    ]  # fmt: skip
+    ranked = sorted(result.judges, key=lambda judge: (judge.loss is None, judge.loss or 0.0))
+
+    def size(loss: float | None) -> str:
+        return numbers.DASH if loss is None else amount_of(loss, metric, scale)
+
+    judges = table(
+        ranked,
+        {
+            "judge": lambda judge: judge.judge,
+            f"{metric} [{result.level:.4g}]": lambda judge: of_metric(judge.value, metric, scale),
+            "loss": lambda judge: size(judge.loss),
+            "at most": lambda judge: size(judge.loss_at_most),
+            "verdict": lambda judge: judge.verdict,
+            "USD/1k": lambda judge: numbers.money(judge.usd_per_1k),
+            "p95": lambda judge: numbers.seconds(judge.p95_s),
+            "n": lambda judge: f"{judge.n}/{judge.n_expected}",
+            "unscored": lambda judge: numbers.count(judge.n_unscored),
+        },
+        chosen=result.chosen,
+        short=True,
+    )
     rows = [
-        IntervalRow(
-            one.judge,
-            in_units(one.value, metric),
-            texts[1],
-            one.verdict == "chosen",
-            hollow=one.verdict in _OUT,
+        metric_row(
+            judge.judge,
+            judge.value,
+            metric,
+            scale,
+            strong=judge.verdict == "chosen",
+            hollow=judge.verdict in _OUT,
         )
-        for one, texts in zip(ranked, cells, strict=True)
-        if one.value.value is not None
+        for judge in ranked
+        if judge.value.value is not None
     ]
-    blocks: list[Block] = [Table(header, cells, chosen=result.chosen, short=True)]
+    blocks: list[Block] = [judges]
     if rows:
         blocks.append(interval_picture(rows, Axis(axis_of(metric))))
     blocks += [Paragraph(f"{one}.", short=True) for one in result.driven]
@@ -262,8 +275,8 @@ def _lock_lines(result: SelectResult) -> Iterator[str]:
         )
     if calibration is not None:
         yield (
-            f"Its calibration map, fitted on {numbers.count(calibration.n)} judgements of {calibration.fitted_on}, is "
-            "in the lock: judge writes the raw verdict and the calibrated one."
+            f"Its calibration map, fitted on {numbers.count(calibration.n)} judgements of "
+            f"{calibration.fitted_on}, is in the lock: judge writes the raw verdict and the calibrated one."
         )
 
 
