@@ -16,11 +16,12 @@ from judgecal.goldset.card import UNKNOWN_LICENCE, Card, RaterCard
 from judgecal.goldset.gold_set import CARD
 from judgecal.goldset.imports import Imported, keep_card, readme_of, unlabelled
 from judgecal.goldset.write import name_problems, write_gold
-from judgecal.records import Context, Item
+from judgecal.records import Item
 from judgecal.tables.columns import GOLD
 from judgecal.workspace import Workspace
 
 _HALF = re.compile("[\ud800-\udfff]")
+_WHO = {GOLD: "the adjudicated label"}
 
 
 def import_export(
@@ -96,13 +97,12 @@ def _whole_names(item: Item) -> Item:
         system=None if item.system is None else _whole(item.system),
         tags=tuple(map(_whole, item.tags)),
         reference_documents=tuple(map(_whole, item.reference_documents)),
-        contexts=tuple(_whole_context(context) for context in item.contexts),
+        contexts=tuple(
+            dataclasses.replace(context, document_id=context.document_id and _whole(context.document_id))
+            for context in item.contexts
+        ),
         fields={_whole(name): text for name, text in item.fields.items()},
     )
-
-
-def _whole_context(context: Context) -> Context:
-    return dataclasses.replace(context, document_id=context.document_id and _whole(context.document_id))
 
 
 def _whole(text: str) -> str:
@@ -118,9 +118,9 @@ def loadable(item: Item) -> Item:
             "passages": "\n\n".join(context.text for context in item.contexts),
         }
         item = dataclasses.replace(item, fields={name: text for name, text in texts.items() if text.strip()})
-    return (
-        item if item.group.strip() else dataclasses.replace(item, group=item.question.strip() or item.item_id)
-    )
+    if item.group.strip():
+        return item
+    return dataclasses.replace(item, group=item.question.strip() or item.item_id)
 
 
 def _card(name: str, source: str, people: Labels, command: str) -> Card:
@@ -137,14 +137,11 @@ def _card(name: str, source: str, people: Labels, command: str) -> Card:
         source=source,
         made_by=command,
         labels_by="people" if people.ratings else "unknown",
-        raters={rater: RaterCard(who=_who(rater, people, source)) for rater in raters},
+        raters={
+            rater: RaterCard(who=f"{_WHO.get(rater, rater)}: {people.name}, in {source}") for rater in raters
+        },
         explained=people.explained,
     )
-
-
-def _who(rater: str, people: Labels, source: str) -> str:
-    who = "the adjudicated label" if rater == GOLD else rater
-    return f"{who}: {people.name}, in {source}"
 
 
 def _command(files: Sequence[Path], name: str, tool: str, people: Labels, options: LabelOptions) -> str:

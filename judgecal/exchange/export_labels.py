@@ -52,44 +52,30 @@ _WAITING = "binary"
 
 @dataclass(frozen=True, slots=True)
 class LabelOptions:
-    """What is said of the labels beside the export.
+    """What is known of the labels beside the export; scale, pass mark, mapping and force as for a table."""
 
-    Attributes:
-        labels: the name of the scores that are the label; of `ratings` the columns, one a rater, by default
-            `label`.
-        scale, pass_at, mapping, force: as `import_gold` has them; without a scale the labels tell it.
-        ratings: a table of people's labels, for an export without any.
-        labels_by: who gave them, people or project; people where it is None.
-        item, rater: its columns of the items' ids (by default `item_id`) and of who gave the one label
-            (`rater`).
-    """
-
-    labels: tuple[str, ...] = ()
-    scale: str | None = None
+    labels: tuple[str, ...] = ()  # the name of the scores; of `ratings` the columns, one a rater (`label`)
+    scale: str | None = None  # without one the labels tell it
     pass_at: float | None = None
     mapping: Mapping[str, str] = field(default_factory=dict)
     force: bool = False
-    ratings: str | Path | None = None
-    item: str | None = None
-    rater: str | None = None
-    labels_by: str | None = None
+    ratings: str | Path | None = None  # a table of people's labels, for an export without any
+    item: str | None = None  # its column of the items' ids, by default `item_id`
+    rater: str | None = None  # its column of who gave the one label, by default `rater`
+    labels_by: str | None = None  # people (where it is None) or project
 
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """The people's labels of an export; `name` is None where nobody gave one, and the set waits for them.
+    """The people's labels of an export."""
 
-    `notes`: how they were told; `explained`: for the card; `words`: what stands for yes and no; `mapping`:
-    what the user rewrites. Both hold for verdicts too.
-    """
-
-    name: str | None
+    name: str | None  # None where nobody gave one, and the set waits for them
     scale: Scale
     ratings: Sequence[Rating]
-    notes: tuple[str, ...] = ()
-    explained: Mapping[str, str] = field(default_factory=dict)
-    words: Mapping[str, str] = field(default_factory=dict)
-    mapping: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()  # how they were told
+    explained: Mapping[str, str] = field(default_factory=dict)  # for the card
+    words: Mapping[str, str] = field(default_factory=dict)  # what stands for yes and no, in verdicts too
+    mapping: Mapping[str, str] = field(default_factory=dict)  # what the user rewrites, in verdicts too
 
 
 def cell_of(value: Value) -> str:
@@ -112,32 +98,26 @@ def read_labels(export: Export, options: LabelOptions) -> Labels:
         name = _chosen(export, options.labels)
     if name is None:
         scale = labels_scale(options.scale or _WAITING, options.pass_at)
-        said = (
+        taken = (
             ""
             if options.scale
             else f"; of those to come the scale is taken as {scale} (--scale says another)"
         )
-        return Labels(None, scale, [], (f"The export holds no label of a person{said}.",))
+        return Labels(None, scale, [], (f"The export holds no label of a person{taken}.",))
     _leave_others(export, name)
     as_held = [cell_of(score.value) for score in export.ratings]
     held = set(as_held)
-    cells = [_mapped(cell, options.mapping) for cell in as_held]
+    cells = [options.mapping.get(cell, cell).strip() for cell in as_held]
     told, words, why = scale_told(
         [cell if options.ratings is None else typed(cell) for cell in cells if cell]
     )
     how = f"The labels tell the scale {told}: {why}"
     if name in export.scales:
-        told, words, how = (
-            export.scales[name],
-            {},
-            f"The scale is {export.scales[name]}, as the file declares it",
-        )
+        told, words = export.scales[name], {}
+        how = f"The scale is {told}, as the file declares it"
     if options.scale is None and told is None:
-        whose = (
-            f"{export.where}: the labels of {name}"
-            if options.ratings is None
-            else f"{options.ratings}: the labels"
-        )
+        in_export = options.ratings is None
+        whose = f"{export.where}: the labels of {name}" if in_export else f"{options.ratings}: the labels"
         raise InputError(f"{whose} tell no scale ({why}): give --scale")
     scale = labels_scale(options.scale or str(told), options.pass_at)
     words = words if scale.kind == "binary" else {}
@@ -145,14 +125,10 @@ def read_labels(export: Export, options: LabelOptions) -> Labels:
     ratings = _ratings(export, [words.get(cell.casefold(), cell) for cell in cells], scale, told, read)
     notes = [f"The label is what people said of {name}."] if options.ratings is None else []
     notes += [] if options.scale else [f"{how} (--scale says another)."]
-    unused = [f"{one}={to}" for one, to in options.mapping.items() if one not in held]
+    unused = [f"{cell}={to}" for cell, to in options.mapping.items() if cell not in held]
     notes += [f"--map {text}: no label holds that" for text in unused]
     explained = _hold_narrow(export, ratings, scale, force=options.force)
     return Labels(name, scale, ratings, tuple(notes), explained, words, options.mapping)
-
-
-def _mapped(cell: str, mapping: Mapping[str, str]) -> str:
-    return mapping.get(cell, cell).strip()
 
 
 def _chosen(export: Export, wanted: Sequence[str]) -> str | None:
@@ -161,12 +137,12 @@ def _chosen(export: Export, wanted: Sequence[str]) -> str | None:
     if len(wanted) > 1:
         raise InputError(f"--label {', '.join(wanted)}: a gold set has one label: choose one of them")
     if not names:
-        refuse([f"--label {one}: nobody rated anything in {export.where}: --ratings FILE brings labels"
-                for one in wanted])  # fmt: skip
+        nobody = f"nobody rated anything in {export.where}: --ratings FILE brings labels"
+        refuse([f"--label {name}: {nobody}" for name in wanted])
         return None
-    told = listed(
-        [f"{name} ({count:,} by {_people(export, name)})" for name, count in names.most_common()], LISTED
-    )
+    raters = {name: len({score.by for score in export.ratings if score.name == name}) for name in names}
+    people = {name: f"{n} {'person' if n == 1 else 'people'}" for name, n in raters.items()}
+    told = listed([f"{name} ({n:,} by {people[name]})" for name, n in names.most_common()], LISTED)
     if wanted and wanted[0] not in names:
         near = unknown_name("name of people's scores", wanted[0], tuple(names))
         raise InputError(f"{export.where}: --label: {near}; people rated {told}")
@@ -175,23 +151,17 @@ def _chosen(export: Export, wanted: Sequence[str]) -> str | None:
     return wanted[0] if wanted else next(iter(names))
 
 
-def _people(export: Export, name: str) -> str:
-    n = len({score.by for score in export.ratings if score.name == name})
-    return f"{n} {'person' if n == 1 else 'people'}"
-
-
 def _leave_others(export: Export, name: str) -> None:
     rated = {score.name for score in export.ratings}
     for other in sorted(rated - {name}):
-        export.skip(
-            f"a rating of {other}, and the label is {name}", sum(s.name == other for s in export.ratings)
+        n_rated, n_judged = (
+            sum(score.name == other for score in scores) for scores in (export.ratings, export.judgements)
         )
-        judged = sum(score.name == other for score in export.judgements)
-        export.skip(f"a judgement of {other}, which people rated apart from {name}", judged)
+        export.skip(f"a rating of {other}, and the label is {name}", n_rated)
+        export.skip(f"a judgement of {other}, which people rated apart from {name}", n_judged)
+    others = rated - {name}
     export.ratings[:] = [score for score in export.ratings if score.name == name]
-    export.judgements[:] = [
-        score for score in export.judgements if score.name == name or score.name not in rated
-    ]
+    export.judgements[:] = [score for score in export.judgements if score.name not in others]
 
 
 def _rated_apart(export: Export, options: LabelOptions) -> str:
@@ -282,7 +252,7 @@ def _ratings(
     export: Export, cells: Sequence[str], scale: Scale, told: str | None, read: Callable[[str], Label]
 ) -> list[Rating]:
     """The labels as `read` reads a cell; those that are off the scale are one problem a value."""
-    found: list[Rating] = []
+    ratings: list[Rating] = []
     off: dict[str, list[str]] = {}
     why: dict[str, str] = {}
     kept: list[Score] = []
@@ -298,12 +268,12 @@ def _ratings(
             why[cell] = str(error)
             continue
         label = percent(label) if scale.from_fraction and isinstance(label, float) else label
-        found.append(Rating(score.item_id, score.by, label, score.note.strip() or None, score.saw_draft))
+        ratings.append(Rating(score.item_id, score.by, label, score.note.strip() or None, score.saw_draft))
     export.ratings[:] = kept
     problems = [f"{at[0]}: label {cell!r} of {len(at):,}: {why[cell]}" for cell, at in off.items()]
     fits = f"--scale {told} fits them all, or " if told and str(told) != str(scale) else ""
     refuse(problems + [f"{export.where}: {fits}give --map FROM=TO for them"] * bool(problems), most=LISTED)
-    return found
+    return ratings
 
 
 def _hold_narrow(export: Export, ratings: Iterable[Rating], scale: Scale, *, force: bool) -> dict[str, str]:
@@ -322,8 +292,8 @@ class Verdicts:
     """What judges said, as `agreement` reads it."""
 
     rows: Sequence[Mapping[str, object]]
-    unscored: Mapping[str, int]
-    scales: Mapping[str, str]
+    unscored: Mapping[str, int]  # by judge, how many of the rows have no verdict
+    scales: Mapping[str, str]  # by judge, the scale that the others are read on
 
 
 def read_verdicts(export: Export, labels: Labels) -> Verdicts:
@@ -337,8 +307,8 @@ def read_verdicts(export: Export, labels: Labels) -> Verdicts:
     for judge, scores in _by_judge(export.judgements).items():
         alike = {cell_of(score.value).casefold() for score in scores} - {""} <= labels.words.keys()
         words = {**(labels.words if alike else {}), **labels.mapping}
-        told = [_verdict_row(score, judge, words) for score in scores]
-        cells = [cell_of(row["verdict"]) for row in told]
+        of_judge = [_verdict_row(score, judge, words) for score in scores]
+        cells = [cell_of(row["verdict"]) for row in of_judge]
         scale = verdict_scale(people, cells)
         readable = sum(read_verdict(scale, cell)[0] is not None for cell in cells)
         lost = _why_lost(export, judge, scores, people) if labels.ratings else None
@@ -349,7 +319,7 @@ def read_verdicts(export: Export, labels: Labels) -> Verdicts:
         if lost is not None:
             export.skip(lost, len(scores))
             continue
-        rows += told
+        rows += of_judge
         kept += scores
         unscored[judge] = len(scores) - (readable if labels.ratings else sum(map(bool, cells)))
         scales[judge] = "fraction" if scale.from_fraction else str(scale)
@@ -359,13 +329,13 @@ def read_verdicts(export: Export, labels: Labels) -> Verdicts:
 
 def _by_judge(scores: Iterable[Score]) -> dict[str, list[Score]]:
     """Scores by judge; one who judged items and single contexts under one name is two."""
-    found: dict[str, list[Score]] = {}
+    by_judge: dict[str, list[Score]] = {}
     scores = list(scores)
     of_items = {score.by for score in scores if score.unit == ITEM_UNIT}
     for score in scores:
         apart = score.unit != ITEM_UNIT and score.by in of_items
-        found.setdefault(f"{score.by} (contexts)" if apart else score.by, []).append(score)
-    return found
+        by_judge.setdefault(f"{score.by} (contexts)" if apart else score.by, []).append(score)
+    return by_judge
 
 
 def _why_lost(export: Export, judge: str, scores: Iterable[Score], people: Scale) -> str | None:
@@ -381,17 +351,16 @@ def _verdict_row(score: Score, judge: str, words: Mapping[str, str]) -> dict[str
     """A line of judgements.jsonl, its verdict as the tool held it but for what stands for something else."""
     cell = cell_of(score.value)
     verdict: Value = words.get(cell, words.get(cell.casefold(), score.value))
-    told: dict[str, Value] = {
+    error = score.error if score.error or verdict not in ("", None) else "--map makes the verdict none"
+    row: dict[str, Value] = {
         "item_id": score.item_id,
         "judge": judge,
         "repeat": score.repeat,
         "verdict": verdict,
-    }
-    more: dict[str, Value] = {
         "unit": None if score.unit == ITEM_UNIT else score.unit,
         "reasoning": score.note or None,
-        "error": score.error if score.error or verdict not in ("", None) else "--map makes the verdict none",
+        "error": error,
         "cost_usd": score.cost_usd,
         "latency_s": score.latency_s,
     }
-    return {**told, **{name: value for name, value in more.items() if value is not None}}
+    return {name: value for name, value in row.items() if name == "verdict" or value is not None}

@@ -48,8 +48,8 @@ _NO_SCORE = frozenset({
     "id", "projectId", "externalId", "timestamp", "createdAt", "updatedAt", "name", "userId", "sessionId",
     "release", "version", "environment", "tags", "bookmarked", "public", "input", "output", "metadata",
     "latency", "usage", "inputCost", "outputCost", "totalCost", "level", "errorCount", "warningCount",
-    "defaultCount", "debugCount", "observationCount", "inputTokens", "outputTokens", "totalTokens", "comments",
-    "htmlPath", "observations", "scores",
+    "defaultCount", "debugCount", "observationCount", "inputTokens", "outputTokens", "totalTokens",
+    "comments", "htmlPath", "observations", "scores",
 })  # fmt: skip
 _OTHER_SUBJECTS = {"session": "a session", "experiment": "a run", "dataset_run": "a run"}
 
