@@ -64,13 +64,10 @@ def _is_nested(begun: Any) -> bool:
 def _questions(begun: Any) -> list[str]:
     """The questions of a flat table, by its columns."""
     columns = list(dict.fromkeys(name for row in objects_of(begun) for name in row))
-    asked = [name.removesuffix(".responses") for name in columns if f"{name}.users" in columns]
+    answered = [name.removesuffix(".responses") for name in columns if f"{name}.users" in columns]
     suggested = [name.removesuffix(".suggestion") for name in columns if f"{name}.agent" in columns]
-    return [
-        name
-        for name in dict.fromkeys([*asked, *suggested])
-        if {f"{name}.responses", f"{name}.suggestion"} & {*columns}
-    ]
+    questions = dict.fromkeys([*answered, *suggested])
+    return [name for name in questions if {f"{name}.responses", f"{name}.suggestion"} & {*columns}]
 
 
 def _read(files: Sequence[Path], export: Export) -> None:

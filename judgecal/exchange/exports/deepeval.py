@@ -43,9 +43,8 @@ def _is_run(value: Any) -> bool:
     if not isinstance(value, dict) or not any(isinstance(value.get(name), list) for name in _CASES):
         return False
     cases = [case for name in _CASES for case in objects_of(value.get(name))]
-    return "metricsScores" in value or any(
-        {"metricsData", "actualOutput", "turns"} & case.keys() for case in cases
-    )
+    known = {"metricsData", "actualOutput", "turns"}
+    return "metricsScores" in value or any(known & case.keys() for case in cases)
 
 
 def _read(files: Sequence[Path], export: Export) -> None:
@@ -66,9 +65,8 @@ def _read(files: Sequence[Path], export: Export) -> None:
         flaky += sum(metric.get("flaky") is True for metric in metrics)
         alike += len({score.by for score in judged}) < len(judged)
     if flaky:
-        export.notes.append(
-            f"{flaky:,} judgements are of metrics marked flaky, which decide nothing in DeepEval"
-        )
+        nothing = "which decide nothing in DeepEval"
+        export.notes.append(f"{flaky:,} judgements are of metrics marked flaky, {nothing}")
     if alike:
         export.notes.append(
             f"{alike:,} test cases hold metrics of one name and model; they are taken as repeats of one "

@@ -85,9 +85,7 @@ def _read(files: Sequence[Path], export: Export) -> None:
 
 def _skip_scores(sample: _Sample, reason: str, export: Export) -> None:
     scores = sample.record.get("scores")
-    n = len(scores) if isinstance(scores, dict) else 0
-    export.count(n)
-    export.skip(reason, n)
+    export.count_skipped(reason, len(scores) if isinstance(scores, dict) else 0)
 
 
 def _add(given: Sequence[_Given], export: Export) -> None:
@@ -176,10 +174,7 @@ def _resolved(record: dict[str, Any], attached: Any) -> dict[str, Any]:
     """The record with the texts in place that it refers to, in what is read of it."""
     if not isinstance(attached, dict) or not attached:
         return record
-    return {
-        **record,
-        **{key: _with(record.get(key), attached) for key in ("input", "target", "output", "scores")},
-    }
+    return record | {key: _with(record.get(key), attached) for key in ("input", "target", "output", "scores")}
 
 
 def _with(value: Any, attached: Mapping[str, Any]) -> Any:
@@ -235,25 +230,18 @@ def _scores(sample: _Sample, item_id: str, export: Export) -> Iterator[_Given]:
         if first is not None:
             judge = _model(name, sample.run)
             for part, value in _parts(name, first.get("value"), export):
-                yield _Given(
-                    _judgement(Score(item_id, part, judge_name(part, judge), value, where=where), first),
-                    False,
-                )
+                judged = Score(item_id, part, judge_name(part, judge), value, where=where)
+                yield _Given(_judgement(judged, first), by_person=False)
         for edit in edits:
             for part, value in _parts(name, edit.get("value"), export):
-                author, reason = (
-                    text_of(edit["provenance"].get("author")),
-                    text_of(edit["provenance"].get("reason")),
-                )
-                if value == _UNCHANGED or not author:
-                    export.skip(
-                        "an edit that leaves the value as it is" if author else "an edit without an author"
-                    )
+                author, reason = (text_of(edit["provenance"].get(key)) for key in ("author", "reason"))
+                if not author:
+                    export.skip("an edit without an author")
+                elif value == _UNCHANGED:
+                    export.skip("an edit that leaves the value as it is")
                 else:
-                    score = Score(
-                        item_id, part, person(author), value, note=reason, where=where, saw_draft=True
-                    )
-                    yield _Given(score, by_person=True)
+                    edited = Score(item_id, part, person(author), value, reason, where, saw_draft=True)
+                    yield _Given(edited, by_person=True)
 
 
 def _parts(name: str, value: Any, export: Export) -> list[tuple[str, Value]]:

@@ -151,17 +151,14 @@ def _item(sample: Mapping[str, Any]) -> Item:
     """A sample, with the names of today's Ragas or of its version 0.1."""
     asked = sample.get("user_input")
     turns = turns_of(nested(asked))
-    before, question, answer = (
-        spoken(turns) if turns else ((), text_of(field_of(sample, "user_input", "question")), "")
-    )
+    question = text_of(field_of(sample, "user_input", "question"))
+    before, question, answer = spoken(turns) if turns else ((), question, "")
     references = nested(sample.get("ground_truths"))
-    references = (
-        references if isinstance(references, list) else [field_of(sample, "reference", "ground_truth")]
-    )
+    if not isinstance(references, list):
+        references = [field_of(sample, "reference", "ground_truth")]
+    ideal = contexts_of(nested(sample.get("reference_contexts")))
     further = {
-        "reference_contexts": "\n\n".join(
-            one.text for one in contexts_of(nested(sample.get("reference_contexts")))
-        ),
+        "reference_contexts": "\n\n".join(context.text for context in ideal),
         "rubrics": text_of(sample.get("rubrics")),
     }
     ids = nested(sample.get("reference_context_ids"))
