@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 from judgecal.errors import InputError
-from judgecal.goldset import Beside, Columns, Imported, import_gold, load_gold, split_counts
+from judgecal.goldset import Columns, Imported, SideTables, import_gold, load_gold, split_counts
 from judgecal.goldset.gold_set import content_sha
 from judgecal.tables import open_source
 from judgecal.workspace import Workspace
@@ -197,7 +197,7 @@ def test_a_second_label_in_a_file_of_ratings_is_no_silent_loss(place: Workspace)
     with pytest.raises(
         InputError, match=r"r\.csv:4: a second label of 'x' for item '1', the first is in line 2"
     ):
-        run(place, "t.csv", item="i", labels=("x",), beside=Beside(place.root / "r.csv"))
+        run(place, "t.csv", item="i", labels=("x",), beside=SideTables(place.root / "r.csv"))
 
 
 def test_names_that_no_file_can_hold_are_told_by_their_line(place: Workspace) -> None:

@@ -14,10 +14,10 @@ import pytest
 
 from judgecal.errors import InputError
 from judgecal.goldset import (
-    Beside,
     Card,
     Columns,
     Imported,
+    SideTables,
     check_gold,
     import_gold,
     load_gold,
@@ -491,7 +491,7 @@ def test_the_account_holds_rows_without_an_item_and_columns_without_a_label(plac
     (folder / "r.csv").write_text(
         "i,ann\n" + "".join(f"i{n},1\ni9{n}9,0\n" for n in range(10)), encoding="utf-8"
     )
-    beside = Beside(ratings=folder / "r.csv")
+    beside = SideTables(ratings=folder / "r.csv")
     columns = Columns("q", "a", item="i", labels=("ann",))
     found = import_gold(
         folder / "t.csv", name="apart", workspace=place, columns=columns, scale="binary", beside=beside

@@ -14,9 +14,9 @@ import pytest
 from judgecal.errors import InputError
 from judgecal.goldset import (
     JUDGEMENTS,
-    Beside,
     Columns,
     Imported,
+    SideTables,
     check_gold,
     import_gold,
     import_sheets,
@@ -69,7 +69,7 @@ def write(place: Workspace, rows: list[dict[str, Any]], ending: str) -> Path:
 
 
 def run(
-    place: Workspace, file: Path, *, beside: Beside | None = None, scale: str = "binary", **options: Any
+    place: Workspace, file: Path, *, beside: SideTables | None = None, scale: str = "binary", **options: Any
 ) -> Imported:
     columns = Columns(options.pop("question", "q"), options.pop("answer", "a"), **options)
     return import_gold(
@@ -186,7 +186,7 @@ def test_ratings_and_judgements_in_files_of_their_own(
 ) -> None:
     for name, text in (("items.csv", ITEMS), ("ratings.csv", RATINGS), ("said.csv", SAID)):
         (place.root / name).write_text(text)
-    beside = Beside(place.root / "ratings.csv", place.root / "said.csv", (("metric", "good"),))
+    beside = SideTables(place.root / "ratings.csv", place.root / "said.csv", (("metric", "good"),))
     done = run(place, place.root / "items.csv", beside=beside, item="id", labels=("r*",), scale="ordinal:1:4")
     assert done.gold.ratings_by_rater == {"r1": {"1": 4.0, "2": 2.0}, "r2": {"1": 3.0}}
     assert (done.n_rows, done.n_items, dict(done.judges)) == (3, 3, {"j1": 2, "j2": 1})
@@ -201,7 +201,7 @@ def test_ratings_and_judgements_in_files_of_their_own(
         InputError, match="--ratings names its items by their ids: name the column of the ids"
     ):
         run(place, place.root / "items.csv", beside=beside, labels=("r1",), scale="ordinal:1:4")
-    nobody = Beside(place.root / "ratings.csv", None, (("metric", "bad"),))
+    nobody = SideTables(place.root / "ratings.csv", None, (("metric", "bad"),))
     with pytest.raises(InputError, match=r"no row has metric=bad \(--where\)"):
         run(place, place.root / "items.csv", beside=nobody, item="id", labels=("r1",), scale="ordinal:1:4")
     with pytest.raises(InputError, match=r"ratings\.csv:1: no column fits --label s\*"):
@@ -214,11 +214,11 @@ def test_judgements_are_kept_as_agreement_reads_them(place: Workspace) -> None:
     items.write_text(ITEMS)
     said.write_text("id,judge,verdict\n1,j,0.5\n2,j,0.5\n1,j,0.7\n")
     with pytest.raises(InputError, match=r"said\.csv:4: j judged item 1 in line 2 already"):
-        run(place, items, beside=Beside(None, said), item="id")
+        run(place, items, beside=SideTables(None, said), item="id")
     said.write_text(
         "id,judge,verdict,unit,error\n1,j,0.5,chunk:0,\n1,j,0.4,chunk:1,\n2,j,,chunk:0,too long\n"
     )
-    done = run(place, items, beside=Beside(None, said), item="id")
+    done = run(place, items, beside=SideTables(None, said), item="id")
     kept = [json.loads(line) for line in (done.gold.path / JUDGEMENTS).read_text().splitlines()]
     assert [row["unit"] for row in kept] == ["chunk:0", "chunk:1", "chunk:0"] and kept[2][
         "error"

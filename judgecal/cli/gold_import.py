@@ -17,7 +17,7 @@ from judgecal.cli.row_columns import ColumnArguments, column
 from judgecal.wings import wing
 
 if TYPE_CHECKING:
-    from judgecal.goldset import Beside, Imported
+    from judgecal.goldset import Imported, SideTables
     from judgecal.goldset.understood import Understood
     from judgecal.tables import Columns
     from judgecal.workspace import Workspace
@@ -138,11 +138,11 @@ class ImportArguments(ColumnArguments):
             chunks=self.chunks,
         )
 
-    def beside(self) -> Beside:
+    def beside(self) -> SideTables:
         """The files beside the table."""
-        from judgecal.goldset import Beside, read_where
+        from judgecal.goldset import SideTables, read_where
 
-        return Beside(self.ratings, self.judgements, read_where(self.where or ()))
+        return SideTables(self.ratings, self.judgements, read_where(self.where or ()))
 
     def require(self, files: Sequence[str]) -> None:
         """Refuse (InputError) what a table cannot be read without: a file or an option is missing, or there

@@ -20,7 +20,7 @@ from judgecal.exchange.exports import formats
 from judgecal.exchange.public_sets import load_source, read_public
 from judgecal.goldset.card import card_text, read_card, try_card
 from judgecal.goldset.gold_set import CARD, content_sha
-from judgecal.goldset.import_tables import Beside
+from judgecal.goldset.import_tables import SideTables
 from judgecal.goldset.imports import Imported, import_gold
 from judgecal.goldset.write import name_problems
 from judgecal.records import Result
@@ -163,7 +163,7 @@ class Fetch:
             columns=entry.columns.columns(label),
             scale=entry.scale,
             mapping=dict(entry.map),
-            beside=Beside(where=tuple(entry.where.items())),
+            beside=SideTables(where=tuple(entry.where.items())),
             workspace=self.workspace,
             replace=self.replace,
         )

@@ -22,7 +22,7 @@ from judgecal.goldset.gold_set import (
     require_splits,
     split_counts,
 )
-from judgecal.goldset.import_tables import Beside, read_where
+from judgecal.goldset.import_tables import SideTables, read_where
 from judgecal.goldset.imports import Imported, import_gold, read_mapping
 from judgecal.goldset.labels import percent
 from judgecal.goldset.rows import Document, item_row, read_items
@@ -32,10 +32,42 @@ from judgecal.goldset.write import write_gold
 from judgecal.tables.columns import GOLD, Columns, read_fields
 
 __all__ = [
-    "GOLD", "JUDGEMENTS", "SPLITS", "SPLIT_NAMES", "Beside", "Card", "Columns", "Document", "GoldCheck",
-    "GoldChecks", "GoldList", "GoldSet", "Imported", "ListedSet", "Problem", "RaterCard", "Sheets",
-    "Splits", "check_gold", "check_set", "check_sets", "common_label", "import_gold", "import_sheets",
-    "item_row", "list_gold", "list_sets", "load_gold", "percent", "read_fields", "read_items",
-    "read_mapping", "read_where", "require_splits", "split_counts", "split_notes", "write_gold",
+    "GOLD",
+    "JUDGEMENTS",
+    "SPLITS",
+    "SPLIT_NAMES",
+    "Card",
+    "Columns",
+    "Document",
+    "GoldCheck",
+    "GoldChecks",
+    "GoldList",
+    "GoldSet",
+    "Imported",
+    "ListedSet",
+    "Problem",
+    "RaterCard",
+    "Sheets",
+    "SideTables",
+    "Splits",
+    "check_gold",
+    "check_set",
+    "check_sets",
+    "common_label",
+    "import_gold",
+    "import_sheets",
+    "item_row",
+    "list_gold",
+    "list_sets",
+    "load_gold",
+    "percent",
+    "read_fields",
+    "read_items",
+    "read_mapping",
+    "read_where",
+    "require_splits",
+    "split_counts",
+    "split_notes",
+    "write_gold",
     "write_sheets",
 ]  # fmt: skip

@@ -17,7 +17,7 @@ from judgecal.errors import InputError, notice, refuse, unknown_name
 from judgecal.tables import Row, Source
 from judgecal.tables.columns import Columns, left_out, listed_cell, read_contexts
 from judgecal.tables.formats import open_table
-from judgecal.tables.table import Places
+from judgecal.tables.table import RowLocator
 
 _ANY = "*"
 _MOST_PROBLEMS = 10_000  # are held
@@ -48,13 +48,13 @@ class Problems(list[str]):
         for problem in problems:
             self.append(problem)
 
-    def told(self) -> list[str]:
+    def messages(self) -> list[str]:
         """The problems, and how many are not among them."""
         more = [f"... and {self.n_more:,} more problems that are not told apart: mend these first"]
         return [*self, *more[: self.n_more]]
 
 
-class Stream(Places):
+class Stream(RowLocator):
     """A table whose rows are read once, in order, and never held.
 
     `columns` are those that the rows have. `skipped` (rows by reason), `notes` and `problems` are whole once
@@ -284,7 +284,7 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class SideTables:
     """What stands in files of its own: people's `ratings`, and `judgements` that judges gave; both name their
     items by id, in a column that is called as the items' own.
 
@@ -363,7 +363,7 @@ class Tables:
 
 
 def tables_of(
-    file: str | Path, columns: Columns, beside: Beside, progress: Progress | None
+    file: str | Path, columns: Columns, beside: SideTables, progress: Progress | None
 ) -> tuple[Tables, Columns]:
     """The tables and the columns, a row an item; InputError lists what makes no sense."""
     unreadable, wrong = list[str](), Problems()

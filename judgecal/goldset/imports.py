@@ -14,9 +14,9 @@ from pathlib import Path
 from judgecal.errors import InputError, listed, notice, refuse
 from judgecal.goldset.card import CARD_KEPT, UNKNOWN_LICENCE, Card, Splits, read_card
 from judgecal.goldset.gold_set import CARD, GoldSet, SplitCounts, content_sha, load_gold, split_counts
-from judgecal.goldset.import_tables import Beside, Progress, Stream, attempt, tables_of
+from judgecal.goldset.import_tables import Progress, SideTables, Stream, attempt, tables_of
 from judgecal.goldset.labels import percent
-from judgecal.goldset.reading import Reading, read_judgements
+from judgecal.goldset.reading import ImportSession, read_judgements
 from judgecal.goldset.write import drafting, name_problems
 from judgecal.records import Result
 from judgecal.scale import Scale
@@ -113,7 +113,7 @@ def import_gold(
     workspace: Workspace,
     pass_at: float | None = None,
     mapping: Mapping[str, str] | None = None,
-    beside: Beside | None = None,
+    beside: SideTables | None = None,
     replace: bool = False,
     force: bool = False,
     labels_by: str | None = None,
@@ -133,7 +133,7 @@ def import_gold(
     read; only a JSON array and a data set of the Hub are held whole.
     """
     workspace.require_writable("gold import")
-    mapping, beside = mapping or {}, beside or Beside()
+    mapping, beside = mapping or {}, beside or SideTables()
     problems = name_problems(name, workspace=workspace, replace=replace)
     labels = attempt(lambda: labels_scale(scale, pass_at), problems)
     found = attempt(lambda: tables_of(file, columns, beside, progress), problems)
@@ -141,34 +141,34 @@ def import_gold(
         raise InputError(problems)
     typed, (tables, columns) = columns, found
     splits = Splits() if problems else _splits(workspace.gold / name / CARD)
-    reading = Reading(tables.items, columns, name=name, scale=labels, mapping=mapping, splits=splits)
+    session = ImportSession(tables.items, columns, name=name, scale=labels, mapping=mapping, splits=splits)
     judges: Mapping[str, int] = {}
     with contextlib.ExitStack() as stack:
         draft = None if problems else stack.enter_context(drafting(name, workspace=workspace))
-        reading.read(tables.ratings, draft, force=force)
+        session.read(tables.ratings, draft, force=force)
         if tables.judgements is not None:
-            judges = read_judgements(tables.judgements, reading, draft)
-        refuse(problems + reading.problems.told(), most=LISTED)
+            judges = read_judgements(tables.judgements, session, draft)
+        refuse(problems + session.problems.messages(), most=LISTED)
         assert draft is not None
         command = _command(name, tables.items, typed, (scale, pass_at, mapping), (beside, force, labels_by))
-        card, kept = keep_card(reading.card(command), workspace.gold / name / CARD, labels_by=labels_by)
+        card, kept = keep_card(session.card(command), workspace.gold / name / CARD, labels_by=labels_by)
         draft.complete(card, readme=readme_of(card.name))
     unused = tables.left_out(columns, (*typed.names, *dict(beside.where)))
     if unused and not quiet:
         takes = "--context, --field and --tag take columns"
         notice(f"judgecal: not taken over: {listed(unused, _NAMED)} ({takes})")
-    counts, table, folder = reading.counts(), tables.items, workspace.gold / card.name
+    counts, table, folder = session.counts(), tables.items, workspace.gold / card.name
     missing = unlabelled(name, counts["n_items"], counts["n_labelled"], counts["n_ratings"])
     return Imported(
         card.name,
         content_sha(folder),
         n_rows=table.source.n_rows,
         judges=dict(sorted(judges.items())),
-        skipped={why: count for why, count in (*table.skipped.items(), *reading.skipped.items()) if count},
+        skipped={why: count for why, count in (*table.skipped.items(), *session.skipped.items()) if count},
         path=folder,
         scale=str(card.scale),
         left_out=tuple(unused),
-        notes=(*tables.notes, *reading.notes(), *kept, *missing),
+        notes=(*tables.notes, *session.notes(), *kept, *missing),
         **counts,
     )
 
@@ -204,7 +204,7 @@ def _command(
     table: Stream,
     columns: Columns,
     scale: tuple[str, float | None, Mapping[str, str]],
-    how: tuple[Beside, bool, str | None],
+    how: tuple[SideTables, bool, str | None],
 ) -> str:
     """The command that made the set; `scale` with its pass mark and what is rewritten before it reads labels,
     `how` with the files beside it, whether a narrow scale was kept by force, and who is said to have given

@@ -51,7 +51,7 @@ class _ReadItem:
     labels: dict[str, tuple[Label, int]] = field(default_factory=dict)  # by rater, with the line
 
 
-class Reading:
+class ImportSession:
     """What the rows of a table say: items, and ratings by item and rater, written in the order of the rows.
 
     `problems`: each with its file and line; the set is whole only where there is none. `remarks`: what else
@@ -338,10 +338,10 @@ def _hash(text: str) -> bytes:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
-def read_judgements(table: Stream, reading: Reading, draft: Draft | None) -> Counter[str]:
+def read_judgements(table: Stream, session: ImportSession, draft: Draft | None) -> Counter[str]:
     """What judges said of the items, written into the draft as `agreement` reads it: how many judgements each
-    judge gave. Rows of other items are counted in the remarks of the `reading`."""
-    column, by_judge = str(reading.columns.item), Counter[str]()
+    judge gave. Rows of other items are counted in the remarks of the `session`."""
+    column, by_judge = str(session.columns.item), Counter[str]()
     first_lines: dict[int, int] = {}  # by a hash of item, judge, repeat and unit
 
     def rows() -> Iterator[dict[str, object]]:
@@ -349,22 +349,22 @@ def read_judgements(table: Stream, reading: Reading, draft: Draft | None) -> Cou
         for row in table.rows:
             count += 1
             cells, item_id = row.cells, row.cells[column].strip()
-            if not reading.holds(item_id):
+            if not session.holds(item_id):
                 continue
             judge = cells.get(JUDGE, "").strip() or Path(table.name).stem
             repeat, unit = cells.get("repeat", "").strip() or "0", cells.get("unit", "").strip() or ITEM_UNIT
             first = first_lines.setdefault(hash((item_id, judge, repeat, unit)), row.line)
             if first != row.line:
                 message = judged_twice(judge, item_id, table.number(first))
-                reading.problems.append(f"{table.at(row)}: {message}")
+                session.problems.append(f"{table.at(row)}: {message}")
             by_judge[judge] += 1
             kept = {name: row.raw[name] for name in KEPT if cells.get(name, "").strip()}
             yield {"item_id": item_id, JUDGE: judge, VERDICT: row.raw.get(VERDICT), **kept}
         unknown = count - by_judge.total()
         if count and unknown == count:
-            reading.problems.append(f"{table.where}: no value of column {column} is the id of an item")
+            session.problems.append(f"{table.where}: no value of column {column} is the id of an item")
         elif unknown:
-            reading.remarks.append(f"{unknown:,} rows of {table.name} name no item of the set")
+            session.remarks.append(f"{unknown:,} rows of {table.name} name no item of the set")
 
     if draft is None:
         deque(rows(), maxlen=0)

@@ -86,7 +86,7 @@ def _cell(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-class Places:
+class RowLocator:
     """How messages name a table and its rows."""
 
     __slots__ = ()
@@ -108,7 +108,7 @@ class Places:
 
 
 @dataclass(frozen=True, slots=True)
-class Table(Places):
+class Table(RowLocator):
     """A table held whole; rows without any content are left out, and counted in `n_rows` and `n_empty`.
 
     `where`: where it came from, as messages name it; `name` is free of folders. `source`, `licence`: for the
@@ -145,7 +145,7 @@ class Piece:
     batch: Any = None
 
 
-class Source(Places, ABC):
+class Source(RowLocator, ABC):
     """A table that is read piece by piece, as often as is asked for; it is never held whole unless it must
     be.
 
