@@ -19,7 +19,6 @@ from judgecal.experiment import (
     judge_config,
     judge_to_journal,
     judgement_of,
-    models_of,
     plan_trials,
     require_keys,
 )
@@ -132,10 +131,6 @@ class Panel:
             for name, n in seen.items()
             if n
         ]
-
-    def check(self, options: RunOptions) -> None:
-        """InputError: a budget meets a model without a price."""
-        options.check_models(models_of([judge.judge for judge in self.members]))
 
     def _trials(
         self, columns: Sequence[SuiteColumn], rows: Sequence[ReadRow], journal: Journal, options: RunOptions

@@ -17,6 +17,7 @@ from judgecal.experiment import (
     Experiment,
     ReadRow,
     RunOptions,
+    models_of,
     open_journal,
     stored_notes,
     stored_rows,
@@ -65,10 +66,12 @@ class SystemRun:
     guess: Callable[[bool], Iterable[SystemAnswer]]
 
     def check_prices(self) -> None:
-        """InputError: a budget meets a model without a price."""
+        """InputError: a budget meets a model without a price, or batches no model that has them."""
         models = [model for system, _ in self.systems for model in system.models()]
-        require_prices(models, self.options.limit_usd)
-        self.panel.check(self.options)
+        judges = models_of([member.judge for member in self.panel.members])
+        if self.live:
+            require_prices(models, self.options.limit_usd)
+        self.options.check_models(judges if self.live else [*models, *judges])
 
     def _asking(self, folder: Path, budget: Budget) -> Asking:
         options = replace(self.options, limit=None)
