@@ -84,7 +84,7 @@ TABLE = {
                 "--documents starter --as made -n 8",
                 documents={"MadeQuestions": "rag.evaluation.make_document:make_document"},
                 report="rag.evaluation.make_questions:MadeQuestions"),
-        Command("gold sheet", "cli.gold_sheet:sheet_command",
+        Command("gold sheet", "cli.gold:sheet_command",
                 "Write blind sheets for people to label in a spreadsheet.", "my-set -o sheet.csv"),
         Command("gold label", "desk.command:label_command",
                 "Label in the browser, on a page of this machine.", "my-set --raters ann,bob"),

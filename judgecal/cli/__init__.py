@@ -61,7 +61,8 @@ def _root(
         typer.Option(
             "--workspace",
             metavar="DIR",
-            help="Folder with signatures/ and gold/; by default the current one, else the starter, read-only.",
+            help="Folder with signatures/ and gold/; by default the current one, else the starter, "
+            "read-only.",
         ),
     ] = None,
     version: Annotated[

@@ -1,16 +1,32 @@
-"""`judgecal gold list`, `check` and `agreement`: the sets, what is wrong with one, how raters agree."""
+"""`judgecal gold sheet`: blind sheets of the items of a set, an experiment or a table, to be filled in."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import dataclasses
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from judgecal.cli.options import Json, argument, option, workspace_of
+from judgecal.cli import options as shared
+from judgecal.cli.options import Json, Split, argument, option, workspace_of
 from judgecal.cli.output import print_result
+from judgecal.cli.row_columns import JudgedArguments, TrustLock
 from judgecal.cli.table_file import TableFile
+from judgecal.errors import InputError
 
-Full = Annotated[bool, option("Print all of it.", "--full")]
+if TYPE_CHECKING:
+    from judgecal.experiment.drawn import Drawing
+    from judgecal.experiment.label_source import LabelSource
+    from judgecal.goldset import GoldSet, Sheets
+    from judgecal.records import Item
+    from judgecal.workspace import Workspace
+
+_TABLES = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".json", ".parquet", ".xlsx")
+Full = Annotated[bool, option("Print all of it.")]
 
 
 def list_command(ctx: typer.Context, full: Full = False, json: Json = False, *, table: TableFile) -> None:
@@ -36,7 +52,6 @@ def check_command(
     The exit code is 2 only where one cannot be loaded.
     """
     table.check()
-    from judgecal.errors import InputError
     from judgecal.goldset import check_set, check_sets, load_gold
     from judgecal.report.gold import check_document
 
@@ -72,3 +87,222 @@ def agreement_command(
     result = rater_agreement(load_gold(gold_set, workspace=workspace_of(ctx)))
     print_result(result, json=json, full=full)
     table.write(result)
+
+
+@dataclass(frozen=True)
+class SheetArguments:
+    """The options of `gold sheet`."""
+
+    output: Annotated[
+        Path, option("The sheet, .csv or .xlsx; never overwritten.", "-o", "--output", metavar="FILE")
+    ]
+    raters: Annotated[int, option("Sheets, each in another order: FILE-1, FILE-2 ...", metavar="N")] = 1
+    draft: Annotated[
+        bool, option("Show the verdict of the experiment's first judge; by default none is shown.")
+    ] = False
+    seed: Annotated[int, option("Seed of the order and of the draw.", min=0)] = 0
+    split: Split = "all"
+    limit: Annotated[
+        int | None, option("Only N items, drawn at random; by default all.", "-n", "--limit", metavar="N")
+    ] = None
+    strata: Annotated[
+        str | None,
+        option(
+            "Draw -n of an experiment's items without a label, mostly where its judges differ, or of a "
+            "judged table's rows by their verdict; they are made a gold set, named as the sheet.",
+            metavar="disagreement|verdict",
+        ),
+    ] = None
+    ties: Annotated[bool, option("Only the items on which raters tie, for another rater to settle.")] = False
+    full: shared.Full = False
+    json: Json = False
+
+
+@dataclass(frozen=True)
+class TableArguments(JudgedArguments):
+    """The options of a sheet that is drawn from a table."""
+
+    lock: Annotated[Path | None, option("The lock that a judged table was judged with.", metavar="LOCK")] = (
+        None
+    )
+    trust_lock: TrustLock = False
+    labels: Annotated[
+        str | None,
+        option("What was drawn of the table before: it is not drawn again, and joined.", metavar="SET"),
+    ] = None
+    scale: Annotated[str | None, option("The scale of the labels, of a table without a lock.")] = None
+
+    def after(self, source: str, name: str) -> str:
+        """What labels of the set are for, as a command: the rate of a judged table, else a score."""
+        if self.lock is None:
+            return f"judgecal score --gold {shlex.quote(name)}"
+        from judgecal.production.judged_table import JudgedColumns
+
+        words = ["judgecal", "rate", source, "--lock", str(self.lock), "--labels", name]
+        columns = JudgedColumns.of(Path(source), self.columns())
+        words += [word for part, name in columns.untold(Path(source)).items() for word in (f"--{part}", name)]
+        return shlex.join(words)
+
+    def drawing(
+        self, path: Path, workspace: Workspace, *, strata: str | None, n: int | None, name: str, seed: int
+    ) -> Drawing:
+        """The rows of the table that a sheet takes, as the set `name`."""
+        from judgecal.production.judged_draw import draw_rows
+
+        return draw_rows(
+            path,
+            self.columns(),
+            workspace,
+            lock_path=self.lock,
+            trust_lock=self.trust_lock,
+            labels=self.labels,
+            scale=self.scale,
+            strata=strata,
+            n=n,
+            name=name,
+            seed=seed,
+        )
+
+
+def is_table(source: str, sets: list[str]) -> bool:
+    """Whether what is named is a table in a file and no set."""
+    path = Path(source)
+    return source not in sets and path.suffix.lower() in _TABLES and not path.is_dir()
+
+
+def sheet_command(
+    ctx: typer.Context,
+    source: Annotated[str, argument("Whose items are to be labelled.", metavar="SET|EXPERIMENT|FILE")],
+    *,
+    sheet: SheetArguments,
+    table: TableArguments,
+) -> None:
+    """Write blind sheets for people to label in a spreadsheet.
+
+    Their rows are shuffled; `gold import --sheet` reads them back.
+    """
+    from judgecal.goldset import list_gold
+    from judgecal.report.gold import sheets_document
+
+    workspace = workspace_of(ctx)
+    if sheet.ties and sheet.strata is not None:
+        raise InputError(
+            "--ties are all the items on which raters tie, --strata draws others: give one of the two"
+        )
+    if is_table(source, list_gold(workspace)):
+        if sheet.ties:
+            raise InputError(f"--ties: raters tie on items of a gold set, and {source!r} is a file")
+        result, to = _table_sheet(source, sheet, table, workspace)
+    elif table.given():
+        raise InputError(
+            f"{', '.join(table.given())}: only a table in a file takes it, and {source!r} is none"
+        )
+    else:
+        result, to = _set_sheet(source, sheet, workspace)
+    following = f"judgecal gold import {' '.join(result.sheets)} --sheet --as {to}"
+    print_result(result, sheets_document(result, following), json=sheet.json, full=sheet.full)
+
+
+def _table_sheet(
+    source: str, sheet: SheetArguments, table: TableArguments, workspace: Workspace
+) -> tuple[Sheets, str]:
+    """The sheets of a table's rows, and the set that their labels go into."""
+    from judgecal.goldset import write_sheets
+
+    name = sheet.output.stem
+    drawing = table.drawing(
+        Path(source), workspace, strata=sheet.strata, n=sheet.limit, name=name, seed=sheet.seed
+    )
+    scale = drawing.card.scale
+    name = drawing.card.name
+    result = write_sheets(
+        drawing.items, sheet.output, name=name, scale=scale, raters=sheet.raters, seed=sheet.seed
+    )
+    last = [f"with the labels imported: {table.after(source, name)}"] if table.lock else []
+    gold = drawing.write(workspace)
+    notes = (*result.notes, *drawing.notes, *last, *_instructions(gold, sheet.output))
+    return dataclasses.replace(result, notes=notes), name
+
+
+def _set_sheet(source: str, sheet: SheetArguments, workspace: Workspace) -> tuple[Sheets, str]:
+    """The sheets of a set's or an experiment's items, and what the import of their labels names."""
+    from judgecal.experiment.label_source import draw_of, find_source
+    from judgecal.goldset import write_sheets
+
+    found = find_source(source, workspace, draft=sheet.draft)
+    gold, to = (
+        found.gold,
+        found.to if found.to == found.gold.name else f"{found.to} --scale {found.gold.scale}",
+    )
+    wanted = {item.group for item in gold.select(sheet.split)}
+    items = tuple(item for item in found.items if item.group in wanted)
+    notes: Sequence[str] = ()
+    if sheet.ties:
+        items, notes = _tied(found, items)
+    drawn, limit, name = None, sheet.limit, gold.name
+    if sheet.strata is not None:
+        if sheet.strata != "disagreement":
+            raise InputError(f"--strata is disagreement, found {sheet.strata!r}")
+        name = sheet.output.stem
+        drawn = draw_of(source, gold, items, workspace, n=limit, name=name, seed=sheet.seed)
+        items, notes, limit, name, to = drawn.items, drawn.notes, None, drawn.card.name, drawn.card.name
+    result = write_sheets(
+        items,
+        sheet.output,
+        name=name,
+        limit=limit,
+        raters=sheet.raters,
+        seed=sheet.seed,
+        drafts=found.drafts if sheet.draft else None,
+        scale=gold.scale,
+    )
+    if drawn is not None:
+        drawn.write(workspace)
+    draft = (
+        f"the column draft shows the verdicts of {found.judge}: leave it in, labels given beside it are "
+        "marked as such (saw_draft) and are no independent ones"
+    )
+    notes = (*result.notes, *notes, *_instructions(gold, sheet.output), *([draft] if sheet.draft else []))
+    return dataclasses.replace(result, notes=notes), to
+
+
+def _tied(found: LabelSource, items: Sequence[Item]) -> tuple[tuple[Item, ...], tuple[str, ...]]:
+    """Those on which raters tie, and who must not get the sheet."""
+    gold = found.gold
+    wanted = {item.item_id for item in gold.tied} if found.to == gold.name else set()
+    tied = tuple(item for item in items if item.item_id in wanted)
+    if not tied:
+        why = (
+            "of numbers the median is the label"
+            if gold.scale.numeric and gold.scale.kind != "binary"
+            else "of these"
+        )
+        raise InputError(f"--ties: raters of {gold.name} tie on no item ({why}): leave --ties out")
+    voted = [
+        rater for rater in gold.raters if any(item.item_id in gold.ratings_by_rater[rater] for item in tied)
+    ]
+    return tied, (
+        f"{', '.join(voted)} tie on these: give the sheet to another rater, whose vote makes a majority, and "
+        "name that rater by --rater when it comes back",
+    )
+
+
+def _instructions(gold: GoldSet, sheet: Path) -> Iterable[str]:
+    """What the raters must be told; a spreadsheet would lose or sort away a comment in the sheet."""
+    scale = gold.scale
+    ends = f" from {scale.low:g} to {scale.high:g}" if scale.graded else ""
+    step = f" in steps of {scale.step:g}" if scale.step and scale.kind != "ordinal" and scale.graded else ""
+    words = f": {', '.join(scale.categories)}" if scale.categories else ""
+    yes_no = " (yes or no)" if scale.kind == "binary" else ""
+    yield f"tell the raters: a label is {scale.kind}{ends}{step}{words}{yes_no}; an empty label is no rating"
+    if scale.pass_at is not None and scale.kind != "binary":
+        yield f"  pass mark: {scale.pass_at:g}"
+    for label, meaning in gold.card.anchors.items():
+        yield f"  {label}: {meaning}"
+    if gold.card.rubric:
+        yield f"  rubric: {gold.path / gold.card.rubric}"
+    if sheet.suffix.lower() == ".xlsx":
+        yield "  change labels and notes only, and save the workbook as it is (.xlsx)"
+        return
+    yield "  a leading ' keeps a spreadsheet from running or rewriting a cell: leave it in"
+    yield "  change labels and notes only, and save as CSV (UTF-8) or as a workbook (.xlsx)"

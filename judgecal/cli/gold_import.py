@@ -14,6 +14,7 @@ import typer
 from judgecal.cli.options import Full, Json, argument, option, typed_command, workspace_of
 from judgecal.cli.output import print_result
 from judgecal.cli.row_columns import ColumnArguments, column
+from judgecal.errors import InputError, listed, refuse
 from judgecal.wings import wing
 
 if TYPE_CHECKING:
@@ -112,13 +113,7 @@ class ImportArguments(ColumnArguments):
         )
 
     def of_rules(self, files: Sequence[str]) -> bool:
-        """Whether these are questions with rules, which are known by their shape alone.
-
-        Raises:
-            InputError: the file cannot be read, or options of other tables stand beside --answers.
-        """
-        from judgecal.errors import InputError
-
+        """Whether these are questions with rules, which are known by their shape alone."""
         others = [option for option in self.given() if option != "--answers"]
         if self.answers is not None and others:
             raise InputError(
@@ -145,10 +140,7 @@ class ImportArguments(ColumnArguments):
         return SideTables(self.ratings, self.judgements, read_where(self.where or ()))
 
     def require(self, files: Sequence[str]) -> None:
-        """Refuse (InputError) what a table cannot be read without: a file or an option is missing, or there
-        are several files.
-        """
-        from judgecal.errors import refuse
+        """Refuse several files, and what a table cannot be read without."""
         from judgecal.tables.text import no_files
 
         refuse(no_files(Path(file) for file in files if not file.startswith("hf:")))
@@ -173,8 +165,6 @@ class ImportArguments(ColumnArguments):
 
     def refuse_columns(self, *, tool: str | None, force: bool) -> None:
         """Refuse (InputError) options of tables: a sheet's columns are known."""
-        from judgecal.errors import InputError
-
         own = ("--rater", "--scale", "--pass-at")
         given = [option for option in self.given() if option not in own]
         given += ["--force"] * force + ["--from"] * (tool is not None)
@@ -249,7 +239,6 @@ def _understood(
     files: Sequence[str], name: str, how: ImportChoices, table: ImportArguments, workspace: Workspace
 ) -> Understood:
     """What the import would come to."""
-    from judgecal.errors import InputError
     from judgecal.goldset.understood import understand
 
     if how.sheet:
@@ -266,8 +255,6 @@ def _understood(
 
 def _tool_of(files: Sequence[str], tool: str | None, table: ImportArguments) -> str | None:
     """Whose export the files are, None for a table; an option of tables says that they are one."""
-    from judgecal.errors import InputError
-
     columns = table.of_tables()
     if tool is None:
         return None if columns else wing("guess export")([Path(file) for file in files])
@@ -314,15 +301,12 @@ def _imported(
 
 def _columns(file: str) -> str:
     """What the columns of a table are called; empty where it cannot be read, which another message says."""
-    from judgecal.errors import listed
-
     header = () if file.startswith("hf:") else _header(file)
     return f"; the columns of {file} are {listed(header, 12)}" if header else ""
 
 
 def _header(file: str) -> tuple[str, ...]:
     """The columns of a table; none where it cannot be read, which another message says."""
-    from judgecal.errors import InputError
     from judgecal.tables.formats import open_table
 
     with contextlib.suppress(InputError):

@@ -47,7 +47,8 @@ def internal_error(error: BaseException) -> int:
     path = _write(_without_secrets(_traceback(error)))
     notice(
         f"judgecal: an internal error, and no fault of yours: {_without_secrets(what)[:300]}{what_is_kept()}",
-        f"the traceback is in {path}: please read it through and report it where you got judgecal; the exit code is "
+        f"the traceback is in {path}: please read it through and report it where you got judgecal; the "
+        "exit code is "
         f"{INTERNAL}, which says nothing about any judge"
         if path
         else f"the traceback could not be written anywhere; the exit code is {INTERNAL}",
@@ -59,7 +60,8 @@ def _traceback(error: BaseException) -> str:
     from judgecal._version import __version__
 
     command = sys.argv[1:2]  # the rest may hold texts of the user's
-    about = f"judgecal {__version__}, Python {platform.python_version()}, {platform.platform()}, command {command}"
+    where = f"Python {platform.python_version()}, {platform.platform()}"
+    about = f"judgecal {__version__}, {where}, command {command}"
     return "".join([about, "\n\n", *traceback.format_exception(error, limit=200)])
 
 

@@ -100,7 +100,8 @@ class BatchArguments(RunArguments):
     batch: Annotated[
         bool,
         option(
-            "Send the calls as batches of OpenAI, Anthropic or Gemini: about half the price, within a day. Tried "
+            "Send the calls as batches of OpenAI, Anthropic or Gemini: about half the price, within a "
+            "day. Tried "
             "against servers of our own; no real provider was asked."
         ),
     ] = False

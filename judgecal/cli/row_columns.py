@@ -49,7 +49,8 @@ class ColumnArguments:
     context: Annotated[
         list[str] | None,
         column(
-            "The contexts: a text, or a list of texts or of {document_id, text, score}; repeatable; by default "
+            "The contexts: a text, or a list of texts or of {document_id, text, score}; repeatable; by "
+            "default "
             "contexts or context."
         ),
     ] = None

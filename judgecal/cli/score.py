@@ -1,4 +1,4 @@
-"""`judgecal score`, `agreement`, `optimize`, `compare`: judges held to people's labels, improved, told apart."""
+"""`judgecal score`, `agreement`, `optimize`, `compare`: judges held to people, improved, told apart."""
 
 from __future__ import annotations
 
@@ -64,7 +64,8 @@ def score(
         shared.show_plan(run.plan(), json=call.json)
         if run.tied and not call.json:
             print_prose(
-                f"{len(run.tied)} of the items have no gold label, as raters tie: each judge is asked about them once, "
+                f"{len(run.tied)} of the items have no gold label, as raters tie: each judge is asked "
+                "about them once, "
                 "so that it can be held against raters where raters are, and they count nowhere else"
             )
         return

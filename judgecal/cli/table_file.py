@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from judgecal.cli import options as shared
 from judgecal.cli.options import option
 from judgecal.cli.output import print_result
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
 
 def output(what: str) -> Any:
     """The option `-o` that says what is written there."""
-    return typer.Option("--output", "-o", metavar="FILE", help=what)
+    return shared.option(what, "--output", "-o", metavar="FILE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +69,8 @@ class JudgementFiles(TableFile):
     rows: Annotated[
         Path | None,
         option(
-            "Also write a row an item and judge: label, verdict, calibrated verdict; without the items of test.",
+            "Also write a row an item and judge: label, verdict, calibrated verdict; without the items of "
+            "test.",
             metavar="FILE",
         ),
     ] = None

@@ -147,12 +147,14 @@ def _made_document(made: Workspace) -> Document:
         ("judgecal judges", "see what can judge, with or without a model"),
     ]
     completion = (
-        "Tab completes commands, judges, sets, experiments and models after `judgecal --install-completion`, which "
+        "Tab completes commands, judges, sets, experiments and models after `judgecal "
+        "--install-completion`, which "
         "adds a line to your shell's start file; `judgecal --show-completion` prints it instead."
     )
     headline = Headline(
         "workspace",
-        f"{made.root} is a workspace of yours: signatures/, suites/, gold/starter/, experiments/, judgecal.toml.",
+        f"{made.root} is a workspace of yours: signatures/, suites/, gold/starter/, experiments/, "
+        "judgecal.toml.",
         next=f"judgecal --workspace {root} optimize",
     )
     blocks = [

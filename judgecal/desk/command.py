@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from judgecal.cli.gold_sheet import TableArguments, is_table
+from judgecal.cli.gold import TableArguments, is_table
 from judgecal.cli.options import Full, Json, argument, names, option, typed_command, workspace_of
 from judgecal.cli.output import print_result
 from judgecal.errors import notice

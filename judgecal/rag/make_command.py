@@ -24,7 +24,8 @@ class MakeArguments:
     documents: Annotated[
         str,
         option(
-            "Folder of documents (txt, md, HTML, PDF, DOCX), one such file, a table (document_id, title, text), "
+            "Folder of documents (txt, md, HTML, PDF, DOCX), one such file, a table (document_id, title, "
+            "text), "
             "or a gold set with documents.",
             metavar="PATH|SET",
         ),
