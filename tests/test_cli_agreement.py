@@ -292,7 +292,8 @@ def test_without_references_the_floor_is_the_constant(
     found = one_object(recorded(judgecal, path, "--json"))
     assert [one["judge"] for one in found["floor"]] == ["best constant"]
     assert found["floor_reason"].startswith(
-        "correctness_v3@embedded compares with a reference answer, and some items have none: name SIGNATURE@embedded"
+        "correctness_v3@embedded compares with a reference answer, and some items have none: name "
+        "SIGNATURE@embedded"
     )
     assert found["floor_reason"][1:] in " ".join(recorded(judgecal, path, "--full").out.split())
 
@@ -308,7 +309,8 @@ def test_labels_without_order(judgecal: Run, tmp_path: Path, workspace_dir: Path
     assert found["judges"][0]["agreement"]["accuracy"]["value"] == pytest.approx(2 / 3)
     assert [one["judge"] for one in found["floor"]] == ["best constant"]
     assert found["floor_reason"].startswith(
-        "correctness_v3@embedded gives percentages, and the labels of this set have no order: name SIGNATURE@embedded"
+        "correctness_v3@embedded gives percentages, and the labels of this set have no order: name "
+        "SIGNATURE@embedded"
     )
     text = recorded(judgecal, path, "--full").out
     assert "accuracy: an unscored item counts as a wrong verdict" in text

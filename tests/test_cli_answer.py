@@ -44,7 +44,8 @@ TOWNS = [
 ]
 NOWHERE = "The answer is not in the document."
 SYSTEM = {
-    "system", "n", "n_unscored", "count", "min", "max", "average", "p50", "p90", "p95", "answered", "usd_per_1k",
+    "system", "n", "n_unscored", "count", "min", "max", "average", "p50", "p90", "p95", "answered",
+    "usd_per_1k",
     "latency_s",
 }  # fmt: skip
 A, B = "answer_v1@embedded", "answer_v2@embedded"

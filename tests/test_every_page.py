@@ -118,7 +118,8 @@ def in_browser(test: Any) -> Any:
 
 
 WIDER = (
-    "[...document.querySelectorAll('body *')].filter(one => !one.closest('.scroll') && !one.closest('.list') &&"
+    "[...document.querySelectorAll('body *')].filter(one => !one.closest('.scroll') && "
+    "!one.closest('.list') &&"
     " !one.closest('.skip') && !one.closest('.unseen') && !one.closest('details:not([open])') &&"
     " one.getClientRects().length && one.getBoundingClientRect().right > innerWidth + 1)"
     ".map(one => one.outerHTML.slice(0, 200))"
