@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from judgecal.experiment.gold_agreement import rater_agreement
+from judgecal.experiment.people import rater_agreement
 from judgecal.goldset import load_gold
 from judgecal.report.gold_agreement import agreement_document
 from judgecal.report.html import html

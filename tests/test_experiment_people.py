@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from judgecal.experiment import Column, Table, read_experiment
-from judgecal.experiment.gold_agreement import rater_agreement
 from judgecal.experiment.people import (
     alt_test_entry,
     calibrated_column,
     first_verdicts,
     judge_beside_people,
+    rater_agreement,
     rater_entries,
     tied_items,
 )

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from judgecal.errors import InputError
-from judgecal.experiment.gold_agreement import rater_agreement
+from judgecal.experiment.people import rater_agreement
 from judgecal.goldset import Columns, Imported, check_gold, import_gold, load_gold
 from judgecal.goldset.labels import read_label, says_nothing
 from judgecal.scale import Scale

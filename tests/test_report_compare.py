@@ -110,7 +110,6 @@ def test_the_look_counts_once_wherever_its_comparison_lies(
     for name in ("one", "two"):
         again = one_object(judgecal("compare", scored, *JUDGES, "--name", name, "--json"))
         assert (again["test_looks"], again["level"]) == (1, first["level"])
-    (workspace_dir / "experiments" / "test_looks.jsonl").unlink()
     other = one_object(judgecal("compare", scored, *JUDGES, "--metric", "mae", "--json"))
     assert other["test_looks"] == 1  # a deleted log is a deleted log
 

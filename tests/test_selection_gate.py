@@ -387,9 +387,7 @@ def test_the_same_verdicts_pass_and_are_called_afresh_each_night(judgecal: Run, 
         assert found["usd"] == pytest.approx(220 * USD_A_CALL)
         assert found["flipped"] == [] and found["model_id"] == {"locked": MODEL_ID, "now": [MODEL_ID]}
     looks = (served.workspace.experiments / "test_looks.jsonl").read_text().splitlines()
-    assert [json.loads(line)["kind"] for line in looks] == ["decision", "gate", "gate"] and found[
-        "test_looks"
-    ] == 1
+    assert [json.loads(line)["kind"] for line in looks] == ["gate", "gate"] and found["test_looks"] == 0
 
 
 def test_other_answers_than_at_lock_time_fail(judgecal: Run, served: Served, tmp_path: Path) -> None:

@@ -271,11 +271,10 @@ def test_an_equal_judge_may_take_the_place_and_is_locked(
     assert (new.noise.n_items, new.noise.n_calls, new.noise.flip_rate.value) == (220, 3, 0.0)
     assert new.calibration is not None
     assert new.runnable(find_workspace(workspace_dir)).fingerprint
-    assert [(look["kind"], look["n_items"]) for look in looks(workspace_dir)] == [("decision", 96)] * 2
-    assert [look["by"] for look in looks(workspace_dir)] == ["lock", "migrate by macro_agreement"]
-    assert "judge.lock.json holds: counted and written back" in ran.err
+    (look,) = looks(workspace_dir)
+    assert (look["kind"], look["n_items"], look["by"]) == ("decision", 96, "migrate by macro_agreement")
     again = json.loads(judgecal(*command, "--replace").out)
-    assert again["test_looks"] == 2  # the same command is the same look
+    assert again["test_looks"] == 1  # the same command is the same look
     text = judgecal(*command[:-1], "--replace").out
     assert text.startswith("PASS: correctness_v1@embedded may take the place")
     assert "no item differs" in text and "[0.0, 0.0]" not in text  # beside a loss of up to 6 points
@@ -335,9 +334,9 @@ def test_a_judge_that_loses_is_not_locked(
 def test_what_cannot_be_told_is_not_locked(
     judgecal: Run, workspace_dir: Path, judge: PromptJudge, gold: GoldSet, lock: Path
 ) -> None:
-    """The locked verdicts are the new judge's own but for three items."""
+    """The locked verdicts are the new judge's own but for twelve items."""
     verdicts = dict(load_lock(lock).verdicts)
-    for item in gold.select("test")[:6:2]:
+    for item in gold.select("test")[:24:2]:
         verdicts[item.item_id] = float(gold.labels[item.item_id])
     lock_file(lock, judge, gold, verdicts=verdicts)
     command = (
@@ -424,7 +423,7 @@ def test_calls_that_were_lost_decide_nothing(
     assert result["why"].startswith(f"{220 - served.calls} calls were lost")
     assert result["test_look"].endswith("no decision taken, as calls were lost")
     result = json.loads(judgecal(*command).out)
-    assert (result["decision"], served.calls, result["test_looks"]) == ("fail", 220, 2)
+    assert (result["decision"], served.calls, result["test_looks"]) == ("fail", 220, 1)
 
 
 def test_a_changed_prompt_of_the_same_name_is_another_judge(

@@ -32,7 +32,7 @@ from tests.support.command import Run, check_estimate, fresh_workspace, one_obje
 from tests.support.gold import made_gold, made_items, rated
 from tests.support.http import as_answer
 from tests.support.made_judge import made_judge
-from tests.support.pages import page_of, told
+from tests.support.pages import page_of
 from tests.support.server import StubServer, completion, failing, running
 
 CONTRACT = {"chosen", "metric", "margin", "within_margin", "rejected", "why", "confirmed", "lock"}
@@ -249,28 +249,6 @@ def test_no_screen_speaks_of_people_where_the_project_gave_the_labels(judgecal: 
             words
         )
         assert "person" not in text, words
-
-
-def test_the_text_says_the_decision_first(judgecal: Run, scored: str) -> None:
-    ran = judgecal("select", scored, *ANY, "-o", "deep/l.json")
-    assert ran.code == 0
-    first = " ".join(ran.out.split("\n\n")[0].split())
-    assert first.startswith("correctness_v") and first.endswith(".")
-    assert "it is not shown to agree with the project's own labels better than the best constant." in first
-    assert "On test (96 items, 0 unscored) it agrees with the project's own labels to " in first
-    assert ran.out.rstrip().endswith("next: judgecal gate --lock deep/l.json")
-    full = judgecal("select", scored, *ANY, "-o", "deep/l.json", "--full").said
-    for part in ("through its calibration map", "confirmed on test", "flip rate 0.0", "run: gold:starter@"):
-        assert part in full
-
-
-def test_the_page_says_what_the_command_did(judgecal: Run, scored: str) -> None:
-    found = one_object(judgecal("select", scored, *ANY, "--json"))
-    page = unescape(page_of(judgecal, found["experiment"]))
-    assert all(f'<section id="{name}"' in page for name in ("judges", "lock", "notes"))
-    value = found["confirmed_calibrated"]["macro_agreement"]
-    assert found["headline"]["sentence"] in page and found["lock_sha256"][:12] in page
-    assert f"{told(value, 1, 100)}%" in page
 
 
 def test_nobody_within_the_caps(judgecal: Run, scored: str, workspace_dir: Path) -> None:

@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from judgecal.desk.choices import choices_of, typed_of
+from judgecal.desk.progress import Timing, adjudication, contested, label_progress, opinions_of
 from judgecal.desk.server import progress_words
-from judgecal.experiment.adjudication import adjudication, contested, opinions_of
-from judgecal.experiment.gold_agreement import rater_agreement
-from judgecal.experiment.label_progress import Timing, label_progress
+from judgecal.experiment.people import rater_agreement
 from judgecal.goldset import Card, GoldSet, load_gold
 from judgecal.records import Item, Rating
 from judgecal.scale import Scale

@@ -81,7 +81,7 @@ def agreement_command(
     The adjudicated label is made of their votes.
     """
     table.check()
-    from judgecal.experiment.gold_agreement import rater_agreement
+    from judgecal.experiment.people import rater_agreement
     from judgecal.goldset import load_gold
 
     result = rater_agreement(load_gold(gold_set, workspace=workspace_of(ctx)))

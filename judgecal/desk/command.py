@@ -21,9 +21,9 @@ from judgecal.errors import notice
 if TYPE_CHECKING:
     from judgecal.desk.desk import Desk, Labelling
     from judgecal.desk.label_queue import Order
+    from judgecal.desk.progress import LabelProgress
     from judgecal.desk.server import DeskServer
     from judgecal.experiment.drawn import Drawing
-    from judgecal.experiment.label_progress import LabelProgress
     from judgecal.goldset import GoldSet
     from judgecal.records import Item
     from judgecal.report.document import Document
@@ -122,7 +122,7 @@ def label_command(
     common: dict[str, Any] = {"target": how.half_width, "judge_leaves": wanted.judge_leaves}
     commands = {"following": wanted.after(task.gold.name), "again": _again(ctx, table)}
     if serve.dry_run:
-        from judgecal.experiment.label_progress import label_progress
+        from judgecal.desk.progress import label_progress
 
         result = label_progress(task.gold, task.items, raters, **common)
         document = _label_document(result, task.gold, commands)
@@ -150,7 +150,7 @@ def _again(ctx: typer.Context, table: TableArguments) -> str:
 def _label_document(result: LabelProgress, gold: GoldSet, commands: Mapping[str, str]) -> Document:
     """How labelling stands; loaded when it is told, so that the page is there sooner."""
     from judgecal.desk.document import label_document
-    from judgecal.experiment.adjudication import contested
+    from judgecal.desk.progress import contested
 
     return label_document(result, len(contested(gold)), **commands)
 
@@ -310,7 +310,7 @@ class _Wanted:
 
             ids, since = read_flagged(self.how.flagged, gold), flagged_at(self.how.flagged)
         else:
-            from judgecal.experiment.adjudication import contested
+            from judgecal.desk.progress import contested
 
             found = gold.tied if self.how.following == "ties" else contested(gold)
             ids, since = frozenset(item.item_id for item in found), None
@@ -330,8 +330,8 @@ def adjudicate_command(
     """
     from judgecal.desk.desk import Desk, Labelling
     from judgecal.desk.document import adjudicated_document
+    from judgecal.desk.progress import adjudication, contested, opinions_of
     from judgecal.desk.server import DeskServer
-    from judgecal.experiment.adjudication import adjudication, contested, opinions_of
     from judgecal.goldset import GOLD, load_gold
 
     workspace = workspace_of(ctx)

@@ -28,7 +28,7 @@ from judgecal.records import CANNOT_TELL, Item, Rating, well_formed
 from judgecal.scale import Label
 
 if TYPE_CHECKING:
-    from judgecal.experiment.label_progress import Timing
+    from judgecal.desk.progress import Timing
 
 _LONGEST_NOTE = 4_000  # characters
 _PAUSE_S = 3600.0  # longer than that nobody looks at an item: the page was left open
@@ -173,7 +173,7 @@ class Desk:
 
     def timing(self) -> Timing:
         """How long items took, and what second looks said, by rater."""
-        from judgecal.experiment.label_progress import Timing
+        from judgecal.desk.progress import Timing
 
         seconds: dict[str, list[float]] = {rater: [] for rater in self._raters}
         for entry in list(self.journal.entries):  # this runs beside the loop

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from judgecal.experiment.adjudication import Adjudication
-from judgecal.experiment.label_progress import OVERLAP_LEAST, LabelProgress, RaterProgress
+from judgecal.desk.progress import OVERLAP_LEAST, Adjudication, LabelProgress, RaterProgress
 from judgecal.records import Headline
 from judgecal.report.document import Block, Bullets, Document, Section, Table
 from judgecal.report.numbers import DASH, count, count_of, estimate, percent

@@ -35,7 +35,7 @@ from judgecal.report.html import rendered
 from judgecal.report.numbers import count_of, estimate, percent
 
 if TYPE_CHECKING:  # the statistics are loaded once the page is there
-    from judgecal.experiment.label_progress import LabelProgress
+    from judgecal.desk.progress import LabelProgress
 
 _MOST_BYTES = 64 * 1024  # of a request; a label with its note is far below
 _LONGEST_BODY_S = 10.0  # who sends an act more slowly would hold up the end
@@ -198,9 +198,7 @@ class DeskServer:
     async def _numbers(self, rater: str) -> dict[str, Any]:
         """The progress in words, counted anew at most every few seconds and off the loop."""
         async with self._counting:
-            await asyncio.to_thread(
-                importlib.import_module, "judgecal.experiment.label_progress"
-            )  # seconds, once
+            await asyncio.to_thread(importlib.import_module, "judgecal.desk.progress")  # seconds, once
             started = time.monotonic()
             if self._progress is None or started > self._fresh_until:
                 seen = self.desk.seen()
@@ -211,7 +209,7 @@ class DeskServer:
 
     def progress(self, seen: GoldSet | None = None) -> LabelProgress:
         """How labelling goes."""
-        from judgecal.experiment.label_progress import label_progress
+        from judgecal.desk.progress import label_progress
 
         task = self.desk.task
         return label_progress(
@@ -340,7 +338,7 @@ def progress_words(found: LabelProgress, rater: str) -> dict[str, Any]:
 
 
 def _agreement(found: LabelProgress) -> str:
-    from judgecal.experiment.label_progress import OVERLAP_LEAST
+    from judgecal.desk.progress import OVERLAP_LEAST
 
     if found.agreement is None:
         return f"too early: {found.n_overlap} of {OVERLAP_LEAST} items that two have labelled"

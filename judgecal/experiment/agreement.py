@@ -114,8 +114,7 @@ class Table:
         )
 
     def of(self, column: Column) -> Table:
-        """The table with a recorded judge's own repeats: what another was asked more often is not missing
-        here."""
+        """The table with a recorded judge's own repeats: what others were asked more is not missing here."""
         if column.kind != "recorded":
             return self
         return dataclasses.replace(self, repeats=1 + max((row.repeat for row in column.rows), default=0))
@@ -186,8 +185,7 @@ class Table:
         return dataclasses.replace(column, scale=self.gold.scale, rows=rows, calls=())
 
     def calibration(self, column: Column, *, fitted_on: str) -> Calibration | None:
-        """The map of a judge, fitted on these items; None where labels have no order or nothing was
-        scored."""
+        """The map of a judge, fitted on these items; None without an order of labels or a scored verdict."""
         return fit_calibration(
             self.labels,
             self.verdicts(column),
@@ -240,11 +238,7 @@ class StoredExperiment:
         )
 
     def column(self, judge: str) -> Column:
-        """One judge's judgements.
-
-        Raises:
-            InputError: there is no such judge; the message names the nearest.
-        """
+        """One judge's judgements."""
         for column in self.columns:
             if column.judge == judge:
                 return column
@@ -334,11 +328,7 @@ def verdict_notes(
 
 
 def require_metric(estimates: Mapping[str, Estimate], metric: str) -> Estimate:
-    """The estimate of a metric by its name.
-
-    Raises:
-        InputError: the table has no such metric; the message lists those that it has.
-    """
+    """The estimate of a metric by its name."""
     if metric not in estimates:
         raise InputError(f"metric {metric!r} is not defined on this set: use one of {', '.join(estimates)}")
     return estimates[metric]

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from judgecal.errors import InputError
 from judgecal.judges import Judge
 from judgecal.records import ITEM_UNIT, Item, Judgement
-from judgecal.scale import Label, Scale
+from judgecal.scale import Scale
 
 
 def item_scale(judge: Judge) -> Scale:
@@ -48,44 +48,36 @@ def whole_item(rows: Sequence[Judgement]) -> Judgement:
     if rows[0].unit == ITEM_UNIT:
         return rows[0]
     first, failed = rows[0], next((row for row in rows if row.verdict is None), None)
+    verdict, reasoning = None, first.reasoning
+    if failed is None:  # the mean of numbers; of words the one that there is
+        numbers = [float(row.verdict) for row in rows if isinstance(row.verdict, int | float)]
+        verdict = sum(numbers) / len(numbers) if numbers else first.verdict
+    if len(rows) > 1:
+        reasoning = "\n".join(f"[{n}] {row.reasoning}" for n, row in enumerate(rows) if row.reasoning)
+
+    def total(values: Iterable[float | None]) -> float | None:
+        known = list(values)
+        return None if None in known else sum(value for value in known if value is not None)
+
+    def whole(values: Iterable[int | None]) -> int | None:
+        summed = total(values)
+        return None if summed is None else int(summed)
+
     return dataclasses.replace(
         first,
         unit=ITEM_UNIT,
-        verdict=None
-        if failed is not None
-        else _mean([row.verdict for row in rows if row.verdict is not None]),
-        reasoning=first.reasoning
-        if len(rows) == 1
-        else "\n".join(f"[{n}] {row.reasoning}" for n, row in _told(rows)),
+        verdict=verdict,
+        reasoning=reasoning,
         raw_reply=None if failed is None else failed.raw_reply,
         error=None if failed is None else failed.error,
         attempts=sum(row.attempts for row in rows),
-        latency_s=_total(row.latency_s for row in rows),
-        prompt_tokens=_whole(_total(row.prompt_tokens for row in rows)),
-        completion_tokens=_whole(_total(row.completion_tokens for row in rows)),
-        cost_usd=_total(row.cost_usd for row in rows),
+        latency_s=total(row.latency_s for row in rows),
+        prompt_tokens=whole(row.prompt_tokens for row in rows),
+        completion_tokens=whole(row.completion_tokens for row in rows),
+        cost_usd=total(row.cost_usd for row in rows),
         cached=any(row.cached for row in rows),
         replied_at=min((row.replied_at for row in rows if row.replied_at is not None), default=None),
     )
-
-
-def _told(rows: Sequence[Judgement]) -> list[tuple[int, Judgement]]:
-    return [(number, row) for number, row in enumerate(rows) if row.reasoning]
-
-
-def _mean(verdicts: Sequence[Label]) -> Label:
-    """The mean of numbers; of words the one that there is."""
-    numbers = [float(verdict) for verdict in verdicts if not isinstance(verdict, str)]
-    return sum(numbers) / len(numbers) if numbers else verdicts[0]
-
-
-def _total(values: Iterable[float | None]) -> float | None:
-    known = list(values)
-    return None if None in known else sum(value for value in known if value is not None)
-
-
-def _whole(value: float | None) -> int | None:
-    return None if value is None else int(value)
 
 
 def refuse_unfit(judge: Judge, items: Sequence[Item], *, alone: bool = False) -> None:
@@ -93,9 +85,6 @@ def refuse_unfit(judge: Judge, items: Sequence[Item], *, alone: bool = False) ->
 
     Args:
         alone: whether each label must be of one context, as a prompt is trained by it.
-
-    Raises:
-        InputError: there is no mean of words, or labels are of several contexts at once.
     """
     if judge.unit == ITEM_UNIT or (judge.scale.numeric and not alone):
         return

@@ -48,34 +48,23 @@ def _pairs_by_name(stored: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class CompareResult(Result):
-    """What `compare` comes to.
+    """What `compare` comes to."""
 
-    Attributes:
-        experiment: the slug of the comparison itself.
-        compared_from: that of the experiment which holds the judges.
-        pairs: every two of the judges, by name; in the JSON of two judges, the one pair's keys stand at the
-            top.
-        level: nominal coverage, after the looks at test are paid for.
-        test_looks: decisions taken on the set's test labels so far.
-        test_look: what this comparison adds to them, in words; None where it sees no test item.
-        reused: whether the test labels had served a decision before.
-        notes: what else the reader must know, a sentence each without its full stop.
-        interaction: of prompt and model, where the judges make a whole grid.
-    """
-
-    experiment: str
-    compared_from: str
+    experiment: str  # the slug of the comparison itself
+    compared_from: str  # that of the experiment which holds the judges
     metric: str
+    # every two of the judges, by name; in the JSON of two judges, the one pair's keys stand at the top
     pairs: Annotated[Mapping[tuple[str, str], Comparison], BeforeValidator(_pairs_by_name)] = field(
         metadata={"json": False}
     )
-    level: float
+    level: float  # nominal coverage, after the looks at test are paid for
     gold: GoldSummary
-    test_looks: int
-    test_look: str | None
-    reused: bool
-    notes: tuple[str, ...]
+    test_looks: int  # decisions taken on the set's test labels so far
+    test_look: str | None  # what this comparison adds to them, in words; None where it sees no test item
+    reused: bool  # whether the test labels had served a decision before
+    notes: tuple[str, ...]  # what else the reader must know, a sentence each without its full stop
     run_line: str
+    # of prompt and model, where the judges make a whole grid
     interaction: Interaction | None = field(default=None, metadata={"json": False})
     unread: Unread | None = None
 
@@ -83,30 +72,29 @@ class CompareResult(Result):
         """The contract's object: flat for two judges, with `pairs` for more."""
         plain = {**Result.as_json(self), "planning": {"power": POWER, "discordance": PLANNED_DISCORDANCE}}
         if self.interaction is not None:
-            plain["interaction"] = _grid_json(self.interaction)
-        pairs = [_pair_json(a, b, found) for (a, b), found in self.pairs.items()]
+            cells = [
+                {
+                    "signature": cell.row,
+                    "model": cell.column,
+                    "deviation": cell.deviation,
+                    "p_adjusted": cell.p_adjusted,
+                }
+                for cell in self.interaction.cells
+            ]
+            plain["interaction"] = {**as_plain(self.interaction), "cells": cells}
+        pairs = []
+        for (a, b), compared in self.pairs.items():
+            pair = {**as_plain(compared), "a": a, "b": b, "a_value": compared.a, "b_value": compared.b}
+            for end in ("complete_case", "best_case", "raw"):  # without how they were made
+                if pair[end] is not None:
+                    pair[end] = {name: pair[end][name] for name in ("a", "b", "difference", "p_value")}
+            pairs.append(pair)
         return {**plain, "pairs": pairs} if len(pairs) > 1 else {**pairs[0], **plain}
 
     def as_stored(self) -> dict[str, Any]:
         """All of it, as `summary.json` holds it and `Experiment.read_summary` reads it."""
-        pairs = [{"a": a, "b": b, "comparison": found} for (a, b), found in self.pairs.items()]
+        pairs = [{"a": a, "b": b, "comparison": compared} for (a, b), compared in self.pairs.items()]
         return {**as_plain(self), "pairs": pairs, "interaction": self.interaction}
-
-
-def _pair_json(a: str, b: str, found: Comparison) -> dict[str, Any]:
-    plain = {**as_plain(found), "a": a, "b": b, "a_value": found.a, "b_value": found.b}
-    for end in ("complete_case", "best_case", "raw"):  # without how they were made
-        if plain[end] is not None:
-            plain[end] = {name: plain[end][name] for name in ("a", "b", "difference", "p_value")}
-    return plain
-
-
-def _grid_json(found: Interaction) -> dict[str, Any]:
-    cells = [
-        {"signature": one.row, "model": one.column, "deviation": one.deviation, "p_adjusted": one.p_adjusted}
-        for one in found.cells
-    ]
-    return {**as_plain(found), "cells": cells}
 
 
 def _draws(level: float, n_judges: int) -> int:
@@ -117,30 +105,18 @@ def _draws(level: float, n_judges: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class CompareRun:
-    """Everything that `compare` needs.
-
-    Attributes:
-        names: the judges to compare; none for all that the experiment asked for.
-        metric: by which; the leading one of the set where not given.
-        level: nominal coverage, before the looks at test are paid for.
-        seed: of the sign flips.
-        out: the slug of the comparison's own experiment; None for the usual one.
-    """
+    """Everything that `compare` needs."""
 
     workspace: Workspace
     stored: StoredExperiment
-    names: tuple[str, ...] = ()
-    metric: str | None = None
-    level: float = 0.95
-    seed: int = 0
-    out: str | None = None
+    names: tuple[str, ...] = ()  # the judges to compare; none for all that the experiment asked for
+    metric: str | None = None  # by which; the leading one of the set where not given
+    level: float = 0.95  # nominal coverage, before the looks at test are paid for
+    seed: int = 0  # of the sign flips
+    out: str | None = None  # the slug of the comparison's own experiment; None for the usual one
 
     def check(self) -> Experiment:
-        """Refuse what cannot be done before anything is written; gives where the result goes.
-
-        Raises:
-            InputError: as `columns` and `plan_experiment`; or the metric does not fit the set or the judges.
-        """
+        """Refuse what cannot be done before anything is written; gives where the result goes."""
         self._compared(self.columns, self._metric, self.level, n_perm=1)
         config = {
             "command": "compare",
@@ -161,11 +137,7 @@ class CompareRun:
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """The judges compared.
-
-        Raises:
-            InputError: one is unknown or named twice, or there is only one.
-        """
+        """The judges compared."""
         if not self.names:
             columns = self.stored.columns[: self.stored.asked]
         else:
@@ -179,42 +151,47 @@ class CompareRun:
         return columns
 
     def run(self) -> CompareResult:
-        """Compare every two of the judges, and write the result into the comparison's experiment.
-
-        Raises:
-            InputError: as `check`.
-        """
+        """Compare every two of the judges, and write the result into the comparison's experiment."""
         experiment = self.check()  # what is wrong is told before a look is logged
-        columns, gold, metric = self.columns, self.stored.gold, self._metric
+        stored, columns, metric = self.stored, self.columns, self._metric
+        gold, slug = stored.gold, stored.experiment.slug
         open_experiment(experiment)
-        look = self._look(columns, metric, experiment)
+        look = None
+        if self._holds_test:
+            look = look_at_test(**self._seen(columns, metric), experiment=experiment.slug, kind="decision")
         level = look.level_within(self.level) if look else self.level
-        table = Table(gold, self.stored.items, self._repeats(columns), self.seed, level)
+        table = Table(gold, stored.items, self._repeats(columns), self.seed, level)
         prompted = [(column, self._repeats([column])) for column in columns if column.cell is not None]
+        notes = []
+        for column in columns:
+            judged = {row.item_id for row in column.rows}
+            absent = [item.item_id for item in stored.items if item.item_id not in judged]
+            if absent:
+                items = f"{len(absent)} items ({listed(absent, sealed=gold.test_ids)})"
+                notes.append(f"{column.judge} has no judgement of {items}: they count as unscored")
+        judges = [
+            f"{column.judge}[{column.rows[0].judge_fingerprint[:8]}]" for column in columns if column.rows
+        ]
         result = CompareResult(
             experiment=experiment.slug,
-            compared_from=self.stored.experiment.slug,
+            compared_from=slug,
             metric=metric,
             pairs=self._compared(columns, metric, level, n_perm=_draws(level, len(columns))),
             level=level,
-            gold=summary_of_gold(table, self.stored.split),
+            gold=summary_of_gold(table, stored.split),
             test_looks=look.number if look else looks_so_far(self.workspace.experiments, gold),
             test_look=look.sentence(gold.name, self.level) if look else None,
             reused=bool(look and look.reused),
-            notes=tuple(self._notes(columns)),
-            run_line=self._run_line(table, columns, metric),
+            notes=(*notes, *stored.notes, *stored.table.drawn_notes, *verdict_notes(gold.scale, columns)),
+            run_line=run_line(table, stored.split, judges, {"experiment": slug, "metric": metric}),
             interaction=prompt_model_grid(table, prompted, metric).tested,
-            unread=unread_of(dataclasses.replace(self.stored, columns=columns, asked=len(columns))),
+            unread=unread_of(dataclasses.replace(stored, columns=columns, asked=len(columns))),
         )
         experiment.write_summary(result.as_stored())
         return result
 
     def unlooked(self) -> dict[tuple[str, str], Comparison]:
-        """Every pair, without a decision and without a look at test; nothing is written.
-
-        Raises:
-            InputError: as `columns`; or test items are held, which only a comparison looks at.
-        """
+        """Every pair, without a decision and without a look at test, which only a comparison takes."""
         columns = self.columns
         if self._holds_test:
             raise InputError(
@@ -227,10 +204,12 @@ class CompareRun:
         self, columns: Sequence[Column], metric: str, level: float, *, n_perm: int
     ) -> dict[tuple[str, str], Comparison]:
         table = self.stored.table
-        verdicts = {one.judge: verdict_matrix(one.rows, table.items, self._repeats([one])) for one in columns}
         return compare_all(
             table.labels,
-            verdicts,
+            {
+                column.judge: verdict_matrix(column.rows, table.items, self._repeats([column]))
+                for column in columns
+            },
             scale=table.gold.scale,
             scales={column.judge: column.scale for column in columns},
             metric=metric,
@@ -246,22 +225,10 @@ class CompareRun:
         asked = self.stored.experiment.config.get("repeats", 1)
         return max([int(asked), *(1 + row.repeat for column in columns for row in column.rows)])
 
-    def _look(self, columns: Sequence[Column], metric: str, experiment: Experiment) -> Look | None:
-        """Write a decision on test labels down; None where no test item is held."""
-        seen = self._seen(columns, metric)
-        if not self._holds_test:
-            return None
-        return look_at_test(**seen, experiment=experiment.slug, kind="decision")
-
     def foresee(self) -> Look | None:
-        """Which decision on test labels a run would take; None where it sees no test item.
-
-        Raises:
-            InputError: as `check`.
-        """
+        """Which decision on test labels a run would take; None where it sees no test item."""
         self.check()
-        seen = self._seen(self.columns, self._metric)
-        return foresee_look(**seen) if self._holds_test else None
+        return foresee_look(**self._seen(self.columns, self._metric)) if self._holds_test else None
 
     @property
     def _holds_test(self) -> bool:
@@ -269,38 +236,14 @@ class CompareRun:
 
     def _seen(self, columns: Sequence[Column], metric: str) -> dict[str, Any]:
         """What makes a look: the same judges by the same metric are the same one."""
-        return {
-            "experiments": self.workspace.experiments,
-            "gold": self.stored.gold,
-            "items": self.stored.items,
-            "by": f"compare by {metric}",
-            "judges": {
-                row.judge_fingerprint: verdicts_sha(self.stored.gold, self.stored.items, column.rows)
-                for column in columns
-                for row in column.rows[:1]
-            },
+        gold, items = self.stored.gold, self.stored.items
+        judges = {
+            row.judge_fingerprint: verdicts_sha(gold, items, column.rows)
+            for column in columns
+            for row in column.rows[:1]
         }
-
-    def _notes(self, columns: Sequence[Column]) -> list[str]:
-        notes = []
-        for column in columns:
-            judged = {row.item_id for row in column.rows}
-            absent = [item.item_id for item in self.stored.items if item.item_id not in judged]
-            if absent:
-                named = listed(absent, sealed=self.stored.gold.test_ids)
-                notes.append(
-                    f"{column.judge} has no judgement of {len(absent)} items ({named}): they count as "
-                    "unscored"
-                )
-        stored = self.stored
-        return [*notes, *stored.notes, *stored.table.drawn_notes, *verdict_notes(stored.gold.scale, columns)]
-
-    def _run_line(self, table: Table, columns: Sequence[Column], metric: str) -> str:
-        judges = [
-            f"{column.judge}[{column.rows[0].judge_fingerprint[:8]}]" for column in columns if column.rows
-        ]
-        extra = {"experiment": self.stored.experiment.slug, "metric": metric}
-        return run_line(table, self.stored.split, judges, extra)
+        by, experiments = f"compare by {metric}", self.workspace.experiments
+        return {"experiments": experiments, "gold": gold, "items": items, "by": by, "judges": judges}
 
 
 def compare(
@@ -335,28 +278,44 @@ def compare(
         a_labels, b_labels: judgements of the set's items, or n verdicts (n x R); on the people's scale where
             `a_scale`, `b_scale` are not given.
         scale, groups: of arrays only, where `scale` must be given; the others as in `stats.compare`.
-
-    Raises:
-        InputError: as `stats.compare`; or a gold set comes with arrays, `scale` or `groups`, or no row is of
-            it.
     """
-    how: dict[str, Any] = {
-        "metric": metric,
-        "a_scale": a_scale,
-        "b_scale": b_scale,
-        "level": level,
-        "seed": seed,
-    }
-    how |= {"n_perm": n_perm, "calibrate": calibrate}
-    if isinstance(gold_labels, GoldSet):
-        if scale is not None or groups is not None:
-            raise InputError(
-                "compare: a gold set says its scale and its questions: leave scale and groups out"
-            )
-        return _compare_judgements(gold_labels, _judgements(a_labels), _judgements(b_labels), how)
-    if scale is None:
-        raise InputError("compare: labels in an array need their scale=, such as 'percentage'")
-    return compare_arrays(gold_labels, a_labels, b_labels, scale=scale, groups=groups, **how)
+    shared: dict[str, Any] = {"metric": metric, "a_scale": a_scale, "b_scale": b_scale, "seed": seed}
+    shared["calibrate"] = calibrate
+    if not isinstance(gold_labels, GoldSet):
+        if scale is None:
+            raise InputError("compare: labels in an array need their scale=, such as 'percentage'")
+        shared |= {"scale": scale, "groups": groups, "level": level, "n_perm": n_perm}
+        return compare_arrays(gold_labels, a_labels, b_labels, **shared)
+    if scale is not None or groups is not None:
+        raise InputError("compare: a gold set says its scale and its questions: leave scale and groups out")
+    gold, (a, b) = gold_labels, (_judgements(a_labels), _judgements(b_labels))
+    judged = {row.item_id for row in (*a, *b)}
+    items = tuple(item for item in gold.items if item.item_id in judged and item.item_id in gold.labels)
+    if not items:
+        raise InputError(f"compare: no judgement is of a labelled item of gold set {gold.name}")
+    table = Table(gold, items)
+    verdicts = [
+        verdict_matrix(rows, items, 1 + max((row.repeat for row in rows), default=0)) for rows in (a, b)
+    ]
+    shared |= {"scale": gold.scale, "groups": table.groups, "weights": table.weights}
+    if all(gold.split_of(item.group) != "test" for item in items):
+        return compare_arrays(table.labels, *verdicts, level=level, n_perm=n_perm, **shared)
+    # wrong use costs no look
+    by = f"compare by {compare_arrays(table.labels, *verdicts, level=level, n_perm=1, **shared).metric}"
+    look = look_at_test(
+        find_workspace().experiments,
+        gold,
+        items,
+        experiment="judgecal.compare",
+        kind="decision",
+        by=by,
+        judges={rows[0].judge_fingerprint: verdicts_sha(gold, items, rows) for rows in (a, b) if rows},
+    )
+    notice(f"judgecal: {look.sentence(gold.name, level)}")
+    level = look.level_within(level)
+    return compare_arrays(
+        table.labels, *verdicts, level=level, n_perm=max(n_perm, _draws(level, 2)), **shared
+    )
 
 
 def _judgements(rows: Iterable[object]) -> list[Judgement]:
@@ -365,32 +324,3 @@ def _judgements(rows: Iterable[object]) -> list[Judgement]:
     if len(judgements) < len(given):
         raise InputError("compare: with a gold set both sides are judgements, as judgecal.score gives them")
     return judgements
-
-
-def _compare_judgements(
-    gold: GoldSet, a: Sequence[Judgement], b: Sequence[Judgement], how: Mapping[str, Any]
-) -> Comparison:
-    """Two judges on the labelled items that either of them judged; a look where test items are among
-    these."""
-    judged = {row.item_id for row in (*a, *b)}
-    items = tuple(item for item in gold.items if item.item_id in judged and item.item_id in gold.labels)
-    if not items:
-        raise InputError(f"compare: no judgement is of a labelled item of gold set {gold.name}")
-    table, level = Table(gold, items), how["level"]
-    verdicts = [
-        verdict_matrix(rows, items, 1 + max((row.repeat for row in rows), default=0)) for rows in (a, b)
-    ]
-    shared = {**how, "scale": gold.scale, "groups": table.groups, "weights": table.weights}
-    if all(gold.split_of(item.group) != "test" for item in items):
-        return compare_arrays(table.labels, *verdicts, **shared)
-    metric = compare_arrays(
-        table.labels, *verdicts, **{**shared, "n_perm": 1}
-    ).metric  # wrong use costs no look
-    judges = {rows[0].judge_fingerprint: verdicts_sha(gold, items, rows) for rows in (a, b) if rows}
-    by = f"compare by {metric}"
-    about: dict[str, Any] = {"experiment": "judgecal.compare", "kind": "decision", "by": by, "judges": judges}
-    look = look_at_test(find_workspace().experiments, gold, items, **about)
-    notice(f"judgecal: {look.sentence(gold.name, level)}")
-    level = look.level_within(level)
-    shared |= {"level": level, "n_perm": max(how["n_perm"], _draws(level, 2))}
-    return compare_arrays(table.labels, *verdicts, **shared)

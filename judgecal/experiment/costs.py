@@ -17,26 +17,17 @@ _CHARS_PER_TOKEN = 4.0  # a rule of thumb for the preview; the bill comes from t
 
 @dataclass(frozen=True, slots=True)
 class CostEstimate:
-    """What a run would cost, before any call.
+    """What a run would cost, before any call."""
 
-    Attributes:
-        calls: calls to be made.
-        stored: judgements that the journal has already.
-        prompt_tokens: an estimate, at four characters a token.
-        usd_at_most: an upper bound; None where some model has no price.
-        seconds: about how long the calls take where the provider keeps up; None where no latency of one of
-            these models has been measured in this journal.
-        usd_in_batches: `usd_at_most` at the price of batches; None where some model has no batch API.
-        waiting: requests that wait in a batch and are paid for there; none of `calls`.
-    """
-
-    calls: int
-    stored: int
-    prompt_tokens: int
-    usd_at_most: float | None
+    calls: int  # to be made
+    stored: int  # judgements that the journal has already
+    prompt_tokens: int  # an estimate, at four characters a token
+    usd_at_most: float | None  # an upper bound; None where some model has no price
+    # about how long the calls take where the provider keeps up; None where this journal holds no latency of
+    # the models
     seconds: float | None = None
-    usd_in_batches: float | None = None
-    waiting: int = 0
+    usd_in_batches: float | None = None  # at the price of batches; None where some model has no batch API
+    waiting: int = 0  # requests that wait in a batch and are paid for there; none of `calls`
 
 
 def together(estimates: Sequence[CostEstimate]) -> CostEstimate:
@@ -47,13 +38,13 @@ def together(estimates: Sequence[CostEstimate]) -> CostEstimate:
         return sum(known) if len(known) == len(values) else None
 
     return CostEstimate(
-        sum(one.calls for one in estimates),
-        sum(one.stored for one in estimates),
-        sum(one.prompt_tokens for one in estimates),
-        added([one.usd_at_most for one in estimates]),
-        added([one.seconds for one in estimates]),
-        added([one.usd_in_batches for one in estimates]),
-        sum(one.waiting for one in estimates),
+        sum(estimate.calls for estimate in estimates),
+        sum(estimate.stored for estimate in estimates),
+        sum(estimate.prompt_tokens for estimate in estimates),
+        added([estimate.usd_at_most for estimate in estimates]),
+        added([estimate.seconds for estimate in estimates]),
+        added([estimate.usd_in_batches for estimate in estimates]),
+        sum(estimate.waiting for estimate in estimates),
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from judgecal.errors import InputError, refuse
 from judgecal.goldset import Card, GoldSet, write_gold
-from judgecal.goldset.draw import Drawn, by_disagreement, draw
+from judgecal.goldset.draw import by_disagreement, draw
 from judgecal.goldset.write import name_problems
 from judgecal.records import Item
 from judgecal.scale import Label
@@ -25,9 +25,6 @@ LEAST_DRAWN = 10
 def drawing_weights(gold: GoldSet, items: Sequence[Item]) -> Floats | None:
     """1 / the chance with which each item was drawn, with a mean of 1; None where it is the same for all or
     not known.
-
-    Raises:
-        InputError: it is known of some items only.
     """
     chances = [item.inclusion_probability for item in items]
     known = [chance for chance in chances if chance is not None]
@@ -103,9 +100,6 @@ def draw_where_judges_differ(
         gold: the set that the items are of; the new one has its scale and its splits.
         verdicts: judge -> item id -> verdict; items that no judge has judged are left out.
         name: of the new set.
-
-    Raises:
-        InputError: fewer than two judges, nothing to draw from, n is too small, or the name is none or taken.
     """
     workspace.require_writable("gold sheet --strata")
     judged = set().union(*(own.keys() for own in verdicts.values()))
@@ -123,19 +117,14 @@ def draw_where_judges_differ(
             "them judged (judgecal agreement keeps recorded verdicts of items without a label too)"
         )
     refuse(problems)
-    return _drawing(
-        gold, draw(by_disagreement(pool, verdicts), n, seed=seed), list(verdicts), name=name, seed=seed
-    )
-
-
-def _drawing(gold: GoldSet, drawn: Drawn, judges: Sequence[str], *, name: str, seed: int) -> Drawing:
+    drawn = draw(by_disagreement(pool, verdicts), n, seed=seed)
     counts = ", ".join(f"{stratum}: {size} of {there}" for stratum, (size, there) in drawn.counts.items())
     card = Card(
         name=name,
         scale=gold.scale,
         version="1",
         licence=gold.card.licence,
-        source=f"drawn from gold set {gold.name} where {', '.join(judges)} differ ({counts}), seed {seed}",
+        source=f"drawn from gold set {gold.name} where {', '.join(verdicts)} differ ({counts}), seed {seed}",
         made_by="people",
         sampling="stratified",
         labels_by="people",
@@ -147,6 +136,4 @@ def _drawing(gold: GoldSet, drawn: Drawn, judges: Sequence[str], *, name: str, s
         f"drawn: {counts}",
         f"the items and their inclusion_probability are gold set {name}, which waits for the labels",
     )
-    return Drawing(
-        card, drawn.items, notes, rubric=gold.path / gold.card.rubric if gold.card.rubric else None
-    )
+    return Drawing(card, drawn.items, notes, rubric=gold.path / card.rubric if card.rubric else None)

@@ -67,11 +67,7 @@ def constant_entry(table: Table) -> Entry:
 
 
 def check_judge(gold: GoldSet, judge: Judge, items: Sequence[Item] = ()) -> None:
-    """Refuse a judge whose verdicts cannot stand beside the people's labels of some items.
-
-    Raises:
-        InputError: they share no order with the labels, or are words on single contexts of several.
-    """
+    """Refuse a judge whose verdicts cannot stand beside the people's labels of some items."""
     refuse_unfit(judge, items)
     try:
         common_scale(gold.scale, item_scale(judge))

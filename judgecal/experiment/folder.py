@@ -87,8 +87,7 @@ class Experiment:
         return datetime.fromtimestamp(max(path.stat().st_mtime for path in files), UTC)
 
     def read_summary(self, kind: type[_R]) -> _R:
-        """The result that `write_summary` left, as the class that it was; refused where there is none, or no
-        such."""
+        """The result that `write_summary` left, as the class that it was; refused where it is none."""
         absent = (
             "is not there: the command did not come to its end; run it again, it goes on where it stopped"
         )

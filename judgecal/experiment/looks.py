@@ -128,8 +128,7 @@ def looks_so_far(experiments: Path, gold: GoldSet) -> int:
 
 
 def verdicts_sha(gold: GoldSet, items: Iterable[Item], rows: Iterable[Judgement]) -> str:
-    """What a judge said of the labelled test items among these, by their texts; a missing verdict says
-    nothing."""
+    """What a judge said of the labelled test items among these; a missing verdict says nothing."""
     test = {item.item_id: item.sha for item in _labelled_test(gold, items)}
     given = [row for row in rows if row.item_id in test and row.verdict is not None]
     return digest(sorted([test[row.item_id], row.repeat, str(row.verdict)] for row in given))[:16]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from judgecal.experiment.agreement import Column, Table, verdict_matrix
@@ -23,31 +23,23 @@ from judgecal.stats.strata import Stratum, too_thin
 
 @dataclass(frozen=True, slots=True)
 class JudgeLoss:
-    """What one judge loses against the best, as shares.
-
-    `low` is of the paired interval, `high` the bound that holds for all judges at once and decides; `reason`
-    says why either is missing. `value` is the metric itself.
-    """
+    """What one judge loses against the best, as shares."""
 
     judge: str
-    value: float | None
+    value: float | None  # the metric itself
     loss: float | None
-    low: float | None
-    high: float | None
-    reason: str | None
+    low: float | None  # of the paired interval
+    high: float | None  # the bound that holds for all judges at once and decides
+    reason: str | None  # why either is missing
 
 
 @dataclass(frozen=True, slots=True)
 class FloorLoss:
-    """What the best constant, or another free judge, loses against a judge by a metric: paired, with its
-    interval.
-
-    `strata`: of the labels that the difference rests on.
-    """
+    """What the best constant, or another free judge, loses against a judge by a metric, paired."""
 
     judge: str
     loss: Estimate
-    strata: tuple[Stratum, ...] = ()
+    strata: tuple[Stratum, ...] = ()  # of the labels that the difference rests on
     metric: str = ""
 
     @property
@@ -72,8 +64,7 @@ class PersonLoss:
 
 @dataclass(frozen=True, slots=True)
 class LossPicture:
-    """What is lost against the best judge: by the judges asked for, the floor below them, the people beside
-    them."""
+    """What is lost against the best judge: by the judges, the floor below them, the people beside them."""
 
     losses: Losses
     judges: tuple[JudgeLoss, ...]
@@ -116,11 +107,7 @@ class PromptModelGrid:
 def table_losses(
     table: Table, columns: Sequence[tuple[Column, int]], *, metric: str, margin: float | None, seed: int
 ) -> Losses:
-    """The losses of judges, each with its repeats, on the items of a table; as `losses_against_best`.
-
-    Raises:
-        InputError: no judge has a value.
-    """
+    """The losses of judges, each with its repeats, on the items of a table; as `losses_against_best`."""
     return losses_against_best(
         table.labels,
         {column.judge: verdict_matrix(column.rows, table.items, repeats) for column, repeats in columns},
@@ -144,184 +131,143 @@ def floor_loss(
     The judge is one of so many, the best of which may owe its place to luck: the interval stands at level
     1 - (1 - level) / of (Bonferroni). Of errors the difference is turned round, so that a loss is above 0.
     """
-    held = dataclasses.replace(table, level=1.0 - (1.0 - table.level) / of)
-    return _Pairs(held, judge, metric, seed).floor(floor or _constant(table))
+    table = dataclasses.replace(table, level=1.0 - (1.0 - table.level) / of)
+    column = floor or constant_column(dataclasses.replace(table, repeats=1))
+    paired = _paired(
+        table, table.items, table.labels, judge, (column, 1), metric, seed, map_other=not column.constant
+    )
+    loss = _decided(paired, metric)
+    if metric_facts(metric).direction == "less" and loss.value is not None:
+        low, high = (None if end is None else -end for end in (loss.high, loss.low))
+        loss = dataclasses.replace(loss, value=-loss.value, low=low, high=high)
+    return FloorLoss(column.judge, loss, paired.strata, metric)
 
 
 def judge_losses(
     table: Table, columns: Sequence[tuple[Column, int]], losses: Losses, *, metric: str, seed: int
 ) -> tuple[JudgeLoss, ...]:
-    """What each judge, with its repeats, loses against the best of them, with the paired interval beside the
-    bound."""
-    best = next(one for one in columns if one[0].judge == losses.best)
-    pairs = _Pairs(table, best, metric, seed)
-    return tuple(pairs.judge(one, losses) for one in columns)
+    """What each judge, with its repeats, loses against the best; the paired interval beside the bound."""
+    best = next(pair for pair in columns if pair[0].judge == losses.best)
+    judges = []
+    for pair in columns:
+        name, low = pair[0].judge, 0.0 if pair is best else None
+        if pair is not best:
+            low = _decided(_paired(table, table.items, table.labels, best, pair, metric, seed), metric).low
+        loss = losses.by_judge[name]
+        judges.append(JudgeLoss(name, loss.value, loss.loss, low, loss.upper, loss.reason))
+    return tuple(judges)
 
 
 def people_losses(
     table: Table, best: tuple[Column, int], *, metric: str, seed: int
 ) -> tuple[PersonLoss, ...]:
-    """What each rater loses against the best judge, both against the other raters."""
-    return _Pairs(table, best, metric, seed).people()
+    """What each rater loses against the best judge, both against the other raters.
 
-
-def _constant(table: Table) -> Column:
-    return constant_column(dataclasses.replace(table, repeats=1))
-
-
-@dataclass(frozen=True, slots=True)
-class _Pairs:
-    """The best judge against others, paired on the same items."""
-
-    table: Table
-    best: tuple[Column, int]
-    metric: str
-    seed: int
-
-    def judge(self, one: tuple[Column, int], losses: Losses) -> JudgeLoss:
-        column, repeats = one
-        loss = losses.by_judge[column.judge]
-        low: float | None = 0.0
-        if column.judge != losses.best:
-            low = self._against(self.table.items, self.table.labels, (column.scale, column.rows, repeats)).low
-        return JudgeLoss(column.judge, loss.value, loss.loss, low, loss.upper, loss.reason)
-
-    def floor(self, column: Column) -> FloorLoss:
-        other = (column.scale, column.rows, 1)
-        made = self._compared(self.table.items, self.table.labels, other, calibrate=not column.constant)
-        found = _decided(made, self.metric)
-        if metric_facts(self.metric).direction == "less" and found.value is not None:
-            low, high = (None if end is None else -end for end in (found.high, found.low))
-            found = dataclasses.replace(found, value=-found.value, low=low, high=high)
-        return FloorLoss(column.judge, found, made.strata, self.metric)
-
-    def people(self) -> tuple[PersonLoss, ...]:
-        """The best judge less each rater, both against the other raters; of those who share enough items with
-        them."""
-        ratings = peer_ratings(self.table)
-        pairs = {rater: beside(ratings, rater) for rater in ratings}
-        shared = {rater: {item for item, _ in own} for rater, own in pairs.items()}
-        judged = first_verdicts(self.table, self.best[0]).keys()
-        return tuple(
-            self._person(rater, ratings[rater], own, len(shared[rater]))
-            for rater, own in pairs.items()
-            if len(shared[rater]) >= MIN_SHARED and shared[rater] <= judged
-        )
-
-    def _person(
-        self, rater: str, own: Mapping[Hashable, Label], pairs: Sequence[tuple[Hashable, Label]], n_items: int
-    ) -> PersonLoss:
-        known = {item.item_id: item for item in (*self.table.items, *self.table.tied)}
-        items = [known[str(item_id)] for item_id, _ in pairs]
+    Of those who share enough items with them.
+    """
+    ratings, judged = peer_ratings(table), first_verdicts(table, best[0]).keys()
+    known = {item.item_id: item for item in (*table.items, *table.tied)}
+    people = []
+    for rater, own_labels in ratings.items():
+        pairs = beside(ratings, rater)
+        shared = {item_id for item_id, _ in pairs}
+        if len(shared) < MIN_SHARED or not shared <= judged:
+            continue
         rows = [
-            Judgement(str(one), known[str(one)].sha, rater, "rater", 0, label) for one, label in own.items()
+            Judgement(str(item_id), known[str(item_id)].sha, rater, "rater", 0, label)
+            for item_id, label in own_labels.items()
         ]
-        best = self.best[0], 1
-        labels = [label for _, label in pairs]
-        return PersonLoss(
-            rater, self._against(items, labels, (self.table.gold.scale, rows, 1), best=best), n_items
-        )
-
-    def _against(
-        self,
-        items: Sequence[Item],
-        labels: Sequence[Label],
-        other: tuple[Scale, Sequence[Judgement], int],
-        *,
-        best: tuple[Column, int] | None = None,
-    ) -> Estimate:
-        return _decided(self._compared(items, labels, other, best=best), self.metric)
-
-    def _compared(
-        self,
-        items: Sequence[Item],
-        labels: Sequence[Label],
-        other: tuple[Scale, Sequence[Judgement], int],
-        *,
-        best: tuple[Column, int] | None = None,
-        calibrate: bool = True,
-    ) -> PairedDifference:
-        """The best judge's value less another's, once calibrated where the metric asks for it: what the other
-        loses."""
-        (column, repeats), (scale, rows, others) = best or self.best, other
-        both, people, groups = max(repeats, others), self.table.gold.scale, [item.group for item in items]
-        sides: Mapping[str, Iterable[object]] = {
-            "best": _as_often(verdict_matrix(column.rows, items, repeats), both),
-            "other": _as_often(verdict_matrix(rows, items, others), both),
-        }
-        scales: Mapping[str, Scale | str] = {"best": column.scale, "other": scale}
-        mapped = sides if calibrate else {"best": sides["best"]}
-        asked, weights = metric_facts(self.metric).calibrated, drawing_weights(self.table.gold, items)
-        once = calibrated(
-            labels, mapped, scale=people, scales=scales, groups=groups, asked=asked, weights=weights
-        )
-        sides, scales = {**sides, **once.verdicts}, {**scales, **once.scales}
-        return compare_paired(
-            labels,
-            sides["best"],
-            sides["other"],
-            scale=people,
-            a_scale=scales["best"],
-            b_scale=scales["other"],
-            metric=self.metric,
-            groups=groups,
-            level=self.table.level,
-            seed=self.seed,
-            n_perm=1,  # the interval needs no p value
-            more_error=once.error_of_fit("best", "other"),
-            weights=weights,
-        )
+        person = Column(rater, table.gold.scale, rows), 1
+        items, labels = [known[str(item_id)] for item_id, _ in pairs], [label for _, label in pairs]
+        loss = _decided(_paired(table, items, labels, (best[0], 1), person, metric, seed), metric)
+        people.append(PersonLoss(rater, loss, len(shared)))
+    return tuple(people)
 
 
-def _decided(found: PairedDifference, metric: str) -> Estimate:
+def _paired(
+    table: Table,
+    items: Sequence[Item],
+    labels: Sequence[Label],
+    best: tuple[Column, int],
+    other: tuple[Column, int],
+    metric: str,
+    seed: int,
+    *,
+    map_other: bool = True,
+) -> PairedDifference:
+    """What another loses against the best judge, once calibrated where the metric asks for it."""
+    both, people, groups = max(best[1], other[1]), table.gold.scale, [item.group for item in items]
+    sides: Mapping[str, Iterable[object]] = {
+        name: _as_often(verdict_matrix(column.rows, items, repeats), both)
+        for name, (column, repeats) in (("best", best), ("other", other))
+    }
+    scales: Mapping[str, Scale | str] = {"best": best[0].scale, "other": other[0].scale}
+    weights = drawing_weights(table.gold, items)
+    once = calibrated(
+        labels,
+        sides if map_other else {"best": sides["best"]},
+        scale=people,
+        scales=scales,
+        groups=groups,
+        asked=metric_facts(metric).calibrated,
+        weights=weights,
+    )
+    sides, scales = {**sides, **once.verdicts}, {**scales, **once.scales}
+    return compare_paired(
+        labels,
+        sides["best"],
+        sides["other"],
+        scale=people,
+        a_scale=scales["best"],
+        b_scale=scales["other"],
+        metric=metric,
+        groups=groups,
+        level=table.level,
+        seed=seed,
+        n_perm=1,  # the interval needs no p value
+        more_error=once.error_of_fit("best", "other"),
+        weights=weights,
+    )
+
+
+def _decided(paired: PairedDifference, metric: str) -> Estimate:
     """The difference, without an interval where it rests on too few items."""
-    thin = too_thin(found.strata, metric)
+    thin = too_thin(paired.strata, metric)
     if thin is None:
-        return found.difference
-    return dataclasses.replace(found.difference, low=None, high=None, method="", reason=thin)
+        return paired.difference
+    return dataclasses.replace(paired.difference, low=None, high=None, method="", reason=thin)
 
 
 def _as_often(verdicts: list[list[Label | None]], repeats: int) -> list[list[Label | None]]:
-    """The verdicts in turn until there are as many as another judge gave; a mean over the repeats stays
-    itself."""
+    """The verdicts in turn until they are as many as another judge's; a mean over repeats stays itself."""
     return [[row[place % len(row)] for place in range(repeats)] for row in verdicts]
 
 
 def prompt_model_grid(
     table: Table, columns: Sequence[tuple[Column, int]], metric: str, *, test: bool = True
 ) -> PromptModelGrid:
-    """The judges as prompt x model, with the test of the interaction where the grid is whole and at least 2 x
-    2.
+    """The judges, each with its repeats, as prompt x model.
 
-    The judges stand each with its repeats; `test`: whether they have values of the metric, so that it can be
-    tested.
+    The interaction is tested where the grid is whole and at least 2 x 2; `test`: whether they have values to
+    test.
     """
-    grid = PromptModelGrid(
-        tuple(PromptModel(column.judge, *(column.cell or ("", column.judge))) for column, _ in columns)
-    )
-    if (
-        not test
-        or table.weights is not None
-        or len(grid.prompts) < 2
-        or len(grid.models) < 2
-        or not grid.whole
-    ):
+    cells = (PromptModel(column.judge, *(column.cell or ("", column.judge))) for column, _ in columns)
+    grid = PromptModelGrid(tuple(cells))
+    small = len(grid.prompts) < 2 or len(grid.models) < 2 or not grid.whole
+    if small or not test or table.weights is not None:
         return grid
-    placed = {(cell.prompt, cell.model): one for cell, one in zip(grid.cells, columns, strict=True)}
-    once = calibrated(
-        table.labels,
-        {key: verdict_matrix(column.rows, table.items, repeats) for key, (column, repeats) in placed.items()},
-        scale=table.gold.scale,
-        scales={key: column.scale for key, (column, _) in placed.items()},
-        groups=table.groups,
-    )
+    placed = {(cell.prompt, cell.model): pair for cell, pair in zip(grid.cells, columns, strict=True)}
+    people, groups = table.gold.scale, table.groups
+    verdicts = {key: verdict_matrix(column.rows, table.items, n) for key, (column, n) in placed.items()}
+    scales = {key: column.scale for key, (column, _) in placed.items()}
+    once = calibrated(table.labels, verdicts, scale=people, scales=scales, groups=groups)
     tested = interaction(
         table.labels,
         once.verdicts,
-        scale=table.gold.scale,
+        scale=people,
         scales=once.scales,
         metric=metric,
-        groups=table.groups,
+        groups=groups,
         level=table.level,
         seed=table.seed,
     )

@@ -7,16 +7,19 @@ not the item has a gold label. Raters who were mostly asked to break ties stand 
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
 from statistics import fmean
 from typing import Any
 
 from judgecal.experiment.agreement import Column, Table, entry
 from judgecal.experiment.result import AltTestEntry, Entry, JudgeEntry, RaterEntry
 from judgecal.goldset import GoldSet
-from judgecal.records import Estimate, Item, Judgement
+from judgecal.records import Estimate, Item, Judgement, Result
 from judgecal.scale import Label, Scale, common_scale, onto
-from judgecal.stats import agreement, cross_fitted, winning_rates
+from judgecal.stats import agreement, cross_fitted, reliability, winning_rates
 from judgecal.stats.stand_in import StandIn, beside, stand_in
 
 EPSILONS = (0.2, 0.15, 0.1)
@@ -149,8 +152,7 @@ WITH_MEAN = ("pearson", "spearman", "concordance")
 
 
 def with_mean(table: Table, column: Column) -> dict[str, Estimate] | None:
-    """A judge's coefficients with the mean of an item's raters; None where that is the gold label on every
-    item."""
+    """A judge's coefficients with the mean of an item's raters; None where that always is the gold label."""
     scale, ratings = table.gold.scale, dict[str, list[float]]()
     if not scale.graded:
         return None
@@ -219,4 +221,74 @@ def on_one_scale(people: Scale, judge: Scale) -> tuple[Scale, _Moved, _Moved]:
         _PERCENTAGE,
         lambda label: onto(_PERCENTAGE, people, float(label)),
         lambda verdict: onto(_PERCENTAGE, judge, float(verdict)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RaterPair:
+    """Two raters on the items that both rated; no estimates where there is none."""
+
+    a: str
+    b: str
+    n: int
+    agreement: Mapping[str, Estimate]
+
+
+@dataclass(frozen=True, slots=True)
+class RaterAmongOthers(Result):
+    """A rater against each other rater, on `n` items: the ceiling that reports print."""
+
+    rater: str
+    n: int
+    agreement: Mapping[str, Estimate]
+
+
+@dataclass(frozen=True, slots=True)
+class RaterAgreement(Result):
+    """What `gold agreement` comes to: pairs of human raters, each against the others; no judge is in it."""
+
+    set_: str
+    pairs: tuple[RaterPair, ...]
+    ceiling: tuple[RaterAmongOthers, ...]
+    tie_breakers: Mapping[
+        str, str
+    ]  # raters mostly asked where others differ -> how that shows; in the pairs alone
+    reliability: Mapping[
+        str, Estimate
+    ]  # the others at once, each pair's kappas too; empty without two of them
+    saw_draft: Mapping[str, int]  # rater -> labels given in sight of a machine's
+    cannot_tell: Mapping[str, int]  # rater -> items of which it could not tell
+    sha256: str = field(default="", metadata={"json": False})
+    scale: str = field(default="", metadata={"json": False})
+    raters: tuple[str, ...] = field(default=(), metadata={"json": False})
+    labels_by: str = field(default="", metadata={"json": False})
+    n_tied: int = field(default=0, metadata={"json": False})
+
+
+def rater_agreement(gold: GoldSet) -> RaterAgreement:
+    """Every pair of human raters, and all at once; the adjudicated label, of their votes, is none of them."""
+    groups, pairs = {item.item_id: item.group for item in gold.items}, []
+    for a, b in combinations(gold.raters, 2):
+        items, estimates = gold.shared_items(a, b), dict[str, Estimate]()
+        if items:
+            first, second = (
+                [gold.ratings_by_rater[rater][item.item_id] for item in items] for rater in (a, b)
+            )
+            shared = [item.group for item in items]
+            estimates = agreement(first, second, scale=gold.scale, groups=shared)
+        pairs.append(RaterPair(a, b, len(items), estimates))
+    entries = rater_entries(Table(gold, gold.items), ())
+    return RaterAgreement(
+        set_=gold.name,
+        pairs=tuple(pairs),
+        ceiling=tuple(RaterAmongOthers(entry.judge, entry.n, entry.agreement) for entry in entries),
+        tie_breakers={rater: breaker.why for rater, breaker in gold.tie_breakers.items()},
+        reliability=reliability(gold.peers, scale=gold.scale, groups=groups) if len(gold.peers) > 1 else {},
+        saw_draft=dict(Counter(rating.rater for rating in gold.ratings if rating.saw_draft)),
+        cannot_tell=gold.cannot_tell,
+        sha256=gold.sha256,
+        scale=str(gold.scale),
+        raters=gold.raters,
+        labels_by=gold.card.labels_by,
+        n_tied=len(gold.tied),
     )

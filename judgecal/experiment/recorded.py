@@ -144,8 +144,7 @@ _NO_AMOUNT = -1.0
 
 
 def _amount(row: Row, name: str) -> float | None:
-    """What a judgement cost or took; None where the file does not say, `_NO_AMOUNT` where that is no
-    amount."""
+    """What a judgement cost or took; None where the file does not say, `_NO_AMOUNT` of no amount."""
     text = row.cells.get(name, "").strip()
     if not text:
         return None

@@ -31,43 +31,34 @@ class Tokens(Result):
 
 @dataclass(frozen=True, slots=True)
 class Entry(Result):
-    """A line of the agreement table: a judge, a part of the floor, or a rater.
-
-    Attributes:
-        n, n_expected, n_unscored: judgements with a verdict, asked for, and without one.
-        agreement: metric -> estimate over the scored items.
-        as_wrong: the same with an unscored item counted as the verdict farthest from its label.
-        calibrated: as `as_wrong`, of verdicts through the map that was fitted on other questions; empty where
-            labels have no order, or questions are too few.
-        latency_s, usd_per_1k, tokens: what it takes; a price that is not known is None, never 0.
-        unit: the scale that mae, rmse and bias are in units of.
-        unscored: why judgements have no verdict -> how many.
-    """
+    """A line of the agreement table: a judge, a part of the floor, or a rater."""
 
     judge: str
-    n: int
+    n: int  # judgements with a verdict, asked for, and without one
     n_expected: int
     n_unscored: int
-    agreement: dict[str, Estimate]
-    as_wrong: dict[str, Estimate]
+    agreement: dict[str, Estimate]  # METRIC -> Estimate over the scored items
+    as_wrong: dict[
+        str, Estimate
+    ]  # the same with an unscored item counted as the verdict farthest from its label
     latency_s: Latency
-    usd_per_1k: float | None
+    usd_per_1k: float | None  # None where it is not known, which is never 0
     tokens: Tokens
-    unit: str
-    unscored: dict[str, int]
+    unit: str  # the scale that mae, rmse and bias are in units of
+    unscored: dict[str, int]  # why judgements have no verdict -> how many
+    # as `as_wrong`, through the map fitted on other questions; empty without an order or with too few
+    # questions
     calibrated: dict[str, Estimate]
 
     def decided_by(self, metric: str) -> Estimate:
-        """The number that the judge is decided by: once calibrated where a metric asks for that and it can
-        be."""
+        """The number that the judge is decided by: calibrated where a metric asks for that and it can be."""
         asked = metric_facts(metric).calibrated and metric in self.calibrated
         return (self.calibrated if asked else self.as_wrong)[metric]
 
 
 @dataclass(frozen=True, slots=True)
 class PartEntry(Result):
-    """A judge on one tag or system: counts, no test. `mean_agreement` where labels have an order, else
-    `accuracy`."""
+    """A judge on one tag or system: counts, no test; `accuracy` where labels have no order."""
 
     n: int
     n_expected: int
@@ -90,37 +81,33 @@ class PartEntry(Result):
     @property
     def value(self) -> Estimate:
         """The one of the two estimates that the scale has."""
-        found = self.mean_agreement or self.accuracy
-        assert found is not None
-        return found
+        value = self.mean_agreement or self.accuracy
+        assert value is not None
+        return value
 
 
 @dataclass(frozen=True, slots=True)
 class Retest(Result):
-    """How a judge agrees with itself over its repeats, as `stats.repeatability` says it.
-
-    `flip_rate` is None without a pass mark and classes; `all_cached`: every reply was made before.
-    """
+    """How a judge agrees with itself over its repeats, as `stats.repeatability` says it."""
 
     repeats: int
     n_items: int
     exact_agreement: Estimate
     unanimous: Estimate
-    flip_rate: Estimate | None
+    flip_rate: Estimate | None  # None without a pass mark and classes
     within_item_sd: Estimate
     within_item_sd_share: Estimate
     icc_1_1: Estimate
     expected: tuple[Repeats, ...]
     enough: int | None
     why: str
-    all_cached: bool
+    all_cached: bool  # every reply was made before
     unit: str
 
 
 @dataclass(frozen=True, slots=True)
 class AltTestEntry(Result):
-    """The alternative annotator test by what is granted (epsilon as text), and the raters that it rests
-    on."""
+    """The alternative annotator test by what is granted (epsilon as text), and the raters behind it."""
 
     winning_rate: dict[str, float | None]
     passed: dict[str, bool | None]
@@ -137,28 +124,20 @@ class AltTestEntry(Result):
 
 @dataclass(frozen=True, slots=True)
 class JudgeEntry(Entry):
-    """A judge with what explains its numbers.
+    """A judge with what explains its numbers."""
 
-    Attributes:
-        kind: `prompt`, `local` or `python`; `recorded` where its verdicts came with the data.
-        by_tag, by_system: name -> part, the worst first.
-        best_case: the leading metric with unscored items counted as right; None where all have a verdict.
-        retest: of its repeats; None where there are none.
-        limits_of_agreement: `bias`, `lower`, `upper`; None where labels are not graded.
-        stand_in: beside each rater, both against the other raters; None where the set has fewer than two.
-        alt_test: the alternative annotator test; None likewise.
-        with_mean: Pearson's r, Spearman's rho and Lin's concordance with the mean of each item's raters,
-            where the gold label is their median and that differs; else None.
-    """
-
-    kind: str
-    by_tag: dict[str, PartEntry]
+    kind: str  # `prompt`, `local` or `python`; `recorded` where its verdicts came with the data
+    by_tag: dict[str, PartEntry]  # name -> part, the worst first
     by_system: dict[str, PartEntry]
-    best_case: dict[str, Estimate] | None = None
-    retest: Retest | None = None
-    limits_of_agreement: dict[str, Estimate] | None = None
-    stand_in: StandIn | None = None
-    alt_test: AltTestEntry | None = None
+    best_case: dict[str, Estimate] | None = (
+        None  # the leading metric with unscored items as right; None without any
+    )
+    retest: Retest | None = None  # of its repeats; None where there are none
+    limits_of_agreement: dict[str, Estimate] | None = None  # `bias`, `lower`, `upper` of graded labels
+    stand_in: StandIn | None = None  # beside each rater, both against the others; None with fewer than two
+    alt_test: AltTestEntry | None = None  # the alternative annotator test; None likewise
+    # Pearson's r, Spearman's rho and Lin's concordance with the mean of each item's raters, where the gold
+    # label is their median and that differs
     with_mean: dict[str, Estimate] | None = None
 
 
@@ -177,20 +156,15 @@ class RaterEntry(Entry):
 
 @dataclass(frozen=True, slots=True)
 class GoldSummary(Result):
-    """What a result was measured on: labelled items asked for, their questions, how many of them are test
-    items.
-
-    `n_unlabelled` are the items of the split without a gold label; of them, `n_tied` have ratings that tie:
-    they stand where raters and judges are held against raters, and nowhere else.
-    """
+    """What a result was measured on."""
 
     set: str
     sha256: str
     split: str
-    n_items: int
+    n_items: int  # labelled ones asked for, and their questions
     n_groups: int
-    n_unlabelled: int
-    n_tied: int
+    n_unlabelled: int  # items of the split without a gold label
+    n_tied: int  # of them: their ratings tie, so that they stand where judges meet raters, and nowhere else
     n_test_items: int
     labels_by: str
     scale: str
@@ -209,11 +183,8 @@ class GoldSummary(Result):
     def ties_in_words(self) -> str:
         """`12 of 120 answers (10%) on which raters tie`; empty where they tie on none."""
         of = self.n_items + self.n_tied
-        return (
-            f"{self.n_tied:,} of {of:,} answers ({self.n_tied / of:.0%}) on which raters tie"
-            if self.n_tied
-            else ""
-        )
+        share = f"{self.n_tied:,} of {of:,} answers ({self.n_tied / of:.0%})" if self.n_tied else ""
+        return f"{share} on which raters tie" if share else ""
 
     @property
     def unscored_counts_as(self) -> str:
@@ -233,25 +204,16 @@ def unscored_counts_as(scale: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AgreementResult(Result):
-    """What `score` and `agreement` come to.
-
-    Attributes:
-        judges: in the order asked for.
-        floor: the best constant, then `embedded` where it can judge; `floor_reason` says why it cannot.
-        raters: each human against the other humans.
-        tie_breakers: humans who are none of them, as they were mostly asked where others differ -> how that
-            shows.
-        test_looks: decisions taken on the set's test labels so far.
-        notes: what else the reader must know, without full stops.
-    """
+    """What `score` and `agreement` come to."""
 
     experiment: str
     gold: GoldSummary
-    judges: tuple[JudgeEntry, ...]
-    floor: tuple[Entry, ...]
-    raters: tuple[RaterEntry, ...]
-    test_looks: int
+    judges: tuple[JudgeEntry, ...]  # in the order asked for
+    floor: tuple[Entry, ...]  # the best constant, then `embedded` where it can judge
+    raters: tuple[RaterEntry, ...]  # each human against the other humans
+    test_looks: int  # decisions taken on the set's test labels so far
     run_line: str
-    notes: tuple[str, ...]
-    floor_reason: str | None = None
+    notes: tuple[str, ...]  # what else the reader must know, without full stops
+    floor_reason: str | None = None  # why the embedded model cannot judge
+    # humans who are no raters, as they were mostly asked where others differ -> how that shows
     tie_breakers: dict[str, str] = field(default_factory=dict)

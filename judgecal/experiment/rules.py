@@ -31,16 +31,12 @@ _LISTED = 20
 
 @dataclass(frozen=True, slots=True)
 class RuleScore:
-    """One rule, or one total, for one system: the mean over conditions, 0..1.
-
-    `substring` lets a phrase stand inside other words, as the benchmark does (HEMS holds EMS); `phrase` does
-    not.
-    """
+    """One rule, or one total, for one system: the mean over conditions, 0..1."""
 
     system: str
     rule: str
-    substring: Estimate
-    phrase: Estimate
+    substring: Estimate  # a phrase may stand inside other words, as in the benchmark (HEMS holds EMS)
+    phrase: Estimate  # it may not
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,35 +50,26 @@ class UnscoredCondition:
 
 @dataclass(frozen=True, slots=True)
 class RulesResult(Result):
-    """What answers come to by the rules of their items.
+    """What answers come to by the rules of their items."""
 
-    Attributes:
-        set_: the gold set.
-        answers: the file of the answers; None where the set holds them.
-        conditions: how many there are of each rule, over all systems.
-        n_inside: conditions of which phrases stand only inside other words.
-        judge_names: the judges by the strings that reproduce them.
-        unscored: the first conditions without a verdict.
-    """
-
-    set_: str
-    answers: str | None
+    set_: str  # the gold set
+    answers: str | None  # the file of the answers; None where the set holds them
     n_items: int
-    conditions: Mapping[str, int]
-    n_inside: int
-    judge_names: tuple[str, ...]
+    conditions: Mapping[str, int]  # how many there are of each rule, over all systems
+    n_inside: int  # conditions of which phrases stand only inside other words
+    judge_names: tuple[str, ...]  # the judges by the strings that reproduce them
     scores: tuple[RuleScore, ...]
-    unscored: tuple[UnscoredCondition, ...]
+    unscored: tuple[UnscoredCondition, ...]  # the first conditions without a verdict
     notes: tuple[str, ...] = ()
 
     def of(self, system: str) -> tuple[RuleScore, ...]:
         """The scores of one system."""
-        return tuple(one for one in self.scores if one.system == system)
+        return tuple(score for score in self.scores if score.system == system)
 
     @property
     def systems(self) -> tuple[str, ...]:
         """The systems, in the order of the items; one without a name is the empty text."""
-        return tuple(dict.fromkeys(one.system for one in self.scores))
+        return tuple(dict.fromkeys(score.system for score in self.scores))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +94,6 @@ def score_rules(
 
     Args:
         settings: of the judges that take them: `message`, `words`, `lemmas`.
-
-    Raises:
-        InputError: a setting cannot be, or what a rule needs (a word list, simplemma) is not there.
     """
     conditions: list[_Condition] = []
     unscored: list[UnscoredCondition] = []
@@ -152,15 +136,15 @@ def _condition(rule: str, item: Item, judges: Sequence[Any], unscored: list[Unsc
 
 
 def _scores(system: str, conditions: Sequence[_Condition]) -> Iterable[RuleScore]:
-    own = [one for one in conditions if one.system == system]
-    parts = {**{rule: (rule,) for rule in JUDGES}, **POOLED}
-    for name, rules in parts.items():
-        held = [one for one in own if one.rule in rules]
+    def mean(values: list[float], groups: list[str]) -> Estimate:
+        estimate = mean_estimate(values, groups)
+        return replace(estimate, n_unscored=estimate.n_expected - estimate.n)
+
+    for name, rules in {**{rule: (rule,) for rule in JUDGES}, **POOLED}.items():
+        held = [
+            condition for condition in conditions if condition.system == system and condition.rule in rules
+        ]
         if held:
-            yield RuleScore(system, name, _mean(held, "substring"), _mean(held, "phrase"))
-
-
-def _mean(conditions: Sequence[_Condition], match: str) -> Estimate:
-    values = [getattr(one, match) for one in conditions]
-    found = mean_estimate(values, [one.group for one in conditions])
-    return replace(found, n_unscored=found.n_expected - found.n)
+            groups = [condition.group for condition in held]
+            substring = mean([condition.substring for condition in held], groups)
+            yield RuleScore(system, name, substring, mean([condition.phrase for condition in held], groups))

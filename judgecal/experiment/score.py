@@ -46,8 +46,7 @@ from judgecal.workspace import Workspace
 def asked_items(
     gold: GoldSet, split: str, *, limit: int | None = None, without_groups: frozenset[str] = frozenset()
 ) -> tuple[Item, ...]:
-    """The labelled items of a split, in file order, the first `limit` of them; refused where there is
-    none."""
+    """The labelled items of a split, in file order, the first `limit` of them; refused without any."""
     items = tuple(i for i in gold.select(split, without_groups=without_groups) if i.item_id in gold.labels)
     if not items:
         raise InputError(f"gold set {gold.name}: split {split} holds no labelled item")
@@ -105,8 +104,7 @@ class ScoreRun:
 
     @property
     def tied(self) -> tuple[Item, ...]:
-        """The items beside them on which raters tie, so that judges can stand where the raters do: asked
-        once."""
+        """The items beside them on which raters tie, for judges to stand where raters do: asked once."""
         return tied_items(self.gold, self.split, self.items, without_groups=self.left_out)
 
     def plan(self) -> CostEstimate:
@@ -326,8 +324,7 @@ def run_line(table: Table, split: str, judges: Sequence[str], extra: Mapping[str
 
 
 def full_name(judge: Judge) -> str:
-    """A judge for a run line: its string, its signature's fingerprint, its model, and that of all that it
-    is."""
+    """A judge for a run line: its string, fingerprint of its signature, model, and of all that it is."""
     return _configured_name(judge_config(judge))
 
 

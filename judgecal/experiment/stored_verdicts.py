@@ -1,5 +1,4 @@
-"""What a result must say of verdicts that were read from stored replies: how many, and how old the oldest
-is."""
+"""What a result must say of verdicts that were read from stored replies: how many, and how old they are."""
 
 from __future__ import annotations
 
@@ -12,19 +11,12 @@ from judgecal.records import Judgement
 
 @dataclass(slots=True)
 class StoredVerdicts:
-    """A count of judgements, a row at a time.
+    """A count of judgements, a row at a time."""
 
-    Attributes:
-        n: verdicts that were read from stored replies; a reply of the same run is none.
-        n_called: all verdicts of models.
-        oldest: when the oldest of those replies was given, UTC in ISO 8601.
-        age: how old it was when the verdict was taken.
-    """
-
-    n: int = 0
-    n_called: int = 0
-    oldest: str | None = None
-    age: timedelta = timedelta()
+    n: int = 0  # verdicts that were read from stored replies; a reply of the same run is none
+    n_called: int = 0  # all verdicts of models
+    oldest: str | None = None  # when the oldest of those replies was given, UTC in ISO 8601
+    age: timedelta = timedelta()  # how old it was when the verdict was taken
 
     def add(self, row: Judgement) -> None:
         """Count a judgement."""

@@ -1,5 +1,4 @@
-"""Verdicts beside labels: where they fall at the pass mark, how they lie, and the items on which they
-part."""
+"""Verdicts beside labels: where they fall at the pass mark, how they lie, the items on which they part."""
 
 from __future__ import annotations
 
@@ -37,8 +36,7 @@ class Cut:
 
     @cached_property
     def mark(self) -> float | None:
-        """From where on a verdict passes, on the common scale; None where the people did not say what
-        passes."""
+        """From where on a verdict passes, on the common scale; None where people did not say what passes."""
         if not self.people.numeric or (self.people.kind != "binary" and self.people.pass_at is None):
             return None
         common = self.common
@@ -121,8 +119,7 @@ class Confusion:
 
 @dataclass(frozen=True, slots=True)
 class JudgeShape:
-    """One judge's verdicts beside the labels: those that describe it (`Table.described`), unless raw is
-    said."""
+    """One judge's verdicts beside the labels: those that describe it, unless raw is said."""
 
     judge: str
     at_cut: Part | None  # counts at the pass mark; None without one
@@ -318,8 +315,7 @@ def parted_items(
 def _judged(
     gold: GoldSet, column: Column, described: Column, items: Sequence[Item]
 ) -> dict[str, JudgeOfItem]:
-    """Item id -> what a judge said of it; of its repeats the one that lies farthest from the label stands
-    out."""
+    """Item id -> what a judge said of it; the repeat that lies farthest from the label stands out."""
     cut, judged, raw = Cut(gold.scale, described.scale), {}, dict[str, list[Label | None]]()
     rows = dict[str, list[Judgement]]()
     for row in described.rows:

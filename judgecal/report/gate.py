@@ -1,4 +1,4 @@
-"""The document of `gate`: pass, fail, changed or cannot tell; who answers, the loss, flips, and the flipped
+"""The document of `gate`: pass, fail, changed or cannot tell; who answers, the loss, flips, the flipped
 items."""
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ from judgecal.report.document import (
     Table,
     from_summary,
     notes_section,
+    table,
 )
 from judgecal.report.intervals import Axis, change_of, change_picture, in_percent, of_metric, share_blocks
 from judgecal.report.judges_headline import unread_headline
-from judgecal.report.wording import AS_WRONG, OWN_LABELS, glossary, sentence
+from judgecal.report.wording import AS_WRONG, OWN_LABELS, glossary, sentence, sentences
 from judgecal.selection.gate import FlippedItem, GateResult
 from judgecal.stats.metrics import amount_of, metric_facts, rows_of
 
@@ -44,9 +45,9 @@ _ACTS = {
 _SHOWN = 10  # flipped items; the others unfold
 _LONGEST = 80  # characters of an id in a sentence
 _MANY_UNSCORED = 0.10  # share of the judgements
-_FLIPS = "How often a verdict falls on the other side of the lock's cut than the locked one."
+_FLIP_RATE = "How often a verdict falls on the other side of the lock's cut than the locked one."
 _NOISE = "How often two calls of the judge on one item did so at lock time: what flips without any drift."
-_WORDS = glossary(("flip rate", _FLIPS), ("noise", _NOISE), "odd one out", "margin", "locked", AS_WRONG)
+_WORDS = (("flip rate", _FLIP_RATE), ("noise", _NOISE), "odd one out", "margin", "locked", AS_WRONG)
 
 
 def texts_of(gold: GoldSet) -> Texts:
@@ -68,7 +69,7 @@ def gate_document(result: GateResult, texts: Texts) -> Document:
             _flips(result),
             _loss(result, texts),
             _items(result, texts),
-            *notes_section([*_notes(result)], words=_WORDS),
+            *notes_section(_notes(result), words=glossary(*_WORDS)),
         ],
         **from_summary(result),
     )
@@ -82,20 +83,13 @@ def verdict_in_words(verdict: float | str | None) -> str:
 
 
 def _headline(result: GateResult) -> Headline:
-    because = [sentence(result.why)]
+    decision, model, why = result.decision, result.model_id, sentence(result.why)
     nothing = unread_headline(result.unread)
     if nothing is not None:
-        return replace(
-            nothing, because=(*nothing.because, f"So the gate says {result.decision}: {because[0]}")
-        )
-    act = f"{result.decision.upper()}: {_ACTS[result.decision]}"
-    if result.model_changed:
-        now = ", ".join(result.model_id.now)
-        because.insert(
-            0, f"MODEL CHANGED: the provider now answers as {now}; locked was {result.model_id.locked}."
-        )
-        if result.decision == "pass":
-            act = "PASS: go on with this judge under its new model id; no change of its verdicts is shown."
+        return replace(nothing, because=(*nothing.because, f"So the gate says {decision}: {why}"))
+    act, now = f"{decision.upper()}: {_ACTS[decision]}", ", ".join(model.now)
+    if result.model_changed and decision == "pass":
+        act = "PASS: go on with this judge under its new model id; no change of its verdicts is shown."
     following = {
         "pass": f"judgecal plan --lock {shlex.quote(result.lock)}",
         "fail": f"judgecal report {result.experiment} --open",
@@ -104,35 +98,38 @@ def _headline(result: GateResult) -> Headline:
         else f"judgecal gold sheet {result.gold.set} -o sheet.csv",  # without a bound no further pass helps
         "changed": f"judgecal score --judge {result.judge} --gold {result.gold.set} --no-cache",
     }
-    return Headline(result.decision, act, tuple(because), tuple(_unknown(result)), following[result.decision])
+    changed = f"MODEL CHANGED: the provider now answers as {now}; locked was {model.locked}."
+    because = sentences(result.model_changed and changed, why)
+    return Headline(decision, act, because, _unknown(result), following[decision])
 
 
-def _unknown(result: GateResult) -> Iterator[str]:
+def _unknown(result: GateResult) -> tuple[str, ...]:
     """What weighs most comes first."""
-    rate, noise = result.flip_rate, result.noise
-    if result.decision == "inconclusive" and result.repeats < result.repeats_max:
-        yield "What further passes would show: the budget ended before they were made."
+    rate, noise, drift = result.flip_rate, result.noise, ""
     if result.smallest_detectable is not None:
         smallest = amount_of(result.smallest_detectable, result.metric, result.gold.scale)
-        yield (
+        drift = (
             f"Whether there is a drift below {smallest} of {result.metric}: these items show one of that "
             "size in four runs of five, a smaller one more rarely."
         )
-    if rate.value and rate.low is not None and noise.high is not None and rate.low <= noise.high:
-        yield "Whether the flips are more than the judge's noise at lock time: they are not shown to be."
-    if result.odd_one_out is None:
-        yield (
-            "Whether another judge answers: that takes three calls of an item, at lock time and now together."
-        )
-    if result.model_id.locked is None:
-        yield "Whether the provider changed the model: the lock names none."
-    if result.gold.labels_by == "project":
-        yield OWN_LABELS
-    yield "How it judges what production sends now: these items are the ones that it was locked on."
+    within = bool(rate.value) and rate.low is not None and noise.high is not None and rate.low <= noise.high
+    return sentences(
+        result.decision == "inconclusive"
+        and result.repeats < result.repeats_max
+        and "What further passes would show: the budget ended before they were made.",
+        drift,
+        within
+        and "Whether the flips are more than the judge's noise at lock time: they are not shown to be.",
+        result.odd_one_out is None
+        and "Whether another judge answers: that takes three calls of an item, at lock time and now together.",
+        result.model_id.locked is None and "Whether the provider changed the model: the lock names none.",
+        result.gold.labels_by == "project" and OWN_LABELS,
+        "How it judges what production sends now: these items are the ones that it was locked on.",
+    )
 
 
-def _share(found: Estimate) -> str:
-    return f"none ({found.reason})" if found.value is None else in_percent(found)
+def _share(share: Estimate) -> str:
+    return f"none ({share.reason})" if share.value is None else in_percent(share)
 
 
 def _flip_fact(result: GateResult) -> Fact:
@@ -166,10 +163,8 @@ def _odd_fact(result: GateResult) -> Iterator[Fact]:
     if odd is None or odd.between is None:
         return
     if not odd.n_differ:
-        yield Fact(
-            "0",
-            f"odd ones out: the calls of all {numbers.count(odd.n)} items are equal, at lock time and now.",
-        )
+        equal = f"the calls of all {numbers.count(odd.n)} items are equal, at lock time and now"
+        yield Fact("0", f"odd ones out: {equal}.")
         return
     shown = "no other judge is shown"
     if odd.changed:
@@ -224,18 +219,18 @@ def _loss(result: GateResult, texts: Texts) -> Section:
         sides.append(("of the raw verdicts", result.raw_difference, False))
     losing = "right" if metric_facts(result.metric).direction == "less" else "left"
     caption = (
-        f"Serves the decision: pass where the loss is shown to end before the dashed margin of "
-        f"{amount_of(result.margin, result.metric, scale)}, "
-        f"fail where over two passes the line lies {losing} of that margin, or {losing} of 0 with a loss "
-        f"beyond the margin that the changes common to all passes bear out. {numbers.count(result.repeats)} "
-        f"of at most {numbers.count(result.repeats_max)} passes were made, without stored answers or an "
-        "earlier journal; means are of single calls. An unscored item counts as "
-        f"{result.gold.unscored_counts_as}; intervals are by question."
+        "Serves the decision: pass where the loss is shown to end before the dashed margin of "
+        f"{amount_of(result.margin, result.metric, scale)}, fail where over two passes the line lies "
+        f"{losing} of that margin, or {losing} of 0 with a loss beyond the margin that the changes common "
+        f"to all passes bear out. {numbers.count(result.repeats)} of at most "
+        f"{numbers.count(result.repeats_max)} passes were made, without stored answers or an earlier "
+        f"journal; means are of single calls. An unscored item counts as {result.gold.unscored_counts_as}; "
+        "intervals are by question."
     )
     blocks: list[Block] = [change_picture(sides, result.metric, unit=scale, margin=result.margin)]
     if result.difference.low is None and result.difference.reason:
         blocks.append(Paragraph(f"No interval: {result.difference.reason}."))
-    blocks += [Paragraph(one, short=True) for one in _unscored(result, texts)]
+    blocks += [Paragraph(text, short=True) for text in _unscored(result, texts)]
     return Section("loss", "Difference against the margin", caption, [*blocks, _metrics(result)])
 
 
@@ -263,69 +258,71 @@ def _unscored(result: GateResult, texts: Texts) -> Iterator[str]:
 
 
 def _metrics(result: GateResult) -> Table:
-    """The metric of the decision and those beside it, all through the lock's map where that decides; then as
-    it is."""
-    leading, once = result.metric, bool(result.now_calibrated)
-    then, now = (result.locked_calibrated, result.now_calibrated) if once else (result.locked, result.now)
+    """The metric of the decision and those beside it, all through the lock's map where that decides; then
+    raw."""
+    leading, mapped, scale = result.metric, bool(result.now_calibrated), result.gold.scale
+    then, now = (result.locked_calibrated, result.now_calibrated) if mapped else (result.locked, result.now)
     names = [name for name in dict.fromkeys([leading, *rows_of(now)]) if name in now]
-    shown = [(name, name, then[name], now[name]) for name in names]
-    if once:
-        shown.append((f"{leading}, raw", leading, result.locked[leading], result.now[leading]))
-    rows = [
-        [title, *(of_metric(found, name, result.gold.scale) for found in (before, after)),
-         f"{after.n}/{after.n_expected}", numbers.count(after.n_unscored)]
-        for title, name, before, after in shown
-    ]  # fmt: skip
+    rows = [(name, name, then[name], now[name]) for name in names]
+    if mapped:
+        rows.append((f"{leading}, raw", leading, result.locked[leading], result.now[leading]))
     level = f"[{result.now[leading].level:.4g}]"
-    header = ["metric", f"locked {level}", f"now {level}", "n", "unscored"]
-    title = "Then and now" + " through the lock's calibration map" * once
-    return Table(header, rows, title=title, chosen=leading, short=True)
+    return table(
+        rows,
+        {
+            "metric": lambda row: row[0],
+            f"locked {level}": lambda row: of_metric(row[2], row[1], scale),
+            f"now {level}": lambda row: of_metric(row[3], row[1], scale),
+            "n": lambda row: f"{row[3].n}/{row[3].n_expected}",
+            "unscored": lambda row: numbers.count(row[3].n_unscored),
+        },
+        title="Then and now" + " through the lock's calibration map" * mapped,
+        chosen=leading,
+        short=True,
+    )
 
 
 def _items(result: GateResult, texts: Texts) -> Section:
-    flipped, n = [one for one in result.flipped if one.item_id in texts], len(result.flipped)
-    blocks: list[Block] = (
-        [Paragraph(_flipped(result, flipped), short=True)] if n else [Paragraph("No item flipped.")]
-    )
+    flipped, n = [item for item in result.flipped if item.item_id in texts], len(result.flipped)
+    blocks: list[Block] = [Paragraph("No item flipped.")]
+    if n:
+        blocks = [Paragraph(_flipped(result, flipped), short=True)]
     if n and not texts:
-        blocks.append(
-            Paragraph(
-                "The gold set is gone, has changed or is not at hand, so every item counts as one of test."
-            )
-        )
-    records = [_record(one, texts) for one in flipped]
+        gone = "The gold set is gone, has changed or is not at hand, so every item counts as one of test."
+        blocks.append(Paragraph(gone))
+    records = []
+    for item in flipped:
+        then, now = (", ".join(map(verdict_in_words, verdicts)) for verdicts in (item.locked, item.now))
+        question, answer = texts[item.item_id]
+        facts = [("Question", question), ("Answer", answer), ("Locked", then), ("Now", now)]
+        records.append(Record(item.item_id, facts))
     blocks += records[:_SHOWN]
     if records[_SHOWN:]:
         blocks.append(Folded(f"{numbers.count(len(records) - _SHOWN)} more", records[_SHOWN:]))
+    # how many items' verdicts went up and how many down on average, where they are numbers
+    moved = [_mean(item.now) - _mean(item.locked) for item in result.flipped]
+    up, down = sum(by > 0 for by in moved), sum(by < 0 for by in moved)
+    sides = f" ({numbers.count(up)} went up, {numbers.count(down)} down)" if up or down else ""
     caption = (
         f"Serves the search for the cause: {numbers.count_of(n, 'item')} judged otherwise than when the "
-        f"judge was locked{_sides(result.flipped)}. Changes all to one side look like a drift, to both sides "
-        "like noise."
+        f"judge was locked{sides}. Changes all to one side look like a drift, to both sides like noise."
     )
     return Section("items", "Flipped items", caption, blocks)
 
 
 def _flipped(result: GateResult, shown: Sequence[FlippedItem]) -> str:
-    """How many, and the first ones that may be shown, with what was said then and now; an endless id is
-    cut."""
+    """How many, and the first that may be shown, with the verdicts then and now; an endless id is cut."""
     did = "changed" if result.flip_rate.value is None else "flipped"
     passes = " in some pass" if result.repeats > 1 else ""
-    said = [
-        f"{one.item_id if len(one.item_id) <= _LONGEST else one.item_id[:_LONGEST] + '...'} "
-        f"({' '.join(map(verdict_in_words, one.locked))} -> {' '.join(map(verdict_in_words, one.now))})"
-        for one in shown
+    items = [
+        f"{item.item_id if len(item.item_id) <= _LONGEST else item.item_id[:_LONGEST] + '...'} "
+        f"({' '.join(map(verdict_in_words, item.locked))} -> {' '.join(map(verdict_in_words, item.now))})"
+        for item in shown
     ]
     n_sealed = len(result.flipped) - len(shown)
     sealed = f"{numbers.count(n_sealed)} of test, which are counted and never shown" if n_sealed else ""
-    named = "; ".join(filter(None, (listed(said, _SHOWN), sealed)))
+    named = "; ".join(filter(None, (listed(items, _SHOWN), sealed)))
     return f"{numbers.count_of(len(result.flipped), 'item')} {did}{passes}: {named}."
-
-
-def _sides(flipped: Sequence[FlippedItem]) -> str:
-    """How many items' verdicts went up and how many down on average, where they are numbers."""
-    moved = [_mean(one.now) - _mean(one.locked) for one in flipped]
-    up, down = sum(by > 0 for by in moved), sum(by < 0 for by in moved)
-    return f" ({numbers.count(up)} went up, {numbers.count(down)} down)" if up or down else ""
 
 
 def _mean(verdicts: Sequence[float | str | None]) -> float:
@@ -333,20 +330,10 @@ def _mean(verdicts: Sequence[float | str | None]) -> float:
     return sum(known) / len(known) if known else math.nan
 
 
-def _record(one: FlippedItem, texts: Texts) -> Record:
-    said = [
-        ("Locked", ", ".join(map(verdict_in_words, one.locked))),
-        ("Now", ", ".join(map(verdict_in_words, one.now))),
+def _notes(result: GateResult) -> list[str]:
+    model, passes = result.model_id, f"{result.repeats} of at most {result.repeats_max} passes"
+    return [
+        f"This gate spent {numbers.money(result.usd)} USD, in {passes}.",
+        f"Model: locked {model.locked or 'unknown'}, now {', '.join(model.now) or 'unknown'}.",
+        *map(sentence, result.notes),
     ]
-    if one.item_id in texts:
-        question, answer = texts[one.item_id]
-        said = [("Question", question), ("Answer", answer), *said]
-    return Record(one.item_id, said)
-
-
-def _notes(result: GateResult) -> Iterator[str]:
-    model = result.model_id
-    passes = f"{result.repeats} of at most {result.repeats_max} passes"
-    yield f"This gate spent {numbers.money(result.usd)} USD, in {passes}."
-    yield f"Model: locked {model.locked or 'unknown'}, now {', '.join(model.now) or 'unknown'}."
-    yield from map(sentence, result.notes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from judgecal.experiment.gold_agreement import RaterAgreement, RaterAmongOthers
+from judgecal.experiment.people import RaterAgreement, RaterAmongOthers
 from judgecal.records import Estimate, Headline
 from judgecal.report.document import Block, Bullets, Document, Paragraph, Section, Table
 from judgecal.report.intervals import of_metric

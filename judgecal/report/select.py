@@ -16,7 +16,15 @@ from judgecal.report.document import (
     notes_section,
     table,
 )
-from judgecal.report.intervals import Axis, axis_of, in_percent, interval_picture, metric_row, of_metric
+from judgecal.report.intervals import (
+    Axis,
+    IntervalRow,
+    axis_of,
+    in_percent,
+    in_units,
+    interval_picture,
+    of_metric,
+)
 from judgecal.report.judges_headline import (
     always,
     beside_free,
@@ -28,11 +36,11 @@ from judgecal.report.judges_headline import (
     unread_headline,
     use,
 )
-from judgecal.report.wording import AS_WRONG, OWN_LABELS, glossary, sentence
-from judgecal.selection.select_result import RejectedJudge, SelectResult
+from judgecal.report.wording import AS_WRONG, OWN_LABELS, glossary, sentence, sentences
+from judgecal.selection.select_result import SelectResult
 from judgecal.stats.metrics import amount_of, metric_facts
 
-_WORDS = glossary("loss", "at most", "margin", "noise", AS_WRONG)
+_WORDS = ("loss", "at most", "margin", "noise", AS_WRONG)
 _OUT = ("over the caps", "not above the floor", "below the floor", "not confirmed")
 
 
@@ -47,7 +55,7 @@ def select_document(result: SelectResult) -> Document:
         ),
         headline=unread_headline(result.unread) or naming_unread(_headline(result), result.unread),
         facts=_facts(result),
-        sections=[_judges(result), _lock(result), *notes_section([*_notes(result)], words=_WORDS)],
+        sections=[_judges(result), _lock(result), *notes_section(_notes(result), words=glossary(*_WORDS))],
         **from_summary(result),
     )
 
@@ -59,80 +67,69 @@ def _on_all(result: SelectResult) -> bool:
 
 def _headline(result: SelectResult) -> Headline:
     """What `judges_headline` says of the judge, and what test says of its agreement."""
+    gold, pick, where = result.gold, result.choice, _where(result)
     if result.refused is not None:
-        return _refused(result, result.refused)
+        what = f"Do not use {result.refused.judge}: test does not bear out what chose it."
+        because = sentences(sentence(result.refused.why), _reached(result))
+        return Headline("none", what, because, next=f"judgecal gold check {gold.set}")
+    held = [judge for judge in result.judges if judge.verdict != "over the caps"]
+    if pick is None and held:
+        what = f"Cannot tell whom to use: {result.why}."
+        return Headline("too few", what, next=f"judgecal gold check {gold.set}")
+    report = f"judgecal report {result.chosen_from}"
+    if pick is None:
+        return Headline("none", f"Choose nobody: {result.why}.", next=f"{report} --full")
     if result.chosen is None:
-        return _nobody(result)
-    report, pick, where = f"judgecal report {result.chosen_from} --open", result.choice, _where(result)
-    following = report if result.lock is None else f"judgecal gate --lock {result.lock}"
-    assert pick is not None  # it comes with a choice
+        kind = next(judge.kind for judge in result.judges if judge.judge == pick.best)
+        what, following = nobody(pick, gold, kind, always(pick.floor.judge, gold.scale), len(held))
+        why = "--allow-below-floor chooses all the same." if pick.too_few else sentence(result.why)
+        return Headline(pick.kind, what, sentences(why, beside_free(pick, where)), next=following)
     what = use(result.chosen, result.stand_in, result.margin)
     if pick.kind == "none":
-        whom, _ = raters_in_words(result.gold.labels_by)
-        what = (
-            f"{result.chosen} was taken, though it is not shown to agree with {whom} better than the best "
-            "constant."
-        )
+        whom, _ = raters_in_words(gold.labels_by)
+        than = f"agree with {whom} better than the best constant"
+        what = f"{result.chosen} was taken, though it is not shown to {than}."
     elif pick.too_few:
         what = f"{result.chosen} was taken, though questions are too few to tell whom to use."
-    few = [pick.too_few] if pick.too_few else []
-    doubt = [sentence(f"Test does not confirm it: {result.doubt}")] if result.doubt else []
     chooses = pick.kind in ("use", "tied")
-    beside = (*beside_free(pick, where), *not_told_apart(pick, where)) if chooses else ()
-    because = (*few, *_reached(result), *_beside_people(result), *doubt, *beside, sentence(result.why))
-    return Headline(pick.kind, what, because, tuple(_unknown(result)), following)
-
-
-def _refused(result: SelectResult, refused: RejectedJudge) -> Headline:
-    what = f"Do not use {refused.judge}: test does not bear out what chose it."
-    because = (sentence(refused.why), *_reached(result))
-    return Headline("none", what, because, next=f"judgecal gold check {result.gold.set}")
-
-
-def _nobody(result: SelectResult) -> Headline:
-    pick, why = result.choice, sentence(result.why)
-    if pick is None:
-        few = any(one.verdict != "over the caps" for one in result.judges)
-        if few:
-            what, following = (
-                f"Cannot tell whom to use: {result.why}.",
-                f"judgecal gold check {result.gold.set}",
-            )
-            return Headline("too few", what, next=following)
-        return Headline(
-            "none", f"Choose nobody: {result.why}.", next=f"judgecal report {result.chosen_from} --full"
-        )
-    kind = next(one.kind for one in result.judges if one.judge == pick.best)
-    constant = always(pick.floor.judge, result.gold.scale)
-    held = [one for one in result.judges if one.verdict != "over the caps"]
-    what, following = nobody(pick, result.gold, kind, constant, len(held))
-    why = "--allow-below-floor chooses all the same." if pick.too_few else why
-    return Headline(pick.kind, what, (why, *beside_free(pick, _where(result))), next=following)
+    because = sentences(
+        pick.too_few,
+        _reached(result),
+        _beside_people(result),
+        bool(result.doubt) and sentence(f"Test does not confirm it: {result.doubt}"),
+        chooses and beside_free(pick, where),
+        chooses and not_told_apart(pick, where),
+        sentence(result.why),
+    )
+    cheaper = f"about {result.more_questions or 0:,} more questions would show it."
+    unknown = sentences(  # what weighs most comes first
+        gold.labels_by == "project" and OWN_LABELS,
+        result.more_questions is not None and f"Whether a cheaper judge is good enough: {cheaper}",
+        result.noise is None and "How often the judge contradicts itself: it was not called again.",
+    )
+    following = f"{report} --open" if result.lock is None else f"judgecal gate --lock {result.lock}"
+    return Headline(pick.kind, what, because, unknown, following)
 
 
 def _where(result: SelectResult) -> str:
     """On which questions the choice rests, where they are not all."""
-    return (
-        ""
-        if result.gold.n_test_items
-        else f" on the {numbers.count(result.gold.n_groups)} questions of train and dev"
-    )
+    questions = f" on the {numbers.count(result.gold.n_groups)} questions of train and dev"
+    return "" if result.gold.n_test_items else questions
 
 
 def _reached(result: SelectResult) -> Iterator[str]:
-    """Its agreement on test, where the metric is the one of all headlines with the floor of the same
-    items."""
+    """Its agreement on test; of the metric of all headlines with the floor of the same items."""
     on, metric = result.confirmed_on, result.metric
     if on is None:
         return
-    found, mapped = _confirmed(result)
+    value, mapped = _confirmed(result)
     where = "the items that chose it" if _on_all(result) else "test"
-    items = f"On {where} ({numbers.count(on.n_items)} items, {numbers.count(found.n_unscored)} unscored)"
+    items = f"On {where} ({numbers.count(on.n_items)} items, {numbers.count(value.n_unscored)} unscored)"
     if not _leads(result) or result.floor is None:
-        yield f"{items} its {metric} is {of_metric(found, metric, result.gold.scale)}."
+        yield f"{items} its {metric} is {of_metric(value, metric, result.gold.scale)}."
         return
     floor, constant = result.floor.value, "the best constant there"
-    yield reach_in_words(f"{items} it", found, result.gold, mapped=mapped, floor=floor, constant=constant)
+    yield reach_in_words(f"{items} it", value, result.gold, mapped=mapped, floor=floor, constant=constant)
 
 
 def _beside_people(result: SelectResult) -> Iterator[str]:
@@ -140,16 +137,12 @@ def _beside_people(result: SelectResult) -> Iterator[str]:
     beside = list(result.stand_in.raters.values()) if result.stand_in else []
     if not beside or not _leads(result):
         return
-    people, judge = (
-        numbers.between([one.person for one in beside]),
-        numbers.between([one.judge for one in beside]),
-    )
+    people = numbers.between([rater.person for rater in beside])
+    judge = numbers.between([rater.judge for rater in beside])
     where = "train and dev" if result.gold.split == "open" else "all splits together"
     _, raters = raters_in_words(result.gold.labels_by)
-    yield (
-        f"On what raters share of {where} {raters} agree with each other to {people}, and it with each to "
-        f"{judge}."
-    )
+    each = f"{raters} agree with each other to {people}, and it with each to {judge}"
+    yield f"On what raters share of {where} {each}."
 
 
 def _leads(result: SelectResult) -> bool:
@@ -163,79 +156,65 @@ def _confirmed(result: SelectResult) -> tuple[Estimate, bool]:
     return through.get(result.metric, result.confirmed[result.metric]), bool(through)
 
 
-def _unknown(result: SelectResult) -> Iterator[str]:
-    """What weighs most comes first."""
-    if result.gold.labels_by == "project":
-        yield OWN_LABELS
-    if result.more_questions is not None:
-        yield (
-            f"Whether a cheaper judge is good enough: about {result.more_questions:,} more questions would "
-            "show it."
-        )
-    if result.noise is None:
-        yield "How often the judge contradicts itself: it was not called again."
-
-
 def _facts(result: SelectResult) -> list[Fact]:
-    on = result.confirmed_on
+    on, metric, scale = result.confirmed_on, result.metric, result.gold.scale
     if on is None:
         return []
-    found, through = _confirmed(result)
-    metric, scale = result.metric, result.gold.scale
+    value, through = _confirmed(result)
     raw = f" (raw {of_metric(Estimate(result.confirmed[metric].value), metric, scale)})" if through else ""
-    why = f" ({found.reason})" if found.reason else ""
-    mapped = " through its calibration map" if through else ""
-    where, own = "confirmed on test", "its own agreement, not the one that won"
+    mapped, where = " through its calibration map", "confirmed on test"
+    why = "its own agreement, not the one that won"
     if _on_all(result):
-        mapped = ", cross-fitted," if through else ""
-        where, own = "on the items that chose it", "the interval allows for the choice"
+        mapped, where = ", cross-fitted,", "on the items that chose it"
+        why = "the interval allows for the choice"
+    reason = f" ({value.reason})" if value.reason else ""
     says = (
-        f"{result.metric}{mapped}{raw} {where}{why} at level {found.level:.4g}, {on.n_items} items on "
-        f"{on.n_groups} questions, {found.n_unscored} unscored: {own}."
+        f"{metric}{mapped * through}{raw} {where}{reason} at level {value.level:.4g}, {on.n_items} items on "
+        f"{on.n_groups} questions, {value.n_unscored} unscored: {why}."
     )
-    return [Fact(of_metric(found, metric, scale), says)]
+    return [Fact(of_metric(value, metric, scale), says)]
 
 
 def _judges(result: SelectResult) -> Section:
     metric, scale = result.metric, result.gold.scale
     ranked = sorted(result.judges, key=lambda judge: (judge.loss is None, judge.loss or 0.0))
 
-    def size(loss: float | None) -> str:
-        return numbers.DASH if loss is None else amount_of(loss, metric, scale)
+    def amount(size: float | None) -> str:
+        return numbers.DASH if size is None else amount_of(size, metric, scale)
 
-    judges = table(
-        ranked,
-        {
-            "judge": lambda judge: judge.judge,
-            f"{metric} [{result.level:.4g}]": lambda judge: of_metric(judge.value, metric, scale),
-            "loss": lambda judge: size(judge.loss),
-            "at most": lambda judge: size(judge.loss_at_most),
-            "verdict": lambda judge: judge.verdict,
-            "USD/1k": lambda judge: numbers.money(judge.usd_per_1k),
-            "p95": lambda judge: numbers.seconds(judge.p95_s),
-            "n": lambda judge: f"{judge.n}/{judge.n_expected}",
-            "unscored": lambda judge: numbers.count(judge.n_unscored),
-        },
-        chosen=result.chosen,
-        short=True,
-    )
+    blocks: list[Block] = [
+        table(
+            ranked,
+            {
+                "judge": lambda judge: judge.judge,
+                f"{metric} [{result.level:.4g}]": lambda judge: of_metric(judge.value, metric, scale),
+                "loss": lambda judge: amount(judge.loss),
+                "at most": lambda judge: amount(judge.loss_at_most),
+                "verdict": lambda judge: judge.verdict,
+                "USD/1k": lambda judge: numbers.money(judge.usd_per_1k),
+                "p95": lambda judge: numbers.seconds(judge.p95_s),
+                "n": lambda judge: f"{judge.n}/{judge.n_expected}",
+                "unscored": lambda judge: numbers.count(judge.n_unscored),
+            },
+            chosen=result.chosen,
+            short=True,
+        )
+    ]
     rows = [
-        metric_row(
+        IntervalRow(
             judge.judge,
-            judge.value,
-            metric,
-            scale,
-            strong=judge.verdict == "chosen",
+            in_units(judge.value, metric),
+            of_metric(judge.value, metric, scale),
+            judge.verdict == "chosen",
             hollow=judge.verdict in _OUT,
         )
         for judge in ranked
         if judge.value.value is not None
     ]
-    blocks: list[Block] = [judges]
     if rows:
         blocks.append(interval_picture(rows, Axis(axis_of(metric))))
-    blocks += [Paragraph(f"{one}.", short=True) for one in result.driven]
-    blocks += [Paragraph(f"Not taken: {one.judge}: {one.why}.") for one in result.rejected]
+    blocks += [Paragraph(f"{driver}.", short=True) for driver in result.driven]
+    blocks += [Paragraph(f"Not taken: {judge.judge}: {judge.why}.") for judge in result.rejected]
     caption = "Serves the choice: the cheapest judge that is shown to lose less than the margin is taken."
     if result.bounds:
         caption += (
@@ -248,44 +227,38 @@ def _judges(result: SelectResult) -> Section:
 
 
 def _lock(result: SelectResult) -> Section:
-    caption = "Serves whoever runs the judge: the lock is what gate, judge and migrate read."
-    return Section("lock", "The lock", caption, list(_lock_blocks(result)))
-
-
-def _lock_blocks(result: SelectResult) -> Iterator[Block]:
-    """Where it is, and the look that it took; the rest is on the page."""
-    for place, one in enumerate(_lock_lines(result)):
-        yield Paragraph(one, short=place == 0)
-    if result.test_look:
-        yield Paragraph(sentence(result.test_look), short=True)
-
-
-def _lock_lines(result: SelectResult) -> Iterator[str]:
+    """Where the lock is, and the look that it took; the rest is on the page."""
     noise, calibration = result.noise, result.calibration
-    if result.lock is None or noise is None:
-        yield sentence(f"no lock was written: {result.lock_reason}")
-        return
-    yield f"Locked in {result.lock} (sha256 {str(result.lock_sha256)[:12]})."
-    if noise.n_calls < 2:
-        yield sentence(str(noise.flip_rate.reason))
-    else:
-        yield (
-            f"Noise: {noise.n_calls} calls of {noise.n_items} items; flip rate {_or_why(noise.flip_rate)}, "
-            f"exact agreement of two calls {_or_why(noise.exact_agreement)}."
-        )
-    if calibration is not None:
-        yield (
-            f"Its calibration map, fitted on {numbers.count(calibration.n)} judgements of "
-            f"{calibration.fitted_on}, is in the lock: judge writes the raw verdict and the calibrated one."
-        )
+    lines = [sentence(f"no lock was written: {result.lock_reason}")]
+    if result.lock is not None and noise is not None:
+        lines = [f"Locked in {result.lock} (sha256 {str(result.lock_sha256)[:12]})."]
+        if noise.n_calls < 2:
+            lines.append(sentence(str(noise.flip_rate.reason)))
+        else:
+            flips, same = (
+                f"{in_percent(share)} ({share.reason})" if share.reason else in_percent(share)
+                for share in (noise.flip_rate, noise.exact_agreement)
+            )
+            lines.append(
+                f"Noise: {noise.n_calls} calls of {noise.n_items} items; flip rate {flips}, exact agreement "
+                f"of two calls {same}."
+            )
+        if calibration is not None:
+            lines.append(
+                f"Its calibration map, fitted on {numbers.count(calibration.n)} judgements of "
+                f"{calibration.fitted_on}, is in the lock: judge writes the raw verdict and the calibrated "
+                "one."
+            )
+    blocks = [Paragraph(line, short=place == 0) for place, line in enumerate(lines)]
+    if result.test_look:
+        blocks.append(Paragraph(sentence(result.test_look), short=True))
+    caption = "Serves whoever runs the judge: the lock is what gate, judge and migrate read."
+    return Section("lock", "The lock", caption, blocks)
 
 
-def _or_why(found: Estimate) -> str:
-    value = in_percent(found)
-    return f"{value} ({found.reason})" if found.reason else value
-
-
-def _notes(result: SelectResult) -> Iterator[str]:
-    yield from map(sentence, result.notes)
-    yield f"Decisions taken on the test labels of {result.gold.set} so far: {result.test_looks}."
-    yield f"This selection spent {numbers.money(result.usd)} USD."
+def _notes(result: SelectResult) -> list[str]:
+    return [
+        *map(sentence, result.notes),
+        f"Decisions taken on the test labels of {result.gold.set} so far: {result.test_looks}.",
+        f"This selection spent {numbers.money(result.usd)} USD.",
+    ]

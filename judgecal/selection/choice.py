@@ -58,8 +58,7 @@ class MeasuredJudge:
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """What a judge may be at most, and at least; None and empty ask for nothing. What is not known keeps no
-    cap."""
+    """What a judge may be at most, and at least; None and empty ask for nothing. The unknown keeps no cap."""
 
     usd_per_1k: float | None = None  # dollars for a thousand judgements
     p95_s: float | None = None
@@ -130,8 +129,7 @@ class Choice:
 
     @property
     def shown(self) -> bool:
-        """Whether the judge is shown to lose less than the margin; else it has the best value, and no
-        more."""
+        """Whether it is shown to lose less than the margin; else it has the best value, and no more."""
         return self.judge in self.within
 
 
@@ -197,8 +195,7 @@ def in_words(metric: str) -> str:
 
 
 def open_items(stored: StoredExperiment, *, limit: int | None = None) -> tuple[Item, ...]:
-    """The items of an experiment that may choose: those of train and dev, in file order, the first
-    `limit`."""
+    """The items that may choose: those of train and dev, in file order, the first `limit`."""
     return tuple(item for item in stored.items if stored.gold.split_of(item.group) != "test")[:limit]
 
 

@@ -163,8 +163,7 @@ class Confirmed:
 
     @classmethod
     def on(cls, look: Look, table: Table, column: Column, *, on_all: bool = False) -> Confirmed:
-        """Hold a judge on the items of a table; on all items its map is cross-fitted, as no item is
-        unseen."""
+        """Hold a judge on the items of a table; on all items its map is cross-fitted, as none is unseen."""
         calibration, agreements = calibrate(table, column, everything=on_all), table.agreements(column)
         through = agreements["calibrated"] if on_all else table.through(calibration, column)
         return cls(look, table, column, agreements["as_wrong"], agreements["agreement"], calibration, through)
@@ -252,8 +251,7 @@ def copy_rows(chosen: MeasuredJudge, journal: Journal) -> None:
 
 
 def calibrate(test: Table, column: Column, *, everything: bool = False) -> Calibration | None:
-    """The map of a judge, fitted on the train and dev items that it judged, or on test too; `test` names the
-    set."""
+    """The map of a judge, fitted on the items of train and dev that it judged, or on test too."""
     gold, judged = test.gold, {row.item_id for row in column.rows}
     known = tuple(
         item
@@ -427,14 +425,12 @@ def whole_calls(rows: Judgements, items: Sequence[Item], repeats: int) -> dict[s
 
 
 def measured_again(folder: Path, options: RunOptions) -> bool:
-    """Whether a selection that came to its end is to call for its noise anew, and not to take its own
-    calls."""
+    """Whether a selection that came to its end calls for its noise anew, and does not take its own calls."""
     return not options.use_cache and (folder / NOISE_FILE).exists() and (folder / "summary.json").exists()
 
 
 def noise_of(judge: Judge, rows: Judgements, called: Table, calibration: Calibration | None) -> Noise:
-    """What the calls say of the judge's noise: flips of verdicts through its map, equal ones of those as they
-    are."""
+    """What the calls say of the noise: flips of verdicts through the map, equal ones of raw verdicts."""
     if not called.repeats:
         none = Estimate(None, reason="no noise calls were made")
         return Noise(none, none, 0, 0)

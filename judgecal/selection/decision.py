@@ -88,8 +88,7 @@ class OpenChoice:
         return next(measured for measured in self.measured if measured.judge == judge)
 
     def not_above(self, judge: str) -> str | None:
-        """Why a judge is not shown to beat the best constant; None where it is, or where that was not
-        asked."""
+        """Why a judge is not shown to beat the best constant; None where it is, or where nobody asked."""
         floor = self.floors.get(judge)
         if floor is not None and not self.measured_judge(judge).entry.n:
             return "it gave no verdict on any item"
@@ -195,8 +194,7 @@ def _named(stored: StoredExperiment, decided: OpenChoice, losses: Losses, metric
 
 
 def same_verdicts(columns: Sequence[Column]) -> tuple[tuple[str, ...], ...]:
-    """Judges by their verdicts and the scale of these, in the order asked for; what is unscored counts as
-    one."""
+    """Judges by their verdicts and the scale of these, in the order asked for; unscored counts as one."""
 
     def rounded(verdict: Label | None) -> Label | None:
         """Without what two maps of the same knowledge differ by in the last digits."""
@@ -290,8 +288,7 @@ class JudgesDecision:
 
     @property
     def chosen(self) -> str | None:
-        """The judge to use; None where nobody is shown to beat the best constant, or questions are too
-        few."""
+        """The judge to use; None where nobody is shown above the floor, or questions are too few."""
         return self.pick.judge if self.pick else None
 
 

@@ -246,8 +246,7 @@ def _result(gate: Gate, passes: Passes, state: GateState) -> GateResult:
 
 
 def _looked(gate: Gate) -> tuple[int, list[str]]:
-    """Log that test labels were looked at, if they were: how many looks so far, and what the reader must
-    know."""
+    """Log a look at test labels, if it is one: how many so far, and what the reader must know."""
     gold, lock, notes = gate.gold, gate.lock, []
     n_looks = looks_so_far(gate.workspace.experiments, gold)
     if any(gold.split_of(item.group) == "test" for item in gate.items):

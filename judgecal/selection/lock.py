@@ -112,8 +112,7 @@ class LockedJudge(_Closed):
 
     @classmethod
     def of(cls, judge: Judge, workspace: Workspace, *, model_id: str | None = None) -> LockedJudge:
-        """A judge as it is now, refused where a lock would not bring it back: its signature needs other
-        files, say."""
+        """A judge as it is now, refused where a lock would not bring it back: it needs other files, say."""
         signature, model, program = judge.signature, judge.model, None
         if (slug := JudgeName.parse(judge.name).program) is not None:
             folder = Path(slug) if Path(slug).is_dir() else workspace.experiments / slug

@@ -352,8 +352,7 @@ class MigrateRun:
         return foresee_look(**self._seen())
 
     def _seen(self) -> dict[str, Any]:
-        """What makes the look: the same verdicts of two by the same metric on the same items are the same
-        one."""
+        """What makes the look: the same verdicts of two by one metric on the same items are the same one."""
         return {
             "experiments": self.workspace.experiments,
             "gold": self.gold,
@@ -449,8 +448,7 @@ class MigrateRun:
         )
 
     def _cross_fitted(self, sides: tuple[_Side, _Side], mapped: tuple[_Side, _Side]) -> tuple[_Side, _Side]:
-        """The open items, each through maps fitted without its question: train and dev made the final
-        ones."""
+        """The open items, each by maps fitted without its question: train and dev made the final ones."""
         items, names = self.open_items, ("old", "new")
         if not items:
             return mapped

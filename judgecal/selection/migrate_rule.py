@@ -184,8 +184,7 @@ def _more_to_fail(test: Comparison, metric: str, margin: float) -> int | None:
 
 
 def could_show(old: Both, *, people: Scale, metric: str, margin: float, level: float) -> str:
-    """What loss these items could show a judge as good as the old one to stay under, before the new one is
-    asked."""
+    """What loss these items could show a judge as good as the old one to stay under."""
     compared = old.compared(people=people, metric=metric, level=level)
     losses = old.losses(people=people, metric=metric, margin=margin, level=level)
     least, detectable = losses.by_judge["new"].upper, compared.smallest_detectable

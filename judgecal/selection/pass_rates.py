@@ -58,8 +58,7 @@ class PassRule:
 
     @classmethod
     def of(cls, gold: LockedGold, judge: Scale, calibration: Calibration | None = None) -> PassRule:
-        """The rule for verdicts of a scale, as metrics at the mark cut them; refused where one side has no
-        order."""
+        """The rule for verdicts of a scale, as metrics at the mark cut them."""
         people = Scale.parse(gold.scale, pass_at=gold.pass_at)
         common = common_scale(people, judge)
         middle = common.low + common.span / 2.0

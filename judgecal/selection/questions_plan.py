@@ -88,8 +88,7 @@ class QuestionsRun:
     out: str | None = None  # the slug of the plan's own experiment; None for the usual one
 
     def run(self) -> QuestionsResult:
-        """Plan it, and write the result into the plan's own experiment; no model is called and no test label
-        seen."""
+        """Plan it, and write the result into its own experiment; no model is called, no test label seen."""
         (a, b), compared, gold = self._compared()
         metric, planned, seen = compared.metric, compared.planned, compared.difference
         if planned is None:

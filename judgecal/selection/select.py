@@ -187,8 +187,7 @@ class SelectRun(SelectRequest):
         return foresee_look(**self.seen(judges))
 
     def _decided_on(self, decided: OpenChoice) -> dict[str, str]:
-        """The judges that a look decides on: the chosen one, or where all items choose all within the
-        caps."""
+        """The judges that a look decides on: the chosen one, or on all items all within the caps."""
         if not self.on_all or decided.losses is None:
             return self._verdicts([decided.chosen])
         return self._verdicts([judge for judge in decided.measured if judge.judge in decided.losses.by_judge])

@@ -295,8 +295,7 @@ def _why(request: SelectRequest, decided: OpenChoice, confirmed: Confirmed | Non
 def _notes(
     stored: StoredExperiment, decided: OpenChoice, chosen_by: list[str], noise_rows: Sequence[Judgement]
 ) -> tuple[str, ...]:
-    """What else the reader must know; `chosen_by` are the model ids behind the verdicts, where there is a
-    lock."""
+    """What else the reader must know; `chosen_by`: the model ids behind the verdicts of a lock."""
     gold, choice, notes = stored.gold, decided.choice, []
     if choice and (why := decided.not_above(choice.judge)):
         notes.append(f"chosen though not shown above the floor: {why}")

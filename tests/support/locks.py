@@ -57,15 +57,8 @@ def a_lock(judge: PromptJudge, gold: GoldSet, **other: Any) -> Lock:
     calibrated = (
         {} if fit is None else agreement(labels, [fit.apply(verdict) for verdict in verdicts], **shared)
     )
-    model = judge.model
     fields: dict[str, Any] = {
-        "judge": judge.name,
-        "fingerprint": reply_fingerprint(judge),
-        "signature": LockedSignature(judge.signature.name, judge.signature.text, judge.signature.fingerprint),
-        "program": None,
-        "model": LockedModel(
-            model.alias, model.id, next(iter(rows.values())).model_id, answer_settings(model)
-        ),
+        "model_id": next(iter(rows.values())).model_id,
         "gold": LockedGold(gold.name, gold.sha256, "test", str(gold.scale), gold.scale.pass_at),
         "verdicts": {item_id: row.verdict for item_id, row in rows.items()},
         "calls": {item_id: (row.verdict,) * 3 for item_id, row in rows.items()},
@@ -73,14 +66,10 @@ def a_lock(judge: PromptJudge, gold: GoldSet, **other: Any) -> Lock:
         "agreement": found,
         "calibrated": calibrated,
         "calibration": fit,
-        "confirmed_on_test": True,
         "noise": NO_NOISE,
-        "metric": "macro_agreement",
-        "margin": 0.03,
         "versions": {},
-        "locked_at": "2026-01-01T00:00:00+00:00",
     }
-    return Lock(**(fields | other))
+    return lock_of(judge, **(fields | other))
 
 
 def lock_file(path: Path, judge: PromptJudge, gold: GoldSet, **other: Any) -> Path:
@@ -89,14 +78,14 @@ def lock_file(path: Path, judge: PromptJudge, gold: GoldSet, **other: Any) -> Pa
     return path
 
 
-def lock_of(judge: PromptJudge, **changes: Any) -> Lock:
-    """A lock of a judge with made-up numbers."""
+def lock_of(judge: PromptJudge, *, model_id: str | None = "m-2026", **changes: Any) -> Lock:
+    """A lock of a judge with made-up numbers; `changes` replace fields."""
     values: dict[str, Any] = {
         "judge": judge.name,
         "fingerprint": reply_fingerprint(judge),
         "signature": LockedSignature(judge.signature.name, judge.signature.text, judge.signature.fingerprint),
         "program": None,
-        "model": LockedModel(judge.model.alias, judge.model.id, "m-2026", answer_settings(judge.model)),
+        "model": LockedModel(judge.model.alias, judge.model.id, model_id, answer_settings(judge.model)),
         "gold": LockedGold("starter", "0" * 64, "test", "percentage", 75.0),
         "verdicts": {"a": 85.0, "b": None, "ü": "yes"},
         "calls": {"a": (85.0, 80.0, None), "b": (None, None, None), "ü": ("yes", "yes", "no")},
