@@ -25,10 +25,18 @@ from judgecal.errors import InputError
 from judgecal.models import ModelSpec
 from judgecal.workspace import write_text
 
-_WRITTEN_AHEAD = (
-    0.01  # of what is spent: the ledger is written once in so much, and never after the money is gone
-)
+# Of what is spent: the ledger is written once in so much, and never after the money is gone.
+_WRITTEN_AHEAD = 0.01
 _WRITTEN_AHEAD_USD = 1e-4  # and not more often than that
+# What a provider may put around a message beside its text.
+_TOKENS_PER_MESSAGE = 8
+_UNBOUNDED_REPLY = 8192  # only for a preview: a budget wants a bound that holds
+_TIMES_THE_DEAREST = 10.0  # what a reply in company may cost, in the dearest one so far
+_TIMES_THE_ESTIMATE = 100.0  # the same before the first reply; each that keeps to its estimate divides it
+_ROUNDING_USD = 1e-12
+_BYTES_PER_TOKEN = 3  # our own count: English has a little over 4, Chinese 3, code in between
+_FEWEST_PER_CHARACTER = 12  # characters to a token: prose has 4; a count below that is no count
+_MOST_TOKENS = 10**9  # of one call; a larger count is none
 
 
 class Ledger:
@@ -65,19 +73,6 @@ class Ledger:
     def _write(self, usd: float) -> None:
         write_text(self._path, json.dumps({"schema": SCHEMA, "spent_usd": usd}) + "\n")
         self._written = usd
-
-
-# What a provider may put around a message beside its text.
-_TOKENS_PER_MESSAGE = 8
-_UNBOUNDED_REPLY = 8192  # only for a preview: a budget wants a bound that holds
-_TIMES_THE_DEAREST = 10.0  # what a reply in company may cost, in the dearest one so far
-_TIMES_THE_ESTIMATE = (
-    100.0  # the same before the first reply; each reply that keeps to its estimate divides it
-)
-_ROUNDING_USD = 1e-12
-_BYTES_PER_TOKEN = 3  # our own count: English has a little over 4, Chinese 3, code in between
-_FEWEST_PER_CHARACTER = 12  # characters to a token: prose has 4; a count below that is no count
-_MOST_TOKENS = 10**9  # of one call; a larger count is none
 
 
 @dataclass(slots=True)

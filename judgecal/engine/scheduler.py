@@ -141,7 +141,7 @@ _LAST_TURNS = 5  # turns of the loop in which a reply that is here already becom
 
 
 class CallSlots:
-    """The slots of calls in flight of one model; who finds none free stands in a queue. Made in a running event loop.
+    """The slots of one model; who finds none free stands in a queue. Made in a running event loop.
 
     Args:
         limiter: how many may be in flight, and since when; it is told of every outcome by who holds a slot.
