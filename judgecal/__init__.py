@@ -97,9 +97,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'judgecal' has no attribute {name!r}")
     module, _, other = _HOME[name].partition(":")
     home = importlib.import_module(module)
-    value = (
-        home if module == f"{__name__}.{name}" else getattr(home, other or name)
-    )  # a package is called itself
+    # a package is called itself
+    value = home if module == f"{__name__}.{name}" else getattr(home, other or name)
     globals()[name] = value
     return value
 

@@ -38,7 +38,8 @@ def script(page: str) -> str:
         lines += [
             f"printf '%s\\n' '$ {shown}'",
             command,
-            f'code=$?; [ "$code" = {expected} ] || {{ echo "it ended in $code, not in {expected}"; exit 1; }}',
+            f'code=$?; [ "$code" = {expected} ] || {{ echo "it ended in $code, not in {expected}"; exit 1; '
+            f"}}",
         ]
     return "\n".join(lines) + "\n"
 
@@ -89,7 +90,8 @@ def main() -> int:
     whole = time.monotonic() - started
     print("\n" + "\n".join(f"{seconds:6.0f} s  {name}" for name, seconds in took.items()))
     print(
-        f"{whole:6.0f} s  all of it, {'offline once installed' if offline else 'with a network'}; 600 s are allowed"
+        f"{whole:6.0f} s  all of it, {'offline once installed' if offline else 'with a network'}; 600 s are "
+        "allowed"
     )
     return int(whole > MOST_S)
 

@@ -204,7 +204,8 @@ def test_the_plugin_loads_nothing_heavy() -> None:
     code = (
         "import sys, judgecal.pytest_plugin\n"
         "heavy = {'numpy', 'scipy', 'dspy', 'litellm', 'polars', 'pyarrow', 'sklearn', 'datasets', 'typer'}\n"
-        "print(sorted(heavy & set(sys.modules)), sorted(n for n in sys.modules if n.startswith('judgecal')))\n"
+        "print(sorted(heavy & set(sys.modules)), sorted(n for n in sys.modules if "
+        "n.startswith('judgecal')))\n"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     light = ["_version", "errors", "pytest_plugin", "records", "scale"]
@@ -240,7 +241,8 @@ class Action:
         says."""
         junit_file = (
             'for word in "$@"; do case $word in --junit=*) [[ -z ${STUB_DECISION:-} ]] || printf '
-            '\'<properties><property name="decision" value="%s" /></properties>\' "$STUB_DECISION" > "${word#*=}";; '
+            '\'<properties><property name="decision" value="%s" /></properties>\' "$STUB_DECISION" > '
+            '"${word#*=}";; '
             "esac; done"
         )
         path = self.folder / "bin" / name

@@ -250,7 +250,10 @@ def test_repeats_double_what_is_expected(judgecal: Run) -> None:
 def test_a_dry_run_writes_nothing_and_names_the_price(
     judgecal: Run, workspace_dir: Path, command: str
 ) -> None:
-    toml = '[models.dear]\nid = "ollama_chat/dear"\ninput_usd_per_1m = 10\noutput_usd_per_1m = 30\nmax_tokens = 100\n'
+    toml = (
+        '[models.dear]\nid = "ollama_chat/dear"\ninput_usd_per_1m = 10\noutput_usd_per_1m = 30\nmax_tokens '
+        "= 100\n"
+    )
     (workspace_dir / "judgecal.toml").write_text(toml)
     model = ("--models" if command == "score" else "--model", "dear")
     before = tree(workspace_dir)
@@ -261,7 +264,10 @@ def test_a_dry_run_writes_nothing_and_names_the_price(
     assert sorted(found) == sorted(
         ["calls", "stored", "prompt_tokens", "usd_at_most", "usd_in_batches", "seconds", "waiting"]
     )
-    would = "A run would spend a look at test, if something changes on dev: decision 1 on the test labels of starter"
+    would = (
+        "A run would spend a look at test, if something changes on dev: decision 1 on the test labels of "
+        "starter"
+    )
     assert look.startswith(would) if command == "optimize" else not look
     assert found["calls"] > 0 and found["stored"] == 0
     # Each reply may be 100 tokens at 30 USD a million; a prompt token is at least a byte at 10 USD a million.

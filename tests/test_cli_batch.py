@@ -145,7 +145,10 @@ def test_evaluate_judges_by_batches_and_asks_live(
     judgecal: Callable[..., Ran], server: BatchServer, workspace_dir: Path
 ) -> None:
     (workspace_dir / "echo.py").write_text("def echo(question) -> str:\n    return f'You ask: {question}'\n")
-    text = '[questions]\ngold = "starter"\nlimit = 3\n[judges]\nrepeats = 1\nmodel = "cheap"\n[[systems]]\nname = "echo"\n'
+    text = (
+        '[questions]\ngold = "starter"\nlimit = 3\n[judges]\nrepeats = 1\nmodel = '
+        '"cheap"\n[[systems]]\nname = "echo"\n'
+    )
     (workspace_dir / "one.toml").write_text(f'{text}kind = "python"\nfunction = "echo.py:echo"\n')
     dry = json.loads(judgecal("evaluate", "one.toml", "--batch", "--dry-run", "--json").out)
     assert 0 < dry["usd_in_batches"] < dry["usd_at_most"]

@@ -65,7 +65,8 @@ def written(folder: Path, n: int, **systems: Mapping[str, Any]) -> Path:
         "".join(f"{json.dumps(one)}\n" for one in documents), encoding="utf-8"
     )
     lines = [
-        '[questions]\nfile = "questions.csv"\n[documents]\npath = "documents.jsonl"\n[judges]\nsuite = "short"'
+        '[questions]\nfile = "questions.csv"\n[documents]\npath = "documents.jsonl"\n[judges]\nsuite = '
+        '"short"'
     ]
     for name, table in systems.items():
         fields = {"name": name, "kind": "http", **table}

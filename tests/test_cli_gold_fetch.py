@@ -258,7 +258,10 @@ def test_through_the_hubs_own_endpoints(workspace_dir: Path, tmp_path: Path) -> 
     folder = hub_folder(
         tmp_path / "set", {"default": {"train": rows, "test_ua": rows[:1]}}, SRA, licence="cc-by-4.0"
     )
-    code = "from judgecal.cli import run; words = ['gold', 'fetch', 'scientsbank']; print(run(words)); print(run(words))"
+    code = (
+        "from judgecal.cli import run; words = ['gold', 'fetch', 'scientsbank']; print(run(words)); "
+        "print(run(words))"
+    )
     with played_hub("nkazi/SciEntsBank", folder, refusals=1) as hub:
         home = {
             "HF_HOME": str(tmp_path / "hf"),

@@ -223,7 +223,10 @@ def test_same_messages_same_reply_in_another_process() -> None:
     messages = CHAT.format(
         Correctness, [], item("Who?", "Jane Smith of Oslo", "Bob Jones, Ann Lee, Max Roe and others")
     )
-    code = "import json, sys; from judgecal.models.embedded import reply\nprint(json.dumps(reply(json.load(sys.stdin))))"
+    code = (
+        "import json, sys; from judgecal.models.embedded import "
+        "reply\nprint(json.dumps(reply(json.load(sys.stdin))))"
+    )
     for seed in ("1", "2"):
         run = subprocess.run(
             [sys.executable, "-c", code],

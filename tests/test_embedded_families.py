@@ -26,7 +26,10 @@ from tests.support.command import Run
 ROOT = Path(__file__).resolve().parents[1]
 CHAT = dspy.ChatAdapter(use_json_adapter_fallback=False)
 YES_NO: Any = Literal["yes", "no"]
-PIER = "The pier at Holm opened in 1907. It is 140 metres long. Anna Brandt designed it, and the ferry leaves from it."
+PIER = (
+    "The pier at Holm opened in 1907. It is 140 metres long. Anna Brandt designed it, and the ferry leaves "
+    "from it."
+)
 CHUNKS = f"{PIER}\n\nTickets cost 4 crowns. Children under six travel free."
 
 

@@ -45,7 +45,8 @@ def calls(count: int, *, judges: int = 1) -> list[Call]:
         odd = "\ud800" if index == 7 else ""
         user = (
             f"[[ ## question ## ]]\nWhere is {index}?\n\n[[ ## reference_answer ## ]]\nParis {index % 5}\n\n"
-            f"[[ ## answer_under_test ## ]]\nParis {index % 7}{odd}\n\nRespond with the corresponding output fields"
+            f"[[ ## answer_under_test ## ]]\nParis {index % 7}{odd}\n\nRespond with the corresponding output "
+            "fields"
         )
         system = SYSTEM + f" {index // 3 % judges}"
         messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]

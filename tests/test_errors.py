@@ -28,7 +28,8 @@ def test_problems_of_one_cause_are_one_message() -> None:
     ragged = [f"t.csv:{line}: {n} cells where the header names 2 columns" for line, n in ((4, 1), (9, 3))]
     other = "t.csv:8: column 'score %': 'a' is no number: mend it"
     assert by_cause([*bad, *same, "no file", other, *ragged, "no file"]) == [
-        "t.csv:2: column 'label': 'a' is no number: mend it (likewise lines 3, 4, 5 and 3 more: 'b', 'c', 'd' ...)",
+        "t.csv:2: column 'label': 'a' is no number: mend it (likewise lines 3, 4, 5 and 3 more: 'b', 'c', "
+        "'d' ...)",
         "t.csv: rows 3 and 7: column 'q': empty: fill it in",
         "no file",
         other,
@@ -44,8 +45,8 @@ def test_problems_of_one_cause_are_one_message() -> None:
 
 def test_what_is_not_installed_is_named_with_the_line_that_installs_it() -> None:
     assert str(not_installed("x needs", "mlflow>=3.1", "mlflow", instead="do without")) == (
-        "x needs mlflow>=3.1, which is not installed: pip install 'mlflow>=3.1', or in a checkout of judgecal "
-        "pip install '.[mlflow]'; or do without"
+        "x needs mlflow>=3.1, which is not installed: pip install 'mlflow>=3.1', or in a checkout of "
+        "judgecal pip install '.[mlflow]'; or do without"
     )
 
 

@@ -95,7 +95,10 @@ def test_a_mistake_says_what_to_do(tmp_path: Path, text: str, said: str) -> None
 def test_a_list_outside_of_the_sweep_is_a_value(tmp_path: Path) -> None:
     """What is sent to a service is JSON of any shape, and any part of it may be swept."""
     system = '[[systems]]\nname = "http"\nkind = "http"\nurl = "http://a"\nanswer = "x"\n'
-    body = 'body = { messages = ["{question}"] }\n[sweep.http]\n"body.k" = [1, 2]\n"headers.X-Mode" = ["a", "b"]\n'
+    body = (
+        'body = { messages = ["{question}"] }\n[sweep.http]\n"body.k" = [1, 2]\n"headers.X-Mode" = ["a", '
+        '"b"]\n'
+    )
     (found,) = read(tmp_path, 'design = "grid"\n' + HEAD + system + body).systems
     tables = [variant.table for variant, _ in found.variants]
     assert [one["body"] for one in tables] == [{"messages": ["{question}"], "k": k} for k in (1, 1, 2, 2)]

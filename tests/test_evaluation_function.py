@@ -118,7 +118,8 @@ def test_an_async_function_gives_contexts_and_is_ended_in_time(folder: Path) -> 
         "parse: what it returned: unknown key 'sources': known are answer, contexts, prompt_tokens, "
         "completion_tokens, cost_usd",
         "parse: what it returned: a text or {answer, contexts, ...} is needed, found None",
-        "parse: what it returned: contexts, number 1: a text or {text, document_id, score} is needed, found 3",
+        "parse: what it returned: contexts, number 1: a text or {text, document_id, score} is needed, found "
+        "3",
     ]
     assert made(folder, "full").shows_contexts
 

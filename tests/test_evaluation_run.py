@@ -194,7 +194,8 @@ def test_the_second_state_is_a_file_of_answers(workspace: Workspace) -> None:
     first = run_of(workspace).run()
     head, _, _ = CONFIG.partition("[[systems]]")
     tables = "".join(
-        f'[[systems]]\nname = "{name}"\nkind = "answers"\nanswers = "{first.states.answers}"\nsystem = "{system}"\n'
+        f'[[systems]]\nname = "{name}"\nkind = "answers"\nanswers = "{first.states.answers}"\nsystem = '
+        f'"{system}"\n'
         for name, system in (("good", GOOD), ("weak", WEAK))
     )
     (workspace.root / "sweep.toml").write_text(head + tables, encoding="utf-8")
@@ -454,7 +455,10 @@ def test_no_text_of_a_test_question_is_shown(judgecal: Run, workspace_dir: Path)
 
 
 ECHO = "def echo(question) -> str:\n    return f'Nine. You ask: {question}'\n"
-ONE = '[questions]\ngold = "starter"\n[judges]\nrepeats = 1\n{judges}[[systems]]\nname = "echo"\nkind = "python"\n'
+ONE = (
+    '[questions]\ngold = "starter"\n[judges]\nrepeats = 1\n{judges}[[systems]]\nname = "echo"\nkind = '
+    '"python"\n'
+)
 
 
 def test_a_lock_takes_a_column_and_corrects_it(judgecal: Run, workspace_dir: Path) -> None:

@@ -379,8 +379,8 @@ def test_an_order_that_turns_is_said() -> None:
 
     judges = [ends("a", 0.6, 0.9), ends("b", 0.7, 0.8), ends("c", 0.5, None)]
     assert list(order_notes(judges, "m")) == [
-        "The order of a and b hangs on unscored items: m 0.600 against 0.700 with unscored items as wrong, 0.900 "
-        "against 0.800 as right."
+        "The order of a and b hangs on unscored items: m 0.600 against 0.700 with unscored items as wrong, "
+        "0.900 against 0.800 as right."
     ]
     # c, with nothing unscored, lies below both at either end. Equal at one end is no turn.
     assert list(order_notes([ends("a", 0.6, 0.9), ends("b", 0.6, 0.8)], "m")) == []
@@ -402,8 +402,8 @@ def test_repeats_and_raters_in_words(gold: GoldSet) -> None:
     # Once calibrated the first repeat says what both raters say.
     human = alt_test_entry(Table(gold, gold.items, 2), column)
     assert alt_test_note(human) == (
-        "passes beside 2, 2, 2 of 2 raters (three raters or more are advised) where 20, 15, 10 points are granted: it "
-        "is nearer on 0% of the items, the rater on 0%, neither on 100%."
+        "passes beside 2, 2, 2 of 2 raters (three raters or more are advised) where 20, 15, 10 points are "
+        "granted: it is nearer on 0% of the items, the rater on 0%, neither on 100%."
     )
     few = dataclasses.replace(human, reason="nobody", left_out={"ann": "7 items"})
     assert alt_test_note(few) == "is not tested, nobody (ann: 7 items)."

@@ -37,9 +37,9 @@ from tests.support.command import Run
 from tests.support.gold import made_gold, made_items, rated
 
 LONG = (
-    "The council voted on Thursday evening to raise the old sea wall along the harbour, because the storm had "
-    "shown everybody in the lower town that the present one is far too low for the tides of autumn and winter, and it "
-    "wants the work to be finished before the children go back to school"
+    "The council voted on Thursday evening to raise the old sea wall along the harbour, because the storm "
+    "had shown everybody in the lower town that the present one is far too low for the tides of autumn and "
+    "winter, and it wants the work to be finished before the children go back to school"
 )
 
 
@@ -545,7 +545,8 @@ def test_a_large_set_is_listed_by_its_counts(
     (folder / "card.toml").write_text(card, encoding="utf-8")
     with (folder / "ratings.jsonl").open("a", encoding="utf-8") as file:
         file.write(
-            f'{{"item_id": "{load_gold("starter").items[0].item_id}", "rater": "cy", "reason": "cannot tell"}}\n'
+            f'{{"item_id": "{load_gold("starter").items[0].item_id}", "rater": "cy", "reason": "cannot '
+            f'tell"}}\n'
         )
         file.write(
             f'{{"item_id": "{load_gold("starter").items[1].item_id}", "rater": "gold", "label": 50}}\n'

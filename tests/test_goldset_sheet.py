@@ -515,9 +515,9 @@ def test_wrong_commands(judgecal: Callable[..., Any], words: Sequence[str], mess
 
 def test_help_loads_nothing_heavy() -> None:
     code = (
-        "import sys; from judgecal.cli import run; code = run(['gold', 'sheet', '--help']) + run(['gold', 'import', "
-        "'--help']); heavy = {'polars', 'numpy', 'scipy', 'sklearn', 'dspy', 'litellm', 'datasets'}; "
-        "sys.exit(', '.join(heavy & set(sys.modules)) or code)"
+        "import sys; from judgecal.cli import run; code = run(['gold', 'sheet', '--help']) + run(['gold', "
+        "'import', '--help']); heavy = {'polars', 'numpy', 'scipy', 'sklearn', 'dspy', 'litellm', "
+        "'datasets'}; sys.exit(', '.join(heavy & set(sys.modules)) or code)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -119,7 +119,8 @@ def test_what_items_lack_is_one_message_before_the_first_call(workspace: Workspa
     with pytest.raises(InputError) as error:
         run_trials([judge], [ITEM, *bare], journal=Journal(None), options=QUIET)
     assert error.value.problems == tuple(
-        f"checks.py:score@python asks for {name}, and 4 of 5 items have none (i0, i1, i2 ...): use a judge without it"
+        f"checks.py:score@python asks for {name}, and 4 of 5 items have none (i0, i1, i2 ...): use a judge "
+        "without it"
         for name in ("tone", "expect")
     )
 

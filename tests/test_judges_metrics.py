@@ -29,8 +29,8 @@ CONTEXT = ("context_precision", "context_recall", "faithfulness_overlap", "hallu
 METRICS = (*REFERENCE, *CONTEXT[:1], *CONTEXT[2:], "relevancy_overlap", "document_recall")
 HARBOUR = "The harbour wall was built in 1863 by Elias Crane. It cost forty thousand pounds."
 ENDS = (
-    "Dr. Crane came at 3.5 km. Was it e.g. cold? Yes!\n1. Wool sold.\n- Tin sold (twice).\n\nNo. 5 sank 14. Mai. "
-    "海は青い。空も。"
+    "Dr. Crane came at 3.5 km. Was it e.g. cold? Yes!\n1. Wool sold.\n- Tin sold (twice).\n\nNo. 5 sank 14. "
+    "Mai. 海は青い。空も。"
 )
 FERRY = "Ferries leave the northern quay every morning except Sundays."
 

@@ -57,8 +57,8 @@ def test_every_mosaic_signature_says_yes_or_no_after_its_rationale(workspace: Wo
 def test_a_suite_of_ones_own(workspace: Workspace) -> None:
     suite = made(
         workspace,
-        'schema = 1\n[judges.tone]\njudge = "tone@embedded"\n[judges.chunks]\nlock = "experiments/x/judge.lock.json"\n'
-        'column = "mine"\naggregate = "precision"\n',
+        'schema = 1\n[judges.tone]\njudge = "tone@embedded"\n[judges.chunks]\nlock = '
+        '"experiments/x/judge.lock.json"\ncolumn = "mine"\naggregate = "precision"\n',
     )
     tone, chunks = suite.judges
     assert (tone.column_of("item"), tone.aggregate_of("item")) == ("response/llm_judged/tone", "rating")

@@ -42,7 +42,10 @@ def price_file() -> dict[str, dict[str, float]]:
 
 # --- what comes with judgecal -------------------------------------------------------------------------------
 
-WANTED = "embedded gemini-flash gemini-pro gpt-4o gpt-4o-mini claude-haiku claude-sonnet mistral llama3 llama3.1 gemma2"
+WANTED = (
+    "embedded gemini-flash gemini-pro gpt-4o gpt-4o-mini claude-haiku claude-sonnet mistral llama3 llama3.1 "
+    "gemma2"
+)
 
 
 def test_the_promised_aliases_are_there() -> None:
@@ -66,8 +69,8 @@ def test_a_priced_alias_is_in_the_price_file(load: Load, spec: ModelSpec) -> Non
 
 def test_prices_are_read_without_litellm(tmp_path: Path) -> None:
     code = (
-        "import sys\nfrom judgecal.models import load_catalogue\nfrom judgecal.workspace import find_workspace\n"
-        "assert load_catalogue(find_workspace()).resolve('gpt-4o').priced\n"
+        "import sys\nfrom judgecal.models import load_catalogue\nfrom judgecal.workspace import "
+        "find_workspace\nassert load_catalogue(find_workspace()).resolve('gpt-4o').priced\n"
         "print(sorted({'litellm', 'dspy', 'numpy'} & set(sys.modules)))"
     )
     done = subprocess.run(

@@ -185,7 +185,8 @@ def served(workspace_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stu
     monkeypatch.setenv("MY_KEY", "sk-not-to-be-seen")
     with running(model) as stub:
         (workspace_dir / "judgecal.toml").write_text(
-            f'[models.mine]\nid = "openai/mine"\napi_base = "{stub.api_base}"\nkey_env = "MY_KEY"\ntemperature = 0.0\n'
+            f'[models.mine]\nid = "openai/mine"\napi_base = "{stub.api_base}"\nkey_env = '
+            '"MY_KEY"\ntemperature = 0.0\n'
             "input_usd_per_1m = 1.0\noutput_usd_per_1m = 4.0\nmax_tokens = 400\n"
         )
         yield stub

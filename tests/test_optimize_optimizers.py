@@ -84,7 +84,8 @@ def served(workspace_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stu
     with running(model) as stub:
         tables = [
             f'[models.{name}]\nid = "openai/{name}"\napi_base = "{stub.api_base}"\nkey_env = "MY_KEY"\n'
-            f"temperature = 0.0\ninput_usd_per_1m = {INPUT_USD}\noutput_usd_per_1m = {OUTPUT_USD}\nmax_tokens = 400\n"
+            f"temperature = 0.0\ninput_usd_per_1m = {INPUT_USD}\noutput_usd_per_1m = "
+            f"{OUTPUT_USD}\nmax_tokens = 400\n"
             for name in ("mine", "writer")
         ]
         (workspace_dir / "judgecal.toml").write_text("\n".join(tables))

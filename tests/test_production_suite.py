@@ -332,7 +332,8 @@ def test_a_lock_in_a_suite_carries_its_mark_and_what_is_known(
         "no",
     ]
     assert result["headline"]["because"][0] == (
-        "Nobody knows whether safety agrees with people: no lock says so; people's labels could tell of safety first."
+        "Nobody knows whether safety agrees with people: no lock says so; people's labels could tell of "
+        "safety first."
     )
     alone = one_object(judgecal("judge", table, "--lock", lock, *options, "--replace"))
     assert alone["suite"] == "locks" and set(alone["rates"]) == {"correctness_v3"}
@@ -393,7 +394,8 @@ def test_a_custom_judge_of_chunks_goes_to_retrieval(
 ) -> None:
     (workspace_dir / "signatures" / "fresh.py").write_text(
         "import dspy\n\n\nclass Fresh(dspy.Signature):\n"
-        '    """Is the passage fresh?"""\n\n    chunk: str = dspy.InputField()\n    region: str = dspy.InputField()\n'
+        '    """Is the passage fresh?"""\n\n    chunk: str = dspy.InputField()\n    region: str = '
+        "dspy.InputField()\n"
         "    rationale: str = dspy.OutputField()\n    rating: bool = dspy.OutputField()\n"
     )
     (workspace_dir / "suites" / "mine.toml").write_text('[judges.fresh]\njudge = "fresh"\n')
@@ -453,7 +455,8 @@ def test_what_is_asked_wrongly(
     suites = workspace_dir / "suites"
     (suites / "bare.toml").write_text('[judges.a]\njudge = "nowhere"\n')
     (suites / "mixed.toml").write_text(
-        '[judges.a]\njudge = "mosaic/safety"\ncolumn = "c"\n[judges.b]\njudge = "correctness_v3"\ncolumn = "c"\n'
+        '[judges.a]\njudge = "mosaic/safety"\ncolumn = "c"\n[judges.b]\njudge = "correctness_v3"\ncolumn = '
+        '"c"\n'
     )
     (suites / "wrong.toml").write_text('[judges.a]\njudge = "mosaic/safety"\naggregate = "precision"\n')
     table = write(workspace_dir / "in.jsonl", [a_row(1)])

@@ -57,7 +57,8 @@ def opened(chromium: Browser, page: Path) -> Tab:
 
 def chip(tab: Tab, name: str) -> None:
     tab.run(
-        f"[...document.querySelectorAll('#chips button')].find(one => one.textContent == {json.dumps(name)}).click()"
+        "[...document.querySelectorAll('#chips button')].find(one => one.textContent == "
+        f"{json.dumps(name)}).click()"
     )
 
 
@@ -213,8 +214,9 @@ def test_nothing_runs_off_a_phone(opened: Tab) -> None:
     opened.size(390, 844, phone=True)
     assert opened.run("document.documentElement.scrollWidth") <= 390
     wider = (
-        "[...document.querySelectorAll('body *')].filter(one => !one.closest('.scroll') && !one.closest('.skip') &&"
-        " one.getClientRects().length && one.getBoundingClientRect().right > 391).map(one => one.outerHTML)"
+        "[...document.querySelectorAll('body *')].filter(one => !one.closest('.scroll') && "
+        "!one.closest('.skip') && one.getClientRects().length && one.getBoundingClientRect().right > "
+        "391).map(one => one.outerHTML)"
     )
     assert opened.run(wider) == []
 
@@ -261,7 +263,10 @@ def test_the_index_filters(chromium: Browser, judgecal: Run, page: Path) -> None
     (broken / "experiment.toml").write_text("schema = 1\ncommand = 'dance'\n", encoding="utf-8")
     assert judgecal("report", "--all").code == 0
     tab = chromium.tab().open((page.parent.parent / "index.html").as_uri())
-    rows = "[...document.querySelectorAll('tbody tr')].filter(one => !one.hidden).map(one => one.dataset.command)"
+    rows = (
+        "[...document.querySelectorAll('tbody tr')].filter(one => !one.hidden).map(one => "
+        "one.dataset.command)"
+    )
     assert tab.run(rows) == ["agreement", "dance"]
     choose(tab, "state", "not readable")
     assert tab.run(rows) == ["dance"]

@@ -53,13 +53,13 @@ def test_nq301_in_one_sentence_everywhere(judgecal: Run, shared_data: Path, work
     said = flat(" ".join([headline["sentence"], *headline["because"]]))
     assert headline["kind"] == "tied"
     assert said.startswith(
-        "Use gpt-4 to triage, not to replace a person. It agrees with people on 84.9% of answers [82.3, 87.0], good "
-        "and bad ones weighing alike; people agree with each other on 87%, and it with each of them on 80 to 84%; "
-        "always saying fail reaches 50.0%, correctness_v3@embedded, which is free, 81.4%. "
+        "Use gpt-4 to triage, not to replace a person. It agrees with people on 84.9% of answers [82.3, "
+        "87.0], good and bad ones weighing alike; people agree with each other on 87%, and it with each of "
+        "them on 80 to 84%; always saying fail reaches 50.0%, correctness_v3@embedded, which is free, 81.4%. "
     )
     assert (
-        "gpt-4 is not shown to beat the free correctness_v3@embedded on the 168 questions of train and dev: 2.5 "
-        "points, -1.5 to 6.6."
+        "gpt-4 is not shown to beat the free correctness_v3@embedded on the 168 questions of train and dev: "
+        "2.5 points, -1.5 to 6.6."
     ) in said
     assert "text-davinci-003 and bem cannot be told from it" in said
     assert printed.said.startswith(said) and judgecal("report", "nq").said.startswith(said)

@@ -65,8 +65,8 @@ def test_xquad_on_the_command_line(judgecal: Run, shared_data: Path) -> None:
     assert found["experiment"].startswith("retrieval-xquad-")
     ran = judgecal("retrieval", *argv, "--full")
     assert ran.said.startswith(
-        "The reference document is among the first 5 for 98.6% [97.4, 99.2] of 1,190 questions on 240 documents, and "
-        "first for 91.8% [89.7, 93.6]"
+        "The reference document is among the first 5 for 98.6% [97.4, 99.2] of 1,190 questions on 240 "
+        "documents, and first for 91.8% [89.7, 93.6]"
     )
     parts = (
         "Rank of the reference document",

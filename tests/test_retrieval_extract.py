@@ -59,9 +59,10 @@ def html(path: Path, source: str, encoding: str = "utf-8") -> Path:
 
 def test_html_is_what_a_reader_sees(tmp_path: Path) -> None:
     page = (
-        "<!doctype html><head><title>Trams &amp;\n boats</title><style>p {}</style><script>if (a<b) 'x'</script>"
-        "<body><h1>To the  harbour</h1><p>Line <b>1</b>8<br>every hour.</p><ul><li>One<li>Two</ul><!-- no -->"
-        "<svg><title>icon</title></svg><table><tr><td>Fare<td>2 &euro;</table>"
+        "<!doctype html><head><title>Trams &amp;\n boats</title><style>p {}</style><script>if (a<b) "
+        "'x'</script><body><h1>To the  harbour</h1><p>Line <b>1</b>8<br>every "
+        "hour.</p><ul><li>One<li>Two</ul><!-- no --><svg><title>icon</title></svg><table><tr><td>Fare<td>2 "
+        "&euro;</table>"
     )
     found = extract(html(tmp_path / "a.html", page))
     assert found.title == "Trams & boats"
@@ -135,7 +136,8 @@ def test_a_folder_of_documents_counts_those_without_text(tmp_path: Path) -> None
         ("a", None, "The tram leaves"), ("e", "Boats", "At noon"), ("f", None, "# Bread\n"),
     ]  # fmt: skip
     assert [note.replace(str(folder), "F").partition("F ")[2] for note in found.notes] == [
-        "are not in the corpus: PDF without text, perhaps scanned: run text recognition (OCR) over it first (b.pdf)",
+        "are not in the corpus: PDF without text, perhaps scanned: run text recognition (OCR) over it first "
+        "(b.pdf)",
         "are not in the corpus: encrypted PDF: save it without a password (c.pdf, d.pdf)",
         "are no documents (.txt, .text, .md, .html, .htm, .pdf, .docx) and were passed over: g.png",
     ]
@@ -161,8 +163,8 @@ def test_a_reader_that_is_not_installed_is_named_with_how_to_install_it(
     assert refused.value.problems == (
         "PDF files are read by pypdf, which is not installed: pip install pypdf, or in a checkout of "
         "judgecal pip install '.[documents]'",
-        "DOCX files are read by python-docx, which is not installed: pip install python-docx, or in a checkout of "
-        "judgecal pip install '.[documents]'",
+        "DOCX files are read by python-docx, which is not installed: pip install python-docx, or in a "
+        "checkout of judgecal pip install '.[documents]'",
     )
 
 

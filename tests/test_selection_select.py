@@ -488,7 +488,10 @@ def test_all_labels_choose_and_measure_at_a_level_that_allows_for_the_choice(
     assert found["level"] == pytest.approx(first)
     assert found["confirmed"]["accuracy"]["level"] == pytest.approx(1.0 - (1.0 - first) / 2)
     assert found["confirmed"]["accuracy"]["n"] == 120 and found["test_looks"] == 1
-    said = "it is chosen and measured on the same 40 questions, none is left to confirm it: the interval allows for the"
+    said = (
+        "it is chosen and measured on the same 40 questions, none is left to confirm it: the interval "
+        "allows for the"
+    )
     assert (
         f"{said} choice among 2 judges" in found["why"]
         and found["why"][1:] in found["headline"]["because"][-1]

@@ -135,7 +135,8 @@ def test_few_items_of_a_stratum_decide_nothing(fails: int) -> None:
         return
     assert found.decision == "cannot tell"
     assert found.why == (
-        'of 109 labelled items only 9 in "fail" (1 more would do): under 10 nothing is decided by macro_agreement'
+        'of 109 labelled items only 9 in "fail" (1 more would do): under 10 nothing is decided by '
+        "macro_agreement"
     )
     # What rests on all items can still be told apart.
     assert (
@@ -147,7 +148,8 @@ def test_every_thin_stratum_is_named() -> None:
     gold = [0.0] * 3 + [50.0] * 40 + [100.0] * 4
     found = compare(gold, gold, [90.0] * 47, scale="percentage")
     assert found.why.startswith(
-        'of 47 labelled items only 3 in "low third" (7 more would do) and 4 in "high third" (6 more would do): under 10'
+        'of 47 labelled items only 3 in "low third" (7 more would do) and 4 in "high third" (6 more would '
+        "do): under 10"
     )
 
 

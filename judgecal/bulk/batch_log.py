@@ -223,8 +223,8 @@ def refuse_waiting(calls: Iterable[Call], spec: ModelSpec, journal: Journal) -> 
     ]:
         ids = ", ".join(sorted({batch.provider_id or batch.name for batch in waiting}))
         raise InputError(
-            f"{len(waiting):,} of these calls to {spec.alias} wait in a batch ({ids}) and are paid for there: "
-            "the same command with --batch takes the replies; to pay them again, delete "
+            f"{len(waiting):,} of these calls to {spec.alias} wait in a batch ({ids}) and are paid for there"
+            ": the same command with --batch takes the replies; to pay them again, delete "
             f"{batches_beside(journal)}"
         )
 

@@ -153,7 +153,7 @@ class PartitionJob:
         return {"output": self.output.text, **made_of, "stamp": stamp and [*stamp]}
 
     def _write_note(self, stamp: Stamp | None) -> None:
-        """Before the output gets its name, without a stamp, and when it has it: a kill between leaves it ours."""
+        """Before the output has its name, and when it has it: a kill between leaves it ours."""
         self._note.parent.mkdir(parents=True, exist_ok=True)
         write_text(self._note, json.dumps(self._note_of(stamp)) + "\n")
 

@@ -30,11 +30,8 @@ from judgecal.workspace import shown
 __all__ = ["app", "main", "run"]
 
 _INTERRUPTED = 130
-_GARBAGE = (
-    100_000,
-    20,
-    20,
-)  # rows by the hundred thousand are no cycles: by default they are walked again and again
+# rows by the hundred thousand are no cycles: by default they are walked again and again
+_GARBAGE = (100_000, 20, 20)
 
 app = typer.Typer(
     help="Calibrate an LLM judge against people before you trust its numbers.",

@@ -212,7 +212,8 @@ def _odd_values(config: Mapping[str, Any], where: str) -> Iterator[str]:
     """What judgecal did not write so."""
     for key, (kind, words) in _KINDS.items():
         if key in config and type(config[key]) is not kind:
-            yield f"{where}: {key} must be {words}, found {config[key]!r:.80}: bring it back as judgecal wrote it"
+            seen = f"{config[key]!r:.80}"
+            yield f"{where}: {key} must be {words}, found {seen}: bring it back as judgecal wrote it"
     judges, needed = config.get("judges", []), config.get("command") in ("score", "optimize")
     named = isinstance(judges, list) and all(
         (isinstance(judge, str) and not needed)  # select names those that it chooses from

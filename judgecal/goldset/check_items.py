@@ -68,10 +68,10 @@ def _near_duplicates(gold: GoldSet) -> Findings:
         by = f", given by {listed(systems)}" if systems else ""
         yield (
             items,
-            f"{len(items)} items have nearly the same answer to one question ({MEASURE} {index:.2f}, reported "
-            f"from {_NEAR_ANSWER:g}; same numbers and negations){by}, labelled "
-            f"{listed(list(dict.fromkeys(map(say, labels))))}: they count as {len(items)} and show one thing; keep "
-            "one, or make them differ",
+            f"{len(items)} items have nearly the same answer to one question ({MEASURE} {index:.2f}, "
+            f"reported from {_NEAR_ANSWER:g}; same numbers and negations){by}, labelled "
+            f"{listed(list(dict.fromkeys(map(say, labels))))}: they count as {len(items)} and show one "
+            "thing; keep one, or make them differ",
         )
 
 
@@ -274,9 +274,9 @@ def leaks(gold: GoldSet, workspace: Workspace) -> Findings:
             splits = " and ".join(sorted({gold.split_of(item.group) for item in items}))
             yield (
                 f"{prompt.where}, {place(gold, items)}",
-                f"{prompt.what} hold the questions of {len(items)} items of {splits} ({least:.0%} or more of their "
-                f"runs of {_RUN} words, reported from {_LEAST:.0%}): a judge that was shown them is not tested by "
-                "them; take other examples",
+                f"{prompt.what} hold the questions of {len(items)} items of {splits} ({least:.0%} or more of "
+                f"their runs of {_RUN} words, reported from {_LEAST:.0%}): a judge that was shown them is "
+                "not tested by them; take other examples",
             )
 
 

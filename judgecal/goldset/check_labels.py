@@ -184,8 +184,8 @@ def _off_raters(gold: GoldSet) -> Findings:
             note = f"; its note: {why}" if why else "; it has no note: say why"
             yield (
                 [rating],
-                f"the adjudicated label of item {rating.item_id!r} is {say(rating.label)} and its raters said "
-                f"{', '.join(map(say, labels))}{measure}{note}",
+                f"the adjudicated label of item {rating.item_id!r} is {say(rating.label)} and its raters "
+                f"said {', '.join(map(say, labels))}{measure}{note}",
             )
 
 

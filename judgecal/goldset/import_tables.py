@@ -271,14 +271,8 @@ def _label_text(value: Any) -> str:
 
 _LARGE = 500_000_000  # bytes
 JUDGE, VERDICT = "judge", "verdict"
-KEPT = (
-    "repeat",
-    "unit",
-    "reasoning",
-    "error",
-    "cost_usd",
-    "latency_s",
-)  # of a recorded judgement, where the file has them
+# of a recorded judgement, where the file has them
+KEPT = ("repeat", "unit", "reasoning", "error", "cost_usd", "latency_s")
 
 _T = TypeVar("_T")
 

@@ -94,7 +94,7 @@ def write_sheets(
         # "x": a sheet that turned up in between may be somebody's work
         if target.suffix.lower() == ".xlsx":
             with target.open("xb") as book:
-                # no cell of it is run or rewritten: only a text that begins with a mark of its own gets another
+                # no cell of it is run or rewritten: a text that begins with a mark of its own gets another
                 cells = [[defuse(cell) if undo(cell) != cell else cell for cell in row] for row in rows]
                 widths = tuple(_WIDTHS.get(column, 40) for column in columns)
                 write_form(book, Form(columns, cells, widths, (LABEL, _choices(scale))))

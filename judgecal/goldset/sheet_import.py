@@ -58,7 +58,8 @@ def import_sheets(
     problems = _option_problems(there, name, workspace=workspace, scale=scale, pass_at=pass_at)
     raters = [file.stem if rater is None else rater.strip() for file in files]
     problems += [
-        f"{file}: the rater {GOLD!r} is the adjudicated label: give --rater {GOLD} if it is, or rename the file"
+        f"{file}: the rater {GOLD!r} is the adjudicated label: give --rater {GOLD} if it is, or rename the "
+        "file"
         for file in files
         if rater is None and file.stem == GOLD
     ]

@@ -98,7 +98,7 @@ class OptimizeRun:
         return plan_experiment(self.workspace, config, out=self.out)
 
     def check(self) -> None:
-        """Refuse a slug that cannot be used, and hold the judge against the set, before anything is written."""
+        """Refuse an unusable slug, and hold the judge against the set, before anything is written."""
         check_reflection(self.optimizer, self.judge.model, self.reflection)
         _ = self.experiment
         check_judge(self.gold, self.judge)

@@ -81,9 +81,8 @@ class JudgedRows:
             for column in columns
             for judge in column.judges
         }
-        self.n = self.n_unscored = self.n_asked = (
-            0  # rows; with something unscored; that somebody was asked about
-        )
+        # rows; with something unscored; that somebody was asked about
+        self.n = self.n_unscored = self.n_asked = 0
 
     def add(self, item: Item, judged: Sequence[tuple[LoadedJudge, Sequence[Reply]]]) -> None:
         """Count a row: of each column the judge and what it replied."""

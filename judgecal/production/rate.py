@@ -304,7 +304,7 @@ class RateRun:
         return tuple(rates)
 
     def _differences(self) -> tuple[RateDifference, ...]:
-        """Every pair of values, all intervals at once; from labels alone: the judge may err otherwise on each."""
+        """Every pair of values, all intervals at once, from labels alone: the judge may differ on each."""
         if self.labels is None or not self.is_share or len(self._parts) > _MOST_COMPARED:
             return ()
         pairs = list(itertools.combinations(self._parts, 2))

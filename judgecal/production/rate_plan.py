@@ -130,8 +130,8 @@ def plan_labels(
         assumes=(
             f"the judge tells right from wrong as well as on {gold.set} ({gold.split})",
             f"as many answers are right as there: {100.0 * share:.0f}%",
-            "labels are drawn at random from a table much larger than their number, each on a question of its "
-            "own",
+            "labels are drawn at random from a table much larger than their number, each on a question of "
+            "its own",
         ),
         notes=(),
         run_line=(

@@ -82,9 +82,8 @@ class SuiteRate:
     scale: str
     raw: Estimate  # by the judge's own verdicts, 0..1: the share that passes, the mean precision or share
     calibrated: Estimate  # the same through the maps of locks; without a value where a judge has none
-    average: (
-        Estimate  # the mean verdict on the judge's own scale, or as `raw` where that is no share of verdicts
-    )
+    # the mean verdict on the judge's own scale, or as `raw` where that is no share of verdicts
+    average: Estimate
     n: int  # rows with a verdict (of a judge of chunks: on one chunk at least), all, and others
     n_expected: int
     n_unscored: int
@@ -231,9 +230,8 @@ class Escalated:
     agreement: Estimate | None  # of judge and people on these
     threshold: float | None  # rows of at least this confidence are kept
     n_rows: int  # rows that a person must read
-    labels_needed: (
-        int | None
-    )  # labels that would show a threshold, where none is shown and some look as if they would
+    # labels that would show a threshold, where none is shown and some look as if they would
+    labels_needed: int | None
     sheet: str | None = None  # where these rows were written, where that was asked for
 
 

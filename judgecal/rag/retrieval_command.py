@@ -135,9 +135,8 @@ def retrieval(
     workspace = shared.workspace_of(ctx)
     collection = source.collection(workspace)
     ranked = None if source.run is None else read_run(source.run)
-    experiment = _plan(
-        workspace, collection, options, run=ranked, out=name
-    )  # a slug that cannot be used is told now
+    # a slug that cannot be used is told now
+    experiment = _plan(workspace, collection, options, run=ranked, out=name)
     tested = measure_retrieval(collection, options, ranked)
     result = replace(tested.result, experiment=experiment.slug)
     open_experiment(experiment)

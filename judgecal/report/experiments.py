@@ -38,7 +38,8 @@ def report_of(workspace: Workspace, name: str, *, margin: float = MARGIN) -> Rep
     command = str(experiment.config.get("command"))
     if command not in REPORTS:
         raise InputError(
-            f"{experiment.folder}: an experiment of {command!r} has no report; those of {', '.join(REPORTS)} do"
+            f"{experiment.folder}: an experiment of {command!r} has no report; those of {', '.join(REPORTS)} "
+            "do"
         )
     maker = load(REPORTS[command])
     day = experiment.last_written

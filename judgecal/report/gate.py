@@ -121,7 +121,8 @@ def _unknown(result: GateResult) -> tuple[str, ...]:
         within
         and "Whether the flips are more than the judge's noise at lock time: they are not shown to be.",
         result.odd_one_out is None
-        and "Whether another judge answers: that takes three calls of an item, at lock time and now together.",
+        and "Whether another judge answers: that takes three calls of an item, at lock time and now "
+        "together.",
         result.model_id.locked is None and "Whether the provider changed the model: the lock names none.",
         result.gold.labels_by == "project" and OWN_LABELS,
         "How it judges what production sends now: these items are the ones that it was locked on.",

@@ -107,7 +107,10 @@ def _kept(result: GateResult) -> bool:
 
 def _agreement(result: GateResult) -> Case:
     metric, scale = result.metric, result.gold.scale
-    name = f"agreement with the labels has not fallen by more than {amount_of(result.margin, metric, scale)} ({metric})"
+    name = (
+        f"agreement with the labels has not fallen by more than {amount_of(result.margin, metric, scale)} "
+        f"({metric})"
+    )
     difference = change_of(result.difference, metric, scale)
     counted = (
         f"n {result.difference.n} of {result.difference.n_expected}, {result.difference.n_unscored} unscored"

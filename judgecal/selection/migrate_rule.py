@@ -30,7 +30,8 @@ from judgecal.stats.strata import too_thin
 class Loss:
     """What the new judge loses against the old."""
 
-    decision: GateDecision  # "pass": shown to stay under the margin; "fail": shown to exceed it; else "inconclusive"
+    # "pass": shown to stay under the margin; "fail": shown to exceed it; else "inconclusive"
+    decision: GateDecision
     why: str
     # about how many more questions would tell, were the loss what it looks; None where it is told already, or
     # where no number can be named

@@ -29,7 +29,8 @@ from judgecal.stats.significance import PLANNED_DISCORDANCE, POWER, Interaction,
 
 __all__ = [
     "METRICS", "PLANNED_DISCORDANCE", "POWER", "AltTest", "Calibration", "Comparison", "Interaction",
-    "Metric", "PairedDifference", "PairedLabels", "agreement", "alt_test", "best_constant", "calibrated_difference",
+    "Metric", "PairedDifference", "PairedLabels", "agreement", "alt_test", "best_constant",
+    "calibrated_difference",
     "columns_of", "compare", "compare_all", "compare_paired", "cross_fitted", "cross_fitted_probabilities",
     "digits_of", "fit_calibration", "interaction", "leading_metric", "limits_of_agreement", "metric_facts",
     "metric_named", "metrics_of", "reliability", "rows_of", "winning_rates",

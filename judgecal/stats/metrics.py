@@ -61,7 +61,8 @@ METRICS: Mapping[str, Metric] = {metric.name: metric for metric in (
         "third of the labels count alike. Judges are decided by it once calibrated, as a constant wins it on "
         "some graded labels."),
     Metric("mean_agreement", _NUMERIC, means.mean_agreement, column_on=GRADED, uncut=True, unit="share",
-        meaning="1 less the mean distance of verdict and label as a share of the range; a constant can win it."),
+        meaning=
+        "1 less the mean distance of verdict and label as a share of the range; a constant can win it."),
     Metric("skill", _NUMERIC, means.skill, row=True, uncut=True, by_class=True, meaning=
         "What a judge takes off the error of the best constant: 0 is as good as that constant, 1 is "
         "perfect."),

@@ -134,8 +134,8 @@ def one_array(value: Any, where: str) -> tuple[str, list[dict[str, Any]]]:
             keys = ", ".join(list(value)[:_SHOWN_KEYS]) + (", ..." if len(value) > _SHOWN_KEYS else "")
             found = f"an object with the keys {keys}" if value else "an empty object"
         raise InputError(
-            f"{where}: holds no array of objects, found {found}: write [{{...}}, {{...}}], or one object a line "
-            "and name the file .jsonl"
+            f"{where}: holds no array of objects, found {found}: write [{{...}}, {{...}}], or one object a "
+            "line and name the file .jsonl"
         )
     if len(arrays) > 1:
         named = ", ".join(f"{path} ({len(array):,})" for path, array in arrays)

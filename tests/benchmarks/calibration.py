@@ -233,7 +233,8 @@ def main() -> int:
     regrets(max(5, reps // 20))
     share = ignorant(reps)
     print(
-        f"judges that know nothing shown to beat the best constant: {share:.4f} of {reps} sets of three judges"
+        f"judges that know nothing shown to beat the best constant: {share:.4f} of {reps} sets of three "
+        "judges"
     )
     worst = 0.0
     for n_groups in (33, 60, 110):
@@ -242,7 +243,8 @@ def main() -> int:
             bare = decided(n_groups, kind, reps=reps // 2, with_fit=False)
             worst = max(worst, found)
             print(
-                f"two equal judges, {kind}, {n_groups} questions: decided {found:.3f}, without the fit {bare:.3f}"
+                f"two equal judges, {kind}, {n_groups} questions: decided {found:.3f}, without the fit "
+                f"{bare:.3f}"
             )
     return int(share > 0.005 or worst > 0.06 + 1.96 * (0.05 * 0.95 / reps) ** 0.5)
 

@@ -404,7 +404,10 @@ def _simulated(run: Callable[..., Any], reps: int) -> int:
     for (true, rates, n), (share, alone, width, missing) in zip(ENDS, found, strict=True):
         good = min(share, alone) >= LOW - _spread(reps, LOW)
         broken += not good
-        told = f"right {true:.2f}   tpr, tnr {rates}   {n:>3} labels   holds {share:.3f} (labels alone {alone:.3f})"
+        told = (
+            f"right {true:.2f}   tpr, tnr {rates}   {n:>3} labels   holds {share:.3f} (labels alone "
+            f"{alone:.3f})"
+        )
         told = f"{told}   missing {missing:.3f}   width {width:.3f}"
         print(f"near the ends   {told}{'' if good else '   MISSED'}", flush=True)
     return broken
@@ -437,8 +440,8 @@ def _draws(run: Callable[..., Any], data: Path, reps: int) -> int:
         broken += not good
         told = f"r {world.correlation:.2f}   {made} intervals hold {share:.3f} (labels alone {alone:.3f})"
         print(
-            f"{name:<28} {n:>3} {design:<9} {told}   width {width:.3f} of {plain:.3f}   {fewer:.0%} fewer labels"
-            f"{'' if good else '   MISSED'}",
+            f"{name:<28} {n:>3} {design:<9} {told}   width {width:.3f} of {plain:.3f}   {fewer:.0%} fewer "
+            f"labels{'' if good else '   MISSED'}",
             flush=True,
         )
     return broken
@@ -452,8 +455,8 @@ def _elsewhere(run: Callable[..., Any], reps: int) -> int:
         good = _holds(share, round(reps * made))
         broken += not good
         print(
-            f"Rogan-Gladen   right {true:.2f}   tpr, tnr {rates}   gold {size:>3}   holds {share:.3f}   width "
-            f"{width:.3f}   made in {made:.3f}{'' if good else '   MISSED'}"
+            f"Rogan-Gladen   right {true:.2f}   tpr, tnr {rates}   gold {size:>3}   holds {share:.3f}   "
+            f"width {width:.3f}   made in {made:.3f}{'' if good else '   MISSED'}"
         )
     return broken
 
@@ -476,7 +479,10 @@ def _warnings(run: Callable[..., Any], reps: int) -> int:
         )
         broken += not good
         least = "" if by == (0.0, 0.0) else f" of {most:.3f} at most"
-        told = f"shift by {by}   tpr, tnr {rates}   gold {size:>3}   right {true}   {N_LABELS} labels by {design:<9}"
+        told = (
+            f"shift by {by}   tpr, tnr {rates}   gold {size:>3}   right {true}   {N_LABELS} labels by "
+            f"{design:<9}"
+        )
         print(
             f"{told} said {share:.3f}{least}   no random draw {odd:.3f}{'' if good else '   MISSED'}",
             flush=True,

@@ -297,8 +297,8 @@ def main() -> int:
         print(f"{name:<20} {held:.3f}  {where}")
     broken = [name for name, (held, _) in worst.items() if held < LEAST]
     print(
-        f"\n{args.reps} samples a cell, up to {16 * args.reps} fresh ones where it is low; {len(settings)} settings, "
-        f"{time.perf_counter() - start:.0f} s; below {LEAST}: {', '.join(broken) or 'none'}"
+        f"\n{args.reps} samples a cell, up to {16 * args.reps} fresh ones where it is low; {len(settings)} "
+        f"settings, {time.perf_counter() - start:.0f} s; below {LEAST}: {', '.join(broken) or 'none'}"
     )
     return 1 if broken else 0
 

@@ -103,7 +103,8 @@ def at_once(folder: Path) -> bool:
     rows, times = ratings(gold), sorted(times)
     n, p95 = len({(row["item_id"], row["rater"]) for row in rows}), times[int(0.95 * len(times))]
     print(
-        f"{RATERS} raters at once: {len(rows)} labels, {n} of them different, in {took:.1f} s; p95 {1000 * p95:.0f} ms"
+        f"{RATERS} raters at once: {len(rows)} labels, {n} of them different, in {took:.1f} s; p95 "
+        f"{1000 * p95:.0f} ms"
     )
     return len(rows) == n == RATERS * EACH and p95 < 0.1
 

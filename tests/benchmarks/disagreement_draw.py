@@ -130,8 +130,9 @@ def main() -> int:
             worth = (plain_sd / sd) ** 2
             kept &= min(held, own) >= least and worth > 1.0
             print(
-                f"{kind:<10} {metric:<15} {n} labels   difference held {plain:.3f} / {held:.3f}   agreement held "
-                f"{plain_own:.3f} / {own:.3f}   sd {plain_sd:.4f} / {sd:.4f}   a label is worth {worth:.1f}",
+                f"{kind:<10} {metric:<15} {n} labels   difference held {plain:.3f} / {held:.3f}   agreement "
+                f"held {plain_own:.3f} / {own:.3f}   sd {plain_sd:.4f} / {sd:.4f}   a label is worth "
+                f"{worth:.1f}",
                 flush=True,
             )
     print(f"{time.perf_counter() - start:.0f} s")

@@ -25,8 +25,8 @@ from judgecal.cli import run
 
 _NQ301 = (
     "gold import {data}/nq301/items.csv --as nq301 --item item_id --group group --question question "
-    "--reference reference_answer --reference-separator ' | ' --answer answer --label annotator1 --label annotator2 "
-    "--label annotator3 --gold-label acceptable --scale binary",
+    "--reference reference_answer --reference-separator ' | ' --answer answer --label annotator1 --label "
+    "annotator2 --label annotator3 --gold-label acceptable --scale binary",
     "score --gold nq301 --split all --json",
 )
 _SCIENTSBANK = (
@@ -82,8 +82,9 @@ def _in_context(result: dict[str, Any]) -> bool:
     gain, ends = test["difference"], [test[side]["macro_agreement"]["value"] for side in ("before", "after")]
     text = (
         f"macro_agreement {ends[0]:.3f} -> {ends[1]:.3f}, gain {_shown(gain, '+')}, "
-        f"once recalibrated {_shown(test['difference_recalibrated'], '+')}, n {gain['n']}/{gain['n_expected']}, "
-        f"{gain['n_unscored']} unscored, {gain['n_groups']} questions: {result['decision']}"
+        f"once recalibrated {_shown(test['difference_recalibrated'], '+')}, n "
+        f"{gain['n']}/{gain['n_expected']}, {gain['n_unscored']} unscored, {gain['n_groups']} questions: "
+        f"{result['decision']}"
     )
     return _told(text, "+0.02, clear of zero", gain["value"] >= 0.02 and gain["low"] > 0, result)
 

@@ -153,7 +153,8 @@ def wrong_table(reps: int) -> int:
         cells = list(zip(SETTINGS, pool.map(partial(_wrong, reps=reps), SETTINGS, chunksize=4), strict=True))
     held = [(setting, found, refused) for setting, (found, refused) in cells if refused <= PASSED_OVER]
     print(
-        f"wrong decisions of compare between judges of equal worth, {reps} samples; {len(held)} of {len(cells)}"
+        f"wrong decisions of compare between judges of equal worth, {reps} samples; {len(held)} of "
+        f"{len(cells)}"
     )
     print("settings are not refused; the worst three of each pair:")
     for metric, pair in dict.fromkeys(setting[:2] for setting, _, _ in held):

@@ -213,7 +213,8 @@ def without_change(users: int) -> bool:
     kept = True
     print(f"{users} users a row, {NIGHTS} nights each, nothing changes\n")
     print(
-        "| questions | scale | nights fail | nights changed | users with an alarm |\n| --- | --- | --- | --- | --- |"
+        "| questions | scale | nights fail | nights changed | users with an alarm |\n| --- | --- | --- | --- "
+        "| --- |"
     )
     for questions in SIZES:
         for name, scale in SCALES.items():
@@ -249,7 +250,8 @@ def with_change(users: int) -> bool:
     kept = True
     print(f"\n{users} users a row\n")
     print(
-        "| questions | scale | the judge | pass | fail | changed | inconclusive | passes | in 3 nights | promise |"
+        "| questions | scale | the judge | pass | fail | changed | inconclusive | passes | in 3 nights | "
+        "promise |"
     )
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     for questions in SIZES:

@@ -69,7 +69,8 @@ def ratings(path: Path, share: float) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         file.write("question,answer,who,label\n")
         file.writelines(
-            f"What of {place}?,{texts[place % 1_000]} {place},rater {(place + one) % 40},{(place + one) % 2}\n"
+            f"What of {place}?,{texts[place % 1_000]} {place},rater "
+            f"{(place + one) % 40},{(place + one) % 2}\n"
             for place in range(int(500_000 * share))
             for one in range(3)
         )

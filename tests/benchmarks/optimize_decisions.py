@@ -265,7 +265,10 @@ def lines() -> list[Line]:
     for shuffled, n_test, labels in itertools.product((True, False), (50, 110), LABELS):
         if not shuffled and n_test == 50:
             continue
-        title = f"2  best of nine, {'shuffled labels' if shuffled else 'equal judges'}, labels {labels}, {n_test} q."
+        title = (
+            f"2  best of nine, {'shuffled labels' if shuffled else 'equal judges'}, labels {labels}, "
+            f"{n_test} q."
+        )
         made.append(Line(title, partial(best_of, labels=labels, shuffled=shuffled, n_test=n_test), (BETTER,)))
     for n_test, labels, stretched in itertools.product((110, 300), ("all over", "pass, fail"), (False, True)):
         title = f"3  +{TRUE_GAIN}{', stretched' * stretched}, labels {labels}, {n_test} questions"
@@ -301,7 +304,8 @@ def main() -> int:
             cells = "  ".join(f"{found.get(name, 0.0):>{len(name)}.3f}" for name in columns)
             print(f"{line.title:<58}{cells}{'   FALSE' * (false > MOST)}", flush=True)
     print(
-        f"false decisions: at most {worst:.3f} in a setting of 1, 2 and 4; {time.perf_counter() - start:.0f} s"
+        f"false decisions: at most {worst:.3f} in a setting of 1, 2 and 4; {time.perf_counter() - start:.0f} "
+        "s"
     )
     print(f"test is opened by at most {opened:.3f} of the runs of 4")
     return int(worst > MOST or opened > 0.2)

@@ -134,9 +134,9 @@ def main() -> int:
             seconds, together, largest = run(folder, table, output)
             whole = ids(output) == [f"{number}:True" for number in range(given.rows)]
             print(
-                f"{what}: {given.rows:,} rows of {given.format} in {seconds:.0f} s ({given.rows / seconds:,.0f}/s), "
-                f"{together:.0f} MB in all, {largest:.0f} MB the largest process, rows "
-                f"{'whole and in order' if whole else 'NOT WHOLE'}",
+                f"{what}: {given.rows:,} rows of {given.format} in {seconds:.0f} s "
+                f"({given.rows / seconds:,.0f}/s), {together:.0f} MB in all, {largest:.0f} MB the largest "
+                f"process, rows {'whole and in order' if whole else 'NOT WHOLE'}",
                 flush=True,
             )
             if not whole or together > _MB_AT_MOST:

@@ -126,14 +126,16 @@ def main() -> None:
         keys = [row.key for path in journals(folder, "out") for row in read_journal(path)]
         again_s, _ = judge(folder, "in", "out", "--engine", "ray")
         print(
-            f"rows                      {len(whole):>9,} whole, {len(parts):>9,} in {given.partitions} partitions"
+            f"rows                      {len(whole):>9,} whole, {len(parts):>9,} in {given.partitions} "
+            "partitions"
         )
         print(f"rows that differ          {sum(a != b for a, b in zip(whole, parts, strict=True)):>9,}")
         print(f"workers killed            {killed:>9,}")
         print(f"rows judged twice         {len(keys) - len(set(keys)):>9,}")
         print(f"rows not judged           {given.rows - len(set(keys)):>9,}")
         print(
-            f"seconds                   {plain_s:>9.1f} local, {ray_s:.1f} Ray, {again_s:.1f} Ray again (all done)"
+            f"seconds                   {plain_s:>9.1f} local, {ray_s:.1f} Ray, {again_s:.1f} Ray again (all "
+            "done)"
         )
 
 

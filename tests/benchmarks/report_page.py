@@ -66,7 +66,8 @@ def main() -> int:
             bytes_ = page.stat().st_size
             loads = loading(page) if PROGRAM and load is not None else None
             print(
-                f"{n:,} items: {took:.1f} s CPU (<= {cpu:g}), {bytes_:,} bytes (<= {size:,}), loaded in {loads} s"
+                f"{n:,} items: {took:.1f} s CPU (<= {cpu:g}), {bytes_:,} bytes (<= {size:,}), loaded in "
+                f"{loads} s"
             )
             broken += took > cpu or bytes_ > size or (loads is not None and load is not None and loads > load)
     return int(broken > 0)

@@ -394,7 +394,8 @@ def _macro(gold: Floats, verdicts: Floats) -> float:
 def confirmed_table(users: int, seed: int) -> tuple[str, bool]:
     """A Markdown table of what test refuses, and whether that is at most 3% of honest judges."""
     lines = [
-        "| test confirms: true worth on open, test | judges | questions | fell | below floor | not shown above |"
+        "| test confirms: true worth on open, test | judges | questions | fell | below floor | not shown "
+        "above |"
     ]
     lines.append("| --- " * 6 + "|")
     kept, sizes = True, (*itertools.product((1, 4, 12), (60, 110, 300)),)

@@ -217,7 +217,8 @@ def told_apart(n_questions: int, lines: Sequence[Published]) -> ToldApart:
 def published() -> str:
     """A Markdown table, a row for each published one."""
     lines = [
-        "| factor | questions | highest | lead | found in 80% | below it, each by itself | questions needed |",
+        "| factor | questions | highest | lead | found in 80% | below it, each by itself | questions needed "
+        "|",
         "| --- " * 7 + "|",
     ]
     for name, (n_questions, settings) in TABLES.items():

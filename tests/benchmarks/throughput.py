@@ -81,8 +81,9 @@ def main() -> int:
     packages = ", ".join(f"{p} {version(p)}" for p in ("judgecal", "aiohttp", "dspy", "litellm"))
     quick = ", --quick: not the sizes of the targets" if args.quick else ""
     print(
-        f"\nrun: {packages}; Python {platform.python_version()}, {os.cpu_count()} cores, {platform.system()}; "
-        f"server and client on one machine, best of {size.rounds}{quick}\n{report.missed} targets missed"
+        f"\nrun: {packages}; Python {platform.python_version()}, {os.cpu_count()} cores, "
+        f"{platform.system()}; server and client on one machine, best of "
+        f"{size.rounds}{quick}\n{report.missed} targets missed"
     )
     return 1 if report.missed else 0
 

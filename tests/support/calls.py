@@ -50,4 +50,7 @@ def judged(spec: ModelSpec, count: int = 1, *, text: str = "u", **policy: Any) -
 
 
 def say_half(body: dict[str, Any]) -> str:
-    return "[[ ## correctness_reasoning ## ]]\nHalf.\n\n[[ ## correctness_percentage ## ]]\n50\n\n[[ ## completed ## ]]"
+    return (
+        "[[ ## correctness_reasoning ## ]]\nHalf.\n\n[[ ## correctness_percentage ## ]]\n50\n\n[[ ## "
+        "completed ## ]]"
+    )

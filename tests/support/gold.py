@@ -84,7 +84,8 @@ def write_signature(workspace: Path, name: str, verdicts: Sequence[tuple[str, st
     fields = "".join(f"    {field}: {kind} = dspy.OutputField({more})\n" for field, kind, more in verdicts)
     (workspace / "signatures" / f"{name}.py").write_text(
         "from typing import Literal\n\nimport dspy\n\n\n"
-        'class Graded(dspy.Signature):\n    """Grade the answer under test against the reference answer."""\n\n'
+        'class Graded(dspy.Signature):\n    """Grade the answer under test against the reference '
+        'answer."""\n\n'
         "    question: str = dspy.InputField()\n"
         "    reference_answer: str = dspy.InputField()\n"
         "    answer_under_test: str = dspy.InputField()\n"

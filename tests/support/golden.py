@@ -232,7 +232,8 @@ def _many_raters(folder: Path) -> None:
                 labels[3] = ""
             words = "very " * int(quality)
             rows.append(
-                f"question {question}?,answer {answer} is {words}good,it is good {question},{','.join(labels)}"
+                f"question {question}?,answer {answer} is {words}good,it is good "
+                f"{question},{','.join(labels)}"
             )
     (folder / "many.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
 
@@ -392,10 +393,10 @@ WORLDS: dict[str, World] = {
     "raters": World(
         _many_raters,
         (
-            "gold import many.csv --as many --question question --answer answer --reference reference --label ann"
-            " --label bob --label cid --label dee --scale ordinal:1:5 --dry-run",
-            "gold import many.csv --as many --question question --answer answer --reference reference --label ann"
-            " --label bob --label cid --label dee --scale ordinal:1:5 --replace",
+            "gold import many.csv --as many --question question --answer answer --reference reference "
+            "--label ann --label bob --label cid --label dee --scale ordinal:1:5 --dry-run",
+            "gold import many.csv --as many --question question --answer answer --reference reference "
+            "--label ann --label bob --label cid --label dee --scale ordinal:1:5 --replace",
             "gold check many",
             "gold agreement many",
             "gold sheet many -o sheet.csv --raters 2 --replace",
@@ -409,8 +410,8 @@ WORLDS: dict[str, World] = {
     "recorded": World(
         _recorded,
         (
-            "gold import labels.csv --as rec --question question --answer answer --reference reference --label person"
-            " --scale binary --replace",
+            "gold import labels.csv --as rec --question question --answer answer --reference reference "
+            "--label person --scale binary --replace",
             "agreement --gold rec --judgements judged.csv --judge-column judge --name held",
             "report:held",
             "compare held --name apart",
@@ -433,10 +434,11 @@ WORLDS: dict[str, World] = {
             "report:gated",
             "migrate --lock judge.lock.json --to rag/correctness@embedded --name moved",
             "report:moved",
-            "judge answers.csv --lock judge.lock.json -o judged.csv --question q --answer a --reference r --replace"
-            " --name judged",
+            "judge answers.csv --lock judge.lock.json -o judged.csv --question q --answer a --reference r "
+            "--replace --name judged",
             "report:judged",
-            "judge answers.csv --suite rag -o suite.csv --question q --answer a --reference r --replace --name suite",
+            "judge answers.csv --suite rag -o suite.csv --question q --answer a --reference r --replace "
+            "--name suite",
             "report:suite",
             "rate judged.csv --lock judge.lock.json --name rated",
             "report:rated",

@@ -81,8 +81,9 @@ def ledger_page() -> str:
     ]
     return (
         "<!-- Written by `python -m tests.support.handbook`; a change goes into tests/budget.toml. -->\n\n"
-        "# What it weighs\n\nLines of code of each feature with its comments and docstrings, in hundreds, and of its "
-        "tests. What a room may hold\nstands in `tests/budget.toml`, and a test fails beyond it.\n\n"
+        "# What it weighs\n\nLines of code of each feature with its comments and docstrings, in hundreds, "
+        "and of its tests. What a room may hold\nstands in `tests/budget.toml`, and a test fails beyond "
+        "it.\n\n"
         "| feature | lines | files | lines of tests |\n| --- | ---: | ---: | ---: |\n" + "".join(rows)
     )
 

@@ -10,8 +10,9 @@ from typing import Any
 from tests.support.gold import made_gold
 
 _WORDS = (
-    "the a of in record court city river engine first second century minister award season house people treaty under "
-    "over known founded opened closed married elected painted wrote measured lost won built named after before"
+    "the a of in record court city river engine first second century minister award season house people "
+    "treaty under over known founded opened closed married elected painted wrote measured lost won built "
+    "named after before"
 )
 _JUDGES = {"careful": 0.12, "hasty": 0.18, "other": 0.2}  # how often each errs
 

@@ -27,7 +27,10 @@ _SECTION = re.compile(r"^(Args|Attributes|Raises|Returns|Yields):$")
 def command_pages() -> str:
     """`judgecal COMMAND --help` of every command, at 80 columns."""
     head = _MADE.format(where="the command's own help") + "# The commands\n\n"
-    head += "What `judgecal COMMAND --help` prints. Exit codes, defaults and JSON keys stand on [Scripts](../scripts.md).\n"
+    head += (
+        "What `judgecal COMMAND --help` prints. Exit codes, defaults and JSON keys stand on "
+        "[Scripts](../scripts.md).\n"
+    )
     return head + "".join(
         f"\n## {name}\n\n```text\n{_help(name)}```\n" for name in ["judgecal", *sorted(COMMANDS)]
     )
@@ -48,9 +51,10 @@ def name_pages() -> str:
     """Every name of `judgecal.__all__` with its signature and its docstring."""
     head = _MADE.format(where="the docstrings") + "# Python\n\n"
     head += (
-        "The names of `import judgecal`; each is loaded when it is first used. Commands and functions give the same "
-        "results:\n`as_json()` is the command's JSON object, `frame()` a polars table, `numbers()` every estimate as a "
-        "row, and in a notebook\na result displays itself. [From Python](../python.md) puts them to use.\n"
+        "The names of `import judgecal`; each is loaded when it is first used. Commands and functions give "
+        "the same results:\n`as_json()` is the command's JSON object, `frame()` a polars table, `numbers()` "
+        "every estimate as a row, and in a notebook\na result displays itself. [From Python](../python.md) "
+        "puts them to use.\n"
     )
     names = [name for name in judgecal.__all__ if not name.startswith("__")]
     return head + "".join(_name_page(name, getattr(judgecal, name)) for name in names)
@@ -146,9 +150,8 @@ def package_page() -> str:
     """A line for each package and each module at the top: the first sentence of its docstring."""
     head = _MADE.format(where="the docstrings of the packages") + "# The tree of the code\n\n"
     head += (
-        "A module imports only from its own package or from those above it in this order, and a test holds that:\n"
-        + ", ".join(_layers())
-        + ".\n\n| package | what it holds |\n| --- | --- |\n"
+        "A module imports only from its own package or from those above it in this order, and a test holds "
+        "that:\n" + ", ".join(_layers()) + ".\n\n| package | what it holds |\n| --- | --- |\n"
     )
     paths = [*(ROOT / "judgecal").glob("[!_]*.py"), *(ROOT / "judgecal").rglob("*/__init__.py")]
     rows = []
@@ -178,15 +181,17 @@ def states_page() -> str:
     """The columns of the tables that `evaluate` leaves, by state."""
     head = _MADE.format(where="judgecal/rag/evaluation/states.py") + "# The tables of evaluate\n\n"
     head += (
-        "`judgecal evaluate` leaves four tables in its experiment, as Parquet and as CSV, each written whole when it "
-        "is reached.\nTexts of test questions, and what was answered to them, stand in none of them. The second one is "
+        "`judgecal evaluate` leaves four tables in its experiment, as Parquet and as CSV, each written whole "
+        "when it is reached.\nTexts of test questions, and what was answered to them, stand in none of them. "
+        "The second one is "
         'a file of answers too:\na system of `kind = "answers"` has them judged anew, and nobody is asked.\n'
     )
     verdicts = {**states.ANSWER_COLUMNS, **states.VERDICT_COLUMNS}
     verdicts |= {
         "<column>_share": (
             float,
-            "of each column of the suite: the verdict's place on its scale, 0..1; by a lock's map, on the people's",
+            "of each column of the suite: the verdict's place on its scale, 0..1; by a lock's map, on the "
+            "people's",
         ),
         "<column>_raw": (float, "the same before a lock's map to the people's scale"),
         "<column>_error": (str, "kind: message of the first judgement that gave no verdict"),

@@ -55,8 +55,8 @@ def prepared(world: World, service: RagService, stub: Served) -> None:
     local = {"name": "local", "kind": "local", "answerer": {"model": "mine"}}
     systems = ", ".join(map(inline, (table, local)))
     (world.root / "sweep.toml").write_text(
-        f'systems = [{systems}]\n[questions]\ngold = "{SET}"\nsplit = "all"\n[documents]\npath = "documents.jsonl"\n'
-        '[judges]\nmodel = "mine"\nrepeats = 1\n'
+        f'systems = [{systems}]\n[questions]\ngold = "{SET}"\nsplit = "all"\n[documents]\npath = '
+        '"documents.jsonl"\n[judges]\nmodel = "mine"\nrepeats = 1\n'
     )
 
 

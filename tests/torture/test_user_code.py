@@ -48,7 +48,10 @@ def write(world: World) -> None:
     world.write_items(
         [{"item_id": f"i{n}", "question": what} for n, what in enumerate([*WHATS, "trap", "large", "well"])]
     )
-    own = "def plain(question):\n    return act(question)\n\n\nasync def waiting(question):\n    return act(question)\n"
+    own = (
+        "def plain(question):\n    return act(question)\n\n\nasync def waiting(question):\n    return "
+        "act(question)\n"
+    )
     score = "def score(question: str) -> bool:\n    return question == 'well' or act(question)\n"
     (world.root / "mine.py").write_text(f"{CLASSES}\n\n{own}\n\n{score}{STUBBORN}")
     (world.root / "sweep.toml").write_text(_CONFIG.format(set=SET))

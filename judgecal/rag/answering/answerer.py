@@ -166,9 +166,8 @@ class GradedBy:
     described: str  # its string, or the lock that it comes from
     locked_on: str | None  # the gold set; None where it was not locked
     fingerprint: str
-    band: float | None = (
-        None  # half the width of its own uncertainty in percentage points; None where not known
-    )
+    # half the width of its own uncertainty in percentage points; None where not known
+    band: float | None = None
     band_from: str | None = None  # what the band is, in words
 
 

@@ -117,9 +117,8 @@ def _act(result: AnswerResult) -> tuple[str, list[str], str]:
         return "Do not rank by the average here", reasons, f"judgecal answer --gold {gold}"
     following = f"judgecal report {result.experiment} --open"
     if result.decomposition is None and result.context[0] in ("controlled", "topk"):
-        following = (
-            f"judgecal answer --gold {gold} --contexts controlled,topk"  # retrieval apart from answering
-        )
+        # retrieval apart from answering
+        following = f"judgecal answer --gold {gold} --contexts controlled,topk"
     best, beside = _best(result), _beside_first(result)
     if best is None:
         return "Cannot tell whom to use", ["no answer has a rating"], following

@@ -30,7 +30,8 @@ _NOTHING_TO_FIND = re.compile(
     rf"""\W*(?:
       (?:(?:the|an|this)\ )?(?:answer|question|information)
         \ (?:(?:is|was|are|were|can|could|does|do)\ ?(?:not|n't)|cannot)
-        \ [^.]*\b(?:answered|found|determined|(?:in|by|from)\ (?:the|this|these|any)\ (?:\w+\ ){{0,2}}{_SOURCE})
+        \ [^.]*\b(?:answered|found|determined
+          |(?:in|by|from)\ (?:the|this|these|any)\ (?:\w+\ ){{0,2}}{_SOURCE})
       | not\ (?:\w+\ )?in\ (?:the|this)\ (?:\w+\ ){{0,2}}{_SOURCE} | unanswerable | no\ answer
     )\W*""",
     re.IGNORECASE | re.VERBOSE,

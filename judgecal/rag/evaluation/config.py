@@ -290,7 +290,8 @@ def sweep_problems(
             yield from _held_problems(factor, levels, dict(_flat(table)), design)
     if factors and design is None:
         yield (
-            'say design = "one_at_a_time" (the others held at the base) or design = "grid" (every combination) '
+            'say design = "one_at_a_time" (the others held at the base) or design = "grid" (every '
+            "combination) "
             "at the top of the file"
         )
     n = math.prod(len(levels) for levels in factors.values() if isinstance(levels, list))

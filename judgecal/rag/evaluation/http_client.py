@@ -134,9 +134,8 @@ class StepConfig(BaseModel):
     method: Method = "POST"
     headers: Headers | None = None  # None for those of the system
     body: Any = None  # sent as JSON; None for none
-    each: Literal["document"] | None = (
-        None  # once a document; what is captured is then a list, one value each
-    )
+    # once a document; what is captured is then a list, one value each
+    each: Literal["document"] | None = None
     capture: dict[str, JmesPath] = {}  # names for what the reply holds, for later steps and the question
     until: JmesPath | None = None  # over `{reply, captured}`: the step is repeated until it is true
     every: Seconds = 1.0  # between two of these tries
@@ -167,9 +166,8 @@ class HttpConfig(BaseModel):
     answer: JmesPath | None = None  # a text in a reply of JSON
     # What was answered from: a list of texts or of `{text, document_id?, score?}`; None where none is shown.
     contexts: JmesPath | None = None
-    token: JmesPath | None = (
-        None  # a piece of the answer in an event of a stream (server-sent, or JSON lines)
-    )
+    # a piece of the answer in an event of a stream (server-sent, or JSON lines)
+    token: JmesPath | None = None
     timeout: Seconds = 60.0  # for one question, from the request to the whole answer
     concurrency: Annotated[int, Field(ge=1, le=1024)] = 4  # questions at once
     # Send a request again whose connection was lost after it was sent. Without it that is done for GET alone,

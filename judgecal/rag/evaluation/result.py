@@ -158,9 +158,8 @@ class EvaluateResult(Result):
     comparisons: tuple[SystemComparison, ...]  # by `total`, paired by question, after Holm
     document_comparisons: Mapping[str, tuple[SystemComparison, ...]]
     """The same within each document that has ten questions or more, after Holm over all."""
-    not_told_apart_from_best: tuple[
-        str, ...
-    ]  # the highest first; of one only where it is shown to be the best
+    # the highest first; of one only where it is shown to be the best
+    not_told_apart_from_best: tuple[str, ...]
     best: BestOf  # the same with what lies behind it
     curves: tuple[FactorCurve, ...]
     judges: tuple[MeasuredBy, ...]

@@ -177,9 +177,8 @@ class EvaluateRun:
             return len(problems) == n
 
         if able("documents", "questions", "systems"):
-            lacking: dict[
-                tuple[str, str], list[str]
-            ] = {}  # what all of a sweep lack is said once, of their table
+            # what all of a sweep lack is said once, of their table
+            lacking: dict[tuple[str, str], list[str]] = {}
             for one in self.systems:
                 for problem in one.system.check(self.questions):
                     text = problem.removeprefix(f"{one.system.name}: ")
