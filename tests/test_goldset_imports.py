@@ -27,6 +27,7 @@ from judgecal.goldset import (
 from judgecal.records import Context, Item, Rating, Turn
 from judgecal.scale import Scale
 from judgecal.workspace import Workspace
+from tests.support.command import Run
 from tests.support.hub import hub_folder, keep_off_the_hub
 
 DATA = Path(__file__).resolve().parents[1] / ".." / "shared" / "data"
@@ -497,3 +498,28 @@ def test_the_account_holds_rows_without_an_item_and_columns_without_a_label(plac
         folder / "t.csv", name="apart", workspace=place, columns=columns, scale="binary", beside=beside
     )
     assert found.as_json()["skipped"] == {"a row of --ratings that names no item of the set": 10}
+
+
+def test_a_row_that_reaches_an_item_twice_rates_it_once(judgecal: Run, workspace_dir: Path) -> None:
+    """Two contexts of one row are the same text: one item of chunks, with one rating by each of its raters."""
+    texts = json.dumps(["same text", "same text", "other"])
+    rows = [{"q": "what?", "a": "this", "c": texts, "r": rater, "l": "yes"} for rater in ("ann", "bob")]
+    (workspace_dir / "t.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    options = "--question q --answer a --context c --rater r --label l --scale binary --chunks"
+    assert judgecal("gold", "import", "t.jsonl", "--as", "twice", *options.split()).code == 0
+    ratings = (workspace_dir / "gold" / "twice" / "ratings.jsonl").read_text(encoding="utf-8").splitlines()
+    assert len(ratings) == 4 and judgecal("gold", "check", "twice").code == 0
+
+
+def test_a_table_that_cannot_be_read_is_not_said_to_lack_options(judgecal: Run, workspace_dir: Path) -> None:
+    (workspace_dir / "t.xlsx").write_bytes(b"no workbook")
+    ran = judgecal("gold", "import", "t.xlsx", "--as", "new", "--label", "l", "--scale", "binary")
+    assert ran.code == 2 and "workbook" in ran.err and "--question" not in ran.err
+
+
+def test_what_stands_beside_a_table_names_its_columns(judgecal: Run, workspace_dir: Path) -> None:
+    (workspace_dir / "t.csv").write_text("f,a,l\nwhat?,this,yes\n", encoding="utf-8")
+    beside = {"schema": 1, "question": "f", "answer": "a"}
+    (workspace_dir / "t.csv.columns.json").write_text(json.dumps(beside), encoding="utf-8")
+    ran = judgecal("gold", "import", "t.csv", "--as", "new", "--label", "l", "--scale", "binary")
+    assert ran.code == 0, ran.err

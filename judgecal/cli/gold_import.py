@@ -141,11 +141,13 @@ class ImportArguments(ColumnArguments):
 
     def require(self, files: Sequence[str]) -> None:
         """Refuse several files, and what a table cannot be read without."""
+        from judgecal.tables.formats import open_table
         from judgecal.tables.text import no_files
 
         refuse(no_files(Path(file) for file in files if not file.startswith("hf:")))
-        header = () if self.question and self.answer else _header(files[0])
-        known = self.columns().resolved(header)
+        named = bool(self.question and self.answer)
+        header = () if named else open_table(files[0]).columns
+        known = self.columns().resolved(header, None if named else Path(files[0]))
         missing = [
             option
             for option, there in (

@@ -252,9 +252,11 @@ class ImportSession:
         label = self._label(row, column)
         if label is None or not item.item_id:
             return
+        known = rater in item.labels  # one row may reach an item twice, by two contexts that are equal
         first = item.labels.setdefault(rater, (label, row.line))
-        if first[1] != row.line or first[0] != label:
-            if (self._apart or self._shared) and (first[0] != label or column != self.columns.gold_label):
+        if known:
+            other_row = first[1] != row.line and column != self.columns.gold_label
+            if (self._apart or self._shared) and (first[0] != label or other_row):
                 self.problems.append(
                     f"{self._labelled.at(row)}: a second label of {rater!r} for item {item.item_id!r}, the "
                     f"first is in {self._labelled.number(first[1])}: keep one"

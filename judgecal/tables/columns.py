@@ -300,8 +300,8 @@ class Columns:
             problems.append(f"{where}: column {self.question!r}: the question is empty: fill it in")
         if self.group is not None and not group:
             problems.append(
-                f"{where}: column {self.group!r}: the group is empty: fill it in, or leave --group out and "
-                "each question is its own group"
+                f"{where}: column {self.group!r}: the group is empty: fill it in; without such a column "
+                "(leave --group out, rename a column called group) each question is its own group"
             )
         if (
             question.strip(" :").casefold() in _SUMS
