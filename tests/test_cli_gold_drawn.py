@@ -175,3 +175,22 @@ def test_the_rubric_goes_with_a_drawn_set(workspace_dir: Path) -> None:
     rubric = gold.path / str(gold.card.rubric)
     made = Drawing(card, gold.items[:3], (), rubric=rubric).write(workspace)
     assert (made.path / str(made.card.rubric)).read_text("utf-8") == rubric.read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "item_id,question,answer,system\n1,What is it?,A thing,a\n1,What is it?,Another,b\n2,Who?,Me,a\n",
+        "question,answer,context,system\nWhy?,I do not know,alpha,a\nWhy?,I do not know,beta,b\n",
+    ],
+    ids=["an id of the question", "equal answers from other contexts"],
+)
+def test_a_sheet_takes_a_column_of_ids_only_where_it_is_named(
+    judgecal: Run, workspace_dir: Path, table: str
+) -> None:
+    (workspace_dir / "t.csv").write_text(table, encoding="utf-8")
+    ran = judgecal("gold", "sheet", "t.csv", "--scale", "binary", "-o", "s.csv")
+    assert ran.code == 0, ran.err
+    if table.startswith("item_id"):
+        named = judgecal("gold", "sheet", "t.csv", "--item", "item_id", "--scale", "binary", "-o", "u.csv")
+        assert named.code == 2 and "rows with other texts have one id (1): leave --item out" in named.err

@@ -117,9 +117,9 @@ class JudgedRows:
 
     @property
     def usd_per_1k(self) -> float | None:
-        """What a thousand rows cost that somebody was asked about; None where that is not known."""
-        anew = self.total.usd_anew
-        return None if anew is None or not self.n_asked else 1000.0 * anew / self.n_asked
+        """What a thousand rows cost, of a lock alone those that it judged; None where that is not known."""
+        anew, n = self.total.usd_anew, self.n_asked if self.overview is not None else self.n
+        return None if anew is None or not n else 1000.0 * anew / n
 
     @property
     def total(self) -> Costs:

@@ -45,7 +45,8 @@ def items_at(path: Path, columns: Columns, places: Iterable[int]) -> dict[int, I
             continue
         item = columns.read_row(row)
         item = replace(item, item_id=item.item_id or digest([item.question, item.answer])[:16])
-        if sha_of.setdefault(item.item_id, item.sha) != item.sha:
+        text = replace(item, contexts=(), conversation=(), fields={}).sha  # what a rater is asked about
+        if sha_of.setdefault(item.item_id, text) != text:
             twice.append(item.item_id)
         elif len(sha_of) > len(items):
             items[number] = item
@@ -92,6 +93,8 @@ def draw_rows(
         problems.append("--scale with --lock: the labels are on the lock's scale; leave it out")
     refuse(problems)
     named = JudgedColumns.of(path, columns)
+    if columns.item is None:  # what the table calls item_id may be its question's
+        named = replace(named, columns=replace(named.columns, item=None))
     if strata == _BY_SYSTEM and named.columns.system is None:
         refuse([f"--strata {_BY_SYSTEM}: name the column by --system"])
     if lock_path is None:

@@ -409,7 +409,8 @@ class RateRun:
         sure, threshold = self._confidence(), escalated.threshold
         rows = np.flatnonzero(np.ones(len(sure), np.bool_) if threshold is None else sure < threshold)
         first = rows[np.unique(self.table.text[rows], return_index=True)[1]]
-        items = items_at(self.path, self.named.columns, first.tolist())
+        columns = dataclasses.replace(self.named.columns, item=self.columns.item)
+        items = items_at(self.path, columns, first.tolist())
         write_sheets(list(items.values()), sheet, name=self.path.name, seed=self.seed)
 
     # --- in sentences

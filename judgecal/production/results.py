@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from judgecal.records import Estimate, Result
 from judgecal.selection.pass_rates import SystemRates
@@ -249,7 +249,9 @@ class RateResult(Result):
     n_unscored: int
     n_labelled: int
     columns: Mapping[str, str]  # what is read -> the column of the table
-    typed: Mapping[str, str]  # those of them that the table does not tell itself
+    typed: Mapping[str, str] = field(
+        default_factory=dict
+    )  # those of them that the table does not tell itself
     what: str  # "share", 0..1; or "mean", on the people's scale
     scale: str
     pass_at: float | None
