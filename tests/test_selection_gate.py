@@ -390,6 +390,19 @@ def test_the_same_verdicts_pass_and_are_called_afresh_each_night(judgecal: Run, 
     assert [json.loads(line)["kind"] for line in looks] == ["gate", "gate"] and found["test_looks"] == 0
 
 
+@pytest.mark.parametrize(
+    ("splits", "flattered"), [({"test"}, False), ({"dev"}, True), ({"dev", "test"}, True)]
+)
+def test_items_that_chose_the_judge_are_said_to_flatter_it(
+    served: Served, splits: set[str], flattered: bool
+) -> None:
+    plan = plan_gate(served.workspace, load_lock(served.path), served.path)
+    kept = {item.item_id for item in plan.items if plan.gold.split_of(item.group) in splits}
+    verdicts = {name: verdict for name, verdict in plan.lock.verdicts.items() if name in kept}
+    notes = run_gate(dataclasses.replace(plan, lock=dataclasses.replace(plan.lock, verdicts=verdicts))).notes
+    assert any("items that chose the judge are among these" in note for note in notes) == flattered
+
+
 def test_other_answers_than_at_lock_time_fail(judgecal: Run, served: Served, tmp_path: Path) -> None:
     served.script.change = other_way
     ran = judgecal("gate", "--lock", served.path, "--json", "--markdown", tmp_path / "s.md")
