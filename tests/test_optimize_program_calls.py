@@ -19,7 +19,7 @@ import pytest
 from judgecal.engine import Budget, Policy, ReplyCache
 from judgecal.errors import AuthError, BudgetError, JudgecalError
 from judgecal.models import ModelSpec
-from judgecal.optimize.call_log import CallLog, ProgramCall
+from judgecal.optimize.call_log import CallLog, ProgramCall, logged_usd
 from judgecal.optimize.compiling import _Barless
 from judgecal.optimize.program_calls import ProgramCalls, Stopped, program_lm
 from judgecal.optimize.training import reflection_spec
@@ -275,3 +275,14 @@ def test_bars_are_left_out_and_nothing_else() -> None:
     for text in ("\r 1/2", "\r 2/2", "\n", "a warning\n", "printed", "\n", "\x1b[A", ""):
         stream.write(text)
     assert real.getvalue() == "a warning\nprinted\n"
+
+
+def test_known_spending_counts_whatever_else_of_its_line_is_damaged(tmp_path: Path) -> None:
+    rows = [
+        {"cost_usd": 0.5},
+        {"cost_usd": 0.25, "prompt_tokens": "bad"},
+        {"cost_usd": "0.125"},
+        {"key": "none"},
+    ]
+    (tmp_path / "calls.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    assert logged_usd(tmp_path / "calls.jsonl") == 0.875

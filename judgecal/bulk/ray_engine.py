@@ -157,8 +157,13 @@ class RayEngine:
 
     def look(self, jobs: Sequence[PartitionJob], *, estimate: bool) -> list[PartitionFacts]:
         """As `Engine.look`."""
+        from ray import exceptions
+
         task = self._ray.remote(_look)
-        facts: list[PartitionFacts] = self._ray.get([task.remote(job, estimate) for job in jobs])
+        try:
+            facts: list[PartitionFacts] = self._ray.get([task.remote(job, estimate) for job in jobs])
+        except exceptions.RayTaskError as error:
+            raise error.cause if isinstance(error.cause, JudgecalError) else error from None
         return facts
 
     def judge(

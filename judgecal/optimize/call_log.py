@@ -103,16 +103,19 @@ def _row(call: ProgramCall, outcome: CallResult, optimizer: str) -> dict[str, An
 def logged_usd(path: Path) -> float:
     """What the calls in a log are known to have cost, in US dollars; 0 where there is no file.
 
-    A line that cannot be read counts nothing; `CallLog` has named it.
+    A line whose cost cannot be read counts nothing; `CallLog` has named it.
     """
-    return sum(row["cost_usd"] or 0.0 for row in _calls_log(path, damaged=lambda *_: None).rows())
+
+    def usd(line: bytes) -> float:
+        return float(json.loads(line)["cost_usd"] or 0.0)
+
+    return sum(Log[float](path, "call", encode=lambda _: b"", decode=usd, damaged=lambda *_: None).rows())
 
 
 def _row_of(line: bytes) -> _Row:
     """Raises one of DAMAGED: the line is no call."""
     row: _Row = json.loads(line)
     _known(row)
-    float(row["cost_usd"] or 0.0)
     return row
 
 

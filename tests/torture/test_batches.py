@@ -37,7 +37,7 @@ def mixed_up(lines: list[str]) -> list[str]:
 def test_every_row_comes_once_and_is_paid_once(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    batches = importlib.import_module(f"judgecal.engine.transport.{kind}_batches").Batches
+    batches = importlib.import_module(f"judgecal.bulk.{kind}_batches").Batches
     monkeypatch.setattr(batches, "most_requests", N // 5)
     begun = time.monotonic()
     with batches_at(kind, fails_one_in_ten, expires=(2,), results=mixed_up) as server:

@@ -528,10 +528,10 @@ def read_contaminated(experiment: Experiment, *, gold: str, gold_sha256: str) ->
     option, slug = f"--drop-contaminated {experiment.folder}", experiment.slug
     if not experiment.summary.exists():
         raise InputError(
-            f"{option}: there is no summary.json: give a finished run of judgecal answer --context none"
+            f"{option}: there is no summary.json: give a finished run of judgecal answer --contexts none"
         )
     if "none" not in experiment.config.get("context", {}).get("kinds", ()):
-        raise InputError(f"{option}: was no closed-book run: give one of judgecal answer --context none")
+        raise InputError(f"{option}: was no closed-book run: give one of judgecal answer --contexts none")
     result = experiment.read_summary(AnswerResult)
     known = result.contaminated
     if known is None or result.gold.set != gold:

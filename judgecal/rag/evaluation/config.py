@@ -201,7 +201,8 @@ def read_evaluate_config(path: Path) -> ReadConfig:
     for place, row in enumerate(rows if isinstance(rows, list) else [], start=1):
         if not isinstance(row, Mapping):
             continue
-        levels = sweep.get(row.get("name")) if isinstance(sweep, Mapping) else None
+        name = row.get("name")
+        levels = sweep.get(name) if isinstance(sweep, Mapping) and isinstance(name, str) else None
         try:
             read.append(
                 _system_table(row, levels if isinstance(levels, Mapping) else {}, design, where, place, path)
