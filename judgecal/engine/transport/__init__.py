@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from judgecal.engine.calls import Message, Reply, ReplySchema
-from judgecal.engine.transport.dspy_client import DspyTransport
-from judgecal.engine.transport.embedded import EmbeddedTransport
 from judgecal.models import ModelSpec
 
 __all__ = ["Transport", "open_transport"]
@@ -42,15 +40,15 @@ class Transport(Protocol):
 
 def open_transport(spec: ModelSpec) -> Transport:
     """The transport of a model: its provider's, unless its alias says another."""
-    way = spec.way
-    if way == "embedded":
+    # each where it is wanted: they load clients that take their time
+    if spec.way == "embedded":
+        from judgecal.engine.transport.embedded import EmbeddedTransport
+
         return EmbeddedTransport()
-    if way == "http":
-        from judgecal.engine.transport.http import HttpTransport  # aiohttp takes a quarter of a second
+    if spec.way == "http":
+        from judgecal.engine.transport.http import HttpTransport
 
         return HttpTransport(spec)
-    if spec.task != "chat":
-        from judgecal.engine.transport.dspy_client import LitellmTransport
+    from judgecal.engine.transport.dspy_client import DspyTransport, LitellmTransport
 
-        return LitellmTransport(spec)
-    return DspyTransport(spec)
+    return DspyTransport(spec) if spec.task == "chat" else LitellmTransport(spec)

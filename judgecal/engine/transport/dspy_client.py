@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 from judgecal.engine.calls import CallFailed, Message, Reply, ReplySchema, unreadable
-from judgecal.engine.transport.embeddings import vectors_reply
 from judgecal.engine.transport.provider_errors import (
     REDIRECTS,
     cannot_be_called,
@@ -22,7 +21,7 @@ from judgecal.engine.transport.provider_errors import (
     redirected,
 )
 from judgecal.engine.transport.redaction import one_line, secrets_of
-from judgecal.engine.transport.rerank import scores_reply
+from judgecal.engine.transport.wires import scores_reply, vectors_reply
 from judgecal.errors import JudgecalError
 from judgecal.models import ModelSpec, with_version
 from judgecal.records import ErrorKind
@@ -48,19 +47,14 @@ def dspy_client(spec: ModelSpec, *, retries: int) -> Any:
     options: dict[str, Any] = {"timeout": spec.timeout + _CLIENT_PATIENCE_S}
     if key or spec.api_base:
         options["api_key"] = key or NO_KEY
-    if spec.api_base:
-        options["api_base"] = _base(spec)
+    if base := spec.api_base:  # with the version of the API where DSPy's client does not append it itself
+        if spec.provider == "gemini":
+            base = with_version(base, "v1beta")
+        elif spec.provider in ("anthropic", "ollama", "ollama_chat") and spec.transport != "litellm":
+            base = with_version(base, "v1")
+        options["api_base"] = base
     engine = "litellm" if spec.transport == "litellm" else "auto"
     return dspy.LM(spec.id, engine=engine, cache=False, num_retries=retries, **options)
-
-
-def _base(spec: ModelSpec) -> str:
-    """The alias's `api_base` with the version of the API where DSPy's client does not append it itself."""
-    base = spec.api_base or ""
-    if spec.provider == "gemini":
-        return with_version(base, "v1beta")
-    appended = spec.provider in ("anthropic", "ollama", "ollama_chat") and spec.transport != "litellm"
-    return with_version(base, "v1") if appended else base
 
 
 @functools.cache
@@ -122,7 +116,6 @@ class DspyTransport:
     def __init__(self, spec: ModelSpec) -> None:
         self._spec = spec
         self._lm = dspy_client(spec, retries=0)
-        _follow_no_redirect_of_ours()
 
     async def close(self) -> None:
         """DSPy's client closes its own connections."""
@@ -133,29 +126,29 @@ class DspyTransport:
         """One attempt at one call, with the errors of `Transport.send`."""
         import dspy
 
-        elsewhere: list[str] = []
-        _redirects.set(elsewhere)
-        try:
-            with dspy.context(disable_history=True):
+        with following_no_redirect() as elsewhere, dspy.context(disable_history=True):
+            try:
                 sent = self._lm.acall(self._request(messages, schema))
                 response = await asyncio.wait_for(sent, timeout=self._spec.timeout)
-        except TimeoutError:
-            raise CallFailed("timeout", f"no reply within {self._spec.timeout:g} s", retry=True) from None
-        except UnicodeError as error:
-            raise CallFailed("refused", f"the text cannot be sent: {error}", retry=False) from error
-        except (dspy.LMError, ValueError) as error:
-            if elsewhere or getattr(error, "status", None) in REDIRECTS:
-                raise redirected(self._spec, next(iter(elsewhere), None), secrets_of(self._spec)) from error
-            _raise_known(error, self._spec)
-        except (JudgecalError, MemoryError):
-            raise
-        except Exception as error:
-            raise unreadable(error) from error
-        finally:
-            _redirects.set(None)
-        usage = response.usage
+            except TimeoutError:
+                raise CallFailed("timeout", f"no reply within {self._spec.timeout:g} s", retry=True) from None
+            except UnicodeError as error:
+                raise CallFailed("refused", f"the text cannot be sent: {error}", retry=False) from error
+            except (dspy.LMError, ValueError) as error:
+                if elsewhere or getattr(error, "status", None) in REDIRECTS:
+                    there = next(iter(elsewhere), None)
+                    raise redirected(self._spec, there, secrets_of(self._spec)) from error
+                _raise_known(error, self._spec)
+            except (JudgecalError, MemoryError):
+                raise
+            except Exception as error:
+                raise unreadable(error) from error
+        text, usage = response.text, response.usage
+        if text is None:  # where the schema names words, DSPy's client has read the object already
+            objects = [part.value for part in response.message.parts if part.type == "data"]
+            text = json.dumps(objects[0], ensure_ascii=False) if len(objects) == 1 else ""
         return Reply(
-            _text(response),
+            str(text),
             response.model or self._spec.id,
             prompt_tokens=usage.input_tokens,
             completion_tokens=usage.output_tokens,
@@ -169,27 +162,12 @@ class DspyTransport:
         system = [m["content"] for m in messages if m["role"] == "system"]
         makers = {"user": Turn.user, "assistant": Turn.assistant}
         turns = tuple(makers[m["role"]](m["content"]) for m in messages if m["role"] != "system")
-        format_ = None if schema is None else _response_format(schema, self._spec)
-        spec = self._spec
-        config = Config(
-            max_tokens=spec.max_tokens, temperature=spec.sent_temperature, response_format=format_
-        )
-        return Request(model=self._spec.id, messages=turns, system="\n\n".join(system) or None, config=config)
-
-
-def _text(response: Any) -> str:
-    """The reply's text; where the schema names words, DSPy's client has read the object already."""
-    if response.text is not None:
-        return str(response.text)
-    objects = [part.value for part in response.message.parts if part.type == "data"]
-    return json.dumps(objects[0], ensure_ascii=False) if len(objects) == 1 else ""
-
-
-def _response_format(schema: ReplySchema, spec: ModelSpec) -> dict[str, Any]:
-    """DSPy's own form, which its client translates; it takes no `json_object` with a schema."""
-    if schema.form == "json_object":
-        return {"type": "json_object"}
-    return {"type": "json_schema", "name": "judgement", "schema": schema.spoken(spec), "strict": True}
+        spec, form = self._spec, None
+        if schema is not None:  # in DSPy's own form, which takes no `json_object` with a schema
+            form = {"type": "json_schema", "name": "judgement", "schema": schema.spoken(spec), "strict": True}
+            form = {"type": "json_object"} if schema.form == "json_object" else form
+        config = Config(max_tokens=spec.max_tokens, temperature=spec.sent_temperature, response_format=form)
+        return Request(model=spec.id, messages=turns, system="\n\n".join(system) or None, config=config)
 
 
 def _raise_known(error: Exception, spec: ModelSpec) -> NoReturn:
@@ -258,9 +236,8 @@ class LitellmTransport:
                 if elsewhere:
                     raise redirected(self._spec, elsewhere[0], secrets_of(self._spec)) from error
                 if isinstance(error, self._litellm.exceptions.Timeout):
-                    raise CallFailed(
-                        "timeout", f"no reply within {self._spec.timeout:g} s", retry=True
-                    ) from error
+                    message = f"no reply within {self._spec.timeout:g} s"
+                    raise CallFailed("timeout", message, retry=True) from error
                 status = getattr(error, "status_code", None)
                 if not isinstance(status, int):
                     raise unreadable(error) from error

@@ -1,63 +1,40 @@
-"""Calls over HTTP by aiohttp: one session a run, keep-alive, a connection for each call in flight.
+"""Calls over HTTP: keep-alive, a connection for each call in flight.
 
-How a kind of server is spoken to is its wire format: the class `Wire` in a module of this package that the
-provider's row in `models` names.
+How a kind of server is spoken to is its wire format, which the provider's row in `models` names.
 """
 
 from __future__ import annotations
 
 import asyncio
-import importlib
-import io
+import contextlib
 import json
 import math
+import ssl
 import urllib.request
-import zlib
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-import aiohttp
+import orjson
 from yarl import URL
 
 from judgecal._version import __version__
 from judgecal.engine.calls import CallFailed, Message, Reply, ReplySchema, too_large, unreadable
+from judgecal.engine.transport.connections import Connections, NotConnected
 from judgecal.engine.transport.provider_errors import error_inside, error_of, excerpt
 from judgecal.engine.transport.redaction import one_line, secrets_of
+from judgecal.engine.transport.wires import WIRES
 from judgecal.errors import InputError, JudgecalError
 from judgecal.models import ModelSpec
 
 _HEADERS = {
+    "accept": "*/*",
     "content-type": "application/json",
     "accept-encoding": "gzip, deflate",
     "user-agent": f"judgecal/{__version__}",
 }
-_DNS_KEPT_S = 300
 _MOST_DIGITS = 400  # of a whole number
 _PLACE = "<judgecal: the text of the last message>"
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-_WRITTEN_AT_ONCE = 1 << 20  # a larger body goes out in pieces, so that it does not hold up the loop
-
-
-class WireFormat(Protocol):
-    """How one kind of server is spoken to; made from the model and its key, if it wants one.
-
-    Attributes:
-        url: where every call of the model goes; it never holds a key.
-        headers: sent with every call, the key among them.
-        most_bytes: of an answer, once decompressed; a larger one is not read to its end.
-    """
-
-    most_bytes: int
-    url: str
-    headers: Mapping[str, str]
-
-    def payload(self, messages: Sequence[Message], schema: ReplySchema | None) -> dict[str, Any]:
-        """The body of a call, to be written as JSON; a reply is held to the schema where there is one."""
-        ...
-
-    def reply(self, data: Mapping[str, Any], messages: Sequence[Message]) -> Reply:
-        """The reply to messages in the body of an answer; where it holds no text, the text is empty."""
-        ...
 
 
 class HttpTransport:
@@ -67,11 +44,13 @@ class HttpTransport:
 
     def __init__(self, spec: ModelSpec) -> None:
         self._spec = spec
-        self._wire = _wire_format(spec)
+        # OpenAI's format, which most servers speak, where none is known
+        name = (spec.known_provider.wire or "openai") if spec.task == "chat" else spec.task
+        self._wire = WIRES[name](spec, spec.key())
         self._url = _checked(self._wire.url, f"model {spec.alias}: api_base")
         self._proxy = proxy_for(self._url)
         self._secrets = secrets_of(spec)
-        self._session: aiohttp.ClientSession | None = None
+        self._connections: Connections | None = None
         self._shared: tuple[object, ...] = ()
         self._around: tuple[str, str] | None = None
 
@@ -87,21 +66,22 @@ class HttpTransport:
 
     async def close(self) -> None:
         """Close the connections."""
-        if self._session:
-            await self._session.close()
-            self._session = None
+        if self._connections:
+            self._connections.close()
+            self._connections = None
+            await asyncio.sleep(0)  # the loop is told of it in its next turn
 
     async def send(
         self, messages: Sequence[Message], *, repeat: int, schema: ReplySchema | None = None
     ) -> Reply:
         """One attempt at one call, with the errors of `Transport.send`."""
         body = self.encoded(messages, schema)
+        connections = self._connections or self._opened()
         try:
-            async with asyncio.timeout(self._spec.timeout):
-                status, headers, answer = await self._posted(body)
+            status, headers, answer = await connections.post(body, timeout=self._spec.timeout)
         except TimeoutError:
             raise CallFailed("timeout", f"no reply within {self._spec.timeout:g} s", retry=True) from None
-        except (aiohttp.ClientError, OSError) as error:
+        except OSError as error:
             raise self._lost(error) from error
         try:
             if not 200 <= status < 300:
@@ -142,32 +122,18 @@ class HttpTransport:
         before, mark, after = _encode(self._wire.payload(probe, schema)).partition(_encode(_PLACE))
         return (before, after) if mark and _PLACE not in before + after else None
 
-    async def _posted(self, body: bytes) -> tuple[int, Mapping[str, str], bytes]:
-        session = self._session or self._opened()
-        data = body if len(body) < _WRITTEN_AT_ONCE else io.BytesIO(body)
-        # A redirect would carry the key elsewhere, and turn the call into a GET.
-        async with session.post(self._url, data=data, proxy=self._proxy, allow_redirects=False) as answer:
-            return answer.status, answer.headers, await _bounded(answer, self._wire.most_bytes)
+    def _opened(self) -> Connections:
+        headers = {**_HEADERS, **self._wire.headers}
+        most = self._wire.most_bytes
+        self._connections = Connections(self._url, headers, proxy=self._proxy, most_bytes=most)
+        return self._connections
 
-    def _opened(self) -> aiohttp.ClientSession:
-        # Not `trust_env`: it reads .netrc, which would stand against the key, and it costs two threads a
-        # call.
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=_DNS_KEPT_S),
-            # `send` keeps the time; aiohttp's own clocks take a tenth of a call
-            timeout=aiohttp.ClientTimeout(),
-            headers={**_HEADERS, **self._wire.headers},
-            cookie_jar=aiohttp.DummyCookieJar(),
-            auto_decompress=False,  # `_bounded` stops in time
-        )
-        return self._session
-
-    def _lost(self, error: Exception) -> CallFailed:
+    def _lost(self, error: OSError) -> CallFailed:
         # A certificate that is not trusted now will not be in a minute.
-        lasting = isinstance(error, aiohttp.ClientConnectorCertificateError)
+        lasting = isinstance(error, ssl.SSLCertVerificationError)
         text = one_line(str(error) or type(error).__name__, self._secrets)
         # Where no connection came about nothing was sent, so nothing was billed.
-        billed = not isinstance(error, aiohttp.ClientConnectorError)
+        billed = not (lasting or isinstance(error, NotConnected))
         return CallFailed("transport", text, retry=not lasting, billed=billed)
 
     def _read(self, answer: bytes, messages: Sequence[Message]) -> Reply:
@@ -199,48 +165,10 @@ class HttpTransport:
         )
 
 
-async def _bounded(answer: aiohttp.ClientResponse, most: int) -> bytes:
-    """The decompressed body of an answer, or a little more than the most that is read of one.
-
-    Raises:
-        CallFailed: the body is compressed in a way that was not asked for, or not as it says.
-    """
-    inflate = _inflater(answer.headers.get("content-encoding", "").strip().lower())
-    parts, came, size = [], 0, 0
-    while came <= most and size <= most and (part := await answer.content.readany()):
-        came += len(part)
-        parts.append(inflate(part, most + 1 - size) if inflate else part)
-        size += len(parts[-1])
-    return b"".join(parts)
-
-
-def _inflater(encoding: str) -> Callable[[bytes, int], bytes] | None:
-    """What decompresses a body part by part, each to so many bytes at most; None for a plain one."""
-    if encoding in ("", "identity"):
-        return None
-    if encoding not in ("gzip", "x-gzip", "deflate"):
-        message = f"the server's answer is compressed by {encoding[:20]!r}, which was not asked for"
-        raise CallFailed("server", message, retry=True, billed=True)
-    inflater: Any = None
-
-    def inflate(part: bytes, most: int) -> bytes:
-        nonlocal inflater
-        if inflater is None:
-            # Some servers send the bare stream for "deflate": it lacks the header, whose low bits are 8.
-            bare = encoding == "deflate" and part[0] & 0xF != 8
-            inflater = zlib.decompressobj(-zlib.MAX_WBITS if bare else zlib.MAX_WBITS | 32)
-        try:
-            inflated: bytes = inflater.decompress(part, most)
-            return inflated
-        except zlib.error as error:
-            message = f"the server's answer is not compressed by {encoding}, as it says"
-            raise CallFailed("server", message, retry=True, billed=True) from error
-
-    return inflate
-
-
 def _decoded(answer: bytes) -> Any:
     """The JSON of an answer; a whole number of more digits than Python reads is taken as infinite."""
+    with contextlib.suppress(orjson.JSONDecodeError):  # it is strict: half a surrogate, NaN, another encoding
+        return orjson.loads(answer)
     try:
         return json.loads(answer)
     except (json.JSONDecodeError, UnicodeDecodeError):
@@ -249,14 +177,6 @@ def _decoded(answer: bytes) -> Any:
         return json.loads(
             answer, parse_int=lambda digits: int(digits) if len(digits) < _MOST_DIGITS else math.inf
         )
-
-
-def _wire_format(spec: ModelSpec) -> WireFormat:
-    """The format of the task or the provider; OpenAI's, which most servers speak, where none is known."""
-    name = (spec.known_provider.wire or "openai") if spec.task == "chat" else spec.task
-    module = importlib.import_module(f"judgecal.engine.transport.{name}")
-    wire: WireFormat = module.Wire(spec, spec.key())
-    return wire
 
 
 def _checked(address: str, what: str) -> URL:

@@ -37,9 +37,7 @@ _MODEL_WORDS = frozenset(("model_not_found", "invalid_model", "model_not_availab
 _LONG_WORDS = frozenset(
     ("context_length_exceeded", "exceed_context_size_error", "request_too_large", "string_above_max_length")
 )
-_UNFIT_WORDS = frozenset(
-    ("json_validate_failed",)
-)  # the model's reply did not keep to the schema, and is not sent
+_UNFIT_WORDS = frozenset(("json_validate_failed",))  # the reply did not keep to the schema, and is not sent
 _LONG_PROSE = re.compile(
     r"maximum (context|prompt) length|context (length|window|size|limit)[^.]{0,40}exceed"
     r"|exceeds? (the )?(context|available context|model'?s? context)|exceeds the maximum number of tokens"
@@ -118,7 +116,13 @@ def error_of(
     """The error of an answer that is no reply; `secrets` are what no text may hold."""
     if status in REDIRECTS and (location := headers.get("location")):
         return redirected(spec, location, secrets)
-    return _judged(spec, status, _stated_in(body), headers, secrets)
+    stated = None
+    with contextlib.suppress(ValueError, RecursionError):
+        data = json.loads(body)
+        if isinstance(data, list) and data:
+            data = data[0]
+        stated = _stated(data) if isinstance(data, dict) else None
+    return _judged(spec, status, stated or _StatedError(excerpt(body, ())), headers, secrets)
 
 
 def error_inside(
@@ -148,8 +152,14 @@ def _judged(
     spec: ModelSpec, status: int, stated: _StatedError, headers: Mapping[str, str], secrets: Sequence[str]
 ) -> CallFailed | AuthError:
     text = one_line(f"HTTP {status}: {stated.text or 'no reason given'}", secrets)
-    if stop := _hopeless(spec, status, stated, text):
-        return stop
+    if not stated.flagged:  # else this text was held back by a moderator, and no other
+        refused = stated.words & _KEY_WORDS or _KEY_PROSE.match(stated.text)
+        if status in (401, 402, 403) or (refused and status < 500):
+            return key_refused(spec, text)
+        if stated.words & _MODEL_WORDS or (status == 404 and "model" in stated.text.lower()):
+            return no_such_model(spec, text)
+        if status == 404 or status in _NO_CALL_CAN:
+            return cannot_be_called(spec, f"{text} {_ADDRESS}")
     wait = asked_wait(headers)
     wait = stated.wait if wait is None else wait
     if status == 413 or stated.words & _LONG_WORDS or _LONG_PROSE.search(stated.text):
@@ -164,30 +174,6 @@ def _judged(
         crowded = status in _OVERLOADED or wait is not None
         return CallFailed("server", text, retry=True, retry_after=wait, overloaded=crowded)
     return CallFailed("refused", text, retry=False)
-
-
-def _hopeless(spec: ModelSpec, status: int, stated: _StatedError, text: str) -> AuthError | None:
-    """The error that stops the run, where every other call would meet it too."""
-    if stated.flagged:  # this text was held back by a moderator, and no other
-        return None
-    refused = stated.words & _KEY_WORDS or _KEY_PROSE.match(stated.text)
-    if status in (401, 402, 403) or (refused and status < 500):
-        return key_refused(spec, text)
-    if stated.words & _MODEL_WORDS or (status == 404 and "model" in stated.text.lower()):
-        return no_such_model(spec, text)
-    if status == 404 or status in _NO_CALL_CAN:
-        return cannot_be_called(spec, f"{text} {_ADDRESS}")
-    return None
-
-
-def _stated_in(body: bytes) -> _StatedError:
-    try:
-        data = json.loads(body)
-        if isinstance(data, list) and data:
-            data = data[0]
-        return _stated(data) if isinstance(data, dict) else _StatedError(excerpt(body, ()))
-    except (ValueError, RecursionError):
-        return _StatedError(excerpt(body, ()))
 
 
 def _stated(data: Mapping[str, Any]) -> _StatedError:
@@ -215,7 +201,15 @@ def asked_wait(headers: Mapping[str, str]) -> float | None:
             return wait / 1000.0
     date = headers.get("retry-after")
     wait = _seconds(date)
-    return _until(date) if wait is None and date else wait
+    if wait is not None or not date:
+        return wait
+    try:
+        then = email.utils.parsedate_to_datetime(date)
+    except (ValueError, OverflowError):
+        return None
+    if then.tzinfo is None:
+        then = then.replace(tzinfo=datetime.UTC)
+    return max(0.0, (then - datetime.datetime.now(datetime.UTC)).total_seconds())
 
 
 def _seconds(text: str | None) -> float | None:
@@ -224,14 +218,3 @@ def _seconds(text: str | None) -> float | None:
     except ValueError:
         return None
     return number if math.isfinite(number) and number >= 0.0 else None
-
-
-def _until(date: str) -> float | None:
-    """Seconds until an HTTP date, 0 where it has passed."""
-    try:
-        then = email.utils.parsedate_to_datetime(date)
-    except (ValueError, OverflowError):
-        return None
-    if then.tzinfo is None:
-        then = then.replace(tzinfo=datetime.UTC)
-    return max(0.0, (then - datetime.datetime.now(datetime.UTC)).total_seconds())

@@ -7,6 +7,7 @@ and in base64 wherever it stands in the encoded bytes; each form whole, or at le
 from __future__ import annotations
 
 import base64
+import contextlib
 import functools
 import html
 import os
@@ -40,22 +41,12 @@ def secrets_of(spec: ModelSpec) -> tuple[str, ...]:
     for name, value in os.environ.items():
         if _NAMED_LIKE_A_SECRET.search(name) and len(value) >= _SHORTEST_UNNAMED and len(value.split()) == 1:
             values.append(value)
-    values += [
-        password
-        for proxy in urllib.request.getproxies_environment().values()
-        for password in _password(proxy)
-    ]
-    return tuple(
-        dict.fromkeys(secret for value in values if len(secret := value.strip()) >= _SHORTEST_SECRET)
-    )
-
-
-def _password(proxy: str) -> tuple[str, ...]:
-    try:
-        password = urllib.parse.urlsplit(proxy if "://" in proxy else f"http://{proxy}").password or ""
-    except ValueError:  # no address: whoever wants to use it says so
-        return ()
-    return password, urllib.parse.unquote(password)
+    for proxy in urllib.request.getproxies_environment().values():
+        with contextlib.suppress(ValueError):  # no address: whoever wants to use it says so
+            password = urllib.parse.urlsplit(proxy if "://" in proxy else f"http://{proxy}").password or ""
+            values += [password, urllib.parse.unquote(password)]
+    secrets = (value.strip() for value in values)
+    return tuple(dict.fromkeys(secret for secret in secrets if len(secret) >= _SHORTEST_SECRET))
 
 
 def redacted(text: str, secrets: Sequence[str]) -> str:
@@ -86,9 +77,8 @@ def redacted_reply(reply: Reply, secrets: Sequence[str], *, sent: Sequence[str])
     whole = f"{reply.text}\0{reply.model_id}\0{reply.stopped}"
     if redacted(whole, sent) == whole and not any(secret in whole for secret in secrets):
         return reply
-    text, model_id, stopped = (
-        redacted(part, secrets) for part in (reply.text, reply.model_id, reply.stopped)
-    )
+    parts = (reply.text, reply.model_id, reply.stopped)
+    text, model_id, stopped = (redacted(part, secrets) for part in parts)
     return replace(reply, text=text, model_id=model_id, stopped=stopped)
 
 
