@@ -123,7 +123,7 @@ def test_a_resumed_run_asks_for_more_and_takes_what_waits(tmp_path: Path) -> Non
 def test_batches_are_split_at_the_limits_of_the_provider(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from judgecal.bulk.openai_batches import Batches
+    from judgecal.bulk.provider_batches import OpenAIBatches as Batches
 
     monkeypatch.setattr(Batches, "most_requests", 25)
     with batches_at("openai", every_tenth_fails_once) as server:
@@ -241,7 +241,7 @@ def test_the_policy_waits_longer_and_not_for_ever() -> None:
 def test_batches_that_are_too_many_at_once_come_one_after_the_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from judgecal.bulk.openai_batches import Batches
+    from judgecal.bulk.provider_batches import OpenAIBatches as Batches
 
     monkeypatch.setattr(Batches, "most_requests", 10)
     with batches_at("openai", lambda body, _: str(number_of(body) % 7), pending=3, queue=10) as server:

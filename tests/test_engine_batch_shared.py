@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from judgecal.bulk.batch import run_batches
-from judgecal.engine import Budget, Call, Journal, Ledger, ReplyCache, read_journal
+from judgecal.engine import Budget, Call, Journal, ReplyCache, read_journal
 from judgecal.engine.calls import ReplySchema
 from judgecal.errors import AuthError, JudgecalError
 from tests.support.batch_runs import QUICK, batched, due_calls, killed
@@ -50,7 +50,7 @@ def test_what_a_smaller_run_leaves_in_a_batch_is_taken_by_the_next_one(tmp_path:
 
 
 def test_what_waits_counts_as_spent_when_a_process_is_killed(tmp_path: Path) -> None:
-    Ledger(tmp_path / "spending.json").settle(1.0)
+    (tmp_path / "spending.json").write_text('{"schema": 1, "spent_usd": 1.0}')
     with batches_at("openai", says) as server:
         run = functools.partial(batched, server.model(), tmp_path, N, ledger=True)
         assert killed("while it waits", run) == signal.SIGKILL
@@ -122,7 +122,6 @@ def test_a_schema_that_is_refused_in_a_batch_is_left_out_of_the_next_one(tmp_pat
     assert {name: row.verdict for name, row in rows.items()} == {
         f"i{n}": None if n == 2 else n for n in range(7)
     }
-    assert rows["i2"].error is not None
     assert (rows["i2"].error.kind, rows["i2"].attempts, rows["i3"].attempts) == ("refused", 1, 2)
     assert (len(server.live), sizes) == (1, [6, 3])
 
@@ -143,7 +142,7 @@ def _refusing_the_list(run: Callable[[], object]) -> None:
         async def refused(*_: Any) -> list[str]:
             raise AuthError("HTTP 403: this key may not list batches")
 
-        patch.setattr("judgecal.bulk.openai_batches.Batches.find", refused)
+        patch.setattr("judgecal.bulk.provider_batches.OpenAIBatches.find", refused)
         run()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from judgecal.engine import Budget, Ledger, Policy, Reply
+from judgecal.engine import Budget, Policy, Reply
 from judgecal.engine.budget import Bill, worst_cost_usd
 from judgecal.errors import InputError
 from judgecal.models import ModelSpec
@@ -99,26 +100,30 @@ def test_the_estimate_of_these_calls_is_what_it_says() -> None:
 # --- what an experiment has spent is in a file, which runs ahead of the spending ------------------------------
 
 
+def spent_in(ledger: Path) -> float:
+    return float(json.loads(ledger.read_text())["spent_usd"])
+
+
 def test_a_killed_process_has_spent_no_more_than_the_ledger_says(tmp_path: Path) -> None:
     path = tmp_path / "spending.json"
-    budget = Budget(None, total_usd=1.0, ledger=Ledger(path))
+    budget = Budget(None, total_usd=1.0, ledger=path)
     for _ in range(50):
         assert budget.hold("m", 0.002, alone=False)
-        assert Ledger(path).before_usd >= budget.spent_usd + 0.002
+        assert spent_in(path) >= budget.spent_usd + 0.002
         budget.settle("m", 0.002, Bill(0.001))
-    left = Ledger(path).before_usd  # killed here
+    left = spent_in(path)  # killed here
     assert 0.05 <= left <= 0.054
-    again = Budget(None, total_usd=1.0, ledger=Ledger(path))
+    again = Budget(None, total_usd=1.0, ledger=path)
     assert again.limit_usd == pytest.approx(1.0 - left)
     again.save()
-    assert Ledger(path).before_usd == left
+    assert spent_in(path) == left
 
 
 def test_the_smaller_limit_binds(tmp_path: Path) -> None:
     (path := tmp_path / "spending.json").write_text('{"schema": 1, "spent_usd": 3.0}')
-    assert Budget(0.5, total_usd=5.0, ledger=Ledger(path)).limit_usd == 0.5
-    assert Budget(2.5, total_usd=5.0, ledger=Ledger(path)).limit_usd == 2.0
-    spent = Budget(None, total_usd=2.0, ledger=Ledger(path))
+    assert Budget(0.5, total_usd=5.0, ledger=path).limit_usd == 0.5
+    assert Budget(2.5, total_usd=5.0, ledger=path).limit_usd == 2.0
+    spent = Budget(None, total_usd=2.0, ledger=path)
     assert (spent.limit_usd, spent.hold("m", 0.001, alone=True)) == (0.0, False)
     assert (
         spent.refuse("m", 0.001)
@@ -129,4 +134,4 @@ def test_the_smaller_limit_binds(tmp_path: Path) -> None:
 def test_a_ledger_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     (path := tmp_path / "spending.json").write_text('{"spent_usd": "much"}')
     with pytest.raises(InputError, match="what this experiment has spent cannot be read"):
-        Ledger(path)
+        Budget(None, ledger=path)

@@ -186,13 +186,14 @@ def _stored(folder: Path) -> int:
         return int(db.execute("SELECT COUNT(*) FROM replies").fetchone()[0])
 
 
-def test_replies_go_to_the_file_by_the_hundred_and_at_the_end(tmp_path: Path) -> None:
+def test_replies_go_to_the_file_together_by_their_size_and_at_the_end(tmp_path: Path) -> None:
     with ReplyCache(tmp_path) as cache:
-        for number in range(250):
-            cache.put(f"k{number}", Reply(str(number), "m"))
-        assert _stored(tmp_path) == 200
-        assert stored(cache, "k249") == Reply("249", "m")  # also what is not there yet
-    assert _stored(tmp_path) == 250
+        for number in range(6):
+            cache.put(f"k{number}", Reply(str(number) * 900_000, "m"))
+        assert _stored(tmp_path) == 5  # 4 MB do not wait
+        assert stored(cache, "k5") == Reply("5" * 900_000, "m")  # also what is not there yet
+        cache.put("k6", Reply("6", "m"))
+    assert _stored(tmp_path) == 7
 
 
 def test_a_reply_waits_no_longer_than_half_a_second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import gc
 import io
 import signal
@@ -11,7 +10,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,17 +24,10 @@ from judgecal.models import ModelSpec
 from judgecal.records import Failure, Judgement, Key
 from tests.support.calls import read_number, some_calls, stub_model
 from tests.support.http import Answer, as_answer
-from tests.support.server import Script, StubServer, completion, failing, in_turn, running
+from tests.support.server import Serve, completion, failing, in_turn, running
 
 QUICK = Policy(attempts=3, first_wait_s=0.01, longest_wait_s=0.05)
 KEY = "sk-stub-0123456789abcdef"
-
-
-@pytest.fixture
-def serve() -> Iterator[Callable[[Script], StubServer]]:
-    """Start a server with a script; all of them stop with the test."""
-    with contextlib.ExitStack() as stack:
-        yield lambda script: stack.enter_context(running(script))
 
 
 def run(calls: list[Call], spec: ModelSpec, **options: Any) -> list[Judgement]:
@@ -50,7 +41,7 @@ def only(rows: list[Judgement]) -> Judgement:
     return rows[0]
 
 
-def test_a_verdict_arrives_with_all_that_the_row_must_hold(serve: Callable[[Script], StubServer]) -> None:
+def test_a_verdict_arrives_with_all_that_the_row_must_hold(serve: Serve) -> None:
     row = only(run(some_calls(1), stub_model(serve(lambda _: "85"))))
     assert (row.verdict, row.reasoning, row.error, row.raw_reply) == (85.0, "as written", None, None)
     assert row.model_id == "stub-model-2026-01-01"  # as the server returned it, not as it was asked for
@@ -63,7 +54,7 @@ def test_a_verdict_arrives_with_all_that_the_row_must_hold(serve: Callable[[Scri
     assert row.at.endswith("+00:00")
 
 
-def test_the_request_is_the_messages_and_the_settings(serve: Callable[[Script], StubServer]) -> None:
+def test_the_request_is_the_messages_and_the_settings(serve: Serve) -> None:
     server = serve(lambda _: "85")
     run(some_calls(1), stub_model(server, temperature=0.5))
     body = server.bodies[0]
@@ -76,7 +67,7 @@ def test_the_request_is_the_messages_and_the_settings(serve: Callable[[Script], 
     assert 64 in (body.get("max_tokens"), body.get("max_completion_tokens"))
 
 
-def test_demo_turns_keep_their_order_and_roles(serve: Callable[[Script], StubServer]) -> None:
+def test_demo_turns_keep_their_order_and_roles(serve: Serve) -> None:
     server = serve(lambda _: "85")
     turns = [("system", "s"), ("user", "u1"), ("assistant", "a1"), ("user", "u2")]
     messages = [{"role": role, "content": content} for role, content in turns]
@@ -85,13 +76,13 @@ def test_demo_turns_keep_their_order_and_roles(serve: Callable[[Script], StubSer
 
 
 @pytest.mark.parametrize("first", [failing(500, "boom"), failing(503, "busy"), failing(429, "slow down")])
-def test_what_a_retry_can_help_is_tried_again(serve: Callable[[Script], StubServer], first: Answer) -> None:
+def test_what_a_retry_can_help_is_tried_again(serve: Serve, first: Answer) -> None:
     server = serve(in_turn(first, first, "85"))
     row = only(run(some_calls(1), stub_model(server)))
     assert (row.verdict, row.attempts, server.calls) == (85.0, 3, 3)
 
 
-def test_retry_after_is_waited_for(serve: Callable[[Script], StubServer]) -> None:
+def test_retry_after_is_waited_for(serve: Serve) -> None:
     server = serve(in_turn(failing(429, "slow down", retry_after="0.15"), "85"))
     start = time.monotonic()
     policy = Policy(attempts=2, first_wait_s=0.0, longest_wait_s=1.0)
@@ -99,7 +90,7 @@ def test_retry_after_is_waited_for(serve: Callable[[Script], StubServer]) -> Non
     assert time.monotonic() - start >= 0.15
 
 
-def test_retry_after_is_bounded_by_the_longest_wait(serve: Callable[[Script], StubServer]) -> None:
+def test_retry_after_is_bounded_by_the_longest_wait(serve: Serve) -> None:
     server = serve(in_turn(failing(429, "slow down", retry_after="3600"), "85"))
     assert only(run(some_calls(1), stub_model(server))).verdict == 85.0
 
@@ -125,12 +116,11 @@ FAILED: list[tuple[Answer, str, int, str]] = [
 
 @pytest.mark.parametrize(("answer", "kind", "calls", "word"), FAILED)
 def test_a_call_without_a_reply_is_a_row_with_the_reason(
-    serve: Callable[[Script], StubServer], answer: Answer, kind: str, calls: int, word: str
+    serve: Serve, answer: Answer, kind: str, calls: int, word: str
 ) -> None:
     server = serve(lambda _: answer)
     row = only(run(some_calls(1), stub_model(server)))
     assert row.verdict is None
-    assert row.error is not None
     assert row.error.kind == kind
     assert word in row.error.message
     assert "\n" not in row.error.message
@@ -149,35 +139,32 @@ UNSCORED: list[tuple[Answer, str, str]] = [
 
 @pytest.mark.parametrize(("answer", "kind", "raw"), UNSCORED)
 def test_a_reply_without_a_verdict_keeps_what_was_said_and_paid(
-    serve: Callable[[Script], StubServer], answer: Answer, kind: str, raw: str
+    serve: Serve, answer: Answer, kind: str, raw: str
 ) -> None:
     server = serve(lambda _: answer)
     row = only(run(some_calls(1), stub_model(server)))
-    assert row.error is not None
     assert (row.verdict, row.error.kind, row.raw_reply) == (None, kind, raw)
     assert row.cost_usd == pytest.approx(0.0011)
     assert server.calls == 1  # a reply that cannot be read is never called for again
 
 
-def test_a_reply_that_cannot_be_read_for_its_depth_is_a_row(serve: Callable[[Script], StubServer]) -> None:
+def test_a_reply_that_cannot_be_read_for_its_depth_is_a_row(serve: Serve) -> None:
     def read(text: str) -> ParsedReply:
         raise RecursionError
 
     messages = [{"role": "user", "content": "?"}]
     call = Call(Key("i", "s", "f", 0), "j", lambda: messages, read)
     row = only(run([call], stub_model(serve(lambda _: "{" * 9))))
-    assert row.error is not None
     assert (row.error.kind, row.raw_reply) == ("parse", "{" * 9)
 
 
-def test_a_reply_cut_at_max_tokens_says_so(serve: Callable[[Script], StubServer]) -> None:
+def test_a_reply_cut_at_max_tokens_says_so(serve: Serve) -> None:
     server = serve(lambda _: as_answer(completion("it covers", finish="length")))
     row = only(run(some_calls(1), stub_model(server)))
-    assert row.error is not None
     assert "max_tokens" in row.error.message
 
 
-def test_a_server_that_hangs_is_a_timeout(serve: Callable[[Script], StubServer]) -> None:
+def test_a_server_that_hangs_is_a_timeout(serve: Serve) -> None:
     server = serve(lambda _: Answer(hang=True))
     spec = stub_model(server, timeout=0.15)
     row = only(run(some_calls(1), spec, policy=Policy(attempts=2, first_wait_s=0.01)))
@@ -189,7 +176,6 @@ def test_a_refused_connection_is_a_row() -> None:
     with running(lambda _: "85") as server:
         gone = server.api_base
     row = only(run(some_calls(1), stub_model(gone)))
-    assert row.error is not None
     assert (row.verdict, row.error.kind, row.attempts) == (None, "transport", 3)
 
 
@@ -204,11 +190,7 @@ HOPELESS = [
 
 @pytest.mark.parametrize(("status", "code", "word"), HOPELESS)
 def test_what_no_call_can_get_past_stops_the_run_with_one_message(
-    serve: Callable[[Script], StubServer],
-    monkeypatch: pytest.MonkeyPatch,
-    status: int,
-    code: str | None,
-    word: str,
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, status: int, code: str | None, word: str
 ) -> None:
     monkeypatch.setenv("STUB_KEY", KEY)
     server = serve(lambda _: failing(status, f"you sent {KEY}", code=code))
@@ -221,7 +203,7 @@ def test_what_no_call_can_get_past_stops_the_run_with_one_message(
     assert server.calls < 50
 
 
-def test_what_was_judged_before_the_key_was_refused_is_kept(serve: Callable[[Script], StubServer]) -> None:
+def test_what_was_judged_before_the_key_was_refused_is_kept(serve: Serve) -> None:
     server = serve(in_turn("85", "70", failing(401, "revoked")))
     rows: list[Judgement] = []
     with pytest.raises(AuthError):
@@ -231,7 +213,7 @@ def test_what_was_judged_before_the_key_was_refused_is_kept(serve: Callable[[Scr
 
 @pytest.mark.parametrize("written", [KEY, f"{KEY}\n", f" {KEY} "])
 def test_the_key_is_sent_and_found_nowhere_else(
-    serve: Callable[[Script], StubServer], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, written: str
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, written: str
 ) -> None:
     monkeypatch.setenv("STUB_KEY", written)
     answers = [failing(400, f"bad {KEY}"), failing(500, f"bad {KEY}"), Answer(200, f"<b>{KEY}</b>".encode())]
@@ -247,7 +229,7 @@ def test_the_key_is_sent_and_found_nowhere_else(
 
 @pytest.mark.parametrize("written", ["sk-\U0001f642", "sk-a\nb", "sk-\x7f"])
 def test_a_key_that_no_header_can_carry_is_refused_before_any_call(
-    serve: Callable[[Script], StubServer], monkeypatch: pytest.MonkeyPatch, written: str
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, written: str
 ) -> None:
     monkeypatch.setenv("STUB_KEY", written)
     server = serve(lambda _: "85")
@@ -257,9 +239,7 @@ def test_a_key_that_no_header_can_carry_is_refused_before_any_call(
     assert server.calls == 0
 
 
-def test_a_local_server_is_sent_no_key_of_the_machine(
-    serve: Callable[[Script], StubServer], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_local_server_is_sent_no_key_of_the_machine(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     server = serve(lambda _: "85")
     run(some_calls(1), stub_model(server))
@@ -271,25 +251,22 @@ def test_a_local_server_is_sent_no_key_of_the_machine(
     ["nul \x00 byte", "emoji \U0001f642", "x" * 1_000_000, "\u202ertl\u2028line", ""],
     ids=["nul", "emoji", "1 MB", "controls", "empty"],
 )
-def test_any_unicode_text_comes_through_unchanged(serve: Callable[[Script], StubServer], text: str) -> None:
+def test_any_unicode_text_comes_through_unchanged(serve: Serve, text: str) -> None:
     server = serve(lambda _: "85")
     assert only(run(some_calls(1, text=text), stub_model(server))).verdict == 85.0
     assert server.bodies[0]["messages"][1]["content"] == f"{text} 0"
 
 
-def test_an_unpaired_surrogate_is_refused_by_name_and_the_others_go_on(
-    serve: Callable[[Script], StubServer],
-) -> None:
+def test_an_unpaired_surrogate_is_refused_by_name_and_the_others_go_on(serve: Serve) -> None:
     server = serve(lambda _: "85")
     rows = run([*some_calls(1, text="\ud800"), *some_calls(3)[1:]], stub_model(server))
     by_item = {row.item_id: row for row in rows}
-    assert by_item["i0"].error is not None
     assert by_item["i0"].error.kind == "refused"
     assert "surrogate" in by_item["i0"].error.message
     assert [by_item[name].verdict for name in ("i1", "i2")] == [85.0, 85.0]
 
 
-def test_a_reply_without_token_counts_is_counted_from_its_text(serve: Callable[[Script], StubServer]) -> None:
+def test_a_reply_without_token_counts_is_counted_from_its_text(serve: Serve) -> None:
     bare = {key: value for key, value in completion("85").items() if key != "usage"}
     row = only(run(some_calls(1), stub_model(serve(lambda _: as_answer(bare)))))
     # "Judge." is 2 tokens at 3 bytes each and "Is this right? 0" 6, with 8 around each; the reply is 1 at 2
@@ -298,7 +275,7 @@ def test_a_reply_without_token_counts_is_counted_from_its_text(serve: Callable[[
     assert row.cost_usd == pytest.approx(26e-6)
 
 
-def test_calls_run_side_by_side_up_to_the_models_limit(serve: Callable[[Script], StubServer]) -> None:
+def test_calls_run_side_by_side_up_to_the_models_limit(serve: Serve) -> None:
     gate = threading.Barrier(4)
 
     def together(_: dict[str, Any]) -> str:
@@ -318,7 +295,7 @@ _A_CENT = {"input_usd_per_1m": 10.0, "output_usd_per_1m": 0.0}
 _LONG = "x" * 1000
 
 
-def test_a_budget_is_never_overrun_and_the_rest_are_rows(serve: Callable[[Script], StubServer]) -> None:
+def test_a_budget_is_never_overrun_and_the_rest_are_rows(serve: Serve) -> None:
     server = serve(lambda _: "85")
     budget = Budget(1.00)
     rows = run(some_calls(150, text=_LONG), stub_model(server, **_A_CENT), budget=budget)
@@ -331,9 +308,7 @@ def test_a_budget_is_never_overrun_and_the_rest_are_rows(serve: Callable[[Script
     assert {(row.attempts, row.cost_usd) for row in unscored} == {(0, 0.0)}
 
 
-def test_a_budget_is_used_up_although_calls_in_flight_hold_more_than_they_need(
-    serve: Callable[[Script], StubServer],
-) -> None:
+def test_a_budget_is_used_up_although_calls_in_flight_hold_more_than_they_need(serve: Serve) -> None:
     # Worst case of a call about 0.0103 + 64 x 100 USD/1M = 0.0167; real cost 0.01. Sixteen at once hold 0.27
     # of 0.30.
     # After 28 calls 0.28 is spent and 0.0167 + 0.28 still fits; after 29 it does not.
@@ -350,9 +325,7 @@ def usage(prompt: int, output: int) -> dict[str, int]:
 @pytest.mark.parametrize(
     "said", [None, 0, 3, -5, 10**400, "1000"], ids=["none", "0", "3", "-5", "1e400", "text"]
 )
-def test_a_count_of_tokens_that_cannot_be_is_made_anew(
-    serve: Callable[[Script], StubServer], said: Any
-) -> None:
+def test_a_count_of_tokens_that_cannot_be_is_made_anew(serve: Serve, said: Any) -> None:
     bare = {key: value for key, value in completion("85").items() if key != "usage"}
     counts = {"prompt_tokens": said, "completion_tokens": 50}
     server = serve(lambda _: as_answer(bare if said is None else {**bare, "usage": counts}))
@@ -367,17 +340,16 @@ def test_a_count_of_tokens_that_cannot_be_is_made_anew(
     assert budget.remarks() == []
 
 
-def test_a_timeout_may_be_on_the_bill(serve: Callable[[Script], StubServer]) -> None:
+def test_a_timeout_may_be_on_the_bill(serve: Serve) -> None:
     server = serve(lambda _: Answer(hang=True))
     spec = stub_model(server, timeout=0.1, **_A_CENT)
     worst = worst_cost_usd(spec, some_calls(1)[0].messages())
     row = only(run(some_calls(1), spec, budget=Budget(1.5 * worst)))
     assert server.calls == 1  # the second attempt could overrun
-    assert row.error is not None
     assert row.error.kind == "budget"
 
 
-def test_a_failed_attempt_costs_nothing(serve: Callable[[Script], StubServer]) -> None:
+def test_a_failed_attempt_costs_nothing(serve: Serve) -> None:
     server = serve(in_turn(failing(500, "boom"), "85"))
     budget = Budget(1.0)
     assert only(run(some_calls(1), stub_model(server), budget=budget)).attempts == 2
@@ -410,7 +382,7 @@ def test_a_budget_asks_for_a_longest_reply() -> None:
 # --- interruption, notebooks, progress ----------------------------------------------------------------------
 
 
-def test_ctrl_c_keeps_what_was_journalled(serve: Callable[[Script], StubServer], tmp_path: Path) -> None:
+def test_ctrl_c_keeps_what_was_journalled(serve: Serve, tmp_path: Path) -> None:
     server = serve(lambda _: "85")
     path = tmp_path / "judgements.jsonl"
     with Journal(path) as journal, pytest.raises(KeyboardInterrupt):
@@ -483,7 +455,7 @@ def test_ctrl_c_makes_rows_of_the_replies_that_have_come(tmp_path: Path) -> None
         assert (len(journal.latest), journal.mended) == (kept, 0)
 
 
-def test_a_full_disk_is_told_and_not_a_row(serve: Callable[[Script], StubServer]) -> None:
+def test_a_full_disk_is_told_and_not_a_row(serve: Serve) -> None:
     def record(_: Judgement) -> None:
         raise OSError(28, "No space left on device")
 
@@ -491,7 +463,7 @@ def test_a_full_disk_is_told_and_not_a_row(serve: Callable[[Script], StubServer]
         run_calls(some_calls(5), stub_model(serve(lambda _: "85")), record=record, policy=QUICK)
 
 
-def test_calls_work_where_an_event_loop_is_already_running(serve: Callable[[Script], StubServer]) -> None:
+def test_calls_work_where_an_event_loop_is_already_running(serve: Serve) -> None:
     server = serve(lambda _: "85")
 
     async def cell() -> list[Judgement]:
@@ -500,7 +472,7 @@ def test_calls_work_where_an_event_loop_is_already_running(serve: Callable[[Scri
     assert [row.verdict for row in asyncio.run(cell())] == [85.0] * 3
 
 
-def test_an_error_reaches_the_notebook(serve: Callable[[Script], StubServer]) -> None:
+def test_an_error_reaches_the_notebook(serve: Serve) -> None:
     server = serve(lambda _: failing(401, "no"))
 
     async def cell() -> None:
@@ -511,7 +483,7 @@ def test_an_error_reaches_the_notebook(serve: Callable[[Script], StubServer]) ->
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="sends a signal to this process")
-def test_ctrl_c_in_a_notebook_stops_the_calls(serve: Callable[[Script], StubServer]) -> None:
+def test_ctrl_c_in_a_notebook_stops_the_calls(serve: Serve) -> None:
     rows: list[Judgement] = []
 
     def slow(_: dict[str, Any]) -> str:
@@ -542,7 +514,7 @@ def test_ctrl_c_in_a_notebook_stops_the_calls(serve: Callable[[Script], StubServ
     assert (len(rows), server.calls) == (kept, asked)  # nothing goes on behind the user's back
 
 
-def test_progress_counts_every_row(serve: Callable[[Script], StubServer]) -> None:
+def test_progress_counts_every_row(serve: Serve) -> None:
     progress = Progress("judge@stub", 3)
     server = serve(in_turn("85", "a story", "70"))
     run(some_calls(3), stub_model(server), progress=progress)
@@ -584,9 +556,7 @@ def test_the_embedded_model_answers_without_a_server() -> None:
 # --- stored replies -----------------------------------------------------------------------------------------
 
 
-def test_a_stored_reply_is_marked_costs_nothing_and_keeps_its_usage(
-    serve: Callable[[Script], StubServer], tmp_path: Path
-) -> None:
+def test_a_stored_reply_is_marked_costs_nothing_and_keeps_its_usage(serve: Serve, tmp_path: Path) -> None:
     server = serve(lambda _: "85")
     spec = stub_model(server)
     with ReplyCache(tmp_path) as cache:
@@ -599,9 +569,7 @@ def test_a_stored_reply_is_marked_costs_nothing_and_keeps_its_usage(
     assert (taken.attempts, taken.latency_s) == (0, None)
 
 
-def test_another_endpoint_repeat_or_setting_shares_no_answer(
-    serve: Callable[[Script], StubServer], tmp_path: Path
-) -> None:
+def test_another_endpoint_repeat_or_setting_shares_no_answer(serve: Serve, tmp_path: Path) -> None:
     first, second = serve(lambda _: "85"), serve(lambda _: "70")
     call = some_calls(1)[0]
     again = Call(call.key._replace(repeat=1), call.judge, call.messages, call.read)
@@ -614,7 +582,7 @@ def test_another_endpoint_repeat_or_setting_shares_no_answer(
 
 
 def test_a_reply_without_a_verdict_is_neither_stored_nor_served_and_a_better_one_replaces_it(
-    serve: Callable[[Script], StubServer], tmp_path: Path
+    serve: Serve, tmp_path: Path
 ) -> None:
     server = serve(in_turn("I cannot say.", "no number", "85"))
     (call,), spec = some_calls(1), stub_model(server)
@@ -632,7 +600,7 @@ def test_a_reply_without_a_verdict_is_neither_stored_nor_served_and_a_better_one
     assert taken.replied_at <= taken.at
 
 
-def test_the_same_request_in_flight_shares_a_verdict_alone(serve: Callable[[Script], StubServer]) -> None:
+def test_the_same_request_in_flight_shares_a_verdict_alone(serve: Serve) -> None:
     call = some_calls(1)[0]
     twin = Call(call.key._replace(item_id="twin"), call.judge, call.messages, call.read)
     server = serve(in_turn("I cannot say.", "85"))
@@ -640,7 +608,7 @@ def test_the_same_request_in_flight_shares_a_verdict_alone(serve: Callable[[Scri
     assert server.calls == 2
 
 
-def test_a_failure_is_not_stored(serve: Callable[[Script], StubServer], tmp_path: Path) -> None:
+def test_a_failure_is_not_stored(serve: Serve, tmp_path: Path) -> None:
     server = serve(in_turn(failing(400, "no"), "85"))
     with ReplyCache(tmp_path) as cache:
         assert only(run(some_calls(1), stub_model(server), cache=cache)).verdict is None

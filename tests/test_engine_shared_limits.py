@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from judgecal.bulk.shared_limits import CallAsked, CallEnded, SharedBudget, SharedLimits
+from judgecal.bulk.ray_engine import CallAsked, CallEnded, SharedBudget, SharedLimits
 from judgecal.engine import Budget, CallRunner, CallSlots, Message, Policy, Reply
 from judgecal.engine.budget import Bill
 from judgecal.engine.calls import CallFailed
@@ -76,7 +76,7 @@ async def two_processes(limits: SharedLimits, server: Server, spec: ModelSpec, c
 def test_the_budget_holds_over_two_processes() -> None:
     async def run() -> None:
         budget, server = Budget(0.02), Server()
-        found = await two_processes(SharedLimits(budget), server, SPEC, 30)
+        found = await two_processes(SharedLimits(lambda: budget), server, SPEC, 30)
         await asyncio.sleep(0)
         paid = [one for one in found if one.reply]
         assert 15 <= len(paid) <= 19 and len(paid) == server.answered
@@ -91,7 +91,7 @@ def test_the_budget_holds_over_two_processes() -> None:
 
 def test_the_users_own_bound_and_refusals_hold_over_two_processes() -> None:
     async def run(spec: ModelSpec, server: Server) -> None:
-        found = await two_processes(SharedLimits(Budget(None)), server, spec, 40)
+        found = await two_processes(SharedLimits(lambda: Budget(None)), server, spec, 40)
         assert all(one.reply for one in found) and server.answered == 80
 
     asyncio.run(run(dataclasses.replace(SPEC, max_concurrency=3), bounded := Server()))
@@ -103,7 +103,7 @@ def test_the_users_own_bound_and_refusals_hold_over_two_processes() -> None:
 def test_what_a_lost_process_had_in_flight_counts_at_its_worst() -> None:
     async def run() -> None:
         budget = Budget(1.0)
-        limits = SharedLimits(budget)
+        limits = SharedLimits(lambda: budget)
         first = [CallAsked(n, "m", 0.001, 2) for n in range(3)]
         assert [await limits.begin("a", one) for one in first[:2]] == [None, None]
         waiting = asyncio.ensure_future(limits.begin("a", first[2]))

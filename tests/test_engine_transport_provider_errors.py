@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import datetime
 import email.utils
 import json
 import logging
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -29,17 +28,9 @@ from tests.support.providers import (
     gemini_failing,
     gemini_reply,
 )
-from tests.support.server import Script, StubServer, completion, failing, running
+from tests.support.server import Script, Serve, StubServer, completion, failing
 
 KEY = "sk-secret/0123+456=789"
-Serve = Callable[[Script], StubServer]
-
-
-@pytest.fixture
-def serve() -> Iterator[Serve]:
-    """Start a server with a script; all of them stop with the test."""
-    with contextlib.ExitStack() as stack:
-        yield lambda script: stack.enter_context(running(script))
 
 
 def attempt(spec: ModelSpec) -> CallFailed | AuthError:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -39,10 +39,9 @@ from tests.support.calls import stub_model
 from tests.support.command import Run, journal, one_object
 from tests.support.http import Answer
 from tests.support.providers import anthropic, gemini
-from tests.support.server import Script, StubServer, completion, failing, running
+from tests.support.server import Serve, completion, failing
 from tests.support.structured import enforcing, fitting, openai_schema, refusing, schemas_asked
 
-Serve = Callable[[Script], StubServer]
 QUICK = Policy(attempts=3, first_wait_s=0.01, longest_wait_s=0.05)
 HEAD = '''from typing import Literal
 
@@ -65,13 +64,6 @@ WHOLE = '{"reasoning": "ok", "verdict": 85}'
 NO_FORMAT = failing(
     400, "Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model."
 )
-
-
-@pytest.fixture
-def serve() -> Iterator[Serve]:
-    """Start a server with a script; all of them stop with the test."""
-    with contextlib.ExitStack() as stack:
-        yield lambda script: stack.enter_context(running(script))
 
 
 @pytest.fixture

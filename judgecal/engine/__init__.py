@@ -1,6 +1,6 @@
 """The engine: the one place that calls a model, for judges, answerers and optimisers alike."""
 
-from judgecal.engine.budget import Budget, BudgetGate, Ledger, counted_remark, require_prices, worst_cost_usd
+from judgecal.engine.budget import Budget, BudgetGate, counted_remark, require_prices, worst_cost_usd
 from judgecal.engine.cache import ReplyCache, cache_folder, open_cache
 from judgecal.engine.call_runner import CallResult, CallRunner, Policy
 from judgecal.engine.calls import (
@@ -27,7 +27,6 @@ __all__ = [
     "CallRunner",
     "CallSlots",
     "Journal",
-    "Ledger",
     "Limiter",
     "LongJournal",
     "Message",

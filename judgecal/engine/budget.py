@@ -13,10 +13,11 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from judgecal.artefacts import SCHEMA
 from judgecal.engine.calls import Message, Reply, ReplySchema
@@ -28,8 +29,7 @@ from judgecal.workspace import write_text
 # Of what is spent: the ledger is written once in so much, and never after the money is gone.
 _WRITTEN_AHEAD = 0.01
 _WRITTEN_AHEAD_USD = 1e-4  # and not more often than that
-# What a provider may put around a message beside its text.
-_TOKENS_PER_MESSAGE = 8
+_TOKENS_PER_MESSAGE = 8  # what a provider may put around a message beside its text
 _UNBOUNDED_REPLY = 8192  # only for a preview: a budget wants a bound that holds
 _TIMES_THE_DEAREST = 10.0  # what a reply in company may cost, in the dearest one so far
 _TIMES_THE_ESTIMATE = 100.0  # the same before the first reply; each that keeps to its estimate divides it
@@ -39,56 +39,24 @@ _FEWEST_PER_CHARACTER = 12  # characters to a token: prose has 4; a count below 
 _MOST_TOKENS = 10**9  # of one call; a larger count is none
 
 
-class Ledger:
-    """What an experiment's processes have spent on calls, in a file of one number.
+class Bill(NamedTuple):
+    """What one reply cost."""
 
-    The number runs ahead of the spending, by a hundredth of it or as much as is in flight: who is killed has
-    spent no more than stands there. A process that ends by itself leaves what it spent.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self.before_usd = 0.0
-        if path.exists():
-            try:
-                self.before_usd = float(json.loads(path.read_text(encoding="utf-8"))["spent_usd"])
-            except (OSError, ValueError, TypeError, KeyError) as error:
-                raise InputError(
-                    f"{path}: what this experiment has spent cannot be read ({error}): mend or delete it; "
-                    "deleted, --budget-total-usd counts from 0"
-                ) from error
-        self._written = self.before_usd
-
-    def cover(self, spent_usd: float, *, in_flight_usd: float) -> None:
-        """Have the file hold no less than this process has spent and has in flight."""
-        known = self.before_usd + spent_usd + in_flight_usd
-        if known > self._written:
-            self._write(known + max(_WRITTEN_AHEAD * known, _WRITTEN_AHEAD_USD))
-
-    def settle(self, spent_usd: float) -> None:
-        """Leave what was spent; nothing is in flight."""
-        if self.before_usd + spent_usd != self._written:
-            self._write(self.before_usd + spent_usd)
-
-    def _write(self, usd: float) -> None:
-        write_text(self._path, json.dumps({"schema": SCHEMA, "spent_usd": usd}) + "\n")
-        self._written = usd
+    usd: float | None  # None where the model has no price
+    counted: bool = False  # the server gave no usable count of tokens, so they were counted from the text
+    tokens: tuple[int, int] = (0, 0)  # of the prompt and the reply, as `usd` has them
 
 
 @dataclass(slots=True)
 class _ModelBill:
-    """What the calls of one model have come to, and those in flight.
+    """What the calls of one model have come to, and those in flight."""
 
-    Attributes:
-        replies: how many were billed; `counted`: those of them whose server gave no usable count of tokens.
-    """
-
-    replies: int = 0
-    counted: int = 0
+    replies: int = 0  # that were billed
+    counted: int = 0  # those of them whose server gave no usable count of tokens
     dearest: float = 0.0  # cost of the dearest reply over its estimate
     report: str = ""  # what the server reported of that one
-    in_flight: int = 0  # calls; `in_flight_usd`: the estimates of them all
-    in_flight_usd: float = 0.0
+    in_flight: int = 0  # calls
+    in_flight_usd: float = 0.0  # the estimates of them all
 
     @property
     def alone(self) -> float:
@@ -101,22 +69,15 @@ class _ModelBill:
         return max(1.0, _TIMES_THE_DEAREST * self.dearest, _TIMES_THE_ESTIMATE / (1 + self.replies))
 
 
-@dataclass(frozen=True, slots=True)
-class Bill:
-    """What one reply cost."""
-
-    usd: float | None  # None where the model has no price
-    counted: bool = False  # the server gave no usable count of tokens, so they were counted from the text
-    tokens: tuple[int, int] = (0, 0)  # of the prompt and the reply, as `usd` has them
-
-
 class Budget:
     """Money that calls may spend in one command; several runs and threads may share one.
 
     Args:
         limit_usd: the most that may be spent, or None for no limit.
-        total_usd: the most that all processes of the ledger's experiment may spend, or None.
-        ledger: of the experiment that the calls are for.
+        total_usd: the most that all processes of an experiment may spend, or None.
+        ledger: the file with the number that they have spent. It runs ahead of the spending, by a hundredth
+            of it or as much as is in flight: who is killed has spent no more than stands there. A process
+            that ends by itself leaves what it spent.
 
     Attributes:
         limit_usd: the smaller of both limits, as far as it is left to this process.
@@ -127,18 +88,14 @@ class Budget:
     """
 
     def __init__(
-        self, limit_usd: float | None, *, total_usd: float | None = None, ledger: Ledger | None = None
+        self, limit_usd: float | None, *, total_usd: float | None = None, ledger: Path | None = None
     ) -> None:
-        self._ledger = ledger
-        self._before_usd = ledger.before_usd if ledger else 0.0
-        self._total_usd = total_usd
-        self._own_limit_usd = limit_usd
+        self._ledger, self._total_usd, self._own_limit_usd = ledger, total_usd, limit_usd
+        self._before_usd = self._written = _spent_in(ledger) if ledger and ledger.exists() else 0.0
         self.limit_usd = self._smaller_limit()
-        self.spent_usd = 0.0
-        self.reserved_usd = 0.0
-        self._adopted: set[str] = set()
-        self.unseen_usd = 0.0
+        self.spent_usd = self.unseen_usd = self.reserved_usd = 0.0
         self.refused = 0
+        self._adopted: set[str] = set()
         self._bills: defaultdict[str, _ModelBill] = defaultdict(_ModelBill)
         self._lock = threading.Lock()
 
@@ -182,21 +139,26 @@ class Budget:
             unseen: without a reply, whether the call may be billed all the same; then it counts at its worst.
         """
         with self._lock:
-            of_model = self._bills[model]
             if self.limit_usd is not None:  # else nothing was set aside
+                of_model = self._bills[model]
                 of_model.in_flight -= 1
                 of_model.in_flight_usd = of_model.in_flight_usd - worst_usd if of_model.in_flight else 0.0
-            if bill is None:
-                self.spent_usd += worst_usd if unseen else 0.0
-                self.unseen_usd += worst_usd if unseen else 0.0
-                self._cover()
-                return
-            self._book(of_model, worst_usd, bill)
+            if bill is not None:
+                self._book(model, worst_usd, bill)
+            elif unseen:
+                self.spent_usd += worst_usd
+                self.unseen_usd += worst_usd
+            self._cover()
 
-    def _book(self, of_model: _ModelBill, worst_usd: float, bill: Bill) -> None:
-        cost = bill.usd or 0.0
+    def book(self, model: str, worst_usd: float, bill: Bill) -> None:
+        """Book what the reply to a request of a batch cost; what was set aside stays so until `release`."""
+        with self._lock:
+            self._book(model, worst_usd, bill)
+            self._cover()
+
+    def _book(self, model: str, worst_usd: float, bill: Bill) -> None:
+        of_model, cost = self._bills[model], bill.usd or 0.0
         self.spent_usd += cost
-        self._cover()
         of_model.replies += 1
         of_model.counted += bill.counted
         if worst_usd > 0.0 and cost / worst_usd > of_model.dearest:
@@ -220,20 +182,9 @@ class Budget:
         if batch in self._adopted:
             return
         self._adopted.add(batch)
-        if self._ledger:
-            self._before_usd = self._ledger.before_usd = max(0.0, self._before_usd - usd)
-            self.limit_usd = self._smaller_limit()
+        self._before_usd = max(0.0, self._before_usd - usd)
+        self.limit_usd = self._smaller_limit()
         self.reserved_usd += usd
-
-    def cover(self) -> None:
-        """Have the ledger hold what is reserved, for whoever may have to go on after this process."""
-        with self._lock:
-            self._cover()
-
-    def settle_request(self, model: str, worst_usd: float, bill: Bill) -> None:
-        """Book what the reply to a request of a batch cost; what was set aside stays so until `release`."""
-        with self._lock:
-            self._book(self._bills[model], worst_usd, bill)
 
     def release(self, usd: float) -> None:
         """Give back what was reserved for a batch whose replies are booked, or which was not sent."""
@@ -247,21 +198,16 @@ class Budget:
         limit, spent = self._in_words
         return f"the next call could overrun {limit}: {spent:.4g} are spent, and it may cost {next_usd:.4g}"
 
+    def cover(self) -> None:
+        """Have the ledger hold no less than is spent, in flight and reserved."""
+        with self._lock:
+            self._cover()
+
     def save(self) -> None:
-        """Leave what was spent in the ledger, and what waits in batches; while no call is in flight."""
-        if self._ledger:
-            self._ledger.settle(self.spent_usd + self.reserved_usd)
-
-    @property
-    def _in_words(self) -> tuple[str, float]:
-        """The limit that binds, and what was spent of it."""
-        if self._total_usd is not None and self.limit_usd == max(0.0, self._total_usd - self._before_usd):
-            return f"{self._total_usd:g} USD in total", self._before_usd + self.spent_usd
-        return f"{self.limit_usd:g} USD", self.spent_usd
-
-    def _cover(self) -> None:
-        if self._ledger:
-            self._ledger.cover(self.spent_usd, in_flight_usd=self.held_usd + self.reserved_usd)
+        """Leave in the ledger what was spent, and what waits in batches; while no call is in flight."""
+        known = self._before_usd + self.spent_usd + self.reserved_usd
+        if self._ledger and known != self._written:
+            self._write(known)
 
     def remarks(self, *, ended: bool = True) -> list[str]:
         """What a user must hear of the money, each sentence once. `ended`: also that it ran out."""
@@ -283,25 +229,44 @@ class Budget:
             self.refused = 0
         return remarks
 
-    def _within(self, more_usd: float) -> bool:
-        spent = self.spent_usd + self.reserved_usd
-        return self.limit_usd is None or spent + more_usd <= self.limit_usd + _ROUNDING_USD
+    @property
+    def _in_words(self) -> tuple[str, float]:
+        """The limit that binds, and what was spent of it."""
+        if self._total_usd is not None and self.limit_usd == max(0.0, self._total_usd - self._before_usd):
+            return f"{self._total_usd:g} USD in total", self._before_usd + self.spent_usd
+        return f"{self.limit_usd:g} USD", self.spent_usd
 
     def _smaller_limit(self) -> float | None:
         left = None if self._total_usd is None else max(0.0, self._total_usd - self._before_usd)
         return min((limit for limit in (self._own_limit_usd, left) if limit is not None), default=None)
 
+    def _within(self, more_usd: float) -> bool:
+        spent = self.spent_usd + self.reserved_usd
+        return self.limit_usd is None or spent + more_usd <= self.limit_usd + _ROUNDING_USD
 
-def counted_remark(whose: str, replies: int) -> str:
-    """The sentence about replies whose server gave no usable count of tokens."""
-    return (
-        f"{whose}: {replies:,} replies came without a usable count of tokens; their cost is counted from "
-        f"their text at {_BYTES_PER_TOKEN} bytes a token, without thoughts that were not sent"
-    )
+    def _cover(self) -> None:
+        if self._ledger:
+            known = self._before_usd + self.spent_usd + self.held_usd + self.reserved_usd
+            if known > self._written:
+                self._write(known + max(_WRITTEN_AHEAD * known, _WRITTEN_AHEAD_USD))
+
+    def _write(self, usd: float) -> None:
+        assert self._ledger is not None
+        write_text(self._ledger, json.dumps({"schema": SCHEMA, "spent_usd": usd}) + "\n")
+        self._written = usd
 
 
-@dataclass(frozen=True, slots=True)
-class Reservation:
+def _spent_in(ledger: Path) -> float:
+    try:
+        return float(json.loads(ledger.read_text(encoding="utf-8"))["spent_usd"])
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise InputError(
+            f"{ledger}: what this experiment has spent cannot be read ({error}): mend or delete it; deleted, "
+            "--budget-total-usd counts from 0"
+        ) from error
+
+
+class Reservation(NamedTuple):
     """Money set aside for one call of a model; where there is none, `refusal` says why."""
 
     model: str
@@ -316,46 +281,36 @@ class BudgetGate:
     def __init__(self, budget: Budget) -> None:
         self.budget = budget
         self._in_flight = 0
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._turn = asyncio.Lock()  # who is first in the queue
+        self._landed = asyncio.Event()
 
     async def take(self, model: str, worst_usd: float) -> Reservation:
         """Set money aside for a call; refused where it could overrun the limit whatever the others cost."""
         if self.budget.limit_usd is None:
             return Reservation(model, worst_usd)
-        turn = not self._waiting
-        while not (turn and self.budget.hold(model, worst_usd, alone=not self._in_flight)):
-            if turn and not (self._in_flight and self.budget.fits(model, worst_usd)):
-                self._next()
-                return Reservation(model, worst_usd, self.budget.refuse(model, worst_usd))
-            await self._landed(again=turn)
-            turn = True
-        self._in_flight += 1
-        self._next()
+        async with self._turn:
+            while not self.budget.hold(model, worst_usd, alone=not self._in_flight):
+                if not (self._in_flight and self.budget.fits(model, worst_usd)):
+                    return Reservation(model, worst_usd, self.budget.refuse(model, worst_usd))
+                self._landed.clear()
+                await self._landed.wait()
+            self._in_flight += 1
         return Reservation(model, worst_usd)
 
-    def settle(self, hold: Reservation, bill: Bill | None, *, unseen: bool, end: CallEnd) -> None:
+    def settle(self, call: Reservation, bill: Bill | None, *, unseen: bool, end: CallEnd) -> None:
         """As `Budget.settle`; then the next in the queue may try. `end` is for a gate that shares slots."""
-        self.budget.settle(hold.model, hold.worst_usd, bill, unseen=unseen)
+        self.budget.settle(call.model, call.worst_usd, bill, unseen=unseen)
         if self.budget.limit_usd is not None:
             self._in_flight -= 1
-            self._next()
+            self._landed.set()
 
-    async def _landed(self, *, again: bool) -> None:
-        """Wait for one's turn; who has had it and found too little keeps the place in front."""
-        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        (self._waiting.appendleft if again else self._waiting.append)(place)
-        try:
-            await place
-        except asyncio.CancelledError:
-            self._next()
-            raise
 
-    def _next(self) -> None:
-        while self._waiting:
-            place = self._waiting.popleft()
-            if not place.done():
-                place.set_result(None)
-                return
+def counted_remark(whose: str, replies: int) -> str:
+    """The sentence about replies whose server gave no usable count of tokens."""
+    return (
+        f"{whose}: {replies:,} replies came without a usable count of tokens; their cost is counted from "
+        f"their text at {_BYTES_PER_TOKEN} bytes a token, without thoughts that were not sent"
+    )
 
 
 def worst_cost_usd(spec: ModelSpec, messages: Sequence[Message], schema: ReplySchema | None = None) -> float:

@@ -20,19 +20,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from judgecal.engine.calls import Message, Reply, ReplySchema
-from judgecal.engine.log import DAMAGED, PRIVATE, FieldTypes, say_damaged
+from judgecal.engine.log import DAMAGED, PRIVATE, FieldTypes, as_line, say_damaged
 from judgecal.errors import InputError
 from judgecal.models import ModelSpec
 from judgecal.records import Result, canonical_json
 
 _FILE = "replies.sqlite"
 _MAX_BYTES = 1 << 30
-_STORED = tuple(Reply.__slots__)
-_BATCH = 100
-_BATCH_S = 0.5
-_LARGE = (
-    1 << 16
-)  # characters of a reply that does not wait for others: a hundred like it would fill the memory
+_WAITS_S = 0.5
+_MOST_WAITING = 1 << 22  # characters
+_reply_types = FieldTypes(Reply)
 _SCHEMA = "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, reply TEXT NOT NULL, at REAL NOT NULL)"
 
 
@@ -96,20 +93,23 @@ class ReplyCache:
         self._since = since
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            os.close(
-                os.open(self.path, os.O_RDWR | os.O_CREAT, PRIVATE)
-            )  # SQLite's own files beside it take its mode
-            # Calls come from the engine's own thread where a notebook's loop holds this one; never two at
-            # once.
+            # SQLite's own files beside it take its mode
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, PRIVATE))
+            # a notebook's loop may hold this thread: calls come from the engine's own, never two at once
             self._db = sqlite3.connect(self.path, timeout=30.0, isolation_level=None, check_same_thread=False)
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=NORMAL")
             self._db.execute(_SCHEMA)
             if self.path.stat().st_size > max_bytes:
-                self._drop_older_half()
+                self._db.execute(
+                    "DELETE FROM replies WHERE at <= (SELECT at FROM replies ORDER BY at LIMIT 1 "
+                    "OFFSET (SELECT COUNT(*) / 2 FROM replies))"
+                )
+                self._db.execute("VACUUM")
         except (sqlite3.Error, OSError) as error:
             raise self._unusable(error) from error
         self._pending: dict[str, tuple[str, str, float]] = {}
+        self._waiting = 0  # characters of what is pending
         self._oldest = 0.0
 
     def __enter__(self) -> ReplyCache:
@@ -154,28 +154,33 @@ class ReplyCache:
         except sqlite3.Error as error:
             raise self._unusable(error) from error
         try:
-            return None if row is None else (_reply_of(row[0]), row[1])
+            if row is None:
+                return None
+            reply = Reply(**json.loads(row[0]))
+            _reply_types.check(reply)
+            return reply, row[1]
         except DAMAGED as error:
             say_damaged(str(self.path), f"stored reply {key[:12]}", str(error))
             return None
 
     def put(self, key: str, reply: Reply) -> None:
-        """Store a reply; the newest under a key stays. Replies are written by the hundred, or after 0.5 s.
+        """Store a reply; the newest under a key stays. Replies are written together, after 0.5 s.
 
         What is lost with a killed process is the stored copy of that half second; the journal has the
         judgements.
         """
-        text = json.dumps({name: getattr(reply, name) for name in _STORED})
+        text = as_line(reply).decode()
         if not self._pending:
             self._oldest = time.monotonic()
         self._pending[key] = (key, text, time.time())
-        self.flush(now=len(self._pending) >= _BATCH or len(text) > _LARGE)
+        self._waiting += len(text)
+        self.flush(now=self._waiting > _MOST_WAITING)
 
     def flush(self, *, now: bool = False) -> None:
         """Write what has waited 0.5 s, or all. A full disk costs the stored copy, not the judgement."""
-        if not self._pending or not (now or time.monotonic() - self._oldest >= _BATCH_S):
+        if not self._pending or not (now or time.monotonic() - self._oldest >= _WAITS_S):
             return
-        rows, self._pending = list(self._pending.values()), {}
+        rows, self._pending, self._waiting = sorted(self._pending.values()), {}, 0
         with contextlib.suppress(sqlite3.Error), self._transaction():
             self._db.executemany("INSERT OR REPLACE INTO replies VALUES (?, ?, ?)", rows)
 
@@ -193,36 +198,20 @@ class ReplyCache:
     def _unusable(self, error: Exception) -> InputError:
         return InputError(f"{self.path}: the store of replies cannot be used ({error}): try --no-cache")
 
-    def _drop_older_half(self) -> None:
-        self._db.execute(
-            "DELETE FROM replies WHERE at <= (SELECT at FROM replies ORDER BY at LIMIT 1 "
-            "OFFSET (SELECT COUNT(*) / 2 FROM replies))"
-        )
-        self._db.execute("VACUUM")
-
-
-_reply_types = FieldTypes(Reply)
-
-
-def _reply_of(text: str) -> Reply:
-    """Raises one of DAMAGED: it is no reply that was stored."""
-    reply = Reply(**json.loads(text))
-    _reply_types.check(reply)
-    return reply
-
 
 def cache_key(
     spec: ModelSpec, messages: Sequence[Message], repeat: int, schema: ReplySchema | None = None
 ) -> str:
-    """The key of one request: everything that is sent, where it is sent, and which repeat it is.
-
-    The schema counts as it was wanted, whether or not the server was then held to it.
-    """
+    """The key of one request."""
     return RequestKeys(spec)(messages, repeat, schema)
 
 
 class RequestKeys:
-    """`cache_key` for a run: what the messages of one judge share is hashed once."""
+    """The keys of requests: everything that is sent, where it is sent, and which repeat it is.
+
+    The schema counts as it was wanted, whether or not the server was then held to it. What the messages of
+    one judge share is hashed once.
+    """
 
     def __init__(self, spec: ModelSpec) -> None:
         head = canonical_json([spec.id, spec.api_base, spec.temperature, spec.max_tokens])

@@ -202,7 +202,12 @@ class CallRunner:
             if self.transport.keeps_time:
                 answer = await self.transport.send(messages, repeat=repeat, schema=schema)
             else:
-                answer = await self._send_in_time(messages, repeat, schema)
+                try:
+                    async with asyncio.timeout(self._spec.timeout + _PATIENCE_S):
+                        answer = await self.transport.send(messages, repeat=repeat, schema=schema)
+                except TimeoutError:
+                    message = f"no reply within {self._spec.timeout:g} s"
+                    raise CallFailed("timeout", message, retry=True) from None
             answer = admitted(redacted_reply(answer, self._secrets, sent=self._sent_secrets))
             reply, bill = billed(self._spec, messages, answer)
             took = self._loop.time() - start
@@ -218,13 +223,3 @@ class CallRunner:
         result.reply, result.failure, result.cost_usd = reply, None, bill.usd
         result.latency_s = took if reply.latency_s is None else reply.latency_s
         return None
-
-    async def _send_in_time(
-        self, messages: Sequence[Message], repeat: int, schema: ReplySchema | None
-    ) -> Reply:
-        """`Transport.send`, ended by our own clock."""
-        try:
-            async with asyncio.timeout(self._spec.timeout + _PATIENCE_S):
-                return await self.transport.send(messages, repeat=repeat, schema=schema)
-        except TimeoutError:
-            raise CallFailed("timeout", f"no reply within {self._spec.timeout:g} s", retry=True) from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,15 +15,9 @@ SchemaForm = Literal["json_schema", "plain", "json_object"]
 """How a server is asked: as its protocol says; the same without any bound; by OpenAI's older `json_object`,
 with the schema beside it, as llama.cpp's Python server has it."""
 
-Dialect = Literal["ranges", "plain", "grammar"]
-"""What a server understands: bounds of numbers; neither bounds nor lengths; enumerations and lengths, each of
-them."""
-
-_OPENAIS_OWN = "https://api.openai.com"
-_GOOGLES = ("gemini", "vertex_ai")
 _GRAMMARS = ("hosted_vllm", "lm_studio", "ollama", "ollama_chat")
 _FEW = 11  # whole numbers that are written out for a server that takes no bounds: 0..10, and no 0..100
-_MOST = 1001  # whole numbers that are written out for a grammar
+_MANY = 1001  # whole numbers that are written out for a grammar
 _AROUND = 64  # tokens of an object beside its texts
 _LONGEST, _SHORTEST = 1500, 100  # characters of a text: grammars refuse 2,000 repetitions
 
@@ -43,7 +36,7 @@ class ReplySchema:
 
     def in_form(self, form: SchemaForm) -> ReplySchema:
         """The same, asked for in another way."""
-        return dataclasses.replace(self, form=form)
+        return replace(self, form=form)
 
     @cached_property
     def key(self) -> str:
@@ -60,21 +53,32 @@ class ReplySchema:
         return _object({name: dict(schema) for name, schema in self.properties.items()})
 
     def spoken(self, spec: ModelSpec) -> dict[str, Any]:
-        """The schema as the server of a model understands it."""
-        dialect = "plain" if self.form == "plain" else dialect_of(spec)
-        longest = _longest(spec, sum(schema["type"] == "string" for schema in self.properties.values()))
-        return _object(
-            {name: _field_in(dict(field), dialect, longest) for name, field in self.properties.items()}
-        )
+        """The schema as the server of a model understands it, by its provider and its address.
 
-
-def dialect_of(spec: ModelSpec) -> Dialect:
-    """What the server of a model understands, by its provider and its address."""
-    if spec.provider in _GRAMMARS:
-        return "grammar"
-    if spec.provider != "openai":
-        return "ranges" if spec.provider in _GOOGLES else "plain"
-    return "ranges" if spec.address.startswith(_OPENAIS_OWN) else "grammar"
+        Some understand bounds of numbers, some neither bounds nor lengths, and a grammar enumerations and
+        lengths, each of them. There a text has room enough for a model that rambles to come to its verdict
+        before its reply is cut: a token is a character at least.
+        """
+        openais_own = spec.provider == "openai" and spec.address.startswith("https://api.openai.com")
+        ranges = spec.provider in ("gemini", "vertex_ai") or openais_own
+        grammar = spec.provider in _GRAMMARS or (spec.provider == "openai" and not openais_own)
+        if self.form == "plain":
+            ranges = grammar = False
+        texts = sum(schema["type"] == "string" for schema in self.properties.values())
+        room = ((spec.max_tokens or _LONGEST + _AROUND) - _AROUND) // max(1, texts)
+        fields = {name: dict(schema) for name, schema in self.properties.items()}
+        for field in fields.values():
+            if field["type"] == "string":
+                if grammar and "enum" not in field:
+                    field["maxLength"] = max(_SHORTEST, min(_LONGEST, room))
+            elif "minimum" in field and not ranges:
+                low, high = field["minimum"], field["maximum"]
+                listed = field["type"] == "integer" and high - low < (_MANY if grammar else _FEW)
+                if listed or not grammar:
+                    del field["minimum"], field["maximum"]
+                if listed:
+                    field["enum"] = list(range(low, high + 1))
+        return _object(fields)
 
 
 def _object(properties: dict[str, dict[str, Any]]) -> dict[str, Any]:
@@ -84,27 +88,6 @@ def _object(properties: dict[str, dict[str, Any]]) -> dict[str, Any]:
         "required": list(properties),
         "additionalProperties": False,
     }
-
-
-def _field_in(schema: dict[str, Any], dialect: Dialect, longest: int) -> dict[str, Any]:
-    """One field in a dialect."""
-    if schema["type"] == "string":
-        return {**schema, "maxLength": longest} if dialect == "grammar" and "enum" not in schema else schema
-    if dialect == "ranges" or "minimum" not in schema:
-        return schema
-    low, high = schema.pop("minimum"), schema.pop("maximum")
-    if schema["type"] == "integer" and high - low < (_MOST if dialect == "grammar" else _FEW):
-        return {**schema, "enum": list(range(low, high + 1))}
-    return {**schema, "minimum": low, "maximum": high} if dialect == "grammar" else schema
-
-
-def _longest(spec: ModelSpec, texts: int) -> int:
-    """Characters of each text, so that a model that rambles comes to its verdict before its reply is cut.
-
-    A token is a character at least.
-    """
-    room = ((spec.max_tokens or _LONGEST + _AROUND) - _AROUND) // max(1, texts)
-    return max(_SHORTEST, min(_LONGEST, room))
 
 
 Message = Mapping[str, str]
@@ -271,11 +254,6 @@ def count(value: Any) -> int | None:
 
 def joined_text(parts: Any) -> str:
     """The text of a list of parts, less those that are a model's thoughts."""
-    if not isinstance(parts, list):
-        return ""
-    texts = (
-        part.get("text")
-        for part in parts
-        if isinstance(part, dict) and part.get("type", "text") == "text" and not part.get("thought")
-    )
-    return "".join(text for text in texts if isinstance(text, str))
+    objects = [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+    shown = (part for part in objects if part.get("type", "text") == "text" and not part.get("thought"))
+    return "".join(text for part in shown if isinstance(text := part.get("text"), str))

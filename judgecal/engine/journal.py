@@ -8,19 +8,25 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import json
 import sys
 from collections.abc import Iterator, MutableMapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
-from judgecal.engine.log import FieldTypes, Log
+from judgecal.engine.log import FieldTypes, Log, as_line, from_line
 from judgecal.records import RETRIED_ON_RESUME, ErrorKind, Failure, Judgement, Key
 
 _DIGEST_BYTES = 12  # of a million keys, two share one digest with a probability of 6e-18
-_encode = json.JSONEncoder(ensure_ascii=False).encode
-_decode = json.JSONDecoder().decode
+_SHARED = (
+    "item_id",
+    "item_sha",
+    "judge",
+    "judge_fingerprint",
+    "model_id",
+    "at",
+    "unit",
+)  # texts of many rows
 _ERROR_KINDS = frozenset(get_args(ErrorKind))
 
 
@@ -151,27 +157,23 @@ def read_journal(path: Path) -> Iterator[Judgement]:
     return judgements_log(path).rows()
 
 
-def line_of(row: Judgement) -> bytes:
-    """One line, without its newline."""
-    try:
-        return _encode(row.as_json()).encode()
-    except UnicodeEncodeError:
-        # An unpaired surrogate has no UTF-8; as an escape it comes back as it was.
-        return json.dumps(row.as_json()).encode("ascii")
-
-
 def row_of(line: bytes) -> Judgement:
     """Read a line; texts that many rows share are held once.
 
     Raises one of DAMAGED: the line is no judgement.
     """
-    values = _decode(line.decode())  # from bytes it would first guess the encoding
+    values = from_line(line)
     if not isinstance(values, dict):
         raise TypeError("a judgement is a JSON object")
     error = values.get("error")
     if error is not None:
         values["error"] = Failure(error["kind"], error["message"])
-    _intern(values)
+    for name in ("item_id", "item_sha", "judge", "judge_fingerprint"):
+        if type(values[name]) is not str:
+            raise TypeError("item_id, item_sha, judge and judge_fingerprint must be texts")
+    for name in _SHARED:
+        if type(values.get(name)) is str:
+            values[name] = sys.intern(values[name])
     row = Judgement(**values)
     _judgement_types.check(row)
     if row.error is not None and not (row.error.kind in _ERROR_KINDS and type(row.error.message) is str):
@@ -179,16 +181,6 @@ def row_of(line: bytes) -> Judgement:
     return row
 
 
-def _intern(values: dict[str, Any]) -> None:
-    for name in ("item_id", "item_sha", "judge", "judge_fingerprint"):
-        if type(values[name]) is not str:
-            raise TypeError("item_id, item_sha, judge and judge_fingerprint must be texts")
-        values[name] = sys.intern(values[name])
-    for name in ("model_id", "at", "unit"):
-        if type(values.get(name)) is str:
-            values[name] = sys.intern(values[name])
-
-
 _judgement_types = FieldTypes(Judgement)
-judgements_log = functools.partial(Log[Judgement], what="judgement", encode=line_of, decode=row_of)
+judgements_log = functools.partial(Log[Judgement], what="judgement", encode=as_line, decode=row_of)
 """The log of judgements in a file."""

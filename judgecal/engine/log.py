@@ -9,20 +9,26 @@ theirs alone to read.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import datetime
 import errno
 import functools
+import json
 import math
 import operator
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, Generic, NoReturn, Self, TypeVar, get_args, get_type_hints
+from typing import IO, TYPE_CHECKING, Any, Generic, NoReturn, Self, TypeVar, get_args, get_type_hints
 
+import orjson
 from filelock import FileLock, Timeout
 
 from judgecal.errors import BusyError, InputError, JudgecalError, notice
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 _WINDOW = 1 << 16  # bytes that are read at once from the end
 PRIVATE = 0o600
@@ -31,6 +37,7 @@ DAMAGED = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 """What reading a damaged line of JSON raises."""
 
 T = TypeVar("T")
+_decode = json.JSONDecoder().decode
 
 
 def now(timespec: str = "seconds") -> str:
@@ -54,6 +61,23 @@ def say_damaged(where: str, what: str, why: str) -> None:
         f"judgecal: {where}: no {what} can be read from this line ({why[:200]}): it counts as not there, and "
         "its call will be made again; mend or delete the line"
     )
+
+
+def as_line(row: DataclassInstance) -> bytes:
+    """A dataclass as one line of JSON, without its newline."""
+    try:
+        return orjson.dumps(row)
+    except TypeError:
+        # An unpaired surrogate has no UTF-8; as an escape it comes back as it was.
+        return json.dumps(dataclasses.asdict(row)).encode("ascii")
+
+
+def from_line(line: bytes) -> Any:
+    """The JSON value of a line; it raises one of DAMAGED."""
+    try:
+        return orjson.loads(line)
+    except ValueError:  # it is strict: half a surrogate is none of its texts
+        return _decode(line.decode())  # from bytes it would first guess the encoding
 
 
 class Log(Generic[T]):

@@ -58,9 +58,7 @@ class ReplyForms:
         self._taken: set[str] = set()  # schemas that a reply has come to in this run
         self._refused: set[str] = set()  # schemas that were refused where others were taken
         self._first: asyncio.Future[None] | None = None
-        self._shapes: dict[
-            tuple[str, SchemaForm], ReplySchema
-        ] = {}  # one object each: transports know it again
+        self._shapes: dict[tuple[str, SchemaForm], ReplySchema] = {}  # transports know an object again
 
     @property
     def unknown(self) -> bool:
@@ -129,8 +127,19 @@ class Asking:
                 self._forms.learn(self._schema, self.shape.form)
             elif self._fell_back:
                 self._forms.learn(self._schema, "off")
-        elif self.shape and failure and self._forms.may_refuse(self._schema) and _is_refusal(failure):
-            form = _next(self.shape.form, failure.message)
+        elif (
+            self.shape
+            and failure
+            and self._forms.may_refuse(self._schema)
+            and (
+                # some Python servers answer 500 to what they do not know
+                failure.kind == "refused" or (failure.kind == "server" and _PARAMETER.search(failure.message))
+            )
+        ):
+            form: SchemaForm | None = None  # that the refusal points to: no more than two are tried
+            if self.shape.form == "json_schema":
+                form = "plain" if _BOUND.search(failure.message) else None
+                form = "json_object" if "json_object" in failure.message else form
             if form or self._forms.may_do_without:
                 self.shape = self._forms.shape(self._schema, form) if form else None
                 self._fell_back = True
@@ -143,22 +152,6 @@ class Asking:
         self._forms.release()
 
 
-def _is_refusal(failure: Failure) -> bool:
-    """Whether a server may have meant the schema; some Python servers answer 500 to what they do not know."""
-    return failure.kind == "refused" or (
-        failure.kind == "server" and bool(_PARAMETER.search(failure.message))
-    )
-
-
-def _next(form: SchemaForm, message: str) -> SchemaForm | None:
-    """The form that a refusal points to, else none: no more than two are tried."""
-    if form != "json_schema":
-        return None
-    if "json_object" in message:
-        return "json_object"
-    return "plain" if _BOUND.search(message) else None
-
-
 def _entries(path: Path) -> dict[str, Any]:
     """The models in the file; of a file that is damaged none, for a server can be asked again."""
     with contextlib.suppress(OSError, ValueError, TypeError, AttributeError):
@@ -168,12 +161,11 @@ def _entries(path: Path) -> dict[str, Any]:
 
 def _remembered(path: Path) -> dict[str, KnownForm]:
     """Hash of a model -> the form that its server took within the last week."""
-    since = time.time() - _KEPT_S
-    known = {}
+    since, known = time.time() - _KEPT_S, dict[str, KnownForm]()
     for model, entry in _entries(path).items():
         if isinstance(entry, dict) and isinstance(at := entry.get("at"), int | float) and at > since:
-            known[model] = next((form for form in _FORMS if form == entry.get("form")), None)
-    return {model: form for model, form in known.items() if form}
+            known.update((model, form) for form in _FORMS if form == entry.get("form"))
+    return known
 
 
 def _remember(path: Path, model: str, form: KnownForm) -> None:

@@ -15,7 +15,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sized
 from typing import Any, TextIO
 
-from judgecal.engine.budget import Budget
+from judgecal.engine.budget import Budget, BudgetGate
 from judgecal.engine.cache import ReplyCache
 from judgecal.engine.call_runner import CallResult, CallRunner, Policy
 from judgecal.engine.calls import Call, OwnVerdict, ParsedReply, Reply, read_guarded, shortened
@@ -28,9 +28,7 @@ from judgecal.models import ModelSpec
 from judgecal.records import Failure, Judgement, Key
 
 _LOST_IN_A_ROW = 64  # calls, retries and all, without a connection: the server is not there
-_LOST_FROM_THE_FIRST = (
-    8  # ... and so many where they are the whole run; fewer may be items that end the connection
-)
+_LOST_FROM_THE_FIRST = 8  # ... where they are the whole run; fewer may be items that end the connection
 _AWAITED_AT_ONCE = 32  # verdicts of an `async` function
 _REDRAW_S = 0.2
 _PLAIN_LINE_S = 30.0
@@ -140,98 +138,91 @@ def run_calls(
         total = len(calls)
     if total == 0:
         return
-    transport = open_transport(spec)
-    run = _Run(spec, record=record, cache=None if spec.embedded else cache, progress=progress)
-    budget, policy = budget or Budget(None), policy or Policy()
+    transport, budget = open_transport(spec), budget or Budget(None)
+
+    async def work_off() -> None:
+        await _work_off(
+            calls,
+            spec,
+            transport,
+            record=record,
+            gate=budget.gate(spec),
+            cache=None if spec.embedded else cache,
+            policy=policy or Policy(),
+            progress=progress,
+            total=total,
+        )
+
     with _old_objects_left_alone():
-        run_to_end(lambda: run.work_off(calls, transport, total=total, budget=budget, policy=policy))
+        run_to_end(work_off)
 
 
-class _Run:
-    """The judgements of one run: each is called for, read, recorded and counted."""
+async def _work_off(
+    calls: Iterable[Call],
+    spec: ModelSpec,
+    transport: Transport,
+    *,
+    record: Callable[[Judgement], None],
+    gate: BudgetGate,
+    cache: ReplyCache | None,
+    policy: Policy,
+    progress: Progress | None,
+    total: int | None,
+) -> None:
+    """Have every judgement; the transport is closed in the end."""
+    embedded = spec.embedded
+    lost, lost_at_most = 0, _LOST_IN_A_ROW
+    if total is not None and total >= _LOST_FROM_THE_FIRST:
+        lost_at_most = min(_LOST_IN_A_ROW, total)
+    pool = open_pool(total) if embedded else None
+    stated = (pool.width if pool else 1) if embedded else spec.max_concurrency
+    limiter = Limiter(stated, total=total)
 
-    def __init__(
-        self,
-        spec: ModelSpec,
-        *,
-        record: Callable[[Judgement], None],
-        cache: ReplyCache | None,
-        progress: Progress | None,
-    ) -> None:
-        self._spec = spec
-        self._record = record
-        self._cache = cache
-        self._progress = progress
-        self._lost = 0
-        self._lost_at_most = _LOST_IN_A_ROW
-
-    async def work_off(
-        self,
-        calls: Iterable[Call],
-        transport: Transport,
-        *,
-        total: int | None,
-        budget: Budget,
-        policy: Policy,
-    ) -> None:
-        """Have every judgement; the transport is closed in the end."""
-        if total is not None and total >= _LOST_FROM_THE_FIRST:
-            self._lost_at_most = min(_LOST_IN_A_ROW, total)
-        embedded = self._spec.embedded
-        pool = open_pool(total) if embedded else None
-        stated = (pool.width if pool else 1) if embedded else self._spec.max_concurrency
-        self._limiter = Limiter(stated, total=total)
-        scheduler = Scheduler(calls, self._judge, limiter=self._limiter, tick=self._tick)
-        self._runner = CallRunner(
-            self._spec,
-            pool or transport,
-            slots=scheduler,
-            gate=budget.gate(self._spec),
-            policy=policy,
-            cache=self._cache,
-            shared=not embedded,  # a pure function here: nothing is gained by sharing
-        )
-        try:
-            await scheduler.run()
-        finally:
-            if pool:
-                await pool.close()
-            await transport.close()
-
-    async def _judge(self, call: Call) -> None:
-        """Have one judgement and record it."""
-        replies = ReplyParser(call)
-        result = await self._runner.make(
-            call.messages(), call.key.repeat, call.schema, usable=replies.gives_verdict
-        )
-        row = judgement_of(call, result, replies.parse)
-        self._record(row)
-        if self._progress:
-            self._progress.add(scored=row.verdict is not None, cost_usd=row.cost_usd)
-        self._stop_if_gone(row)
-
-    def _tick(self) -> None:
+    def tick() -> None:
         """What is done twice a second, also while no reply comes."""
-        if self._cache:
-            self._cache.flush()
-        if self._progress:
-            self._progress.at_once = self._limiter.at_once
-            self._progress.show()
+        if cache:
+            cache.flush()
+        if progress:
+            progress.at_once = limiter.at_once
+            progress.show()
 
-    def _stop_if_gone(self, row: Judgement) -> None:
-        """End a run whose calls, one after another, find no server: the rest would only wait."""
+    async def judge(call: Call) -> None:
+        """Have one judgement and record it."""
+        nonlocal lost, lost_at_most
+        replies = ReplyParser(call)
+        messages, repeat = call.messages(), call.key.repeat
+        result = await runner.make(messages, repeat, call.schema, usable=replies.gives_verdict)
+        row = judgement_of(call, result, replies.parse)
+        record(row)
+        if progress:
+            progress.add(scored=row.verdict is not None, cost_usd=row.cost_usd)
         if row.error is None or row.error.kind != "transport":
-            self._lost, self._lost_at_most = (
-                0,
-                _LOST_IN_A_ROW,
-            )  # it was there: what is lost now may be a few calls
+            # it was there: what is lost now may be a few calls
+            lost, lost_at_most = 0, _LOST_IN_A_ROW
             return
-        self._lost += 1
-        if self._lost >= self._lost_at_most:
+        lost += 1
+        if lost >= lost_at_most:  # it is not there: the rest would only wait
             raise JudgecalError(
-                f"model {self._spec.alias} ({self._spec.id}) cannot be reached: the last {self._lost} calls "
-                f"ended with {row.error.message!r}; what was judged so far is kept, the same command resumes"
+                f"model {spec.alias} ({spec.id}) cannot be reached: the last {lost} calls ended with "
+                f"{row.error.message!r}; what was judged so far is kept, the same command resumes"
             )
+
+    scheduler = Scheduler(calls, judge, limiter=limiter, tick=tick)
+    runner = CallRunner(
+        spec,
+        pool or transport,
+        slots=scheduler,
+        gate=gate,
+        policy=policy,
+        cache=cache,
+        shared=not embedded,  # a pure function here: nothing is gained by sharing
+    )
+    try:
+        await scheduler.run()
+    finally:
+        if pool:
+            await pool.close()
+        await transport.close()
 
 
 class ReplyParser:
