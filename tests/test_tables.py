@@ -6,7 +6,6 @@ import csv
 import datetime
 import decimal
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judgecal.errors import InputError
-from judgecal.tables import Table, nested, outline, read_table
+from judgecal.tables import Table, read_table
 from tests.support.hub import hub_folder, keep_off_the_hub
 
 CELL = st.text(st.characters(exclude_characters="\0\ufeff", exclude_categories=["Cs"]), max_size=12)
@@ -479,73 +478,3 @@ def test_json_and_json_lines_read_alike(
     lines = "".join(json.dumps(record) + "\n" for record in [{"k": "k"}, *records])
     (folder / "t.jsonl").write_text(lines, encoding="utf-8")
     assert rows_of(read_table(folder / "t.json")) == rows_of(read_table(folder / "t.jsonl"))
-
-
-@pytest.mark.parametrize(
-    ("cell", "value"),
-    [
-        ('["a", null]', ["a", None]),
-        ("['a', \"it's\"]", ["a", "it's"]),
-        ("['two\\nlines', '\"quoted\"']", ["two\nlines", '"quoted"']),
-        ("['one' 'two'\n 'three']", ["one", "two", "three"]),
-        ("array(['one', 'two'], dtype=object)", ["one", "two"]),
-        ("[4 5]", [4, 5]),
-        ("[ 1.  -0.5  nan]", [1.0, -0.5, None]),
-        ("[None 'yes' True]", [None, "yes", True]),
-        ("[array(['a', 'b'], dtype=object) array(['c'], dtype=object)]", [["a", "b"], ["c"]]),
-        ("[['a' 'b']\n ['c']]", [["a", "b"], ["c"]]),
-        ("[{'a': 1} {'a': 2}]", [{"a": 1}, {"a": 2}]),
-        (
-            "[{'role': 'user', 'n': np.float64(0.5), 'x': nan, 'y': -1}]",
-            [{"role": "user", "n": 0.5, "x": None, "y": -1}],
-        ),
-        ("{'at': datetime.datetime(2026, 1, 2)}", {"at": "datetime.datetime(2026, 1, 2)"}),
-        ("[(1, 2)]", [[1, 2]]),
-    ],
-)
-def test_a_nested_cell_is_read_as_json_or_as_python_prints_it(cell: str, value: Any) -> None:
-    assert nested(cell, numbers=True) == value
-
-
-@pytest.mark.parametrize(
-    "cell",
-    [
-        "(yes)", "(1, 2)", "(1) (2)", "[1][2]", "[1] [2]", "[4 5]", "[1 - 2]", "{1} {2}", "array(1) + array(2)",
-        "[see 3]", "[x]", "{", "[1, 2", "0.5", "yes", "", "['a' + 'b']", "[__import__('os')]", "{'a': 1, **b}",
-        "[" * 5000 + "]" * 5000, "[" + "-" * 50_000 + "1]", "['" + "a" * 300_001 + "']", "[\x00]",
-    ],
-)  # fmt: skip
-def test_what_is_no_list_stays_text(cell: str) -> None:
-    start = time.perf_counter()
-    value = nested(cell)
-    assert value == cell or value == ["__import__('os')"], "nothing is run"
-    assert time.perf_counter() - start < 20
-
-
-def test_an_outline_is_the_same_for_every_format(tmp_path: Path) -> None:
-    import polars as pl
-
-    rows = [{"id": str(n), "text": "word " * 200} for n in range(9)]
-    frame = pl.DataFrame(rows)
-    frame.write_csv(tmp_path / "a.csv")
-    frame.write_parquet(tmp_path / "a.parquet")
-    (tmp_path / "a.json").write_text(json.dumps(rows))
-    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    outlines = [outline(tmp_path / f"a.{ending}") for ending in ("csv", "parquet", "json", "jsonl")]
-    assert all(one == outlines[0] for one in outlines)
-    assert len(outlines[0]) == 3 and len(outlines[0][0]["text"]) == 500
-
-
-@pytest.mark.parametrize("name", ["a.json", "a.jsonl", "a.csv", "a.parquet", "a.eval", "missing.json"])
-def test_an_outline_of_what_cannot_be_read_is_none(tmp_path: Path, name: str) -> None:
-    if not name.startswith("missing"):
-        (tmp_path / name).write_bytes(b'{"a": [1, \n"\xff')
-    assert outline(tmp_path / name) is None
-
-
-def test_a_file_that_is_written_again_is_read_again(tmp_path: Path) -> None:
-    path = tmp_path / "a.json"
-    path.write_text('{"a": 1}')
-    assert outline(path) == {"a": 1}
-    path.write_text('{"a": 10}')
-    assert outline(path) == {"a": 10}

@@ -63,7 +63,7 @@ def test_a_file_without_a_stated_length_is_taken_too(host: RawHost, tmp_path: Pa
 def test_a_long_transfer_says_how_much_has_come(
     host: RawHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("judgecal.tables.download._TOLD_S", 0.0)
+    monkeypatch.setattr("judgecal.tables.download._NOTICED_S", 0.0)
     fetch_file(host.put("/a.csv", b"x" * (3 << 19)), tmp_path / "a.csv")
     assert "judgecal: 1 MB of 1 MB\n" in capsys.readouterr().err
 

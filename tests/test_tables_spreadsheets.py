@@ -1,24 +1,30 @@
 """Spreadsheets as people save them: each is read right, every cell of it, or refused in one message.
 
-The files are in fixtures/spreadsheets, with the script that made them and what each must be read as.
+Workbooks of every kind come in and go out. The files are in fixtures/spreadsheets, with the script that made them and what each must be read as.
 """
 
 from __future__ import annotations
 
 import csv
+import datetime
 import io
 import json
+import random
+import zipfile
 from pathlib import Path
 from typing import Any
 
+import openpyxl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from openpyxl.utils.datetime import CALENDAR_MAC_1904
 
 from judgecal.errors import InputError
 from judgecal.goldset import Columns, import_gold
-from judgecal.tables import read_table
+from judgecal.tables import Output, Table, check_output, open_source, read_table, writing
 from judgecal.tables.cells import runs
+from judgecal.tables.xlsx import _sums_up
 from judgecal.workspace import Workspace
 
 FOLDER = Path(__file__).parent / "fixtures" / "spreadsheets"
@@ -117,3 +123,217 @@ def test_no_way_to_save_a_table_is_read_wrong_in_silence(
     for row, saved in zip(table.rows, [row for row in wanted if any(row)], strict=True):
         for cell, one in zip(row.cells.values(), saved, strict=True):
             assert cell == one or (cell == one[1:] and one[0] == "'" and runs(one.lstrip("'")))
+
+
+def saved(tmp_path: Path, rows: list[list[Any]], **cells: Any) -> Path:
+    """A workbook of rows; `cells`: further ones by their names, (value, number format) or a value."""
+    book = openpyxl.Workbook()
+    for row in rows:
+        book.active.append(row)
+    for name, value in cells.items():
+        value, form = value if isinstance(value, tuple) else (value, "General")
+        book.active[name], book.active[name].number_format = value, form
+    book.save(tmp_path / "t.xlsx")
+    return tmp_path / "t.xlsx"
+
+
+def changed(path: Path, change: Any) -> Path:
+    book = openpyxl.load_workbook(path)
+    change(book)
+    book.save(path)
+    return path
+
+
+def rows_of(table: Table) -> list[tuple[int, dict[str, Any]]]:
+    return [(row.line, dict(row.raw)) for row in table.rows]
+
+
+def refused(path: Path) -> tuple[str, ...]:
+    with pytest.raises(InputError) as error:
+        read_table(path)
+    return error.value.problems
+
+
+def test_a_cell_is_what_its_reader_sees(tmp_path: Path) -> None:
+    day = datetime.datetime(2026, 3, 1)
+    path = saved(
+        tmp_path,
+        [
+            ["n", "p", "quoted %", "d", "t", "b", "s"],
+            [5.0, 0.855, 85, day, day.replace(hour=9), True, "_x000D_\nx"],
+        ],
+        B2=(0.855, "0%"),
+        C2=(85, '0"%"'),
+        A3=0.1 + 0.2,
+        B3=(1, "0.00 %"),
+        G3="#N/A",
+    )
+    table = read_table(path)
+    assert rows_of(table) == [
+        (
+            2,
+            dict(
+                zip(
+                    table.columns,
+                    (5, "85.5%", 85, "2026-03-01", "2026-03-01 09:00:00", True, "\nx"),
+                    strict=True,
+                )
+            ),
+        ),
+        (3, dict(zip(table.columns, (0.3, "100%", None, None, None, None, "#N/A"), strict=True))),
+    ]
+    assert table.rows[0].cells["n"] == "5" and table.rows[0].cells["b"] == "true"
+    assert table.at(table.rows[1]).endswith("t.xlsx:row 3")
+    assert table.notes == (f"{path}: cells that hold an error of the spreadsheet: #N/A 1",)
+    mac = changed(path, lambda book: setattr(book, "epoch", CALENDAR_MAC_1904))
+    assert read_table(mac).rows[0].raw["d"] == "2026-03-01"
+
+
+def test_titles_merged_cells_and_other_sheets(tmp_path: Path) -> None:
+    path = saved(
+        tmp_path, [], B2="Ratings", B4="q", C4="a\u00a0\n(text) ", E4="l", B5="Q", C5="1", C6="2", E6=3
+    )
+
+    def merge(book: Any) -> None:
+        book.active.merge_cells("B2:E2")
+        book.active.merge_cells("B5:B7")
+        book.active.row_dimensions[6].hidden = True
+        book.create_sheet("empty")
+        book.create_sheet("more").append(["x"])
+        hidden = book.create_sheet("first", 0)
+        hidden["A1"], hidden.sheet_state = 1, "hidden"
+        book.active = 1
+
+    table = read_table(changed(path, merge))
+    assert rows_of(table) == [
+        (5, {"q": "Q", "a (text)": "1", "l": None}),
+        (6, {"q": "Q", "a (text)": "2", "l": 3}),
+    ]
+    assert table.where == f"{path} (sheet 'Sheet')"
+    assert [note.removeprefix(f"{table.where}: ") for note in table.notes] == [
+        "other sheets are not read: 'first' (hidden), 'more'",
+        "row 4 is the header: titles above it are left out",
+        "cells B5:B7 are merged: each of their rows has what they show",
+        "1 of the rows are hidden in the sheet, and read all the same",
+    ]
+
+
+def test_rows_that_sum_up_others_are_left_out(tmp_path: Path) -> None:
+    path = saved(tmp_path, [["q", "l"], ["Q1", 1], ["Q2", 2], [], ["mean", "=AVERAGE(B2:B3)"]])
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    sheet = "xl/worksheets/sheet1.xml"
+    assert b"<v /></c>" in parts[sheet] or b"<v></v></c>" in parts[sheet]
+    assert "cells B5: formulas whose values were not saved" in refused(path)[0]
+    parts[sheet] = parts[sheet].replace(b"<v />", b"<v>1.5</v>").replace(b"<v></v>", b"<v>1.5</v>")
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+    table = read_table(path)
+    assert _sums_up("SUBTOTAL(101,Table1[l])", 2, 5) and not _sums_up("SUM(A5:C5)", 2, 5)
+    assert rows_of(table) == [(2, {"q": "Q1", "l": 1}), (3, {"q": "Q2", "l": 2})]
+    assert table.notes == (f"{path}: left out rows that sum up others: 5 (AVERAGE(B2:B3))",)
+
+
+def test_sheets_that_are_no_plain_table(tmp_path: Path) -> None:
+    path = saved(tmp_path, [["q", "label", None], [None, "anna", "ben"], ["Q", 1, 2], ["a section"]])
+    two = changed(path, lambda book: [book.active.merge_cells(area) for area in ("A1:A2", "B1:C1", "A4:C4")])
+    found = refused(two)
+    assert "cells A1:A2, B1:C1: merged in the header" in found[0]
+    assert "cells A4:C4: merged across columns" in found[1]
+    assert "2 columns are named 'q'" in refused(saved(tmp_path, [["q", "q"], [1, 2]]))[0]
+    assert "no sheet of the workbook holds anything" in refused(saved(tmp_path, []))[0]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"q,a\n1,2\n", "is no workbook: save it as .xlsx"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "is encrypted, or of an Excel before 2007"),
+    ],
+)
+def test_files_that_are_no_workbook(tmp_path: Path, content: bytes, message: str) -> None:
+    (tmp_path / "t.xlsx").write_bytes(content)
+    assert message in refused(tmp_path / "t.xlsx")[0]
+    with zipfile.ZipFile(tmp_path / "t.xlsx", "w") as archive:
+        archive.writestr(
+            "xl/workbook.xml", "<workbook xmlns='http://purl.oclc.org/ooxml/spreadsheetml/main'/>"
+        )
+    assert "is in the form Strict Open XML" in refused(tmp_path / "t.xlsx")[0]
+    (tmp_path / "t.xlsx").rename(tmp_path / "t.csv")
+    assert "the file is a zip archive" in refused(tmp_path / "t.csv")[0]
+
+
+def test_a_damaged_workbook_is_refused_or_read(tmp_path: Path) -> None:
+    path = saved(tmp_path, [["q", "l"], ["Q1", 1], ["Q2", 2]])
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    outcomes = set()
+    for seed in range(60):
+        draw = random.Random(seed)
+        name = draw.choice(sorted(parts))
+        damaged = bytearray(parts[name])
+        for _ in range(3):
+            damaged[draw.randrange(len(damaged))] = draw.choice(b'<>/"=0A9 &x')
+        with zipfile.ZipFile(path, "w") as archive:
+            for other, content in parts.items():
+                if other != name or seed % 7:
+                    archive.writestr(other, bytes(damaged) if other == name else content)
+        try:
+            outcomes.add(len(read_table(path).rows))
+        except InputError as error:
+            outcomes.add(str(error).split(": ", 1)[1][:10])
+    assert "cannot be " in outcomes and 2 in outcomes
+
+
+def test_a_row_beyond_those_of_a_sheet_is_refused(tmp_path: Path) -> None:
+    """A few bytes that name row 999,999,999 do not hold the reader for minutes."""
+    path, far = saved(tmp_path, [["q"], ["one"]]), tmp_path / "far.xlsx"
+    row = b'<row r="999999999"><c r="A999999999" t="inlineStr"><is><t>x</t></is></c></row></sheetData>'
+    with zipfile.ZipFile(path) as archive, zipfile.ZipFile(far, "w") as written:
+        for name in archive.namelist():
+            written.writestr(name, archive.read(name).replace(b"</sheetData>", row))
+    assert "a row beyond 1,048,576" in refused(far)[0]
+
+
+def test_what_is_written_is_read_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    texts = [
+        "=1+1",
+        "@x",
+        "007",
+        "TRUE",
+        "#N/A",
+        " two\nlines ",
+        "a\r\nb\rc",
+        "\x01_x0001_",
+        "'tis",
+        "1/2",
+        "",
+    ]
+    path = tmp_path / "t.jsonl"
+    path.write_text("".join(json.dumps({"q": text, "n": 0.5, "l": [1], "b": True}) + "\n" for text in texts))
+    source, out = open_source(path), tmp_path / "o.xlsx"
+    values = [("v", 85.0, True), (None, None, None), *[("=x", 0.1, False)] * 9]
+    with writing(
+        out, Output(source, ("q", "n", "l", "b"), {"v": "text", "s": "number", "f": "flag"})
+    ) as write:
+        write(next(source.pieces()), values)
+    table = read_table(out)
+    assert table.columns == ("q", "n", "l", "b", "v", "s", "f") and table.notes == ()
+    assert [row.cells["q"] for row in table.rows] == [text.replace("\r\n", "\n") for text in texts]
+    assert dict(table.rows[0].raw) == dict(
+        zip(table.columns, ("=1+1", 0.5, "[1]", True, "v", 85, True), strict=True)
+    )
+    assert table.rows[1].raw["v"] is None and table.rows[2].raw["v"] == "=x"
+    assert capsys.readouterr().err == ""
+
+
+def test_what_a_workbook_cannot_hold(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "t.jsonl").write_text('{"q": "' + "x" * 40_000 + '"}\n')
+    source = open_source(tmp_path / "t.jsonl")
+    with writing(tmp_path / "o.xlsx", Output(source, ("q",), {})) as write:
+        write(next(source.pieces()), [()])
+    assert "1 texts above the 32,767 characters" in capsys.readouterr().err
+    assert len(read_table(tmp_path / "o.xlsx").rows[0].cells["q"]) == 32_767
+    with pytest.raises(InputError, match="holds 1,048,575 rows at most, of 2,000,000: write"):
+        check_output(tmp_path / "p.xlsx", tmp_path / "t.jsonl", 2_000_000)

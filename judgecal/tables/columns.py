@@ -12,6 +12,7 @@ import json
 import math
 import re
 import shlex
+import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,53 +35,34 @@ def read_contexts(row: Row, column: str, where: str, problems: list[str]) -> tup
     added to the problems. NaN is how pandas writes that there is none.
     """
     value = listed_cell(row.raw.get(column))
-    parts = value if isinstance(value, list) else [] if value is None else [value]
-    found = []
-    for place, part in enumerate(parts, start=1):
-        text = part.get("text") if isinstance(part, dict) else part
-        if isinstance(part, dict) and isinstance(text, str):
-            score = _number(part.get("score"))
-            if score is not None and not math.isfinite(score):
-                problems.append(
-                    f"{where}: column {column!r}: context {place}: score is no number that a double holds"
-                )
-            found.append(Context(text, _text_of(part.get("document_id")), score))
-            continue
-        if not (isinstance(part, str) or part is None):
-            shown = json.dumps(part, ensure_ascii=False)
-            problems.append(
-                f"{where}: column {column!r}: context {place} must be a text or an object with a text, found "
-                f"{shown[:60]}"
-            )
-            part = shown
-        found.append(Context(part or ""))
-    return tuple(context for context in found if context.text.strip())
+    contexts = []
+    for place, part in enumerate(value if isinstance(value, list) else [value], start=1):
+        there = f"{where}: column {column!r}: context {place}"
+        if isinstance(part, dict) and isinstance(text := part.get("text"), str):
+            name, score = part.get("document_id"), part.get("score")
+            number = None
+            if isinstance(score, int | float) and not isinstance(score, bool) and score == score:
+                number = float(score) if abs(score) <= sys.float_info.max else math.inf
+            if number is not None and math.isinf(number):
+                problems.append(f"{there}: score is no number that a double holds")
+            nameless = name is None or isinstance(name, bool | dict | list) or name == ""
+            contexts.append(Context(text, None if nameless else str(name), number))
+        elif isinstance(part, str):
+            contexts.append(Context(part))
+        elif part is not None:
+            found = json.dumps(part, ensure_ascii=False)
+            problems.append(f"{there} must be a text or an object with a text, found {found[:60]}")
+            contexts.append(Context(found))
+    return tuple(context for context in contexts if context.text.strip())
 
 
 def listed_cell(value: Any) -> Any:
     """A cell's value; of a text that is a JSON list that list, as tables without lists write it."""
     if isinstance(value, str) and value.lstrip().startswith("["):
-        with contextlib.suppress(
-            ValueError, RecursionError
-        ):  # a text that only begins like a JSON list stays a text
-            found = json.loads(value)
-            return found if isinstance(found, list) else value
+        with contextlib.suppress(ValueError, RecursionError):  # a text may only begin like a list
+            parsed = json.loads(value)
+            return parsed if isinstance(parsed, list) else value
     return value
-
-
-def _text_of(value: Any) -> str | None:
-    """An id as text; None where there is none."""
-    return None if value is None or isinstance(value, bool | dict | list) or value == "" else str(value)
-
-
-def _number(value: Any) -> float | None:
-    """A number; None for NaN and what is no number."""
-    if not isinstance(value, int | float) or isinstance(value, bool) or value != value:
-        return None
-    try:
-        return float(value)
-    except OverflowError:  # JSON allows whole numbers that no double holds
-        return math.inf
 
 
 def read_conversation(row: Row, column: str, where: str, problems: list[str]) -> tuple[Turn, ...]:
@@ -90,13 +72,9 @@ def read_conversation(row: Row, column: str, where: str, problems: list[str]) ->
     value = listed_cell(row.raw.get(column))
     if value in (None, ""):
         return ()
-    turns = [
-        Turn(part["role"], part["content"])
-        for part in (value if isinstance(value, list) else ())
-        if isinstance(part, dict)
-        and isinstance(part.get("role"), str)
-        and isinstance(part.get("content"), str)
-    ]
+    parts = value if isinstance(value, list) else []
+    pairs = [(part.get("role"), part.get("content")) for part in parts if isinstance(part, dict)]
+    turns = [Turn(role, text) for role, text in pairs if isinstance(role, str) and isinstance(text, str)]
     if not isinstance(value, list) or len(turns) < len(value):
         problems.append(
             f"{where}: column {column!r}: a conversation must be a list of objects {{role, content}} with "
@@ -133,7 +111,12 @@ USUAL: Mapping[str, tuple[str, ...]] = {
 }
 """The columns that are taken where no option names any: the first of them that the table has."""
 OF_ITEMS = tuple(part for part in USUAL if part != "verdict")
-_TOLD = (*USUAL, "fields", "reference_separator")  # what a table that we wrote says of its columns
+_BESIDE = (*USUAL, "fields", "reference_separator")  # what a table that we wrote says of its columns
+_TYPED = (
+    "question", "answer", "reference", "contexts", "conversation", "fields", "tags", "labels", "gold_label",
+    "notes", "item", "group", "system", "verdict", "rater", "reference_separator",
+)  # fmt: skip
+"""The parts in the order of their options; the option of several columns is in the singular."""
 
 _SUMS = frozenset({
     "total", "sum", "mean", "average", "median", "gesamt", "summe", "mittel", "mittelwert", "durchschnitt",
@@ -193,46 +176,44 @@ class Columns:
         if self.fields and self.question is None and self.answer is None:
             passed_over |= {"question", "answer"}
         found: dict[str, Any] = {}
-        for part in _TOLD:
-            column = next(
-                (name for name in USUAL.get(part, ()) if name in header and name not in taken), None
-            )
+        for part in _BESIDE:
+            usual = [name for name in USUAL.get(part, ()) if name in header and name not in taken]
             if getattr(self, part) or part in passed_over:
                 continue
             if part in named:
                 found[part] = named[part]
-            elif part in only and column is not None:
-                found[part] = (column,) if part == "contexts" else column
+            elif part in only and usual:
+                found[part] = (usual[0],) if part == "contexts" else usual[0]
         return dataclasses.replace(self, **found, usual=False)
 
     def untold(self, header: Collection[str], path: Path | None = None) -> list[str]:
         """The options that a table needs, as typed: what neither its header nor its own file says."""
         known = Columns(usual=True).resolved(header, path, only=USUAL)
-        differing = {
-            part: getattr(self, part) for part in _TOLD if getattr(self, part) != getattr(known, part)
-        }
+        parts = {part: getattr(self, part) for part in _BESIDE}
+        differing = {part: value for part, value in parts.items() if value != getattr(known, part)}
         return [word for pair in Columns(**differing)._typed() for word in pair]
+
+    def _columns(self, *parts: str) -> tuple[str, ...]:
+        """The columns that these parts name."""
+        names: list[str] = []
+        for part in parts:
+            value = getattr(self, part)
+            if part == "fields":
+                names += [column for _, column in value]
+            else:
+                names += value if isinstance(value, tuple) else [value] * (value is not None)
+        return tuple(names)
 
     @property
     def item_names(self) -> tuple[str, ...]:
         """The columns that make an item."""
-        single = (
-            self.question,
-            self.answer,
-            self.reference,
-            self.item,
-            self.group,
-            self.system,
-            self.conversation,
-        )
-        named = tuple(name for name in single if name is not None)
-        return (*named, *self.contexts, *(column for _, column in self.fields), *self.tags)
+        single = ("question", "answer", "reference", "item", "group", "system", "conversation")
+        return self._columns(*single, "contexts", "fields", "tags")
 
     @property
     def label_names(self) -> tuple[str, ...]:
         """The columns that make ratings."""
-        single = (self.gold_label, self.rater)
-        return (*self.labels, *(name for name in single if name is not None), *self.notes)
+        return self._columns("labels", "gold_label", "rater", "notes")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -256,10 +237,12 @@ class Columns:
             found.append("--question COL is missing (items without a question need --field NAME=COL)")
         if self.answer is None and (self.question is not None or not self.fields):
             found.append("--answer COL is missing (only items without a question may do without)")
-        for option, given in (("--label", self.labels), ("--field", tuple(name for name, _ in self.fields))):
+        for option, what, given in (
+            ("--label", "column", self.labels),
+            ("--field", "name", tuple(name for name, _ in self.fields)),
+        ):
             found += [
-                f"{option} {name} is given {count} times: give each "
-                f"{'column' if option == '--label' else 'name'} once"
+                f"{option} {name} is given {count} times: give each {what} once"
                 for name, count in Counter(given).items()
                 if count > 1
             ]
@@ -294,8 +277,10 @@ class Columns:
 
     def read_item(self, row: Row, where: str, *, item_id: str, problems: list[str]) -> Item:
         """The item of a row; what is empty and may not be, or cannot be read, is added to the problems."""
-        question = "" if self.question is None else row.cells[self.question]
-        group = question if self.group is None else row.cells[self.group].strip()
+        cells = row.cells
+        question = "" if self.question is None else cells[self.question]
+        answer = "" if self.answer is None else cells[self.answer]
+        group = question if self.group is None else cells[self.group].strip()
         if self.question is not None and not question.strip():
             problems.append(f"{where}: column {self.question!r}: the question is empty: fill it in")
         if self.group is not None and not group:
@@ -303,41 +288,30 @@ class Columns:
                 f"{where}: column {self.group!r}: the group is empty: fill it in; without such a column "
                 "(leave --group out, rename a column called group) each question is its own group"
             )
-        if (
-            question.strip(" :").casefold() in _SUMS
-            and self.answer is not None
-            and not row.cells[self.answer].strip()
-        ):
+        summed = question.strip(" :").casefold() in _SUMS
+        if summed and self.answer is not None and not answer.strip():
             problems.append(
                 f"{where}: {question.strip()!r} and no answer: a row that sums up others? Take it out"
             )
-        problems += [
-            f"{where}: column {column!r}: holds the spreadsheet's error {row.cells[column].strip()}: mend "
-            f"the cell"
-            for column in dict.fromkeys(
-                filter(None, (self.question, self.answer, self.reference, *self.contexts))
-            )
-            if is_error(row.cells[column])
-        ]
-        fields = {name: row.cells[column] for name, column in self.fields if row.cells[column].strip()}
+        for column in dict.fromkeys(self._columns("question", "answer", "reference", "contexts")):
+            if is_error(cells[column]):
+                error = f"the spreadsheet's error {cells[column].strip()}"
+                problems.append(f"{where}: column {column!r}: holds {error}: mend the cell")
+        fields = {name: cells[column] for name, column in self.fields if cells[column].strip()}
         if self.question is None and self.fields and not fields:
             problems.append(f"{where}: every field is empty: fill one in, or take the row out")
+        contexts = [read_contexts(row, column, where, problems) for column in self.contexts]
+        turns, separator = self.conversation, self.reference_separator
         return Item(
             item_id=item_id,
             group=group,
             question=question,
-            answer="" if self.answer is None else row.cells[self.answer],
-            reference_answers=()
-            if self.reference is None
-            else row.parts(self.reference, self.reference_separator),
-            system=None if self.system is None else row.cells[self.system].strip() or None,
-            contexts=tuple(
-                one for column in self.contexts for one in read_contexts(row, column, where, problems)
-            ),
+            answer=answer,
+            reference_answers=() if self.reference is None else row.parts(self.reference, separator),
+            system=None if self.system is None else cells[self.system].strip() or None,
+            contexts=tuple(context for column in contexts for context in column),
             tags=tuple(dict.fromkeys(tag for column in self.tags for tag in read_tags(row, column))),
-            conversation=()
-            if self.conversation is None
-            else read_conversation(row, self.conversation, where, problems),
+            conversation=() if turns is None else read_conversation(row, turns, where, problems),
             fields=fields,
         )
 
@@ -352,13 +326,15 @@ class Columns:
 
     def taken(self) -> dict[str, str]:
         """The columns that are taken, some with a `*`, and what each is taken as."""
-        found: dict[str, list[str]] = {}
+        taken: dict[str, list[str]] = {}
         for option, column in self._typed():
+            name, what = column, option.removeprefix("--").replace("-", " ")
+            if option == "--field":
+                name, _, inner = column.partition("=")
+                name, what = inner or name, f"field {name}"
             if option != "--reference-separator":
-                name, _, inner = column.partition("=") if option == "--field" else (column, "", "")
-                what = f"field {name}" if option == "--field" else option.removeprefix("--").replace("-", " ")
-                found.setdefault(inner or name, []).append(what)
-        return {column: " and ".join(what) for column, what in found.items()}
+                taken.setdefault(name, []).append(what)
+        return {column: " and ".join(what) for column, what in taken.items()}
 
     def options(self) -> str:
         """The options as they are typed."""
@@ -366,25 +342,14 @@ class Columns:
         return f"{typed} --chunks" if self.chunks else typed
 
     def _typed(self) -> list[tuple[str, str]]:
-        single: Sequence[tuple[str, str | None]] = (
-            ("--question", self.question),
-            ("--answer", self.answer),
-            ("--reference", self.reference),
-            *(("--context", name) for name in self.contexts),
-            ("--conversation", self.conversation),
-            *(("--field", name if name == column else f"{name}={column}") for name, column in self.fields),
-            *(("--tag", name) for name in self.tags),
-            *(("--label", name) for name in self.labels),
-            ("--gold-label", self.gold_label),
-            *(("--note", name) for name in self.notes),
-            ("--item", self.item),
-            ("--group", self.group),
-            ("--system", self.system),
-            ("--verdict", self.verdict),
-            ("--rater", self.rater),
-            ("--reference-separator", self.reference_separator),
-        )
-        return [(option, value) for option, value in single if value is not None]
+        typed: list[tuple[str, str]] = []
+        for part in _TYPED:
+            value, option = getattr(self, part), f"--{part.removesuffix('s').replace('_', '-')}"
+            if part == "fields":
+                value = tuple(name if name == column else f"{name}={column}" for name, column in value)
+            values = value if isinstance(value, tuple) else [value] * (value is not None)
+            typed += [(option, name) for name in values]
+        return typed
 
 
 def beside(path: Path) -> Path:
@@ -395,7 +360,7 @@ def beside(path: Path) -> Path:
 def write_beside(path: Path, columns: Columns, header: Collection[str]) -> None:
     """Say beside a table that we write which of its columns is what; no file where its header says it."""
     known = Columns(usual=True).resolved(header, only=USUAL)
-    named = {part: getattr(columns, part) for part in _TOLD if getattr(columns, part)}
+    named = {part: getattr(columns, part) for part in _BESIDE if getattr(columns, part)}
     if all(getattr(known, part) == value for part, value in named.items()):
         beside(path).unlink(missing_ok=True)
     else:
@@ -409,19 +374,11 @@ def _named_beside(path: Path, header: Collection[str]) -> Mapping[str, Any]:
     if not file.is_file():
         return {}
     named = validated(Columns, read_json(file, absent="there is no such file"), str(file))
-    found = {part: getattr(named, part) for part in _TOLD if getattr(named, part)}
-
-    def there(part: str, value: Any) -> bool:
-        columns = (
-            [value]
-            if isinstance(value, str)
-            else [column for _, column in value]
-            if part == "fields"
-            else value
-        )
-        return part == "reference_separator" or {*columns} <= {*header}
-
-    return {part: value for part, value in found.items() if there(part, value)}
+    return {
+        part: getattr(named, part)
+        for part in _BESIDE
+        if getattr(named, part) and (part == "reference_separator" or {*named._columns(part)} <= {*header})
+    }
 
 
 def read_fields(entries: Iterable[str]) -> tuple[tuple[str, str], ...]:
@@ -441,13 +398,13 @@ def read_fields(entries: Iterable[str]) -> tuple[tuple[str, str], ...]:
 def left_out(columns: Sequence[str], *used: str) -> list[str]:
     """The columns that nothing is taken from, in order; of an object in part used its other fields."""
     taken, known = set(used), set(columns)
-    partly = {one for name in taken for one in _above(name)}
-    found = []
+    partly = {above for name in taken for above in _above(name)}
+    unused = []
     for column in columns:
-        above = [one for one in _above(column) if one in known]
+        above = [name for name in _above(column) if name in known]
         if taken.isdisjoint((column, *above)) and column not in partly and (not above or above[-1] in partly):
-            found.append(column)
-    return found
+            unused.append(column)
+    return unused
 
 
 def _above(column: str) -> list[str]:

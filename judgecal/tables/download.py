@@ -32,7 +32,7 @@ _REDIRECTS = 5
 _MOVED = frozenset({301, 302, 303, 307, 308})
 _CHUNK = 1 << 18
 _ABANDONED_S = 3600.0
-_TOLD_S = 30.0  # between two lines that say how much has come
+_NOTICED_S = 30.0  # between two lines that say how much has come
 _LOCAL = ("127.0.0.1", "localhost", "::1")
 _MARKUP = (b"<!doctype html", b"<html", b"<head")
 
@@ -85,28 +85,28 @@ def fetch_file(
     limits = limits or Limits()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _clear(path)
+        for left in path.parent.glob(f".{glob.escape(path.name)}.*.draft"):  # by processes that were killed
+            with contextlib.suppress(FileNotFoundError):  # another one has deleted it
+                if time.time() - left.stat().st_mtime > _ABANDONED_S:
+                    left.unlink()
         notice(f"judgecal: fetching {url}")
         with replacing(path) as draft:
             digest, n_bytes = _transfer(url, draft, limits)
             _hold(digest, known, url, "the file at its source")
             if stored is not None and stored.sha256 != digest:
-                raise InputError(_changed(stored, digest, path))
+                raise InputError(
+                    f"{url}: the file has changed since {stored.day}: its sha256 was {stored.sha256}, and is "
+                    f"{digest} now; nothing is taken from it: to go over to the new file, delete "
+                    f"{shown(path)} "
+                    "and fetch again"
+                )
     except OSError as error:
         raise InputError(f"{shown(path)}: cannot be written ({error.strerror or error})") from None
-    found = Fetched(path, url, digest, n_bytes, datetime.now(UTC).date().isoformat())
-    facts = {key: value for key, value in asdict(found).items() if key != "path"}
+    fetched = Fetched(path, url, digest, n_bytes, datetime.now(UTC).date().isoformat())
+    facts = {key: value for key, value in asdict(fetched).items() if key != "path"}
     with replacing(_beside(path)) as draft:
         draft.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
-    return found
-
-
-def _clear(path: Path) -> None:
-    """Delete what a killed process has left of this file; one still at work has written lately."""
-    for draft in path.parent.glob(f".{glob.escape(path.name)}.*.draft"):
-        with contextlib.suppress(FileNotFoundError):  # another one has deleted it
-            if time.time() - draft.stat().st_mtime > _ABANDONED_S:
-                draft.unlink()
+    return fetched
 
 
 def _beside(path: Path) -> Path:
@@ -117,12 +117,12 @@ def _stored(path: Path, url: str) -> Fetched | None:
     """The file that is there, where it is what was fetched from this address: its bytes are counted anew."""
     try:
         facts = json.loads(_beside(path).read_text(encoding="utf-8"))
-        found = Fetched(path, facts["url"], facts["sha256"], facts["n_bytes"], facts["day"])
+        stored = Fetched(path, facts["url"], facts["sha256"], facts["n_bytes"], facts["day"])
         with path.open("rb") as file:
-            whole = found.url == url and hashlib.file_digest(file, "sha256").hexdigest() == found.sha256
+            whole = hashlib.file_digest(file, "sha256").hexdigest() == stored.sha256
     except (OSError, ValueError, KeyError, TypeError):  # not there, or half of it: fetched anew
         return None
-    return found if whole else None
+    return stored if whole and stored.url == url else None
 
 
 def _hold(digest: str, known: Known | None, url: str, what: str) -> None:
@@ -133,71 +133,55 @@ def _hold(digest: str, known: Known | None, url: str, what: str) -> None:
         )
 
 
-def _changed(stored: Fetched, digest: str, path: Path) -> str:
-    return (
-        f"{stored.url}: the file has changed since {stored.day}: its sha256 was {stored.sha256}, and is "
-        f"{digest} now; nothing is taken from it: to go over to the new file, delete {shown(path)} and fetch "
-        f"again"
-    )
-
-
-# --- one transfer
-
-
 def _transfer(url: str, draft: Path, limits: Limits) -> tuple[str, int]:
     """Write what an address sends; gives its sha256 and its bytes."""
     end = time.monotonic() + limits.total_s
     try:
         with _opened(url, limits) as answer, draft.open("wb") as file:
-            return _copy(answer, file, url, (limits, end))
-    except TimeoutError:
-        raise InputError(f"{url}: the server sent nothing for {limits.read_s:g} s: try again later") from None
-    except (
-        http.client.HTTPException,
-        urllib.error.URLError,
-        ConnectionError,
-        socket.gaierror,
-        ssl.SSLError,
-    ) as error:
-        raise InputError(f"{url}: {_network(error, limits)}") from None
+            return _copy(answer, file, url, limits, end)
+    except (http.client.HTTPException, OSError) as error:
+        reason = getattr(error, "reason", error)
+        if isinstance(reason, TimeoutError):
+            what = f"the server sent nothing for {limits.read_s:g} s: try again later"
+        elif isinstance(reason, ssl.SSLError):
+            why = getattr(reason, "verify_message", "") or reason.reason
+            what = f"the server's certificate cannot be trusted ({why})"
+        elif isinstance(error, http.client.HTTPException | ConnectionError):
+            broke = f"the connection broke off ({type(error).__name__})"
+            what = f"{broke}: nothing is kept, run the command again"
+        elif isinstance(error, urllib.error.URLError | socket.gaierror):
+            why = getattr(reason, "strerror", None) or reason
+            where = "run the command where there is a network, or import a copy with gold import"
+            what = f"cannot be reached ({why}): {where}"
+        else:  # the disk's, and not the network's
+            raise
+        raise InputError(f"{url}: {what}") from None
 
 
-def _network(error: Exception, limits: Limits) -> str:
-    reason = getattr(error, "reason", error)
-    if isinstance(reason, TimeoutError):
-        return f"the server sent nothing for {limits.read_s:g} s: try again later"
-    if isinstance(reason, ssl.SSLError):
-        why = getattr(reason, "verify_message", "") or reason.reason
-        return f"the server's certificate cannot be trusted ({why})"
-    if isinstance(error, http.client.HTTPException | ConnectionError):
-        return f"the connection broke off ({type(error).__name__}): nothing is kept, run the command again"
-    why = getattr(reason, "strerror", None) or reason
-    return (
-        f"cannot be reached ({why}): run the command where there is a network, or import a copy with gold "
-        "import"
-    )
-
-
-def _copy(answer: Any, file: IO[bytes], url: str, until: tuple[Limits, float]) -> tuple[str, int]:
-    limits, end = until
-    announced = _announced(answer, url, limits)
-    digest, n_bytes, told = hashlib.sha256(), 0, time.monotonic()
+def _copy(answer: Any, file: IO[bytes], url: str, limits: Limits, end: float) -> tuple[str, int]:
+    if (encoding := answer.headers.get("content-encoding", "identity")) != "identity":
+        raise InputError(f"{url}: sent {encoding}, which was not asked for: its sha256 would be another")
+    length, most = answer.headers.get("content-length", ""), limits.max_bytes
+    announced = int(length) if length.isdecimal() else None
+    if announced is not None and announced > most:
+        raise InputError(f"{url}: is {announced:,} bytes, more than {most:,}, the most that is fetched")
+    digest, n_bytes, noticed = hashlib.sha256(), 0, time.monotonic()
     while chunk := answer.read1(_CHUNK):
         if not n_bytes and chunk.lstrip()[:15].lower().startswith(_MARKUP):
             raise InputError(
                 f"{url}: sent an HTML page, and no data: open the address in a browser and see what it says"
             )
         n_bytes += len(chunk)
-        if n_bytes > limits.max_bytes:
-            raise InputError(f"{url}: is larger than {limits.max_bytes:,} bytes, the most that is fetched")
+        if n_bytes > most:
+            raise InputError(f"{url}: is larger than {most:,} bytes, the most that is fetched")
         if time.monotonic() > end:
             raise InputError(
                 f"{url}: took longer than {limits.total_s:g} s ({n_bytes:,} bytes came): try again later"
             )
         digest.update(chunk)
         file.write(chunk)
-        if time.monotonic() - told >= _TOLD_S:
-            told = time.monotonic()
+        if time.monotonic() - noticed >= _NOTICED_S:
+            noticed = time.monotonic()
             notice(f"judgecal: {n_bytes >> 20:,} MB of {f'{announced >> 20:,} MB' if announced else url}")
     if announced is not None and n_bytes != announced:
         raise InputError(
@@ -209,25 +193,21 @@ def _copy(answer: Any, file: IO[bytes], url: str, until: tuple[Limits, float]) -
     return digest.hexdigest(), n_bytes
 
 
-def _announced(answer: Any, url: str, limits: Limits) -> int | None:
-    """The length that the server announces; None where it does not."""
-    if (encoding := answer.headers.get("content-encoding", "identity")) != "identity":
-        raise InputError(f"{url}: sent {encoding}, which was not asked for: its sha256 would be another")
-    length = answer.headers.get("content-length", "")
-    if length.isdecimal() and int(length) > limits.max_bytes:
-        raise InputError(
-            f"{url}: is {int(length):,} bytes, more than {limits.max_bytes:,}, the most that is fetched"
-        )
-    return int(length) if length.isdecimal() else None
-
-
 @contextlib.contextmanager
 def _opened(url: str, limits: Limits) -> Iterator[Any]:
     """The answer of an address, redirects followed; InputError for an address or an answer that is none."""
     seen = [url]
+    opener = urllib.request.OpenerDirector()  # its own set: none for files, ftp, errors, redirects, passwords
+    for handler in (
+        urllib.request.ProxyHandler(),
+        urllib.request.HTTPHandler(),
+        urllib.request.HTTPSHandler(),
+    ):
+        opener.add_handler(handler)
+    headers = {"User-Agent": "judgecal", "Accept": "*/*", "Accept-Encoding": "identity"}
     while True:
         _check_address(seen)
-        answer = _ask(seen[-1], limits)
+        answer: Any = opener.open(urllib.request.Request(seen[-1], headers=headers), timeout=limits.read_s)
         with contextlib.closing(answer):
             if answer.status == 200:
                 yield answer
@@ -238,18 +218,6 @@ def _opened(url: str, limits: Limits) -> Iterator[Any]:
             if not location:
                 raise InputError(f"{seen[-1]}: redirects ({answer.status}) to no address")
             seen.append(urllib.parse.urljoin(seen[-1], location))
-
-
-def _ask(url: str, limits: Limits) -> Any:
-    opener = urllib.request.OpenerDirector()  # its own set: none for files, ftp, errors, redirects, passwords
-    for handler in (
-        urllib.request.ProxyHandler(),
-        urllib.request.HTTPHandler(),
-        urllib.request.HTTPSHandler(),
-    ):
-        opener.add_handler(handler)
-    headers = {"User-Agent": "judgecal", "Accept": "*/*", "Accept-Encoding": "identity"}
-    return opener.open(urllib.request.Request(url, headers=headers), timeout=limits.read_s)
 
 
 def _check_address(seen: list[str]) -> None:

@@ -36,12 +36,33 @@ Write = Callable[[Piece, Sequence[Sequence[Any]]], None]
 @dataclass(frozen=True, slots=True)
 class Output:
     """A table with columns added to its own: `own` are those of the source that are written; `added` says
-    what values are.
+    what values are; `notes` what is unusual.
     """
 
     source: Source
     own: tuple[str, ...]
     added: Mapping[str, Kind]
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, source: Source, path: Path, wanted: Iterable[tuple[str, Kind]]) -> Output:
+        """A name that the table has already gets the next free number behind it; a file that cannot hold
+        bytes loses them.
+        """
+        holds_bytes = not source.bytes_columns or _format_of(path, writing=True).holds_bytes
+        lost = {} if holds_bytes else dict.fromkeys(source.bytes_columns)
+        taken, kinds, notes = set(source.columns), dict[str, Kind](), list[str]()
+        for name, kind in wanted:
+            free, number = name, 2
+            while free in taken:
+                free, number = f"{name}_{number}", number + 1
+            taken.add(free)
+            kinds[free] = kind
+            if free != name:
+                notes.append(f"the table has a column {name} already: what is added is called {free}")
+        if lost:
+            notes.append(f"left out {', '.join(lost)}: bytes, which only .parquet and .arrow can hold")
+        return cls(source, tuple(name for name in source.columns if name not in lost), kinds, tuple(notes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,31 +86,31 @@ class Format:
 
 @functools.cache
 def _formats() -> tuple[Format, ...]:
-    package = __name__.rpartition(".")[0]
-    names = [module.name for module in pkgutil.iter_modules(importlib.import_module(package).__path__)]
-    modules = [importlib.import_module(f"{package}.{name}") for name in names]
-    return tuple(one for module in modules for one in getattr(module, "FORMATS", ()))
+    package = importlib.import_module(__name__.rpartition(".")[0])
+    modules = [
+        importlib.import_module(f"{package.__name__}.{module.name}")
+        for module in pkgutil.iter_modules(package.__path__)
+    ]
+    return tuple(form for module in modules for form in getattr(module, "FORMATS", ()))
 
 
 def _format_of(path: Path, *, writing: bool = False) -> Format:
-    able = [one for one in _formats() if (one.write if writing else one.open) is not None]
-    for one in able:
-        if (path.suffix.lower() if writing else ending_of(path)) in one.endings:
-            return one
-    endings = ", ".join(ending for one in able for ending in one.endings)
-    addresses = [f"{one.address[0]}... ({one.name})" for one in _formats() if one.address and not writing]
-    sheet = " (save a spreadsheet as .xlsx or CSV)" if path.suffix.lower() in _OTHER_SHEETS else ""
-    raise InputError(
-        f"{shown(path)}: unknown ending {path.suffix.lower()!r}: it must be one of "
-        f"{', '.join([endings, *addresses])}{sheet}"
-    )
+    able = [form for form in _formats() if (form.write if writing else form.open) is not None]
+    ending = path.suffix.lower()
+    for form in able:
+        if (ending if writing else ending_of(path)) in form.endings:
+            return form
+    known = [", ".join(ending for form in able for ending in form.endings)]
+    known += [f"{form.address[0]}... ({form.name})" for form in _formats() if form.address and not writing]
+    sheet = " (save a spreadsheet as .xlsx or CSV)" if ending in _OTHER_SHEETS else ""
+    raise InputError(f"{shown(path)}: unknown ending {ending!r}: it must be one of {', '.join(known)}{sheet}")
 
 
 def open_table(path: str | Path) -> Source:
     """Open a table, in a file or at an address, to be read piece by piece; InputError as `read_table`."""
-    for one in _formats():
-        if one.address is not None and str(path).startswith(one.address[0]):
-            return one.address[1](str(path))
+    for form in _formats():
+        if form.address is not None and str(path).startswith(form.address[0]):
+            return form.address[1](str(path))
     return open_source(Path(path))
 
 
@@ -108,14 +129,12 @@ def read_table(path: str | Path) -> Table:
     """Read a table whole: a file, or a data set at an address such as `hf:org/name[:split]`.
 
     - .csv, .tsv, .tab: UTF-8 with a header line and cells quoted with `"`; a quoted cell may hold line ends.
-    A
-      file of tab-separated cells may do without quotes.
+      A file of tab-separated cells may do without quotes.
     - .jsonl, .ndjson: each line is an object. .json: an array of objects, or an object that holds one such
       array somewhere. The columns are all the keys that occur, and the fields of nested objects by their
       dotted names; a key that a row lacks is an empty cell there, null and NaN too.
     - .parquet, .arrow, .feather: lists and structs are lists and objects, null and NaN are empty cells,
-    numbers stay
-      numbers.
+      numbers stay numbers.
     - hf: through `datasets`; a class label is its name.
 
     Rows without any content are passed over.
@@ -140,46 +159,13 @@ def check_output(path: Path, source: Path | None = None, n_rows: int = 0, *, rep
         problems.append(f"{shown(path)}: is a folder: name a file in it")
     elif not path.parent.is_dir():
         problems.append(f"{shown(path.parent)}: there is no such folder: make it first")
-    if source is not None and path.exists() and source.exists() and path.samefile(source):
+    elif source is not None and path.exists() and source.exists() and path.samefile(source):
         problems.append(f"{shown(path)}: is the input itself: write to another file")
     elif path.is_file() and not replace:
         problems.append(
             f"{shown(path)}: is there already: give --replace to write over it, or name another file"
         )
     refuse(problems)
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """How columns are added to a table: what writers take, the added names, and what is unusual."""
-
-    output: Output
-    names: tuple[str, ...]
-    notes: tuple[str, ...]
-
-    @classmethod
-    def of(cls, source: Source, path: Path, wanted: Iterable[tuple[str, Kind]]) -> Layout:
-        """A name that the table has already gets the next free number behind it; a file that cannot hold
-        bytes loses them.
-        """
-        lost = (
-            ()
-            if not source.bytes_columns or _format_of(path, writing=True).holds_bytes
-            else source.bytes_columns
-        )
-        taken, kinds, notes = set(source.columns), dict[str, Kind](), list[str]()
-        for name, kind in wanted:
-            free, number = name, 2
-            while free in taken:
-                free, number = f"{name}_{number}", number + 1
-            taken.add(free)
-            kinds[free] = kind
-            if free != name:
-                notes.append(f"the table has a column {name} already: what is added is called {free}")
-        if lost:
-            notes.append(f"left out {', '.join(lost)}: bytes, which only .parquet and .arrow can hold")
-        own = tuple(name for name in source.columns if name not in set(lost)) if lost else source.columns
-        return cls(Output(source, own, kinds), tuple(kinds), tuple(notes))
 
 
 @contextlib.contextmanager
@@ -207,16 +193,11 @@ class _NoSource(Source):
 def write_frame(path: Path, frame: pl.DataFrame) -> None:
     """Write a frame as a table; the columns are what their types are: texts, numbers, counts and flags."""
     check_output(path, n_rows=frame.height)
-    kinds = {name: _kind(dtype) for name, dtype in frame.schema.items()}
+    kinds: dict[str, Kind] = {}
+    for name, dtype in frame.schema.items():
+        number: Kind = "number" if dtype.is_float() else "flag" if str(dtype) == "Boolean" else "text"
+        kinds[name] = "count" if dtype.is_integer() else number
     with writing(path, Output(_NoSource(""), (), kinds)) as write:
         for first in range(0, frame.height, _PIECE):
             values = frame.slice(first, _PIECE).rows()
             write(Piece([Row(first + n, {}, {}) for n in range(len(values))]), values)
-
-
-def _kind(dtype: pl.DataType) -> Kind:
-    if dtype.is_integer():
-        return "count"
-    if dtype.is_float():
-        return "number"
-    return "flag" if str(dtype) == "Boolean" else "text"

@@ -61,14 +61,33 @@ class _HubSource(Source):
     def __init__(self, text: str) -> None:
         super().__init__(text)
         address = _parse(text)
-        data = _one_split(address, _load(address))
+        data = _load(address)
+        if address.split is None:
+            if len(data) > 1:
+                named = ", ".join(f"{name} ({split.num_rows:,} rows)" for name, split in data.items())
+                raise InputError(
+                    f"{text}: has {len(data)} splits, {named}: name one, as in {text}:{next(iter(data))} "
+                    "(several are joined by +)"
+                )
+            data = next(iter(data.values()))
         frame, self.bytes_columns = without_bytes(_named_classes(data))
         self._rows = [record_row(number, record) for number, record in frame_records(frame)]
         if not self._rows:
             raise InputError(f"{text}: the split holds no rows")
         self.n_rows, self.columns = len(self._rows), tuple(frame.columns)
         self.name, self.licence = address.name, _licence(address)
-        self.source = _source(address, data, self.licence)
+        folders = {part for file in data.cache_files for part in Path(file["filename"]).parts}
+        commits = sorted(filter(_COMMIT.fullmatch, folders))  # where `datasets` keeps a revision
+        facts = [
+            "a local folder" if address.is_folder else "Hugging Face Hub",
+            f"config {data.info.config_name}",
+            f"split {data.split}",
+            f"{data.num_rows:,} rows",
+            *(f"revision {commit}" for commit in commits),
+            f"fingerprint {data._fingerprint}",
+            f"licence {self.licence or 'not stated'}",
+        ]
+        self.source = f"{self.name} ({', '.join(facts)})"
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -104,14 +123,24 @@ def _load(address: _Address) -> Any:
             address.path, name=address.config, revision=address.revision, split=address.split
         )
     except ConnectionError as error:
-        raise InputError(f"{address.text}: the Hub cannot be reached ({_first(error)}): {_OFFLINE}") from None
+        what = f"the Hub cannot be reached ({_first(error)}): {_OFFLINE}"
     except datasets.exceptions.DatasetNotFoundError:
-        raise InputError(
-            f"{address.text}: the Hub has no such data set, or it is private or gated: check the name, or "
+        what = (
+            "the Hub has no such data set, or it is private or gated: check the name, or "
             "log in with `hf auth login` and accept its terms on its page"
-        ) from None
+        )
     except (datasets.exceptions.DatasetsError, OSError, ValueError, RuntimeError, yaml.YAMLError) as error:
-        raise InputError(f"{address.text}: cannot be loaded: {_first(error)} ({_advice(error)})") from None
+        advice = "see the data set's own files and card"
+        if "script" in str(error):
+            advice = (
+                "code of a data set is not run; its Parquet copy may be at hf:org/name@refs/convert/parquet"
+            )
+        elif (
+            type(error) is ValueError
+        ):  # how `datasets` refuses a config or a split, with those that it knows
+            advice = f"the form is {_FORM}"
+        what = f"cannot be loaded: {_first(error)} ({advice})"
+    raise InputError(f"{address.text}: {what}")
 
 
 _OFFLINE = (
@@ -127,46 +156,23 @@ def _first(error: BaseException) -> str:
     return text if error.__cause__ is None else f"{text}: {_first(error.__cause__)}"
 
 
-def _advice(error: Exception) -> str:
-    if "script" in str(error):
-        return "code of a data set is not run; its Parquet copy may be at hf:org/name@refs/convert/parquet"
-    if type(error) is ValueError:  # how `datasets` refuses a config or a split, with those that it knows
-        return f"the form is {_FORM}"
-    return "see the data set's own files and card"
-
-
-def _one_split(address: _Address, found: Any) -> Any:
-    if address.split is not None:
-        return found
-    if len(found) == 1:
-        return next(iter(found.values()))
-    listed = ", ".join(f"{name} ({data.num_rows:,} rows)" for name, data in found.items())
-    first = next(iter(found))
-    raise InputError(
-        f"{address.text}: has {len(found)} splits, {listed}: name one, as in {address.text}:{first} "
-        f"(several are joined by +)"
-    )
-
-
 def _named_classes(data: Any) -> pl.DataFrame:
     """The split as a data frame, its class labels by their names; -1, the mark of a hidden label, as null."""
     import datasets
     import polars as pl
 
+    def named(expression: pl.Expr, feature: Any) -> pl.Expr:
+        names = dict(enumerate(feature.names))
+        return expression.replace_strict(names, default=None, return_dtype=pl.String)
+
     frame: pl.DataFrame = data.to_polars()
     for column, feature in data.features.items():
         inner = getattr(feature, "feature", None)
         if isinstance(feature, datasets.ClassLabel):
-            frame = frame.with_columns(_names(pl.col(column), feature.names))
+            frame = frame.with_columns(named(pl.col(column), feature))
         elif isinstance(inner, datasets.ClassLabel):
-            frame = frame.with_columns(pl.col(column).list.eval(_names(pl.element(), inner.names)))
+            frame = frame.with_columns(pl.col(column).list.eval(named(pl.element(), inner)))
     return frame
-
-
-def _names(expression: pl.Expr, names: list[str]) -> pl.Expr:
-    import polars as pl
-
-    return expression.replace_strict(dict(enumerate(names)), default=None, return_dtype=pl.String)
 
 
 def _licence(address: _Address) -> str:
@@ -181,22 +187,6 @@ def _licence(address: _Address) -> str:
     except (OSError, ValueError):  # a set without a card: its licence is unknown, and the set's card says so
         return ""
     return ", ".join(map(str, licence)) if isinstance(licence, list) else str(licence or "")
-
-
-def _source(address: _Address, data: Any, licence: str) -> str:
-    """Name, config, split, size, revision (of the Hub), fingerprint and licence in one line."""
-    folders = {part for file in data.cache_files for part in Path(file["filename"]).parts}
-    commits = sorted(part for part in folders if _COMMIT.fullmatch(part))  # where `datasets` keeps a revision
-    facts = [
-        "a local folder" if address.is_folder else "Hugging Face Hub",
-        f"config {data.info.config_name}",
-        f"split {data.split}",
-        f"{data.num_rows:,} rows",
-        *(f"revision {commit}" for commit in commits),
-        f"fingerprint {data._fingerprint}",
-        f"licence {licence or 'not stated'}",
-    ]
-    return f"{address.name} ({', '.join(facts)})"
 
 
 FORMATS = (Format("a data set of the Hub, hf:org/name", address=(_HUB, _HubSource)),)

@@ -37,34 +37,35 @@ def json_lines(text: str, where: str) -> JsonLines:
     """Read one JSON object a line; blank lines are passed over, NaN is refused. Only a line feed ends a line:
     U+2028 is text.
     """
-    found = JsonLines([], [], set())
-    for line, source in enumerate(text.split("\n"), start=1):
+    lines = JsonLines([], [], set())
+    for number, source in enumerate(text.split("\n"), start=1):
         if source.strip():
             try:
-                found.rows.append((line, _object(source, _STRICT)))
+                lines.rows.append((number, _object(source, _STRICT)))
             except ValueError as error:
-                found.problems.append(f"{where}:{line}: {error}")
+                lines.problems.append(f"{where}:{number}: {error}")
                 match = _ITEM_ID.search(source)
                 with contextlib.suppress(ValueError):  # where the id itself is what is broken
-                    found.lost_ids.update([json.loads(match[1])] if match else [])
-    return found
+                    lines.lost_ids.update([json.loads(match[1])] if match else [])
+    return lines
 
 
 def _object(source: str, decoder: json.JSONDecoder) -> dict[str, Any]:
     """The object of one line; ValueError says why it is none and what to do."""
     try:
         value = decoder.decode(source)
-    except json.JSONDecodeError as error:
-        raise ValueError(
-            f"broken JSON at column {error.colno} ({error.msg}): mend the line or take it out"
-        ) from None
-    except RecursionError:
-        raise ValueError("broken JSON (nested too deeply): mend the line or take it out") from None
-    except ValueError as error:
-        raise ValueError(f"broken JSON ({error}): mend the line or take it out") from None
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"broken JSON {_fault(error)}: mend the line or take it out") from None
     if not isinstance(value, dict):
         raise ValueError(f"a JSON {type(value).__name__}, where each line must be one JSON object")
     return value
+
+
+def _fault(error: Exception) -> str:
+    """What is wrong with a JSON text, and where in its line."""
+    if isinstance(error, json.JSONDecodeError):
+        return f"at column {error.colno} ({error.msg})"
+    return "(nested too deeply)" if isinstance(error, RecursionError) else f"({error})"
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -111,7 +112,14 @@ class _ArraySource(RecordSource):
 
     def _survey(self) -> None:
         value = read_json(self.path)
-        path, self._array = ("", _numbered_rows(value)) if of_frame(value) else one_array(value, self.where)
+        if rows := of_frame(value):
+            # An index that only counts the rows is none.
+            counts = all(str(row.get("index")) == str(place) for place, row in enumerate(rows))
+            left_out = {"index"} if counts else set()
+            path = ""
+            self._array = [{name: cell for name, cell in row.items() if name not in left_out} for row in rows]
+        else:
+            path, self._array = one_array(value, self.where)
         if path:
             taken = f"the array {path} ({len(self._array):,} objects)"
             self.notes = (f"{self.where}: took {taken}",)
@@ -152,13 +160,6 @@ def one_array(value: Any, where: str) -> tuple[str, list[dict[str, Any]]]:
     return path, array
 
 
-def _numbered_rows(value: Any) -> list[dict[str, Any]]:
-    """The rows of a frame, without an index that only counts them."""
-    rows = of_frame(value)
-    counts = all(str(row.get("index")) == str(place) for place, row in enumerate(rows))
-    return [{name: cell for name, cell in row.items() if name != "index"} for row in rows] if counts else rows
-
-
 def of_frame(value: Any) -> list[dict[str, Any]]:
     """The rows of a frame as pandas writes it, by columns, by rows, split into columns and data, or as a
     table; none where the value is no frame. Its index is the column `index`.
@@ -190,16 +191,12 @@ def json_value(text: str, where: str) -> Any:
     """The value of a JSON text; NaN is None. InputError says where it is broken."""
     try:
         return _LENIENT.decode(text)
-    except json.JSONDecodeError as error:
-        if error.msg == "Extra data" and text[: error.pos].lstrip().startswith("{"):
+    except (ValueError, RecursionError) as error:
+        line, what = getattr(error, "lineno", 1), f"broken JSON {_fault(error)}: mend the file"
+        begin = text[: getattr(error, "pos", 0)].lstrip()
+        if getattr(error, "msg", "") == "Extra data" and begin.startswith("{"):
             what = "a second JSON object follows the first: name the file .jsonl"
-        else:
-            what = f"broken JSON at column {error.colno} ({error.msg}): mend the file"
-        raise InputError(f"{where}:{error.lineno}: {what}") from None
-    except RecursionError:
-        raise InputError(f"{where}: broken JSON (nested too deeply): mend the file") from None
-    except ValueError as error:
-        raise InputError(f"{where}: broken JSON ({error}): mend the file") from None
+        raise InputError(f"{where}:{line}: {what}") from None
 
 
 def _arrays(value: Any, path: str) -> Iterator[tuple[str, list[Any]]]:

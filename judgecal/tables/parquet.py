@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from judgecal.errors import InputError
 from judgecal.tables.formats import Format, Output, Write
-from judgecal.tables.table import FileSource, Piece, Row, Unit, record_row
+from judgecal.tables.table import FileSource, Piece, Unit, record_row
 
 if TYPE_CHECKING:
     import polars as pl
@@ -41,7 +41,6 @@ class _ColumnSource(FileSource):
         """All rows."""
 
     def _survey(self) -> None:
-        import polars as pl
         import pyarrow as pa
 
         try:
@@ -52,41 +51,24 @@ class _ColumnSource(FileSource):
                 f"{self.where}: cannot be read as {self.kind} ({reason}): save the file again"
             ) from None
         self.columns = tuple(self.schema.names)
-        frame = pl.from_arrow(self.schema.empty_table())
-        assert isinstance(frame, pl.DataFrame)
-        self.bytes_columns = without_bytes(frame)[1]
+        _, self.bytes_columns = without_bytes(self.schema.empty_table())
 
     def _pieces(self) -> Iterator[Piece]:
-        import polars as pl
-
-        first = 1
+        first = 0
         for batch in self._batches():
-            frame = pl.from_arrow(batch)
-            assert isinstance(frame, pl.DataFrame)
-            records = frame_records(without_bytes(frame)[0])
-            yield Piece([record_row(first + n - 1, record) for n, record in records], batch)
+            records = frame_records(without_bytes(batch)[0])
+            yield Piece([record_row(first + number, record) for number, record in records], batch)
             first += len(records)
 
     @property
     def fields(self) -> tuple[str, ...]:
         """As `Source.fields`, told by the schema."""
-        columns = (one for one in self.schema if one.name not in self.bytes_columns)
-        return tuple(dict.fromkeys(name for one in columns for name in _fields(one, one.name)))
+        texts = [field for field in self.schema if field.name not in self.bytes_columns]
+        return tuple(dict.fromkeys(name for field in texts for name in _fields(field, field.name)))
 
-    def _has(self, name: str) -> bool:
-        """A field of an object is a column of its own, `a.b`, told by the schema."""
-        import pyarrow as pa
-
-        try:
-            field = self.schema.field(name) if name in self.columns else None
-            if field is None:
-                top, *rest = name.split(".")
-                field = self.schema.field(top)
-                for part in rest:
-                    field = field.type.field(part)
-        except (KeyError, pa.ArrowException, AttributeError):
-            return False
-        return True
+    def has(self, name: str) -> bool:
+        """As `RowLocator.has`, told by the schema."""
+        return name in self.columns or any(name in _fields(field, field.name) for field in self.schema)
 
 
 def _fields(field: Any, name: str) -> Iterator[str]:
@@ -94,9 +76,8 @@ def _fields(field: Any, name: str) -> Iterator[str]:
     import pyarrow as pa
 
     yield name
-    if pa.types.is_struct(field.type):
-        for inner in field.type:
-            yield from _fields(inner, f"{name}.{inner.name}")
+    for inner in field.type if pa.types.is_struct(field.type) else ():
+        yield from _fields(inner, f"{name}.{inner.name}")
 
 
 class _ParquetSource(_ColumnSource):
@@ -138,9 +119,21 @@ class _ArrowSource(_ColumnSource):
                 yield from (batch.slice(first, _BATCH) for first in range(0, batch.num_rows, _BATCH))
 
 
-def without_bytes(frame: pl.DataFrame) -> tuple[pl.DataFrame, tuple[str, ...]]:
-    """The frame without the columns that hold bytes (pictures, sound), and their names."""
-    left_out = tuple(name for name, dtype in frame.schema.items() if _holds_bytes(dtype))
+def without_bytes(table: Any) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """A frame without the columns that hold bytes (pictures, sound), and their names; of Arrow or a frame."""
+    import polars as pl
+
+    frame = table if isinstance(table, pl.DataFrame) else pl.from_arrow(table)
+    assert isinstance(frame, pl.DataFrame)
+
+    def holds_bytes(dtype: Any) -> bool:
+        if isinstance(dtype, pl.List | pl.Array):
+            return holds_bytes(dtype.inner)
+        if isinstance(dtype, pl.Struct):
+            return any(holds_bytes(field.dtype) for field in dtype.fields)
+        return dtype in (pl.Binary, pl.Object)
+
+    left_out = tuple(name for name, dtype in frame.schema.items() if holds_bytes(dtype))
     return frame.drop(left_out), left_out
 
 
@@ -150,42 +143,21 @@ def frame_records(frame: pl.DataFrame) -> list[tuple[int, dict[str, Any]]]:
     Lists and structs stay lists and objects, whole numbers whole; null and NaN are None; a date or a time is
     its ISO text. A 32-bit float is the shortest decimal that means it: 0.1, not 0.10000000149011612.
     """
-    rows = _widened(frame).iter_rows(named=True)
-    return [
-        (number, {key: _plain(value) for key, value in row.items()})
-        for number, row in enumerate(rows, start=1)
-    ]
-
-
-def _holds_bytes(dtype: Any) -> bool:
     import polars as pl
 
-    if isinstance(dtype, pl.List | pl.Array):
-        return _holds_bytes(dtype.inner)
-    if isinstance(dtype, pl.Struct):
-        return any(_holds_bytes(field.dtype) for field in dtype.fields)
-    return dtype in (pl.Binary, pl.Object)
+    def with_floats(dtype: Any, floats: Any) -> Any:
+        """The type with another one in place of 32-bit floats, within lists and structs too."""
+        if isinstance(dtype, pl.List):
+            return pl.List(with_floats(dtype.inner, floats))
+        if isinstance(dtype, pl.Struct):
+            return pl.Struct({field.name: with_floats(field.dtype, floats) for field in dtype.fields})
+        return floats if dtype == pl.Float32 else dtype
 
-
-def _widened(frame: pl.DataFrame) -> pl.DataFrame:
-    """Every 32-bit float as the 64-bit one of the same decimal, within lists and structs too."""
-    import polars as pl
-
-    narrow = {name: dtype for name, dtype in frame.schema.items() if _with_floats(dtype, pl.String) != dtype}
+    narrow = {name: dtype for name, dtype in frame.schema.items() if with_floats(dtype, pl.String) != dtype}
     for floats in (pl.String, pl.Float64):  # its text is the shortest decimal
-        frame = frame.cast({name: _with_floats(dtype, floats) for name, dtype in narrow.items()})
-    return frame
-
-
-def _with_floats(dtype: Any, floats: Any) -> Any:
-    """The type with another one in place of 32-bit floats."""
-    import polars as pl
-
-    if isinstance(dtype, pl.List):
-        return pl.List(_with_floats(dtype.inner, floats))
-    if isinstance(dtype, pl.Struct):
-        return pl.Struct({field.name: _with_floats(field.dtype, floats) for field in dtype.fields})
-    return floats if dtype == pl.Float32 else dtype
+        frame = frame.cast({name: with_floats(dtype, floats) for name, dtype in narrow.items()})
+    rows = enumerate(frame.iter_rows(named=True), start=1)
+    return [(number, {key: _plain(value) for key, value in row.items()}) for number, row in rows]
 
 
 def _plain(value: Any) -> Any:
@@ -237,7 +209,15 @@ def _writer(draft: Path, output: Output, *, file: Callable[[Path, Any], Any]) ->
                 waiting.clear()
 
         def write(piece: Piece, added: Sequence[Sequence[Any]]) -> None:
-            arrays = piece.batch.columns if piece.batch is not None else _arrays(piece.rows, own)
+            arrays = [] if piece.batch is None else piece.batch.columns
+            for field in own if piece.batch is None else ():
+                values = [row.raw.get(field.name) for row in piece.rows]
+                if pa.types.is_string(field.type):  # what is no text is its JSON
+                    texts = [row.cells.get(field.name) for row in piece.rows]
+                    values = [
+                        None if value is None else text for value, text in zip(values, texts, strict=True)
+                    ]
+                arrays.append(pa.array(_utf8(values), field.type))
             columns = zip(*map(_utf8, added), strict=True)
             arrays += [pa.array(column, field.type) for column, field in zip(columns, more, strict=True)]
             waiting.append(pa.Table.from_arrays(arrays, schema=schema))
@@ -257,39 +237,16 @@ def _arrow_type(kinds: set[str]) -> Any:
     return pa.bool_() if kinds == {"bool"} else pa.string()
 
 
-def _arrays(rows: Sequence[Row], schema: Any) -> list[Any]:
-    """The columns of rows; where a column is text, what is no text in it is its JSON."""
-    import pyarrow as pa
-
-    arrays = []
-    for field in schema:
-        if pa.types.is_string(field.type):
-            values = [None if row.raw.get(field.name) is None else row.cells[field.name] for row in rows]
-            arrays.append(pa.array(_utf8(values), field.type))
-        else:
-            arrays.append(pa.array([row.raw.get(field.name) for row in rows], field.type))
-    return arrays
-
-
 def _utf8(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_utf8(part) for part in value]
     return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
 
 
-FORMATS = (
-    Format(
-        "Parquet",
-        (".parquet",),
-        _ParquetSource,
-        functools.partial(_writer, file=_parquet_file),
-        holds_bytes=True,
-    ),
-    Format(
-        "Arrow",
-        (".arrow", ".feather"),
-        _ArrowSource,
-        functools.partial(_writer, file=_arrow_file),
-        holds_bytes=True,
-    ),
+FORMATS = tuple(
+    Format(name, endings, source, functools.partial(_writer, file=file), holds_bytes=True)
+    for name, endings, source, file in (
+        ("Parquet", (".parquet",), _ParquetSource, _parquet_file),
+        ("Arrow", (".arrow", ".feather"), _ArrowSource, _arrow_file),
+    )
 )

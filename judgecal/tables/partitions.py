@@ -73,8 +73,8 @@ class Place:
             inside = system.get_file_info(FileSelector(path, recursive=True))
         except OSError as error:
             raise InputError(f"{self.text}: cannot be read ({_first_line(error)})") from None
-        files = (one for one in inside if one.type == FileType.File)
-        return {str(PurePosixPath(one.path).relative_to(path)): _stamp(one) for one in files}
+        files = [file for file in inside if file.type == FileType.File]
+        return {str(PurePosixPath(file.path).relative_to(path)): _stamp(file) for file in files}
 
     def stamp(self) -> Stamp | None:
         """Of a file; None where there is none."""
@@ -180,29 +180,23 @@ def list_partitions(given: Sequence[str]) -> Partitions:
         if files is None:
             problems.append(f"{text}: there is no such file or folder")
             continue
-        shown = [
+        listed_here = [
             Partition(name or place.name, place / name if name else place, stamp)
             for name, stamp in files.items()
+            if not any(part.startswith((".", "_")) for part in name.split("/"))
         ]
-        shown = [one for one in shown if "" in files or not _hidden(one.name)]
-        parts = [one for one in shown if PurePosixPath(one.name).suffix.lower() in ENDINGS]
-        others += sorted(one.place.text for one in shown if one not in parts)
+        parts = [part for part in listed_here if PurePosixPath(part.name).suffix.lower() in ENDINGS]
+        others += sorted(part.place.text for part in listed_here if part not in parts)
         if not parts:
             problems.append(f"{text}: holds no partition: a file that ends in {', '.join(ENDINGS)}")
-        given_before = {one.place for one in found.values()}
-        for one in parts:
-            if one.place in given_before:
-                continue
-            first = found.setdefault(one.name, one)
-            if first.place != one.place:
+        given_before = {part.place for part in found.values()}
+        for part in parts:
+            first = part if part.place in given_before else found.setdefault(part.name, part)
+            if first.place != part.place:
                 problems.append(
-                    f"{one.place.text}: has the name of {first.place.text}, and so would what is written: "
+                    f"{part.place.text}: has the name of {first.place.text}, and so would what is written: "
                     "give the folder that holds both, or judge them one after the other"
                 )
     refuse(problems)
     notes = (f"left out {listed(others)}: no partitions, which end in {', '.join(ENDINGS)}",)
     return Partitions(tuple(given), tuple(found[name] for name in sorted(found)), notes[: len(others)])
-
-
-def _hidden(name: str) -> bool:
-    return any(part.startswith((".", "_")) for part in name.split("/"))

@@ -33,10 +33,20 @@ from judgecal.tables.text import (
 )
 from judgecal.workspace import shown
 
+_SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
+"""What may stand between cells, as messages call it."""
+_USUAL = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": "\t"}
 _TITLES = 10
 """Rows above the header that may be titles."""
 _SPACE = re.compile(r" *[\xa0\u2007\u202f\u200b\ufeff][ \xa0\u2007\u202f\u200b\ufeff]*")
 _NUMBER = re.compile(r"[+-]?[\d.,]+\s*%?")
+_SAMPLE_LINES, _SAMPLE_CHARACTERS = 400, 500_000
+_EXAMPLE = 20  # characters on each side of one
+_HINT = "sep="
+_TOP = 50  # records in which the header is looked for
+_LONGEST_CELL = 2**31 - 1
+_MARK = "'"
+_Record = tuple[int, list[str]]
 
 
 def header_place(rows: Sequence[Sequence[str]]) -> int:
@@ -47,23 +57,21 @@ def header_place(rows: Sequence[Sequence[str]]) -> int:
     that it is no header, and the next row with any content names two columns and more.
     """
     filled = [[place for place, cell in enumerate(row) if cell.strip()] for row in rows]
+
+    def next_filled(start: int) -> int:
+        return next((place for place in range(start, len(filled)) if filled[place]), len(filled))
+
     left = min((places[0] for places in filled if places), default=0)
-    first = place = _next_filled(filled, 0)
+    first = place = next_filled(0)
     while place < min(len(rows), _TITLES) and filled[place] == [left]:
-        below = _next_filled(filled, place + 1)
+        below = next_filled(place + 1)
         if below == place + 1 and len(rows[place]) - left < 3:
             return first
         place = below
     names = [rows[place][at] for at in filled[place]] if place < len(rows) else []
-    return (
-        place
-        if len(names) > 1 and not any(map(_NUMBER.fullmatch, names))
-        else min(first, max(len(rows) - 1, 0))
-    )
-
-
-def _next_filled(filled: Sequence[Sequence[int]], start: int) -> int:
-    return next((place for place in range(start, len(filled)) if filled[place]), len(filled))
+    if len(names) > 1 and not any(map(_NUMBER.fullmatch, names)):
+        return place
+    return min(first, max(len(rows) - 1, 0))
 
 
 def column_names(cells: Sequence[str]) -> tuple[str, ...]:
@@ -79,14 +87,6 @@ def named_twice(names: Sequence[str], where: str) -> list[str]:
         for name, count in Counter(names).items()
         if count > 1
     ]
-
-
-SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
-"""What may stand between cells, as messages call it."""
-_USUAL = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": "\t"}
-_SAMPLE_LINES, _SAMPLE_CHARACTERS = 400, 500_000
-_EXAMPLE = 20  # characters on each side of one
-_HINT = "sep="
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class Dialect:
 
 
 def dialect_of(path: Path) -> Dialect:
-    """How a file is to be read.
+    """How a file is to be read, by the lines that it begins with; undecodable bytes do not matter yet.
 
     InputError: the file cannot be read or is no text, or two separators would each give a whole table.
     """
@@ -127,49 +127,40 @@ def dialect_of(path: Path) -> Dialect:
         raise unreadable(path, error) from None
     except ValueError as error:
         raise InputError(f"{where}: {error}") from None
-    lines, whole = _sample(path, encoding)
+    lines, left, whole = list[str](), _SAMPLE_CHARACTERS, False
+    errors = "surrogateescape" if encoding == UTF_8 else "replace"
+    with io.TextIOWrapper(open_bytes(path), encoding=encoding, errors=errors, newline="") as file:
+        while left > 0 and len(lines) < _SAMPLE_LINES and not whole:
+            line = file.readline(left)
+            whole = not line
+            lines += [line] * (not whole)
+            left -= len(line)
     notes = [] if encoding == UTF_8 else [f"{where}: read as {encoding.upper()}"]
     hint = lines[0].rstrip("\r\n").rstrip(",;\t") if lines else ""
-    if hint.casefold() == _HINT or hint[:-1].casefold() == _HINT:
+    if _HINT in (hint.casefold(), hint[:-1].casefold()):
         separator = lines[0].rstrip("\r\n")[len(_HINT) : len(_HINT) + 1]
-        if separator not in SEPARATORS:
+        if separator not in _SEPARATORS:
             raise InputError(
                 f"{where}:1: {hint} names no separator that is known: comma, semicolon, tab or bar"
             )
-        return Dialect(
-            encoding, separator, 1, (*notes, f"{where}:1: says that {SEPARATORS[separator]} separates cells")
-        )
+        notes.append(f"{where}:1: says that {_SEPARATORS[separator]} separates cells")
+        return Dialect(encoding, separator, 1, tuple(notes))
     usual = _USUAL.get(ending_of(path), ",")
     separator = _separator(lines, usual, where, whole=whole)
     if separator != usual:
-        notes.append(f"{where}: {SEPARATORS[separator]} separates the cells")
+        notes.append(f"{where}: {_SEPARATORS[separator]} separates the cells")
     return Dialect(encoding, separator, 0, tuple(notes))
-
-
-def _sample(path: Path, encoding: str) -> tuple[list[str], bool]:
-    """The lines that a file begins with, and whether these are all; undecodable bytes do not matter."""
-    lines: list[str] = []
-    left = _SAMPLE_CHARACTERS
-    errors = "surrogateescape" if encoding == UTF_8 else "replace"
-    with io.TextIOWrapper(open_bytes(path), encoding=encoding, errors=errors, newline="") as file:
-        while left > 0 and len(lines) < _SAMPLE_LINES:
-            line = file.readline(left)
-            if not line:
-                return lines, True
-            lines.append(line)
-            left -= len(line)
-    return lines, False
 
 
 def _separator(lines: Sequence[str], usual: str, where: str, *, whole: bool) -> str:
     """The one separator that divides the header, and where there are several the one under which all rows are
     as wide as the header.
     """
-    widths = {one: _widths(lines, one, whole=whole) for one in SEPARATORS}
-    able = [one for one, found in widths.items() if found and found[0] > 1]
+    widths = {separator: _widths(lines, separator, whole=whole) for separator in _SEPARATORS}
+    able = [separator for separator, found in widths.items() if found and found[0] > 1]
     even = [one for one in able if len(widths[one]) > 1 and len(set(widths[one])) == 1]
     if len(even) > 1:
-        each = " or ".join(f"{SEPARATORS[one]} ({widths[one][0]} columns)" for one in even)
+        each = " or ".join(f"{_SEPARATORS[one]} ({widths[one][0]} columns)" for one in even)
         raise InputError(
             f"{where}: the cells may be separated by {each}, and each makes a whole table: write sep=; (or "
             "the other) in a first line of its own, or save the table as .xlsx"
@@ -186,22 +177,15 @@ def _widths(lines: Sequence[str], separator: str, *, whole: bool) -> list[int]:
 
     The last record of a sample that is not the whole file may be cut off, and does not count.
     """
-    found: list[int] = []
+    widths: list[int] = []
     try:
         for cells in csv.reader(lines, delimiter=separator, strict=True):
             if any(cells):
-                width = found[0] if found else len(cells)
-                found.append(width if not any(cells[width:]) and len(cells) >= width else len(cells))
-        found = found if whole else found[:-1]
+                width = widths[0] if widths else len(cells)
+                widths.append(width if not any(cells[width:]) and len(cells) >= width else len(cells))
     except csv.Error as error:
-        found += [0] * (whole or "unexpected end" not in str(error))
-    return found
-
-
-_TOP = 50  # records in which the header is looked for
-_LONGEST_CELL = 2**31 - 1
-_MARK = "'"
-_Record = tuple[int, list[str]]
+        return widths + [0] * (whole or "unexpected end" not in str(error))
+    return widths if whole else widths[:-1]
 
 
 def separated_records(path: Path, dialect: Dialect) -> Iterator[_Record]:
@@ -210,29 +194,25 @@ def separated_records(path: Path, dialect: Dialect) -> Iterator[_Record]:
     Cells are quoted with `"`; a quoted cell may hold line ends. InputError: the file cannot be read, is not
     in the encoding (`NotUtf8`), or its quoting is broken: nothing after that is sure.
     """
-    limit = csv.field_size_limit(_LONGEST_CELL)
-    skip = dialect.skip
-    lines = islice(text_lines(path, encoding=dialect.encoding), skip, None)
+    limit, where = csv.field_size_limit(_LONGEST_CELL), shown(path)
+    lines = islice(text_lines(path, encoding=dialect.encoding), dialect.skip, None)
     reader = csv.reader(lines, delimiter=dialect.separator, strict=True)
-    line = 1 + skip
+    line = 1 + dialect.skip
     try:
         for cells in reader:
             if cells:
                 yield line, cells
-            line = reader.line_num + 1 + skip
+            line = reader.line_num + 1 + dialect.skip
     except csv.Error as error:
-        raise InputError(_quoting_problem(error, shown(path), line, reader.line_num + skip)) from None
+        if "unexpected end of data" in str(error):
+            what = "a quote opened in the row that begins here is never closed: close it"
+            raise InputError(f"{where}:{line}: {what}") from None
+        raise InputError(
+            f"{where}:{reader.line_num + dialect.skip}: broken quoting in the row that begins in line {line} "
+            f'({error}): write a quote inside a quoted cell as ""'
+        ) from None
     finally:
         csv.field_size_limit(limit)
-
-
-def _quoting_problem(error: csv.Error, where: str, first: int, last: int) -> str:
-    if "unexpected end of data" in str(error):
-        return f"{where}:{first}: a quote opened in the row that begins here is never closed: close it"
-    return (
-        f"{where}:{last}: broken quoting in the row that begins in line {first} ({error}): write a quote "
-        'inside a quoted cell as ""'
-    )
 
 
 class SeparatedSource(FileSource):
@@ -250,19 +230,15 @@ class SeparatedSource(FileSource):
     Whoever reads such a table takes its marks off (`cells.undo`), which are more than those of other tables.
     """
 
-    _notes: list[str]
-    _twins_differ: bool
-
     def _survey(self) -> None:
-        self.dialect = dialect_of(self.path)
-        self._records = self._quoted
+        self.dialect, self._quoted = dialect_of(self.path), True
         try:
             problems = self._problems()
         except NotUtf8 as problem:
             self.dialect = self.dialect.as_windows_1252(self.path, problem)
             problems = self._problems()
         if problems and self.dialect.separator == "\t":
-            self._records = self._unquoted
+            self._quoted = False
             if not self._problems() and len(self.columns) > 1:
                 line = next((number for number, text in self._lines() if not _is_quoted(text)), 1)
                 self._notes.append(
@@ -273,57 +249,46 @@ class SeparatedSource(FileSource):
         self.notes = (*self.dialect.notes, *self._notes)
 
     def _problems(self) -> list[str]:
-        """Read the whole file; what is wrong with it."""
+        """Read the whole file, its header and its notes with it; what is wrong with it."""
         problems: list[str] = []
-        self.n_rows = 0
+        self.n_rows, twins_differ, between = 0, False, _SEPARATORS[self.dialect.separator]
         try:
             records = self._records()
             top = list(islice(records, _TOP))
-            header = self._header(top, problems)
+            self._above = header_place([cells for _, cells in top])
+            line, header = top[self._above] if top else (1, [])
+            at = f"{self.where}:{line}"
+            self._names = column_names(self._unmarked(header))
+
+            firsts: dict[str, int] = {}
+            places = [(firsts.setdefault(name, place), place) for place, name in enumerate(self._names)]
+            twins = [(first, place) for first, place in places if first != place]
+            self.columns = tuple(firsts)
+            others = [what for sign, what in _SEPARATORS.items() if len(header) == 1 and sign in header[0]]
+            problems += [f"{at}: one column only, and {what} in its name: quote it" for what in others[:1]]
+            titled = any(any(cells) for _, cells in top[: self._above])
+            self._notes = [f"{at}: the header: titles above it are left out"] * titled
+            if twins:
+                twice = listed([self._names[place] for _, place in twins])
+                self._notes.append(f"{at}: read once, as both columns are the same: {twice}")
             for line, cells in chain(top[self._above + 1 :], records):
                 self.n_rows += 1
-                if self._twins and not self._twins_differ:
-                    self._twins_differ = any(
-                        cells[one : one + 1] != cells[two : two + 1] for one, two in self._twins
-                    )
+                twins_differ = twins_differ or any(
+                    cells[one : one + 1] != cells[two : two + 1] for one, two in twins
+                )
                 short = len(cells) < len(header) and not self.pads
                 if short or any(cells[len(header) :]):
                     problems.append(
-                        f"{self.where}:{line}: {len(cells)} cells where the header names {len(self._names)} "
-                        f"columns: "
-                        f'put "..." round cells that hold {SEPARATORS[self.dialect.separator]} or a line end'
+                        f"{self.where}:{line}: {len(cells)} cells where the header names {len(header)} "
+                        f'columns: put "..." round cells that hold {between} or a line end'
                     )
-            if self._twins_differ or not self.n_rows:
-                problems[:0] = named_twice(self._names, self._header_at)
+            if twins_differ or not self.n_rows:
+                problems[:0] = named_twice(self._names, at)
         except NotUtf8:
             raise
         except InputError as error:
             return [*error.problems, *problems]
         return problems
-
-    def _header(self, top: Sequence[_Record], problems: list[str]) -> list[str]:
-        """The cells of the header, which is looked for among the records that the file begins with; what
-        twins there are.
-        """
-        self._above = header_place([cells for _, cells in top])
-        line, cells = top[self._above] if top else (1, [])
-        self._names, self._header_at = column_names(self._unmarked(cells)), f"{self.where}:{line}"
-        first: dict[str, int] = {}
-        places = [(first.setdefault(name, place), place) for place, name in enumerate(self._names)]
-        self._twins = [pair for pair in places if pair[0] != pair[1]]
-        self._twins_differ = False
-        self.columns = tuple(first)
-        others = [name for one, name in SEPARATORS.items() if len(cells) == 1 and one in cells[0]]
-        problems += [
-            f"{self.where}:{line}: one column only, and {name} in its name: quote it" for name in others[:1]
-        ]
-        titled = any(any(above) for _, above in top[: self._above])
-        self._notes = [f"{self.where}:{line}: the header: titles above it are left out"] * titled
-        twice = listed([self._names[place] for place, _ in self._twins])
-        self._notes += [f"{self.where}:{line}: read once, as both columns are the same: {twice}"] * bool(
-            twice
-        )
-        return cells
 
     def _pieces(self) -> Iterator[Piece]:
         return self._in_pieces(
@@ -337,11 +302,10 @@ class SeparatedSource(FileSource):
             return cells
         return [cell[1:] if cell[:1] == _MARK and runs(cell.lstrip(_MARK)) else cell for cell in cells]
 
-    def _quoted(self) -> Iterator[_Record]:
-        return separated_records(self.path, self.dialect)
-
-    def _unquoted(self) -> Iterator[_Record]:
-        yield from ((number, line.split(self.dialect.separator)) for number, line in self._lines())
+    def _records(self) -> Iterator[_Record]:
+        if self._quoted:
+            return separated_records(self.path, self.dialect)
+        return ((number, line.split(self.dialect.separator)) for number, line in self._lines())
 
     def _lines(self) -> Iterator[tuple[int, str]]:
         lines = text_lines(self.path, newline="\n", encoding=self.dialect.encoding)
@@ -381,13 +345,9 @@ def _writer(draft: Path, output: Output, *, delimiter: str) -> Iterator[Write]:
 
         def write(piece: Piece, added: Sequence[Sequence[Any]]) -> None:
             for row, values in zip(piece.rows, added, strict=True):
-                own = [safe(name, row.cells.get(name, "")) for name in output.own]
-                out.writerow(
-                    [
-                        *own,
-                        *(safe(name, _cell(value)) for name, value in zip(output.added, values, strict=True)),
-                    ]
-                )
+                cells = [(name, row.cells.get(name, "")) for name in output.own]
+                cells += zip(output.added, map(_cell, values), strict=True)
+                out.writerow([safe(name, cell) for name, cell in cells])
 
         yield write
     if marked:

@@ -38,15 +38,15 @@ class Row:
 
     def parts(self, column: str, separator: str | None = None) -> tuple[str, ...]:
         """A cell's alternatives: the elements of a list, else the text cut at the separator; none empty."""
-        value = self.raw.get(column)
+        value, text = self.raw.get(column), self.cells[column]
+        texts = [text]
         if isinstance(value, list):
             texts = [_cell(part) for part in value]
-        else:
-            text = self.cells[column]
-            texts = text.split(separator) if separator else [text]
+        elif separator:
+            texts = text.split(separator)
         if len(texts) > 1:
-            texts = [text.strip() for text in texts]
-        return tuple(text for text in texts if text.strip())
+            texts = [part.strip() for part in texts]
+        return tuple(part for part in texts if part.strip())
 
 
 def record_row(number: int, record: Mapping[str, Any]) -> Row:
@@ -55,20 +55,15 @@ def record_row(number: int, record: Mapping[str, Any]) -> Row:
     A field of an object within it is a column of its own, named with a dot: `{"human": {"score": 1}}` has the
     columns `human` and `human.score`.
     """
-    flat = _flat(record)
-    return Row(number, {name: _cell(value) for name, value in flat.items()}, flat)
-
-
-def _flat(record: Mapping[str, Any]) -> dict[str, Any]:
-    if not any(isinstance(value, dict) for value in record.values()):
-        return dict(record)
-    flat: dict[str, Any] = {}
-    for key, value in record.items():
-        flat[key] = value
-        if isinstance(value, dict):
-            for inner, part in _fields(value):
+    flat = dict(record)
+    if any(isinstance(value, dict) for value in record.values()):
+        flat = {}
+        for key, value in record.items():
+            flat[key] = value
+            for inner, part in _fields(value) if isinstance(value, dict) else ():
                 flat.setdefault(f"{key}.{inner}", part)
-    return {**flat, **record}  # a key that holds a dot of its own keeps its value
+        flat |= record  # a key that holds a dot of its own keeps its value
+    return Row(number, {name: _cell(value) for name, value in flat.items()}, flat)
 
 
 def _fields(value: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -87,11 +82,11 @@ def _cell(value: Any) -> str:
 
 
 class RowLocator:
-    """How messages name a table and its rows."""
+    """How messages name a table, its rows and the columns that it lacks."""
 
-    __slots__ = ()
     where: str
-    unit: Unit
+    columns: tuple[str, ...]
+    unit: Unit = "line"
 
     def number(self, row: int) -> str:
         """A row by its number alone, as within a message: `line 3` or `row 3`."""
@@ -106,8 +101,26 @@ class RowLocator:
         """`file:line` of a row, or `file:row N`."""
         return f"{self.where}:{row.line}" if self.unit == "line" else f"{self.where}:row {row.line}"
 
+    @property
+    def header(self) -> str:
+        """Where messages say that a column is missing."""
+        return self.top
 
-@dataclass(frozen=True, slots=True)
+    def missing(self, *names: str) -> list[str]:
+        """A problem for each column that the table lacks, with the nearest ones."""
+        lacking = [name for name in dict.fromkeys(names) if not self.has(name)]
+        return [f"{self.header}: {unknown_name('column', name, self.columns)}" for name in lacking]
+
+    def has(self, name: str) -> bool:
+        """Whether there is such a column; `a.b` is the field `b` of objects in `a`."""
+        return name in self.columns
+
+    def require(self, *names: str) -> None:
+        """Refuse (InputError) a table that lacks a column."""
+        if problems := self.missing(*names):
+            raise InputError(problems)
+
+
 class Table(RowLocator):
     """A table held whole; rows without any content are left out, and counted in `n_rows` and `n_empty`.
 
@@ -115,26 +128,10 @@ class Table(RowLocator):
     card of a set, "" where nothing is known. `notes`: what its owner should know of how it was read.
     """
 
-    where: str
-    columns: tuple[str, ...]
-    rows: list[Row]
-    name: str = ""
-    source: str = ""
-    unit: Unit = "line"
-    licence: str = ""
-    notes: tuple[str, ...] = ()
-    n_rows: int = 0
-    n_empty: int = 0
-
-    def require(self, *columns: str) -> None:
-        """Refuse (InputError) a table that lacks a column; each is listed with the nearest ones."""
-        _require(columns, lambda name: name in self.columns, self.columns, self.top)
-
-
-def _require(names: Iterable[str], has: Any, known: tuple[str, ...], where: str) -> None:
-    missing = [name for name in dict.fromkeys(names) if not has(name)]
-    if missing:
-        raise InputError(f"{where}: {unknown_name('column', name, known)}" for name in missing)
+    def __init__(self, table: Source, rows: list[Row]) -> None:
+        self.where, self.unit, self.columns, self.rows = table.where, table.unit, table.fields, rows
+        self.name, self.source, self.licence = table.name, table.source, table.licence
+        self.notes, self.n_rows, self.n_empty = table.remarks, table.n_rows, table.n_rows - len(rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +150,6 @@ class Source(RowLocator, ABC):
     empty cells counts in `n_rows`, a blank line does not. `types` of JSON: column -> the kinds of its values.
     `bytes_columns`: bytes (pictures, sound), which only Parquet can hold.
     """
-
-    unit: Unit = "line"
 
     def __init__(self, where: str) -> None:
         self.where = self.name = self.source = where
@@ -179,6 +174,11 @@ class Source(RowLocator, ABC):
                 return
 
     @property
+    def header(self) -> str:
+        """The file alone."""
+        return self.where
+
+    @property
     def fields(self) -> tuple[str, ...]:
         """The columns, and the fields of objects in them by their dotted names, as rows have them."""
         return self.columns
@@ -186,8 +186,8 @@ class Source(RowLocator, ABC):
     @property
     def remarks(self) -> tuple[str, ...]:
         """The notes, and which columns rows have nothing of."""
-        left_out = [f"{self.where}: left out {', '.join(self.bytes_columns)}: bytes, not text"]
-        return (*self.notes, *left_out[: len(self.bytes_columns)])
+        left_out = f"{self.where}: left out {', '.join(self.bytes_columns)}: bytes, not text"
+        return (*self.notes, *[left_out] * bool(self.bytes_columns))
 
     def filled_rows(self) -> Iterator[Row]:
         """The rows that have any content, one at a time; a column that a row lacks is an empty cell there."""
@@ -200,31 +200,10 @@ class Source(RowLocator, ABC):
 
     def table(self) -> Table:
         """The rows that have any content, all at once; InputError: none."""
-        rows = list(self.filled_rows())
-        table = Table(
-            self.where,
-            self.fields,
-            rows,
-            name=self.name,
-            source=self.source,
-            unit=self.unit,
-            licence=self.licence,
-            notes=self.remarks,
-            n_rows=self.n_rows,
-            n_empty=self.n_rows - len(rows),
-        )
-        if not rows:
+        table = Table(self, list(self.filled_rows()))
+        if not table.rows:
             raise InputError(f"{table.top}: the file holds no rows")
         return table
-
-    def require(self, *names: str) -> None:
-        """Refuse (InputError) a table that lacks a column, as `Table.require`; `a.b` is the field `b` of
-        objects in `a`.
-        """
-        _require(names, self._has, self.columns, self.where)
-
-    def _has(self, name: str) -> bool:
-        return name in self.columns
 
     @abstractmethod
     def _pieces(self) -> Iterator[Piece]:
@@ -257,7 +236,7 @@ class FileSource(Source):
         self._stamp = self._now()
         self._survey()
         if not self.n_rows:
-            raise NoRowsError(f"{self.where}{':1' * (self.unit == 'line')}: the file holds no rows")
+            raise NoRowsError(f"{self.top}: the file holds no rows")
 
     def pieces(self, limit: int | None = None) -> Iterator[Piece]:
         """The rows, or the first so many, from the start; InputError where the file is not what it was when
@@ -301,8 +280,10 @@ class RecordSource(FileSource):
             top.update(dict.fromkeys(record))
             for name, value in record_row(number, record).raw.items():
                 kinds = self.types.setdefault(name, set())
-                if value is not None:
-                    kinds.add(_kind(value))
+                if type(value) is int and not -(2**63) <= value < 2**63:
+                    kinds.add("text")  # as no column of Parquet holds it
+                elif value is not None:
+                    kinds.add(_KINDS.get(type(value), "text"))
         self.columns = tuple(top)
         refuse(problems, most=50)
 
@@ -314,12 +295,6 @@ class RecordSource(FileSource):
     def _pieces(self) -> Iterator[Piece]:
         return self._in_pieces(record_row(number, record) for number, record in self._records([]))
 
-    def _has(self, name: str) -> bool:
+    def has(self, name: str) -> bool:
+        """As `RowLocator.has`."""
         return name in self.types
-
-
-def _kind(value: object) -> str:
-    """What a Parquet column must be to hold the value; a whole number beyond 64 bits stays text."""
-    if type(value) is int and not -(2**63) <= value < 2**63:
-        return "text"
-    return _KINDS.get(type(value), "text")

@@ -51,6 +51,7 @@ _NO_PLACE = re.compile(
 )
 
 
+_HALF = re.compile("[\ud800-\udfff]")
 _TEXTS = (".csv", ".tsv", ".tab", ".txt", ".json", ".jsonl", ".ndjson")
 _PACKED = ".gz"
 
@@ -84,11 +85,9 @@ def encoding_of(path: Path) -> str:
             raise ValueError(f"the file is {what}")
     if head.startswith(_UTF_32):
         raise ValueError("the file is UTF-32: save it as UTF-8")
-    return next((name for mark, name in _MARKS if head.startswith(mark)), None) or _by_zeros(head)
-
-
-def _by_zeros(head: bytes) -> str:
-    """UTF-16 has a zero beside every ASCII character: behind it (little endian) or before it."""
+    if marked := [name for mark, name in _MARKS if head.startswith(mark)]:
+        return marked[0]
+    # UTF-16 has a zero beside every ASCII character: behind it (little endian) or before it.
     zeros = head[0::2].count(0), head[1::2].count(0)
     if max(zeros) > 0 and min(zeros) == 0 and b"\n" in head and len(head) < 4 * max(zeros):
         return "utf-16-le" if zeros[1] else "utf-16-be"
@@ -108,10 +107,8 @@ def in_windows_1252(lines: Iterable[bytes]) -> str | None:
     for line in lines:
         if line.isascii():
             continue
-        if _is_utf_8(line):
-            return None
         text = line.decode("cp1252", errors="replace")
-        if "\ufffd" in text:
+        if _not_utf8(line) is None or "\ufffd" in text:
             return None
         n_lines += 1
         n_odd += _NO_PLACE.search(text) is not None
@@ -124,12 +121,13 @@ def in_windows_1252(lines: Iterable[bytes]) -> str | None:
     return (lettered or first) if fits else None
 
 
-def _is_utf_8(line: bytes) -> bool:
+def _not_utf8(line: bytes) -> UnicodeDecodeError | None:
+    """Why a line is no UTF-8; None where it is."""
     try:
         line.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+    except UnicodeDecodeError as error:
+        return error
+    return None
 
 
 _OTHER_ENCODINGS = {codecs.BOM_UTF16_LE: "UTF-16", codecs.BOM_UTF16_BE: "UTF-16"}
@@ -154,13 +152,9 @@ def unreadable(path: Path, error: Exception) -> InputError:
 
 def no_files(paths: Iterable[Path]) -> list[str]:
     """A problem for each path where there is no file, or a folder."""
-    folders, missing = IsADirectoryError(), FileNotFoundError()
-    found = [unreadable(path, folders if path.is_dir() else missing) for path in paths if not _is_there(path)]
+    causes = {path: IsADirectoryError() if path.is_dir() else FileNotFoundError() for path in paths}
+    found = [unreadable(path, cause) for path, cause in causes.items() if path.is_dir() or not path.exists()]
     return [problem for error in found for problem in error.problems]
-
-
-def _is_there(path: Path) -> bool:
-    return path.exists() and not path.is_dir()
 
 
 def read_bytes(path: Path) -> bytes:
@@ -228,10 +222,16 @@ def text_lines(path: Path, *, newline: str = "", encoding: str = UTF_8) -> Itera
                 start = raw.read(2)
             if start in _OTHER_ENCODINGS:
                 raise InputError(decode(start, shown(path))[1])
-            yield from _utf8_lines(path, newline)
-            return
-        with io.TextIOWrapper(open_bytes(path), encoding=encoding, newline=newline) as file:
-            yield from file
+        # A byte that is no UTF-8 becomes half a surrogate pair, which UTF-8 itself cannot hold.
+        errors = "surrogateescape" if encoding == UTF_8 else "strict"
+        with io.TextIOWrapper(open_bytes(path), encoding=encoding, errors=errors, newline=newline) as file:
+            for number, line in enumerate(file, start=1):
+                if encoding == UTF_8 and not line.isascii() and _HALF.search(line):
+                    with open_bytes(path) as lines:
+                        raise NotUtf8(_encoding_problem(lines, shown(path)))
+                if encoding == UTF_8 and "\0" in line:
+                    raise _holds_nul(shown(path), number)
+                yield line
     except UnicodeError as error:
         raise InputError(
             f"{shown(path)}: broken {encoding.upper()} ({error}): save the file as UTF-8"
@@ -240,43 +240,15 @@ def text_lines(path: Path, *, newline: str = "", encoding: str = UTF_8) -> Itera
         raise unreadable(path, error) from None
 
 
-def _utf8_lines(path: Path, newline: str) -> Iterator[str]:
-    # A byte that is no UTF-8 becomes half a surrogate pair, which UTF-8 itself cannot hold.
-    with io.TextIOWrapper(
-        open_bytes(path), encoding=UTF_8, errors="surrogateescape", newline=newline
-    ) as file:
-        for number, line in enumerate(file, start=1):
-            if not line.isascii() and not _has_utf8(line):
-                raise NotUtf8(_problem_of(path))
-            if "\0" in line:
-                raise _holds_nul(shown(path), number)
-            yield line
-
-
-def _has_utf8(line: str) -> bool:
-    try:
-        line.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def _holds_nul(where: str, line: int) -> InputError:
     return InputError(f"{where}:{line}: holds a NUL byte, so it may be UTF-16: save the file as UTF-8")
-
-
-def _problem_of(path: Path) -> str:
-    with open_bytes(path) as file:
-        return _encoding_problem(file, shown(path))
 
 
 def _encoding_problem(lines: Iterable[bytes], where: str) -> str:
     """The first line that is no UTF-8, and how many more there are."""
     first, bad, before = "", 0, 0
     for number, line in enumerate(lines, start=1):
-        try:
-            line.decode()
-        except UnicodeDecodeError as error:
+        if error := _not_utf8(line):
             bad += 1
             first = first or (
                 f"{where}:{number}: not UTF-8: byte 0x{line[error.start]:02x} at byte {error.start + 1} of "
