@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from judgecal.cli.options import Full, Json, argument, option, workspace_of
 from judgecal.cli.output import print_result
-from judgecal.errors import notice
-
-if TYPE_CHECKING:
-    from judgecal.exchange.fetch import FetchPlan
+from judgecal.errors import InputError, notice
 
 
 @dataclass(frozen=True)
@@ -48,40 +45,24 @@ def fetch_command(
     it asks once.
     """
     from judgecal.engine.cache import cache_folder
-    from judgecal.exchange.fetch import Fetch, catalogued
+    from judgecal.exchange.fetch import catalogued, fetch_set, plan_fetch
 
     if public is None:
-        result = catalogued()
-        print_result(result, json=options.json, full=options.full)
+        print_result(catalogued(), json=options.json, full=options.full)
         return
-    fetch = Fetch(
-        public,
-        workspace_of(ctx),
-        cache_folder() / "public-sets",
-        name=options.name,
-        label=options.label,
-        replace=options.replace,
-        again=options.no_cache,
+    workspace, store = workspace_of(ctx), cache_folder() / "public-sets"
+    plan = plan_fetch(
+        public, workspace, store, name=options.name, label=options.label, replace=options.replace
     )
-    plan = fetch.plan()
     if options.dry_run:
         print_result(plan, json=options.json, full=options.full)
         return
-    _accept(plan, accepted=options.accept_licence)
-    fetched = fetch.run(plan)
-    print_result(fetched, json=options.json, full=options.full)
-
-
-def _accept(plan: FetchPlan, *, accepted: bool) -> None:
-    """Print the licence, and ask where something must be accepted."""
-    from judgecal.errors import InputError
-
     entry = plan.entry
-    notice(f"judgecal: {plan.public}: {entry.licence}; its terms are on {entry.home}")
-    if not entry.to_accept or accepted:
-        return
-    if not (sys.stdin is not None and sys.stdin.isatty()):
-        raise InputError(f"{plan.public}: {entry.to_accept}: read {entry.home}, then give --accept-licence")
-    notice(f"  {entry.to_accept}. Take it under these terms? [y/N]")
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise InputError(f"{plan.public}: not accepted, so nothing was fetched")
+    notice(f"judgecal: {public}: {entry.licence}; its terms are on {entry.home}")
+    if entry.to_accept and not options.accept_licence:
+        if sys.stdin is None or not sys.stdin.isatty():
+            raise InputError(f"{public}: {entry.to_accept}: read {entry.home}, then give --accept-licence")
+        notice(f"  {entry.to_accept}. Take it under these terms? [y/N]")
+        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+            raise InputError(f"{public}: not accepted, so nothing was fetched")
+    print_result(fetch_set(plan, workspace, again=options.no_cache), json=options.json, full=options.full)

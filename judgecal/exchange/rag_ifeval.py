@@ -24,12 +24,11 @@ from judgecal.goldset.write import write_gold
 from judgecal.records import Context, Item
 from judgecal.scale import Scale
 from judgecal.tables.formats import read_table
-from judgecal.tables.table import Row, Table
+from judgecal.tables.table import Table
 from judgecal.workspace import Workspace
 
 RULES = ("include", "exclude", "cite", "refuse", "safe")
 """The rules that are known, in the benchmark's order."""
-
 _NEEDED = frozenset({"id", "question", "context", "expect"})
 _KNOWN = _NEEDED | {"answer", "system", "tags"}
 _DOCUMENTS = "documents.jsonl"
@@ -113,36 +112,36 @@ def _questions(table: Table, path: Path) -> list[Item]:
         documents = read_table(beside)
         documents.require("id", "contents")
         texts = {row.cells["id"]: row.cells["contents"] for row in documents.rows}
+    items: list[Item] = []
     problems: list[str] = []
     groups: dict[str, str] = {}  # one question may stand there twice, beside other documents
-    items = [_item(row, table.at(row), texts, problems) for row in table.rows]
-    ids = Counter(item.item_id for item in items)
-    twice = (f"the id {item_id!r} stands twice: ids must differ" for item_id, n in ids.items() if n > 1)
-    refuse([*problems, *(f"{table.where}: {problem}" for problem in twice)])
-    return [replace(item, group=groups.setdefault(item.question.strip(), item.item_id)) for item in items]
-
-
-def _item(row: Row, where: str, texts: dict[str, str], problems: list[str]) -> Item:
-    context, expect = row.raw["context"], row.raw["expect"]
-    number, question = row.cells["id"].strip(), row.cells["question"]
-    for name, text in (("id", number), ("question", question)):
-        if not text.strip():
-            problems.append(f"{where}: {name} is empty: fill it in")
-    documents = [name for name in context if isinstance(name, str) and name]
-    if len(documents) < len(context):
-        problems.append(f"{where}: context must be a list of document ids")
-    if unknown := sorted(expect.keys() - set(RULES)):
-        problems.append(f"{where}: expect has no rule {', '.join(unknown)}: known: {', '.join(RULES)}")
-    return Item(
-        item_id=number,
-        group=number,
-        question=question,
-        answer=row.cells.get("answer", ""),
-        system=row.cells.get("system", "").strip() or None,
-        contexts=tuple(Context(texts.get(name, ""), name) for name in documents),
-        tags=tuple(rule for rule in RULES if rule in expect),
-        expect=expect,
-    )
+    for row in table.rows:
+        where, cells, context, expect = table.at(row), row.cells, row.raw["context"], row.raw["expect"]
+        item_id, question = cells["id"].strip(), cells["question"]
+        for name, text in (("id", item_id), ("question", question)):
+            if not text.strip():
+                problems.append(f"{where}: {name} is empty: fill it in")
+        ids = [name for name in context if isinstance(name, str) and name]
+        if len(ids) < len(context):
+            problems.append(f"{where}: context must be a list of document ids")
+        if unknown := sorted(expect.keys() - {*RULES}):
+            problems.append(f"{where}: expect has no rule {', '.join(unknown)}: known: {', '.join(RULES)}")
+        item = Item(
+            item_id=item_id,
+            group=groups.setdefault(question.strip(), item_id),
+            question=question,
+            answer=cells.get("answer", ""),
+            system=cells.get("system", "").strip() or None,
+            contexts=tuple(Context(texts.get(name, ""), name) for name in ids),
+            tags=tuple(rule for rule in RULES if rule in expect),
+            expect=expect,
+        )
+        items.append(item)
+    for item_id, n in Counter(item.item_id for item in items).items():
+        if n > 1:
+            problems.append(f"{table.where}: the id {item_id!r} stands twice: ids must differ")
+    refuse(problems)
+    return items
 
 
 def answered(items: Sequence[Item], file: str | Path) -> tuple[list[Item], list[str]]:
@@ -150,30 +149,29 @@ def answered(items: Sequence[Item], file: str | Path) -> tuple[list[Item], list[
     answers = read_table(file)
     if not answers.rows:
         raise InputError(f"{answers.where}: holds no answer")
-    number = "id" if "id" in answers.columns else "item_id"
-    answers.require(number, "answer")
+    column = "id" if "id" in answers.columns else "item_id"
+    answers.require(column, "answer")
     by_id = {item.item_id: item for item in items}
     joined: dict[tuple[str, str], Item] = {}
     problems: list[str] = []
     for row in answers.rows:
-        item_id, system = row.cells[number].strip(), row.cells.get("system", "").strip()
-        item = by_id.get(item_id)
+        item_id, system = row.cells[column].strip(), row.cells.get("system", "").strip()
+        item, by = by_id.get(item_id), f" by {system}" * bool(system)
         if item is None:
             problems.append(f"{answers.at(row)}: {item_id!r} is the id of no question")
         elif (item_id, system) in joined:
-            by = f" by {system}" if system else ""
             problems.append(f"{answers.at(row)}: a second answer to {item_id!r}{by}")
         else:
             named = f"{item_id}-{system}" if system else item_id
-            joined[item_id, system] = replace(
-                item, item_id=named, answer=row.cells["answer"], system=system or item.system
-            )
+            answer = row.cells["answer"]
+            item = replace(item, item_id=named, answer=answer, system=system or item.system)
+            joined[item_id, system] = item
     refuse(problems)
     notes = []
     for system in dict.fromkeys(system for _, system in joined):
-        missing = [item_id for item_id in by_id if (item_id, system) not in joined]
-        if missing:
-            by = f" by {system}" if system else ""
-            n = f"{len(missing):,} questions have no answer{by} in {answers.name}"
-            notes.append(f"{n}: {listed(missing)}")
+        if missing := [item_id for item_id in by_id if (item_id, system) not in joined]:
+            by = f" by {system}" * bool(system)
+            notes.append(
+                f"{len(missing):,} questions have no answer{by} in {answers.name}: {listed(missing)}"
+            )
     return list(joined.values()), notes

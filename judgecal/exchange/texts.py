@@ -9,27 +9,17 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from judgecal.exchange.files import Placed, Row, nested
 from judgecal.records import Context, Item, Turn
-from judgecal.tables.formats import open_source
-from judgecal.tables.json_files import of_frame, one_array, read_json
-from judgecal.tables.nested import nested
-from judgecal.tables.outline import outline
-from judgecal.tables.text import ending_of
-from judgecal.workspace import shown
 
 Value = bool | int | float | str | None
-Row = dict[str, Any]
-Placed = tuple[str, Row]
-"""A record after where it stands, as messages name it (`scores.csv:12`)."""
 
 _NOTHING: tuple[Any, ...] = (None, "", [], {})
-_TYPED = frozenset({".jsonl", ".ndjson", ".parquet"})
 _MOST_PLACES = 1_000_000
 _DOCUMENT = ("document_id", "doc_id", "doc_uri", "id", "source", "name")
 _QUESTION = ("question", "query", "input", "user_input", "prompt", "user_query", "request", "text")
@@ -55,55 +45,22 @@ _ROLES: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 
-# Records of files
+# --- values
 
 
-def fields_of(path: Path) -> frozenset[str]:
-    """The names of a file's columns, first records' fields, or one JSON object; none where unread."""
-    value = outline(path)
-    rows = value if isinstance(value, list) else [value]
-    names = {name for row in rows if isinstance(row, dict) for name in row}
-    if isinstance(value, dict):
-        if isinstance(value.get("columns"), list) and "data" in value:  # the outline has the first few alone
-            names |= {name for row in of_frame(read_json(path))[:1] for name in row}
-        if all(map(str.isdigit, value)):
-            names |= {name for row in value.values() if isinstance(row, dict) for name in row}
-        names |= {name for part in value.values() for row in objects(part)[:1] for name in row}
-    return frozenset(names)
+def has(value: Any) -> bool:
+    """Whether a field holds anything; 0 and false are something."""
+    return value not in _NOTHING
 
 
-def records_of(path: Path) -> Iterator[Placed]:
-    """Each record of a file.
-
-    Rows of a table, or the objects of a JSON file: an array, the one array in an object, a data frame as
-    pandas writes it (its index is the column `index`). Lists and objects in the cells of a sheet are lists
-    and objects.
-    """
-    if ending_of(path) == ".json":
-        value, where = read_json(path), shown(path)
-        for nth, row in enumerate(of_frame(value) or one_array(value, where)[1], start=1):
-            yield f"{where}:row {nth}", row
-        return
-    source = open_source(path)
-    typed = path.suffix.lower() in _TYPED
-    unit = "" if source.unit == "line" else "row "
-    for piece in source.pieces():
-        for line in piece.rows:
-            cells = dict(line.raw) if typed else {name: nested(cell) for name, cell in line.raw.items()}
-            yield f"{source.where}:{unit}{line.line}", cells
+def field_of(record: Mapping[str, Any], *names: str) -> Any:
+    """The first of the names that a record has with a value; None where it has none of them."""
+    return next((record[name] for name in names if has(record.get(name))), None)
 
 
 def in_time(records: Iterable[Placed], *names: str) -> list[Placed]:
     """Records in the order of the moment that they have under the first of the names with one."""
     return sorted(records, key=lambda record: moment_of(field_of(record[1], *names)))
-
-
-# Values
-
-
-def field_of(record: Mapping[str, Any], *names: str) -> Any:
-    """The first of the names that a record has with a value; None where it has none of them."""
-    return next((record[name] for name in names if record.get(name) not in _NOTHING), None)
 
 
 def word(value: Any) -> str:
@@ -124,11 +81,11 @@ def object_of(value: Any) -> Row:
     return value if isinstance(value, dict) else {}
 
 
-def object_in(record: Row, *path: str) -> Row:
+def object_in(record: Mapping[str, Any], *path: str) -> Row:
     """The object under a name, or under the last of several, each in the object before."""
     for name in path:
         record = object_of(record.get(name))
-    return record
+    return dict(record)
 
 
 def objects_of(value: Any) -> list[Row]:
@@ -188,7 +145,7 @@ def moment_of(value: Any) -> float:
     return number(value) or 0.0
 
 
-# Texts
+# --- texts
 
 
 def text_of(value: Any) -> str:
@@ -198,6 +155,17 @@ def text_of(value: Any) -> str:
     if isinstance(value, dict) and len(value) == 1:
         return text_of(next(iter(value.values())))
     return json.dumps(value, ensure_ascii=False)
+
+
+def text_in(record: Mapping[str, Any], *names: str) -> str:
+    """The text under the first of the names with a value."""
+    return text_of(field_of(record, *names))
+
+
+def texts_of(values: Any) -> tuple[str, ...]:
+    """The texts of a list that are not empty; of one value its own."""
+    values = values if isinstance(values, list) else [values]
+    return tuple(text for text in map(text_of, values) if text)
 
 
 def _filled(value: Any) -> str:
@@ -221,9 +189,8 @@ def _context(value: Any) -> Context:
     if isinstance(inner := value.get("document"), dict):
         value = {**value, **inner}
     text = field_of(value, "text", "content", "context", "page_content", "document")
-    about = value.get("metadata")
     document = field_of(value, *_DOCUMENT)
-    if document is None and isinstance(about, dict):
+    if document is None and isinstance(about := value.get("metadata"), dict):
         document = field_of(about, *_DOCUMENT)
     text = text_of(value if text is None else text)
     return Context(text, text_of(document) or None, number_of(value.get("score")))
@@ -236,20 +203,25 @@ def passages_of(value: Any) -> tuple[Context, ...]:
     return contexts_of(value)
 
 
+def joined(contexts: Sequence[Context]) -> str:
+    """The texts of passages as one text."""
+    return "\n\n".join(context.text for context in contexts)
+
+
 def turns_of(value: Any) -> tuple[Turn, ...]:
     """The turns of a chat: objects with a role (or type) and a content, which may be parts with texts."""
-
-    def content(given: Any) -> str:
-        if not isinstance(given, list):
-            return text_of(given)
-        parts = [field_of(part, "text", "content") if isinstance(part, dict) else part for part in given]
-        return "\n".join(text for text in map(text_of, parts) if text)
-
-    return tuple(
-        Turn(text_of(field_of(turn, "role", "type")), content(turn["content"]))
-        for turn in objects_of(value)
-        if turn.get("content")
-    )
+    turns = []
+    for turn in objects_of(value):
+        content = turn.get("content")
+        if content and isinstance(content, list):
+            parts = (
+                field_of(part, "text", "content") if isinstance(part, dict) else part for part in content
+            )
+            content = "\n".join(filter(None, map(text_of, parts)))
+            turns.append(Turn(text_in(turn, "role", "type"), content))
+        elif content:
+            turns.append(Turn(text_in(turn, "role", "type"), text_of(content)))
+    return tuple(turns)
 
 
 def spoken(turns: Sequence[Turn]) -> tuple[tuple[Turn, ...], str, str]:
@@ -266,10 +238,11 @@ def _chat(value: Any) -> tuple[Turn, ...]:
     messages = value.get("messages") if isinstance(value, dict) else value
     if isinstance(messages, list) and len(messages) == 1 and isinstance(messages[0], list):
         messages = messages[0]  # LangChain's batch of one conversation
-    if not isinstance(messages, list) or len(turns := objects_of(messages)) < len(messages):
-        return ()
-    is_chat = all("content" in turn and ("role" in turn or "type" in turn) for turn in turns)
-    return turns_of(turns) if is_chat else ()
+    is_chat = isinstance(messages, list) and all(
+        isinstance(turn, dict) and "content" in turn and ("role" in turn or "type" in turn)
+        for turn in messages
+    )
+    return turns_of(messages) if is_chat else ()
 
 
 def _named_text(value: Mapping[str, Any], names: tuple[str, ...]) -> tuple[str, str]:
@@ -278,16 +251,15 @@ def _named_text(value: Mapping[str, Any], names: tuple[str, ...]) -> tuple[str, 
     return next(((name, text) for name, text in texts if isinstance(text, str) and text.strip()), ("", ""))
 
 
-# Items
+# --- items
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """What an input asks: the question, the turns before it, and the texts of an object's further fields."""
 
     question: str
     conversation: tuple[Turn, ...] = ()
-    fields: Mapping[str, str] = field(default_factory=dict)
+    fields: Mapping[str, str] = {}
 
 
 def request_of(value: Any) -> Request:
@@ -295,13 +267,14 @@ def request_of(value: Any) -> Request:
     if turns := _chat(value):
         before, question, _ = spoken(turns)
         return Request(question, before)
-    if not isinstance(value, dict):
-        return Request(_filled(value))
-    name, question = _named_text(value, _QUESTION)
-    if name:
-        rest = {key: text for key, part in value.items() if key != name and (text := _filled(part))}
-        return Request(question, (), rest)
-    return request_of(next(iter(value.values()))) if len(value) == 1 else Request(_filled(value))
+    if isinstance(value, dict):
+        name, question = _named_text(value, _QUESTION)
+        if name:
+            rest = {key: text for key, part in value.items() if key != name and (text := _filled(part))}
+            return Request(question, (), rest)
+        if len(value) == 1:
+            return request_of(next(iter(value.values())))
+    return Request(_filled(value))
 
 
 def answer_of(value: Any) -> str:
@@ -323,14 +296,9 @@ def item_of(item_id: str, input_: Any, output: Any, **further: Any) -> Item:
 
     Its group is the one given, else the question.
     """
-    request = request_of(input_)
+    question, conversation, fields = request_of(input_)
     item = Item(
-        item_id,
-        request.question or item_id,
-        request.question,
-        answer_of(output),
-        conversation=request.conversation,
-        fields=request.fields,
+        item_id, question or item_id, question, answer_of(output), conversation=conversation, fields=fields
     )
     return replace(item, **{name: value for name, value in further.items() if value})
 
@@ -340,21 +308,20 @@ def named_item(item_id: str, record: Mapping[str, Any]) -> Item:
     names = {name.lower().strip(): name for name in record}
     roles: dict[str, str] = {}
     for role, usual in _ROLES.items():
-        known = [names[name] for name in usual if name in names]
-        if filled := [name for name in known if record[name] not in _NOTHING]:
-            roles[role] = filled[0]
+        known = (names[name] for name in usual if name in names)
+        if name := next((name for name in known if has(record[name])), None):
+            roles[role] = name
     values = {role: record[name] for role, name in roles.items()}
-    request, reference = request_of(nested(values.get("question"))), nested(values.get("reference"))
-    references = reference if isinstance(reference, list) else [reference]
+    question, conversation, fields = request_of(nested(values.get("question")))
     rest = {name: text_of(value) for name, value in record.items() if name not in roles.values()}
     return Item(
         item_id,
-        request.question or item_id,
-        request.question,
+        question or item_id,
+        question,
         text_of(values.get("answer")),
-        tuple(text for text in map(text_of, references) if text),
+        texts_of(nested(values.get("reference"))),
         system=text_of(values.get("system")) or None,
         contexts=contexts_of(nested(values.get("contexts"))),
-        conversation=request.conversation,
-        fields={**request.fields, **{name: text for name, text in rest.items() if text.strip()}},
+        conversation=conversation,
+        fields={**fields, **{name: text for name, text in rest.items() if text.strip()}},
     )

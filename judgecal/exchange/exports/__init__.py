@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from judgecal.errors import InputError, listed, refuse, unknown_name
-from judgecal.exchange.texts import Row, Value, objects_of
+from judgecal.exchange.files import Row, outline
+from judgecal.exchange.texts import Value, objects_of
 from judgecal.records import ITEM_UNIT, Item
 from judgecal.tables.text import no_files
 from judgecal.workspace import shown
@@ -42,7 +43,6 @@ class Score:
     repeat: int = 0  # a judge that scored an item twice has two
     unit: str = ITEM_UNIT  # or `chunk:<n>` of the item's contexts, from 0
     cost_usd: float | None = None  # of the judge's call; None where the tool does not say
-    latency_s: float | None = None
     saw_draft: bool = False  # whether a person was shown what a judge said before
 
 
@@ -107,6 +107,13 @@ class Export:
         if known.sha != item.sha:
             self.problems.append(f"{self.where}: two items with other texts have the id {item.item_id!r}")
 
+    def add_apart(self, items: Sequence[Item]) -> list[Item]:
+        """Take items whose ids are told apart."""
+        items = apart(items)
+        for item in items:
+            self.add_item(item)
+        return items
+
     def add_rating(self, score: Score) -> None:
         """Take what a person said; of two by one person on one item under one name the later call counts."""
         key = (score.item_id, score.name, score.by)
@@ -140,16 +147,26 @@ class Export:
         Raises:
             RuntimeError: what came in is not what came out, a defect of the reader.
         """
-        empty = [item_id for item_id, item in self.items.items() if not _has_text(item)]
-        self.skip("an item without any text", len(empty))
-        for item_id in empty:
-            del self.items[item_id]
+        for item in [*self.items.values()]:
+            texts = (
+                item.question,
+                item.answer,
+                *(context.text for context in item.contexts),
+                *item.fields.values(),
+            )
+            if not any(text.strip() for text in (*texts, *(turn.content for turn in item.conversation))):
+                self.skip("an item without any text")
+                del self.items[item.item_id]
         for scores in (self.ratings, self.judgements):
             known = [score for score in scores if score.item_id in self.items]
             self.skip("a score of an item that the export does not hold", len(scores) - len(known))
-            there = [score for score in known if _is_there(score, self.items[score.item_id])]
-            self.skip("a score of a context that the item does not have", len(known) - len(there))
-            scores[:] = there
+            scores[:] = [
+                score
+                for score in known
+                if score.unit == ITEM_UNIT
+                or int(score.unit.removeprefix("chunk:")) < len(self.items[score.item_id].contexts)
+            ]
+            self.skip("a score of a context that the item does not have", len(known) - len(scores))
         out = len(self.items) + len(self.ratings) + len(self.judgements) + self.skipped.total()
         if out != self.n_records:
             raise RuntimeError(f"{self.tool}: {self.n_records} records in, {out} out: {dict(self.skipped)}")
@@ -161,15 +178,6 @@ def _is_value(value: Value) -> bool:
     return bool(value.strip()) if isinstance(value, str) else value is not None
 
 
-def _is_there(score: Score, item: Item) -> bool:
-    return score.unit == ITEM_UNIT or int(score.unit.removeprefix("chunk:")) < len(item.contexts)
-
-
-def _has_text(item: Item) -> bool:
-    texts = (item.question, item.answer, *(context.text for context in item.contexts), *item.fields.values())
-    return any(text.strip() for text in (*texts, *(turn.content for turn in item.conversation)))
-
-
 @dataclass(frozen=True, slots=True)
 class Sources:
     """Who gives scores, by the words that a tool records for it."""
@@ -178,12 +186,12 @@ class Sources:
     judges: Collection[str]
     what: str = "a score of the source"  # as a skip calls a score of nobody who is known
 
-    def take(self, source: str, score: Score, export: Export, *, rater: str, judge: str) -> None:
-        """One score: a rating of that rater, a judgement of that judge, or a skip, as its source says."""
+    def take(self, source: str, score: Score, export: Export, *, rater: str) -> None:
+        """A judgement as it is, the same score as a rating of that rater, or a skip, as its source says."""
         if source in self.people:
             export.add_rating(replace(score, by=person(rater), error=None))
         elif source in self.judges:
-            export.add_judgement(replace(score, by=judge, saw_draft=False))
+            export.add_judgement(score)
         else:
             export.skip(f"{self.what} {source or 'nobody'}")
 
@@ -196,6 +204,11 @@ class ExportFormat:
     holds: Callable[[Sequence[Path]], bool]  # by what stands in files; raises nothing for another tool's
     read: Callable[[Sequence[Path], Export], None]  # fills the export; refuses with file and line
     files: str  # what to hand over, for messages (`scores.csv and traces.csv`)
+
+
+def each_begins(test: Callable[[Any], object]) -> Callable[[Sequence[Path]], bool]:
+    """Whether files are a tool's: by the outline of each of them."""
+    return lambda files: bool(files) and all(test(outline(file)) for file in files)
 
 
 def formats() -> dict[str, ExportFormat]:

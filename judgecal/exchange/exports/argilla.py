@@ -8,16 +8,26 @@ not, and there such a suggestion is nobody's verdict.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from judgecal.errors import InputError
-from judgecal.exchange.exports import Export, ExportFormat, Score, apart, id_of, judge_name, person
-from judgecal.exchange.texts import Row, named_item, number, object_of, objects_of, text_of, value_of, word
+from judgecal.exchange.exports import Export, ExportFormat, Score, each_begins, id_of, judge_name, person
+from judgecal.exchange.files import Row, columns_of, nested, outline
+from judgecal.exchange.texts import (
+    named_item,
+    number,
+    object_in,
+    object_of,
+    objects_of,
+    text_of,
+    value_of,
+    word,
+    word_in,
+)
 from judgecal.records import Item
-from judgecal.tables import Row as TableRow
-from judgecal.tables import json_value, nested, outline, read_json, read_table
+from judgecal.tables import json_value, read_json, read_table
 from judgecal.workspace import shown
 
 _OWN = frozenset({"id", "status", "_server_id"})
@@ -35,35 +45,22 @@ class _Response(NamedTuple):
     status: str
 
 
-class _Suggestion(NamedTuple):
-    """What a model answered to a question."""
-
-    value: Any
-    agent: str
-
-
 class _Record(NamedTuple):
-    """A record: its item, and the responses and the suggestion by question."""
+    """A record: its item, and by question the responses, and what a model suggested and its name."""
 
     where: str
     item: Item
     responses: dict[str, list[_Response]]
-    suggestions: dict[str, _Suggestion]
-
-
-def _holds(files: Sequence[Path]) -> bool:
-    return bool(files) and all(_is_nested(begun) or _questions(begun) for begun in map(outline, files))
+    suggestions: dict[str, tuple[Any, str]]
 
 
 def _is_nested(begun: Any) -> bool:
-    records = objects_of(begun)
-    known = ("fields", "responses", "suggestions")
-    return bool(records) and all(isinstance(one.get(name), dict) for one in records for name in known)
+    known, records = ("fields", "responses", "suggestions"), objects_of(begun)
+    return bool(records) and all(isinstance(record.get(name), dict) for record in records for name in known)
 
 
-def _questions(begun: Any) -> list[str]:
+def _questions(columns: Sequence[str] | set[str]) -> list[str]:
     """The questions of a flat table, by its columns."""
-    columns = list(dict.fromkeys(name for row in objects_of(begun) for name in row))
     answered = [name.removesuffix(".responses") for name in columns if f"{name}.users" in columns]
     suggested = [name.removesuffix(".suggestion") for name in columns if f"{name}.agent" in columns]
     questions = dict.fromkeys([*answered, *suggested])
@@ -74,14 +71,13 @@ def _read(files: Sequence[Path], export: Export) -> None:
     for file in files:
         begun = outline(file)
         if _is_nested(begun) and file.suffix.lower() == ".json":
-            records = export.objects(read_json(file), "record")
-            places = (f"{shown(file)}: record {n}" for n in range(1, len(records) + 1))
-            _take([_nested_record(at, one, export) for at, one in zip(places, records, strict=True)], export)
+            records = enumerate(export.objects(read_json(file), "record"), start=1)
+            _take([_nested_record(f"{shown(file)}: record {n}", row, export) for n, row in records], export)
             export.notes.append(
                 f"{shown(file)}: to_json() tells no submitted response from a draft or a discarded one: all "
                 "were taken"
             )
-        elif _questions(begun):
+        elif _questions(columns_of(begun)):
             _take(list(_flat_records(file, export)), export)
         else:
             raise InputError(
@@ -96,61 +92,76 @@ def _read(files: Sequence[Path], export: Export) -> None:
 def _nested_record(where: str, record: Row, export: Export) -> _Record:
     responses = {
         name: [
-            _Response(one.get("value"), word(one.get("user_id")), word(one.get("status")) or _SUBMITTED)
-            for one in export.objects(given, "response", holders=True)
+            _Response(given.get("value"), word_in(given, "user_id"), word_in(given, "status") or _SUBMITTED)
+            for given in export.objects(every, "response", holders=True)
         ]
-        for name, given in object_of(record.get("responses")).items()
+        for name, every in object_in(record, "responses").items()
     }
     suggestions = {
-        name: _Suggestion(one.get("value"), word(one.get("agent")))
-        for name, given in object_of(record.get("suggestions")).items()
-        for one in export.objects([] if given is None else [given], "suggestion", holders=True)
+        name: (given.get("value"), word_in(given, "agent"))
+        for name, part in object_in(record, "suggestions").items()
+        for given in export.objects([] if part is None else [part], "suggestion", holders=True)
     }
-    texts = {**object_of(record.get("metadata")), **object_of(record.get("fields"))}
+    texts = {**object_in(record, "metadata"), **object_in(record, "fields")}
     return _Record(where, _item(record, texts), responses, suggestions)
+
+
+def _item(record: Row, texts: Row) -> Item:
+    return named_item(word_in(record, "id", "_server_id") or id_of(texts), texts)
 
 
 def _flat_records(file: Path, export: Export) -> Iterator[_Record]:
     """The rows of a table; a suggestion that is the number of a label is its word, or `_UNTOLD`."""
     table, words = read_table(file), _class_names(file)
-    questions = _questions([dict.fromkeys(table.columns)])
-    read = [({name: list(_responses(row.raw, name)) for name in questions}, row) for row in table.rows]
-    numbered = {name for name in questions if _is_numbered(name, read)}
-    export.count(len(read))
-    for responses, row in read:
+    questions = _questions(table.columns)
+    responses = [{name: list(_responses(dict(row.raw), name)) for name in questions} for row in table.rows]
+    numbered = set()
+    for name in questions:
+        answers = [one.value for row in responses for one in row[name] if one.value is not None]
+        places = [number(row.raw.get(f"{name}.suggestion")) for row in table.rows]
+        order = list(dict.fromkeys(place for place in places if place is not None))
+        # They are numbers of labels where people answered words, or nobody did and they run from 0.
+        if order and not any(isinstance(value, list | dict) for value in answers):
+            words_given = any(isinstance(value, str) for value in answers)
+            if words_given if answers else order == list(range(len(order))):
+                numbered.add(name)
+    export.count(len(responses))
+    # What is of no question, no vector and no part of an object beside it are the fields and metadata.
+    parts = (*(f"{name}.{part}" for name in questions for part in ("responses", "suggestion")),)
+    for row, given in zip(table.rows, responses, strict=True):
         suggestions = {}
         for name in questions:
             value = row.raw.get(f"{name}.suggestion")
             if (place := number(value)) is not None:
                 known = words.get(f"{name}.suggestion")
-                value = _word(known, place) if known else _UNTOLD if name in numbered else value
-            suggestions[name] = _Suggestion(value, word(row.raw.get(f"{name}.suggestion.agent")))
-        yield _Record(table.at(row), _item(row.raw, _texts(row.raw, questions)), responses, suggestions)
+                if known:
+                    is_place = place == int(place) and 0 <= place < len(known)
+                    value = known[int(place)] if is_place else _UNTOLD
+                elif name in numbered:
+                    value = _UNTOLD
+            suggestions[name] = (value, word_in(row.raw, f"{name}.suggestion.agent"))
+        texts = {
+            name: cell
+            for name, cell in row.raw.items()
+            if name not in _OWN
+            and not name.startswith(parts)
+            and not isinstance(row.raw.get(name.partition(".")[0]), dict)
+            and not (isinstance(cell, list) and cell and all(isinstance(part, float) for part in cell))
+        }
+        yield _Record(table.at(row), _item(dict(row.raw), texts), given, suggestions)
 
 
-def _responses(cells: Mapping[str, Any], question: str) -> Iterator[_Response]:
-    values, users, statuses = (
-        found
-        if isinstance(found := nested(cells.get(f"{question}.responses{part}"), numbers=True), list)
-        else []
-        for part in ("", ".users", ".status")
+def _responses(cells: Row, question: str) -> Iterator[_Response]:
+    lists = (
+        nested(cells.get(f"{question}.responses{part}"), numbers=True) for part in ("", ".users", ".status")
     )
+    values, users, statuses = (given if isinstance(given, list) else [] for given in lists)
     for n, value in enumerate(values):
         user = word(users[n]) if n < len(users) else ""
         yield _Response(value, user, word(statuses[n]) if n < len(statuses) else _SUBMITTED)
 
 
-def _is_numbered(question: str, read: Sequence[tuple[dict[str, list[_Response]], TableRow]]) -> bool:
-    """Whether suggestions are numbers of labels: people answered words, or nobody did and they run from 0."""
-    answers = [one.value for responses, _ in read for one in responses[question] if one.value is not None]
-    places = [number(row.raw.get(f"{question}.suggestion")) for _, row in read]
-    order = list(dict.fromkeys(place for place in places if place is not None))
-    if not order or any(isinstance(value, list | dict) for value in answers):
-        return False
-    return any(isinstance(value, str) for value in answers) if answers else order == list(range(len(order)))
-
-
-def _class_names(file: Path) -> dict[str, list[str]]:
+def _class_names(file: Path) -> dict[str, list[Any]]:
     """Column -> the words of its numbers, which the library that wrote a Parquet file keeps in it."""
     if file.suffix.lower() != ".parquet":
         return {}
@@ -158,54 +169,54 @@ def _class_names(file: Path) -> dict[str, list[str]]:
 
     kept = (pq.read_schema(file).metadata or {}).get(b"huggingface", b"{}")
     with contextlib.suppress(InputError, UnicodeDecodeError):
-        info = object_of(object_of(json_value(kept.decode(), str(file))).get("info"))
-        features = object_of(info.get("features")).items()
-        return {
-            name: names for name, one in features if isinstance(names := object_of(one).get("names"), list)
-        }
+        features = object_in(object_of(json_value(kept.decode(), str(file))), "info", "features")
+        names = {name: object_in(features, name).get("names") for name in features}
+        return {name: known for name, known in names.items() if isinstance(known, list)}
     return {}
-
-
-def _word(names: Sequence[Any], place: float) -> Any:
-    return names[int(place)] if place == int(place) and 0 <= place < len(names) else _UNTOLD
-
-
-def _texts(cells: Mapping[str, Any], questions: Sequence[str]) -> dict[str, Any]:
-    """The fields and metadata of a row: what is of no question, no vector, no part of an object beside it."""
-    parts = tuple(f"{name}.{part}" for name in questions for part in ("responses", "suggestion"))
-    return {
-        name: cell
-        for name, cell in cells.items()
-        if name not in _OWN
-        and not name.startswith(parts)
-        and not isinstance(cells.get(name.partition(".")[0]), dict)
-        and not (isinstance(cell, list) and cell and all(isinstance(one, float) for one in cell))
-    }
-
-
-def _item(record: Mapping[str, Any], texts: Mapping[str, Any]) -> Item:
-    return named_item(word(record.get("id")) or word(record.get("_server_id")) or id_of(texts), texts)
 
 
 # --- what was said of them
 
 
 def _take(records: Sequence[_Record], export: Export) -> None:
-    given = [pair for record in records for pair in record.responses.items()]
-    commented = (question for question, answers in given if any(_is_long(one.value) for one in answers))
-    comments = dict.fromkeys(commented)  # in the order of the file, which is that of the notes
-    for record, item in zip(records, apart([record.item for record in records]), strict=True):
-        export.add_item(item)
-        _take_responses(record, item.item_id, comments, export)
-        for question, suggestion in record.suggestions.items():
-            if suggestion.value in (None, ""):
+    # The questions that are answered with comments, in the order of the file, which is that of the notes.
+    comments = dict.fromkeys(
+        question
+        for record in records
+        for question, answers in record.responses.items()
+        if any(
+            isinstance(one.value, str) and (len(one.value) > _LONG or "\n" in one.value) for one in answers
+        )
+    )
+    items = export.add_apart([record.item for record in records])
+    for (where, _, responses, suggestions), item in zip(records, items, strict=True):
+        for question, answers in responses.items():
+            export.count(len(answers))
+            seen = suggestions.get(question, (None, ""))[0] not in (None, "")
+            for value, user, status in answers:
+                if status != _SUBMITTED:
+                    export.skip(f"a response that was not submitted ({status or 'without a status'})")
+                elif question in comments:
+                    export.skip("a comment, taken as the note of the labels beside it")
+                elif isinstance(value, list | dict):
+                    export.skip(_SEVERAL)
+                else:
+                    said = (one for name in comments for one in responses.get(name, ()))
+                    note = "\n".join(
+                        text_of(one.value) for one in said if (one.user, one.status) == (user, _SUBMITTED)
+                    )
+                    by = person(user)
+                    label = value_of(value)
+                    export.add_rating(Score(item.item_id, question, by, label, note, where, saw_draft=seen))
+        for question, (value, agent) in suggestions.items():
+            if value in (None, ""):
                 continue
             export.count()
-            if suggestion.value == _UNTOLD or isinstance(suggestion.value, list | dict):
-                export.skip(_UNTOLD if suggestion.value == _UNTOLD else _SEVERAL)
+            if value == _UNTOLD or isinstance(value, list | dict):
+                export.skip(_UNTOLD if value == _UNTOLD else _SEVERAL)
             else:
-                by, value = judge_name(question, suggestion.agent), value_of(suggestion.value)
-                export.add_judgement(Score(item.item_id, question, by, value, where=record.where))
+                judge = judge_name(question, agent)
+                export.add_judgement(Score(item.item_id, question, judge, value_of(value), where=where))
     if n := export.skipped[_UNTOLD]:
         export.notes.append(
             f"{n:,} suggestions are numbers of labels, given in the order in which they appear: save the "
@@ -213,39 +224,9 @@ def _take(records: Sequence[_Record], export: Export) -> None:
         )
 
 
-def _take_responses(record: _Record, item_id: str, comments: Collection[str], export: Export) -> None:
-    for question, answers in record.responses.items():
-        export.count(len(answers))
-        suggested = record.suggestions.get(question)
-        drafted = suggested is not None and suggested.value not in (None, "")
-        for one in answers:
-            if reason := _why_not(one, comment=question in comments):
-                export.skip(reason)
-                continue
-            note = "\n".join(
-                text for name in comments for text in _said(record.responses.get(name, []), one.user)
-            )
-            by, value = person(one.user), value_of(one.value)
-            export.add_rating(Score(item_id, question, by, value, note, record.where, saw_draft=drafted))
-
-
-def _is_long(value: Any) -> bool:
-    return isinstance(value, str) and (len(value) > _LONG or "\n" in value)
-
-
-def _why_not(response: _Response, *, comment: bool) -> str:
-    """Why a response is no rating; empty where it is one."""
-    if response.status != _SUBMITTED:
-        return f"a response that was not submitted ({response.status or 'without a status'})"
-    if comment:
-        return "a comment, taken as the note of the labels beside it"
-    return _SEVERAL if isinstance(response.value, list | dict) else ""
-
-
-def _said(responses: Sequence[_Response], user: str) -> list[str]:
-    return [text_of(one.value) for one in responses if one.user == user and one.status == _SUBMITTED]
-
-
 FORMAT = ExportFormat(
-    "argilla", _holds, _read, "what to_json() wrote, or the data set of to_datasets() as a table"
+    "argilla",
+    each_begins(lambda begun: _is_nested(begun) or _questions(columns_of(begun))),
+    _read,
+    "what to_json() wrote, or the data set of to_datasets() as a table",
 )

@@ -8,35 +8,34 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from judgecal.errors import InputError
-from judgecal.exchange.exports import Export, ExportFormat, Score, id_of, judge_name
+from judgecal.exchange.exports import Export, ExportFormat, Score, each_begins, id_of, judge_name
+from judgecal.exchange.files import Row
 from judgecal.exchange.texts import (
     contexts_of,
-    field_of,
+    joined,
     number_of,
     objects_of,
     spoken,
     tags_of,
+    text_in,
     text_of,
+    texts_of,
     turns_of,
     value_of,
 )
 from judgecal.records import Item
-from judgecal.tables import outline, read_json
+from judgecal.tables import read_json
 from judgecal.workspace import shown
 
 _CASES = ("testCases", "conversationalTestCases")
 _NUMBERED = re.compile(r"(conversational_)?test_case_\d+|.*\[.*\]", re.DOTALL)
 """Names that DeepEval or pytest gives by the case's position."""
-
-
-def _holds(files: Sequence[Path]) -> bool:
-    return bool(files) and all(_is_run(outline(file)) for file in files)
 
 
 def _is_run(value: Any) -> bool:
@@ -50,20 +49,27 @@ def _is_run(value: Any) -> bool:
 def _read(files: Sequence[Path], export: Export) -> None:
     cases = [case for file in files for case in _cases(file, export)]
     texts: defaultdict[str, set[str]] = defaultdict(set)
-    for record, item, _ in cases:
-        texts[text_of(record.get("name"))].add(item.sha)
-    flaky, alike = 0, 0
-    for record, item, where in cases:
-        name = text_of(record.get("name"))
+    for case, item, _ in cases:
+        texts[text_in(case, "name")].add(item.sha)
+    flaky = alike = 0
+    for case, item, where in cases:
+        name = text_in(case, "name")
         numbered = not name.strip() or _NUMBERED.fullmatch(name) or len(texts[name]) > 1
         item = replace(item, item_id=id_of(item.sha) if numbered else name)
         export.add_item(item)
-        metrics = export.objects(record.get("metricsData"), "metric")
-        judged = [_judgement(metric, item.item_id, where) for metric in metrics]
-        for score in judged:
+        metrics = export.objects(case.get("metricsData"), "metric")
+        judges = set()
+        for metric in metrics:
+            scored, error = text_in(metric, "name", "metric"), text_in(metric, "error")
+            judge = judge_name(scored, metric.get("evaluationModel"))
+            value = None if error else value_of(metric.get("score"))
+            note, cost = text_in(metric, "reason"), number_of(metric.get("evaluationCost"))
+            at = f"{where}, metric {scored}"
+            score = Score(item.item_id, scored, judge, value, note, at, error=error or None, cost_usd=cost)
             export.add_judgement(score)
-        flaky += sum(metric.get("flaky") is True for metric in metrics)
-        alike += len({score.by for score in judged}) < len(judged)
+            judges.add(judge)
+            flaky += metric.get("flaky") is True
+        alike += len(judges) < len(metrics)
     if flaky:
         nothing = "which decide nothing in DeepEval"
         export.notes.append(f"{flaky:,} judgements are of metrics marked flaky, {nothing}")
@@ -74,72 +80,54 @@ def _read(files: Sequence[Path], export: Export) -> None:
         )
 
 
-def _cases(file: Path, export: Export) -> Iterator[tuple[dict[str, Any], Item, str]]:
-    """The test cases of a run, each as its item without an id."""
+def _cases(file: Path, export: Export) -> Iterator[tuple[Row, Item, str]]:
+    """The test cases of a run, each as its item without an id; the run's settings are its system."""
     run, where = read_json(file), shown(file)
     if not isinstance(run, dict):
         raise InputError(
             f"{where}: no test run of DeepEval: hand over .latest_run_full.json or test_run_<time>.json"
         )
-    system = _system(run.get("hyperparameters"))
+    settings = run.get("hyperparameters")
+    known = sorted(settings.items()) if isinstance(settings, dict) else ()
+    simple = [f"{name}={value}" for name, value in known if isinstance(value, str | int | float)]
     for key in _CASES:
         for n, case in enumerate(export.objects(run.get(key), "test case"), start=1):
             item = _conversation(case) if key == _CASES[1] else _single(case)
-            yield case, replace(item, system=system, tags=tags_of(case.get("tags"))), f"{where}: {key} {n}"
+            item = replace(item, system=", ".join(simple) or None, tags=tags_of(case.get("tags")))
+            yield case, item, f"{where}: {key} {n}"
 
 
-def _single(case: Mapping[str, Any]) -> Item:
+def _single(case: Row) -> Item:
     """`context` is what should have been retrieved, and stands in for what was where only it is there."""
     retrieved, ideal = contexts_of(case.get("retrievalContext")), contexts_of(case.get("context"))
-    fields = {"ideal_context": "\n\n".join(one.text for one in ideal)} if retrieved and ideal else {}
-    question, reference = text_of(case.get("input")), text_of(case.get("expectedOutput"))
+    question = text_of(case.get("input"))
     return Item(
         "",
         question,
         question,
         text_of(case.get("actualOutput")),
-        (reference,) if reference else (),
+        texts_of(text_of(case.get("expectedOutput"))),
         contexts=retrieved or ideal,
-        fields=fields,
+        fields={"ideal_context": joined(ideal)} if retrieved and ideal else {},
     )
 
 
-def _conversation(case: Mapping[str, Any]) -> Item:
+def _conversation(case: Row) -> Item:
     """A conversation is judged as a whole; its last answer is the answer, and `scenario` a field."""
     before, question, answer = spoken(turns_of(case.get("turns")))
-    scenario, outcome = text_of(case.get("scenario")), text_of(case.get("expectedOutcome"))
+    scenario = text_of(case.get("scenario"))
     return Item(
         "",
         scenario or question,
         question or scenario,
         answer,
-        (outcome,) if outcome else (),
+        texts_of(text_of(case.get("expectedOutcome"))),
         contexts=contexts_of(case.get("context")),
         conversation=before,
         fields={"scenario": scenario} if scenario else {},
     )
 
 
-def _system(hyperparameters: Any) -> str | None:
-    """The settings of the system under test: those of one value, `model=gpt-4o, temperature=0`."""
-    known = hyperparameters if isinstance(hyperparameters, dict) else {}
-    simple = {name: value for name, value in known.items() if isinstance(value, str | int | float)}
-    return ", ".join(f"{name}={value}" for name, value in sorted(simple.items())) or None
-
-
-def _judgement(metric: Mapping[str, Any], item_id: str, where: str) -> Score:
-    name = text_of(field_of(metric, "name", "metric"))
-    error = text_of(metric.get("error"))
-    return Score(
-        item_id,
-        name,
-        judge_name(name, metric.get("evaluationModel")),
-        None if error else value_of(metric.get("score")),
-        note=text_of(metric.get("reason")),
-        where=f"{where}, metric {name}",
-        error=error or None,
-        cost_usd=number_of(metric.get("evaluationCost")),
-    )
-
-
-FORMAT = ExportFormat("deepeval", _holds, _read, "test_run_<time>.json or .deepeval/.latest_run_full.json")
+FORMAT = ExportFormat(
+    "deepeval", each_begins(_is_run), _read, "test_run_<time>.json or .deepeval/.latest_run_full.json"
+)

@@ -6,34 +6,30 @@ person in two of them. Instances name no question that they share, so each is a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from judgecal.errors import InputError
 from judgecal.exchange.exports import Export, ExportFormat, Score
-from judgecal.exchange.texts import field_of, number_of, objects_of, text_of
+from judgecal.exchange.files import Row, outline
+from judgecal.exchange.texts import number_of, object_in, objects_of, text_in, text_of
 from judgecal.records import Item
 from judgecal.scale import FALSE_WORDS, TRUE_WORDS
-from judgecal.tables import outline, read_json
+from judgecal.tables import read_json
 from judgecal.workspace import shown
 
-_SCORES = "individual_human_scores"
 _MERGED = {"majority_human": "majority", "mean_human": "mean"}
 _QUESTIONS, _ANSWERS = ("query", "question"), ("response", "answer")
-
-
-def _holds(files: Sequence[Path]) -> bool:
-    return len(files) == 1 and _is_task(outline(files[0]))
 
 
 def _is_task(value: Any) -> bool:
     if not isinstance(value, dict):
         return False
-    asked, instances = objects_of(value.get("annotations")), objects_of(value.get("instances"))
-    return any("metric" in one for one in asked) and any(
-        isinstance(one.get("annotations"), dict) for one in instances
-    )
+    metrics, instances = objects_of(value.get("annotations")), objects_of(value.get("instances"))
+    rated = (isinstance(instance.get("annotations"), dict) for instance in instances)
+    return any("metric" in metric for metric in metrics) and any(rated)
 
 
 def _read(files: Sequence[Path], export: Export) -> None:
@@ -46,71 +42,69 @@ def _read(files: Sequence[Path], export: Export) -> None:
         raise InputError(
             f"{where}: no file of JUDGE-BENCH: it holds annotations with a metric each, and instances"
         )
-    for number, instance in enumerate(export.objects(task.get("instances"), "instance"), start=1):
-        item = _item(instance, number)
+    for nth, instance in enumerate(export.objects(task.get("instances"), "instance"), start=1):
+        item = _item(instance, nth)
         export.add_item(item)
-        annotations = instance.get("annotations")
-        for metric, said in (annotations if isinstance(annotations, dict) else {}).items():
-            _add_scores(export, item.item_id, metric, said if isinstance(said, dict) else {})
-    asked = objects_of(task.get("annotations"))
-    export.scales.update(
-        {str(one["metric"]): scale for one in asked if "metric" in one and (scale := _scale(one, export))}
-    )
+        annotations = object_in(instance, "annotations")
+        for metric in annotations:
+            # What people said; where their own scores are not given, their majority or mean.
+            given = object_in(annotations, metric)
+            scores = given.get("individual_human_scores")
+            places = enumerate(scores, start=1) if isinstance(scores, list) else ()
+            said = {f"r{place}": value for place, value in places}
+            for name, by in _MERGED.items():
+                if not said and given.get(name) is not None:
+                    said = {by: given[name]}
+            export.count(len(said))
+            for rater, value in said.items():
+                export.add_rating(Score(item.item_id, metric, rater, value, where=export.where))
+    for declared in objects_of(task.get("annotations")):
+        if "metric" in declared and (scale := _scale(declared, export)):
+            export.scales[str(declared["metric"])] = scale
     export.notes.append(
         "r1, r2 ... are the places of the scores in the file, which names no rater: the first score of two "
         "instances may be of two people"
     )
-    if (expert := str(task.get("expert_annotator", "")).lower()) in ("true", "false"):
-        export.notes.append(
-            f"the file says that its raters are {'experts' if expert == 'true' else 'crowd workers'}"
-        )
+    raters = {"true": "experts", "false": "crowd workers"}.get(str(task.get("expert_annotator", "")).lower())
+    if raters:
+        export.notes.append(f"the file says that its raters are {raters}")
 
 
-def _add_scores(export: Export, item_id: str, metric: str, said: Mapping[str, Any]) -> None:
-    """Take what people said of one instance; where their own scores are not given, their majority or mean."""
-    scores = said.get(_SCORES)
-    if isinstance(scores, list) and scores:
-        export.count(len(scores))
-        for place, value in enumerate(scores, start=1):
-            export.add_rating(Score(item_id, metric, f"r{place}", value, where=export.where))
-    elif key := next((name for name in _MERGED if said.get(name) is not None), None):
-        export.count()
-        export.add_rating(Score(item_id, metric, _MERGED[key], said[key], where=export.where))
+def _item(instance: Row, nth: int) -> Item:
+    """An instance that is one text is the field `instance`, as prompts call it; of several each is one.
 
-
-def _item(instance: Mapping[str, Any], number: int) -> Item:
-    """An instance that is one text is the field `instance`, as prompts call it; of several each is one."""
-    given = instance.get("id")
-    item_id = str(number) if given is None else str(given)
-    value = instance.get("instance")
+    Its fields are named as inputs of a signature may be.
+    """
+    given, value = instance.get("id"), instance.get("instance")
+    item_id = str(nth) if given is None else str(given)
     if not isinstance(value, dict):
         return Item(item_id, item_id, "", "", fields={"instance": text_of(value)})
-    question, answer = (text_of(field_of(value, *names)) for names in (_QUESTIONS, _ANSWERS))
-    taken = (*_QUESTIONS, *_ANSWERS)
-    fields = {
-        _name(key): text_of(part) for key, part in value.items() if key not in taken and text_of(part).strip()
-    }
-    return Item(item_id, question.strip() or item_id, question, answer, fields=fields)
+    question = text_in(value, *_QUESTIONS)
+    fields = {}
+    for key, part in value.items():
+        if key not in (*_QUESTIONS, *_ANSWERS) and (text := text_of(part)).strip():
+            name = re.sub(r"\W", "_", key)
+            fields[name if name.isidentifier() else f"text_{name}"] = text
+    return Item(item_id, question.strip() or item_id, question, text_in(value, *_ANSWERS), fields=fields)
 
 
-def _name(key: str) -> str:
-    """A key as the name of an input of a signature."""
-    name = "".join(char if char.isalnum() or char == "_" else "_" for char in key)
-    return name if name.isidentifier() else f"text_{name}"
-
-
-def _scale(asked: Mapping[str, Any], export: Export) -> str:
+def _scale(metric: Row, export: Export) -> str:
     """The scale that a metric is declared on; "" where it says none that fits its scores."""
-    values = [score.value for score in export.ratings if score.name == str(asked["metric"])]
-    if asked.get("category") == "categorical":
-        words = {str(word).strip().lower() for word in asked.get("labels_list") or values}
+    values = [score.value for score in export.ratings if score.name == str(metric["metric"])]
+    if metric.get("category") == "categorical":
+        words = {str(word).strip().lower() for word in metric.get("labels_list") or values}
         return "binary" if words and words <= TRUE_WORDS | FALSE_WORDS else "nominal"
-    ends = sorted(end for name in ("worst", "best") if (end := number_of(asked.get(name))) is not None)
-    if len(ends) < 2 or ends[0] == ends[1]:
+    ends = sorted(end for name in ("worst", "best") if (end := number_of(metric.get(name))) is not None)
+    if len({*ends}) < 2:
         return ""
     numbers = [number for value in values if (number := number_of(value)) is not None]
     whole = all(number.is_integer() for number in (*ends, *numbers))
     return f"{'ordinal' if whole else 'points'}:{ends[0]:g}:{ends[1]:g}"
 
 
-FORMAT = ExportFormat("judge-bench", _holds, _read, "the JSON file of one task")
+FORMAT = ExportFormat(
+    "judge-bench",
+    lambda files: len(files) == 1 and _is_task(outline(files[0])),
+    _read,
+    "the JSON file of one task",
+)

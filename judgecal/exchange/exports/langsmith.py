@@ -10,25 +10,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from judgecal.exchange.exports import Export, ExportFormat, Score, Sources, judge_name
+from judgecal.exchange.files import Placed, Row, fields_of, nested, records_of
 from judgecal.exchange.texts import (
-    Placed,
-    Row,
     answer_of,
-    fields_of,
+    has,
     in_time,
     item_of,
     object_in,
     objects,
     passages_of,
-    records_of,
     request_of,
     scalar,
     tags_of,
-    word,
+    texts_of,
     word_in,
 )
 from judgecal.records import Context
-from judgecal.tables.nested import nested
 
 _SOURCES = Sources({"app"}, {"model", "api", "auto_eval"}, "feedback of the source")
 _FEEDBACK = frozenset({"key", "run_id", "score", "feedback_source"})
@@ -51,15 +48,28 @@ def _read(files: Sequence[Path], export: Export) -> None:
         elif row.keys() >= _RUNS:
             runs += _with_children(row, export)
         elif row.keys() >= _EXAMPLES:
-            examples[word(row.get("id"))] = row
+            examples[word_in(row, "id")] = row
             export.skip("an example, taken as the reference of its runs")
         else:
             export.skip("a record that is no run, no feedback and no example")
     if not runs:
         export.lack_texts("runs", "the runs with inputs and outputs")
-    _add_items(runs, examples, {word(row.get("run_id")) for _, row in feedback}, export)
+    _add_items(runs, examples, {word_in(row, "run_id") for _, row in feedback}, export)
     for where, row in in_time(feedback, "created_at"):
-        _take(row, where, export)
+        source, note, key = object_in(row, "feedback_source"), word_in(row, "comment"), word_in(row, "key")
+        if row.get("feedback_group_id") or row.get("comparative_experiment_id"):
+            export.skip("a preference between two answers, which is no score of one")
+        elif not (run := word_in(row, "run_id")):
+            export.skip("feedback on a whole project, not on a run")
+        else:
+            score = scalar(row.get("score"))
+            value = scalar(row.get("value")) if score is None else score
+            failed = object_in(row, "extra").get("error")
+            error = (note or "the evaluator raised an error") if failed else None
+            judge = judge_name(key, word_in(object_in(source, "metadata"), "model"))
+            given = Score(run, key, judge, value, note, where, error=error)
+            rater = word_in(source, "user_name", "user_id")
+            _SOURCES.take(word_in(source, "type"), given, export, rater=rater)
 
 
 def _with_children(run: Row, export: Export) -> Iterator[Row]:
@@ -75,56 +85,32 @@ def _add_items(runs: Sequence[Row], examples: Mapping[str, Row], scored: set[str
     The runs over one example of the dataset are of one group.
     """
     contexts: dict[str, list[Context]] = {}
-    for _, run in in_time([("", run) for run in runs], "start_time"):
+    for trace, run in in_time([(word_in(run, "trace_id", "id"), run) for run in runs], "start_time"):
         if run.get("run_type") == "retriever":
             outputs = object_in(run, "outputs")
             documents = objects(outputs.get("documents")) or objects(outputs.get("output"))
-            contexts.setdefault(_trace(run), []).extend(passages_of(documents))
+            contexts.setdefault(trace, []).extend(passages_of(documents))
     for run in runs:
         averages = "an average over people and judges in `feedback_stats`"
         export.count_skipped(averages, len(object_in(run, "feedback_stats")))
-        is_top = not word(run.get("parent_run_id"))
-        if not is_top and word(run.get("id")) not in scored:
+        run_id, is_top = word_in(run, "id"), not word_in(run, "parent_run_id")
+        if not is_top and run_id not in scored:
             export.skip("a run within a trace, without feedback")
-            continue
-        if run.get("outputs") in (None, "", {}):
+        elif not has(run.get("outputs")) and run.get("outputs") != []:
             export.skip("a run without outputs: it failed, or was cut off")
-            continue
-        example = examples.get(word(run.get("reference_example_id")), {})
-        reference = answer_of(object_in(example, "outputs"))
-        item = item_of(
-            word(run.get("id")),
-            object_in(run, "inputs"),
-            object_in(run, "outputs"),
-            group=request_of(object_in(example, "inputs")).question,
-            reference_answers=(reference,) if reference else (),
-            system=word_in(run, "session_name", "session_id"),
-            contexts=tuple(contexts.get(_trace(run), ())) if is_top else (),
-            tags=tags_of(nested(run.get("tags"))),
-        )
-        export.add_item(item)
-
-
-def _trace(run: Row) -> str:
-    return word_in(run, "trace_id", "id")
-
-
-def _take(row: Row, where: str, export: Export) -> None:
-    """One piece of feedback, as a rating, a judgement or a skip."""
-    source, note = object_in(row, "feedback_source"), word(row.get("comment"))
-    key, run = word(row["key"]), word(row["run_id"])
-    if row.get("feedback_group_id") or row.get("comparative_experiment_id"):
-        export.skip("a preference between two answers, which is no score of one")
-    elif not run:
-        export.skip("feedback on a whole project, not on a run")
-    else:
-        score = scalar(row.get("score"))
-        value = scalar(row.get("value")) if score is None else score
-        error = (note or "the evaluator raised an error") if object_in(row, "extra").get("error") else None
-        judge = judge_name(key, word(object_in(source, "metadata").get("model")))
-        given = Score(run, key, "", value, note, where, error=error)
-        rater = word_in(source, "user_name", "user_id")
-        _SOURCES.take(word(source.get("type")), given, export, rater=rater, judge=judge)
+        else:
+            example = examples.get(word_in(run, "reference_example_id"), {})
+            item = item_of(
+                run_id,
+                object_in(run, "inputs"),
+                object_in(run, "outputs"),
+                group=request_of(object_in(example, "inputs")).question,
+                reference_answers=texts_of(answer_of(object_in(example, "outputs"))),
+                system=word_in(run, "session_name", "session_id"),
+                contexts=tuple(contexts.get(word_in(run, "trace_id", "id"), ())) if is_top else (),
+                tags=tags_of(nested(run.get("tags"))),
+            )
+            export.add_item(item)
 
 
 FORMAT = ExportFormat(

@@ -10,15 +10,15 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from judgecal.exchange.exports import Export, ExportFormat, Score, id_of, judge_name, person
+from judgecal.exchange.files import Row, fields_of, nested, records_of
 from judgecal.exchange.texts import (
-    Row,
-    fields_of,
     item_of,
     moment_of,
     number,
@@ -26,45 +26,39 @@ from judgecal.exchange.texts import (
     objects,
     passages_of,
     place_of,
-    records_of,
     scalar,
     text_of,
+    texts_of,
     word,
     word_in,
 )
 from judgecal.records import ITEM_UNIT, Context, Item
-from judgecal.tables.nested import nested
 
 _JUDGES = ("LLM_JUDGE", "AI_JUDGE", "CODE")
 _SESSION = {"mlflow.trace.session", "mlflow.assessment.onlineScoringSessionId"}
-_SCORER = "mlflow.trace.sourceScorer"
-_BY = "/source_id"
-_NO_MODEL = ("", "default", "unknown")
+_BY, _TYPE = "/source_id", "/source_type"
 
 
 def _holds(files: Sequence[Path]) -> bool:
-    return any(map(_is_ours, map(fields_of, files)))
+    def is_ours(names: set[str]) -> bool:
+        # A frame of traces without their assessments; Opik's traces have such columns too, and a start time.
+        is_frame = {"trace_id", "trace_metadata"} <= names and "trace_start_time" not in names
+        is_trace = {"info", "data"} <= names and len(names) <= 3  # as `to_json` writes it
+        judged = {name.removesuffix(_BY) + _TYPE for name in names if name.endswith(_BY)}
+        # as `judge --columns mlflow` writes a table
+        return {"trace_id", "assessments"} <= names or is_frame or is_trace or bool(judged & names)
+
+    return any(is_ours(fields_of(file)) for file in files)
 
 
-def _is_ours(fields: frozenset[str]) -> bool:
-    # A frame of traces without their assessments; Opik's traces have such columns too, and a start time.
-    is_frame = {"trace_id", "trace_metadata"} <= fields and "trace_start_time" not in fields
-    is_trace = {"info", "data"} <= fields and len(fields) <= 3  # as `to_json` writes it
-    names_judges = any(  # as `judge --columns mlflow` writes a table
-        name.endswith(_BY) and name.removesuffix(_BY) + "/source_type" in fields for name in fields
-    )
-    return {"trace_id", "assessments"} <= fields or is_frame or is_trace or names_judges
-
-
-@dataclass
-class _Trace:
+class _Trace(NamedTuple):
     """A trace as it is read."""
 
     item: Item
-    assessments: list[Row]
+    assessments: Sequence[Row]
     where: str
-    root: str = ""  # its first span
-    retrievers: dict[str, int] = field(default_factory=dict)  # where the contexts of each begin
+    root: str  # its first span
+    retrievers: Mapping[str, int]  # where the contexts of each begin
 
 
 def _read(files: Sequence[Path], export: Export) -> None:
@@ -75,34 +69,44 @@ def _read(files: Sequence[Path], export: Export) -> None:
         item = items.setdefault(trace.item.item_id, trace.item)
         if item is not trace.item:
             export.skip("a trace of the same input, output and contexts as another one")
-            items[item.item_id] = _joined(item, trace.item)
+            items[item.item_id] = replace(
+                item,
+                reference_answers=item.reference_answers or trace.item.reference_answers,
+                reference_documents=item.reference_documents or trace.item.reference_documents,
+                fields={**trace.item.fields, **item.fields},
+            )
     for item in items.values():
         export.add_item(item)
     judged: list[Score] = []
-    said = [(trace, each) for trace in traces for each in trace.assessments]
-    for trace, assessment in sorted(said, key=lambda pair: moment_of(pair[1].get("create_time"))):
+    given = [(trace, assessment) for trace in traces for assessment in trace.assessments]
+    for trace, assessment in sorted(given, key=lambda pair: moment_of(pair[1].get("create_time"))):
         _take(trace, assessment, judged, export)
-    for score in _with_models(judged):
-        export.add_judgement(score)
+    # A judge that raised is recorded as code, without its model: it is the one judge of that name.
+    models: defaultdict[str, set[str]] = defaultdict(set)
+    for score in judged:
+        if score.by != score.name:
+            models[score.name].add(score.by)
+    for score in judged:
+        known = models.get(score.by, ()) if score.error else ()
+        export.add_judgement(replace(score, by=next(iter(known))) if len(known) == 1 else score)
 
 
 def _trace(row: Row, where: str, export: Export) -> _Trace | None:
     trace = row if {"info", "data"} <= row.keys() else object_in(row, "trace")
-    told = object_in(trace, "info") | {name: part for name, part in row.items() if part not in (None, "")}
+    info = object_in(trace, "info") | {name: part for name, part in row.items() if part not in (None, "")}
     spans = objects(row.get("spans")) or objects(object_in(trace, "data").get("spans"))
     root = next((span for span in spans if not span.get("parent_span_id")), {})
-    assessments, ours = nested(told.get("assessments")), _by_us(row)
-    export.count()
+    assessments, judged = nested(info.get("assessments")), _judged(row)
+    export.count(1 + len(judged))
     if assessments is None:
-        known = {f"{_name(each)}/value" for each in ours}
+        known = {f"{_name(each)}/value" for each in judged}
         others = [name for name in row if name.endswith("/value") and name not in known]
         reason = "a `{name}/value` without the list `assessments`, which tells whose it is: export it too"
         export.count_skipped(reason, sum(row[name] not in (None, "") for name in others))
-    every = [*export.objects(assessments, "assessment"), *ours]
-    export.count(len(ours))
+    every = [*export.objects(assessments, "assessment"), *judged]
     request = nested(_first(row.get("request"), row.get("inputs"), _attribute(root, "mlflow.spanInputs")))
     response = _first(row.get("response"), row.get("outputs"), _attribute(root, "mlflow.spanOutputs"))
-    of_scorer = _SCORER in object_in(told, "tags")
+    of_scorer = "mlflow.trace.sourceScorer" in object_in(info, "tags")
     if of_scorer or (not request and not response):
         export.skip("a trace of a scorer's own call" if of_scorer else "a trace without input and output")
         export.skip("a score of a trace that is no item", len(every))
@@ -117,27 +121,27 @@ def _trace(row: Row, where: str, export: Export) -> _Trace | None:
         id_of(request, response, [context.text for context in contexts]),
         request,
         response,
-        system=word_in(object_in(told, "trace_metadata"), "mlflow.modelId", "mlflow.sourceRun"),
+        system=word_in(object_in(info, "trace_metadata"), "mlflow.modelId", "mlflow.sourceRun"),
         contexts=tuple(contexts),
     )
     return _Trace(_with_expected(item, every), every, where, _hex(root.get("span_id")), retrievers)
 
 
-def _by_us(row: Row) -> list[Row]:
+def _judged(row: Row) -> list[Row]:
     """What `judge --columns mlflow` wrote beside a row, which tells whose each value is, as assessments."""
-    assessments: list[Row] = []
-    for name in (column.removesuffix(_BY) for column in row if column.endswith(_BY) and row[column]):
-        error = {key: row.get(f"{name}/{key}") for key in ("error_message", "error_code")}
-        assessments.append(
-            {
-                "assessment_name": name,
-                "source": {"source_type": row.get(f"{name}/source_type"), "source_id": row[name + _BY]},
-                "rationale": row.get(f"{name}/rationale"),
-                "feedback": {"value": row.get(f"{name}/value"), "error": error},
-                "judge": row[name + _BY],
-            }
-        )
-    return assessments
+    return [
+        {
+            "assessment_name": name,
+            "source": {"source_type": row.get(name + _TYPE), "source_id": row[name + _BY]},
+            "rationale": row.get(f"{name}/rationale"),
+            "feedback": {
+                "value": row.get(f"{name}/value"),
+                "error": {key: row.get(f"{name}/{key}") for key in ("error_message", "error_code")},
+            },
+            "judge": row[name + _BY],
+        }
+        for name in (column.removesuffix(_BY) for column in row if column.endswith(_BY) and row[column])
+    ]
 
 
 def _first(*values: Any) -> Any:
@@ -171,38 +175,30 @@ def _with_expected(item: Item, assessments: Sequence[Row]) -> Item:
             expected[_name(each)] = serialized or expectation.get("value")
     facts = expected.pop("expected_facts", None)
     lines = "\n".join(map(text_of, facts)) if isinstance(facts, list) else text_of(facts)
-    reference = text_of(expected.pop("expected_response", None)) or lines
     retrieved = expected.pop("expected_retrieved_context", None)
-    documents = [word(part.get("doc_uri")) for part in objects(retrieved)]
+    documents = [word_in(part, "doc_uri") for part in objects(retrieved)]
     documents += [context.document_id or "" for context in passages_of(retrieved)]
-    texts = {name: text_of(value) for name, value in expected.items() if name and text_of(value)}
     return replace(
         item,
-        reference_answers=(reference,) if reference else (),
-        reference_documents=tuple(dict.fromkeys(name for name in documents if name)),
-        fields={**item.fields, **texts},
-    )
-
-
-def _joined(item: Item, other: Item) -> Item:
-    return replace(
-        item,
-        reference_answers=item.reference_answers or other.reference_answers,
-        reference_documents=item.reference_documents or other.reference_documents,
-        fields={**other.fields, **item.fields},
+        reference_answers=texts_of(text_of(expected.pop("expected_response", None)) or lines),
+        reference_documents=tuple(dict.fromkeys(filter(None, documents))),
+        fields={
+            **item.fields,
+            **{name: text for name, part in expected.items() if name and (text := text_of(part))},
+        },
     )
 
 
 def _take(trace: _Trace, assessment: Row, judged: list[Score], export: Export) -> None:
     """One assessment: a rating or a skip, or a judgement, for `judged`."""
     source, feedback, metadata = (object_in(assessment, key) for key in ("source", "feedback", "metadata"))
-    kind, by, name = word(source.get("source_type")).upper(), word(source.get("source_id")), _name(assessment)
+    kind, by, name = word_in(source, "source_type").upper(), word_in(source, "source_id"), _name(assessment)
     unit, value, note = (
         _unit(trace, assessment, metadata),
         scalar(feedback.get("value")),
-        assessment.get("rationale"),
+        word_in(assessment, "rationale"),
     )
-    score = Score(trace.item.item_id, name, "", value, word(note), trace.where, unit=unit or "")
+    score = Score(trace.item.item_id, name, person(by), value, note, trace.where, unit=unit or "")
     if "feedback" not in assessment:
         is_expected = "expectation" in assessment
         export.skip("an expectation, taken as the item's reference or field" if is_expected else "an issue")
@@ -215,22 +211,24 @@ def _take(trace: _Trace, assessment: Row, judged: list[Score], export: Export) -
     elif unit is None:
         export.skip("a score of a step within the trace, or of a context of one among several retrievers")
     elif kind == "HUMAN":
-        overridden = word(assessment.get("overrides"))
-        of_judges = (
-            each for each in trace.assessments if object_in(each, "source").get("source_type") != "HUMAN"
-        )
-        saw_draft = overridden != "" and overridden in {word(each.get("assessment_id")) for each in of_judges}
-        export.add_rating(replace(score, by=person(by), saw_draft=saw_draft))
+        overridden = word_in(assessment, "overrides")
+        seen = {
+            word_in(each, "assessment_id")
+            for each in trace.assessments
+            if object_in(each, "source").get("source_type") != "HUMAN"
+        }
+        export.add_rating(replace(score, saw_draft=overridden != "" and overridden in seen))
     else:
-        model = "" if kind == "CODE" or by in (*_NO_MODEL, name, f"custom_prompt_judge_{name}") else by
-        judge = word(assessment.get("judge")) or judge_name(name, model.replace(":/", "/"))
+        no_model = ("", "default", "unknown", name, f"custom_prompt_judge_{name}")
+        model = "" if kind == "CODE" or by in no_model else by.replace(":/", "/")
+        judge = word_in(assessment, "judge") or judge_name(name, model)
         error = word_in(object_in(feedback, "error"), "error_message", "error_code") or None
         cost = number(metadata.get("mlflow.assessment.judgeCost"))
         judged.append(replace(score, by=judge, error=error, cost_usd=cost))
 
 
 def _name(assessment: Row) -> str:
-    return word(assessment.get("assessment_name"))
+    return word_in(assessment, "assessment_name")
 
 
 def _unit(trace: _Trace, assessment: Row, metadata: Row) -> str | None:
@@ -243,20 +241,11 @@ def _unit(trace: _Trace, assessment: Row, metadata: Row) -> str | None:
     if "chunk_index" not in metadata:
         return ITEM_UNIT if on_top or span in trace.retrievers else None
     if on_top and len(trace.retrievers) == 1:
-        span = next(iter(trace.retrievers))
+        [span] = trace.retrievers
     place = place_of(metadata["chunk_index"])
-    known = place is not None and span in trace.retrievers
-    return f"chunk:{trace.retrievers[span] + (place or 0)}" if known else None
-
-
-def _with_models(judged: Sequence[Score]) -> list[Score]:
-    """A judge that raised is recorded as code, without its model: it is the one judge of that name."""
-    models: dict[str, set[str]] = {}
-    for score in judged:
-        if score.by != score.name:
-            models.setdefault(score.name, set()).add(score.by)
-    known = {name: next(iter(judges)) for name, judges in models.items() if len(judges) == 1}
-    return [replace(score, by=known.get(score.by, score.by)) if score.error else score for score in judged]
+    return (
+        None if place is None or span not in trace.retrievers else f"chunk:{trace.retrievers[span] + place}"
+    )
 
 
 FORMAT = ExportFormat(

@@ -8,21 +8,19 @@ mixture of all of them, and what a person said overrides it: they are nobody's.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from judgecal.errors import InputError
 from judgecal.exchange.exports import Export, ExportFormat, Score, id_of, judge_name, person
+from judgecal.exchange.files import Placed, Row, outline, records_of
 from judgecal.exchange.texts import (
-    Placed,
-    Row,
     item_of,
     number,
     object_in,
     object_of,
     passages_of,
-    records_of,
     scalar,
     text_of,
     word,
@@ -30,7 +28,6 @@ from judgecal.exchange.texts import (
 )
 from judgecal.records import Item
 from judgecal.tables.json_files import read_json
-from judgecal.tables.outline import outline
 from judgecal.workspace import shown
 
 # The types of assertion that ask a model.
@@ -50,10 +47,6 @@ _THREW = {
 }  # fmt: skip
 
 
-def _holds(files: Sequence[Path]) -> bool:
-    return any(_is_rows(outline(file)) for file in files)
-
-
 def _is_rows(value: Any) -> bool:
     if isinstance(value, dict):
         inner = value.get("results")
@@ -68,18 +61,26 @@ def _read(files: Sequence[Path], export: Export) -> None:
     for where, row in rows:
         results = object_in(row, "gradingResult").get("componentResults")
         components = export.objects(results, "result of an assertion")
-        item = _item(row, several=several)
-        if item is None:
+        output = object_in(row, "response").get("output")
+        if row.get("failureReason") == 2 or output is None:
             export.skip("a row without an output: the provider failed")
             export.skip("a result of an assertion in such a row", len(components))
             continue
+        item = _item(row, output, several=several)
         export.add_item(item)
         test = object_in(row, "testCase")
         grader, asserted = object_in(test, "options").get("provider"), test.get("assert")
-        for assertion in _single(components, asserted if isinstance(asserted, list) else [], export):
-            note = word(assertion.result.get("reason"))
-            score = Score(item.item_id, assertion.name, "", None, note, where)
-            _take(assertion, score, grader, export)
+        single = _single(components, asserted if isinstance(asserted, list) else [], export)
+        known: dict[str, list[str]] = {}
+        for result, assertion in single:
+            name = word_in(assertion, "metric", "type") or "unnamed"
+            # Two assertions of one row under one name that ask for other things are two judges.
+            wants, wanted = id_of(assertion), known.setdefault(name, [])
+            if wants not in wanted:
+                wanted.append(wants)
+            nth = wanted.index(wants) + 1
+            score = Score(item.item_id, name if nth == 1 else f"{name} ({nth})", "", None, where=where)
+            _take(result, assertion, score, grader, export)
 
 
 def _rows(file: Path, export: Export) -> Iterator[Placed]:
@@ -99,47 +100,33 @@ def _rows(file: Path, export: Export) -> Iterator[Placed]:
 
 
 def _prompt(row: Row) -> str:
-    text = text_of(object_in(row, "prompt").get("raw"))
-    return word(row.get("promptId")) or text or word(row.get("promptIdx"))
-
-
-def _item(row: Row, *, several: bool) -> Item | None:
-    """The answer of a row; rows of one answer to one prompt, as `--repeat` makes them, are one item."""
-    output = object_in(row, "response").get("output")
-    if row.get("failureReason") == 2 or output is None:
-        return None
-    variables = object_in(row, "vars") or object_in(row, "testCase", "vars")
-    system = word_in(object_in(row, "provider"), "label", "id") or word(row.get("provider"))
-    item = item_of(id_of(variables, _prompt(row), system, output), variables, output)
-    reference = next((item.fields[name] for name in _REFERENCE if name in item.fields), "")
-    passages = next((variables[name] for name in _CONTEXTS if name in item.fields), None)
-    taken = (*_REFERENCE, *_CONTEXTS)
-    return replace(
-        item,
-        reference_answers=(reference,) if reference else (),
-        system=f"{system}, prompt {word(row.get('promptIdx'))}" if several else system or None,
-        contexts=passages_of(passages),
-        fields={name: text for name, text in item.fields.items() if name not in taken},
+    return (
+        word_in(row, "promptId") or text_of(object_in(row, "prompt").get("raw")) or word_in(row, "promptIdx")
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Result:
-    """The result of one assertion."""
+def _item(row: Row, output: Any, *, several: bool) -> Item:
+    """The answer of a row; rows of one answer to one prompt, as `--repeat` makes them, are one item."""
+    variables = object_in(row, "vars") or object_in(row, "testCase", "vars")
+    system = word_in(object_in(row, "provider"), "label", "id") or word_in(row, "provider")
+    item = item_of(id_of(variables, _prompt(row), system, output), variables, output)
+    fields = {name: text for name, text in item.fields.items() if name not in (*_REFERENCE, *_CONTEXTS)}
+    return replace(
+        item,
+        reference_answers=tuple(item.fields[name] for name in _REFERENCE if name in item.fields)[:1],
+        system=f"{system}, prompt {word_in(row, 'promptIdx')}" if several else system or None,
+        contexts=passages_of(next((variables[name] for name in _CONTEXTS if name in item.fields), None)),
+        fields=fields,
+    )
 
-    result: Row
-    assertion: Row
-    name: str = ""  # tells several of one row apart
 
-
-def _single(components: Sequence[Row], asserted: Sequence[Any], export: Export) -> list[_Result]:
-    """Each assertion once.
+def _single(components: Sequence[Row], asserted: Sequence[Any], export: Export) -> Iterator[tuple[Row, Row]]:
+    """Each result with its assertion, once.
 
     What an assertion is made of stands again behind it. Of a set of assertions its members are taken, of any
     other assertion the whole. Only a judge that failed has no assertion: it is then the one in that place of
     the test.
     """
-    results: list[_Result] = []
     place = top = 0
     inner: list[Any] = []  # the assertions of the set whose members follow
     while place < len(components):
@@ -157,41 +144,33 @@ def _single(components: Sequence[Row], asserted: Sequence[Any], export: Export) 
             members = declared.get("assert")
             inner = list(members) if isinstance(members, list) else [{}] * n_parts
             continue
-        results.append(_Result(component, assertion or declared))
+        yield component, assertion or declared
         taken = min(n_parts, len(components) - place)
         export.skip("a part of an assertion that was taken whole", taken)
         place += taken
-    # Two assertions of one row under one name that ask for other things are two judges.
-    wanted: dict[str, list[str]] = {}
-    named = []
-    for result in results:
-        name = word_in(result.assertion, "metric", "type") or "unnamed"
-        known, wants = wanted.setdefault(name, []), id_of(result.assertion)
-        if wants not in known:
-            known.append(wants)
-        nth = known.index(wants) + 1
-        named.append(replace(result, name=name if nth == 1 else f"{name} ({nth})"))
-    return named
 
 
-def _take(assertion: _Result, score: Score, grader: Any, export: Export) -> None:
+def _take(result: Row, assertion: Row, score: Score, grader: Any, export: Export) -> None:
     """One result, a rating or a judgement; `grader`: the test's own model, for assertions that name none."""
-    result, told, passed = assertion.result, assertion.assertion, assertion.result.get("pass")
-    kind = word(told.get("type"))
+    kind, passed, note = word_in(assertion, "type"), result.get("pass"), word_in(result, "reason")
     if kind == "human":  # the viewer shows what the assertions said
-        label, note = passed if isinstance(passed, bool) else None, word(result.get("comment"))
+        label, note = passed if isinstance(passed, bool) else None, word_in(result, "comment")
         export.add_rating(replace(score, name="pass", by=person(""), value=label, note=note, saw_draft=True))
         return
     plain = kind.removeprefix("not-")
-    provider = told.get("provider") or (grader if plain in _GRADED else None)
-    model = word(object_of(provider).get("id")) or word(provider)
-    threw = plain in _THREW and passed is not True and score.note.startswith(_THREW[plain])
+    provider = assertion.get("provider") or (grader if plain in _GRADED else None)
+    judge = judge_name(score.name, word_in(object_of(provider), "id") or word(provider))
+    threw = plain in _THREW and passed is not True and note.startswith(_THREW[plain])
     failed = object_in(result, "metadata").get("graderError") is True or not result.get("assertion") or threw
     value = number(result.get("score"))
-    value_or_pass = value if value is not None else scalar(passed)
-    error = (score.note or "the grader failed") if failed else None
-    judge = judge_name(assertion.name, model)
-    export.add_judgement(replace(score, by=judge, value=value_or_pass, error=error))
+    value_or_pass = scalar(passed) if value is None else value
+    error = (note or "the grader failed") if failed else None
+    export.add_judgement(replace(score, by=judge, value=value_or_pass, note=note, error=error))
 
 
-FORMAT = ExportFormat("promptfoo", _holds, _read, "the file of promptfoo eval --output results.json")
+FORMAT = ExportFormat(
+    "promptfoo",
+    lambda files: any(_is_rows(outline(file)) for file in files),
+    _read,
+    "the file of promptfoo eval --output results.json",
+)
