@@ -12,7 +12,7 @@ from scipy.stats import false_discovery_control, ttest_1samp
 
 from judgecal.errors import InputError
 from judgecal.stats import alt_test, winning_rates
-from judgecal.stats.alt_test import _benjamini_yekutieli
+from judgecal.stats.stand_in import _benjamini_yekutieli
 
 
 @pytest.fixture(autouse=True)

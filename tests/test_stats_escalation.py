@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from judgecal.stats.escalation import JudgedLabels, escalation
-from judgecal.stats.labels_needed import Spread
+from judgecal.stats.labels_needed import JudgedLabels, Spread, escalation
 
 
 def world(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

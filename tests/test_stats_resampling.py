@@ -13,7 +13,7 @@ from judgecal.scale import Scale
 from judgecal.stats import agreement
 from judgecal.stats.chance import kappa
 from judgecal.stats.correlation import Cells, Tables, concordance, spearman
-from judgecal.stats.resampling import Statistic, Totals, leave_blocks_out, leave_one_out
+from judgecal.stats.intervals import Statistic, Totals, leave_blocks_out, leave_one_out
 from judgecal.stats.sample import Floats, Sample, as_scale, build, codes_of, read_both
 
 

@@ -14,7 +14,8 @@ from judgecal.stats import agreement, compare
 from judgecal.stats.sample import Floats
 from judgecal.stats.simultaneous import Losses, _heights, critical_values, losses_against_best
 from judgecal.stats.strata import driven_in_words
-from tests.benchmarks.selection import claims, scores
+from tests.benchmarks.driver import latent
+from tests.benchmarks.selection import claims
 
 GOLD = [1] * 12 + [0] * 8
 
@@ -253,8 +254,8 @@ def test_a_loss_of_the_margin_is_rarely_shown_to_be_less(worth: tuple[float, ...
     groups = np.repeat(np.arange(110), 2)
     false = 0
     for _ in range(400):
-        gold = (scores(rng, 1, 110)[0] < ndtri(0.65)).astype(float)
-        score = np.sqrt(0.95) * scores(rng, 1, 110) + np.sqrt(0.05) * scores(rng, len(worth), 110)
+        gold = (latent(rng, 110, k=1)[0] < ndtri(0.65)).astype(float)
+        score = np.sqrt(0.95) * latent(rng, 110, k=1) + np.sqrt(0.05) * latent(rng, 110, k=len(worth))
         right = score < ndtri(np.array(worth))[:, None]
         judges = {str(j): np.where(row, gold, 1.0 - gold) for j, row in enumerate(right)}
         found = losses_against_best(

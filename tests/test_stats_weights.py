@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from judgecal.errors import InputError
-from judgecal.experiment.drawn import drawing_weights, refuse_unequal
+from judgecal.experiment.agreement import drawing_weights, refuse_unequal
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.records import Item
 from judgecal.stats import agreement, best_constant, compare, cross_fitted

@@ -1,12 +1,12 @@
 """Arrays in, Estimates out: agreement, its intervals, comparison of judges, calibration."""
 
 from judgecal.stats.agreement import agreement, limits_of_agreement
-from judgecal.stats.alt_test import AltTest, alt_test, winning_rates
 from judgecal.stats.calibration import (
     Calibration,
     PairedLabels,
     calibrated_difference,
     cross_fitted,
+    cross_fitted_probabilities,
     fit_calibration,
 )
 from judgecal.stats.compare import Comparison, compare, compare_all
@@ -23,9 +23,9 @@ from judgecal.stats.metrics import (
     rows_of,
 )
 from judgecal.stats.paired import PairedDifference, compare_paired
-from judgecal.stats.probability import cross_fitted_probabilities
 from judgecal.stats.reliability import reliability
 from judgecal.stats.significance import PLANNED_DISCORDANCE, POWER, Interaction, interaction
+from judgecal.stats.stand_in import AltTest, alt_test, winning_rates
 
 __all__ = [
     "METRICS", "PLANNED_DISCORDANCE", "POWER", "AltTest", "Calibration", "Comparison", "Interaction",

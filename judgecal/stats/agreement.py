@@ -18,15 +18,18 @@ from judgecal.stats.intervals import (
     MIN_STRATUM,
     Interval,
     Made,
+    Statistic,
+    Totals,
     check_level,
     jackknife_interval,
+    leave_blocks_out,
+    leave_one_out,
     linear_interval,
     score_interval,
     too_few,
 )
 from judgecal.stats.means import UNEQUAL, Linear, Means, linearise
 from judgecal.stats.metrics import Metric, Terms, metric_named, metrics_of
-from judgecal.stats.resampling import Statistic, Totals, leave_blocks_out, leave_one_out
 from judgecal.stats.sample import Bools, Floats, Sample, Unscored, as_scale, build, codes_of, read_both
 
 _MOST_GROUPS = 1000  # up to which each is left out in turn where values hang on the whole table of ranks

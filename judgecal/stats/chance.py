@@ -17,7 +17,7 @@ from scipy.sparse import csr_array
 
 from judgecal.scale import INTERVAL
 from judgecal.stats.correlation import Cells, Tables
-from judgecal.stats.resampling import Totals, divide
+from judgecal.stats.intervals import Totals, divide
 from judgecal.stats.sample import Bools, Classes, Floats, Ints, Sample
 
 # an expected disagreement below this, or a mean square below this share of the squared range, is rounding

@@ -16,7 +16,7 @@ from typing import cast
 import numpy as np
 from scipy.sparse import csr_array
 
-from judgecal.stats.resampling import Totals, divide
+from judgecal.stats.intervals import Totals, divide
 from judgecal.stats.sample import Bools, Floats, Ints, Sample
 
 _CELLS = 60_000  # numbers in one block of cell counts: small enough to stay in the cache

@@ -14,10 +14,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy.special import betainc, ndtri
 
 from judgecal.errors import InputError
-from judgecal.stats.intervals import MIN_GROUPS, t_quantile
+from judgecal.records import Estimate
+from judgecal.stats.intervals import MIN_GROUPS, check_level, t_quantile, wilson
 from judgecal.stats.prediction_powered import KINDS, PSEUDO, share_limits, slope, unseen
+from judgecal.stats.sample import Bools, Floats, Ints
 
 _MOST = 10_000_000
 
@@ -133,3 +136,126 @@ def _variance(
     ends = (verdicts[0], verdicts[-1])
     kinds = [end - weight * verdict for end in (0.0, 1.0) for verdict in ends]
     return squares / n + unseen(n, rest, kinds, PSEUDO / n_strata)
+
+
+_STEPS = 40  # shares of the rows that are tried
+_POWER = 0.8
+_LIKELY = 0.25  # of the errors that the target allows: fewer are never counted on
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedLabels:
+    """Labelled rows as the test takes them: the judge's confidence, whether it agrees, group, weight."""
+
+    confidence: Floats
+    agrees: Bools
+    group: Ints
+    weight: Floats  # in proportion to 1 / the chance of being drawn
+
+
+@dataclass(frozen=True, slots=True)
+class Escalation:
+    """What is kept for the judge.
+
+    Attributes:
+        threshold: rows of at least this confidence are kept; None where no threshold is shown to keep the
+            promise.
+        share: of all rows that is kept, 0..1.
+        agreement: of judge and people on what is kept.
+        labels_needed: labels that would show the threshold that looks best, with 80% power; None where one is
+            shown, or none looks good enough.
+    """
+
+    threshold: float | None
+    share: float
+    agreement: Estimate | None
+    labels_needed: int | None
+
+
+def escalation(confidence: Floats, labels: JudgedLabels, *, target: float, level: float = 0.95) -> Escalation:
+    """The boldest threshold on the judge's confidence that is shown to keep agreement at the target.
+
+    The first one tried keeps twice as many labels as would do without a single error.
+
+    Args:
+        confidence: of all rows; minus infinity for a row that is never kept, such as one without a verdict.
+        target: the agreement to be kept, above 0 and below 1.
+        level: with which it is to be.
+    """
+    check_level(level)
+    fewest = 2.0 * math.log(1.0 - level) / math.log(target)
+    best: float | None = None
+    looks_good: list[float] = []
+    for threshold in _thresholds(confidence):
+        kept = labels.confidence >= threshold
+        if kept.sum() < fewest and kept.sum() < len(kept):
+            continue
+        agreed, n = _effective(labels, kept)
+        looks_good.append(_labels_for(agreed, target, level) * len(kept) / max(1, int(kept.sum())))
+        if n <= 0.0 or _p_value(agreed, n, target) > 1.0 - level:
+            break
+        best = threshold
+    if best is None:
+        needed = min(looks_good, default=math.inf)
+        return Escalation(None, 0.0, None, math.ceil(needed) if math.isfinite(needed) else None)
+    share = float((confidence >= best).mean())
+    return Escalation(best, share, _agreement(labels, labels.confidence >= best, level=level), None)
+
+
+def labels_to_start(target: float, *, level: float = 0.95) -> tuple[float, int]:
+    """Labels of kept rows that show the target with 80% power, and the agreement on them that this takes for
+    granted: three quarters of the way from the target to 1. None of them is of a row that a person reads.
+    """
+    likely = 1.0 - _LIKELY * (1.0 - target)
+    fewest = 2.0 * math.log(1.0 - level) / math.log(target)
+    return likely, math.ceil(max(fewest, _labels_for(likely, target, level)))
+
+
+def _thresholds(confidence: Floats) -> list[float]:
+    """From safe to bold: confidences that keep ever larger parts of the rows."""
+    known = np.sort(confidence[np.isfinite(confidence)])[::-1]
+    if not len(known):
+        return []
+    places = np.ceil(np.arange(1, _STEPS + 1) * len(known) / _STEPS).astype(np.int64) - 1
+    return sorted(set(known[places].tolist()), reverse=True)
+
+
+def _effective(labels: JudgedLabels, kept: Bools) -> tuple[float, float]:
+    """Agreement on kept rows, and on how many independent ones it rests; 0 below ten groups."""
+    groups, own = np.unique(labels.group[kept], return_inverse=True)
+    if len(groups) < MIN_GROUPS:
+        return 0.0, 0.0
+    weight, agrees = labels.weight[kept], labels.agrees[kept].astype(np.float64)
+    weight = weight / weight.sum()
+    agreed, n = float(weight @ agrees), float(len(weight))
+    uneven = n * float((weight**2).sum())
+    if not 0.0 < agreed < 1.0:
+        return agreed, min(n / uneven, float(len(groups)))
+    sums = np.bincount(own, weights=weight * (agrees - agreed))
+    variance = float((sums**2).sum()) * len(groups) / (len(groups) - 1.0)
+    return agreed, n / max(1.0, uneven, variance * n / (agreed * (1.0 - agreed)))
+
+
+def _p_value(agreed: float, n: float, target: float) -> float:
+    """Chance of so few errors among n or fewer, were the agreement the target."""
+    errors = n * (1.0 - agreed)
+    return 1.0 if errors >= n else float(betainc(n - errors, errors + 1.0, target))
+
+
+def _labels_for(agreed: float, target: float, level: float) -> float:
+    """Kept labels that would show an agreement like the one seen to be above the target."""
+    likely = min(agreed, 1.0 - _LIKELY * (1.0 - target))
+    if likely <= target:
+        return math.inf
+    asked, power = float(ndtri(level)), float(ndtri(_POWER))
+    root = asked * math.sqrt(target * (1.0 - target)) + power * math.sqrt(likely * (1.0 - likely))
+    return (root / (likely - target)) ** 2
+
+
+def _agreement(labels: JudgedLabels, kept: Bools, *, level: float) -> Estimate:
+    agreed, n = _effective(labels, kept)
+    n_groups = len(np.unique(labels.group[kept]))
+    low, high = wilson(agreed, n, t_quantile(level, n_groups - 1.0))
+    n_kept = int(kept.sum())
+    how = f"Wilson on the effective n, t({n_groups - 1})"
+    return Estimate(agreed, low, high, level, n=n_kept, n_expected=n_kept, n_groups=n_groups, method=how)

@@ -13,8 +13,8 @@ from typing import Literal
 from judgecal.errors import InputError, unknown_name
 from judgecal.scale import GRADED, Kind, Scale
 from judgecal.stats import chance, correlation, means
+from judgecal.stats.intervals import Statistic
 from judgecal.stats.means import Means
-from judgecal.stats.resampling import Statistic
 from judgecal.stats.sample import Sample, as_scale
 
 Terms = Means | Statistic | str

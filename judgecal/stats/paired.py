@@ -29,6 +29,7 @@ from judgecal.stats.agreement import jackknifed, no_interval, parts_of_mean, pse
 from judgecal.stats.intervals import (
     MIN_CLASS,
     MIN_GROUPS,
+    Statistic,
     check_level,
     jackknife_error,
     linear_error,
@@ -37,7 +38,6 @@ from judgecal.stats.intervals import (
 )
 from judgecal.stats.means import Linear, Means, linearise
 from judgecal.stats.metrics import Metric, metric_named
-from judgecal.stats.resampling import Statistic
 from judgecal.stats.sample import Bools, Floats, Ints, Sample, Unscored, as_scale, build, codes_of, read_both
 from judgecal.stats.significance import N_PERM, clustered_mcnemar_p, mcnemar_midp, sign_flip_p
 from judgecal.stats.strata import Stratum, strata_of

@@ -20,7 +20,9 @@ from judgecal.stats.agreement import estimate, prepare
 from judgecal.stats.intervals import (
     MIN_GROUPS,
     Interval,
+    Totals,
     check_level,
+    divide,
     linear_error,
     linear_interval,
     score_interval,
@@ -28,7 +30,6 @@ from judgecal.stats.intervals import (
 )
 from judgecal.stats.means import Linear, Means, linearise
 from judgecal.stats.metrics import METRICS
-from judgecal.stats.resampling import Totals, divide
 from judgecal.stats.sample import Bools, Floats, Sample, as_scale, read_both, renumbered
 
 PLANNED_REPEATS = (1, 2, 3, 5, 10)

@@ -1,16 +1,25 @@
 """May a judge stand in for a person? Whether it agrees with the other people as well as each person does.
 
-A test of non-inferiority: the judge and a person who is held out, on the same items, against the same labels
-of the other people. Absence of a difference proves nothing here; that the judge is not worse by a margin has
-to be shown.
+`stand_in` is a test of non-inferiority: the judge and a person who is held out, on the same items, against
+the same labels of the other people. Absence of a difference proves nothing here; that the judge is not worse
+by a margin has to be shown.
+
+`alt_test` is the alternative annotator test: each human is left out in turn, and who is closer to the others,
+the human or the judge? Source: Calderon, Reichart and Dror (2025), The Alternative Annotator Test for
+LLM-as-a-Judge.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+import math
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
+import numpy as np
+from scipy.special import stdtr
+
+from judgecal.errors import InputError
 from judgecal.records import Result
 from judgecal.scale import Scale
 from judgecal.stats.calibration import calibrated
@@ -18,7 +27,8 @@ from judgecal.stats.intervals import MIN_GROUPS, t_quantile
 from judgecal.stats.means import best_constant
 from judgecal.stats.metrics import leading_metric, metric_facts
 from judgecal.stats.paired import compare_paired
-from judgecal.stats.sample import as_scale
+from judgecal.stats.reliability import groups_of, read_ratings
+from judgecal.stats.sample import Bools, Floats, Ints, as_scale
 from judgecal.stats.simultaneous import losses_against_best
 
 MIN_SHARED = 30
@@ -122,108 +132,264 @@ def stand_in(
     """
     people = as_scale(scale)
     name, level = metric or leading_metric(people), 1.0 - SIZE / n_judges
-    pairs = {rater: beside(ratings, rater) for rater in ratings}
-    few = {rater: why for rater, own in pairs.items() if (why := _too_few({item for item, _ in own}, groups))}
-    test = _Test(people, as_scale(judge_scale or people), name, level, groups)
-    found = {
-        rater: test.beside(ratings[rater], verdicts, own) for rater, own in pairs.items() if rater not in few
-    }
-    bounds = [one.at_worst for one in found.values() if one.at_worst is not None]
-    lacking = next(
-        (f"beside {rater}: {one.reason}" for rater, one in found.items() if one.at_worst is None), None
-    )
-    reason = lacking if found else _NOBODY
-    return StandIn(
-        metric=name,
-        level=level,
-        raters=found,
-        at_worst=None if reason else min(bounds),
-        reason=reason,
-        left_out=few,
-    )
+    raters: dict[str, Beside] = {}
+    left_out: dict[str, str] = {}
+    for rater, labels in ratings.items():
+        pairs = beside(ratings, rater)
+        items = {item for item, _ in pairs}
+        n_groups, n_asked = len({groups[item] for item in items}), sum(item in verdicts for item in items)
+        if len(items) < MIN_SHARED:
+            left_out[rater] = f"{len(items)} items shared with another: fewer than {MIN_SHARED}"
+        elif n_groups < MIN_GROUPS:
+            left_out[rater] = f"{n_groups} questions shared with another: fewer than {MIN_GROUPS}"
+        elif n_asked < len(items):
+            why = f"the judge was not asked about {len(items) - n_asked} of the {len(items)} items"
+            raters[rater] = Beside(None, None, None, None, False, n_asked, len(items), n_groups, 0, why)
+        else:
+            sides = {
+                "judge": [verdicts[item] for item, _ in pairs],
+                "person": [labels[item] for item, _ in pairs],
+            }
+            scales = {"judge": as_scale(judge_scale or people), "person": people}
+            of_pair = [groups[item] for item, _ in pairs]
+            held = _held([label for _, label in pairs], sides, scales, of_pair, metric=name, level=level)
+            n_unscored = sum(verdicts[item] is None for item in items)
+            raters[rater] = replace(
+                held, n=len(items), n_expected=len(items), n_groups=n_groups, n_unscored=n_unscored
+            )
+    bounds = [one.at_worst for one in raters.values() if one.at_worst is not None]
+    reason = None if raters else _NOBODY
+    for rater, one in raters.items():
+        if one.at_worst is None:
+            reason = reason or f"beside {rater}: {one.reason}"
+    return StandIn(name, level, raters, None if reason else min(bounds), reason, left_out)
 
 
-def _too_few(shared: set[Hashable], groups: Mapping[Hashable, Hashable]) -> str | None:
-    n_groups = len({groups[item] for item in shared})
-    if len(shared) < MIN_SHARED:
-        return f"{len(shared)} items shared with another: fewer than {MIN_SHARED}"
-    return (
-        f"{n_groups} questions shared with another: fewer than {MIN_GROUPS}"
-        if n_groups < MIN_GROUPS
-        else None
+def _held(
+    labels: list[object],
+    sides: Mapping[str, list[object]],
+    scales: Mapping[str, Scale | str],
+    groups: list[Hashable],
+    *,
+    metric: str,
+    level: float,
+) -> Beside:
+    """Judge and person against the same labels, once calibrated; the person also as it is, if that is better.
+
+    A person's labels are on the people's scale as they are, where a map can cost them something; and it can
+    gain them something where people are noisy, as it does for a judge. The counts are left at 0.
+    """
+    people = as_scale(scales["person"])
+    calibrate = metric_facts(metric).calibrated
+    once = calibrated(labels, sides, scale=people, scales=scales, groups=groups, asked=calibrate)
+    floor = [best_constant(labels, scale=people, metric=metric)] * len(labels)
+    shared: dict[str, Any] = {"scale": people, "metric": metric, "groups": groups}
+    mapped, plain, above = (
+        compare_paired(
+            labels,
+            once.verdicts["judge"],
+            other,
+            a_scale=once.scales["judge"],
+            b_scale=people,
+            more_error=once.error_of_fit("judge", fitted),
+            level=2.0 * level - 1.0,
+            n_perm=1,
+            **shared,
+        )
+        for other, fitted in ((once.verdicts["person"], "person"), (sides["person"], None), (floor, None))
     )
+    beats = above.difference.low is not None and above.difference.low > 0.0
+    better = min(mapped, plain, key=lambda pair: pair.difference.value or 0.0)
+    difference = better.difference
+    found = Beside(better.a, better.b, difference.value, None, beats, 0, 0, 0, 0, difference.reason)
+    if mapped.difference.low is None or plain.difference.low is None:
+        return found
+    if difference.low == difference.high == 0.0:  # alike on every item seen: the rule of three, nearly
+        n_groups = len(set(groups))
+        return replace(found, at_worst=-(t_quantile(2.0 * level - 1.0, n_groups - 1.0) ** 2) / n_groups)
+    loss = losses_against_best(labels, sides, scales=scales, level=level, **shared).by_judge["judge"]
+    worst = None if loss.upper is None else min(-loss.upper, plain.difference.low)
+    return replace(found, at_worst=worst, reason=loss.reason)
+
+
+FALSE_DISCOVERIES = 0.05
+"""The Benjamini-Yekutieli procedure's level."""
+EPSILONS = tuple(step / 20 for step in range(9))
+"""0 to 0.4 in steps of 0.05."""
+
+_TIE = 1e-12
+_ONE_HUMAN_AN_ITEM = "one human label an item: the test needs items that two humans or more have labelled"
+_NO_SHARED_ITEMS = f"no human has {MIN_SHARED} items shared with another human and the judge"
 
 
 @dataclass(frozen=True, slots=True)
-class _Test:
-    """How a judge is held beside a person."""
+class Nearer(Result):
+    """Whose label is closer to those of the other humans: shares of the items, which sum to 1.
 
-    people: Scale
-    judge: Scale
-    metric: str
-    level: float
-    groups: Mapping[Hashable, Hashable]
+    In the published test a tie is a win of both, and so for the judge as well.
+    """
 
-    def beside(
-        self,
-        own: Mapping[Hashable, object],
-        verdicts: Mapping[Hashable, object],
-        pairs: list[tuple[Hashable, object]],
-    ) -> Beside:
-        """A judge and a person with these labels, both against those that others gave to the same items."""
-        items = {item for item, _ in pairs}
-        asked, n_groups = (
-            [item for item in items if item in verdicts],
-            len({self.groups[item] for item in items}),
+    judge: float
+    human: float
+    tie: float
+
+
+@dataclass(frozen=True, slots=True)
+class AltTest:
+    """What the test found.
+
+    Attributes:
+        advantage_probability: how often the judge is at least as close to the other humans as the human left
+            out is, the mean over the tested humans; it takes no epsilon and compares judges.
+        nearer: of each tested human: how often the judge is closer, how often the human, how often neither.
+        p_values: of each tested human, that the human's advantage is not below epsilon; None = undefined.
+    """
+
+    epsilon: float = 0.0  # what the judge is granted for being cheaper than a human
+    # share of the tested humans whom the judge may replace; None for a `reason`
+    winning_rate: float | None = None
+    advantage_probability: float | None = None
+    nearer: dict[str, Nearer] = field(default_factory=dict)
+    p_values: dict[str, float | None] = field(default_factory=dict)
+    rejected: tuple[str, ...] = ()  # the humans whom the judge may replace
+    passed: bool | None = None  # whether that is a half or more
+    n_items: dict[str, int] = field(default_factory=dict)  # of each human, shared with another and the judge
+    left_out: dict[str, str] = field(default_factory=dict)  # why each human that was not tested was not
+    reason: str | None = None
+    n_expected: int = 0  # items that two humans or more have labelled
+    n_unscored: int = 0  # those of them that the judge has not
+
+
+def alt_test(
+    human_ratings: Mapping[str, Mapping[Hashable, object]],
+    judge_labels: Mapping[Hashable, object],
+    *,
+    scale: Scale | str,
+    epsilon: float,
+    groups: Mapping[Hashable, Hashable] | None = None,
+) -> AltTest:
+    """The alternative annotator test.
+
+    For each human, over the items that the judge and another human have labelled: whose label is closer to
+    those of the other humans? By accuracy on binary and nominal scales, by -RMSE on ordinal and percentage
+    ones; ties win for both. One-sided t-test of mean(human wins - judge wins) < epsilon, Benjamini-Yekutieli
+    at 0.05 over the humans. Humans with fewer than 30 such items are left out and named; their labels still
+    count among the others'. Constant differences: p is 0 below epsilon, 1 above, undefined and not rejected
+    where equal. Three humans or more are advised; usual values of epsilon are 0.2 for experts, 0.15 for
+    skilled people and 0.1 for crowds.
+
+    Args:
+        human_ratings: rater to item to label; None or NaN = missing.
+        judge_labels: item to label, on the same scale; None or NaN = unscored.
+        epsilon: 0..1.
+        groups: the question of each item. Where given, the t-test's error is by group with t(G-1), and a
+            human with fewer than ten groups is left out.
+
+    Raises:
+        InputError: a label is none of the scale, epsilon lies outside 0..1, an item has no group.
+    """
+    rates = winning_rates(human_ratings, judge_labels, scale=scale, epsilons=(epsilon,), groups=groups)
+    return rates[epsilon]
+
+
+def winning_rates(
+    human_ratings: Mapping[str, Mapping[Hashable, object]],
+    judge_labels: Mapping[Hashable, object],
+    *,
+    scale: Scale | str,
+    epsilons: Sequence[float] = EPSILONS,
+    groups: Mapping[Hashable, Hashable] | None = None,
+) -> dict[float, AltTest]:
+    """The alternative annotator test over a range of epsilon; arguments and errors as `alt_test`."""
+    for epsilon in epsilons:
+        if not 0.0 <= epsilon <= 1.0:
+            raise InputError(f"epsilon is {epsilon:g}: it lies between 0 and 1")
+    people = as_scale(scale)
+    rows = {f"human {name}": row for name, row in human_ratings.items()}
+    both = read_ratings({**rows, "judge": judge_labels}, scale=people)
+    humans, judge = both.labels[:, :-1], both.labels[:, -1]
+    rated, scored = ~np.isnan(humans), ~np.isnan(judge)
+    shared = rated.sum(axis=1) >= 2
+    codes = groups_of(groups, both.items)
+    won, n_items, left_out = {}, {}, {}
+    for place, name in enumerate(map(str, human_ratings)):
+        asked = rated[:, place] & shared & scored
+        n_items[name], n_groups = int(asked.sum()), len(np.unique(codes[asked]))
+        if n_items[name] < MIN_SHARED:
+            what = f"{n_items[name]} items shared with another human and the judge"
+            left_out[name] = f"{what}: fewer than {MIN_SHARED}"
+        elif groups is not None and n_groups < MIN_GROUPS:
+            left_out[name] = f"{n_groups} groups: fewer than {MIN_GROUPS}"
+        else:
+            others = np.delete(humans[asked], place, axis=1)
+            human, machine = (_closeness(side[asked], others, people) for side in (humans[:, place], judge))
+            # who wins on which item (n x 2: human, judge), a tie counting for both
+            wins = np.stack([human >= machine - _TIE, machine >= human - _TIE], axis=1)
+            won[name] = wins, codes[asked]
+    found = AltTest(
+        advantage_probability=float(np.mean([wins[:, 1].mean() for wins, _ in won.values()]))
+        if won
+        else None,
+        nearer={
+            name: Nearer(*(float(share.mean()) for share in (judge & ~human, human & ~judge, human & judge)))
+            for name, (human, judge) in ((name, wins.T) for name, (wins, _) in won.items())
+        },
+        n_items=n_items,
+        left_out=left_out,
+        reason=None if won else _NO_SHARED_ITEMS if shared.any() else _ONE_HUMAN_AN_ITEM,
+        n_expected=int(shared.sum()),
+        n_unscored=int((shared & ~scored).sum()),
+    )
+    by_epsilon = {}
+    for epsilon in epsilons:
+        p_values = {name: _p_value(wins, of_item, epsilon) for name, (wins, of_item) in won.items()}
+        rejected = _benjamini_yekutieli(p_values)
+        rate = len(rejected) / len(won) if won else None
+        by_epsilon[epsilon] = replace(
+            found,
+            epsilon=epsilon,
+            winning_rate=rate,
+            p_values=p_values,
+            rejected=rejected,
+            passed=None if rate is None else rate >= 0.5,
         )
-        if len(asked) < len(items):
-            why = f"the judge was not asked about {len(items) - len(asked)} of the {len(items)} items"
-            return Beside(None, None, None, None, False, len(asked), len(items), n_groups, 0, why)
-        n_unscored = sum(verdicts[item] is None for item in asked)
-        sides = {"judge": [verdicts[item] for item, _ in pairs], "person": [own[item] for item, _ in pairs]}
-        found = self._held([label for _, label in pairs], sides, [self.groups[item] for item, _ in pairs])
-        return replace(found, n=len(items), n_expected=len(items), n_groups=n_groups, n_unscored=n_unscored)
+    return by_epsilon
 
-    def _held(
-        self, labels: list[object], sides: Mapping[str, list[object]], groups: list[Hashable]
-    ) -> Beside:
-        """Both sides against the same labels, once calibrated; the person also as it is, if that is better.
-        No counts.
 
-        A person's labels are on the people's scale as they are, where a map can cost them something; and it
-        can gain them something where people are noisy, as it does for a judge.
-        """
-        people = self.people
-        given: dict[str, Scale | str] = {"judge": self.judge, "person": people}
-        asked = metric_facts(self.metric).calibrated
-        once = calibrated(labels, sides, scale=people, scales=given, groups=groups, asked=asked)
-        floor = [best_constant(labels, scale=people, metric=self.metric)] * len(labels)
-        shown: dict[str, Any] = {"scale": people, "metric": self.metric, "groups": groups}
-        mapped, own, above = (
-            compare_paired(
-                labels,
-                once.verdicts["judge"],
-                other,
-                a_scale=once.scales["judge"],
-                b_scale=people,
-                more_error=once.error_of_fit("judge", fitted),
-                level=2.0 * self.level - 1.0,
-                n_perm=1,
-                **shown,
-            )
-            for other, fitted in ((once.verdicts["person"], "person"), (sides["person"], None), (floor, None))
-        )
-        beats = above.difference.low is not None and above.difference.low > 0.0
-        better = min(mapped, own, key=lambda one: one.difference.value or 0.0)
-        difference = better.difference
-        found = Beside(better.a, better.b, difference.value, None, beats, 0, 0, 0, 0, difference.reason)
-        if mapped.difference.low is None or own.difference.low is None:
-            return found
-        if difference.low == difference.high == 0.0:  # alike on every item seen: the rule of three, nearly
-            n_groups = len(set(groups))
-            return replace(
-                found, at_worst=-(t_quantile(2.0 * self.level - 1.0, n_groups - 1.0) ** 2) / n_groups
-            )
-        loss = losses_against_best(labels, sides, scales=given, level=self.level, **shown).by_judge["judge"]
-        worst = None if loss.upper is None else min(-loss.upper, own.difference.low)
-        return replace(found, at_worst=worst, reason=loss.reason)
+def _closeness(labels: Floats, others: Floats, people: Scale) -> Floats:
+    """Closeness to the other humans' labels, item by item: accuracy, or -RMSE on graded scales."""
+    apart = others - labels[:, None]
+    if people.kind in ("binary", "nominal"):
+        return cast(Floats, np.nanmean(np.where(np.isnan(apart), np.nan, apart == 0.0), axis=1))
+    return cast(Floats, -np.sqrt(np.nanmean((apart / people.span) ** 2, axis=1)))
+
+
+def _p_value(won: Bools, groups: Ints, epsilon: float) -> float | None:
+    """How likely so low a mean difference is, were it epsilon in truth; the error is by group.
+
+    With one item a group that is the one-sample t-test.
+    """
+    difference = won[:, 0].astype(np.float64) - won[:, 1]
+    mean = float(difference.mean())
+    codes = np.unique(groups, return_inverse=True)[1]
+    parts = np.bincount(codes, weights=difference - mean) / len(difference)
+    n_groups = len(parts)
+    se = math.sqrt(n_groups / (n_groups - 1.0) * float((parts**2).sum()))
+    if se <= _TIE:
+        return None if abs(mean - epsilon) <= _TIE else float(mean > epsilon)
+    return float(stdtr(n_groups - 1.0, (mean - epsilon) / se))
+
+
+def _benjamini_yekutieli(p_values: Mapping[str, float | None]) -> tuple[str, ...]:
+    """The hypotheses rejected at 0.05, whatever their dependence; one without a p value counts, and is not
+    rejected.
+
+    The k smallest p values are rejected, k the last with p_(k) <= 0.05 k / (m (1 + 1/2 + ... + 1/m)).
+    Source: Benjamini and Yekutieli (2001).
+    """
+    m = len(p_values)
+    known = sorted(p for p in p_values.values() if p is not None)
+    harmonic = sum(1.0 / i for i in range(1, m + 1))
+    below = [p for k, p in enumerate(known, start=1) if p <= FALSE_DISCOVERIES * k / (m * harmonic)]
+    most = max(below, default=-1.0)
+    return tuple(name for name, p in p_values.items() if p is not None and p <= most)
