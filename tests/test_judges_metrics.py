@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judgecal.experiment import read_experiment
-from judgecal.experiment.score import stored_result
+from judgecal.experiment.summary import stored_result
 from judgecal.judges import judge_named
 from judgecal.judges.local._words import EDITION, NO_KEY_WORDS, key_words, supported, words
 from judgecal.records import Context, Item, digest
@@ -315,7 +315,7 @@ def test_local_judges_stand_beside_recorded_ones(
     assert found["judges"][1]["unit"] == "percentage"
     workspace = find_workspace(workspace_dir)
     stored = read_experiment(workspace, "mixed")
-    again = stored_result(stored, stored.columns[: stored.asked], workspace).as_json()  # from the journal
+    again = stored_result(stored, stored.judges, workspace).as_json()  # from the journal
     assert [again[key] for key in ("judges", "floor", "run_line")] == [
         found[key] for key in ("judges", "floor", "run_line")
     ]

@@ -12,7 +12,7 @@ import pytest
 
 from judgecal.errors import InputError
 from judgecal.judges import JudgeName, PythonJudge, judge_named, set_local
-from judgecal.judges.loading import load_function
+from judgecal.judges.function import load_function
 from judgecal.records import Item
 from judgecal.workspace import Workspace, find_workspace
 from tests.support.command import Run

@@ -18,23 +18,25 @@ import importlib
 import inspect
 import operator
 import pkgutil
+import typing
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import ModuleType, NoneType, UnionType
 from typing import Any
 
 from judgecal.engine import ParsedReply
 from judgecal.errors import InputError, described, unknown_name
 from judgecal.judges import local
-from judgecal.judges.loading import LoadedFunction, load_function
 from judgecal.judges.protocol import JudgeKind, JudgeName, lacking_inputs, refuse_lacking
-from judgecal.judges.settings import packages_of, read_settings
-from judgecal.records import Failure, Item, digest, well_formed
+from judgecal.judges.settings import Setting, packages_of, read_settings, settings_of
+from judgecal.records import ITEM_UNIT, Failure, Item, digest, well_formed
 from judgecal.scale import INTERVAL, Label, Scale
-from judgecal.signatures import read_source
+from judgecal.signatures import CHUNK, read_source, run_source, scale_of_type
 from judgecal.workspace import Workspace
 
-_SAID = 80  # characters of a value that is no verdict, in the message about it
+_VALUE_SHOWN = 80  # characters of a value that is no verdict, in the message about it
 _REASON = 500  # ... and of a reason for none
 _GETTERS: Mapping[str, Callable[[Item], Any]] = {
     "item": lambda item: item,
@@ -50,6 +52,73 @@ _GETTERS: Mapping[str, Callable[[Item], Any]] = {
     "expect": lambda item: item.expect or None,
 }
 """What a function is given of an item under a parameter's name; None where the item has nothing for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedFunction:
+    """A function with what its file says of it."""
+
+    module: ModuleType
+    call: Callable[..., Any]
+    settings: tuple[Setting, ...]
+    scale: Scale
+    parameters: tuple[str, ...]  # those that are filled from an item, in its order
+    inputs: tuple[str, ...]  # those of them that an item must have something for
+    about: str  # the first paragraph of the file's docstring; empty where it has none
+    source: str  # where the rule comes from, by the file's `SOURCE`; empty where it does not say
+    needs: str  # what it asks for in words, by the file's `NEEDS`, else the inputs
+
+    @property
+    def unit(self) -> str:
+        """What it judges: `item`, or `chunk`."""
+        return CHUNK if CHUNK in self.parameters else ITEM_UNIT
+
+
+def load_function(path: Path, name: str, *, text: str, files: bool = False) -> LoadedFunction:
+    """Run a file's text and take its function; `files`: whether files can be set."""
+    module, where = run_source(path, text), f"{path}: {name}"
+    content = vars(module)
+    call = content.get(name)
+    if not inspect.isfunction(call):
+        functions = [key for key, value in content.items() if inspect.isfunction(value)]
+        raise unknown_name(f"function in {path}", name, functions)
+    declared = inspect.signature(call).parameters.values()
+    plain = all(one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY) for one in declared)
+    if not plain or inspect.isgeneratorfunction(call) or inspect.isasyncgenfunction(call):
+        raise InputError(f"{path}: {name} must be a plain function whose parameters each have a name")
+    settings = settings_of(call, where, files=files)
+    if content.get("SCALE") is not None:
+        scale = Scale.parse(str(content["SCALE"]))
+    elif by_type := scale_of_type(_verdict_type(typing.get_type_hints(call).get("return")), where):
+        scale = by_type[0]
+    else:
+        what = 'let it return bool, or write SCALE = "percentage" in the file'
+        raise InputError(f"{where} does not say its scale: {what}")
+    set_by_name = {setting.name for setting in settings}
+    parameters = [parameter for parameter in declared if parameter.name not in set_by_name]
+    inputs = tuple(parameter.name for parameter in parameters if parameter.default is parameter.empty)
+    return LoadedFunction(
+        module=module,
+        call=call,
+        settings=settings,
+        scale=scale,
+        parameters=tuple(parameter.name for parameter in parameters),
+        inputs=inputs,
+        about=" ".join(inspect.cleandoc(module.__doc__ or "").partition("\n\n")[0].split()),
+        source=str(content.get("SOURCE", "")),
+        needs=str(content.get("NEEDS", ", ".join(inputs))),
+    )
+
+
+def _verdict_type(annotation: Any) -> Any:
+    """The verdict's type in what a function returns: without its reason, and without None."""
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is tuple and arguments:
+        return _verdict_type(arguments[0])
+    if origin in (typing.Union, UnionType):
+        rest = [argument for argument in arguments if argument is not NoneType]
+        return _verdict_type(rest[0]) if len(rest) == 1 else annotation
+    return annotation
 
 
 class FunctionJudge:
@@ -82,23 +151,23 @@ class FunctionJudge:
         folders: Sequence[Path] = (),
     ) -> None:
         text = read_source(path)
-        if locked is not None and locked != (found := _fingerprint([function, text], dict(name.settings))):
+        if locked is not None and locked != (now := _fingerprint([function, text], dict(name.settings))):
             raise InputError(
-                f"{name}: its code has changed since it was locked (fingerprint {found}, locked was "
+                f"{name}: its code has changed since it was locked (fingerprint {now}, locked was "
                 f"{locked}): bring {path} back as it was, or run judgecal select again"
             )
         loaded = load_function(path, function, text=text, files=bool(folders))
-        given, texts = read_settings(name, loaded.settings, folders)
+        values, texts = read_settings(name, loaded.settings, folders)
         self.name = str(JudgeName(name.signature, name.model, settings=tuple(sorted(texts.items()))))
-        files = [one for one in given.values() if isinstance(one, Path)]
-        self.fingerprint = _fingerprint(
-            [function, text, *map(_sha, files), *self._further(loaded, texts)], texts
-        )
+        files = [
+            hashlib.sha256(one.read_bytes()).hexdigest() for one in values.values() if isinstance(one, Path)
+        ]
+        self.fingerprint = _fingerprint([function, text, *files, *self._further(loaded, texts)], texts)
         self.scale: Scale = loaded.scale
         self.inputs = loaded.inputs
         self.unit = loaded.unit
-        self._function = partial(loaded.call, **given) if given else loaded.call
-        self._getters = [(one, _getter(one)) for one in loaded.parameters]
+        self._function = partial(loaded.call, **values) if values else loaded.call
+        self._getters = [(name, _getter(name)) for name in loaded.parameters]
         self._is_async = inspect.iscoroutinefunction(loaded.call)
 
     def _further(self, loaded: LoadedFunction, settings: Mapping[str, str]) -> list[str]:
@@ -112,9 +181,8 @@ class FunctionJudge:
     def verdict(self, item: Item) -> ParsedReply | Awaitable[ParsedReply]:
         """What the function says of an item; of an `async` one, what gives it once awaited."""
         try:
-            value = self._function(
-                **{name: one for name, get in self._getters if (one := get(item)) is not None}
-            )
+            given = {name: text for name, get in self._getters if (text := get(item)) is not None}
+            value = self._function(**given)
             return self._awaited(value) if self._is_async else self._reading(value)
         except KeyboardInterrupt:
             raise
@@ -140,22 +208,17 @@ class FunctionJudge:
             value, reasoning = value
             reasoning = "" if reasoning is None else well_formed(str(reasoning))
         if value is None:
-            return ParsedReply(
-                None,
-                reasoning,
-                Failure("refused", reasoning[:_REASON] or "it gave no verdict: it returned None"),
-            )
+            why = reasoning[:_REASON] or "it gave no verdict: it returned None"
+            return ParsedReply(None, reasoning, Failure("refused", why))
         try:
             return ParsedReply(_label(self.scale, value), reasoning)
         except (ValueError, OverflowError) as error:
-            return ParsedReply(
-                None, reasoning, Failure("out_of_range", f"it returned {value!r:.{_SAID}}: {error}")
-            )
+            why = f"it returned {value!r:.{_VALUE_SHOWN}}: {error}"
+            return ParsedReply(None, reasoning, Failure("out_of_range", why))
 
 
 class LocalJudge(FunctionJudge):
-    """A rule of judgecal's own, `NAME@local`: the function NAME of the file NAME.py in
-    `judgecal/judges/local`.
+    """A rule of judgecal's own, `NAME@local`: the function NAME of the file `judgecal/judges/local/NAME.py`.
 
     Its `inputs` are all that it reads; one with a default may be lacking in some items, and not in all.
     """
@@ -163,15 +226,12 @@ class LocalJudge(FunctionJudge):
     kind: JudgeKind = "local"
 
     def __init__(self, name: JudgeName, *, workspace: Workspace) -> None:
-        path = _local_file(name.signature)
-        super().__init__(name, path, name.signature, folders=(Path(), workspace.root))
+        super().__init__(name, _local_file(name.signature), name.signature, folders=(Path(), workspace.root))
         self._required = self.inputs
-        self.inputs = tuple(one for one, _ in self._getters)
+        self.inputs = tuple(parameter for parameter, _ in self._getters)
 
     def check_items(self, items: Sequence[Item]) -> None:
-        """Refuse items none of which has what the rule asks for; it costs nothing, so that one that lacks it
-        may come.
-        """
+        """Refuse items none of which has what the rule asks for; it costs nothing, so some may lack it."""
         nowhere = [name for name in self.inputs if all(lacking_inputs([name], item) for item in items)]
         refuse_lacking(self.name, nowhere, items)
 
@@ -184,16 +244,18 @@ class LocalJudge(FunctionJudge):
         return super().verdict(item)
 
     def _further(self, loaded: LoadedFunction, settings: Mapping[str, str]) -> list[str]:
-        """The texts that it shares with other rules, and the versions of the packages that it needs."""
+        """The texts of the modules that it shares with other rules, and its packages with their versions."""
+        content = vars(loaded.module)
         versions = packages_of(self.name, loaded.module, settings)
-        if check := vars(loaded.module).get("CHECK"):
+        if check := content.get("CHECK"):
             check(settings)
-        return [*_shared_texts(loaded), *versions]
+        modules = {getattr(value, "__module__", None) or "" for value in content.values()}
+        shared = sorted(module for module in modules if module.startswith(f"{local.__name__}._"))
+        return [*(inspect.getsource(importlib.import_module(module)) for module in shared), *versions]
 
 
 class PythonJudge(FunctionJudge):
-    """A function of the user's, `FILE.py:FUNCTION@python`; the file is in the current folder or in the
-    workspace.
+    """A function of the user's, `FILE.py:FUNCTION@python`, in the current folder or the workspace.
 
     One that was `locked` is in the workspace alone; beside the starter, which is nobody's, in the current
     folder.
@@ -215,9 +277,7 @@ class PythonJudge(FunctionJudge):
 
 def local_judges() -> list[str]:
     """Names of the local judges, sorted: one file each; a leading underscore hides what several share."""
-    return sorted(
-        found.name for found in pkgutil.iter_modules(local.__path__) if not found.name.startswith("_")
-    )
+    return sorted(one.name for one in pkgutil.iter_modules(local.__path__) if not one.name.startswith("_"))
 
 
 def load_local(name: str) -> LoadedFunction:
@@ -227,11 +287,17 @@ def load_local(name: str) -> LoadedFunction:
 
 
 def set_local(judges: Sequence[str], **settings: str | None) -> list[str]:
-    """The names of judges with settings in those local ones that take them and do not say otherwise; None
-    sets nothing.
+    """The names of judges, with settings in those local ones that take them and do not say otherwise.
+
+    A setting of None sets nothing.
     """
     names = [JudgeName.parse(judge) for judge in judges]
-    known = [_settable(name) for name in names]
+    known = [
+        {setting.name for setting in load_local(name.signature).settings}
+        if name.kind == "local" and name.signature in local_judges()
+        else set()
+        for name in names
+    ]
     for key, value in settings.items():
         takers = [place for place, keys in enumerate(known) if key in keys]
         if value is not None and not takers:
@@ -240,11 +306,6 @@ def set_local(judges: Sequence[str], **settings: str | None) -> list[str]:
             given = {key: str(value), **dict(names[place].settings)}
             names[place] = dataclasses.replace(names[place], settings=tuple(sorted(given.items())))
     return [str(name) for name in names]
-
-
-def _settable(name: JudgeName) -> set[str]:
-    local_one = name.kind == "local" and name.signature in local_judges()
-    return {one.name for one in load_local(name.signature).settings} if local_one else set()
 
 
 def _local_file(name: str) -> Path:
@@ -257,19 +318,8 @@ def _getter(name: str) -> Callable[[Item], Any]:
     return _GETTERS.get(name) or (lambda item: item.fields.get(name))
 
 
-def _shared_texts(loaded: LoadedFunction) -> list[str]:
-    """The texts of the modules that a local judge shares with others, by the names that it took."""
-    names = {getattr(value, "__module__", None) or "" for value in vars(loaded.module).values()}
-    shared = sorted(name for name in names if name.startswith(f"{local.__name__}._"))
-    return [inspect.getsource(importlib.import_module(name)) for name in shared]
-
-
 def _fingerprint(parts: Sequence[str], settings: Mapping[str, str]) -> str:
     return digest([*parts, settings] if settings else list(parts))[:16]
-
-
-def _sha(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _label(scale: Scale, value: Any) -> Label:

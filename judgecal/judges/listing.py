@@ -15,8 +15,7 @@ from judgecal.workspace import Workspace
 
 @dataclass(frozen=True, slots=True)
 class SignatureHere:
-    """A signature with a verdict, or one that cannot be read: then `problem` says why and the rest is
-    empty."""
+    """A signature with a verdict, or one that cannot be read: then `problem` says why."""
 
     name: str
     scale: str = ""
@@ -36,25 +35,16 @@ class SuiteHere:
 
 @dataclass(frozen=True, slots=True)
 class LocalHere:
-    """A local judge.
-
-    Attributes:
-        judge: its string.
-        about: what its verdict is.
-        needs: what it asks for of an item.
-        settings: `name=default (other|values)`.
-        source: where the rule comes from.
-        problem: why it cannot judge here as it is set by default.
-    """
+    """A local judge."""
 
     judge: str
-    about: str
+    about: str  # what its verdict is
     scale: str
     unit: str
-    needs: str
-    settings: tuple[str, ...]
-    source: str
-    problem: str | None = None
+    needs: str  # what it asks for of an item
+    settings: tuple[str, ...]  # `name=default (other|values)`
+    source: str  # where the rule comes from
+    problem: str | None = None  # why it cannot judge here as it is set by default
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,47 +61,32 @@ class JudgesHere(Result):
 
 def judges_here(workspace: Workspace) -> JudgesHere:
     """List what can judge here; what cannot be read is listed with the reason, and no signature is run."""
-    signatures = {name: _signature(name, workspace) for name in list_signatures(workspace)}
-    return JudgesHere(
-        workspace=str(workspace.root),
-        signatures=tuple(one for one in signatures.values() if one is not None),
-        suites=tuple(_suite(name, workspace) for name in list_suites(workspace)),
-        local=tuple(_local(name, workspace) for name in local_judges()),
-        no_verdict=tuple(name for name, one in signatures.items() if one is None),
-    )
-
-
-def _signature(name: str, workspace: Workspace) -> SignatureHere | None:
-    try:
-        loaded = outline_signature(name, workspace=workspace)
-    except InputError as error:
-        return SignatureHere(name, problem=error.problems[0])
-    if loaded.scale is None:
-        return None
-    return SignatureHere(name, str(loaded.scale), loaded.unit, loaded.inputs)
-
-
-def _suite(name: str, workspace: Workspace) -> SuiteHere:
-    try:
-        return SuiteHere(name, tuple(one.name for one in load_suite(name, workspace=workspace).judges))
-    except InputError as error:
-        return SuiteHere(name, problem=error.problems[0])
-
-
-def _local(name: str, workspace: Workspace) -> LocalHere:
-    judge = JudgeName(name, "local")
-    loaded, problem = load_local(name), None
-    try:
-        LocalJudge(judge, workspace=workspace)
-    except InputError as error:
-        problem = error.problems[0]
-    return LocalHere(
-        judge=str(judge),
-        about=loaded.about.removeprefix(f"`{judge}`: "),
-        scale=str(loaded.scale),
-        unit=loaded.unit,
-        needs=loaded.needs,
-        settings=tuple(map(str, loaded.settings)),
-        source=loaded.source,
-        problem=problem,
-    )
+    signatures, silent, suites, local = [], [], [], []
+    for name in list_signatures(workspace):
+        try:
+            outline = outline_signature(name, workspace=workspace)
+        except InputError as error:
+            signatures.append(SignatureHere(name, problem=error.problems[0]))
+            continue
+        if outline.scale is None:
+            silent.append(name)
+        else:
+            signatures.append(SignatureHere(name, str(outline.scale), outline.unit, outline.inputs))
+    for name in list_suites(workspace):
+        try:
+            judges = load_suite(name, workspace=workspace).judges
+            suites.append(SuiteHere(name, tuple(judge.name for judge in judges)))
+        except InputError as error:
+            suites.append(SuiteHere(name, problem=error.problems[0]))
+    for name in local_judges():
+        judge, rule, problem = JudgeName(name, "local"), load_local(name), None
+        try:
+            LocalJudge(judge, workspace=workspace)
+        except InputError as error:
+            problem = error.problems[0]
+        about, settings = rule.about.removeprefix(f"`{judge}`: "), tuple(map(str, rule.settings))
+        scale = str(rule.scale)
+        local.append(
+            LocalHere(str(judge), about, scale, rule.unit, rule.needs, settings, rule.source, problem)
+        )
+    return JudgesHere(str(workspace.root), tuple(signatures), tuple(suites), tuple(local), tuple(silent))

@@ -21,7 +21,7 @@ from pydantic import ConfigDict
 from judgecal.artefacts import SCHEMA, check_schema, read_json, validated
 from judgecal.engine import Message, ParsedReply, ReplySchema
 from judgecal.errors import InputError
-from judgecal.judges.chat import JudgeAdapter, reply_schema
+from judgecal.judges.chat import JudgeAdapter, neutralised, reply_schema
 from judgecal.judges.protocol import JudgeKind, JudgeName, item_inputs, refuse_lacking
 from judgecal.judges.reply import read_reply
 from judgecal.models import ModelSpec, load_catalogue
@@ -103,9 +103,12 @@ class PromptJudge:
 
     def messages(self, item: Item) -> list[Message]:
         """The chat messages for one item: as `adapter.format`, with all but the item's text made once."""
-        inputs = item_inputs(self.inputs, item)
-        harmless = self._adapter.harmless(self.compiled, inputs)
+        harmless = neutralised(item_inputs(self.inputs, item), keys=self._reply_keys)
         return [*self._prefix, {"role": "user", "content": self._user_message(harmless)}]
+
+    @cached_property
+    def _reply_keys(self) -> tuple[str, ...]:
+        return tuple(self.compiled.output_fields) if self.schema is not None else ()
 
     def _user_message(self, inputs: Mapping[str, str]) -> str:
         """The texts between the pieces of the frame; the adapter's own work where it has none."""

@@ -10,6 +10,7 @@ written in one way.
 from __future__ import annotations
 
 import inspect
+import math
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,60 +19,49 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from judgecal.errors import InputError, not_installed, unknown_name
+from judgecal.errors import InputError, not_installed, refuse, unknown_name
 from judgecal.judges.protocol import JudgeName
 
-_PACKAGES = "PACKAGES"
 _TRUTH = {"true": True, "false": False}
 Value = float | int | bool | str | Path
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What can be set of a judge.
-
-    Attributes:
-        kind: the type of its values.
-        choices: the words that it can be; empty where it is free.
-        low, high: the ends of a number, both included; None where it is free.
-    """
+    """What can be set of a judge."""
 
     name: str
     default: Value
     kind: type
-    choices: tuple[str, ...] = ()
-    low: float | None = None
+    choices: tuple[str, ...] = ()  # the words that it can be; empty where it is free
+    low: float | None = None  # the ends of a number, both included; None where it is free
     high: float | None = None
 
     def read(self, text: str) -> Value:
         """The value that a text means."""
-        if self.choices and text not in self.choices:
-            raise unknown_name(f"value of {self.name}", text, self.choices)
-        if self.kind is bool and text.lower() not in _TRUTH:
-            raise unknown_name(f"value of {self.name}", text, list(_TRUTH))
+        words = self.choices or (tuple(_TRUTH) if self.kind is bool else ())
+        if words and (text.lower() if self.kind is bool else text) not in words:
+            raise unknown_name(f"value of {self.name}", text, list(words))
         if self.kind is bool:
             return _TRUTH[text.lower()]
-        return self.kind(text) if self.kind in (str, Path) else self._number(text)
-
-    def _number(self, text: str) -> float | int:
+        if self.kind in (str, Path):
+            value: str | Path = self.kind(text)
+            return value
         try:
             number = int(text) if self.kind is int else float(text)
         except ValueError:
-            number = float("nan")
-        low = -float("inf") if self.low is None else self.low
-        high = float("inf") if self.high is None else self.high
-        if low <= number <= high and abs(number) != float("inf"):
+            number = math.nan
+        low = -math.inf if self.low is None else self.low
+        high = math.inf if self.high is None else self.high
+        if low <= number <= high and math.isfinite(number):
             return number
-        ends = (
-            f" from {self.low:g} to {self.high:g}" if self.low is not None and self.high is not None else ""
-        )
-        raise InputError(
-            f"{self.name} must be a {'whole ' * (self.kind is int)}number{ends}, found {text!r:.40}"
-        )
+        ends = "" if self.low is None or self.high is None else f" from {low:g} to {high:g}"
+        whole = "whole " * (self.kind is int)
+        raise InputError(f"{self.name} must be a {whole}number{ends}, found {text!r:.40}")
 
     def __str__(self) -> str:
         """As it is listed: its name, its default, and what else it can be."""
-        others = "|".join(one for one in self.choices if one != self.default)
+        others = "|".join(choice for choice in self.choices if choice != self.default)
         return f"{self.name}={written(self.default) or '-'}{f' ({others})' if others else ''}"
 
 
@@ -87,26 +77,23 @@ def settings_of(function: Callable[..., Any], where: str, *, files: bool = False
     try:
         hints = typing.get_type_hints(function, include_extras=True)
     except (NameError, TypeError) as error:
-        raise InputError(
-            f"{where}: its annotations cannot be read ({error}): import what they name"
-        ) from None
+        problem = f"its annotations cannot be read ({error}): import what they name"
+        raise InputError(f"{where}: {problem}") from None
     kinds = (float, int, bool, str, *((Path,) if files else ()))
-    return tuple(
-        _setting(one.name, one.default, hints.get(one.name))
-        for one in inspect.signature(function).parameters.values()
-        if one.kind is one.KEYWORD_ONLY and isinstance(one.default, kinds)
-    )
-
-
-def _setting(name: str, default: Value, hint: Any) -> Setting:
-    low = high = None
-    kind: type = Path if isinstance(default, Path) else type(default)
-    if typing.get_origin(hint) is typing.Annotated:
-        hint, (low, high), *_ = typing.get_args(hint)
-    if hint in (float, int, bool, str):
-        kind = hint
-    choices = tuple(map(str, typing.get_args(hint))) if typing.get_origin(hint) is typing.Literal else ()
-    return Setting(name, default, kind, choices, low, high)
+    settings = []
+    for parameter in inspect.signature(function).parameters.values():
+        default, hint = parameter.default, hints.get(parameter.name)
+        if parameter.kind is not parameter.KEYWORD_ONLY or not isinstance(default, kinds):
+            continue
+        low = high = None
+        if typing.get_origin(hint) is typing.Annotated:
+            hint, (low, high), *_ = typing.get_args(hint)
+        kind = Path if isinstance(default, Path) else type(default)
+        kind = hint if hint in (float, int, bool, str) else kind
+        literal = typing.get_origin(hint) is typing.Literal
+        choices = tuple(map(str, typing.get_args(hint))) if literal else ()
+        settings.append(Setting(parameter.name, default, kind, choices, low, high))
+    return tuple(settings)
 
 
 def read_settings(
@@ -128,26 +115,19 @@ def read_settings(
             problems += [f"{name}: {problem}" for problem in error.problems]
     values = {key: value for key, value in values.items() if value != known[key].default}
     texts = {key: written(value) for key, value in values.items()}
-    for one in settings:
-        value = values.get(one.name, one.default)
-        if isinstance(value, Path):
-            values[one.name] = _file(name, one.name, value, folders, problems)
-    if problems:
-        raise InputError(problems)
+    for setting in settings:
+        path = values.get(setting.name, setting.default)
+        if not isinstance(path, Path):
+            continue
+        inside = not path.is_absolute() and ".." not in path.parts
+        at = next((folder / path for folder in folders if inside and (folder / path).is_file()), None)
+        if at is None:
+            where = f"here or in {folders[-1]}" if inside else "of the workspace: name it from there"
+            what = f"it reads its {setting.name} there: write the file, or set {setting.name}=FILE"
+            problems.append(f"{name}: there is no file {path} {where}; {what}")
+        values[setting.name] = at or path
+    refuse(problems)
     return values, texts
-
-
-def _file(name: JudgeName, setting: str, path: Path, folders: Sequence[Path], problems: list[str]) -> Path:
-    """A file of the workspace; one that is not there is added to the problems."""
-    inside = not path.is_absolute() and ".." not in path.parts
-    found = next((folder / path for folder in folders if inside and (folder / path).is_file()), None)
-    if found is None:
-        where = f"here or in {folders[-1]}" if inside else "of the workspace: name it from there"
-        problems.append(
-            f"{name}: there is no file {path} {where}; it reads its {setting} there: write the file, or set "
-            f"{setting}=FILE"
-        )
-    return found or path
 
 
 def packages_of(judge: str, module: ModuleType, texts: Mapping[str, str]) -> list[str]:
@@ -156,14 +136,13 @@ def packages_of(judge: str, module: ModuleType, texts: Mapping[str, str]) -> lis
     A file names them in `PACKAGES`: package -> the setting that needs it, which is the name of judgecal's
     extra too.
     """
-    packages: Mapping[str, str] = vars(module).get(_PACKAGES, {})
-    return [_version(package, extra, judge) for package, extra in packages.items() if extra in texts]
-
-
-def _version(package: str, extra: str, judge: str) -> str:
-    try:
-        return f"{package} {metadata.version(package)}"
-    except metadata.PackageNotFoundError:
-        raise not_installed(
-            f"{judge} needs", package, extra, instead=f"leave {extra} out of the name"
-        ) from None
+    needed: Mapping[str, str] = vars(module).get("PACKAGES", {})
+    versions = []
+    for package, extra in needed.items():
+        if extra in texts:
+            try:
+                versions.append(f"{package} {metadata.version(package)}")
+            except metadata.PackageNotFoundError:
+                instead = f"leave {extra} out of the name"
+                raise not_installed(f"{judge} needs", package, extra, instead=instead) from None
+    return versions

@@ -6,10 +6,9 @@ import ast
 import difflib
 import keyword
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from judgecal.errors import InputError, refuse, unknown_name
 from judgecal.goldset import GoldSet
@@ -41,9 +40,7 @@ _FEW_GRADES = 11  # a Literal lists so many at most, an `int` with bounds says i
 
 @dataclass(frozen=True, slots=True)
 class ListedSignature:
-    """A signature of a workspace; without a scale it answers questions and judges nothing. `error`: why it
-    cannot be read.
-    """
+    """A signature of a workspace, or why it cannot be read; without a scale it answers and judges nothing."""
 
     name: str
     scale: str | None = None
@@ -61,15 +58,16 @@ class SignatureList(Result):
 
 def signatures_of(workspace: Workspace) -> SignatureList:
     """Every signature of a workspace, those that cannot be read too; none is run."""
-    return SignatureList(tuple(_listed(name, workspace) for name in list_signatures(workspace)))
-
-
-def _listed(name: str, workspace: Workspace) -> ListedSignature:
-    try:
-        found = outline_signature(name, workspace=workspace)
-    except InputError as error:
-        return ListedSignature(name, error=str(error))
-    return ListedSignature(name, None if found.scale is None else str(found.scale), found.inputs, found.unit)
+    listed = []
+    for name in list_signatures(workspace):
+        try:
+            outline = outline_signature(name, workspace=workspace)
+        except InputError as error:
+            listed.append(ListedSignature(name, error=str(error)))
+        else:
+            scale = None if outline.scale is None else str(outline.scale)
+            listed.append(ListedSignature(name, scale, outline.inputs, outline.unit))
+    return SignatureList(tuple(listed))
 
 
 # --- check
@@ -122,40 +120,47 @@ def check_signatures(
     names = list_signatures(workspace)
     if name is not None and name not in names:
         raise unknown_name("signature", name, names)
-    found = tuple(_checked(one, workspace, gold) for one in ([name] if name is not None else names))
-    broken = tuple(f"{one.where}: {one.message}" for own in found if not own.usable for one in own.problems)
-    if gold is None:
-        return SignatureChecks(found, broken=broken)
-    return SignatureChecks(found, gold.name, len(gold.items), broken)
+    checked = tuple(_checked(each, workspace, gold) for each in ([name] if name is not None else names))
+    broken = [problem for each in checked if not each.usable for problem in each.problems]
+    return SignatureChecks(
+        checked,
+        None if gold is None else gold.name,
+        None if gold is None else len(gold.items),
+        tuple(f"{problem.where}: {problem.message}" for problem in broken),
+    )
 
 
 def _checked(name: str, workspace: Workspace, gold: GoldSet | None) -> CheckedSignature:
     path = workspace.signatures / f"{name}.py"
-    problems: list[SignatureProblem] = []
     try:
         loaded = load_signature(name, workspace=workspace)
     except InputError as error:
-        problems = [_placed(path, text) for text in error.problems]
-        return CheckedSignature(name, False, None, (), None, tuple({*problems, *_broken(path)}))
-    lines = _Lines(path, field_lines(loaded.text))
-    problems = [*_shape(loaded, lines), *_inputs(loaded, lines), *_imports(loaded, path)]
-    lacking: tuple[Lacking, ...] = ()
+        problems = {*(_placed(path, text) for text in error.problems), *_verdict_problems(path)}
+        return CheckedSignature(name, False, None, (), None, tuple(problems))
+    lines = field_lines(loaded.text)
+    found = [*_shape(loaded), *_inputs(loaded), *_imports(loaded)]
+    lacking: dict[str, list[str]] = {}
     if gold is not None:
-        lacking = tuple(_lacking(loaded, gold))
-        problems += _against(loaded, gold, lines)
-    scale = None if loaded.scale is None else str(loaded.scale)
-    return CheckedSignature(name, True, scale, loaded.inputs, loaded.unit, tuple(problems), lacking)
+        found += _against(loaded, gold)
+        for item in gold.items:
+            for input_name in lacking_inputs(loaded.inputs, item):
+                lacking.setdefault(input_name, []).append(item.item_id)
+    return CheckedSignature(
+        name,
+        True,
+        None if loaded.scale is None else str(loaded.scale),
+        loaded.inputs,
+        loaded.unit,
+        tuple(
+            SignatureProblem(f"{shown(path)}:{at if isinstance(at, int) else lines.get(at, 1)}", message)
+            for at, message in found
+        ),
+        tuple(Lacking(input_name, len(ids), tuple(ids[:3])) for input_name, ids in lacking.items()),
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class _Lines:
-    """Where the parts of a file stand."""
-
-    path: Path
-    lines: Mapping[str, int]
-
-    def problem(self, name: str, message: str) -> SignatureProblem:
-        return SignatureProblem(f"{shown(self.path)}:{self.lines.get(name, 1)}", message)
+Found = Iterator[tuple[str | int, str]]
+"""Problems, each with its line or the field or class that stands there."""
 
 
 def _placed(path: Path, text: str) -> SignatureProblem:
@@ -165,7 +170,7 @@ def _placed(path: Path, text: str) -> SignatureProblem:
     return SignatureProblem(f"{shown(path)}:{line}", text[match.end() :] if match else text)
 
 
-def _broken(path: Path) -> Iterator[SignatureProblem]:
+def _verdict_problems(path: Path) -> Iterator[SignatureProblem]:
     """Of a file that does not load, what is wrong with every verdict, not with the first one alone."""
     try:
         source = read_source(path)
@@ -179,88 +184,65 @@ def _broken(path: Path) -> Iterator[SignatureProblem]:
             yield from (_placed(path, text) for text in error.problems)
 
 
-def _shape(loaded: LoadedSignature, lines: _Lines) -> Iterator[SignatureProblem]:
+def _shape(loaded: LoadedSignature) -> Found:
     """Instructions, reasoning and verdict."""
     cls, outputs = loaded.cls, list(loaded.cls.output_fields)
     if not (cls.__doc__ or "").strip() or cls.instructions.startswith("Given the fields `"):
-        yield lines.problem(
-            cls.__name__, "no instructions: say in the class's docstring what is to be judged, and how"
-        )
+        yield cls.__name__, "no instructions: say in the class's docstring what is to be judged, and how"
     if loaded.verdict is None:
         if {CHUNK, *ANSWERS} & set(loaded.inputs):
             what = "give one output a number, bool or Literal type"
-            yield lines.problem(outputs[-1], f"no verdict: it can answer, and not judge; for a judge, {what}")
+            yield outputs[-1], f"no verdict: it can answer, and not judge; for a judge, {what}"
         return
     if loaded.reasoning is None:
-        what = "no reasoning: a verdict is better for a `str` output that stands before it"
-        yield lines.problem(loaded.verdict, what)
+        yield loaded.verdict, "no reasoning: a verdict is better for a `str` output that stands before it"
     elif outputs.index(loaded.reasoning) > outputs.index(loaded.verdict):
-        what = f"{loaded.reasoning} stands after the verdict: a model reasons in order, so put it before"
-        yield lines.problem(loaded.reasoning, what)
+        what = "stands after the verdict: a model reasons in order, so put it before"
+        yield loaded.reasoning, f"{loaded.reasoning} {what}"
     scale = loaded.judge_scale()
     if scale.kind == "nominal" and len(scale.categories) == 2:
         words = " and ".join(scale.categories)
-        yield lines.problem(
-            loaded.verdict, f"{words} are read as words without an order: write yes and no, or pass and fail"
-        )
+        what = "are read as words without an order: write yes and no, or pass and fail"
+        yield loaded.verdict, f"{words} {what}"
 
 
-def _inputs(loaded: LoadedSignature, lines: _Lines) -> Iterator[SignatureProblem]:
+def _inputs(loaded: LoadedSignature) -> Found:
     for name in loaded.inputs:
-        annotation = loaded.cls.input_fields[name].annotation
-        if annotation is not str:
-            yield lines.problem(
-                name, f"{name} is filled with a text, and its type is {_type_name(annotation)}: use str"
-            )
+        kind = loaded.cls.input_fields[name].annotation
+        if kind is not str:
+            type_name = kind.__name__ if isinstance(kind, type) else str(kind).replace("typing.", "")
+            yield name, f"{name} is filled with a text, and its type is {type_name}: use str"
         near = difflib.get_close_matches(name, sorted(ITEM_INPUTS), n=1, cutoff=_NEAR)
         if name not in ITEM_INPUTS and near:
-            yield lines.problem(name, f"{name} is looked up in the items' fields: did you mean {near[0]}?")
+            yield name, f"{name} is looked up in the items' fields: did you mean {near[0]}?"
         if name in _NO_TEXT:
-            yield lines.problem(
-                name, f"{name} is nothing that a prompt can be filled with: choose another name"
-            )
-    nothing_tested = set(loaded.inputs) <= _BESIDE
-    if loaded.scale is not None and nothing_tested:
-        what = f"nothing under test among the inputs: name one of {', '.join((*ANSWERS, CHUNK))}, or a field"
-        yield lines.problem(loaded.cls.__name__, what)
+            yield name, f"{name} is nothing that a prompt can be filled with: choose another name"
+    if loaded.scale is not None and set(loaded.inputs) <= _BESIDE:
+        one_of = f"name one of {', '.join((*ANSWERS, CHUNK))}, or a field"
+        yield loaded.cls.__name__, f"nothing under test among the inputs: {one_of}"
 
 
-def _type_name(annotation: Any) -> str:
-    return annotation.__name__ if isinstance(annotation, type) else str(annotation).replace("typing.", "")
-
-
-def _imports(loaded: LoadedSignature, path: Path) -> Iterator[SignatureProblem]:
+def _imports(loaded: LoadedSignature) -> Found:
     for node in ast.walk(ast.parse(loaded.text)):
-        names = [one.name for one in node.names] if isinstance(node, ast.Import) else []
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
         if any(name.split(".")[0] == "judgecal" for name in names):
-            line = getattr(node, "lineno", 1)
-            yield SignatureProblem(
-                f"{shown(path)}:{line}", "imports judgecal: a signature is plain DSPy, take it out"
-            )
+            yield getattr(node, "lineno", 1), "imports judgecal: a signature is plain DSPy, take it out"
 
 
-def _lacking(loaded: LoadedSignature, gold: GoldSet) -> Iterator[Lacking]:
-    without: dict[str, list[str]] = {}
-    for item in gold.items:
-        for name in lacking_inputs(loaded.inputs, item):
-            without.setdefault(name, []).append(item.item_id)
-    yield from (Lacking(name, len(ids), tuple(ids[:3])) for name, ids in without.items())
-
-
-def _against(loaded: LoadedSignature, gold: GoldSet, lines: _Lines) -> Iterator[SignatureProblem]:
+def _against(loaded: LoadedSignature, gold: GoldSet) -> Found:
     """Whether verdicts can stand beside the labels of a set."""
     if loaded.scale is None or loaded.verdict is None:
         return
     try:
         common_scale(gold.scale, loaded.scale)
     except InputError as error:
-        yield lines.problem(loaded.verdict, f"{error} (gold set {gold.name})")
+        yield loaded.verdict, f"{error} (gold set {gold.name})"
         return
     lost = sorted(set(gold.scale.categories) - set(loaded.scale.categories))
     if loaded.scale.kind == "nominal" and lost:
         what = f"the labels of gold set {gold.name} hold {', '.join(lost)}, which no verdict can be"
-        yield lines.problem(loaded.verdict, what)
+        yield loaded.verdict, what
 
 
 # --- new
@@ -310,58 +292,40 @@ def new_signature(
     workspace.require_writable("signature new")
     inputs = tuple(inputs) or DEFAULT_INPUTS
     path = workspace.signatures / f"{name}.py"
-    problems = [*_name_problems(name), *_input_problems(inputs)]
+    problems = []
+    if not all(re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", part) for part in name.split("/")):
+        what = "use letters, digits, '_' and '-'; a '/' stands before a sub-folder's file"
+        problems.append(f"signature name {name!r}: {what}")
+    problems += [
+        f"--inputs {each!r}: write names as Python has them, such as agent_reply"
+        for each in inputs
+        if not each.isidentifier() or keyword.iskeyword(each) or each.startswith("_")
+    ]
+    problems += [
+        f"--inputs {each}: is what the verdict's part is called: choose another"
+        for each in inputs
+        if each in ("reasoning", "verdict")
+    ]
+    problems += [f"--inputs {each}: stands twice" for each in dict.fromkeys(inputs) if inputs.count(each) > 1]
     parsed = None
     try:
         parsed = Scale.parse(scale)
-        problems += _word_problems(parsed, words)
     except InputError as error:
         problems += error.problems
+    else:
+        if parsed.kind == "nominal" and len(set(words)) < 2:
+            problems.append("--scale nominal needs its words: --words follows,breaks,unclear")
+        elif parsed.kind != "nominal" and words:
+            problems.append(f"--words belong to the scale nominal, this one is {parsed}")
     if path.exists() and not replace:
-        problems.append(
-            f"{shown(path)}: is there already: choose another name, or give --replace to write over it"
-        )
+        what = "is there already: choose another name, or give --replace to write over it"
+        problems.append(f"{shown(path)}: {what}")
     refuse(problems)
     assert parsed is not None
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, signature_text(name, parsed, inputs, words))
     loaded = load_signature(name, workspace=workspace)
     return NewSignature(name, shown(path), str(loaded.scale), loaded.inputs, loaded.unit)
-
-
-def _name_problems(name: str) -> list[str]:
-    if all(re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", part) for part in name.split("/")):
-        return []
-    return [
-        f"signature name {name!r}: use letters, digits, '_' and '-'; a '/' stands before a sub-folder's file"
-    ]
-
-
-def _input_problems(inputs: Iterable[str]) -> list[str]:
-    names = list(inputs)
-    wrong = [
-        name for name in names if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_")
-    ]
-    found = [f"--inputs {name!r}: write names as Python has them, such as agent_reply" for name in wrong]
-    found += [
-        f"--inputs {name}: is what the verdict's part is called: choose another"
-        for name in names
-        if name in _OWN
-    ]
-    return found + [
-        f"--inputs {name}: stands twice" for name in dict.fromkeys(names) if names.count(name) > 1
-    ]
-
-
-def _word_problems(scale: Scale, words: Sequence[str]) -> list[str]:
-    if scale.kind == "nominal" and len(set(words)) < 2:
-        return ["--scale nominal needs its words: --words follows,breaks,unclear"]
-    if scale.kind != "nominal" and words:
-        return [f"--words belong to the scale nominal, this one is {scale}"]
-    return []
-
-
-_OWN = ("reasoning", "verdict")
 
 
 def signature_text(name: str, scale: Scale, inputs: Sequence[str], words: Sequence[str] = ()) -> str:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -51,21 +51,13 @@ class _SuiteTable(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class SuiteJudge:
-    """One judge of a suite, as its file has it.
+    """One judge of a suite, as its file has it."""
 
-    Attributes:
-        name: what the suite calls it.
-        judge: its string, which may lack the model; None where there is a lock.
-        lock: the path of its lock; None where there is a judge.
-        column: what its columns begin with; None for the usual place.
-        aggregate: None for what its unit asks for.
-    """
-
-    name: str
-    judge: str | None = None
-    lock: Path | None = None
-    column: str | None = None
-    aggregate: Aggregate | None = None
+    name: str  # what the suite calls it
+    judge: str | None = None  # its string, which may lack the model; None where there is a lock
+    lock: Path | None = None  # the path of its lock; None where there is a judge
+    column: str | None = None  # what its columns begin with; None for the usual place
+    aggregate: Aggregate | None = None  # None for what its unit asks for
 
     @property
     def lacks_model(self) -> bool:
@@ -73,8 +65,7 @@ class SuiteJudge:
         return self.judge is not None and "@" not in self.judge
 
     def judge_on(self, model: str) -> JudgeName:
-        """The judge's string, with a model where it lacks one. InputError: it is of no judge, or there is a
-        lock."""
+        """The judge's string, with a model where it lacks one; InputError where there is a lock."""
         if self.judge is None:
             raise InputError(f"{self.name}: has a lock and no judge's string")
         return JudgeName.parse(f"{self.judge}@{model}" if self.lacks_model else self.judge)
@@ -111,32 +102,23 @@ def load_suite(name_or_path: str | Path, *, workspace: Workspace) -> Suite:
     table = validated(_SuiteTable, read_toml(path), str(path))
     if not table.judges:
         raise InputError(f"{path}: holds no judge: add [judges.NAME] with judge or lock")
-    refuse(
-        [
-            f"{path}: judges.{name}: {problem}"
-            for name, one in table.judges.items()
-            for problem in _problems(one)
-        ]
-    )
-    return Suite(path.stem, tuple(_judge(name, one, workspace) for name, one in table.judges.items()))
-
-
-def _problems(one: _JudgeTable) -> list[str]:
-    found = []
-    if (one.judge is None) == (one.lock is None):
-        found.append("give either judge, a judge's string, or lock, the path of a judge.lock.json")
-    if one.judge is not None and not one.judge.strip():
-        found.append("judge is empty: write signature, signature@model or NAME@local")
-    elif one.judge is not None and "@" in one.judge:
-        try:
-            JudgeName.parse(one.judge)
-        except InputError as error:
-            found.extend(error.problems)
-    if one.column is not None and not one.column.strip():
-        found.append("column is empty: name it, or leave it out")
-    return found
-
-
-def _judge(name: str, one: _JudgeTable, workspace: Workspace) -> SuiteJudge:
-    given: dict[str, Any] = one.model_dump()
-    return SuiteJudge(name, **{**given, "lock": None if one.lock is None else workspace.root / one.lock})
+    problems: list[str] = []
+    judges: list[SuiteJudge] = []
+    for name, entry in table.judges.items():
+        found = []
+        if (entry.judge is None) == (entry.lock is None):
+            found.append("give either judge, a judge's string, or lock, the path of a judge.lock.json")
+        if entry.judge is not None and not entry.judge.strip():
+            found.append("judge is empty: write signature, signature@model or NAME@local")
+        elif entry.judge is not None and "@" in entry.judge:
+            try:
+                JudgeName.parse(entry.judge)
+            except InputError as error:
+                found.extend(error.problems)
+        if entry.column is not None and not entry.column.strip():
+            found.append("column is empty: name it, or leave it out")
+        problems += [f"{path}: judges.{name}: {problem}" for problem in found]
+        lock = None if entry.lock is None else workspace.root / entry.lock
+        judges.append(SuiteJudge(name, entry.judge, lock, entry.column, entry.aggregate))
+    refuse(problems)
+    return Suite(path.stem, tuple(judges))

@@ -15,7 +15,7 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
-from judgecal.goldset.check_wording import sentences
+from judgecal.goldset.wording import sentences
 from judgecal.models.embedded.text import NEGATIONS, POLAR, STOPWORDS
 
 EDITION = 1
