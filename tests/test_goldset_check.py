@@ -29,7 +29,7 @@ from judgecal.goldset import (
     load_gold,
 )
 from judgecal.goldset.check_labels import baselines, near_pass_mark
-from judgecal.goldset.check_wording import clusters, sentences
+from judgecal.goldset.wording import clusters, sentences
 from judgecal.records import Context, Item, Rating
 from judgecal.scale import Label, Scale
 from judgecal.workspace import Workspace
@@ -179,8 +179,8 @@ def test_constants_and_the_pass_mark() -> None:
     )
     counts = best["accuracy"].estimate
     assert (counts.n, counts.n_expected, counts.n_unscored) == (12, 13, 1)
-    within, share = near_pass_mark(gold)
-    assert (within, share.value) == (5.0, pytest.approx(2 / 12))
+    near = near_pass_mark(gold)
+    assert (near.within, near.share.value) == (5.0, pytest.approx(2 / 12))
     reached = [problem.message for problem in found(gold, "near_constant")]
     assert len(reached) == 2 and "mean_agreement 0.871" in reached[0] and "accuracy@75 0.833" in reached[1]
     assert not found(gold, "near_pass_mark")
@@ -204,8 +204,8 @@ def test_a_constant_is_a_label_that_one_rater_can_give(labels: list[float], midd
 
 
 def test_no_pass_mark_is_a_reason_and_no_zero() -> None:
-    within, share = near_pass_mark(build([item("1", "x")], {"a": {"1": 1.0}}, scale=Scale.parse("binary")))
-    assert within is None and share.value is None and share.reason
+    near = near_pass_mark(build([item("1", "x")], {"a": {"1": 1.0}}, scale=Scale.parse("binary")))
+    assert near.within is None and near.share.value is None and near.share.reason
     nothing = build([item("1", "x")], ratings=[], labels={"a": {}})
     assert baselines(nothing) == {} and found(nothing, "unlabelled")
 

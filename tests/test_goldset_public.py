@@ -13,10 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from judgecal.exchange import catalogue, public_sets
-from judgecal.exchange.catalogue import CATALOGUE
+from judgecal.exchange import public_sets
 from judgecal.exchange.exports import formats
-from judgecal.exchange.public_sets import READERS
+from judgecal.exchange.public_sets import CATALOGUE, READERS
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.scale import Scale
 from judgecal.workspace import Workspace
@@ -53,7 +52,7 @@ def fetch(
     local.write_text(
         re.sub(r"(?m)^source = .*$", lambda m: m[0].replace("https:/", host.root), text), encoding="utf-8"
     )
-    monkeypatch.setattr(catalogue, "CATALOGUE", local)
+    monkeypatch.setattr(public_sets, "CATALOGUE", local)
 
     def call(name: str, made: Made, *options: str) -> Ran:
         host.files.clear()
@@ -107,45 +106,27 @@ def test_another_label(fetch: Callable[..., Ran], name: str) -> None:
 
 
 def test_what_stands_in_the_items(fetch: Callable[..., Ran]) -> None:
-    for name in (
-        "nq301",
-        "evouna-nq",
-        "ragtruth",
-        "mtrag",
-        "healthbench-meta",
-        "halueval-general",
-        "scientsbank",
-    ):
+    names = ("nq301", "evouna-nq", "ragtruth", "mtrag", "healthbench-meta", "halueval-general", "scientsbank")
+    for name in names:
         assert fetch(name, PLAYED[name][0]).code == 0
-    sets = {
-        name: of_workspace(name) for name in ("nq301", "evouna-nq", "ragtruth", "mtrag", "healthbench-meta")
-    }
+    sets = {name: of_workspace(name) for name in names}
     assert [item.reference_answers for item in sets["nq301"].items] == [("Mercy, a song", CAFÉ)] * 2 + [()]
     assert sets["nq301"].items[0].answer == f'"Mercy" is {CAFÉ}'
-    assert [item.system for item in sets["evouna-nq"].items[:5]] == [
-        "fid",
-        "gpt35",
-        "chatgpt",
-        "gpt4",
-        "newbing",
-    ]
+    systems = [item.system for item in sets["evouna-nq"].items[:5]]
+    assert systems == ["fid", "gpt35", "chatgpt", "gpt4", "newbing"]
     assert sets["evouna-nq"].items[0].reference_answers == ("Cyrus", "Cyrus the Great")
     assert [item.question for item in sets["ragtruth"].items] == ["why?", "why?", "Write an overview"]
     assert list(sets["ragtruth"].labels.values()) == [1.0, 0.0, 0.0]
     mtrag = sets["mtrag"].items[0]
     assert (mtrag.question, mtrag.group, len(mtrag.conversation)) == ("and?", "c1", 2)
     assert mtrag.contexts[0].text == "the document" and mtrag.reference_answers == ("the target",)
-    assert one_object(fetch("mtrag", PLAYED["mtrag"][0], "--replace", "--json"))["imported"]["judges"] == {
-        "rl_f": 2
-    }
+    again = one_object(fetch("mtrag", PLAYED["mtrag"][0], "--replace", "--json"))
+    assert again["imported"]["judges"] == {"rl_f": 2}
     health = sets["healthbench-meta"].items[0]
-    assert (health.question, len(health.conversation), dict(health.fields)) == (
-        "Monday",
-        2,
-        {"criterion": "asks"},
-    )
-    assert list(of_workspace("halueval-general").labels.values()) == [0.0, 1.0]
-    assert list(of_workspace("scientsbank").labels.values()) == [1.0, 0.0, 0.0, 0.0, 0.0]
+    assert (health.question, len(health.conversation)) == ("Monday", 2)
+    assert dict(health.fields) == {"criterion": "asks"}
+    assert list(sets["halueval-general"].labels.values()) == [0.0, 1.0]
+    assert list(sets["scientsbank"].labels.values()) == [1.0, 0.0, 0.0, 0.0, 0.0]
 
 
 @pytest.mark.parametrize("label", [None, "false"])
@@ -164,13 +145,7 @@ def test_a_reader_refuses_another_form_in_one_message(fetch: Callable[..., Ran],
         made: Made = hub("test", [{"text": "t"}], {"text": TEXT})
     else:
         body = b'{"other": 1}\n'
-        body = (
-            gzip.compress(body)
-            if public == "helpsteer2"
-            else body
-            if public != "ragchecker"
-            else b'[{"other": 1}]'
-        )
+        body = {"helpsteer2": gzip.compress(body), "ragchecker": b'[{"other": 1}]'}.get(public, body)
         made = (body,) * len(READY[public].source)
     ran = fetch(public, made)
     assert ran.code == 2 and not Path("gold", public).exists(), ran.err
@@ -233,11 +208,8 @@ def test_on_the_real_data(fetch: Callable[..., Ran], shared_data: Path, name: st
     graded = [row for row in read_csv(shared_data / "mtrag/ratings.csv") if row["metric"] == "faithfulness"]
     expected: dict[str, tuple[int, int, dict[str, int]]] = {
         "nq301": (1490, 301, {"annotator1": 1490, "annotator2": 1483, "annotator3": 223, "gold": 1490}),
-        "evouna-nq": (
-            15098,
-            3019,
-            {"judge": 15098},
-        ),  # one NQ question stands there twice, and its text is the group
+        # one NQ question stands there twice, and its text is the group
+        "evouna-nq": (15098, 3019, {"judge": 15098}),
         "evouna-tq": (9690, 1938, {"judge": 9690}),
         "scientsbank": (4969, 135, {"label": 4969}),
         "beetle": (3941, 36, {"label": 3941}),
@@ -257,6 +229,5 @@ def test_on_the_real_data(fetch: Callable[..., Ran], shared_data: Path, name: st
     if name == "pandalm":
         assert all(len(item.fields) == 3 for item in gold.items), "no judge lacks an input"
     if name == "mtrag":
-        assert found["judges"] == dict.fromkeys(
-            ("conditional-idk", "radbench-llm", "ragas-faithfulness"), 477
-        )
+        judges = ("conditional-idk", "radbench-llm", "ragas-faithfulness")
+        assert found["judges"] == dict.fromkeys(judges, 477)

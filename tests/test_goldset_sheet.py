@@ -74,14 +74,7 @@ def made(n: int = 0) -> list[Item]:
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Workspace:
-    for name in ("signatures", "gold", "experiments"):
-        (tmp_path / name).mkdir()
-    return Workspace(tmp_path, tmp_path / "experiments")
-
-
-@pytest.fixture
-def gold(workspace: Workspace) -> GoldSet:
+def gold(place: Workspace) -> GoldSet:
     card = Card(
         "mine",
         Scale.parse("percentage", step=5, pass_at=75),
@@ -90,7 +83,7 @@ def gold(workspace: Workspace) -> GoldSet:
     )
     items = made()
     ratings = [Rating(item.item_id, "anna", 50.0) for item in items[:4]]
-    return write_gold(card, items, ratings, workspace=workspace, documents=[Document("d", None, "text")])
+    return write_gold(card, items, ratings, workspace=place, documents=[Document("d", None, "text")])
 
 
 def read(path: Path) -> list[Row]:
@@ -162,15 +155,15 @@ def test_a_limit_draws_the_same_items_for_every_rater(gold: GoldSet, tmp_path: P
     assert drawn[0] != {item.item_id for item in gold.items[:5]}
 
 
-def test_ids_that_tell_the_system_are_coded(workspace: Workspace, tmp_path: Path) -> None:
+def test_ids_that_tell_the_system_are_coded(place: Workspace, tmp_path: Path) -> None:
     items = [Item(f"plover-2/{n}", f"g{n}", f"Q{n}?", f"A{n}", system="Plover-2") for n in range(4)]
     card = Card("coded", Scale.parse("binary"))
-    write_gold(card, items, [Rating(items[0].item_id, "x", 1.0)], workspace=workspace)
+    write_gold(card, items, [Rating(items[0].item_id, "x", 1.0)], workspace=place)
     sheets = write_sheets(items, tmp_path / "ben.csv")
     assert sheets.coded and "codes stand in their place" in sheets.notes[0]
     assert {row["item_id"] for row in read(sheets.paths[0])} == {code_of(item) for item in items}
     resave(sheets.paths[0], lambda row: {"label": "yes"})
-    done = import_sheets([sheets.paths[0]], name="coded", workspace=workspace)
+    done = import_sheets([sheets.paths[0]], name="coded", workspace=place)
     assert done.gold.ratings_by_rater["ben"] == {item.item_id: 1.0 for item in items}
 
 
@@ -231,9 +224,7 @@ def test_labels_off_the_scale(cell: str) -> None:
 
 
 @pytest.mark.parametrize(("delimiter", "bom"), [(";", True), (",", False), ("\t", True)])
-def test_the_round_trip(
-    gold: GoldSet, workspace: Workspace, tmp_path: Path, delimiter: str, bom: bool
-) -> None:
+def test_the_round_trip(gold: GoldSet, place: Workspace, tmp_path: Path, delimiter: str, bom: bool) -> None:
     sheets = write_sheets(gold.items, tmp_path / "s.csv", raters=2)
     files = [
         path.rename(path.with_name(f"{name}.csv"))
@@ -251,7 +242,7 @@ def test_the_round_trip(
     for file in files:
         resave(file, fill, delimiter=delimiter, bom=bom)
     before = (gold.path / "ratings.jsonl").read_text(encoding="utf-8")
-    done = import_sheets(files, name="mine", workspace=workspace)
+    done = import_sheets(files, name="mine", workspace=place)
     assert done.gold.raters == ("anna", "ben", "cleo")
     wanted = {item.item_id: float(n % 3 * 50) for n, item in enumerate(gold.items[:-1])}
     assert done.gold.ratings_by_rater["ben"] == done.gold.ratings_by_rater["cleo"] == wanted
@@ -268,7 +259,7 @@ def test_the_round_trip(
     assert any("[raters.cleo]" in note for note in done.notes)
 
 
-def test_a_sheet_saved_as_unicode_text(gold: GoldSet, workspace: Workspace, tmp_path: Path) -> None:
+def test_a_sheet_saved_as_unicode_text(gold: GoldSet, place: Workspace, tmp_path: Path) -> None:
     write_sheets(gold.items, tmp_path / "s.csv")
     resave(
         tmp_path / "s.csv",
@@ -276,7 +267,7 @@ def test_a_sheet_saved_as_unicode_text(gold: GoldSet, workspace: Workspace, tmp_
         delimiter="\t",
     )
     (tmp_path / "ben.txt").write_bytes((tmp_path / "s.csv").read_text(encoding="utf-8-sig").encode("utf-16"))
-    done = import_sheets([tmp_path / "ben.txt"], name="mine", workspace=workspace)
+    done = import_sheets([tmp_path / "ben.txt"], name="mine", workspace=place)
     given = done.gold.ratings_by_rater["ben"]
     assert set(given.values()) == {85.0} and len(given) == len(gold.items) - 1
     assert "label cells that say there is no label: 'N/A' 1" in done.notes
@@ -289,21 +280,21 @@ def filled(gold: GoldSet, path: Path, label: str = "50") -> Path:
     return path
 
 
-def test_earlier_labels_are_kept_without_replace(gold: GoldSet, workspace: Workspace, tmp_path: Path) -> None:
+def test_earlier_labels_are_kept_without_replace(gold: GoldSet, place: Workspace, tmp_path: Path) -> None:
     same = filled(gold, tmp_path / "anna.csv")
-    done = import_sheets([same], name="mine", workspace=workspace)  # four of them say the same as before
+    done = import_sheets([same], name="mine", workspace=place)  # four of them say the same as before
     assert len(done.gold.ratings) == len(gold.items)
     other = filled(gold, tmp_path / "other.csv", "60")
     with pytest.raises(
         InputError, match=rf"'anna' rated {len(gold.items)} of these items .* otherwise: give --replace"
     ):
-        import_sheets([other], name="mine", rater="anna", workspace=workspace)
-    assert load_gold("mine", workspace=workspace).ratings == done.gold.ratings
-    replaced = import_sheets([other], name="mine", rater="anna", workspace=workspace, replace=True).gold
+        import_sheets([other], name="mine", rater="anna", workspace=place)
+    assert load_gold("mine", workspace=place).ratings == done.gold.ratings
+    replaced = import_sheets([other], name="mine", rater="anna", workspace=place, replace=True).gold
     assert set(replaced.ratings_by_rater["anna"].values()) == {60.0} and replaced.raters == ("anna",)
 
 
-def test_every_problem_has_its_line(gold: GoldSet, workspace: Workspace, tmp_path: Path) -> None:
+def test_every_problem_has_its_line(gold: GoldSet, place: Workspace, tmp_path: Path) -> None:
     path = tmp_path / "ben.csv"
     write_sheets(gold.items[13:], path, seed=0)
     rows = sorted(read(path), key=lambda row: row["item_id"])
@@ -321,7 +312,7 @@ def test_every_problem_has_its_line(gold: GoldSet, workspace: Workspace, tmp_pat
         writer.writerows(rows)
     before = (gold.path / "ratings.jsonl").read_bytes()
     with pytest.raises(InputError) as error:
-        import_sheets([path], name="mine", workspace=workspace)
+        import_sheets([path], name="mine", workspace=place)
     # item 14 has an answer of two lines, so what comes after it stands a line lower
     problems = [problem.split("ben.csv:")[1] for problem in error.value.problems]
     assert problems[0].startswith("2: column label: 52 lies between the steps of 5")
@@ -346,13 +337,13 @@ def test_every_problem_has_its_line(gold: GoldSet, workspace: Workspace, tmp_pat
         ("item_id,question,answer,label\n1,Q,A,N/A\n", "no item '1'"),
     ],
 )
-def test_broken_sheets(gold: GoldSet, workspace: Workspace, tmp_path: Path, text: str, message: str) -> None:
+def test_broken_sheets(gold: GoldSet, place: Workspace, tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "s.csv").write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=re.escape(message)):
-        import_sheets([tmp_path / "s.csv"], name="mine", workspace=workspace)
+        import_sheets([tmp_path / "s.csv"], name="mine", workspace=place)
 
 
-def test_a_separator_hint_and_short_rows(gold: GoldSet, workspace: Workspace, tmp_path: Path) -> None:
+def test_a_separator_hint_and_short_rows(gold: GoldSet, place: Workspace, tmp_path: Path) -> None:
     item = gold.items[-1]
     lines = [
         "sep=;",
@@ -360,12 +351,12 @@ def test_a_separator_hint_and_short_rows(gold: GoldSet, workspace: Workspace, tm
         f"{item.item_id};5;{item.question};{item.answer};'100",
     ]
     (tmp_path / "ben.csv").write_text("\r\n".join(lines), encoding="utf-8")
-    done = import_sheets([tmp_path / "ben.csv"], name="mine", workspace=workspace)
+    done = import_sheets([tmp_path / "ben.csv"], name="mine", workspace=place)
     assert done.gold.ratings_by_rater["ben"] == {item.item_id: 5.0}
 
 
 @pytest.mark.parametrize("scale", ["binary", "ordinal:0:3", "percentage", "nominal"])
-def test_a_sheet_as_a_workbook(workspace: Workspace, tmp_path: Path, scale: str) -> None:
+def test_a_sheet_as_a_workbook(place: Workspace, tmp_path: Path, scale: str) -> None:
     texts = [*ANSWERS, "'=1", "''x", "_x0001_", "\x02", "#N/A"]
     items = [
         Item(f"it-{n:03d}", f"g{n}", f"Question {n}?", text, fields={"f": text})
@@ -376,7 +367,7 @@ def test_a_sheet_as_a_workbook(workspace: Workspace, tmp_path: Path, scale: str)
     assert write_sheets(items, path, scale=known).paths == (path,)
     book = openpyxl.load_workbook(path)
     sheet = book["labels"]
-    place = {cell.value: cell.column for cell in sheet[1]}
+    columns = {cell.value: cell.column for cell in sheet[1]}
     offered = [one.formula1 for one in sheet.data_validations.dataValidation]
     lists = {"binary": "yes,no", "ordinal:0:3": "0,1,2,3", "nominal": "good,bad"}
     assert offered == ([f'"{lists[scale]},cannot tell"'] if scale in lists else [])
@@ -386,10 +377,10 @@ def test_a_sheet_as_a_workbook(workspace: Workspace, tmp_path: Path, scale: str)
     assert {cell.data_type for row in sheet for cell in row} == {"s", "n"}  # n: empty
     label = {"binary": True, "ordinal:0:3": 3, "percentage": 0.85, "nominal": "good"}[scale]
     for row in range(2, sheet.max_row + 1):
-        cell = sheet.cell(row, place["label"])
+        cell = sheet.cell(row, columns["label"])
         cell.value, cell.number_format = label, "0%" if scale == "percentage" else "General"
     book.save(path)
-    done = import_sheets([path], name="new", workspace=workspace, scale=scale)
+    done = import_sheets([path], name="new", workspace=place, scale=scale)
     wanted = {"binary": 1.0, "ordinal:0:3": 3.0, "percentage": 85.0, "nominal": "good"}[scale]
     assert {rating.label for rating in done.gold.ratings} == {wanted} and len(done.gold.ratings) == len(items)
     back = {item.item_id: item for item in done.gold.items}
@@ -399,23 +390,23 @@ def test_a_sheet_as_a_workbook(workspace: Workspace, tmp_path: Path, scale: str)
     ]
 
 
-def test_gold_is_a_rater_only_by_name(gold: GoldSet, workspace: Workspace, tmp_path: Path) -> None:
+def test_gold_is_a_rater_only_by_name(gold: GoldSet, place: Workspace, tmp_path: Path) -> None:
     path = filled(gold, tmp_path / "gold.csv", "100")
     with pytest.raises(InputError, match="give --rater gold if it is"):
-        import_sheets([path], name="mine", workspace=workspace)
+        import_sheets([path], name="mine", workspace=place)
     with pytest.raises(InputError, match="--rater is empty"):
-        import_sheets([path], name="mine", workspace=workspace, rater=" ")
-    done = import_sheets([path], name="mine", workspace=workspace, rater="gold")
+        import_sheets([path], name="mine", workspace=place, rater=" ")
+    done = import_sheets([path], name="mine", workspace=place, rater="gold")
     assert set(done.gold.labels.values()) == {100.0} and done.gold.raters == ("anna",)
 
 
-def test_a_new_set_from_a_sheet(gold: GoldSet, workspace: Workspace, tmp_path: Path) -> None:
+def test_a_new_set_from_a_sheet(gold: GoldSet, place: Workspace, tmp_path: Path) -> None:
     path = filled(gold, tmp_path / "ben.csv", "0.5")
     with pytest.raises(InputError, match=r"there is no gold set 'new' \(known: mine\): .* or give --scale"):
-        import_sheets([path], name="new", workspace=workspace)
+        import_sheets([path], name="new", workspace=place)
     with pytest.raises(InputError, match="--scale and --pass-at belong to a new set"):
-        import_sheets([path], name="mine", workspace=workspace, scale="binary")
-    done = import_sheets([path], name="new", workspace=workspace, scale="percentage", pass_at=75)
+        import_sheets([path], name="mine", workspace=place, scale="binary")
+    done = import_sheets([path], name="new", workspace=place, scale="percentage", pass_at=75)
     by_id = {item.item_id: item for item in done.gold.items}
     for item in gold.items:
         back = by_id[item.item_id]

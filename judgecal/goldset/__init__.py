@@ -1,73 +1,37 @@
 """Gold sets: load, audit, split, import, blind sheets."""
 
-from judgecal.goldset.card import SPLIT_NAMES, SPLITS, Card, RaterCard, Splits
+from judgecal.goldset.card import Card, RaterCard, Splits
 from judgecal.goldset.check import (
     GoldCheck,
     GoldChecks,
     GoldList,
     ListedSet,
+    Problem,
     check_gold,
     check_set,
     check_sets,
     list_sets,
 )
-from judgecal.goldset.check_items import split_notes
-from judgecal.goldset.finding import Problem
+from judgecal.goldset.check_texts import split_notes
 from judgecal.goldset.gold_set import (
     JUDGEMENTS,
+    Document,
     GoldSet,
     common_label,
-    list_gold,
-    load_gold,
     require_splits,
     split_counts,
 )
 from judgecal.goldset.import_tables import SideTables, read_where
 from judgecal.goldset.imports import Imported, import_gold, read_mapping
-from judgecal.goldset.labels import percent
-from judgecal.goldset.rows import Document, item_row, read_items
-from judgecal.goldset.sheet import Sheets, write_sheets
-from judgecal.goldset.sheet_import import import_sheets
-from judgecal.goldset.write import write_gold
+from judgecal.goldset.load import list_gold, load_gold, read_items
+from judgecal.goldset.sheet import Sheets, import_sheets, write_sheets
+from judgecal.goldset.write import item_row, write_gold
 from judgecal.tables.columns import GOLD, Columns, read_fields
 
 __all__ = [
-    "GOLD",
-    "JUDGEMENTS",
-    "SPLITS",
-    "SPLIT_NAMES",
-    "Card",
-    "Columns",
-    "Document",
-    "GoldCheck",
-    "GoldChecks",
-    "GoldList",
-    "GoldSet",
-    "Imported",
-    "ListedSet",
-    "Problem",
-    "RaterCard",
-    "Sheets",
-    "SideTables",
-    "Splits",
-    "check_gold",
-    "check_set",
-    "check_sets",
-    "common_label",
-    "import_gold",
-    "import_sheets",
-    "item_row",
-    "list_gold",
-    "list_sets",
-    "load_gold",
-    "percent",
-    "read_fields",
-    "read_items",
-    "read_mapping",
-    "read_where",
-    "require_splits",
-    "split_counts",
-    "split_notes",
-    "write_gold",
-    "write_sheets",
+    "GOLD", "JUDGEMENTS", "Card", "Columns", "Document", "GoldCheck", "GoldChecks", "GoldList", "GoldSet",
+    "Imported", "ListedSet", "Problem", "RaterCard", "Sheets", "SideTables", "Splits", "check_gold",
+    "check_set", "check_sets", "common_label", "import_gold", "import_sheets", "item_row", "list_gold",
+    "list_sets", "load_gold", "read_fields", "read_items", "read_mapping", "read_where", "require_splits",
+    "split_counts", "split_notes", "write_gold", "write_sheets",
 ]  # fmt: skip

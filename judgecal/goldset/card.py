@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Strict, ValidationError, with_config
 
@@ -23,17 +23,12 @@ CARD_KEPT = ("splits", "licence", "sampling", "labels_by", "rubric", "rubric_sha
 SPLITS = ("train", "dev", "test")
 """train gives demonstrations, dev chooses, test is sealed."""
 
-_FORBID = ConfigDict(extra="forbid")
-_MEMBERS = {"train": ("train",), "dev": ("dev",), "test": ("test",), "open": ("train", "dev"), "all": SPLITS}
-SPLIT_NAMES = tuple(_MEMBERS)
-"""What `--split` takes: the three splits, `open` (train and dev) and `all`."""
+MEMBERS = {"train": ("train",), "dev": ("dev",), "test": ("test",), "open": ("train", "dev"), "all": SPLITS}
+"""The splits that a `--split` name stands for: one of the three, `open` (train and dev) or `all`."""
+SPLIT_NAMES = tuple(MEMBERS)
 UNKNOWN_LICENCE = "unknown: see the source"
 """What a card says of the licence where the source does not tell."""
-
-
-def members(split: str) -> tuple[str, ...] | None:
-    """The splits that a `--split` name stands for; None for an unknown name."""
-    return _MEMBERS.get(split)
+_FORBID = ConfigDict(extra="forbid")
 
 
 @with_config(_FORBID)
@@ -57,20 +52,6 @@ class Splits:
             return "train"
         # The shares may sum to 1 only within rounding: without a test share nothing falls there.
         return "dev" if position < self.train + self.dev or self.test == 0.0 else "test"
-
-    def problems(self) -> list[str]:
-        """What is wrong with the shares, if anything."""
-        shares = {"train": self.train, "dev": self.dev, "test": self.test}
-        found = [
-            f"{name} must lie between 0 and 1, found {share:g}"
-            for name, share in shares.items()
-            if not 0.0 <= share <= 1.0
-        ]
-        total = math.fsum(shares.values())
-        if not found and not math.isclose(total, 1.0, abs_tol=1e-9):
-            named = ", ".join(f"{name} {share:g}" for name, share in shares.items())
-            found.append(f"the shares must sum to 1, found {total:g} ({named}): change one of them")
-        return found
 
 
 @with_config(_FORBID)
@@ -117,13 +98,23 @@ class _ScaleTable(BaseModel):
     anchors: dict[str, str] = {}
 
 
-def _share(splits: Splits) -> Splits:
-    if problems := splits.problems():
-        raise ValueError(", ".join(problems))
+def _whole(splits: Splits) -> Splits:
+    shares = {"train": splits.train, "dev": splits.dev, "test": splits.test}
+    wrong = [
+        f"{name} must lie between 0 and 1, found {share:g}"
+        for name, share in shares.items()
+        if not 0.0 <= share <= 1.0
+    ]
+    total = math.fsum(shares.values())
+    if not wrong and not math.isclose(total, 1.0, abs_tol=1e-9):
+        named = ", ".join(f"{name} {share:g}" for name, share in shares.items())
+        wrong = [f"the shares must sum to 1, found {total:g} ({named}): change one of them"]
+    if wrong:
+        raise ValueError(", ".join(wrong))
     return splits
 
 
-def _said(why: str) -> str:
+def _filled_in(why: str) -> str:
     if not why.strip():
         raise ValueError("empty: say why, or take it out")
     return why
@@ -142,8 +133,8 @@ class _CardTable(BaseModel):
     rubric_sha256: str = ""
     scale: _ScaleTable = _ScaleTable()
     raters: dict[str, RaterCard] = {}
-    splits: Annotated[Splits, AfterValidator(_share)] = Splits()
-    explained: dict[str, Annotated[str, AfterValidator(_said)]] = {}
+    splits: Annotated[Splits, AfterValidator(_whole)] = Splits()
+    explained: dict[str, Annotated[str, AfterValidator(_filled_in)]] = {}
 
 
 def read_card(path: Path) -> Card:
@@ -166,152 +157,111 @@ def try_card(path: Path) -> tuple[Card | None, list[str]]:
         problems = list(error.problems)
     if problems:
         return None, problems
-    reader = _Reader(shown(path), _key_lines(text))
-    whole = reader.table(_CardTable, {key: value for key, value in table.items() if key != "schema"})
-    labels = whole.scale if whole else reader.scale_alone(table.get("scale", {}))
-    scale = None if labels is None else reader.scale(labels)
-    if scale is None:
-        return None, reader.problems
-    name = path.absolute().parent.name
-    return (Card(name, scale) if whole is None else reader.card(whole, scale, name)), reader.problems
+    where, lines = shown(path), _key_lines(text)
 
-
-class _Reader:
-    """What a card's tables say, and what is wrong with them, with the line of each key."""
-
-    def __init__(self, where: str, lines: Mapping[tuple[str, ...], int]) -> None:
-        self.where, self.lines = where, lines
-        self.problems: list[str] = []
-
-    def at(self, keys: Sequence[str]) -> str:
+    def at(keys: Sequence[str]) -> str:
         """`file:line` of a key; of the first line where it is not written out."""
-        return f"{self.where}:{self.lines.get(tuple(keys), 1)}"
+        return f"{where}:{lines.get(tuple(keys), 1)}"
 
-    def fail(self, what: str, *keys: str) -> None:
-        self.problems.append(f"{self.at(keys)}: {what}")
-
-    def table(self, model: type[_CardTable], table: Mapping[str, Any]) -> _CardTable | None:
+    whole: _CardTable | None = None
+    try:
+        whole = _CardTable.model_validate({key: value for key, value in table.items() if key != "schema"})
+        labels = whole.scale
+    except ValidationError as error:
+        problems += schema_problems(error, _CardTable, at)
         try:
-            return model.model_validate(table)
-        except ValidationError as error:
-            self.problems += schema_problems(error, model, self.at)
-            return None
-
-    def scale_alone(self, table: Any) -> _ScaleTable | None:
-        """The scale of a card that has a problem, which is told already; None where it lies in the scale."""
-        try:
-            return _ScaleTable.model_validate(table)
+            labels = _ScaleTable.model_validate(table.get("scale", {}))
         except ValidationError:
-            return None
-
-    def card(self, table: _CardTable, scale: Scale, name: str) -> Card:
-        self._check_anchors(table.scale.anchors, scale)
-        plain = dict(table) | {"name": table.name or name, "scale": scale, "anchors": table.scale.anchors}
-        return Card(**plain)
-
-    def scale(self, table: _ScaleTable) -> Scale | None:
-        """The scale; None where there is a problem with it."""
-        before = len(self.problems)
-        kind, low, high = table.kind, table.min, table.max
-        if not kind:
-            self.fail("no kind in [scale]: write percentage, ordinal, points, binary or nominal", "scale")
-        elif kind == "ordinal" and (low is None or high is None or low % 1 or high % 1):
-            self.fail("an ordinal scale needs min and max, both whole numbers", "scale", "kind")
-        elif kind == "points" and (low is None or high is None):
-            self.fail("a points scale needs min and max, and step where its labels have one", "scale", "kind")
-        elif kind == "fraction":
-            self.fail("fraction is for imports only: store percentages, kind percentage", "scale", "kind")
-        else:
-            ends = f":{low:g}:{high:g}" if kind in ("ordinal", "points") else ""
-            scale = self._parsed(
-                f"{kind}{ends}{f':{table.step:g}' if kind == 'points' and table.step else ''}", "kind"
-            )
-            if scale is not None:
-                self._check_ends(scale, table)
-                self._check_categories(table)
-                scale = self._parsed(str(scale), pass_at=table.pass_at, step=table.step)
-            if scale is not None and len(self.problems) == before:
-                return replace(scale, categories=tuple(table.categories))
-        return None
-
-    def _parsed(self, text: str, *key: str, **more: float | None) -> Scale | None:
-        try:
-            return Scale.parse(text, **more)
-        except InputError as error:
-            self.fail(str(error), "scale", *key)
-            return None
-
-    def _check_ends(self, scale: Scale, table: _ScaleTable) -> None:
-        for key, given, right in (("min", table.min, scale.low), ("max", table.max, scale.high)):
-            if given is not None and given != right:
-                self.fail(
-                    f"{key} of the scale {scale} is {right:g}, found {given:g}: take it out", "scale", key
-                )
-
-    def _check_categories(self, table: _ScaleTable) -> None:
-        words, keys = table.categories, ("scale", "categories")
-        if not all(word.strip() for word in words):
-            self.fail(f"categories must be a list of words, found {words!r}", *keys)
-        if words and table.kind != "nominal":
-            self.fail(f"categories belong to a nominal scale, this one is {table.kind}", *keys)
-        if len(set(words)) < len(words):
-            self.fail(f"a category stands twice: {words!r}", *keys)
-
-    def _check_anchors(self, anchors: Mapping[str, str], scale: Scale) -> None:
-        for label in anchors:
+            return None, problems
+    scale, wrong = _scale_of(labels)
+    name = path.absolute().parent.name
+    card = None if scale is None else Card(name, scale)
+    if whole is not None and scale is not None:
+        for label in labels.anchors:
             try:
                 scale.read(label)
             except ValueError as error:
-                self.fail(
-                    f"anchor {label!r} is no label of the scale {scale}: {error}", "scale", "anchors", label
+                wrong.append(
+                    (f"anchor {label!r} is no label of the scale {scale}: {error}", "anchors", label)
                 )
+        card = Card(**dict(whole) | {"name": whole.name or name, "scale": scale, "anchors": labels.anchors})
+    return card, [*problems, *(f"{at(('scale', *keys))}: {what}" for what, *keys in wrong)]
+
+
+def _scale_of(table: _ScaleTable) -> tuple[Scale | None, list[tuple[str, ...]]]:
+    """The scale, None where there is a problem with it; each problem with its keys in `[scale]`."""
+    kind, low, high, words = table.kind, table.min, table.max, table.categories
+    if not kind:
+        return None, [("no kind in [scale]: write percentage, ordinal, points, binary or nominal",)]
+    if kind == "ordinal" and (low is None or high is None or low % 1 or high % 1):
+        return None, [("an ordinal scale needs min and max, both whole numbers", "kind")]
+    if kind == "points" and (low is None or high is None):
+        return None, [("a points scale needs min and max, and step where its labels have one", "kind")]
+    if kind == "fraction":
+        return None, [("fraction is for imports only: store percentages, kind percentage", "kind")]
+    ends = f":{low:g}:{high:g}" if kind in ("ordinal", "points") else ""
+    try:
+        scale = Scale.parse(f"{kind}{ends}{f':{table.step:g}' if kind == 'points' and table.step else ''}")
+    except InputError as error:
+        return None, [(str(error), "kind")]
+    wrong: list[tuple[str, ...]] = [
+        (f"{key} of the scale {scale} is {right:g}, found {given:g}: take it out", key)
+        for key, given, right in (("min", low, scale.low), ("max", high, scale.high))
+        if given is not None and given != right
+    ]
+    if not all(word.strip() for word in words):
+        wrong.append((f"categories must be a list of words, found {words!r}", "categories"))
+    if words and kind != "nominal":
+        wrong.append((f"categories belong to a nominal scale, this one is {kind}", "categories"))
+    if len(set(words)) < len(words):
+        wrong.append((f"a category stands twice: {words!r}", "categories"))
+    try:
+        scale = Scale.parse(str(scale), pass_at=table.pass_at, step=table.step)
+    except InputError as error:
+        wrong.append((str(error),))
+    return (None if wrong else replace(scale, categories=tuple(words))), wrong
 
 
 def _key_lines(text: str) -> dict[tuple[str, ...], int]:
     """The line of each key and each table header written in the plain way (not inside multi-line values)."""
+
+    def parts(key: str) -> tuple[str, ...]:
+        return tuple("".join(part) for part in re.findall(r""""([^"]*)"|'([^']*)'|([A-Za-z0-9_-]+)""", key))
+
     header: tuple[str, ...] = ()
     lines: dict[tuple[str, ...], int] = {}
     for number, line in enumerate(text.split("\n"), start=1):
-        section = re.match(r"\s*\[([^\[\]]+)\]", line)
-        key = re.match(r"""\s*("[^"]*"|'[^']*'|[A-Za-z0-9_-]+)\s*=""", line)
-        if section:
-            header = tuple(_split_key(section[1]))
+        if section := re.match(r"\s*\[([^\[\]]+)\]", line):
+            header = parts(section[1])
             lines.setdefault(header, number)
-        elif key:
-            lines.setdefault((*header, *_split_key(key[1])), number)
+        elif key := re.match(r"""\s*("[^"]*"|'[^']*'|[A-Za-z0-9_-]+)\s*=""", line):
+            lines.setdefault((*header, *parts(key[1])), number)
     return lines
-
-
-def _split_key(text: str) -> list[str]:
-    parts = re.findall(r""""([^"]*)"|'([^']*)'|([A-Za-z0-9_-]+)""", text)
-    return ["".join(part) for part in parts]
 
 
 def card_text(card: Card) -> str:
     """The card as TOML; `read_card` gives the same card back."""
-    table: dict[str, Any] = {"schema": SCHEMA}
-    table |= {key: text or None for key, text in asdict(card).items() if isinstance(text, str)}
-    table["scale"] = _scale_table(card.scale) | {"anchors": dict(card.anchors) or None}
-    table["raters"] = {
-        name: {key: text or None for key, text in asdict(rater).items()}
-        for name, rater in card.raters.items()
-    }
-    table["splits"] = asdict(card.splits)
-    if card.explained:
-        table["explained"] = dict(card.explained)
-    return toml_text(table)
-
-
-def _scale_table(scale: Scale) -> dict[str, Any]:
-    ends = scale.graded
-    return {
-        "kind": scale.kind,
-        "min": plain_label(scale.low) if ends else None,
-        "max": plain_label(scale.high) if ends else None,
-        "step": plain_label(scale.step) if ends and scale.step is not None else None,
-        "pass_at": None if scale.pass_at is None else plain_label(scale.pass_at),
-        "categories": list(scale.categories) or None,
-    }
+    plain = asdict(card)
+    scale, graded = card.scale, card.scale.graded
+    ends = {"min": scale.low, "max": scale.high, "step": scale.step} if graded else {}
+    numbers = {key: None if value is None else plain_label(value) for key, value in ends.items()}
+    return toml_text({
+        "schema": SCHEMA,
+        **{key: text or None for key, text in plain.items() if isinstance(text, str)},
+        "scale": {
+            "kind": scale.kind,
+            **numbers,
+            "pass_at": None if scale.pass_at is None else plain_label(scale.pass_at),
+            "categories": list(scale.categories) or None,
+            "anchors": plain["anchors"] or None,
+        },
+        "raters": {
+            name: {key: text or None for key, text in rater.items()}
+            for name, rater in plain["raters"].items()
+        },
+        "splits": plain["splits"],
+        "explained": plain["explained"] or None,
+    })  # fmt: skip
 
 
 def plain_label(label: Label) -> Label:

@@ -1,37 +1,24 @@
-"""The audit of a set that loads: what is not wrong by its format, but would mislead whoever relies on it.
-
-Each check is a small function from a set to its findings; `check_*.py` hold those of items, labels and
-wording.
+"""`gold list` and `gold check`: the sets of a workspace, and the audit of a set that loads: what is not wrong
+by its format, but would mislead whoever relies on it.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from judgecal.errors import InputError, listed
+from judgecal.errors import InputError
+from judgecal.goldset import check_labels, check_texts
 from judgecal.goldset.card import try_card
-from judgecal.goldset.check_items import ITEM_CHECKS, leaks
-from judgecal.goldset.check_labels import LABEL_CHECKS, Baseline, baselines, near_pass_mark
-from judgecal.goldset.check_wording import REFERENCE_CHECKS
-from judgecal.goldset.finding import Checks, Findings, Problem, place, plain_text
-from judgecal.goldset.gold_set import (
-    CARD,
-    DOCUMENTS,
-    ITEMS,
-    RATINGS,
-    GoldSet,
-    SplitCounts,
-    list_gold,
-    load_gold,
-    split_counts,
-)
-from judgecal.goldset.rows import Document
-from judgecal.records import Estimate, Result
+from judgecal.goldset.check_labels import Baseline, NearPassMark, baselines, near_pass_mark
+from judgecal.goldset.gold_set import CARD, ITEMS, RATINGS, Findings, GoldSet, SplitCounts, split_counts
+from judgecal.goldset.labels import NARROW
+from judgecal.goldset.load import list_gold, load_gold
+from judgecal.records import Result
 from judgecal.tables import GOLD
 from judgecal.workspace import Workspace
 
@@ -60,15 +47,19 @@ class GoldList(Result):
 
 
 def list_sets(workspace: Workspace) -> GoldList:
-    """Every set of a workspace, those that cannot be loaded too."""
-    return GoldList(tuple(_listed(name, workspace) for name in list_gold(workspace)))
+    """Every set of a workspace, those that cannot be loaded too; a large one is counted and not held against
+    the format, which is what `gold check` does.
+    """
+    sets = []
+    for name in list_gold(workspace):
+        folder = workspace.gold / name
+        rows = [path for path in (folder / ITEMS, folder / RATINGS) if path.is_file()]
+        large = sum(path.stat().st_size for path in rows) > _COUNTED
+        sets.append((_counted(folder) if large else None) or _loaded(name, workspace))
+    return GoldList(tuple(sets))
 
 
-def _listed(name: str, workspace: Workspace) -> ListedSet:
-    folder = workspace.gold / name
-    rows = [path for path in (folder / ITEMS, folder / RATINGS) if path.is_file()]
-    if sum(path.stat().st_size for path in rows) > _COUNTED and (counted := _counted(folder)):
-        return counted
+def _loaded(name: str, workspace: Workspace) -> ListedSet:
     try:
         gold = load_gold(name, workspace=workspace)
     except InputError as error:
@@ -85,23 +76,21 @@ def _listed(name: str, workspace: Workspace) -> ListedSet:
 
 
 def _counted(folder: Path) -> ListedSet | None:
-    """A large set by its card and the counts of its rows, which are not held against the format: that is what
-    `gold check` does. None where they cannot be counted."""
+    """A set by its card and the counts of its rows; None where they cannot be counted."""
     import polars as pl
 
     card, problems = try_card(folder / CARD)
     if card is None or problems or card.name != folder.name:
         return None
-    texts = {
-        ITEMS: dict.fromkeys(("item_id", "group", "question"), pl.String),
-        RATINGS: dict.fromkeys(("rater", "label"), pl.String),
-    }
+    texts = {ITEMS: ("item_id", "group", "question"), RATINGS: ("rater", "label")}
+    names = [pl.col(name).replace("", None) for name in ("group", "question", "item_id")]
     try:
-        items, ratings = (pl.scan_ndjson(folder / name, schema=schema) for name, schema in texts.items())
-        names = [pl.col(name).replace("", None) for name in ("group", "question", "item_id")]
-        n_items, n_groups = (
-            items.select(n=pl.len(), groups=pl.coalesce(names).hash().n_unique()).collect().row(0)
+        items, ratings = (
+            pl.scan_ndjson(folder / file, schema=dict.fromkeys(columns, pl.String))
+            for file, columns in texts.items()
         )
+        counts = items.select(pl.len(), groups=pl.coalesce(names).hash().n_unique()).collect()
+        n_items, n_groups = counts.row(0)
         labelled = ratings.filter(pl.col("label").is_not_null()).select(pl.col("rater").unique()).collect()
     except (pl.exceptions.PolarsError, OSError):
         return None
@@ -110,11 +99,16 @@ def _counted(folder: Path) -> ListedSet | None:
 
 
 @dataclass(frozen=True, slots=True)
-class NearPassMark:
-    """What counts as near the pass mark, on the scale, and the share of labels that near."""
+class Problem:
+    """A finding: its kind in one word, `file:line` where a line can be named, and what to do.
 
-    within: float | None
-    share: Estimate
+    `explained` is why the set's owner lets it stand, from `[explained]` of card.toml; None where it is open.
+    """
+
+    kind: str
+    where: str
+    message: str
+    explained: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +148,11 @@ class GoldChecks(Result):
 def _problem_rows(checks: Iterable[GoldCheck]) -> Any:
     import polars
 
-    rows = [(one.set_, found.kind, found.where, found.message) for one in checks for found in one.problems]
+    rows = [
+        (check.set_, problem.kind, problem.where, problem.message)
+        for check in checks
+        for problem in check.problems
+    ]
     return polars.DataFrame(
         rows, schema=dict.fromkeys(("set", "kind", "where", "message"), polars.String), orient="row"
     )
@@ -183,7 +181,7 @@ def check_set(gold: GoldSet, workspace: Workspace) -> GoldCheck:
         tags=dict(sorted(Counter(tag for item in gold.items for tag in set(item.tags)).items())),
         problems=tuple(check_gold(gold, workspace=workspace)),
         baselines=baselines(gold),
-        near_pass_mark=NearPassMark(*near_pass_mark(gold)),
+        near_pass_mark=near_pass_mark(gold),
         sha256=gold.sha256,
         scale=str(gold.scale),
         n_labelled=len(gold.labels),
@@ -211,52 +209,37 @@ def _idle_explanations(gold: GoldSet, kinds: Collection[str]) -> Findings:
             yield CARD, f"[explained] {kind} explains nothing that was found{hint}"
 
 
-def _no_documents(gold: GoldSet) -> Findings:
-    # Where there is a documents.jsonl, a set that names what it lacks does not load.
-    naming = [item for item in gold.items if item.reference_documents]
-    if naming and not gold.documents:
-        names = {name for item in naming for name in item.reference_documents}
-        yield (
-            naming,
-            f"{len(naming)} items name {len(names)} reference documents ({listed(sorted(names))}) and the "
-            f"set has no {DOCUMENTS}: the retriever test and the answerer test need them",
-        )
-
-
-def _empty_documents(gold: GoldSet) -> Findings:
-    for document in gold.documents:
-        if not document.text.strip():
-            yield (
-                [document],
-                f"document {document.document_id!r} has no text: nothing can be found in it; fill it in or "
-                f"take it out",
-            )
-
-
-def _same_documents(gold: GoldSet) -> Findings:
-    same: defaultdict[str, list[Document]] = defaultdict(list)
-    for document in gold.documents:
-        if document.text.strip():
-            same[plain_text(document.text)].append(document)
-    for documents in same.values():
-        if len(documents) > 1:
-            yield (
-                documents,
-                f"documents {listed([repr(document.document_id) for document in documents])} have one text "
-                "(but for case and spacing): a retriever cannot tell them apart, and finding the one counts "
-                "as missing the other; keep one",
-            )
-
-
-_CHECKS: Checks = {
+_CHECKS: Mapping[str, Callable[[GoldSet], Findings]] = {
     "card": _card_gaps,
-    **ITEM_CHECKS,
-    **LABEL_CHECKS,
-    **REFERENCE_CHECKS,
-    "no_documents": _no_documents,
-    "empty_document": _empty_documents,
-    "same_document": _same_documents,
+    "unlabelled": check_labels.unlabelled,
+    "unlike_labels": check_texts.unlike_labels,
+    "near_duplicate": check_texts.near_duplicates,
+    "question_in_two_groups": check_texts.question_in_groups,
+    "near_question_in_two_splits": check_texts.near_questions,
+    "thin_split": check_labels.thin_splits,
+    "thin_stratum": check_labels.thin_strata,
+    "tiny_stratum": check_labels.tiny_strata,
+    "thin_tag": check_labels.thin_tags,
+    "tag_not_in_split": check_labels.tags_of_splits,
+    "near_constant": check_labels.near_constant,
+    "near_pass_mark": check_labels.at_pass_mark,
+    NARROW: check_labels.narrow,
+    "off_step": check_labels.off_step,
+    "between_categories": check_labels.between_categories,
+    "gold_off_raters": check_labels.off_raters,
+    "thin_rater": check_labels.thin_raters,
+    "contested_rater": check_labels.contested_raters,
+    "saw_draft": check_labels.saw_draft,
+    "cannot_tell": check_labels.cannot_tell,
+    "rubrics": check_labels.rubrics,
+    "long_reference": check_texts.long_references,
+    "reference_beyond_question": check_texts.more_than_asked,
+    "unsupported_reference": check_texts.unsupported,
+    "no_documents": check_texts.no_documents,
+    "empty_document": check_texts.empty_documents,
+    "same_document": check_texts.same_documents,
 }
+"""kind -> from a set to its findings of that kind, in the order in which they are told."""
 
 
 def check_gold(gold: GoldSet, *, workspace: Workspace | None = None) -> list[Problem]:
@@ -269,11 +252,11 @@ def check_gold(gold: GoldSet, *, workspace: Workspace | None = None) -> list[Pro
     explained = gold.card.explained
 
     def problems(kind: str, findings: Findings) -> list[Problem]:
-        return [Problem(kind, place(gold, rows), message, explained.get(kind)) for rows, message in findings]
+        return [Problem(kind, gold.place(rows), message, explained.get(kind)) for rows, message in findings]
 
     found = [problem for kind, check in _CHECKS.items() for problem in problems(kind, check(gold))]
     if workspace is not None:
-        found += problems("leak", leaks(gold, workspace))
+        found += problems("leak", check_texts.leaks(gold, workspace))
         # Without the workspace a leak may be what is explained.
         found += problems("idle_explanation", _idle_explanations(gold, {problem.kind for problem in found}))
     return found

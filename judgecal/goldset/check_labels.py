@@ -1,5 +1,6 @@
-"""Labels and raters: constants, the pass mark, labels off the scale or off the raters, too few shared
-items."""
+"""What is wrong with the labels of a set: items without one, thin splits, strata and tags, constants, the
+pass mark, labels off the scale or off the raters, and raters with too little in common.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +9,12 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from itertools import combinations
 
-from judgecal.goldset.finding import Checks, Findings, say
-from judgecal.goldset.gold_set import RATINGS, GoldSet
-from judgecal.goldset.labels import NARROW, narrow_labels
-from judgecal.goldset.tie_breakers import tenth
-from judgecal.records import Estimate, Rating
+from judgecal.errors import listed
+from judgecal.goldset.card import SPLITS
+from judgecal.goldset.gold_set import ITEMS, RATINGS, Findings, GoldSet, tenth
+from judgecal.goldset.labels import label_text, narrow_labels
+from judgecal.goldset.wording import grouped
+from judgecal.records import Estimate, Item
 from judgecal.scale import Label
 from judgecal.tables.columns import GOLD
 
@@ -21,6 +23,12 @@ _HIGH_AGREEMENT = 0.85  # labels spread evenly over the scale give 0.75 already
 _MANY_AT_MARK = 0.25
 _STEPS_AT_LEAST = 10  # on a coarser scale a step from the mark is no near miss
 _NO_INTERVAL = "no interval: it describes these labels and estimates nothing beyond them"
+_LEAST_GROUPS = 10  # below this there is no interval at all
+_LEAST_STRATUM = 10  # below this a class or a third of the scale has no interval of its own
+_TINY_STRATUM = 3
+_LEAST_TAG = 5
+_THIRDS = ("low third", "middle third", "high third")
+_LEAST_SHARED = 30  # below this a rater is left out of the alt-test
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,38 +53,46 @@ def baselines(gold: GoldSet) -> dict[str, Baseline]:
     scale = gold.scale
     steps = [label for label in labels if isinstance(label, str) or scale.on_step(label)]
     label, count = Counter(steps or labels).most_common(1)[0]
-    found = {"accuracy": Baseline(label, _share(gold, count, "the most frequent label"))}
+    best = {"accuracy": Baseline(label, _share(gold, count, "the most frequent label"))}
     if scale.numeric:
         numbers = [float(label) for label in labels]
         steps_around = scale.steps_around(statistics.median_low(numbers))
         near = {step: statistics.fmean(abs(number - step) for number in numbers) for step in steps_around}
         middle, mae = min(near.items(), key=lambda pair: pair[1])
         value = _described(gold, 1.0 - mae / scale.span, "1 - MAE / range of the median label")
-        found["mean_agreement"] = Baseline(middle, value)
+        best["mean_agreement"] = Baseline(middle, value)
         if scale.pass_at is not None and scale.kind != "binary":
             passed = sum(number >= scale.pass_at for number in numbers)
             larger = max(passed, len(numbers) - passed)
-            found[f"accuracy@{scale.pass_at:g}"] = Baseline(
+            best[f"accuracy@{scale.pass_at:g}"] = Baseline(
                 "pass" if larger == passed else "fail", _share(gold, larger, "the larger class")
             )
-    return found
+    return best
 
 
-def near_pass_mark(gold: GoldSet) -> tuple[float | None, Estimate]:
+@dataclass(frozen=True, slots=True)
+class NearPassMark:
+    """What counts as near the pass mark, on the scale, and the share of labels that near."""
+
+    within: float | None
+    share: Estimate
+
+
+def near_pass_mark(gold: GoldSet) -> NearPassMark:
     """The distance that counts as near, on the scale, and the share of labels no farther from the pass mark.
 
     The distance is the card's step, or 5% of the range; None, and a reason in place of the share, where the
     scale has no mark of its own (binary, nominal) or none is fixed.
     """
-    scale, n_expected = gold.scale, len(gold.items)
+    scale, n, n_expected = gold.scale, len(gold.labels), len(gold.items)
     if scale.pass_at is None or scale.kind in ("binary", "nominal"):
         why = "no pass mark on the labels' own scale"
-        return None, Estimate(
-            None, n=len(gold.labels), n_expected=n_expected, n_unscored=_unlabelled(gold), reason=why
+        return NearPassMark(
+            None, Estimate(None, n=n, n_expected=n_expected, n_unscored=n_expected - n, reason=why)
         )
     within = scale.step or 0.05 * scale.span
     near = sum(abs(float(label) - scale.pass_at) <= within for label in gold.labels.values())
-    return within, _share(gold, near, f"within {within:g} of {scale.pass_at:g}")
+    return NearPassMark(within, _share(gold, near, f"within {within:g} of {scale.pass_at:g}"))
 
 
 def _share(gold: GoldSet, count: int, method: str) -> Estimate:
@@ -88,111 +104,198 @@ def _described(gold: GoldSet, value: float | None, method: str) -> Estimate:
         value,
         n=len(gold.labels),
         n_expected=len(gold.items),
-        n_groups=len({item.group for item in gold.items if item.item_id in gold.labels}),
-        n_unscored=_unlabelled(gold),
+        n_groups=gold.n_groups(item for item in gold.items if item.item_id in gold.labels),
+        n_unscored=len(gold.items) - len(gold.labels),
         method=method,
         reason=_NO_INTERVAL if value is not None else "no item is labelled",
     )
 
 
-def _unlabelled(gold: GoldSet) -> int:
-    return len(gold.items) - len(gold.labels)
+def unlabelled(gold: GoldSet) -> Findings:
+    rated = {rating.item_id for rating in gold.ratings if rating.label is not None}
+    unclear = {rating.item_id for rating in gold.ratings} - rated
+    for item in gold.items:
+        if item.item_id not in gold.labels:
+            why = "nobody rated it"
+            if item.item_id in rated:
+                why = f"the raters tie: add a rating by {GOLD!r} or by one more rater"
+            elif item.item_id in unclear:
+                why = "nobody who rated it could tell"
+            yield [item], f"item {item.item_id!r} has no gold label: {why}"
 
 
-def _near_constant(gold: GoldSet) -> Findings:
+def thin_splits(gold: GoldSet) -> Findings:
+    for split in SPLITS:
+        groups = gold.n_groups(gold.select(split))
+        if groups < _LEAST_GROUPS:
+            yield (
+                split,
+                f"{groups} questions in {split}: below {_LEAST_GROUPS} no interval can be given, so nothing "
+                "can be decided there",
+            )
+
+
+def _strata(gold: GoldSet, split: str) -> list[tuple[str, int]]:
+    """The classes or the thirds of the scale, and how many labels of a split are in each."""
+    labels = [gold.labels[item.item_id] for item in gold.select(split) if item.item_id in gold.labels]
+    scale = gold.scale
+    if scale.kind == "nominal":
+        words = Counter(labels)
+        return [(word, words[word]) for word in scale.categories]
+    counts = Counter(scale.stratum(float(label)) for label in labels)
+    if scale.kind == "binary":
+        return [("0", counts[0]), ("1", counts[2])]
+    return [(f"in the {third}", counts[stratum]) for stratum, third in enumerate(_THIRDS)]
+
+
+def thin_strata(gold: GoldSet) -> Findings:
+    for stratum, count in _strata(gold, "test"):
+        if count < _LEAST_STRATUM:
+            yield (
+                "test",
+                f"{count} items labelled {stratum} in test: below {_LEAST_STRATUM} its rate has no interval",
+            )
+
+
+def tiny_strata(gold: GoldSet) -> Findings:
+    for split in SPLITS if gold.scale.numeric else ():  # else there is no macro_agreement
+        strata = _strata(gold, split)
+        filled, total = sum(count > 0 for _, count in strata), sum(count for _, count in strata)
+        for stratum, count in strata:
+            if 0 < count <= _TINY_STRATUM < total:
+                yield (
+                    split,
+                    f"{count} items labelled {stratum} in {split} make 1/{filled} of its macro_agreement: "
+                    "add items of that kind, or the number hangs on "
+                    f"{'this one' if count == 1 else 'these few'}",
+                )
+
+
+def _tagged(gold: GoldSet) -> dict[str, list[Item]]:
+    tags: defaultdict[str, list[Item]] = defaultdict(list)
+    for item in gold.items:
+        for tag in set(item.tags):
+            tags[tag].append(item)
+    return tags
+
+
+def thin_tags(gold: GoldSet) -> Findings:
+    for tag, items in sorted(_tagged(gold).items()):
+        if len(items) < _LEAST_TAG:
+            yield (
+                items,
+                f"tag {tag!r} has {len(items)} items: below {_LEAST_TAG} that is too few to say anything of "
+                "it",
+            )
+
+
+def tags_of_splits(gold: GoldSet) -> Findings:
+    wanted = {tag for tag, items in _tagged(gold).items() if len(items) >= _LEAST_TAG}
+    for split in SPLITS:
+        items = gold.select(split)
+        missing = sorted(wanted - {tag for item in items for tag in item.tags})
+        if items and missing:
+            yield (
+                ITEMS,
+                f"{split} has no item tagged {listed(missing)}: what is chosen or shown there says nothing "
+                f"of {'it' if len(missing) == 1 else 'them'}",
+            )
+
+
+def near_constant(gold: GoldSet) -> Findings:
     for metric, best in baselines(gold).items():
         value = best.estimate.value
         high = _HIGH_AGREEMENT if metric == "mean_agreement" else _HIGH_SHARE
         if value is not None and value > high:
             yield (
                 RATINGS,
-                f"a judge that always says {say(best.label)} reaches {metric} {value:.3f} over "
+                f"a judge that always says {label_text(best.label)} reaches {metric} {value:.3f} over "
                 f"{best.estimate.n} labels (reported above {high:g}): rank by macro_agreement, and add items "
-                f"of the other kind",
+                "of the other kind",
             )
 
 
-def _at_pass_mark(gold: GoldSet) -> Findings:
-    within, share = near_pass_mark(gold)
-    scale = gold.scale
+def at_pass_mark(gold: GoldSet) -> Findings:
+    near, scale = near_pass_mark(gold), gold.scale
+    within, share = near.within, near.share
     if within is None or share.value is None or scale.span / within < _STEPS_AT_LEAST:
         return
     if share.value > _MANY_AT_MARK:
         yield (
             RATINGS,
             f"{share.value:.0%} of {share.n} gold labels lie within {within:g} of the pass mark "
-            f"{say(scale.pass_at)} (reported above {_MANY_AT_MARK:.0%}): one step decides pass or fail "
+            f"{label_text(scale.pass_at)} (reported above {_MANY_AT_MARK:.0%}): one step decides pass or "
+            "fail "
             "there, so numbers at the mark are shaky",
         )
 
 
-def _narrow_labels(gold: GoldSet) -> Findings:
+def narrow(gold: GoldSet) -> Findings:
     """A set that does not explain it does not load; here it is told as explained."""
-    numbers = (float(rating.label) for rating in gold.ratings if rating.label is not None)
-    labels = list(numbers) if gold.scale.graded else []
-    why = narrow_labels(labels, gold.scale)
-    if why:
+    labels = [rating.label for rating in gold.ratings if rating.label is not None]
+    if why := narrow_labels([float(label) for label in labels if gold.scale.graded], gold.scale):
         yield RATINGS, why
 
 
-def _off_step(gold: GoldSet) -> Findings:
+def off_step(gold: GoldSet) -> Findings:
     scale = gold.scale
-    if scale.step is None or not scale.numeric:
-        return
-    off: defaultdict[str, list[Rating]] = defaultdict(list)
-    for rating in gold.ratings:
-        if rating.label is not None and not scale.on_step(float(rating.label)):
-            off[rating.rater].append(rating)
-    for rater, own in sorted(off.items()):
+    off = [
+        rating
+        for rating in gold.ratings
+        if scale.step is not None and scale.numeric and rating.label is not None
+        if not scale.on_step(float(rating.label))
+    ]
+    for rater, ratings in sorted(grouped(off, lambda rating: rating.rater).items()):
         yield (
-            own,
-            f"{rater!r} gave {len(own)} labels between the card's steps of {scale.step:g}, such as "
-            f"{say(own[0].label)} for item {own[0].item_id!r}",
+            ratings,
+            f"{rater!r} gave {len(ratings)} labels between the card's steps of {scale.step:g}, such as "
+            f"{label_text(ratings[0].label)} for item {ratings[0].item_id!r}",
         )
 
 
-def _between_categories(gold: GoldSet) -> Findings:
-    if gold.scale.kind != "ordinal":
-        return
-    between = [item for item in gold.items if not float(gold.labels.get(item.item_id, 0)).is_integer()]
+def between_categories(gold: GoldSet) -> Findings:
+    between = [
+        item
+        for item in gold.items
+        if gold.scale.kind == "ordinal" and not float(gold.labels.get(item.item_id, 0)).is_integer()
+    ]
     if between:
         yield (
             between,
             f"the median of an even number of raters lies between two labels for {len(between)} items: "
             f"statistics on the scale's own categories cannot use it; add ratings by {GOLD!r} or by one more "
-            f"rater",
+            "rater",
         )
 
 
-def _off_raters(gold: GoldSet) -> Findings:
+def off_raters(gold: GoldSet) -> Findings:
     given: dict[str, list[Label]] = {}
-    for rated in gold.ratings_by_rater.values():
-        for item_id, label in rated.items():
+    for labels in gold.ratings_by_rater.values():
+        for item_id, label in labels.items():
             given.setdefault(item_id, []).append(label)
+    far = tenth(gold.scale) if gold.scale.numeric else None
     for rating in gold.ratings:
         if rating.rater != GOLD or rating.label is None or rating.item_id not in given:
             continue
-        labels = given[rating.item_id]
-        if gold.scale.numeric:
-            numbers, label = [float(other) for other in labels], float(rating.label)
-            off = max(min(numbers) - label, label - max(numbers)) >= tenth(gold.scale) - 1e-9
+        others = given[rating.item_id]
+        if far is None:
+            off = rating.label not in others
         else:
-            off = rating.label not in labels
+            numbers, settled = [float(other) for other in others], float(rating.label)
+            off = max(min(numbers) - settled, settled - max(numbers)) >= far - 1e-9
         if off:
-            measure = f" (outside their range by {tenth(gold.scale):g} or more)" if gold.scale.numeric else ""
+            measure = "" if far is None else f" (outside their range by {far:g} or more)"
             why = rating.reason or rating.note
-            note = f"; its note: {why}" if why else "; it has no note: say why"
             yield (
                 [rating],
-                f"the adjudicated label of item {rating.item_id!r} is {say(rating.label)} and its raters "
-                f"said {', '.join(map(say, labels))}{measure}{note}",
+                f"the adjudicated label of item {rating.item_id!r} is {label_text(rating.label)} and its "
+                "raters "
+                f"said {', '.join(map(label_text, others))}{measure}; "
+                f"{f'its note: {why}' if why else 'it has no note: say why'}",
             )
 
 
-_LEAST_SHARED = 30  # below this a rater is left out of the alt-test
-
-
-def _thin_raters(gold: GoldSet) -> Findings:
+def thin_raters(gold: GoldSet) -> Findings:
     shared: defaultdict[str, set[str]] = defaultdict(set)
     for a, b in combinations(gold.raters, 2):
         both = gold.ratings_by_rater[a].keys() & gold.ratings_by_rater[b].keys()
@@ -207,40 +310,39 @@ def _thin_raters(gold: GoldSet) -> Findings:
             )
 
 
-def _contested_raters(gold: GoldSet) -> Findings:
-    for rater, found in gold.tie_breakers.items():
+def contested_raters(gold: GoldSet) -> Findings:
+    for rater, counts in gold.tie_breakers.items():
         yield (
             RATINGS,
-            f"{rater!r} was {found.why}: this rater's agreement is no ceiling, and stands in none that "
-            f"judgecal prints",
+            f"{rater!r} was {counts.why}: this rater's agreement is no ceiling, and stands in none that "
+            "judgecal prints",
         )
 
 
-def _saw_draft(gold: GoldSet) -> Findings:
-    drafted: defaultdict[str, list[Rating]] = defaultdict(list)
-    for rating in gold.ratings:
-        if rating.saw_draft:
-            drafted[rating.rater].append(rating)
+def saw_draft(gold: GoldSet) -> Findings:
     total = Counter(rating.rater for rating in gold.ratings)
-    for rater, own in sorted(drafted.items()):
+    drafted = [rating for rating in gold.ratings if rating.saw_draft]
+    for rater, ratings in sorted(grouped(drafted, lambda rating: rating.rater).items()):
         yield (
-            own,
-            f"{rater!r} gave {len(own)} of {total[rater]} labels with a machine's label in sight: people "
+            ratings,
+            f"{rater!r} gave {len(ratings)} of {total[rater]} labels with a machine's label in sight: people "
             "lean towards what they are shown, so that machine's agreement with them flatters it",
         )
 
 
-def _cannot_tell(gold: GoldSet) -> Findings:
+def cannot_tell(gold: GoldSet) -> Findings:
     total = Counter(rating.rater for rating in gold.ratings)
-    for rater, count in gold.cannot_tell.items():
+    unclear = [rating for rating in gold.ratings if rating.label is None]
+    for rater, ratings in sorted(grouped(unclear, lambda rating: rating.rater).items()):
         yield (
-            [rating for rating in gold.ratings if rating.rater == rater and rating.label is None],
-            f"{rater!r} could not tell {count} of {total[rater]} items: no label counts them; where the "
+            ratings,
+            f"{rater!r} could not tell {len(ratings)} of {total[rater]} items: no label counts them; where "
+            "the "
             "rubric is the cause, mend it",
         )
 
 
-def _rubrics(gold: GoldSet) -> Findings:
+def rubrics(gold: GoldSet) -> Findings:
     seen = Counter(rating.rubric_sha256[:12] for rating in gold.ratings if rating.rubric_sha256)
     if len(seen) > 1:
         counts = ", ".join(f"{count} by {sha}" for sha, count in sorted(seen.items()))
@@ -248,18 +350,3 @@ def _rubrics(gold: GoldSet) -> Findings:
             RATINGS,
             f"labels were given by {len(seen)} rubrics (sha256: {counts}): see whether they mean the same",
         )
-
-
-LABEL_CHECKS: Checks = {
-    "near_constant": _near_constant,
-    "near_pass_mark": _at_pass_mark,
-    NARROW: _narrow_labels,
-    "off_step": _off_step,
-    "between_categories": _between_categories,
-    "gold_off_raters": _off_raters,
-    "thin_rater": _thin_raters,
-    "contested_rater": _contested_raters,
-    "saw_draft": _saw_draft,
-    "cannot_tell": _cannot_tell,
-    "rubrics": _rubrics,
-}

@@ -8,10 +8,9 @@ from __future__ import annotations
 import random
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
+from scipy.stats import rankdata
 
 from judgecal.records import Item
 from judgecal.scale import Label
@@ -21,7 +20,6 @@ AT_LARGE = 1.0 / 3.0
 fifth its 95% intervals held in 0.92 of samples (`tests/benchmarks/disagreement_draw.py`)."""
 
 _APART = {"judges agree": 0.0, "judges differ a little": 0.1, "judges differ": 0.3}  # from where on, 0..1
-_SIDES: tuple[Literal["left"], Literal["right"]] = ("left", "right")
 _LEAST = 2  # items of a stratum, where it has so many: with none of it nothing is known of it
 
 
@@ -64,14 +62,14 @@ def draw(strata: Sequence[Stratum], n: int, *, seed: int = 0, before: Collection
     done = [[item for item in stratum.items if item.item_id in before] for stratum in strata]
     there, spreads = [len(stratum.items) for stratum in strata], [stratum.spread for stratum in strata]
     drawn, earlier, counts = list[Item](), list[Item](), {}
-    sizes = allocate(there, spreads, n, before=[len(own) for own in done])
-    for stratum, own, size in zip(strata, done, sizes, strict=True):
-        left = [item for item in stratum.items if item.item_id not in before] if own else stratum.items
-        chosen = random.Random(f"{seed}:{stratum.name}").sample(left, size - len(own))
+    sizes = allocate(there, spreads, n, before=[len(items) for items in done])
+    for stratum, known, size in zip(strata, done, sizes, strict=True):
+        left = [item for item in stratum.items if item.item_id not in before] if known else stratum.items
+        chosen = random.Random(f"{seed}:{stratum.name}").sample(left, size - len(known))
         chance = size / len(stratum.items)
         drawn += [replace(item, inclusion_probability=chance) for item in chosen]
-        earlier += [replace(item, inclusion_probability=chance) for item in own]
-        counts[stratum.name] = (size - len(own), len(stratum.items))
+        earlier += [replace(item, inclusion_probability=chance) for item in known]
+        counts[stratum.name] = (len(chosen), len(stratum.items))
     return Drawn(tuple(drawn), counts, tuple(earlier))
 
 
@@ -94,7 +92,7 @@ def allocate(
     sizes = np.maximum(done, np.minimum(size, _LEAST))
     while sizes.sum() < min(n + done.sum(), size.sum()):
         sizes[np.where(sizes < size, owed / (sizes + 1.0), -1.0).argmax()] += 1
-    return [int(one) for one in sizes]
+    return [int(size) for size in sizes]
 
 
 def by_disagreement(
@@ -109,24 +107,21 @@ def by_disagreement(
     Args:
         verdicts: judge -> item id -> verdict, of two judges or more.
     """
-    given = [[own.get(item.item_id) for item in items] for own in verdicts.values()]
-    if any(isinstance(verdict, str) for own in given for verdict in own):
-        apart = np.array([float(len(set(said)) > 1 or None in said) for said in zip(*given, strict=True)])
-    else:
-        ranks = np.array([_ranks(own) for own in given])
+    given = [[judged.get(item.item_id) for item in items] for judged in verdicts.values()]
+    if any(isinstance(verdict, str) for column in given for verdict in column):
+        rows = zip(*given, strict=True)
+        apart = np.array([float(len(set(row)) > 1 or None in row) for row in rows])
+    else:  # the middle rank of each verdict among those of its judge, 0..1; NaN of none
+        values = np.array(
+            [[np.nan if verdict is None else float(verdict) for verdict in row] for row in given]
+        )
+        known = np.maximum(1, (~np.isnan(values)).sum(axis=1, keepdims=True))
+        ranks = (rankdata(values, axis=1, nan_policy="omit") - 0.5) / known
         apart = np.where(np.isnan(ranks).any(axis=0), 1.0, ranks.max(axis=0) - ranks.min(axis=0))
     place = np.digitize(apart, list(_APART.values())) - 1
     strata = []
     for number, name in enumerate(_APART):
-        own = np.flatnonzero(place == number)
-        spread = float(np.sqrt(np.mean(apart[own] ** 2))) if len(own) else 0.0
-        strata.append(Stratum(name, tuple(items[at] for at in own.tolist()), spread))
+        within = np.flatnonzero(place == number)
+        spread = float(np.sqrt(np.mean(apart[within] ** 2))) if len(within) else 0.0
+        strata.append(Stratum(name, tuple(items[at] for at in within.tolist()), spread))
     return strata
-
-
-def _ranks(verdicts: Sequence[Label | None]) -> npt.NDArray[np.float64]:
-    """The middle rank of each verdict among those given, 0..1; NaN of none."""
-    values = np.array([np.nan if verdict is None else float(verdict) for verdict in verdicts])
-    known = values[~np.isnan(values)]
-    below, up_to = (np.searchsorted(np.sort(known), values, side=side) for side in _SIDES)
-    return np.where(np.isnan(values), np.nan, (below + up_to) / (2.0 * max(1, len(known))))

@@ -1,26 +1,46 @@
-"""The gold set: items, ratings and card, the views on them that every command takes, and how it is read."""
+"""The gold set: items, ratings and card, the views on them that every command takes, and who breaks ties."""
 
 from __future__ import annotations
 
-import hashlib
+import math
 import statistics
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
-from judgecal.errors import InputError, unknown_name
-from judgecal.goldset.card import SPLIT_NAMES, SPLITS, Card, members, try_card
-from judgecal.goldset.labels import unexplained
-from judgecal.goldset.rows import Document, read_document, read_item, read_rating
-from judgecal.goldset.tie_breakers import TieBreaker, tie_breakers
+from judgecal.errors import listed, refuse, unknown_name
+from judgecal.goldset.card import MEMBERS, SPLIT_NAMES, SPLITS, Card
 from judgecal.records import Item, Rating
 from judgecal.scale import Label, Scale
-from judgecal.tables import GOLD, decode, json_lines, read_bytes
-from judgecal.tables.json_files import JsonLines
-from judgecal.tables.text import byte_lines
-from judgecal.workspace import Workspace, find_workspace, shown
+from judgecal.tables import GOLD
+
+CARD, ITEMS, RATINGS, DOCUMENTS = "card.toml", "items.jsonl", "ratings.jsonl", "documents.jsonl"
+LABELS_LOCK = ".labels.lock"
+"""Held by the process that serves the set's labelling page."""
+JUDGEMENTS = "judgements.jsonl"
+"""What judges said of the items before they came here; no part of what the set is."""
+
+_LEAST_ASKED = 10
+_MOSTLY = 0.5
+_MORE_OFTEN = 2.0
+_BY_CHANCE = 3.3  # standard deviations; about one in two thousand
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A text of the set's corpus."""
+
+    document_id: str
+    title: str | None
+    text: str
+
+
+Rows = Sequence[Item] | Sequence[Rating] | Sequence[Document]
+Findings = Iterator[tuple[str | Rows, str]]
+"""What a check finds: where each stands (as it is printed, or rows of the set), and its message."""
 
 
 def common_label(labels: Sequence[Label], scale: Scale) -> Label | None:
@@ -62,15 +82,14 @@ class GoldSet:
     @cached_property
     def labels(self) -> dict[str, Label]:
         """Gold labels by item id: adjudicated, else majority or median; an unlabelled item is absent."""
-        adjudicated = self._labels_of_all.get(GOLD, {})
-        found: dict[str, Label] = {}
-        for item in self.items:
-            label = adjudicated.get(item.item_id)
-            if label is None:
-                label = common_label(self._human_labels.get(item.item_id, ()), self.scale)
-            if label is not None:
-                found[item.item_id] = label
-        return found
+        human: dict[str, list[Label]] = {}
+        for labels in self.ratings_by_rater.values():
+            for item_id, label in labels.items():
+                human.setdefault(item_id, []).append(label)
+        settled = {item_id: common_label(labels, self.scale) for item_id, labels in human.items()}
+        settled.update(self._labels_of_all.get(GOLD, {}))
+        gold = {item.item_id: settled.get(item.item_id) for item in self.items}
+        return {item_id: common for item_id, common in gold.items() if common is not None}
 
     @cached_property
     def _labels_of_all(self) -> dict[str, dict[str, Label]]:
@@ -83,15 +102,7 @@ class GoldSet:
     @cached_property
     def cannot_tell(self) -> dict[str, int]:
         """rater -> of how many items it could not tell; such a rating is no label anywhere."""
-        return dict(sorted(Counter(one.rater for one in self.ratings if one.label is None).items()))
-
-    @cached_property
-    def _human_labels(self) -> dict[str, list[Label]]:
-        by_item: dict[str, list[Label]] = {}
-        for rating in self.ratings:
-            if rating.rater != GOLD and rating.label is not None:
-                by_item.setdefault(rating.item_id, []).append(rating.label)
-        return by_item
+        return dict(sorted(Counter(rating.rater for rating in self.ratings if rating.label is None).items()))
 
     @property
     def raters(self) -> tuple[str, ...]:
@@ -145,15 +156,16 @@ class GoldSet:
     def draft_notes(self) -> tuple[str, ...]:
         """What to say of a result on such questions: how many are left out, or accepted by nobody yet."""
         waiting = sum(accepted is None for accepted in self.drafts.values())
-        told = {
+        counts = {
             "left out, as people turned them down": len(self.turned_down),
             "made by a model, and accepted by nobody yet": waiting,
         }
-        return tuple(f"{what}: {n} question{'s' * (n != 1)}" for what, n in told.items() if n)
+        return tuple(f"{what}: {n} question{'s' * (n != 1)}" for what, n in counts.items() if n)
 
     def shared_items(self, a: str, b: str) -> tuple[Item, ...]:
         """The items that both raters rated, in file order."""
-        both = self.ratings_by_rater.get(a, {}).keys() & self.ratings_by_rater.get(b, {}).keys()
+        ratings = self.ratings_by_rater
+        both = ratings.get(a, {}).keys() & ratings.get(b, {}).keys()
         return tuple(item for item in self.items if item.item_id in both)
 
     def split_of(self, group: str) -> str:
@@ -174,15 +186,30 @@ class GoldSet:
         """The items of a split (train, dev, test, open or all) in file order, without those of the groups
         that are named, such as those that a judge was trained on; InputError for an unknown split.
         """
-        wanted = members(split)
-        if wanted is None:
+        if split not in MEMBERS:
             raise unknown_name("split", split, SPLIT_NAMES)
-        left_out = frozenset(without_groups)
+        wanted, left_out = MEMBERS[split], frozenset(without_groups)
         return tuple(
             item
             for item in self.items
             if item.group not in left_out and (split == "all" or self.split_of(item.group) in wanted)
         )
+
+    def place(self, rows: str | Rows) -> str:
+        """The lines of rows; an item's id, or the file alone, where they never were in a file."""
+        if isinstance(rows, str):
+            return rows
+        places: dict[str, None] = {}
+        for row in rows:
+            if isinstance(row, Rating):
+                file, line = RATINGS, self.lines.get((RATINGS, row.item_id, row.rater))
+            elif isinstance(row, Item):
+                file, line = ITEMS, self.lines.get((ITEMS, row.item_id))
+            else:
+                file, line = DOCUMENTS, self.lines.get((DOCUMENTS, row.document_id))
+            unknown = row.item_id if isinstance(row, Item) else file
+            places[unknown if line is None else f"{file}:{line}"] = None
+        return listed(list(places))
 
     @staticmethod
     def n_groups(items: Iterable[Item]) -> int:
@@ -190,221 +217,88 @@ class GoldSet:
         return len({item.group for item in items})
 
 
-CARD, ITEMS, RATINGS, DOCUMENTS = "card.toml", "items.jsonl", "ratings.jsonl", "documents.jsonl"
-LABELS_LOCK = ".labels.lock"
-"""Held by the process that serves the set's labelling page."""
-JUDGEMENTS = "judgements.jsonl"
-"""What judges said of the items before they came here; no part of what the set is."""
+@dataclass(frozen=True, slots=True)
+class TieBreaker:
+    """Two others differ on `differ` of `n` items that it rated, and on `rest_differ` of `rest` others."""
 
+    n: int
+    differ: int
+    rest: int
+    rest_differ: int
 
-def list_gold(workspace: Workspace) -> list[str]:
-    """The names of the sets in a workspace, sorted: the folders of `gold/` that hold a card or items."""
-    if not workspace.gold.is_dir():
-        return []
-    folders = (folder for folder in workspace.gold.iterdir() if not folder.name.startswith("."))
-    return sorted(folder.name for folder in folders if _is_set(folder))
-
-
-def _is_set(folder: Path) -> bool:
-    return (folder / CARD).is_file() or (folder / ITEMS).is_file()
-
-
-def load_gold(
-    name_or_path: str | Path, *, workspace: Workspace | None = None, labelling: bool = False
-) -> GoldSet:
-    """Load a set by its name under the workspace's `gold/`, or by the path of its folder; every row is held
-    against the format. While people are `labelling` it, their first labels may lie in a small part of the
-    scale.
-
-    >>> gold = judgecal.load_gold("starter")
-    >>> len(gold.items), gold.raters
-    (220, ('curator_a', 'curator_b'))
-
-    InputError: there is no such set, or it has problems: every one of them is listed, with file and line.
-    """
-    folder = _find(name_or_path, workspace)
-    card, problems = try_card(folder / CARD)
-    problems += _wrong_name(folder, card)
-    items = _load_items(folder, problems)
-    ratings = _load_ratings(folder, card.scale if card else None, items, problems)
-    documents = _load_documents(folder, items, problems)
-    problems += (
-        _wrong_scale(folder, card, ratings.values()) if card and not problems and not labelling else []
-    )
-    if problems or card is None:
-        raise InputError(problems)
-    lines: dict[tuple[str, ...], int] = {(ITEMS, item.item_id): line for line, item in items.rows.items()}
-    lines |= {(RATINGS, rating.item_id, rating.rater): line for line, rating in ratings.items()}
-    lines |= {(DOCUMENTS, document.document_id): line for line, document in documents.items()}
-    return GoldSet(
-        name=card.name,
-        path=folder,
-        card=_with_categories(card, ratings.values()),
-        items=tuple(items.rows.values()),
-        ratings=tuple(ratings.values()),
-        documents=tuple(documents.values()),
-        sha256=content_sha(folder),
-        lines=lines,
-    )
-
-
-def _wrong_name(folder: Path, card: Card | None) -> list[str]:
-    """Results name a set by its card and look it up by its folder; a hidden folder is a set being written."""
-    name = folder.absolute().name
-    if card is None or card.name == name or name.startswith("."):
-        return []
-    return [
-        f"{shown(folder / CARD)}: the name is {card.name!r} and the folder {name!r}: make them the same, or "
-        "a report would look for another set"
-    ]
-
-
-def _wrong_scale(folder: Path, card: Card, ratings: Iterable[Rating]) -> list[str]:
-    if not card.scale.graded:
-        return []
-    why = unexplained(
-        [float(rating.label) for rating in ratings if rating.label is not None], card.scale, card.explained
-    )
-    return [f"{shown(folder / RATINGS)}: {why}"] if why else []
-
-
-def _find(name_or_path: str | Path, workspace: Workspace | None) -> Path:
-    place = workspace or find_workspace()
-    names = list_gold(place)
-    if str(name_or_path) in names:
-        return place.gold / name_or_path
-    folder = Path(name_or_path)
-    if folder.is_dir():
-        if not _is_set(folder):
-            raise InputError(f"{shown(folder)}: is no gold set: there is neither {CARD} nor {ITEMS} in it")
-        return folder
-    raise unknown_name("gold set", str(name_or_path), names)
-
-
-@dataclass
-class _Items:
-    """The items read, by line; the ids that others may refer to; whether all ids are known."""
-
-    rows: dict[int, Item] = field(default_factory=dict)
-    ids: set[str] = field(default_factory=set)
-    complete: bool = True
-
-
-def _read_rows(path: Path, problems: list[str]) -> JsonLines | None:
-    """The rows of one file; None where nothing can be said of its rows."""
-    where = shown(path)
-    try:
-        text, wrong = decode(read_bytes(path), where)
-    except InputError as error:
-        problems.extend(error.problems)
-        return None
-    problems.extend(wrong)
-    if wrong and not text:
-        return None
-    lines = json_lines(text, where)
-    problems.extend(lines.problems)
-    return lines
-
-
-def _load_items(folder: Path, problems: list[str]) -> _Items:
-    path = folder / ITEMS
-    lines = _read_rows(path, problems)
-    if lines is None:
-        return _Items(complete=False)
-    where = shown(path)
-    if not lines.rows and not lines.problems:
-        problems.append(f"{where}:1: the set is empty: a gold set needs at least one item")
-    found = _Items(ids=set(lines.lost_ids), complete=len(lines.problems) <= len(lines.lost_ids))
-    seen: dict[str, int] = {}
-    for line, row in lines.rows:
-        item = read_item(row, f"{where}:{line}", problems)
-        if item.item_id and seen.setdefault(item.item_id, line) != line:
-            first = seen[item.item_id]
-            problems.append(
-                f"{where}:{line}: item_id {item.item_id!r} stands in line {first} already: ids must differ"
-            )
-        found.rows[line] = item
-        found.ids.add(item.item_id)
-    return found
-
-
-def _load_ratings(folder: Path, scale: Scale | None, items: _Items, problems: list[str]) -> dict[int, Rating]:
-    path = folder / RATINGS
-    lines = _read_rows(path, problems)
-    if lines is None:
-        return {}
-    where = shown(path)
-    found: dict[int, Rating] = {}
-    seen: dict[tuple[object, object], int] = {}
-    for line, row in lines.rows:
-        item_id, rater = row.get("item_id"), row.get("rater")
-        rating = read_rating(row, f"{where}:{line}", scale=scale, problems=problems)
-        if not isinstance(item_id, str) or not isinstance(rater, str):
-            continue
-        if item_id and items.complete and item_id not in items.ids:
-            problems.append(
-                f"{where}:{line}: no item {item_id!r} in {ITEMS}: mend the id or take the row out"
-            )
-        if seen.setdefault((item_id, rater), line) != line:
-            first = seen[item_id, rater]
-            problems.append(
-                f"{where}:{line}: rater {rater!r} rated item {item_id!r} in line {first} already: keep one "
-                f"row"
-            )
-        if rating is not None:
-            found[line] = rating
-    return found
-
-
-def _load_documents(folder: Path, items: _Items, problems: list[str]) -> dict[int, Document]:
-    path = folder / DOCUMENTS
-    lines = _read_rows(path, problems) if path.exists() else None
-    if lines is None:
-        return {}
-    where = shown(path)
-    found: dict[int, Document] = {}
-    seen: dict[str, int] = {}
-    for line, row in lines.rows:
-        found[line] = document = read_document(row, f"{where}:{line}", problems)
-        first = seen.setdefault(document.document_id, line)
-        if document.document_id and first != line:
-            problems.append(
-                f"{where}:{line}: document_id {document.document_id!r} stands in line {first} already: ids "
-                f"must differ"
-            )
-    if not lines.problems:
-        problems.extend(
-            f"{shown(folder / ITEMS)}:{line}: reference document {name!r} is not in {DOCUMENTS}: mend the id "
-            "or add the document"
-            for line, item in items.rows.items()
-            for name in item.reference_documents
-            if name not in seen
+    @property
+    def why(self) -> str:
+        """What makes the rater one, to stand behind its name."""
+        return (
+            f"asked mostly where others differ: they differ on {self.differ} of the {self.n} items that it "
+            f"rated with two others, and on {self.rest_differ} of the {self.rest} that it was not given"
         )
-    return found
+
+    @property
+    def shown(self) -> bool:
+        """Whether others differ on over half of its items, twice as often as elsewhere, and not by chance."""
+        if self.n < _LEAST_ASKED or self.rest < _LEAST_ASKED:
+            return False
+        share, elsewhere = self.differ / self.n, self.rest_differ / self.rest
+        if share <= _MOSTLY or share < _MORE_OFTEN * elsewhere:
+            return False
+        expected = max(elsewhere, 1.0 / (self.n + 1))
+        return (share - expected) / math.sqrt(expected * (1.0 - expected) / self.n) > _BY_CHANCE
 
 
-def _with_categories(card: Card, ratings: Iterable[Rating]) -> Card:
-    """A nominal card that lists no categories has those of its ratings."""
-    if card.scale.kind != "nominal" or card.scale.categories:
-        return card
-    words = {str(rating.label) for rating in ratings if rating.label is not None} | set(card.anchors)
-    return replace(card, scale=replace(card.scale, categories=tuple(sorted(words))))
+def tie_breakers(ratings_by_rater: Mapping[str, Mapping[str, Label]], scale: Scale) -> dict[str, TieBreaker]:
+    """The raters who were mostly asked where others differ, by name; `ratings_by_rater` is rater -> item id
+    -> label.
+
+    The rule: of a rater's items with two others or more these differ on more than half, at least twice as
+    often as raters differ on the items that this one was not given, and by more than 3.3 standard errors; ten
+    items of either kind at least. Two labels differ where they are other words or lie a step, and a tenth of
+    the range, apart.
+    """
+    by_item: defaultdict[str, dict[str, Label]] = defaultdict(dict)
+    for rater, labels in ratings_by_rater.items():
+        for item_id, label in labels.items():
+            by_item[item_id][rater] = label
+    rated, contested = Counter[str](), Counter[str]()  # items with two raters or more; "" counts all of them
+    with_others, others_differ = Counter[str](), Counter[str]()  # with two others or more
+    for by_rater in by_item.values():
+        if len(by_rater) < 2:
+            continue
+        ordered = sorted(by_rater.values(), key=_order(scale))
+        ends_differ = differ(ordered, scale)
+        for rater in ("", *by_rater):
+            rated[rater] += 1
+            contested[rater] += ends_differ
+        for rater, label in by_rater.items() if len(ordered) > 2 else ():
+            lowest = ordered[1] if label == ordered[0] else ordered[0]
+            highest = ordered[-2] if label == ordered[-1] else ordered[-1]
+            with_others[rater] += 1
+            others_differ[rater] += differ((lowest, highest), scale)
+    counts = {
+        rater: TieBreaker(
+            with_others[rater],
+            others_differ[rater],
+            rated[""] - rated[rater],
+            contested[""] - contested[rater],
+        )
+        for rater in sorted(ratings_by_rater)
+    }
+    return {rater: count for rater, count in counts.items() if count.shown}
 
 
-def content_sha(folder: Path) -> str:
-    """sha256 over the name, length and text of each of the set's files, whatever its line ends."""
-    total = hashlib.sha256()
-    for name in (CARD, ITEMS, RATINGS, DOCUMENTS):
-        path = folder / name
-        if path.exists():
-            total.update(f"{name}:{sum(map(len, _unix_lines(path)))}\n".encode())
-            for line in _unix_lines(path):
-                total.update(line)
-    return total.hexdigest()
+def _order(scale: Scale) -> Callable[[Label], Any]:
+    return float if scale.numeric else str
 
 
-def _unix_lines(path: Path) -> Iterator[bytes]:
-    return (line[:-2] + b"\n" if line.endswith(b"\r\n") else line for line in byte_lines(path))
+def tenth(scale: Scale) -> float:
+    """What counts as far on a numeric scale: one step of it, and at least 10% of its range."""
+    return max(scale.step or 0.0, 0.1 * scale.span)
+
+
+def differ(labels: Collection[Label], scale: Scale) -> bool:
+    """Whether raters differ on an item: by another word, or by a step and a tenth of the range."""
+    low, high = min(labels, key=_order(scale)), max(labels, key=_order(scale))
+    return float(high) - float(low) >= tenth(scale) - 1e-9 if scale.numeric else low != high
 
 
 @dataclass(frozen=True, slots=True)
@@ -423,14 +317,15 @@ def split_counts(gold: GoldSet) -> dict[str, SplitCounts]:
 
 def require_splits(gold: GoldSet, needed: Mapping[str, int]) -> None:
     """Refuse (InputError) a set whose splits (by name) hold too few questions with a labelled item."""
-    problems = []
-    for split, least in needed.items():
-        found = gold.n_groups([item for item in gold.select(split) if item.item_id in gold.labels])
-        if found < least:
-            problems.append(
-                f"gold set {gold.name!r}: the split {split} has {found} labelled questions and this command "
-                f"needs {least}: add questions, or choose another [splits] seed in card.toml before anyone "
-                f"looks at a label"
-            )
-    if problems:
-        raise InputError(problems)
+    labelled = {
+        split: gold.n_groups(item for item in gold.select(split) if item.item_id in gold.labels)
+        for split in needed
+    }
+    refuse([
+        f"gold set {gold.name!r}: the split {split} has {labelled[split]} labelled questions and this "
+        "command "
+        f"needs {least}: add questions, or choose another [splits] seed in card.toml before anyone looks at "
+        "a label"
+        for split, least in needed.items()
+        if labelled[split] < least
+    ])  # fmt: skip

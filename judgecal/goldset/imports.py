@@ -13,10 +13,11 @@ from pathlib import Path
 
 from judgecal.errors import InputError, listed, notice, refuse
 from judgecal.goldset.card import CARD_KEPT, UNKNOWN_LICENCE, Card, Splits, read_card
-from judgecal.goldset.gold_set import CARD, GoldSet, SplitCounts, content_sha, load_gold, split_counts
-from judgecal.goldset.import_tables import Progress, SideTables, Stream, attempt, tables_of
+from judgecal.goldset.gold_set import CARD, GoldSet, SplitCounts, split_counts
+from judgecal.goldset.import_tables import Progress, SideTables, attempt, tables_of
 from judgecal.goldset.labels import percent
-from judgecal.goldset.reading import ImportSession, read_judgements
+from judgecal.goldset.load import content_sha, load_gold
+from judgecal.goldset.reading import ImportSession
 from judgecal.goldset.write import drafting, name_problems
 from judgecal.records import Result
 from judgecal.scale import Scale
@@ -133,38 +134,46 @@ def import_gold(
     read; only a JSON array and a data set of the Hub are held whole.
     """
     workspace.require_writable("gold import")
-    mapping, beside = mapping or {}, beside or SideTables()
+    mapping, beside, old_card = mapping or {}, beside or SideTables(), workspace.gold / name / CARD
     problems = name_problems(name, workspace=workspace, replace=replace)
     labels = attempt(lambda: labels_scale(scale, pass_at), problems)
     found = attempt(lambda: tables_of(file, columns, beside, progress), problems)
     if found is None or labels is None:
         raise InputError(problems)
-    typed, (tables, columns) = columns, found
-    splits = Splits() if problems else _splits(workspace.gold / name / CARD)
-    session = ImportSession(tables.items, columns, name=name, scale=labels, mapping=mapping, splits=splits)
+    tables, resolved = found
+    splits = Splits()
+    with contextlib.suppress(InputError):  # then nothing of it is kept, as `keep_card` says
+        splits = read_card(old_card).splits if not problems and old_card.exists() else splits
     judges: Mapping[str, int] = {}
     with contextlib.ExitStack() as stack:
         draft = None if problems else stack.enter_context(drafting(name, workspace=workspace))
-        session.read(tables.ratings, draft, force=force)
+        session = ImportSession(tables, resolved, Card(name, labels, splits=splits), mapping, draft)
+        session.read(force=force)
         if tables.judgements is not None:
-            judges = read_judgements(tables.judgements, session, draft)
-        refuse(problems + session.problems.messages(), most=LISTED)
+            judges = session.read_judgements(tables.judgements)
+        refuse(problems + session.problems, most=LISTED)
         assert draft is not None
-        command = _command(name, tables.items, typed, (scale, pass_at, mapping), (beside, force, labels_by))
-        card, kept = keep_card(session.card(command), workspace.gold / name / CARD, labels_by=labels_by)
+        maps = [part for cell, to in mapping.items() for part in ("--map", f"{cell}={to}")]
+        mark = [] if pass_at is None else ["--pass-at", f"{pass_at:g}"]
+        who = ["--labels-by", labels_by] if labels_by else []
+        more = shlex.join([*maps, "--scale", scale, *mark, *beside.options(), *["--force"] * force, *who])
+        start = shlex.join(["judgecal", "gold", "import", tables.items.name, "--as", name])
+        card = session.card(f"{start} {columns.options()} {more}")
+        card, kept = keep_card(card, old_card, labels_by=labels_by)
         draft.complete(card, readme=readme_of(card.name))
-    unused = tables.left_out(columns, (*typed.names, *dict(beside.where)))
+    unused = tables.left_out(resolved, (*columns.names, *dict(beside.where)))
     if unused and not quiet:
         takes = "--context, --field and --tag take columns"
         notice(f"judgecal: not taken over: {listed(unused, _NAMED)} ({takes})")
-    counts, table, folder = session.counts(), tables.items, workspace.gold / card.name
+    counts, folder = session.counts(), workspace.gold / card.name
     missing = unlabelled(name, counts["n_items"], counts["n_labelled"], counts["n_ratings"])
+    skipped = {**tables.items.skipped, **session.skipped}
     return Imported(
         card.name,
         content_sha(folder),
-        n_rows=table.source.n_rows,
+        n_rows=tables.items.source.n_rows,
         judges=dict(sorted(judges.items())),
-        skipped={why: count for why, count in (*table.skipped.items(), *session.skipped.items()) if count},
+        skipped={why: count for why, count in skipped.items() if count},
         path=folder,
         scale=str(card.scale),
         left_out=tuple(unused),
@@ -175,17 +184,17 @@ def import_gold(
 
 def read_mapping(entries: Iterable[str]) -> dict[str, str]:
     """The `--map FROM=TO` options, cut at the last `=`; InputError where one has none, or a text has two."""
-    found: dict[str, str] = {}
+    mapping: dict[str, str] = {}
     problems: list[str] = []
     for entry in entries:
         cell, sign, to = entry.rpartition("=")
         cell = cell.strip()
         if not sign:
             problems.append(f"--map {entry}: write FROM=TO, such as --map correct=yes")
-        elif found.setdefault(cell, to) != to:
-            problems.append(f"--map {entry}: {cell!r} is mapped to {found[cell]!r} already: keep one")
+        elif mapping.setdefault(cell, to) != to:
+            problems.append(f"--map {entry}: {cell!r} is mapped to {mapping[cell]!r} already: keep one")
     refuse(problems)
-    return found
+    return mapping
 
 
 def labels_scale(text: str, pass_at: float | None) -> Scale:
@@ -197,33 +206,6 @@ def labels_scale(text: str, pass_at: float | None) -> Scale:
             f"--pass-at {pass_at:g} lies outside 0..1: on the scale fraction it is a fraction too"
         )
     return Scale.parse(text, pass_at=percent(pass_at * 100.0))
-
-
-def _command(
-    name: str,
-    table: Stream,
-    columns: Columns,
-    scale: tuple[str, float | None, Mapping[str, str]],
-    how: tuple[SideTables, bool, str | None],
-) -> str:
-    """The command that made the set; `scale` with its pass mark and what is rewritten before it reads labels,
-    `how` with the files beside it, whether a narrow scale was kept by force, and who is said to have given
-    the labels.
-    """
-    (form, pass_at, mapping), (beside, force, labels_by) = scale, how
-    more = [*beside.options(), *["--force"] * force, *(["--labels-by", labels_by] if labels_by else [])]
-    maps = [part for cell, to in mapping.items() for part in ("--map", f"{cell}={to}")]
-    mark = [] if pass_at is None else ["--pass-at", f"{pass_at:g}"]
-    start = shlex.join(["judgecal", "gold", "import", table.name, "--as", name])
-    return f"{start} {columns.options()} {shlex.join([*maps, '--scale', form, *mark, *more])}"
-
-
-def _splits(card: Path) -> Splits:
-    """How a set that is replaced is split."""
-    try:
-        return read_card(card).splits if card.exists() else Splits()
-    except InputError:  # then nothing of it is kept, as `keep_card` says
-        return Splits()
 
 
 def keep_card(card: Card, old_path: Path, *, labels_by: str | None = None) -> tuple[Card, list[str]]:
@@ -256,7 +238,7 @@ def unlabelled(name: str, n_items: int, n_labelled: int, n_ratings: int) -> list
         ]
     missing = n_items - n_labelled
     why = f"{missing} of {n_items} items have no gold label (no rating, or a tie): see `gold check`"
-    return [why] if missing else []
+    return [why] * bool(missing)
 
 
 def readme_of(name: str, *, came: str = "Imported") -> str:

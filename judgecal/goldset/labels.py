@@ -27,12 +27,9 @@ _USUAL_STEPS = (0.5, 0.25)  # between grades, even where few labels have them
 def narrow_labels(labels: Sequence[float], scale: Scale) -> str | None:
     """Why labels do not fit a scale that they lie on: they end in its lowest fifth; else None."""
     distinct = set(labels)
-    parts = (
-        scale.kind == "percentage"
-        and all(0.0 <= label <= 1.0 for label in distinct)
-        and _step_of(labels) != 1.0
-    )
-    if not scale.graded or len(labels) < (_LEAST_PARTS if parts else _LEAST) or len(distinct) < 2:
+    of_one = scale.kind == "percentage" and all(0.0 <= label <= 1.0 for label in distinct)
+    least = _LEAST_PARTS if of_one and _step_of(labels) != 1.0 else _LEAST
+    if not scale.graded or len(labels) < least or len(distinct) < 2:
         return None
     if max(distinct) > scale.low + _SMALL * scale.span:
         return None
@@ -66,11 +63,8 @@ class LabelNumbers:
 
     def mixed(self) -> str | None:
         """What to say where some percentages have a sign (`50%`) and others are parts of 1 (`0.5`)."""
-        if (
-            not (self._n_signed and self._n_parts)
-            or self._scale.kind != "percentage"
-            or self._scale.from_fraction
-        ):
+        mixed = self._n_signed and self._n_parts and self._scale.kind == "percentage"
+        if not mixed or self._scale.from_fraction:
             return None
         return (
             f"some labels have a percent sign ({self._n_signed:,}), and some without one lie between 0 and 1 "
@@ -79,38 +73,29 @@ class LabelNumbers:
 
     def better(self) -> str | None:
         """What to say where another scale fits all numbers: many are off this one, or between its grades."""
-        numbers = self._on | self._off
+        numbers, scale = list(self._on | self._off), self._scale
         n, n_off = self._on.total() + self._off.total(), self._off.total()
-        if not n_off or len(numbers) < _GRADES or not self._scale.numeric:
+        if not n_off or len(numbers) < _GRADES or not scale.numeric:
             return None
-        finer = _with_steps(list(numbers), self._scale)
-        if n_off < _MANY_OFF * n and (finer is None or _step_of(list(numbers)) not in _USUAL_STEPS):
+        fits, step = fitting_scale(numbers), _step_of(numbers)
+        finer = (
+            scale.kind in ("ordinal", "points") and scale.low <= min(numbers) <= max(numbers) <= scale.high
+        )
+        if finer:  # the same scale with the numbers' steps
+            fits = f"points:{scale.low:g}:{scale.high:g}"
+            if step is not None and Scale.parse(fits, step=step).on_step(scale.high):
+                fits = f"{fits}:{step:g}"
+        if n_off < _MANY_OFF * n and not (finer and step in _USUAL_STEPS):
             return None
-        scale = "fraction" if self._scale.from_fraction else self._scale
-        fits = finer or fitting_scale(list(numbers))
-        return f"{n_off:,} of {n:,} labels are none of the scale {scale}: --scale {fits} fits them all"
-
-
-def _with_steps(numbers: Sequence[float], scale: Scale) -> str | None:
-    """The same scale with the numbers' steps, where all lie between its ends; else None."""
-    step = _step_of(numbers)
-    if scale.kind not in ("ordinal", "points") or min(numbers) < scale.low or max(numbers) > scale.high:
-        return None
-    ends = f"points:{scale.low:g}:{scale.high:g}"
-    return (
-        ends if step is None or not Scale.parse(ends, step=step).on_step(scale.high) else f"{ends}:{step:g}"
-    )
+        name = "fraction" if scale.from_fraction else scale
+        return f"{n_off:,} of {n:,} labels are none of the scale {name}: --scale {fits} fits them all"
 
 
 def _step_of(numbers: Sequence[float]) -> float | None:
-    return next(
-        (
-            step
-            for step in _STEPS
-            if all(abs(number / step - round(number / step)) < 1e-6 for number in numbers)
-        ),
-        None,
-    )
+    for step in _STEPS:
+        if all(abs(number / step - round(number / step)) < 1e-6 for number in numbers):
+            return step
+    return None
 
 
 def fitting_scale(labels: Sequence[float]) -> str:
@@ -147,6 +132,13 @@ _OUT_OF = re.compile(rf"({_NUMBER})\s*/\s*({_NUMBER})", re.ASCII)
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(T[\d:]+)?|\d{1,2}[./]\d{1,2}[./]\d{4}")
 
 
+def label_text(label: Label | None) -> str:
+    """A label as messages print it."""
+    if label is None:
+        return "none"
+    return label if isinstance(label, str) else f"{label:g}"
+
+
 def percent(value: float) -> float:
     """0.07 * 100 is 7.000000000000001 in floating point; the label is 7."""
     return round(value, 9)
@@ -180,10 +172,10 @@ def read_label(cell: str, scale: Scale) -> Label:
 
 def missing_notes(counts: Mapping[str, int]) -> list[str]:
     """How many label cells said that there is none, by what they said."""
-    said = ", ".join(
-        f"{cell!r} {n:,}" for cell, n in sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+    cells = ", ".join(
+        f"{cell!r} {n:,}" for cell, n in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
     )
-    return [f"label cells that say there is no label: {said}"] if said else []
+    return [f"label cells that say there is no label: {cells}"] if cells else []
 
 
 def typed(cell: str) -> str:
@@ -264,37 +256,27 @@ def verdict_scale(people: Scale, cells: Iterable[str]) -> Scale:
     small part of it only, or counts in percent.
     """
     # The steps of a points scale are those of people's labels.
-    own = replace(people, step=None) if people.kind == "points" else people
+    whole = replace(people, step=None) if people.kind == "points" else people
     if not people.numeric:
-        return own
+        return whole
     written = [cell.strip() for cell in cells if cell.strip()]
+
+    def readable(scale: Scale) -> int:
+        return sum(read_verdict(scale, cell)[0] is not None for cell in written)
+
     between = [Scale("points", people.low, people.high)] if people.kind == "ordinal" else []
-    forms = (own, *between, Scale.parse("binary"), Scale.parse("percentage"))
-    readable = {one: _readable(one, written) for one in forms}
-    scale = max(readable, key=lambda one: readable[one])  # of equals the first
-    fraction = Scale.parse("fraction")
+    forms = (whole, *between, Scale.parse("binary"), Scale.parse("percentage"))
+    scale, fraction = max(forms, key=readable), Scale.parse("fraction")  # of equals the first
     shares = [read_verdict(fraction, cell)[0] for cell in written]
     if not shares or None in shares:
-        return _fitting(scale, written)
+        verdicts = [read_verdict(scale, cell)[0] for cell in written]
+        numbers = [verdict for verdict in verdicts if isinstance(verdict, float)]
+        signed = any(cell.endswith("%") for cell in written)
+        small = scale.kind == "percentage" and not signed and narrow_labels(numbers, scale)
+        return Scale.parse(fitting_scale(numbers)) if small else scale
     inner = any(share not in (0.0, 100.0) for share in shares)
     if not inner and (len(shares) < _FRACTIONS or people.kind in ("binary", "percentage")):
         return scale  # 0 and 1 alone may be labels as they are
-    verdicts = [float(cell) for cell in written]
-    holds = scale is own and own.kind != "percentage" and readable[own] == len(written)
-    return scale if holds and not (inner and narrow_labels(verdicts, own)) else fraction
-
-
-def _fitting(scale: Scale, cells: Sequence[str]) -> Scale:
-    """The scale itself, or where percentages would be verdicts of 1 to 10 the one that these are on."""
-    verdicts = [verdict for cell in cells if isinstance(verdict := read_verdict(scale, cell)[0], float)]
-    if (
-        scale.kind != "percentage"
-        or any(cell.endswith("%") for cell in cells)
-        or not narrow_labels(verdicts, scale)
-    ):
-        return scale
-    return Scale.parse(fitting_scale(verdicts))
-
-
-def _readable(scale: Scale, cells: Sequence[str]) -> int:
-    return sum(read_verdict(scale, cell)[0] is not None for cell in cells)
+    holds = scale is whole and whole.kind != "percentage" and readable(whole) == len(written)
+    narrow = inner and narrow_labels([float(cell) for cell in written], whole)
+    return scale if holds and not narrow else fraction

@@ -1,7 +1,8 @@
-"""Blind sheets: items as CSV or a workbook for people to label in a spreadsheet, each rater in another order.
+"""Blind sheets: items as CSV or a workbook for people to label, each rater in another order; and filled
+sheets back into a set, all of them, or nothing and every problem in one message.
 
 A sheet shows what a label is given by and nothing else: no tag, no system, no other label, and no verdict
-unless it is asked for. `sheet_import` reads the filled sheets back.
+unless it is asked for.
 """
 
 from __future__ import annotations
@@ -9,22 +10,41 @@ from __future__ import annotations
 import csv
 import hashlib
 import random
-from collections.abc import Iterable, Mapping, Sequence
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from judgecal.errors import refuse
-from judgecal.records import CANNOT_TELL, Context, Item, Result
+from judgecal.errors import InputError, refuse, unknown_name
+from judgecal.goldset.card import UNKNOWN_LICENCE, Card, RaterCard
+from judgecal.goldset.gold_set import GoldSet
+from judgecal.goldset.imports import LISTED, Imported
+from judgecal.goldset.labels import missing_notes, read_label, says_nothing
+from judgecal.goldset.load import list_gold, load_gold
+from judgecal.goldset.write import add_ratings, name_problems, write_gold
+from judgecal.records import CANNOT_TELL, Context, Item, Rating, Result
 from judgecal.scale import Label, Scale
-from judgecal.tables import CELL_LIMIT, Form, defuse, undo, write_form
+from judgecal.tables import (
+    CELL_LIMIT,
+    Form,
+    PaddedSource,
+    Table,
+    defuse,
+    open_source,
+    same_text,
+    undo,
+    write_form,
+)
 from judgecal.tables.cells import is_number
-from judgecal.workspace import shown
+from judgecal.tables.columns import GOLD
+from judgecal.workspace import Workspace, shown
 
-ITEM, QUESTION, REFERENCE, ANSWER, CONTEXTS = "item_id", "question", "reference_answer", "answer", "contexts"
-LABEL, NOTE, DRAFT = "label", "note", "draft"
-FIELD = "field "
+_ITEM, _QUESTION, _REFERENCE, _ANSWER = "item_id", "question", "reference_answer", "answer"
+_CONTEXTS, _LABEL, _NOTE, _DRAFT = "contexts", "label", "note", "draft"
+_FIELD = "field "
 """What stands before the name of an item's field in the name of its column."""
-_WIDTHS = {ITEM: 16, ANSWER: 60, CONTEXTS: 60, DRAFT: 12, LABEL: 14, NOTE: 30}
+_WIDTHS = {_ITEM: 16, _ANSWER: 60, _CONTEXTS: 60, _DRAFT: 12, _LABEL: 14, _NOTE: 30}
 """Characters of a workbook's columns."""
 _MOST_CHOICES = 20
 _BETWEEN = "\n\n--- next context ---\n\n"
@@ -71,14 +91,26 @@ def write_sheets(
     number is out of range, the ending is another, or a sheet is there already (it may be filled in); then
     nothing has been written.
     """
-    paths = [path]
-    if raters != 1:
-        paths = [path.with_name(f"{path.stem}-{number + 1}{path.suffix}") for number in range(raters)]
-    refuse(_problems(items, paths, raters=raters, limit=limit))
+    numbers = range(1, raters + 1)
+    paths = [path] if raters == 1 else [path.with_name(f"{path.stem}-{n}{path.suffix}") for n in numbers]
+    problems = [] if items else ["there is no item to label"]
+    problems += [
+        f"{option} must be at least 1, found {number}"
+        for option, number in (("--raters", raters), ("--limit", limit))
+        if number is not None and number < 1
+    ]
+    for sheet in paths:
+        if sheet.suffix.lower() not in (".csv", ".xlsx"):
+            what = "a sheet is a CSV file or a workbook: let its name end in .csv or .xlsx"
+            problems.append(f"-o {shown(sheet)}: {what}")
+        elif sheet.exists():
+            what = "is there already, and may be filled in: choose another name, or remove it"
+            problems.append(f"{shown(sheet)}: {what}")
+    refuse(problems)
     chosen = list(items)
     if limit is not None and limit < len(chosen):
-        kept = {item.item_id for item in random.Random(f"{seed}:draw").sample(chosen, limit)}
-        chosen = [item for item in chosen if item.item_id in kept]
+        drawn = {item.item_id for item in random.Random(f"{seed}:draw").sample(chosen, limit)}
+        chosen = [item for item in chosen if item.item_id in drawn]
     # an id may give away who answered, or what is wrong with the answer
     coded = any(
         word.casefold() in item.item_id.casefold()
@@ -86,80 +118,58 @@ def write_sheets(
         for word in (item.system, *item.tags)
         if word
     )
-    for number, target in enumerate(paths, start=1):
-        order = list(chosen)
+    columns = [_ITEM, _QUESTION, _REFERENCE, _ANSWER]
+    columns += [_CONTEXTS] * any(item.contexts for item in chosen)
+    rows = []
+    for item in chosen:
+        draft = (drafts or {}).get(item.item_id)
+        cells = {_ITEM: code_of(item) if coded else item.item_id, **_texts(item)}
+        cells[_DRAFT] = "" if draft is None else draft if isinstance(draft, str) else f"{draft:g}"
+        rows.append(cells)
+    for number, sheet in enumerate(paths, start=1):
+        order = list(rows)
         random.Random(f"{seed}:order:{number}").shuffle(order)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        columns, rows = _table(order, coded=coded, drafts=drafts)
-        # "x": a sheet that turned up in between may be somebody's work
-        if target.suffix.lower() == ".xlsx":
-            with target.open("xb") as book:
-                # no cell of it is run or rewritten: a text that begins with a mark of its own gets another
-                cells = [[defuse(cell) if undo(cell) != cell else cell for cell in row] for row in rows]
-                widths = tuple(_WIDTHS.get(column, 40) for column in columns)
-                write_form(book, Form(columns, cells, widths, (LABEL, _choices(scale))))
-        else:
-            with target.open("x", encoding="utf-8-sig", errors="replace", newline="") as file:
-                writer = csv.writer(file, lineterminator="\r\n")
-                writer.writerow(columns)
-                plain = columns.index(DRAFT) if DRAFT in columns else None
-                writer.writerows(
-                    [
-                        cell if place == plain and is_number(cell) else defuse(cell)
-                        for place, cell in enumerate(row)
-                    ]
-                    for row in rows
-                )
+        fields = dict.fromkeys(name for cells in order for name in cells if name.startswith(_FIELD))
+        header = [*columns, *fields, *[_DRAFT] * (drafts is not None), _LABEL, _NOTE]
+        sheet.parent.mkdir(parents=True, exist_ok=True)
+        _write(sheet, header, [[cells.get(column, "") for column in header] for cells in order], scale)
     return Sheets(name, tuple(map(str, paths)), len(chosen), coded, tuple(_notes(chosen, coded=coded)))
 
 
-def _problems(items: Sequence[Item], paths: Sequence[Path], *, raters: int, limit: int | None) -> list[str]:
-    problems = [] if items else ["there is no item to label"]
-    if raters < 1:
-        problems.append(f"--raters must be at least 1, found {raters}")
-    if limit is not None and limit < 1:
-        problems.append(f"--limit must be at least 1, found {limit}")
-    for path in paths:
-        if path.suffix.lower() not in (".csv", ".xlsx"):
-            problems.append(
-                f"-o {shown(path)}: a sheet is a CSV file or a workbook: let its name end in .csv or .xlsx"
+def _write(path: Path, header: Sequence[str], rows: Sequence[Sequence[str]], scale: Scale | None) -> None:
+    # "x": a sheet that turned up in between may be somebody's work
+    if path.suffix.lower() == ".xlsx":
+        # no cell of it is run or rewritten: a text that begins with a mark of its own gets another
+        marked = [[defuse(text) if undo(text) != text else text for text in row] for row in rows]
+        widths = tuple(_WIDTHS.get(column, 40) for column in header)
+        with path.open("xb") as book:
+            write_form(book, Form(header, marked, widths, (_LABEL, _choices(scale))))
+        return
+    with path.open("x", encoding="utf-8-sig", errors="replace", newline="") as file:
+        writer = csv.writer(file, lineterminator="\r\n")
+        writer.writerow(header)
+        for row in rows:
+            cells = zip(header, row, strict=True)
+            writer.writerow(
+                text if column == _DRAFT and is_number(text) else defuse(text) for column, text in cells
             )
-        elif path.exists():
-            problems.append(
-                f"{shown(path)}: is there already, and may be filled in: choose another name, or remove it"
-            )
-    return problems
 
 
 def code_of(item: Item) -> str:
     """A name for an item that says nothing of it: `i` and 12 hex digits over its id and its text."""
-    return (
-        "i" + hashlib.sha256(f"{item.item_id}\n{item.sha}".encode("utf-8", "surrogatepass")).hexdigest()[:12]
-    )
+    text = f"{item.item_id}\n{item.sha}".encode("utf-8", "surrogatepass")
+    return f"i{hashlib.sha256(text).hexdigest()[:12]}"
 
 
-def _table(
-    items: Sequence[Item], *, coded: bool, drafts: Mapping[str, Label | None] | None
-) -> tuple[list[str], list[list[str]]]:
-    """The columns of a sheet, and its rows."""
-    columns = [ITEM, QUESTION, REFERENCE, ANSWER]
-    columns += [CONTEXTS] * any(item.contexts for item in items)
-    columns += list(dict.fromkeys(f"{FIELD}{name}" for item in items for name in item.fields))
-    columns += [DRAFT] * (drafts is not None) + [LABEL, NOTE]
-    rows = []
-    for item in items:
-        draft = (drafts or {}).get(item.item_id)
-        cells = {
-            ITEM: code_of(item) if coded else item.item_id,
-            QUESTION: item.question,
-            REFERENCE: item.reference_answer or "",
-            ANSWER: item.answer,
-            CONTEXTS: contexts_text(item),
-            DRAFT: "" if draft is None else draft if isinstance(draft, str) else f"{draft:g}",
-            **{f"{FIELD}{name}": text for name, text in item.fields.items()},
-        }
-        rows.append([cells.get(column, "") for column in columns])
-    return columns, rows
+def _texts(item: Item) -> dict[str, str]:
+    """What a sheet shows of an item, by column; all contexts in one cell, without ids and scores."""
+    return {
+        _QUESTION: item.question,
+        _REFERENCE: item.reference_answer or "",
+        _ANSWER: item.answer,
+        _CONTEXTS: _BETWEEN.join(context.text for context in item.contexts),
+        **{f"{_FIELD}{name}": text for name, text in item.fields.items()},
+    }
 
 
 def _choices(scale: Scale | None) -> tuple[str, ...]:
@@ -172,30 +182,226 @@ def _choices(scale: Scale | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*labels, CANNOT_TELL))) if labels else ()
 
 
-def contexts_text(item: Item) -> str:
-    """The contexts of an item in one cell."""
-    return _BETWEEN.join(context.text for context in item.contexts)
-
-
-def contexts_of(cell: str) -> tuple[Context, ...]:
-    """The contexts of such a cell; their document ids and scores are not on a sheet."""
-    parts = cell.replace("\r\n", "\n").split(_BETWEEN) if cell.strip() else []
-    return tuple(Context(part) for part in parts)
-
-
-def _notes(items: Sequence[Item], *, coded: bool) -> Iterable[str]:
+def _notes(items: Sequence[Item], *, coded: bool) -> Iterator[str]:
     if coded:
         yield (
             "the item ids name systems or tags, so codes stand in their place; `gold import --sheet` knows "
             "them"
         )
-    long = [
-        item
-        for item in items
-        if max(map(len, (item.question, item.answer, contexts_text(item)))) > CELL_LIMIT
-    ]
+    parts = (_QUESTION, _ANSWER, _CONTEXTS)
+    long = [item for item in items if max(len(_texts(item)[part]) for part in parts) > CELL_LIMIT]
     if long:
         yield (
             f"{len(long)} items have a text above {CELL_LIMIT} characters, which Excel cuts off (LibreOffice "
             f"does not): the first is {long[0].item_id!r}"
         )
+
+
+def import_sheets(
+    files: Sequence[Path],
+    *,
+    name: str,
+    workspace: Workspace,
+    rater: str | None = None,
+    scale: str | None = None,
+    pass_at: float | None = None,
+    replace: bool = False,
+) -> Imported:
+    """Read filled sheets and add their labels to a set, or make a new set of the sheets' items.
+
+    Each file is a rater of its own, named by the file without its ending, unless `rater` filled in all of
+    them (`gold` for labels that settle the others). A set that exists says what the sheets must hold; a new
+    one needs `scale` (`pass_at` belongs to it too), and each question is a group. `replace` overwrites what a
+    rater said of an item before; items that the sheet leaves empty keep their ratings. InputError lists every
+    problem with file and line; then nothing has been written.
+    """
+    workspace.require_writable("gold import")
+    there = name in list_gold(workspace)
+    problems = _option_problems(there, name, workspace=workspace, scale=scale, pass_at=pass_at)
+    problems += [
+        f"{file}: the rater {GOLD!r} is the adjudicated label: give --rater {GOLD} if it is, or rename the "
+        "file"
+        for file in files
+        if rater is None and file.stem == GOLD
+    ]
+    if rater is not None and not rater.strip():
+        problems.append("--rater is empty: give the rater's name")
+    sheets: list[tuple[str, Table]] = []
+    for file in files:
+        try:
+            sheets.append((file.stem if rater is None else rater.strip(), _read_sheet(file)))
+        except InputError as error:
+            problems.extend(error.problems)
+    refuse(problems)
+    gold = load_gold(name, workspace=workspace) if there else None
+    labels_on = gold.scale if gold else Scale.parse(scale or "", pass_at=pass_at)
+    # Codes first: an id that happens to look like one stands for itself.
+    items = {code_of(item): item for item in gold.items} if gold else {}
+    items |= {item.item_id: item for item in gold.items} if gold else {}
+    ratings, empty, missing = _read_rows(sheets, items, gold, labels_on, problems)
+    if not ratings and not problems:
+        raise InputError(f"{', '.join(map(str, files))}: no row has a label: fill some in")
+    refuse(problems, most=LISTED)
+    given = list(ratings.values())
+    raters = sorted({rating.rater for rating in given})
+    if gold is not None:
+        done = add_ratings(gold, given, workspace=workspace, replace=replace)
+        unknown = [who for who in raters if who not in done.card.raters]
+        notes = [f"say in card.toml who {who!r} is: [raters.{who}] who = ..." for who in unknown]
+    else:
+        words = ["judgecal", "gold", "import", *(file.name for file in files), "--sheet", "--as", name]
+        words += [*(["--rater", rater] if rater else []), *(["--scale", scale] if scale else [])]
+        card = Card(
+            name=name,
+            scale=labels_on,
+            version="1",
+            licence=UNKNOWN_LICENCE,
+            source="filled sheets",
+            made_by=shlex.join([*words, *([] if pass_at is None else ["--pass-at", f"{pass_at:g}"])]),
+            labels_by="people",
+            raters={who: RaterCard(who=f"{who}, by a sheet") for who in raters},
+        )
+        done = write_gold(card, items.values(), given, workspace=workspace)
+        notes = ["a sheet holds no systems and no groups: each question is a group"]
+    left = [f"{who!r} left {count} items without a label" for who, count in empty.items()]
+    read_as = [note for _, table in sheets for note in table.notes]
+    return Imported.of(
+        done,
+        n_rows=sum(len(table.rows) for _, table in sheets),
+        skipped={"without a label": empty.total()},
+        notes=[*left, *missing_notes(missing), *_slipped_notes(given, labels_on), *read_as, *notes],
+    )
+
+
+def _read_rows(
+    sheets: Iterable[tuple[str, Table]],
+    items: dict[str, Item],
+    gold: GoldSet | None,
+    scale: Scale,
+    problems: list[str],
+) -> tuple[dict[tuple[str, str], Rating], Counter[str], Counter[str]]:
+    """The ratings, and how many rows have none: by rater, and by what the cell says. New items are added."""
+    ratings: dict[tuple[str, str], Rating] = {}
+    empty, missing = Counter[str](), Counter[str]()  # by rater, and by what the cell says
+    seen: dict[tuple[str, str], str] = {}
+    for who, table in sheets:
+        for row in table.rows:
+            where, cells = table.at(row), {name.casefold(): cell for name, cell in row.cells.items()}
+            try:
+                item = _item_of(cells, items, gold)
+            except ValueError as error:
+                problems.append(f"{where}: {error}")
+                continue
+            items.setdefault(item.item_id, item)
+            key = (item.item_id, who)
+            if (first := seen.setdefault(key, where)) != where:
+                problems.append(
+                    f"{where}: item {item.item_id!r} of {who!r} stands in {first} already: keep one row"
+                )
+                continue
+            cell = cells[_LABEL].strip()
+            if not cell or says_nothing(cell, scale):
+                empty[who] += 1
+                missing.update([cell] if cell else [])
+                continue
+            unclear = undo(cell).strip().casefold() == CANNOT_TELL and CANNOT_TELL not in scale.categories
+            try:
+                label = None if unclear else read_label(cell, scale)
+            except (ValueError, OverflowError) as error:
+                problems.append(f"{where}: column {_LABEL}: {error}: mend the cell, or leave it empty")
+                continue
+            note, reason = cells.get(_NOTE, "").strip() or None, CANNOT_TELL if unclear else None
+            ratings[key] = Rating(*key, label, note, saw_draft=_DRAFT in cells, reason=reason)
+    return ratings, empty, missing
+
+
+def _option_problems(
+    there: bool, name: str, *, workspace: Workspace, scale: str | None, pass_at: float | None
+) -> list[str]:
+    if there:
+        if scale is None and pass_at is None:
+            return []
+        return [f"--scale and --pass-at belong to a new set; gold set {name!r} has its own: leave them out"]
+    problems = name_problems(name, workspace=workspace, replace=False)
+    if scale is None:
+        known = ", ".join(list_gold(workspace)) or "none"
+        problems.append(
+            f"there is no gold set {name!r} (known: {known}): name the set that the sheets came from, or "
+            "give --scale to make a new one of their items"
+        )
+    elif scale == "fraction":
+        problems.append("--scale fraction: a sheet asks for percentages: give --scale percentage")
+    else:
+        try:
+            Scale.parse(scale, pass_at=pass_at)
+        except InputError as error:
+            problems.extend(error.problems)
+    return problems
+
+
+def _read_sheet(path: Path) -> Table:
+    """The table of a sheet, whatever the case of its columns' names; InputError: no table, a column that is
+    missing or twice, or more cells than the header.
+    """
+    separated = path.suffix.lower() in (".csv", ".tsv", ".tab", ".txt")
+    table = (PaddedSource(path) if separated else open_source(path)).table()
+    header = [name.casefold() for name in table.columns]
+    twice = [name for name, count in Counter(header).items() if count > 1]
+    missing = [name for name in (_ITEM, _QUESTION, _ANSWER, _LABEL) if name not in header]
+    problems = [f"{table.top}: {name!r} names two columns: keep one" for name in twice]
+    refuse([*problems, *(f"{table.top}: {unknown_name('column', name, header)}" for name in missing)])
+    return table
+
+
+def _item_of(cells: Mapping[str, str], items: Mapping[str, Item], gold: GoldSet | None) -> Item:
+    """The item of a row, one of the items or, without a set, a new one; ValueError says why it is none."""
+    item_id = undo(cells[_ITEM].strip())
+    if not item_id:
+        raise ValueError(f"column {_ITEM}: empty: a row without its id belongs to no item")
+    if (known := items.get(item_id)) is not None:
+        texts = _texts(known)
+        shown_here = [column for column in texts if column in cells]
+        changed = [column for column in shown_here if not same_text(cells[column], texts[column])]
+        if changed:
+            raise ValueError(
+                f"item {item_id!r} has another {' and another '.join(changed)} than the set "
+                "(columns sorted apart, or edited?): put the text back, the label must belong to it"
+            )
+        return known
+    if gold is not None:
+        raise ValueError(
+            f"no item {item_id!r} in gold set {gold.name!r}: mend the id, or name the "
+            "set that the sheet came from"
+        )
+    question, reference = undo(cells[_QUESTION]), undo(cells.get(_REFERENCE, ""))
+    contexts = undo(cells.get(_CONTEXTS, "")).replace("\r\n", "\n")
+    fields = {
+        name.removeprefix(_FIELD): undo(cell)
+        for name, cell in cells.items()
+        if name.startswith(_FIELD) and cell.strip()
+    }
+    if not question.strip() and not fields:
+        raise ValueError(f"column {_QUESTION}: empty: fill it in")
+    return Item(
+        item_id,
+        question or item_id,
+        question,
+        undo(cells[_ANSWER]),
+        tuple(part for part in reference.split(" | ") if part.strip()),
+        contexts=tuple(Context(part) for part in contexts.split(_BETWEEN)) if contexts.strip() else (),
+        fields=fields,
+    )
+
+
+def _slipped_notes(ratings: Sequence[Rating], scale: Scale) -> list[str]:
+    """Raters whose labels lie in 0..1 of a percentage, fractions among them: likely parts of one."""
+    given: dict[str, list[float]] = {}
+    for rating in ratings:
+        if rating.label is not None and scale.kind == "percentage":
+            given.setdefault(rating.rater, []).append(float(rating.label))
+    return [
+        f"{rater!r} gave no label above 1 on a scale of 0..100: were they meant as fractions? Then mend the "
+        "sheet and import it with --replace"
+        for rater, labels in given.items()
+        if max(labels) <= 1.0 and any(label % 1.0 for label in labels)
+    ]

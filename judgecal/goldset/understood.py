@@ -8,9 +8,11 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Literal
 
@@ -102,42 +104,27 @@ def understand(
     refuse(name_problems(name, workspace=workspace, replace=replace))
     with tempfile.TemporaryDirectory(prefix="judgecal-") as root:
         scratch = Workspace(Path(root), Path(root) / "experiments")
-        place = scratch.gold / name
-        place.mkdir(parents=True)
-        old = workspace.gold / name / CARD
+        place, old = scratch.gold / name, workspace.gold / name / CARD
         if old.is_file():
+            place.mkdir(parents=True)
             shutil.copyfile(old, place / CARD)  # what a replaced card keeps: splits, raters
-        else:
-            place.rmdir()
-        return _seen(run(scratch), place, columns, declared=declared)
-
-
-def _seen(result: Imported, place: Path, columns: Mapping[str, str], *, declared: bool) -> Understood:
-    card = read_card(place / CARD)
-    outside_test = (
-        row
-        for row in _rows(place / ITEMS)
-        if card.splits.of(str(row.get("group") or row.get("question") or row["item_id"])) != "test"
-    )
-    return Understood(
-        set_=result.set_,
-        tool=result.tool,
-        scale=str(card.scale),
-        scale_from="declared" if declared else "labels" if result.n_ratings else "assumed",
-        n_rows=result.n_rows,
-        n_items=result.n_items,
-        n_groups=result.n_groups,
-        n_ratings=result.n_ratings,
-        raters=result.raters,
-        judges=result.judges,
-        skipped=result.skipped,
-        columns=columns,
-        left_out=result.left_out,
-        labels=_spreads(_rows(place / RATINGS)),
-        verdicts=_recorded(_rows(place / JUDGEMENTS), card.scale),
-        first_item=next(map(_shortened, outside_test), None),
-        notes=result.notes,
-    )
+        result = run(scratch)
+        card = read_card(place / CARD)
+        outside_test = (
+            row
+            for row in _rows(place / ITEMS)
+            if card.splits.of(str(row.get("group") or row.get("question") or row["item_id"])) != "test"
+        )
+        names = {field.name for field in fields(Understood)} & {field.name for field in fields(result)}
+        same = {name: getattr(result, name) for name in names}
+        return Understood(
+            **same | {"scale": str(card.scale)},
+            scale_from="declared" if declared else "labels" if result.n_ratings else "assumed",
+            columns=columns,
+            labels=_spreads(_rows(place / RATINGS)),
+            verdicts=_recorded(_rows(place / JUDGEMENTS), card.scale),
+            first_item=next(map(_shortened, outside_test), None),
+        )
 
 
 def _rows(path: Path) -> Iterator[dict[str, Any]]:
@@ -159,56 +146,50 @@ def _spread(counts: Counter[Label | None]) -> LabelSpread:
     """Of one rater's labels, by their counts; None is who could not tell."""
     n, unknown = counts.total(), counts.pop(None, 0)
     labels = sorted(
-        (label for label in counts if label is not None), key=lambda label: (isinstance(label, str), label)
+        (label for label in counts if label is not None), key=lambda one: (isinstance(one, str), one)
     )
     known = counts.total()
     if len(labels) <= _FEW or isinstance(labels[-1], str):
-        return LabelSpread(n, unknown, {str(plain_label(one)): counts[one] / known for one in labels}, {})
-
-    def quantile(at: float) -> float:
-        """The label at a share of all labels, from below."""
-        left = at * (known - 1)
-        for label in labels:
-            left -= counts[label]
-            if left < 0.0:
-                return float(label)
-        return float(labels[-1])
-
-    return LabelSpread(n, unknown, {}, {name: quantile(at) for name, at in _QUANTILES.items()})
+        return LabelSpread(
+            n, unknown, {str(plain_label(label)): counts[label] / known for label in labels}, {}
+        )
+    up_to = list(accumulate(counts[label] for label in labels))
+    quantiles = {
+        name: float(labels[bisect_right(up_to, at * (known - 1))]) for name, at in _QUANTILES.items()
+    }
+    return LabelSpread(n, unknown, {}, quantiles)
 
 
 def _recorded(rows: Iterable[Mapping[str, Any]], people: Scale) -> dict[str, RecordedVerdicts]:
     """By judge what `agreement` will make of the rows."""
-    cells: dict[str, list[str]] = {}
+    by_judge: dict[str, list[str]] = {}
     for row in rows:
-        cells.setdefault(str(row["judge"]), []).append(
-            record_row(0, {"verdict": row.get("verdict")}).cells["verdict"]
-        )
-    found: dict[str, RecordedVerdicts] = {}
-    for judge, own in cells.items():
-        scale = verdict_scale(people, own)
-        scored = sum(read_verdict(scale, cell)[0] is not None for cell in own)
-        found[judge] = RecordedVerdicts(
-            len(own), len(own) - scored, "fractions of 1" if scale.from_fraction else str(scale)
-        )
-    return found
+        cell = record_row(0, {"verdict": row.get("verdict")}).cells["verdict"]
+        by_judge.setdefault(str(row["judge"]), []).append(cell)
+    recorded: dict[str, RecordedVerdicts] = {}
+    for judge, cells in by_judge.items():
+        scale = verdict_scale(people, cells)
+        n_unscored = sum(read_verdict(scale, cell)[0] is None for cell in cells)
+        shown = "fractions of 1" if scale.from_fraction else str(scale)
+        recorded[judge] = RecordedVerdicts(len(cells), n_unscored, shown)
+    return recorded
 
 
 def _shortened(row: Mapping[str, Any]) -> dict[str, str]:
     """An item's fields as texts, long ones cut."""
-    found: dict[str, str] = {}
+
+    def cut(value: Any) -> str:
+        text = " ".join(str(value).split())
+        return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
+
+    texts: dict[str, str] = {}
     for name, value in row.items():
-        parts = value if isinstance(value, list) else [value]
         if isinstance(value, dict):
-            found |= {f"{name}: {inner}": _cut(text) for inner, text in value.items()}
+            texts |= {f"{name}: {inner}": cut(text) for inner, text in value.items()}
             continue
+        parts = value if isinstance(value, list) else [value]
         first = parts[0] if parts else ""
-        told = first.get("text", first.get("content", "")) if isinstance(first, dict) else first
+        text = first.get("text", first.get("content", "")) if isinstance(first, dict) else first
         more = f" (and {len(parts) - 1} more)" if len(parts) > 1 else ""
-        found[name] = _cut(told) + more
-    return found
-
-
-def _cut(value: Any) -> str:
-    text = " ".join(str(value).split())
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
+        texts[name] = cut(text) + more
+    return texts

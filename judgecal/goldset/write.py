@@ -13,14 +13,14 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
 
 from judgecal.errors import BusyError, InputError, notice, refuse
-from judgecal.goldset.card import Card, card_text, read_card
+from judgecal.goldset.card import Card, card_text, plain_label, read_card
 from judgecal.goldset.gold_set import (
     CARD,
     DOCUMENTS,
@@ -28,17 +28,53 @@ from judgecal.goldset.gold_set import (
     JUDGEMENTS,
     LABELS_LOCK,
     RATINGS,
+    Document,
     GoldSet,
-    content_sha,
-    load_gold,
 )
-from judgecal.goldset.rows import Document, document_row, item_row, rating_row
+from judgecal.goldset.load import content_sha, load_gold
 from judgecal.records import Item, Rating
 from judgecal.tables import json_line, write_json_lines
 from judgecal.workspace import Workspace, name_problem, shown
 
 _ABANDONED = 600.0  # seconds without a line, after which nobody is writing a draft any more
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+def item_row(item: Item) -> dict[str, Any]:
+    """An item as a line of items.jsonl; what it lacks is left out."""
+    references = list(item.reference_answers)
+    texts = {"item_id": item.item_id, "group": item.group, "question": item.question, "answer": item.answer}
+    if item.fields and not item.question:
+        texts = {name: text for name, text in texts.items() if text}
+    return texts | _without_empty({
+        "reference_answer": references[0] if len(references) == 1 else references,
+        "system": item.system,
+        "reference_documents": list(item.reference_documents),
+        "contexts": [
+            _without_empty({"document_id": part.document_id, "text": part.text, "score": part.score})
+            for part in item.contexts
+        ],
+        "conversation": [{"role": turn.role, "content": turn.content} for turn in item.conversation],
+        "fields": dict(item.fields),
+        "expect": dict(item.expect),
+        "tags": list(item.tags),
+        "inclusion_probability": item.inclusion_probability,
+    })  # fmt: skip
+
+
+def rating_row(rating: Rating) -> dict[str, Any]:
+    """A rating as a line of ratings.jsonl."""
+    return {"item_id": rating.item_id, "rater": rating.rater} | _without_empty({
+        "label": None if rating.label is None else plain_label(rating.label),
+        "note": rating.note,
+        "saw_draft": rating.saw_draft or None,
+        "reason": rating.reason,
+        "rubric_sha256": rating.rubric_sha256,
+    })  # fmt: skip
+
+
+def _without_empty(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in row.items() if key == "text" or value not in (None, "", [], {})}
 
 
 def name_problems(name: str, *, workspace: Workspace, replace: bool) -> list[str]:
@@ -119,9 +155,10 @@ class Draft:
         # Half a surrogate pair has no place in TOML; a rater of such a name is shown with a question mark.
         (self.folder / CARD).write_text(card_text(card), encoding="utf-8", errors="replace", newline="\n")
         read_card(self.folder / CARD)
-        for name, rows in ((DOCUMENTS, map(document_row, documents)), (JUDGEMENTS, iter(judgements))):
-            if (first := next(rows, None)) is not None:
-                write_json_lines(self.folder / name, chain([first], rows))
+        texts = [_without_empty(asdict(document)) for document in documents]
+        for name, rows in ((DOCUMENTS, texts), (JUDGEMENTS, list(judgements))):
+            if rows:
+                write_json_lines(self.folder / name, rows)
         if readme and not (self.folder / "README.md").exists():
             (self.folder / "README.md").write_text(readme, encoding="utf-8", newline="\n")
 
@@ -142,11 +179,19 @@ def drafting(name: str, *, workspace: Workspace) -> Iterator[Draft]:
     """
     target = (workspace.gold / name).resolve()
     _refuse_while_labelled(target)
-    _clear_away(target)
+    for left in target.parent.glob(f".{glob.escape(target.name)}.new-*"):  # by processes that were killed
+        with contextlib.suppress(FileNotFoundError):  # its process has just put it in place
+            written = max(path.stat().st_mtime for path in (left, *left.iterdir()))
+            if time.time() - written > _ABANDONED:
+                shutil.rmtree(left, ignore_errors=True)
     fresh = target.with_name(f".{name}.new-{secrets.token_hex(4)}")
     fresh.mkdir(parents=True)
     try:
-        _carry_over(target, fresh)
+        for source in target.iterdir() if target.is_dir() else ():
+            if source.is_dir():
+                shutil.copytree(source, fresh / source.name)
+            elif source.name not in (CARD, ITEMS, RATINGS, JUDGEMENTS, LABELS_LOCK):
+                shutil.copy2(source, fresh / source.name)
         with contextlib.closing(Draft(fresh)) as draft:
             yield draft
         if (target / JUDGEMENTS).exists() and not (fresh / JUDGEMENTS).exists():
@@ -154,9 +199,31 @@ def drafting(name: str, *, workspace: Workspace) -> Iterator[Draft]:
                 f"judgecal: {shown(target / JUDGEMENTS)}: left out, as it is of the items of the replaced set"
             )
         _refuse_while_labelled(target)
-        _put_in_place(fresh, target)
+        if not target.exists():
+            fresh.rename(target)
+            return
+        old = target.with_name(f".{target.name}.old-{secrets.token_hex(4)}")
+        target.rename(old)
+        try:
+            fresh.rename(target)
+        except OSError:
+            old.rename(target)
+            raise
+        shutil.rmtree(old)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)  # gone already where it took its place
+
+
+def _refuse_while_labelled(folder: Path) -> None:
+    """Raters would go on with the items of the set that was there before."""
+    lock = folder / LABELS_LOCK
+    try:
+        with FileLock(lock, timeout=0) if lock.exists() else contextlib.nullcontext():
+            pass
+    except Timeout:
+        raise BusyError(
+            f"{shown(folder)}: people are labelling it: end judgecal gold label or adjudicate first"
+        ) from None
 
 
 def add_ratings(
@@ -179,65 +246,11 @@ def add_ratings(
             "--replace to overwrite them, or --rater NAME if it is somebody else"
             for rater, count in taken.items()
         )
-    path = gold.path / RATINGS
     if content_sha(gold.path) != gold.sha256:
+        path = gold.path / RATINGS
         raise InputError(f"{shown(path)}: the set has changed since it was read: run the command again")
-    kept = [line for line in path.read_bytes().decode("utf-8-sig").split("\n") if line.strip()]
-    # A set that loads has one rating on each line that is not blank.
-    lines = [
-        line
-        for line, rating in zip(kept, gold.ratings, strict=True)
-        if (rating.item_id, rating.rater) not in fresh
-    ]
-    write_json_lines(path, map(rating_row, fresh.values()), after=[line.removesuffix("\r") for line in lines])
+    RatingsFile(gold).put(fresh, in_one_step=True)
     return load_gold(gold.path, workspace=workspace)
-
-
-def _carry_over(old: Path, fresh: Path) -> None:
-    if not old.is_dir():
-        return
-    for source in old.iterdir():
-        if source.name in (CARD, ITEMS, RATINGS, JUDGEMENTS, LABELS_LOCK):
-            continue
-        if source.is_dir():
-            shutil.copytree(source, fresh / source.name)
-        else:
-            shutil.copy2(source, fresh / source.name)
-
-
-def _clear_away(target: Path) -> None:
-    """Take away drafts of the set that a killed process left: nobody has written there for some time."""
-    for draft in target.parent.glob(f".{glob.escape(target.name)}.new-*"):
-        with contextlib.suppress(FileNotFoundError):  # its process has just put it in place
-            written = max(path.stat().st_mtime for path in (draft, *draft.iterdir()))
-            if time.time() - written > _ABANDONED:
-                shutil.rmtree(draft, ignore_errors=True)
-
-
-def _refuse_while_labelled(folder: Path) -> None:
-    """Raters would go on with the items of the set that was there before."""
-    lock = folder / LABELS_LOCK
-    try:
-        with FileLock(lock, timeout=0) if lock.exists() else contextlib.nullcontext():
-            pass
-    except Timeout:
-        raise BusyError(
-            f"{shown(folder)}: people are labelling it: end judgecal gold label or adjudicate first"
-        ) from None
-
-
-def _put_in_place(fresh: Path, target: Path) -> None:
-    if not target.exists():
-        fresh.rename(target)
-        return
-    old = target.with_name(f".{target.name}.old-{secrets.token_hex(4)}")
-    target.rename(old)
-    try:
-        fresh.rename(target)
-    except OSError:
-        old.rename(target)
-        raise
-    shutil.rmtree(old)
 
 
 RatingKey = tuple[str, str]
@@ -265,14 +278,14 @@ class RatingsFile:
         self._seen = self._state()
         text = self._path.read_bytes().decode("utf-8-sig")
         lines = [line.removesuffix("\r") for line in text.split("\n") if line.strip()]
-        self.ratings = {(one.item_id, one.rater): one for one in gold.ratings}
+        self.ratings = {(rating.item_id, rating.rater): rating for rating in gold.ratings}
         # A set that loads has one rating on each line that is not blank.
         self._lines = dict(zip(self.ratings, lines, strict=True))
         self._open_end = bool(text) and not text.endswith("\n")
 
     def _state(self) -> list[tuple[int, int, int]]:
-        found = (path.stat() for path in (self._path, self._folder / ITEMS))
-        return [(one.st_ino, one.st_size, one.st_mtime_ns) for one in found]
+        stats = (path.stat() for path in (self._path, self._folder / ITEMS))
+        return [(stat.st_ino, stat.st_size, stat.st_mtime_ns) for stat in stats]
 
     def reread(self) -> bool:
         """Read what somebody else wrote, if anybody did; whether that was so."""
@@ -288,7 +301,7 @@ class RatingsFile:
         self._read(gold)
         return True
 
-    def put(self, changes: Mapping[RatingKey, Rating | None]) -> None:
+    def put(self, changes: Mapping[RatingKey, Rating | None], *, in_one_step: bool = False) -> None:
         """Write ratings; None takes one out. What is there already as it is to be is not written again.
 
         Raises:
@@ -300,28 +313,25 @@ class RatingsFile:
         if not fresh:
             return
         lines = {key: json_line(rating_row(rating)) for key, rating in fresh.items() if rating is not None}
-        if self._open_end or self.ratings.keys() & fresh.keys():
+        if in_one_step or self._open_end or self.ratings.keys() & fresh.keys():
             kept = {key: line for key, line in self._lines.items() if key not in fresh}
             write_json_lines(self._path, (), after=(kept | lines).values())
             self._lines, self._open_end = kept | lines, False
         else:
-            self._append("".join(f"{line}\n" for line in lines.values()).encode())
+            size = self._path.stat().st_size
+            try:
+                with self._path.open("ab") as file:
+                    file.write("".join(f"{line}\n" for line in lines.values()).encode())
+            except OSError:  # the disk took a part of it: half a line would keep the set from loading
+                os.truncate(self._path, size)
+                self._seen = self._state()
+                raise
             self._lines |= lines
         for key, rating in fresh.items():
             self.ratings.pop(key, None)
             if rating is not None:
                 self.ratings[key] = rating
         self._seen = self._state()
-
-    def _append(self, data: bytes) -> None:
-        size = self._path.stat().st_size
-        try:
-            with self._path.open("ab") as file:
-                file.write(data)
-        except OSError:  # the disk took a part of it: half a line would keep the set from loading
-            os.truncate(self._path, size)
-            self._seen = self._state()
-            raise
 
     def flush(self) -> None:
         """Have the system put what was written on the disk."""

@@ -1,0 +1,367 @@
+"""What is wrong with the texts of a set: repeated answers and questions, questions that a prompt of the
+workspace gives away, reference answers that say too much or what no document says, and the documents.
+
+What a reference must not say is for people to judge. These checks are heuristics on words, numbers and names;
+their messages say so, and what they rest on.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from judgecal.artefacts import read_json
+from judgecal.errors import InputError, listed
+from judgecal.goldset.card import SPLITS
+from judgecal.goldset.gold_set import DOCUMENTS, Findings, GoldSet
+from judgecal.goldset.labels import label_text
+from judgecal.goldset.wording import (
+    MEASURE,
+    analyse_long,
+    clusters,
+    grouped,
+    plain_text,
+    sentences,
+    shingles,
+    words,
+)
+from judgecal.models.embedded.text import NO, STOPWORDS, YES, Text, strip_accents, take_apart
+from judgecal.records import Item
+from judgecal.workspace import Workspace, shown
+
+# One word in forty may differ in an answer and one in twenty in a question: a leak weighs more than a repeat.
+_NEAR_ANSWER = 0.9
+_NEAR_QUESTION = 0.8
+_RUN = 3  # words
+_LEAST_LEAKED = 0.8  # of a question's runs
+_LEAST_WORDS = 4  # fewer words are no wording of one's own
+
+
+def _task(item: Item) -> Hashable:
+    contexts, fields = tuple(part.text for part in item.contexts), tuple(sorted(item.fields.items()))
+    return (plain_text(item.question), item.reference_answers, contexts, fields)
+
+
+def unlike_labels(gold: GoldSet) -> Findings:
+    labelled = [item for item in gold.items if item.item_id in gold.labels]
+    for items in grouped(labelled, lambda item: (_task(item), plain_text(item.answer))).values():
+        labels = [gold.labels[item.item_id] for item in items]
+        if len(set(labels)) > 1:
+            given = listed([*map(label_text, labels)])
+            yield items, f"the same answer to the same question is labelled {given}: settle it"
+
+
+def near_duplicates(gold: GoldSet) -> Findings:
+    found = clusters(gold.items, text=lambda item: item.answer, within=_task, least=_NEAR_ANSWER)
+    for items, index in found:
+        labels = list(dict.fromkeys(gold.labels.get(item.item_id) for item in items))
+        if len(labels) > 1 and len({plain_text(item.answer) for item in items}) == 1:
+            continue  # told as unlike_labels
+        systems = list(dict.fromkeys(item.system for item in items if item.system))
+        by = f", given by {listed(systems)}" if systems else ""
+        yield (
+            items,
+            f"{len(items)} items have nearly the same answer to one question ({MEASURE} {index:.2f}, "
+            f"reported from {_NEAR_ANSWER:g}; same numbers and negations){by}, labelled "
+            f"{listed(list(dict.fromkeys(map(label_text, labels))))}: they count as {len(items)} and show "
+            "one "
+            "thing; keep one, or make them differ",
+        )
+
+
+def _splits(gold: GoldSet, items: list[Item]) -> list[str]:
+    return sorted({gold.split_of(item.group) for item in items}, key=SPLITS.index)
+
+
+def question_in_groups(gold: GoldSet) -> Findings:
+    asked = [item for item in gold.items if item.question]  # else it has fields in its place
+    for items in grouped(asked, lambda item: plain_text(item.question)).values():
+        firsts = [same[0] for same in grouped(items, lambda item: item.group).values()]
+        if len(firsts) > 1:
+            splits = _splits(gold, firsts)
+            leak = (
+                f"and in {' and '.join(splits)}" if len(splits) > 1 else f"all of them in {splits[0]} so far"
+            )
+            groups = listed([item.group for item in firsts])
+            yield (
+                firsts,
+                f"one question stands in {len(firsts)} groups ({groups}), {leak}: give it one group",
+            )
+
+
+def near_questions(gold: GoldSet) -> Findings:
+    same = grouped(gold.items, lambda item: plain_text(item.question))
+    found = clusters(
+        [items[0] for items in same.values()],
+        text=lambda item: item.question,
+        within=lambda _: None,
+        least=_NEAR_QUESTION,
+    )
+    for items, index in found:
+        splits = _splits(gold, items)
+        if len(splits) > 1:
+            yield (
+                items,
+                f"{len(items)} questions in {' and '.join(splits)} are worded nearly alike ({MEASURE} "
+                f"{index:.2f}, reported from {_NEAR_QUESTION:g}; same numbers and negations): if they ask "
+                "the same, give them one group, or what was learnt on one split is known on the other",
+            )
+
+
+def split_notes(gold: GoldSet) -> list[str]:
+    """What whoever decides on a split must know: questions in two splits that no card explains."""
+    checks = {"question_in_two_groups": question_in_groups, "near_question_in_two_splits": near_questions}
+    n = sum(
+        len({gold.split_of(item.group) for item in items if isinstance(item, Item)}) > 1
+        for kind, check in checks.items()
+        if kind not in gold.card.explained
+        for items, _ in check(gold)
+    )
+    questions, them = ("question stands", "it") if n == 1 else ("questions stand", "them")
+    note = (
+        f"{n:,} {questions} in two splits, word for word or nearly so: what was learnt or chosen on one "
+        "split "
+        f"is known on the other, so that numbers flatter (judgecal gold check {gold.name} --full names "
+        f"{them})"
+    )
+    return [note] * bool(n)
+
+
+def leaks(gold: GoldSet, workspace: Workspace) -> Findings:
+    """Questions of dev and test whose words stand in a signature or in the demos of a compiled program."""
+    sealed = [item for split in ("dev", "test") for item in gold.select(split)]
+    questions = {
+        text: items
+        for text, items in grouped(sealed, lambda item: plain_text(item.question)).items()
+        if len(words(text)) >= _LEAST_WORDS
+    }
+    runs = {question: shingles(question, _RUN, ends=False) for question in questions}
+    holding: defaultdict[tuple[str, ...], set[str]] = defaultdict(set)
+    for question, own_runs in runs.items():
+        for run in own_runs:
+            holding[run].add(question)
+    for where, what, texts in _prompts(workspace):
+        shares: dict[str, float] = {}
+        for text in texts:
+            there = shingles(text, _RUN, ends=False)
+            for question in {question for run in there for question in holding.get(run, ())}:
+                share = len(runs[question] & there) / len(runs[question])
+                shares[question] = max(shares.get(question, 0.0), share)
+        leaked = [question for question in questions if shares.get(question, 0.0) >= _LEAST_LEAKED]
+        items = [item for question in leaked for item in questions[question]]
+        if items:
+            splits = " and ".join(sorted({gold.split_of(item.group) for item in items}))
+            least = min(shares[question] for question in leaked)
+            yield (
+                f"{where}, {gold.place(items)}",
+                f"{what} hold the questions of {len(items)} items of {splits} ({least:.0%} or more of "
+                f"their runs of {_RUN} words, reported from {_LEAST_LEAKED:.0%}): a judge that was shown "
+                "them "
+                "is not tested by them; take other examples",
+            )
+
+
+def _prompts(workspace: Workspace) -> Iterator[tuple[str, str, list[str]]]:
+    """The texts of the workspace that go into prompts, where each of them stands, and what they are."""
+    for path in sorted(workspace.signatures.glob("*.py")):
+        try:
+            tree = ast.parse(path.read_text(encoding="utf-8-sig"))
+        except (SyntaxError, ValueError, RecursionError, OSError):  # whoever uses it is told
+            continue
+        strings = [
+            (node.lineno, node.value)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        ]
+        if strings:
+            line, _ = max(strings, key=lambda string: len(string[1]))
+            yield f"{shown(path)}:{line}", "the signature's texts", [text for _, text in strings]
+    for path in sorted(workspace.experiments.glob("*/program.json")):
+        try:
+            texts = list(_texts(read_json(path, absent="gone since it was listed")))
+        except (InputError, OSError):  # no judge can be made of it: whoever names it is told
+            continue
+        if texts:
+            yield shown(path), "the program's examples and instructions", texts
+
+
+def _texts(state: Any, *, inside: bool = False) -> Iterator[str]:
+    """The texts under `demos` and `instructions`, wherever a program of several steps has them."""
+    if isinstance(state, str) and inside:
+        yield state
+    elif isinstance(state, dict):
+        for key, value in state.items():
+            yield from _texts(value, inside=inside or key in ("demos", "instructions"))
+    elif isinstance(state, list):
+        for value in state:
+            yield from _texts(value, inside=inside)
+
+
+_MOST_SENTENCES = 3
+_LEAST_FOUND = 0.5
+_MANY_NUMBERS = 3
+# "one" is more often the pronoun than the number.
+_NO_NUMBER = frozenset({"#1"})
+# The lexicon's yes and no are English; a bare word of agreement stands in no document.
+_POLAR = YES | NO | frozenset({"ja", "nein", "doch", "si", "oui", "non", "tak", "nie", "sim", "nao", "nee"})
+_WH = re.compile(r"\b(?:who|whom|whose|when|where|which|what|why|how)\b", re.IGNORECASE)
+_AMOUNT = r"(?:many|much|long|old|far|often|tall|high|large|big|wide)\b"
+_ASKS_MORE = re.compile(
+    r"\b(?:and|or|list|name|describe|explain|summari[sz]e|compare|why|all|every|each|steps|reasons?"
+    rf"|(?:what|which|who|where)\s+(?:are|were)|how(?!\s+{_AMOUNT}))\b",
+    re.IGNORECASE,
+)
+_QUANTITY = re.compile(rf"\bhow\s+{_AMOUNT}", re.IGNORECASE)
+_NAME = re.compile(r"[^\W\d_a-z][^\W\d_]+")
+
+
+@dataclass(frozen=True)
+class _Reference:
+    """One reference answer to one question, and the items that share it."""
+
+    question: str
+    alternatives: tuple[str, ...]
+    documents: tuple[str, ...]
+    items: list[Item]
+
+    @cached_property
+    def asked(self) -> Text:
+        """The question taken apart."""
+        return take_apart(self.question)
+
+
+def _references(gold: GoldSet) -> Iterator[_Reference]:
+    with_reference = [item for item in gold.items if item.reference_answers]
+    same = grouped(
+        with_reference, lambda item: (item.question, item.reference_answers, item.reference_documents)
+    )
+    return (_Reference(*key, items) for key, items in same.items())
+
+
+def long_references(gold: GoldSet) -> Findings:
+    for reference in _references(gold):
+        count = max(len(sentences(text)) for text in reference.alternatives)
+        if count > _MOST_SENTENCES:
+            yield (
+                reference.items,
+                f"the reference answer has {count} sentences (reported above {_MOST_SENTENCES}): a judge "
+                "takes each for a point that the answer must make; keep the fewest facts that make it right",
+            )
+
+
+def more_than_asked(gold: GoldSet) -> Findings:
+    """Of questions that ask for one thing: one question word, and nothing that asks for several things or an
+    account; English alone."""
+    for reference in _references(gold):
+        question = reference.question
+        if len(_WH.findall(question)) != 1 or question.count("?") > 1 or _ASKS_MORE.search(question):
+            continue
+        worst = max((_extra(text, reference) for text in reference.alternatives), key=len)
+        if worst:
+            yield (
+                reference.items,
+                f"the question asks for one thing, and the reference answer also gives {listed(worst)} "
+                "(heuristic: numbers and names behind its first sentence, in neither that nor the "
+                f"question; or {_MANY_NUMBERS} numbers for one quantity): keep what is asked, or an "
+                "answer is held to more",
+            )
+
+
+def _extra(text: str, reference: _Reference) -> list[str]:
+    """The numbers and names behind the first sentence that stand in neither that nor the question."""
+    parts = sentences(text)
+    quantity = _QUANTITY.search(reference.question) is not None
+    if not (quantity or len(parts) > 1) or len(parts) > _MOST_SENTENCES or not parts:
+        return []  # one sentence says one thing; more than three are told as long_reference
+    first = take_apart(parts[0])
+    known = reference.asked.content | first.content | _NO_NUMBER
+    facts: list[str] = []
+    for sentence in parts[1:]:
+        read = take_apart(sentence)
+        names = {match.group() for match in _NAME.finditer(strip_accents(sentence)) if match.start() > 0}
+        facts += [
+            word
+            for token, word in zip(read.tokens, read.words, strict=True)
+            if token not in known and (token in read.numbers or (word in names and token in read.content))
+        ]
+    numbers = sorted(first.numbers - reference.asked.numbers - _NO_NUMBER)
+    if not facts and quantity and len(numbers) >= _MANY_NUMBERS:
+        return [number.removeprefix("#") for number in numbers]
+    return list(dict.fromkeys(facts))
+
+
+def unsupported(gold: GoldSet) -> Findings:
+    texts = {document.document_id: document.text for document in gold.documents}
+    read: dict[str, frozenset[str]] = {}
+    for reference in _references(gold):
+        if not reference.documents or not texts:
+            continue
+        for name in reference.documents:
+            if name not in read:
+                read[name] = frozenset(token for part in analyse_long(texts[name]) for token in part.tokens)
+        there = frozenset[str]().union(*(read[name] for name in reference.documents))
+        missing = [_missing(text, reference, there) for text in reference.alternatives]
+        if all(missing):
+            yield (
+                reference.items,
+                f"{listed(min(missing, key=len))}: not in {listed([*reference.documents])}, where the "
+                "reference answer should stand (heuristic: a number that they lack, or fewer than half of "
+                "its words by their stems): mend the reference or its documents; a computed number or "
+                "another language is no error",
+            )
+
+
+def _missing(text: str, reference: _Reference, there: frozenset[str]) -> list[str]:
+    """The words of a reference that its documents lack, if they are numbers or more than half; as written."""
+    parts = analyse_long(text)
+    if any(part.refuses for part in parts):
+        return []
+    asked = reference.asked.content | STOPWORDS | _POLAR | _NO_NUMBER
+    facts = {
+        token: word
+        for part in parts
+        for token, word in zip(part.tokens, part.words, strict=True)
+        if token in part.content and token not in asked
+    }
+    missing = {token: word for token, word in facts.items() if token not in there}
+    few = len(facts) - len(missing) < _LEAST_FOUND * len(facts)
+    return [word for token, word in missing.items() if few or token.startswith("#")]
+
+
+def no_documents(gold: GoldSet) -> Findings:
+    """Where there is a documents.jsonl, a set that names what it lacks does not load."""
+    naming = [item for item in gold.items if item.reference_documents]
+    if naming and not gold.documents:
+        names = {name for item in naming for name in item.reference_documents}
+        yield (
+            naming,
+            f"{len(naming)} items name {len(names)} reference documents ({listed(sorted(names))}) and the "
+            f"set has no {DOCUMENTS}: the retriever test and the answerer test need them",
+        )
+
+
+def empty_documents(gold: GoldSet) -> Findings:
+    for document in gold.documents:
+        if not document.text.strip():
+            yield (
+                [document],
+                f"document {document.document_id!r} has no text: nothing can be found in it; fill it in or "
+                "take it out",
+            )
+
+
+def same_documents(gold: GoldSet) -> Findings:
+    filled = [document for document in gold.documents if document.text.strip()]
+    for documents in grouped(filled, lambda document: plain_text(document.text)).values():
+        if len(documents) > 1:
+            yield (
+                documents,
+                f"documents {listed([repr(document.document_id) for document in documents])} have one text "
+                "(but for case and spacing): a retriever cannot tell them apart, and finding the one counts "
+                "as missing the other; keep one",
+            )

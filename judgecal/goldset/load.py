@@ -1,0 +1,367 @@
+"""How gold sets are read: each row is held against the format, and every problem told with its line."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from judgecal.artefacts import check_keys
+from judgecal.errors import InputError, unknown_name
+from judgecal.goldset.card import try_card
+from judgecal.goldset.gold_set import CARD, DOCUMENTS, ITEMS, RATINGS, Document, GoldSet
+from judgecal.goldset.labels import unexplained
+from judgecal.records import CANNOT_TELL, Context, Item, Rating, Turn
+from judgecal.scale import Scale
+from judgecal.tables import decode, json_lines, read_bytes
+from judgecal.tables.json_files import JsonLines
+from judgecal.tables.text import byte_lines
+from judgecal.workspace import Workspace, find_workspace, shown
+
+_ITEM_KEYS = frozenset({
+    "item_id", "group", "question", "answer", "reference_answer", "system", "reference_documents",
+    "document_id", "contexts", "conversation", "fields", "expect", "tags", "inclusion_probability",
+})  # fmt: skip
+_TURN_KEYS = frozenset({"role", "content"})
+_CONTEXT_KEYS = frozenset({"document_id", "text", "score"})
+_RATING_KEYS = frozenset({"item_id", "rater", "label", "note", "saw_draft", "reason", "rubric_sha256"})
+_DOCUMENT_KEYS = frozenset({"document_id", "title", "text"})
+# What items are counted and found by: these end up in files and on pages as they are.
+_NAMES = frozenset(
+    {"item_id", "group", "system", "tags", "fields", "document_id", "reference_documents", "rater"}
+)
+_HUGE = 1e300  # JSON allows whole numbers that no float can hold
+_HALF = re.compile("[\ud800-\udfff]")
+_FORMS: Mapping[str, Any] = {
+    "text": lambda value: isinstance(value, str),
+    "true or false": lambda value: isinstance(value, bool),
+    "a number": lambda value: (
+        isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _HUGE
+    ),
+    "an object": lambda value: isinstance(value, dict),
+    "an object of texts": lambda value: (
+        isinstance(value, dict) and all(isinstance(part, str) for part in value.values())
+    ),
+}
+"""What a value must be, as messages say it, and whether one is."""
+
+
+class _Row:
+    """One row's fields by type; what does not fit is added to `problems`."""
+
+    def __init__(
+        self, values: Mapping[str, Any], where: str, known: frozenset[str], problems: list[str]
+    ) -> None:
+        self.values, self.where, self.problems = values, where, problems
+        if not known.issuperset(values):
+            problems.extend(check_keys(values, known, where))
+        for key, value in values.items():
+            names = (value,) if isinstance(value, str) else value if isinstance(value, list | dict) else ()
+            for text in names if key in _NAMES else ():
+                if isinstance(text, str) and not text.isascii() and (half := _HALF.search(text)):
+                    self.fail(
+                        f"{key} holds an unpaired surrogate (U+{ord(half[0]):04X}), which no file or page "
+                        "can hold: "
+                        "take it out"
+                    )
+                    break
+
+    def fail(self, what: str) -> None:
+        self.problems.append(f"{self.where}: {what}")
+
+    def required(self, key: str, *, may_be_empty: bool = False) -> str:
+        """A text that must be there; "" where it is not."""
+        value = self.values.get(key)
+        if value is None:
+            self.fail(f"no {key}: add it")
+        elif not isinstance(value, str):
+            self.fail(f"{key} must be text, found {_quoted(value)}: put it in quotes")
+        elif not value.strip() and not may_be_empty:
+            self.fail(f"{key} is empty: fill it in")
+        else:
+            return value
+        return ""
+
+    def optional(self, key: str, form: str = "text") -> Any:
+        """A value that may be absent, null or empty: then None; None too where it is not of the form."""
+        value = self.values.get(key)
+        if value is None or _FORMS[form](value):
+            return None if value == "" else value
+        advice = ": put it in quotes or leave it out" if form == "text" else ""
+        self.fail(f"{key} must be {form}, found {_quoted(value)}{advice}")
+        return None
+
+    def number(self, key: str) -> float | None:
+        value = self.optional(key, "a number")
+        return None if value is None else float(value)
+
+    def texts(self, key: str, *, or_text: bool = False) -> tuple[str, ...]:
+        """A list of texts; with `or_text` a single text is a list of one, and an empty text none."""
+        value = self.values.get(key)
+        if value is None or (or_text and value == ""):
+            return ()
+        if or_text and isinstance(value, str):
+            return (value,)
+        if isinstance(value, list) and all(isinstance(part, str) and part.strip() for part in value):
+            return tuple(value)
+        form = "text or a list of texts" if or_text else "a list of texts"
+        self.fail(f"{key} must be {form}, none of them empty; found {_quoted(value)}")
+        return ()
+
+    def parts(self, key: str, form: str) -> list[Any]:
+        """A list that may be absent."""
+        value = self.values.get(key)
+        if value is None or isinstance(value, list):
+            return value or []
+        self.fail(f"{key} must be a list of {form}, found {_quoted(value)}")
+        return []
+
+
+def _quoted(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def read_item(values: Mapping[str, Any], where: str, problems: list[str]) -> Item:
+    """One row of items.jsonl; where `group` is missing the question is the group, and else the item.
+
+    An item with fields of its own may do without a question and an answer.
+    """
+    row = _Row(values, where, _ITEM_KEYS, problems)
+    fields, item_id = row.optional("fields", "an object of texts") or {}, row.required("item_id")
+    question = (row.optional("question") or "") if fields else row.required("question")
+    group = row.optional("group") or question or item_id
+    answer = (row.optional("answer") or "") if fields else row.required("answer", may_be_empty=True)
+    references, system = row.texts("reference_answer", or_text=True), row.optional("system")
+    document = row.optional("document_id")
+    if document is not None and values.get("reference_documents") is not None:
+        row.fail("both document_id and reference_documents: keep reference_documents")
+    documents = row.texts("reference_documents") if document is None else (document,)
+    contexts = []
+    for position, part in enumerate(row.parts("contexts", "texts or of objects with a text"), start=1):
+        there = f"{where}: context {position}"
+        if isinstance(part, str):
+            contexts.append(Context(part))
+        elif isinstance(part, dict):
+            inner = _Row(part, there, _CONTEXT_KEYS, problems)
+            text = inner.required("text", may_be_empty=True)
+            contexts.append(Context(text, inner.optional("document_id"), inner.number("score")))
+        else:
+            problems.append(f"{there} must be a text or an object with a text, found {_quoted(part)}")
+    tags, turns = row.texts("tags"), []
+    for position, part in enumerate(row.parts("conversation", "objects {role, content}"), start=1):
+        there = f"{where}: turn {position} of the conversation"
+        if isinstance(part, dict):
+            inner = _Row(part, there, _TURN_KEYS, problems)
+            turns.append(Turn(inner.required("role"), inner.required("content", may_be_empty=True)))
+        else:
+            problems.append(f"{there} must be an object {{role, content}}, found {_quoted(part)}")
+    expect, chance = row.optional("expect", "an object") or {}, row.number("inclusion_probability")
+    if chance is not None and not 0.0 < chance <= 1.0:
+        row.fail(f"inclusion_probability must be above 0 and at most 1, found {chance:g}")
+        chance = None
+    return Item(
+        item_id, group, question, answer, references, system, documents, tuple(contexts), tags, tuple(turns),
+        fields, expect, chance,
+    )  # fmt: skip
+
+
+def read_items(path: Path) -> tuple[Item, ...]:
+    """The items of a file in the format of items.jsonl; InputError lists every problem with its line."""
+    where = shown(path)
+    text, problems = decode(read_bytes(path), where)
+    lines = json_lines(text, where)
+    problems.extend(lines.problems)
+    items = tuple(read_item(row, f"{where}:{line}", problems) for line, row in lines.rows)
+    if problems:
+        raise InputError(problems)
+    return items
+
+
+def read_rating(
+    values: Mapping[str, Any], where: str, *, scale: Scale | None, problems: list[str]
+) -> Rating | None:
+    """One row of ratings.jsonl, its label read by the scale; None where the row is no rating.
+
+    Without a scale (the card is broken, and says so itself) labels are not held against anything.
+    """
+    row = _Row(values, where, _RATING_KEYS, problems)
+    item_id, rater, label = row.required("item_id"), row.required("rater"), values.get("label")
+    note, saw_draft = row.optional("note"), row.optional("saw_draft", "true or false") is True
+    reason, rubric = row.optional("reason"), row.optional("rubric_sha256")
+    unclear, read = reason == CANNOT_TELL, None
+    if label is None and not unclear:
+        unless = f"a missing rating has no row; who could not tell says so by reason {CANNOT_TELL!r}"
+        row.fail(f"no label: add it, or take the row out ({unless})")
+        return None
+    if label is not None:
+        if unclear:
+            row.fail(f"a label, and the reason {CANNOT_TELL!r}: keep one of them")
+            return None
+        if not isinstance(label, str | int | float):
+            row.fail(f"label must be a number or a word, found {_quoted(label)}")
+            return None
+        if scale is None:
+            return None
+        try:
+            read = scale.read(label)
+        except (ValueError, OverflowError) as error:
+            row.fail(f"label outside the scale {scale}: {error}")
+            return None
+    return Rating(item_id, rater, read, note, saw_draft, reason, rubric)
+
+
+def list_gold(workspace: Workspace) -> list[str]:
+    """The names of the sets in a workspace, sorted: the folders of `gold/` that hold a card or items."""
+    if not workspace.gold.is_dir():
+        return []
+    folders = (folder for folder in workspace.gold.iterdir() if not folder.name.startswith("."))
+    return sorted(folder.name for folder in folders if _is_set(folder))
+
+
+def _is_set(folder: Path) -> bool:
+    return (folder / CARD).is_file() or (folder / ITEMS).is_file()
+
+
+def load_gold(
+    name_or_path: str | Path, *, workspace: Workspace | None = None, labelling: bool = False
+) -> GoldSet:
+    """Load a set by its name under the workspace's `gold/`, or by the path of its folder; every row is held
+    against the format. While people are `labelling` it, their first labels may lie in a small part of the
+    scale.
+
+    >>> gold = judgecal.load_gold("starter")
+    >>> len(gold.items), gold.raters
+    (220, ('curator_a', 'curator_b'))
+
+    InputError: there is no such set, or it has problems: every one of them is listed, with file and line.
+    """
+    place = workspace or find_workspace()
+    names, folder = list_gold(place), Path(name_or_path)
+    if str(name_or_path) in names:
+        folder = place.gold / name_or_path
+    elif not folder.is_dir():
+        raise unknown_name("gold set", str(name_or_path), names)
+    elif not _is_set(folder):
+        raise InputError(f"{shown(folder)}: is no gold set: there is neither {CARD} nor {ITEMS} in it")
+    card, problems = try_card(folder / CARD)
+    name = folder.absolute().name
+    if card is not None and card.name != name and not name.startswith("."):  # hidden: it is being written
+        problems.append(
+            f"{shown(folder / CARD)}: the name is {card.name!r} and the folder {name!r}: make them the "
+            "same, or "
+            "a report would look for another set"
+        )
+    items, ids = _load_items(folder / ITEMS, problems)
+    ratings = _load_ratings(folder / RATINGS, card.scale if card else None, ids, problems)
+    documents = _load_documents(folder, items, problems)
+    given = [rating.label for rating in ratings.values() if rating.label is not None]
+    if card and card.scale.graded and not problems and not labelling:
+        why = unexplained([float(label) for label in given], card.scale, card.explained)
+        problems += [f"{shown(folder / RATINGS)}: {why}"] if why else []
+    if problems or card is None:
+        raise InputError(problems)
+    if card.scale.kind == "nominal" and not card.scale.categories:  # then it has those of its ratings
+        words = tuple(sorted({*map(str, given), *card.anchors}))
+        card = replace(card, scale=replace(card.scale, categories=words))
+    lines: dict[tuple[str, ...], int] = {(ITEMS, item.item_id): line for line, item in items.items()}
+    lines |= {(RATINGS, rating.item_id, rating.rater): line for line, rating in ratings.items()}
+    lines |= {(DOCUMENTS, document.document_id): line for line, document in documents.items()}
+    return GoldSet(
+        card.name, folder, card, tuple(items.values()), tuple(ratings.values()), tuple(documents.values()),
+        content_sha(folder), lines,
+    )  # fmt: skip
+
+
+def _read_lines(path: Path, problems: list[str]) -> JsonLines:
+    """The rows of one file; none where nothing can be said of them."""
+    try:
+        text, wrong = decode(read_bytes(path), shown(path))
+    except InputError as error:
+        text, wrong = "", list(error.problems)
+    if wrong and not text:
+        problems.extend(wrong)
+        return JsonLines([], wrong, set())
+    lines = json_lines(text, shown(path))
+    problems.extend([*wrong, *lines.problems])
+    return lines
+
+
+def _load_items(path: Path, problems: list[str]) -> tuple[dict[int, Item], set[str] | None]:
+    """The items by line, and the ids that others may refer to; None where not all of these are known."""
+    lines, where = _read_lines(path, problems), shown(path)
+    if not lines.rows and not lines.problems:
+        problems.append(f"{where}:1: the set is empty: a gold set needs at least one item")
+    items: dict[int, Item] = {}
+    seen: dict[str, int] = {}
+    for line, row in lines.rows:
+        items[line] = item = read_item(row, f"{where}:{line}", problems)
+        if (first := seen.setdefault(item.item_id, line)) != line and item.item_id:
+            problems.append(
+                f"{where}:{line}: item_id {item.item_id!r} stands in line {first} already: ids must differ"
+            )
+    return items, {*seen, *lines.lost_ids} if len(lines.problems) <= len(lines.lost_ids) else None
+
+
+def _load_ratings(
+    path: Path, scale: Scale | None, ids: set[str] | None, problems: list[str]
+) -> dict[int, Rating]:
+    where, ratings, seen = shown(path), dict[int, Rating](), dict[tuple[str, str], int]()
+    for line, row in _read_lines(path, problems).rows:
+        item_id, rater = row.get("item_id"), row.get("rater")
+        rating = read_rating(row, f"{where}:{line}", scale=scale, problems=problems)
+        if not isinstance(item_id, str) or not isinstance(rater, str):
+            continue
+        if item_id and ids is not None and item_id not in ids:
+            problems.append(
+                f"{where}:{line}: no item {item_id!r} in {ITEMS}: mend the id or take the row out"
+            )
+        if (first := seen.setdefault((item_id, rater), line)) != line:
+            problems.append(
+                f"{where}:{line}: rater {rater!r} rated item {item_id!r} in line {first} already: keep one "
+                "row"
+            )
+        if rating is not None:
+            ratings[line] = rating
+    return ratings
+
+
+def _load_documents(folder: Path, items: Mapping[int, Item], problems: list[str]) -> dict[int, Document]:
+    if not (folder / DOCUMENTS).exists():
+        return {}
+    lines, where = _read_lines(folder / DOCUMENTS, problems), shown(folder / DOCUMENTS)
+    documents: dict[int, Document] = {}
+    seen: dict[str, int] = {}
+    for line, values in lines.rows:
+        row = _Row(values, f"{where}:{line}", _DOCUMENT_KEYS, problems)
+        name, title = row.required("document_id"), row.optional("title")
+        documents[line] = Document(name, title, row.required("text", may_be_empty=True))
+        if (first := seen.setdefault(name, line)) != line and name:
+            row.fail(f"document_id {name!r} stands in line {first} already: ids must differ")
+    if not lines.problems:
+        problems.extend(
+            f"{shown(folder / ITEMS)}:{line}: reference document {name!r} is not in {DOCUMENTS}: mend the id "
+            "or add the document"
+            for line, item in items.items()
+            for name in item.reference_documents
+            if name not in seen
+        )
+    return documents
+
+
+def content_sha(folder: Path) -> str:
+    """sha256 over the name, length and text of each of the set's files, whatever its line ends."""
+
+    def unix_lines(path: Path) -> Iterator[bytes]:
+        return (line[:-2] + b"\n" if line.endswith(b"\r\n") else line for line in byte_lines(path))
+
+    total = hashlib.sha256()
+    for path in (folder / name for name in (CARD, ITEMS, RATINGS, DOCUMENTS)):
+        if path.exists():
+            total.update(f"{path.name}:{sum(map(len, unix_lines(path)))}\n".encode())
+            for line in unix_lines(path):
+                total.update(line)
+    return total.hexdigest()
