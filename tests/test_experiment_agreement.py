@@ -7,7 +7,6 @@ import dataclasses
 import json
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -15,17 +14,15 @@ import numpy as np
 import pytest
 
 from judgecal.errors import InputError
-from judgecal.experiment import Column, Table, entry
+from judgecal.experiment import AgreementTable, JudgeColumn, entry
 from judgecal.experiment import agreement as agreement_module
-from judgecal.experiment.agreement import judge_entry
-from judgecal.experiment.floor import constant_entry
-from judgecal.experiment.people import EPSILONS, alt_test_entry, calibrated_column
+from judgecal.experiment.agreement import constant_entry, judge_entry
+from judgecal.experiment.people import EPSILONS, alt_test_entry
 from judgecal.experiment.result import JudgeEntry
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.records import Estimate, Failure, Judgement
 from judgecal.report.judges import order_notes
-from judgecal.report.judges_errors import retest_notes
-from judgecal.report.judges_people import alt_test_note
+from judgecal.report.judges_sections import alt_test_note, retest_notes
 from judgecal.scale import Label, Scale
 from judgecal.stats import agreement, alt_test
 from judgecal.stats.breakdown import breakdown
@@ -81,14 +78,9 @@ def test_a_large_part_is_what_agreement_says_of_its_items() -> None:
     found = breakdown(gold.tolist(), verdicts.tolist(), parts=parts, scale=PASS_75, groups=groups)
     for name, part in found.items():
         inside = [i for i, names in enumerate(parts) if name in names]
-        alone = agreement(
-            gold[inside].tolist(),
-            verdicts[inside].tolist(),
-            scale=PASS_75,
-            groups=[groups[i] for i in inside],
-            metrics=["mean_agreement"],
-            unscored="wrong",
-        )["mean_agreement"]
+        how: dict[str, Any] = {"groups": [groups[i] for i in inside], "metrics": ["mean_agreement"]}
+        people, judge = gold[inside].tolist(), verdicts[inside].tolist()
+        alone = agreement(people, judge, scale=PASS_75, unscored="wrong", **how)["mean_agreement"]
         if len(inside) >= 30:
             assert dataclasses.asdict(part.agreement) == pytest.approx(dataclasses.asdict(alone))
         else:
@@ -148,7 +140,7 @@ def best_case(gold: Any, verdicts: Any, *, scale: Scale | str, metric: str, grou
 
 
 def test_no_map_is_fitted_for_a_constant(gold: GoldSet, monkeypatch: pytest.MonkeyPatch) -> None:
-    table = Table(gold, gold.select("open"))
+    table = AgreementTable(gold, gold.select("open"))
     found = constant_entry(table)
     assert found.calibrated == found.agreement and found.calibrated["skill"].value == 0.0
 
@@ -190,7 +182,7 @@ def test_the_ends_hold_the_complete_case_between_them() -> None:
 
 
 @pytest.fixture
-def gold(workspace_dir: Path) -> GoldSet:
+def gold(workspace: Workspace) -> GoldSet:
     """40 questions of three answers, two raters, tags and systems."""
     rows = made_items(40)
     for number, row in enumerate(rows):
@@ -201,33 +193,30 @@ def gold(workspace_dir: Path) -> GoldSet:
         (row["item_id"], rater, labels[row["kind"]]) for row in rows for rater in ("ann", "bob")
     ]
     scale = 'kind = "percentage"\nmin = 0\nmax = 100\npass_at = 75'
-    folder = made_gold(workspace_dir / "gold" / "made", rows, ratings, scale=scale)
-    return load_gold(folder, workspace=Workspace(workspace_dir, workspace_dir / "experiments"))
+    return load_gold(made_gold(workspace.gold / "made", rows, ratings, scale=scale), workspace=workspace)
 
 
 def rows_of(gold: GoldSet, verdicts: Sequence[Sequence[Label | None]], **more: Any) -> list[Judgement]:
     failed = Failure("parse", "no verdict")
     return [
-        Judgement(
-            item.item_id,
-            item.sha,
-            "j",
-            "f",
-            repeat,
-            verdict,
-            error=failed if verdict is None else None,
-            **more,
-        )
+        Judgement(item.item_id, item.sha, "j", "f", n, v, error=failed if v is None else None, **more)
         for item, row in zip(gold.items, verdicts, strict=True)
-        for repeat, verdict in enumerate(row)
+        for n, v in enumerate(row)
     ]
+
+
+def judged(
+    gold: GoldSet, verdicts: Sequence[Sequence[Label | None]], scale: str | None = None, **more: Any
+) -> tuple[AgreementTable, JudgeColumn]:
+    """A judge's verdicts, of as many repeats as they have, and the table of all items."""
+    column = JudgeColumn("j", Scale.parse(scale) if scale else gold.scale, rows_of(gold, verdicts, **more))
+    return AgreementTable(gold, gold.items, max(map(len, verdicts))), column
 
 
 def test_an_entry_says_where_the_judge_fails(gold: GoldSet) -> None:
     """Raw it passes full and half answers alike, with 90 and 80 in turn; no map takes them apart."""
     verdicts: list[list[Label | None]] = [[90.0], [80.0], [0.0], [80.0], [90.0], [0.0]] * 20
-    column = Column("j", gold.scale, rows_of(gold, verdicts))
-    table = Table(gold, gold.items)
+    table, column = judged(gold, verdicts)
     found = judge_entry(table, column)
     plain = entry(table, column).as_json()
     assert {key: value for key, value in found.as_json().items() if key in plain} == plain
@@ -242,9 +231,8 @@ def test_an_entry_says_where_the_judge_fails(gold: GoldSet) -> None:
     # Two raters who always agree: the judge is as close only where it says the same once calibrated.
     human = alt_test_entry(table, column)
     assert human.winning_rate == {"0.2": 0.0, "0.15": 0.0, "0.1": 0.0}
-    assert human.advantage_probability == pytest.approx(
-        np.mean([a == b for a, b in zip(mapped, [100, 50, 0] * 40, strict=True)])
-    )
+    same = [a == b for a, b in zip(mapped, [100, 50, 0] * 40, strict=True)]
+    assert human.advantage_probability == pytest.approx(np.mean(same))
     assert human.n_items == {"ann": 120, "bob": 120}
     assert found.best_case is None and found.retest is None
     assert json.dumps(human.passed)
@@ -253,24 +241,20 @@ def test_an_entry_says_where_the_judge_fails(gold: GoldSet) -> None:
 def test_an_entry_with_repeats_and_failures(gold: GoldSet) -> None:
     """Once calibrated the half answer's second call is a full one's; the first is right."""
     verdicts: list[list[Label | None]] = [[100.0, 100.0], [60.0, 100.0], [0.0, None]] * 40
-    found = judge_entry(
-        Table(gold, gold.items, 2), Column("j", gold.scale, rows_of(gold, verdicts, cached=True))
-    )
+    table, column = judged(gold, verdicts, cached=True)
+    found = judge_entry(table, column)
     retest = found.retest
     assert (retest.repeats, retest.n_items, retest.all_cached, retest.unit) == (2, 80, True, "percentage")
-    assert retest.exact_agreement.value == 0.5
-    assert retest.flip_rate.value == 0.5
-    assert retest.within_item_sd.value == pytest.approx(
-        25.0
-    )  # squares 0 and 1250, one degree of freedom each
+    assert (retest.exact_agreement.value, retest.flip_rate.value) == (0.5, 0.5)
+    # squares 0 and 1250, one degree of freedom each
+    assert retest.within_item_sd.value == pytest.approx(25.0)
     assert [one.repeats for one in retest.expected] == [1, 2, 3, 5, 10]
     # As wrong, repeat by repeat: strata 1, 0.9 and 1; then 1, 0.5 and 0. Calibrated the first is right.
     assert found.as_wrong["macro_agreement"].value == pytest.approx((2.9 / 3 + 1.5 / 3) / 2)
     assert found.calibrated["macro_agreement"].value == pytest.approx((3.0 / 3 + 1.5 / 3) / 2)
     assert found.best_case["macro_agreement"].value == pytest.approx((3.0 / 3 + 2.5 / 3) / 2)
-    called = rows_of(gold, verdicts, cached=True)
-    called[0] = dataclasses.replace(called[0], cached=False)
-    again = judge_entry(Table(gold, gold.items, 2), Column("j", gold.scale, called))
+    called = [dataclasses.replace(column.rows[0], cached=False), *column.rows[1:]]
+    again = judge_entry(table, dataclasses.replace(column, rows=called))
     assert again.retest.all_cached is False
 
 
@@ -285,21 +269,15 @@ def test_the_alternative_annotator_test_is_that_of_stats(gold: GoldSet) -> None:
     said = [float(np.clip(label + rng.integers(-15, 16), 0, 100)) for label in (100, 50, 0) * 40]
     # The second repeat is another judge altogether: one call is what the test is about, and it once
     # calibrated.
-    table, column = (
-        Table(people, people.items, 2),
-        Column("j", people.scale, rows_of(people, [[v, 0.0] for v in said])),
-    )
+    table, column = judged(people, [[v, 0.0] for v in said])
     found = alt_test_entry(table, column)
-    said = [float(row.verdict or 0.0) for row in calibrated_column(table, column).rows]
+    mapped = AgreementTable(people, people.items).calibrated(column) or []
+    said = [float(verdict or 0.0) for (verdict,) in mapped]
     groups = {item.item_id: item.group for item in people.items}
     for epsilon in EPSILONS:
-        direct = alt_test(
-            people.ratings_by_rater,
-            dict(zip(groups, said, strict=True)),
-            scale=people.scale,
-            epsilon=epsilon,
-            groups=groups,
-        )
+        verdicts: dict[str, float] = dict(zip(groups, said, strict=True))
+        how: dict[str, Any] = {"scale": people.scale, "epsilon": epsilon, "groups": groups}
+        direct = alt_test(people.ratings_by_rater, verdicts, **how)
         assert found.winning_rate[f"{epsilon:g}"] == direct.winning_rate
         assert found.p_values[f"{epsilon:g}"] == pytest.approx(direct.p_values)
         assert found.advantage_probability == pytest.approx(direct.advantage_probability)
@@ -317,34 +295,29 @@ def test_the_alternative_annotator_test_is_that_of_stats(gold: GoldSet) -> None:
     ],
 )
 def test_labels_and_verdicts_meet_on_one_scale(
-    workspace_dir: Path, people: str, judge: str, labels: Sequence[Label], verdicts: Sequence[Label]
+    workspace: Workspace, people: str, judge: str, labels: Sequence[Label], verdicts: Sequence[Label]
 ) -> None:
     """Whatever the two scales, a judge that says what both raters say is as close as they are on every
     item."""
-    rows = made_items(12)
-    by_kind = dict(zip(("full", "half", "none"), labels, strict=True))
-    ratings = [(row["item_id"], rater, by_kind[row["kind"]]) for row in rows for rater in ("ann", "bob")]
-    folder = made_gold(workspace_dir / "gold" / "scaled", rows, ratings, scale=people)
-    gold = load_gold(folder, workspace=Workspace(workspace_dir, workspace_dir / "experiments"))
-    column = Column("j", Scale.parse(judge), rows_of(gold, [[verdict] for verdict in verdicts] * 12))
-    human = alt_test_entry(Table(gold, gold.items), column)
+    gold = two_raters(workspace, people, labels)
+    table, column = judged(gold, [[verdict] for verdict in verdicts] * 12, judge)
+    human = alt_test_entry(table, column)
     assert (human.advantage_probability, human.winning_rate["0.1"]) == (1.0, 1.0)
-    found = judge_entry(Table(gold, gold.items), column)
+    found = judge_entry(table, column)
     assert (found.limits_of_agreement is not None) == (gold.scale.kind in ("percentage", "ordinal"))
 
 
-def test_a_word_that_the_card_does_not_list_is_only_wrong(workspace_dir: Path) -> None:
-    rows = made_items(12)
-    ratings: list[tuple[str, str, Label]] = [
-        (row["item_id"], rater, "a") for row in rows for rater in ("ann", "bob")
-    ]
-    scale = 'kind = "nominal"\ncategories = ["a", "b"]'
-    gold = load_gold(
-        made_gold(workspace_dir / "gold" / "words", rows, ratings, scale=scale),
-        workspace=Workspace(workspace_dir, workspace_dir / "experiments"),
-    )
-    column = Column("j", Scale.parse("nominal"), rows_of(gold, [["zebra"], ["a"], ["a"]] * 12))
-    assert alt_test_entry(Table(gold, gold.items), column).advantage_probability == pytest.approx(2 / 3)
+def two_raters(workspace: Workspace, scale: str, labels: Sequence[Label]) -> GoldSet:
+    """Twelve questions of three answers, on whose labels both raters agree."""
+    rows, by_kind = made_items(12), dict(zip(("full", "half", "none"), labels, strict=True))
+    ratings = [(row["item_id"], rater, by_kind[row["kind"]]) for row in rows for rater in ("ann", "bob")]
+    return load_gold(made_gold(workspace.gold / "scaled", rows, ratings, scale=scale), workspace=workspace)
+
+
+def test_a_word_that_the_card_does_not_list_is_only_wrong(workspace: Workspace) -> None:
+    gold = two_raters(workspace, 'kind = "nominal"\ncategories = ["a", "b"]', "aaa")
+    human = alt_test_entry(*judged(gold, [["zebra"], ["a"], ["a"]] * 12, "nominal"))
+    assert human.advantage_probability == pytest.approx(2 / 3)
 
 
 def test_the_best_case_is_by_group() -> None:
@@ -355,13 +328,8 @@ def test_the_best_case_is_by_group() -> None:
 
 def test_the_level_is_told_with_few_items_and_with_many() -> None:
     gold, verdicts = [1, 0] * 20, [1, 0, 0, 0] * 10
-    found = breakdown(
-        gold,
-        verdicts,
-        parts=[["all", "few"] if i < 8 else ["all"] for i in range(40)],
-        scale="binary",
-        level=0.9,
-    )
+    parts = [["all", "few"] if i < 8 else ["all"] for i in range(40)]
+    found = breakdown(gold, verdicts, parts=parts, scale="binary", level=0.9)
     assert {name: part.agreement.level for name, part in found.items()} == {"all": 0.9, "few": 0.9}
     assert found["few"].agreement.low is None and found["all"].agreement.low is not None
 
@@ -371,11 +339,8 @@ def test_the_level_is_told_with_few_items_and_with_many() -> None:
 
 def test_an_order_that_turns_is_said() -> None:
     def ends(judge: str, worst: float, best: float | None) -> JudgeEntry:
-        best_case = None if best is None else {"m": Estimate(best)}
-        decided = SimpleNamespace(
-            judge=judge, decided_by={"m": Estimate(worst)}.__getitem__, best_case=best_case
-        )
-        return cast("JudgeEntry", decided)
+        best_case, decided_by = best and {"m": Estimate(best)}, {"m": Estimate(worst)}.__getitem__
+        return cast("JudgeEntry", SimpleNamespace(judge=judge, decided_by=decided_by, best_case=best_case))
 
     judges = [ends("a", 0.6, 0.9), ends("b", 0.7, 0.8), ends("c", 0.5, None)]
     assert list(order_notes(judges, "m")) == [
@@ -391,8 +356,8 @@ def test_an_order_that_turns_is_said() -> None:
 
 def test_repeats_and_raters_in_words(gold: GoldSet) -> None:
     verdicts: list[list[Label | None]] = [[100.0, 100.0], [60.0, 100.0], [0.0, 10.0]] * 40
-    column = Column("j", gold.scale, rows_of(gold, verdicts, cached=True))
-    judge = judge_entry(Table(gold, gold.items, 2), column)
+    table, column = judged(gold, verdicts, cached=True)
+    judge = judge_entry(table, column)
     assert judge.retest is not None
     shown = "\n".join(retest_notes("j", judge.retest))
     assert "j over 2 repeats: the same verdict in 0.667 [" in shown
@@ -400,7 +365,7 @@ def test_repeats_and_raters_in_words(gold: GoldSet) -> None:
     assert "j, expected of 1, 2, 3, 5, 10 calls an item: SD of their mean 20.4, 14.4, 11.8" in shown
     assert "j: every reply came from the store" in shown
     # Once calibrated the first repeat says what both raters say.
-    human = alt_test_entry(Table(gold, gold.items, 2), column)
+    human = alt_test_entry(table, column)
     assert alt_test_note(human) == (
         "passes beside 2, 2, 2 of 2 raters (three raters or more are advised) where 20, 15, 10 points are "
         "granted: it is nearer on 0% of the items, the rater on 0%, neither on 100%."

@@ -106,12 +106,8 @@ def test_which_sets_count_together(tmp_path: Path, gold: GoldSet) -> None:
 
 
 def test_a_decision_pays_for_those_before(tmp_path: Path, gold: GoldSet) -> None:
-    made = [
-        look_at_test(
-            tmp_path, gold, gold.items, experiment="e", kind="decision", by="x", judges=by_name(name)
-        )
-        for name in "abcdefghij"
-    ]
+    about: dict[str, Any] = {"experiment": "e", "kind": "decision", "by": "x"}
+    made = [look_at_test(tmp_path, gold, gold.items, judges=by_name(name), **about) for name in "abcdefghij"]
     assert [one.reused for one in made[:2]] == [False, True]
     assert [one.level for one in made[:3]] == pytest.approx([0.9696036, 0.9924009, 0.9966226])
     assert made[2].level_within(0.9) == pytest.approx(1 - 0.1 * 6 / (math.pi * 3) ** 2)
@@ -120,11 +116,8 @@ def test_a_decision_pays_for_those_before(tmp_path: Path, gold: GoldSet) -> None
         "decision 1 on the test labels of s: shown at level 0.9696, so that all decisions on them together "
         "err in at most 5%"
     )
-    assert (
-        made[2]
-        .sentence("s")
-        .startswith("decision 3 on the test labels of s, reused: shown at level 0.9966, so")
-    )
+    third = made[2].sentence("s")
+    assert third.startswith("decision 3 on the test labels of s, reused: shown at level 0.9966, so")
 
 
 def test_a_deleted_log_is_a_deleted_log(tmp_path: Path, gold: GoldSet) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ import pytest
 from judgecal.engine import Reply
 from judgecal.errors import InputError
 from judgecal.experiment import (
-    Column,
+    AgreementTable,
+    Entry,
+    Experiment,
+    JudgeColumn,
     RunOptions,
-    Table,
     entry,
     open_experiment,
     open_journal,
@@ -30,7 +33,7 @@ from judgecal.experiment import (
 from judgecal.experiment.result import Latency, Tokens
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import PromptJudge
-from judgecal.records import Failure, Judgement
+from judgecal.records import Estimate, Failure, Judgement, Result
 from judgecal.scale import Label, Scale
 from judgecal.workspace import Workspace
 from tests.support.command import tree
@@ -41,19 +44,10 @@ CONFIG: dict[str, Any] = {
     "gold": {"set": "s", "sha256": "0" * 64},
     "split": "open",
     "judges": [
-        {
-            "judge": "a@b",
-            "fingerprint": "0" * 16,
-            "model": {"id": "x/y", "api_base": None, "temperature": 0.0},
-        }
+        {"judge": "a@b", "fingerprint": "0" * 16, "model": {"id": "x/y", "api_base": None, "temperature": 0}}
     ],
     "seed": 0,
 }
-
-
-@pytest.fixture
-def workspace(workspace_dir: Path) -> Workspace:
-    return Workspace(workspace_dir, workspace_dir / "experiments")
 
 
 @pytest.fixture
@@ -92,7 +86,7 @@ def test_a_configuration_comes_back_from_its_file(workspace: Workspace) -> None:
     open_experiment(made)
     stored = read_config(made.folder)
     assert stored["judges"] == [
-        {"judge": "a@b", "fingerprint": "0" * 16, "model": {"id": "x/y", "temperature": 0.0}}
+        {"judge": "a@b", "fingerprint": "0" * 16, "model": {"id": "x/y", "temperature": 0}}
     ]
     before = tree(made.folder)
     open_experiment(plan_experiment(workspace, CONFIG, out="mine"))
@@ -116,14 +110,52 @@ def test_another_configuration_never_meets_the_verdicts(workspace: Workspace) ->
         plan_experiment(workspace, CONFIG, out="notes")
 
 
+@dataclass(frozen=True, slots=True)
+class Found(Result):
+    """A result with everything that is nested in one."""
+
+    judge: str
+    agreement: dict[str, Estimate | None]
+    unscored: tuple[int, ...] = ()
+    others: tuple[Found, ...] = ()
+
+
+def test_a_result_comes_back_as_it_was(tmp_path: Path) -> None:
+    found = Found("j@m", {"kappa": Estimate(0.5, 0.4, 0.6, n=9), "mae": None}, (1, 2), (Found("k@m", {}),))
+    experiment = Experiment(tmp_path, {})
+    experiment.write_summary(found)
+    assert experiment.read_summary(Found) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (None, "did not come to its end"),
+        ("{", "no JSON"),
+        ("[]", "must hold a JSON object"),
+        ('{"schema": 99}', "schema 99 is newer"),
+        ('{"schema": 1, "judge": "j"}', "agreement"),
+    ],
+)
+def test_what_is_no_result_is_one_message(tmp_path: Path, text: str | None, said: str) -> None:
+    if text is not None:
+        (tmp_path / "summary.json").write_text(text)
+    with pytest.raises(InputError, match=said):
+        Experiment(tmp_path, {}).read_summary(Found)
+
+
 # --- the table
+
+
+def entered(gold: GoldSet, rows: Sequence[Judgement], price: Any = None) -> Entry:
+    return entry(AgreementTable(gold, gold.items), JudgeColumn("j", gold.scale, rows, price))
 
 
 def test_an_entry_counts_what_is_missing(gold: GoldSet) -> None:
     # 12 items: 10 verdicts, one unusable reply, one item without any row. The labels are 100, 50, 0 in turn.
     verdicts: list[Label | None] = [100.0, 50.0, 0.0] * 4
     verdicts[0] = None
-    found = entry(Table(gold, gold.items), Column("j", gold.scale, rows_of(gold, verdicts)[:11]))
+    found = entered(gold, rows_of(gold, verdicts)[:11])
     assert (found.n, found.n_expected, found.n_unscored) == (10, 12, 2)
     assert found.unscored == {"missing": 1, "parse": 1}
     agreement, as_wrong = found.agreement["mean_agreement"], found.as_wrong["mean_agreement"]
@@ -143,13 +175,12 @@ def test_a_stored_reply_costs_what_a_call_would(gold: GoldSet) -> None:
     def price(prompt: int | None, completion: int | None) -> float:
         return ((prompt or 0) + 10 * (completion or 0)) * 1e-5  # 200 and 10 tokens: 0.003
 
-    found = entry(Table(gold, gold.items), Column("j", gold.scale, mixed, price))
+    found = entered(gold, mixed, price)
     assert found.usd_per_1k == pytest.approx(1000 * (6 * 0.002 + 6 * 0.003) / 12)
     assert found.latency_s == Latency(1.0, 1.0)  # of the calls that were made
     assert found.tokens == Tokens(1800, 120)
-    unpriced = entry(Table(gold, gold.items), Column("j", gold.scale, rows_of(gold, [50.0] * 12)))
-    assert unpriced.usd_per_1k is None
-    assert unpriced.latency_s == Latency(None, None)
+    unpriced = entered(gold, rows_of(gold, [50.0] * 12))
+    assert (unpriced.usd_per_1k, unpriced.latency_s) == (None, Latency(None, None))
 
 
 def test_verdicts_are_laid_out_by_item_and_repeat(gold: GoldSet) -> None:
@@ -164,8 +195,8 @@ def test_verdicts_are_laid_out_by_item_and_repeat(gold: GoldSet) -> None:
 
 def test_each_rater_stands_against_the_others(gold: GoldSet) -> None:
     # ann says 60 where bob says 40, otherwise they agree: 4 of 12 items are 20 apart, in both directions.
-    judge = Column("j", gold.scale, rows_of(gold, [100.0, 50.0, 0.0] * 4))
-    ann, bob = rater_entries(Table(gold, gold.items), [judge])
+    judge = JudgeColumn("j", gold.scale, rows_of(gold, [100.0, 50.0, 0.0] * 4))
+    ann, bob = rater_entries(AgreementTable(gold, gold.items), [judge])
     assert (ann.judge, bob.judge) == ("ann", "bob")
     for found, bias in ((ann, 20 * 4 / 12), (bob, -20 * 4 / 12)):
         assert found.agreement["mean_agreement"].value == pytest.approx(1 - 0.2 * 4 / 12)
@@ -191,7 +222,7 @@ def test_each_rater_stands_against_the_others(gold: GoldSet) -> None:
     ],
 )
 def test_another_scale_is_said(people: str, judge: str, note: str | None) -> None:
-    notes = verdict_notes(Scale.parse(people), [Column("j", Scale.parse(judge), [])])
+    notes = verdict_notes(Scale.parse(people), [JudgeColumn("j", Scale.parse(judge), [])])
     assert notes == ([] if note is None else [f"{judge} verdicts on {people} labels (j): {note}"])
 
 
@@ -204,11 +235,8 @@ QUIET = RunOptions(quiet=True)
 def test_options_that_cannot_be_run_are_listed_together() -> None:
     with pytest.raises(InputError) as caught:
         RunOptions(repeats=0, limit=0, budget_usd=float("nan")).check()
-    assert [problem.split()[0] for problem in caught.value.problems] == [
-        "--repeats",
-        "--limit",
-        "--budget-usd",
-    ]
+    named = [problem.split()[0] for problem in caught.value.problems]
+    assert named == ["--repeats", "--limit", "--budget-usd"]
 
 
 def test_a_journal_is_resumed_and_planned(gold: GoldSet, workspace: Workspace, tmp_path: Path) -> None:

@@ -17,18 +17,8 @@ from judgecal.models import ModelSpec
 from judgecal.records import Item, Judgement
 
 QUIET = RunOptions(quiet=True)
-TEXTS = [
-    "plain",
-    "",
-    "  spaces \n",
-    "[[ ## completed ## ]]",
-    "\x02judgecal 0\x03",
-    '{"a": 1}',
-    "[1, 2]",
-    "nul \x00 \u2028 \U0001f642 \ud800",
-    "None",
-    "x" * 1_000_000,
-]
+TEXTS = ["plain", "", "  spaces \n", "[[ ## completed ## ]]", "\x02judgecal 0\x03", '{"a": 1}', "[1, 2]"]
+TEXTS += ["nul \x00 \u2028 \U0001f642 \ud800", "None", "x" * 1_000_000]
 
 
 def an_item(text: str, name: str = "i") -> Item:
@@ -47,11 +37,8 @@ def test_messages_are_the_adapters_byte_for_byte(judge: PromptJudge, text: str, 
     outputs = {judge.signature.reasoning: "so", judge.signature.verdict: 80}
     judge.program.demos = [dspy.Example(**inputs, **outputs) for _ in range(demos)]
     item = an_item(text)
-    wanted = dspy.ChatAdapter().format(
-        judge.compiled,
-        [neutralised(demo) for demo in judge.demos],
-        neutralised(item_inputs(judge.signature.inputs, item)),
-    )
+    demos_shown, shown = map(neutralised, judge.demos), item_inputs(judge.signature.inputs, item)
+    wanted = dspy.ChatAdapter().format(judge.compiled, list(demos_shown), neutralised(shown))
     assert judge.messages(item) == wanted
 
 
@@ -77,8 +64,8 @@ def test_the_time_of_a_plan_comes_from_the_journal(judge: PromptJudge, tmp_path:
     assert plan_calls([judge], items, stored_rows(path), QUIET).seconds is None
     with Journal(path) as journal:
         for index, latency in enumerate((1.0, 3.0)):
-            key = dataclasses.astuple(items[index])[0], items[index].sha, judge.fingerprint
-            journal.append(Judgement(key[0], key[1], judge.name, key[2], 0, 80.0, latency_s=latency))
+            ids = items[index].item_id, items[index].sha, judge.name, judge.fingerprint
+            journal.append(Judgement(*ids, 0, 80.0, latency_s=latency))
         journal.append(Judgement("other", "sha", "a name of a file", "f", 0, 80.0, latency_s=99.0))
     plan = plan_calls([judge], items, stored_rows(path), QUIET)
     assert (plan.calls, plan.stored) == (18, 2)

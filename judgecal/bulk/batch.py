@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from judgecal.bulk.batch_client import BatchClient, BatchPolicy, LateForms, NotHandedIn, Part, Results
 from judgecal.bulk.batch_log import Batch, BatchLog, batches_beside, ids_in, request_id
-from judgecal.bulk.batches import BatchState, Spool
+from judgecal.bulk.provider_batches import BatchState
 from judgecal.engine.budget import Bill, Budget, billed, worst_cost_usd
 from judgecal.engine.cache import ReplyCache, RequestKeys, cache_folder
 from judgecal.engine.call_runner import CallResult, stored_result
@@ -53,6 +53,9 @@ def run_batches(
         KeyboardInterrupt: as from anywhere; the batches go on at the provider, which is said.
     """
 
+    async def work_all() -> None:
+        await asyncio.gather(*(run.work() for run in runs))
+
     def counted(row: Judgement) -> None:
         journal.append(row)
         if progress:
@@ -67,22 +70,24 @@ def run_batches(
     with BatchLog(batches_beside(journal)) as log:
         runs = [
             _BatchRun(
-                spec, calls, log, record=counted, budget=budget, cache=cache, policy=policy or BatchPolicy()
+                spec,
+                calls,
+                log,
+                record=counted,
+                budget=budget,
+                cache=cache,
+                policy=policy or BatchPolicy(),
+                progress=progress,
             )
             for spec, calls in due
         ]
         try:
             for run in runs:
-                run.progress = progress
                 run.learn_forms()
-            run_to_end(lambda: _all(runs))
+            run_to_end(work_all)
         except (KeyboardInterrupt, JudgecalError):
             notice(*(line for run in runs for line in run.still_waiting()))
             raise
-
-
-async def _all(runs: Sequence[_BatchRun]) -> None:
-    await asyncio.gather(*(run.work() for run in runs))
 
 
 def _one_verdict(call: Call, outcome: CallResult, replies: Sequence[Reply]) -> Judgement:
@@ -99,8 +104,6 @@ def _one_verdict(call: Call, outcome: CallResult, replies: Sequence[Reply]) -> J
 class _BatchRun:
     """The batches of one model."""
 
-    progress: Progress | None = None
-
     def __init__(
         self,
         spec: ModelSpec,
@@ -111,21 +114,21 @@ class _BatchRun:
         budget: Budget,
         cache: ReplyCache | None,
         policy: BatchPolicy,
+        progress: Progress | None,
     ) -> None:
         self._spec, self._calls, self._log = spec, calls, log
         self._budget, self._cache, self._policy = budget, cache, policy
-        self._recorded = record
-        self._client = BatchClient(spec, log, policy, show=self._show)
+        self._recorded, self._progress = record, progress
+        self._client = BatchClient(spec, log, policy, show=progress.show if progress else lambda: None)
         self._format = self._client.format
         self._cheap = spec.in_batches()
         self._key_of = RequestKeys(spec)
         self._forms = LateForms(ReplyForms(spec, cache_folder()))
         self._open = log.open_of(spec)
         self._waiting = ids_in(self._open)
-        self._asked: defaultdict[str, set[str]] = defaultdict(
-            set
-        )  # name of a batch -> what this run asks for of it
-        self._tries: dict[str, int] = {}
+        # name of a batch -> what this run asks for of it
+        self._asked: defaultdict[str, set[str]] = defaultdict(set)
+        self._tries: defaultdict[str, int] = defaultdict(int)
         self._given_up: set[Key] = set()  # an error may be due again at once, for the next run
         self._short = 0  # times that the budget held fewer requests than were due
         for batch in self._open:
@@ -165,7 +168,7 @@ class _BatchRun:
             while await self._hand_in():
                 await self._wait_and_read()
         finally:
-            await self._client.transport.close()
+            await self._client.close()
 
     def still_waiting(self) -> Iterator[str]:
         """What a user must hear of batches that go on without this process."""
@@ -239,7 +242,8 @@ class _BatchRun:
             elif self._short < self._policy.tries and (part.ids or self._waited_for()):
                 short = True  # what the batches before it really cost may leave room for it
             else:
-                self._refuse(call, worst)
+                failure = Failure("budget", self._budget.refuse(self._spec.alias, worst))
+                self._record(judgement_of(call, CallResult(failure=failure)))
         if part and part.ids:
             await self._submit(part)
         self._short -= not short
@@ -251,7 +255,7 @@ class _BatchRun:
             self._record(judgement_of(call, CallResult(failure=failure, attempts=self._tries[request])))
             return None
         try:
-            body = self._client.transport.encoded(messages, self._forms.shape(request, call.schema))
+            body = self._client.encoded(messages, self._forms.shape(request, call.schema))
             if len(body) > self._format.most_bytes // 2:
                 raise CallFailed("context_length", "the request is larger than a batch may be", retry=False)
             return body
@@ -259,15 +263,11 @@ class _BatchRun:
             self._record(judgement_of(call, CallResult(failure=Failure(failed.kind, str(failed)))))
             return None
 
-    def _refuse(self, call: Call, worst_usd: float) -> None:
-        failure = Failure("budget", self._budget.refuse(self._spec.alias, worst_usd))
-        self._record(judgement_of(call, CallResult(failure=failure)))
-
     async def _submit(self, part: Part) -> None:
         """Note the batch, hand it in, and note its id."""
         part.finish()
         self._budget.cover()  # before the batch is noted: whoever finds it there takes its money out again
-        batch = self._log.intend(part.name, self._spec, tuple(part.ids), usd_at_most=part.usd_at_most)
+        batch = self._log.intend(part.name, self._spec, part.ids, usd_at_most=part.usd_at_most)
         self._open.append(batch)
         self._waiting |= ids_in([batch])
         self._asked[batch.name] = set(part.ids)
@@ -278,7 +278,7 @@ class _BatchRun:
             self._close(batch, made=False)
             raise
         finally:
-            part.spool.close()
+            part.spool.file.close()
         self._log.note(batch, "submitted")
 
     async def _wait_and_read(self) -> None:
@@ -287,7 +287,13 @@ class _BatchRun:
         until = time.monotonic() + self._policy.longest_s
         while waiting := self._waited_for():
             if time.monotonic() > until:
-                raise self._client.never_ends(waiting[0])
+                batch, hours = waiting[0], self._policy.longest_s / 3600
+                there = f"{self._spec.provider} after {hours:.0f} hours"
+                raise JudgecalError(
+                    f"batch {batch.provider_id} of {len(batch.ids):,} requests has not ended at {there}: "
+                    f"look at it there ({self._format.where}); once it is cancelled, the same command takes "
+                    "what it holds and hands in the rest again"
+                )
             states = {batch.name: await self._client.state(batch) for batch in waiting}
             done = sum(state.done for state in states.values())
             self._tell(waiting, f"{done:,} of {sum(len(batch.ids) for batch in waiting):,} done")
@@ -299,27 +305,25 @@ class _BatchRun:
 
     async def _read(self, ended: Sequence[Batch], states: dict[str, BatchState]) -> None:
         """Make rows of what ended batches hold; what may go into another batch is no row yet."""
-        results = Results(Spool(), states)
+        results = Results(states)
         try:
             busy = any(batch not in ended for batch in self._waited_for())
             ours = [batch for batch in ended if await self._fetch(batch, results, busy=busy)]
-            for one_of_ours in ours:
-                one_of_ours.left -= self._asked[one_of_ours.name]
-                self._log.note(one_of_ours, "reading")
+            for batch in ours:
+                batch.left -= self._asked[batch.name]
+                self._log.note(batch, "reading")
             names = {batch.name for batch in ours}
             tried = {name for name in names if not (busy and states[name].refused)}
             met: set[str] = set()
             stop: AuthError | None = None
             for call in self._still_due():
                 key, request, messages = request_id(self._key_of, call)
-                batch = self._waiting.get(request)
-                if batch is None or batch.name not in names:
+                holder = self._waiting.get(request)
+                if holder is None or holder.name not in names:
                     continue
-                self._tries[request] = self._tries.get(request, 0) + (
-                    request not in met and batch.name in tried
-                )
+                self._tries[request] += request not in met and holder.name in tried
                 try:
-                    row = self._row(call, key, messages, batch, results, again=request in met)
+                    row = self._row(call, key, messages, holder, results, again=request in met)
                 except AuthError as error:
                     stop = error
                     continue
@@ -327,7 +331,7 @@ class _BatchRun:
                 if row is not None:
                     self._record(row)
         finally:
-            results.spool.close()
+            results.spool.file.close()
         if self._cache:
             self._cache.flush(now=True)
         for batch in ours:
@@ -340,43 +344,32 @@ class _BatchRun:
             raise stop
 
     async def _fetch(self, batch: Batch, results: Results, *, busy: bool) -> bool:
-        """Take what a batch holds; False where it is somebody else's. `busy`: others wait."""
-        state = results.states[batch.name]
-        if state.refused is not None:
-            self._raise_refusal(batch, state)
+        """Take what a batch holds; False where it is somebody else's. `busy`: others wait.
+
+        The run ends where the provider took none of a batch, unless a later one may do better: OpenAI limits
+        what may wait at once; that it refused a batch while others waited is no try of its requests.
+        """
+        refused = results.states[batch.name].refused
+        if refused is not None:
+            try:
+                self._client.reply(refused)
+            except CallFailed as failed:
+                if not failed.retry:
+                    self._close(batch)
+                    raise self._client.gave_up(f"refused batch {batch.provider_id}", failed) from failed
+            except AuthError:
+                self._close(batch)
+                raise
             await self._client.sleep(0.0 if busy else self._policy.longest_wait_s)
             return True
         lines = await self._client.fetch(batch, results)
-        if (
-            batch.found
-            and not self._format.names
-            and lines
-            and not any(request in results.places for request in batch.ids)
-        ):
-            assert batch.provider_id is not None
-            batch.foreign.add(batch.provider_id)
+        unsure = batch.found and not self._format.names
+        if unsure and lines and results.places.keys().isdisjoint(batch.ids):
+            batch.foreign.add(batch.provider_id or "")
             batch.provider_id = None
             await self._locate(batch)
             return False
         return True
-
-    def _raise_refusal(self, batch: Batch, state: BatchState) -> None:
-        """End the run where the provider took none of a batch, unless a later one may do better.
-
-        OpenAI limits what may wait at once; that it refused a batch while others waited is no try of its
-        requests.
-        """
-        assert state.refused is not None
-        try:
-            self._client.transport.reply(state.refused)
-        except CallFailed as failed:
-            if failed.retry:
-                return
-            self._close(batch)
-            raise self._client.gave_up(f"refused batch {batch.provider_id}", failed) from failed
-        except AuthError:
-            self._close(batch)
-            raise
 
     def _row(
         self,
@@ -400,7 +393,7 @@ class _BatchRun:
             reply, bill = billed(self._cheap, messages, replies[0])
         except CallFailed as failed:
             if failed.billed and not again:
-                self._budget.settle_request(self._spec.alias, worst, Bill(worst))
+                self._budget.book(self._spec.alias, worst, Bill(worst))
             failure = Failure(failed.kind, str(failed))
             if not again:
                 self._forms.heard(request, call.schema, failure)
@@ -410,19 +403,15 @@ class _BatchRun:
         if again:
             return _one_verdict(call, CallResult(cached=True), replies)
         self._forms.heard(request, call.schema, reply)
-        self._budget.settle_request(self._spec.alias, worst, bill)
+        self._budget.book(self._spec.alias, worst, bill)
         row = _one_verdict(call, CallResult(attempts=tries, cost_usd=bill.usd), [reply, *replies[1:]])
         if self._cache and row.verdict is not None:
             self._cache.put(key, reply)
         return row
 
     def _tell(self, batches: Sequence[Batch], what: str) -> None:
-        if self.progress:
+        if self._progress:
             since = clock(max(0.0, time.time() - min(batch.at for batch in batches)))
             many = "1 batch" if len(batches) == 1 else f"{len(batches)} batches"
-            self.progress.waiting = f"{many} at {self._spec.provider} for {since}, {what}"
-            self._show()
-
-    def _show(self) -> None:
-        if self.progress:
-            self.progress.show()
+            self._progress.waiting = f"{many} at {self._spec.provider} for {since}, {what}"
+            self._progress.show()

@@ -12,7 +12,7 @@ import asyncio
 import json
 import secrets
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -28,8 +28,6 @@ from judgecal.records import digest
 
 _FILE = "batches.jsonl"
 _ID_DIGITS = 32
-_Event = Literal["submitted", "reading", "taken", "read", "void"]
-_CLOSING = ("read", "void")
 
 
 @dataclass(slots=True)
@@ -58,12 +56,17 @@ class Batch:
         return mark_of(self.name)
 
 
+def new_name() -> str:
+    """A name for a batch; its last part marks each request, so that results are known to be of this batch."""
+    return f"judgecal-{secrets.token_hex(8)}"
+
+
 def mark_of(name: str) -> str:
     """The mark of a batch's requests."""
     return name.rpartition("-")[2]
 
 
-def model_digest(spec: ModelSpec) -> str:
+def _model_digest(spec: ModelSpec) -> str:
     """What tells the models of batches apart; the address may hold what must not be written down."""
     return digest([spec.id, spec.address])[:16]
 
@@ -98,46 +101,58 @@ class BatchLog:
 
     def open_of(self, spec: ModelSpec) -> list[Batch]:
         """The open batches of a model, the oldest first."""
-        model = model_digest(spec)
+        model = _model_digest(spec)
         return [batch for batch in self._open.values() if batch.model == model]
 
     def is_open(self, batch: Batch) -> bool:
         """Whether neither `read` nor `void` was noted of it."""
         return batch.name in self._open
 
-    def intend(self, name: str, spec: ModelSpec, ids: Sequence[str], *, usd_at_most: float) -> Batch:
+    def intend(self, name: str, spec: ModelSpec, ids: Iterable[str], *, usd_at_most: float) -> Batch:
         """Note a batch that is about to be sent."""
-        batch = _whole(name, model_digest(spec), ids, usd_at_most, time.time())
-        about = {"model": batch.model, "usd_at_most": usd_at_most, "at": batch.at, "ids": list(ids)}
-        self._log.append({"schema": SCHEMA, "batch": name, "event": "intended", **about})
-        self._open[name] = batch
-        return batch
+        about = {
+            "model": _model_digest(spec),
+            "usd_at_most": usd_at_most,
+            "at": time.time(),
+            "ids": list(ids),
+        }
+        self._append({"schema": SCHEMA, "batch": name, "event": "intended", **about})
+        return self._open[name]
 
-    def note(self, batch: Batch, event: _Event) -> None:
-        """Note what became of a batch; for `submitted` its id is set by then."""
-        if batch.provider_id is not None and (event == "read" or not batch.found):
-            self.provider_ids.add(batch.provider_id)
+    def note(self, batch: Batch, event: Literal["submitted", "reading", "taken", "read", "void"]) -> None:
+        """Note what became of a batch; for `submitted` its id is set by then, for `reading` what is left."""
         row: dict[str, Any] = {"batch": batch.name, "event": event}
         if event == "reading":
             row["left"] = sorted(batch.left)
         elif event != "taken":
             row |= {"provider_id": batch.provider_id, "found": batch.found}
+        self._append(row)
+
+    def _append(self, row: dict[str, Any]) -> None:
         self._log.append(row)
-        if event == "taken":
-            batch.waiting = batch.left
-        elif event in _CLOSING:
-            del self._open[batch.name]
+        _take_in(row, self._open, self.provider_ids)
 
 
-def _whole(name: str, model: str, ids: Sequence[str], usd_at_most: float, at: float) -> Batch:
-    """A batch of which no reply is taken yet; its sets, which may be large, are one object."""
-    waiting = frozenset(ids)
-    return Batch(name, model, ids, usd_at_most, at, waiting=waiting, left=waiting)
-
-
-def new_name() -> str:
-    """A name for a batch; its last part marks each request, so that results are known to be of this batch."""
-    return f"judgecal-{secrets.token_hex(8)}"
+def _take_in(row: Mapping[str, Any], batches: dict[str, Batch], provider_ids: set[str]) -> None:
+    """What an event means for the open batches, and for the ids that are known to be ours."""
+    name, event = row["batch"], row["event"]
+    if event == "intended":
+        ids = tuple(row["ids"])
+        waiting = frozenset(ids)  # which may be large, and is one object
+        usd, at = float(row["usd_at_most"]), float(row["at"])
+        batches[name] = Batch(name, row["model"], ids, usd, at, waiting=waiting, left=waiting)
+        return
+    if event == "read" or (event == "submitted" and not row["found"]):
+        provider_ids.add(row["provider_id"])
+    batch = batches[name]
+    if event == "submitted":
+        batch.provider_id, batch.found = row["provider_id"], row["found"]
+    elif event == "reading":
+        batch.left = frozenset(row["left"])
+    elif event == "taken":
+        batch.waiting = batch.left
+    else:
+        del batches[name]
 
 
 def _read(path: Path) -> tuple[dict[str, Batch], set[str]]:
@@ -150,20 +165,7 @@ def _read(path: Path) -> tuple[dict[str, Batch], set[str]]:
 
     def take(line: bytes) -> dict[str, Any]:
         row: dict[str, Any] = json.loads(line)
-        name, event = row["batch"], row["event"]
-        if event == "intended":
-            requests = tuple(row["ids"])
-            batches[name] = _whole(name, row["model"], requests, float(row["usd_at_most"]), float(row["at"]))
-        if event == "read" or (event == "submitted" and not row["found"]):
-            ids.add(row["provider_id"])
-        if event == "submitted":
-            batches[name].provider_id, batches[name].found = row["provider_id"], row["found"]
-        elif event == "reading":
-            batches[name].left = frozenset(row["left"])
-        elif event == "taken":
-            batches[name].waiting = batches[name].left
-        elif event != "intended":
-            del batches[name]
+        _take_in(row, batches, ids)
         return row
 
     # A torn last line is passed over: then nothing of that batch was sent.
@@ -235,7 +237,7 @@ def batches_with(
     """Gives the batch that a request waits in, by messages, repeat and schema; None where none waits."""
     if journal.source is None or not spec.takes_batches or not (path := batches_beside(journal)).exists():
         return None
-    model, key_of = model_digest(spec), RequestKeys(spec)
+    model, key_of = _model_digest(spec), RequestKeys(spec)
     waiting = ids_in(batch for batch in _read(path)[0].values() if batch.model == model)
     if not waiting:
         return None

@@ -33,9 +33,9 @@ from judgecal.experiment import (
     together,
 )
 from judgecal.experiment.folder import code_sha
-from judgecal.production.judge import JudgeRun, lock_result
+from judgecal.production.judge import JudgeRun
 from judgecal.production.judge_counts import JudgedRows
-from judgecal.production.results import JudgeResult
+from judgecal.production.results import JudgeResult, lock_result
 from judgecal.production.suite import SuiteColumn
 from judgecal.tables import Columns, NoRowsError, Partition, Partitions, Place, Stamp, open_source
 from judgecal.workspace import Workspace, write_text
@@ -86,7 +86,7 @@ class PartitionJob:
                     n_rows=run.source.n_rows,
                     columns=run.source.columns,
                     named=run.reader.sheet_columns(),
-                    added=run.layout.names,
+                    added=tuple(run.layout.added),
                     notes=(*run.source.notes, *run.layout.notes),
                     estimate=plan_trials(run.trials(journal)) if estimate else None,
                 )
@@ -112,10 +112,8 @@ class PartitionJob:
         with self.partition.place.fetched() as path:
             stamp = self.output.stamp()
             if stamp is not None and self._read_note() == self._note_of(stamp):
-                run, journal = (
-                    self._run(path, Path(self.partition.name)),
-                    stored_rows(self.journal, long=True),
-                )
+                run = self._run(path, Path(self.partition.name))
+                journal = stored_rows(self.journal, long=True)
                 if not any(run.trials(journal)):
                     return run.count_rows(journal)
             with self.output.delivered() as output:
@@ -146,7 +144,7 @@ class PartitionJob:
 
     @property
     def _note(self) -> Path:
-        return self.folder / "partitions" / f"{self.partition.name}.output.json"
+        return self.journal.with_suffix(".output.json")
 
     def _note_of(self, stamp: Stamp | None) -> dict[str, Any]:
         made_of = {"input": [*self.partition.stamp], "limit": self.options.limit}
@@ -211,8 +209,7 @@ class PartitionedRun:
         places = [Place.of(place).text for place in self.partitions.given]
         config = {
             "command": "judge",
-            "gold": {"set": judge.lock.gold.set, "sha256": judge.lock.gold.sha256},
-            "lock": judge.lock.sha256,
+            **judge.lock.config,
             "judge": judge_config(judge.judge),
             "input": {"partitions": places, "columns": self.columns.options()},
         }
@@ -239,7 +236,8 @@ class PartitionedRun:
     def check(self) -> None:
         """Refuse what cannot be done before a partition is read."""
         require_prices(models_of([self._column.judges[0].judge]), self.options.limit_usd)
-        place, there = Place.of(self.output), self._output_files()
+        place = Place.of(self.output)
+        there = place.files() or {}
         inputs = {Place.of(text).identity for text in self.partitions.given}
         read = {job.partition.place.identity for job in self.jobs}
         inside = any(f"{place.identity}/".startswith(f"{folder}/") for folder in inputs)
@@ -258,9 +256,6 @@ class PartitionedRun:
                 f"{self.output}: holds {listed(foreign)} already: give --replace to write over them, or name "
                 "another folder"
             )
-
-    def _output_files(self) -> dict[str, Stamp]:
-        return Place.of(self.output).files() or {}
 
     def preview(self) -> CostEstimate:
         """What a run would call; nothing is written."""
@@ -358,7 +353,7 @@ class PartitionedRun:
         if empty:
             yield f"without rows, so without an output: {listed(empty)}"
         written = {job.partition.name for job in self.jobs}
-        names = [name for name in self._output_files() if name.rpartition("/")[2][:1] != "."]
+        names = [name for name in Place.of(self.output).files() or {} if name.rpartition("/")[2][:1] != "."]
         others = sorted(name for name in names if name not in written)
         if others:
             yield f"{self.output} also holds {listed(others)}, which this run did not write"

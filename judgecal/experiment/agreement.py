@@ -5,23 +5,26 @@ from __future__ import annotations
 import dataclasses
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import Any
+
+import numpy as np
 
 from judgecal.engine import counted_remark
 from judgecal.errors import InputError, unknown_name
-from judgecal.experiment.chunks import item_scale, whole_items
-from judgecal.experiment.drawn import drawing_weights
 from judgecal.experiment.folder import Experiment
+from judgecal.experiment.judgements import item_scale, stored_notes, verdict_matrix, whole_items
 from judgecal.experiment.result import Entry, JudgeEntry, Latency, PartEntry, Retest, Tokens
-from judgecal.experiment.stored_verdicts import stored_notes
 from judgecal.goldset import GoldSet
+from judgecal.judges import Judge, JudgeKind, JudgeName
 from judgecal.records import Estimate, Item, Judgement
 from judgecal.scale import Label, Scale, common_scale
 from judgecal.stats import (
     Calibration,
     agreement,
+    best_constant,
     cross_fitted,
     cross_fitted_probabilities,
     fit_calibration,
@@ -29,15 +32,15 @@ from judgecal.stats import (
     limits_of_agreement,
 )
 from judgecal.stats.breakdown import breakdown
-from judgecal.stats.retest import Repeatability, repeatability
+from judgecal.stats.retest import repeatability
 from judgecal.stats.sample import Floats
 
-if TYPE_CHECKING:
-    from judgecal.judges import Judge, JudgeKind
+CONSTANT = "constant"
+"""The fingerprint of what says the same of every item."""
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class JudgeColumn:
     """One judge's judgements, unscored ones included, ready to be held against labels."""
 
     judge: str
@@ -46,16 +49,13 @@ class Column:
     # cost in US dollars of prompt and completion tokens, for the replies that came from the store
     price: Callable[[int | None, int | None], float | None] | None = None
     kind: JudgeKind = "recorded"  # how it comes to its verdicts; `recorded` where nobody here can ask it
-    # its place in the grid of prompts and models, with a prompt: signature, and model with its program
-    cell: tuple[str, str] | None = None
     calls: Sequence[Judgement] = ()  # the rows as the journal holds them, where these are of single contexts
 
     @classmethod
-    def of(cls, judge: Judge, rows: Sequence[Judgement]) -> Column:
+    def of(cls, judge: Judge, rows: Sequence[Judgement]) -> JudgeColumn:
         """The column of a judge that judgecal called itself."""
         price = None if judge.model is None else judge.model.cost_usd
-        cell = cell_of(judge.name, judge.kind)
-        return cls(judge.name, item_scale(judge), whole_items(rows), price, judge.kind, cell, rows)
+        return cls(judge.name, item_scale(judge), whole_items(rows), price, judge.kind, rows)
 
     @property
     def stored(self) -> Sequence[Judgement]:
@@ -67,6 +67,14 @@ class Column:
         """Whether it says the same of every item by its making: no map would make it another."""
         return bool(self.rows) and self.rows[0].judge_fingerprint == CONSTANT
 
+    @property
+    def cell(self) -> tuple[str, str] | None:
+        """Its place in the grid: the signature, and the model with its program; None without a prompt."""
+        if self.kind != "prompt":
+            return None
+        name = JudgeName.parse(self.judge)
+        return name.signature, name.system
+
     def cost_usd(self, row: Judgement) -> float | None:
         """What a judgement costs in production: a stored reply counts as if it had been called for."""
         if not row.cached or self.price is None:
@@ -74,8 +82,8 @@ class Column:
         return self.price(row.prompt_tokens, row.completion_tokens)
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+@dataclass(frozen=True)
+class AgreementTable:
     """What every entry of a table shares: the people's labels of the items asked for."""
 
     gold: GoldSet
@@ -87,17 +95,17 @@ class Table:
     # other there
     tied: tuple[Item, ...] = ()
 
-    @property
+    @cached_property
     def labels(self) -> list[Label]:
         """Gold labels, one an item."""
         return [self.gold.labels[item.item_id] for item in self.items]
 
-    @property
+    @cached_property
     def groups(self) -> list[str]:
         """Groups, one an item."""
         return [item.group for item in self.items]
 
-    @property
+    @cached_property
     def weights(self) -> Floats | None:
         """Of the items, 1 / their chance of being drawn (`drawing_weights`)."""
         return drawing_weights(self.gold, self.items)
@@ -113,14 +121,42 @@ class Table:
             "people) is left out",
         )
 
-    def of(self, column: Column) -> Table:
+    def of(self, column: JudgeColumn) -> AgreementTable:
         """The table with a recorded judge's own repeats: what others were asked more is not missing here."""
         if column.kind != "recorded":
             return self
         return dataclasses.replace(self, repeats=1 + max((row.repeat for row in column.rows), default=0))
 
+    def verdicts(self, column: JudgeColumn) -> list[list[Label | None]]:
+        """The verdicts of a judge as items x repeats; None where there is none."""
+        return verdict_matrix(column.rows, self.items, self.repeats)
+
+    @property
+    def shared(self) -> dict[str, Any]:
+        """What statistics on these items have in common, by its names there."""
+        scale, groups, weights = self.gold.scale, self.groups, self.weights
+        return {"scale": scale, "groups": groups, "level": self.level, "seed": self.seed, "weights": weights}
+
+    def scaled(self, column: JudgeColumn | None = None) -> dict[str, Any]:
+        """What statistics of a judge's verdicts ask for beside labels: both scales, and the questions."""
+        judge_scale = self.gold.scale if column is None else column.scale
+        return {"scale": self.gold.scale, "judge_scale": judge_scale, "groups": self.groups}
+
+    def agreement(
+        self,
+        verdicts: Iterable[object],
+        column: JudgeColumn | None = None,
+        *,
+        against: Iterable[object] | None = None,
+        **how: Any,
+    ) -> dict[str, Estimate]:
+        """METRIC -> Estimate of a judge's verdicts, or of some on the people's scale, with the gold labels or
+        others; `how` as in `stats.agreement`."""
+        labels = self.labels if against is None else against
+        return agreement(labels, verdicts, **{**self.shared, **self.scaled(column), **how})
+
     def agreements(
-        self, column: Column, *, labels: Sequence[Label | None] | None = None
+        self, column: JudgeColumn, *, labels: Sequence[Label | None] | None = None
     ) -> dict[str, dict[str, Estimate]]:
         """`agreement` (complete case), `as_wrong` and `calibrated` of one judge, against the gold labels or
         others.
@@ -128,44 +164,32 @@ class Table:
         `calibrated` counts an unscored item as wrong too, and is empty where nothing can be calibrated: of
         labels without an order, and of a constant.
         """
-        verdicts, people = self.verdicts(column), self.gold.scale
-        fit: dict[str, Any] = {"scale": people, "judge_scale": column.scale, "groups": self.groups}
-        fit["weights"] = self.weights
-        shared: dict[str, Any] = {**fit, "level": self.level, "seed": self.seed}
-        against = self.labels if labels is None else labels
-        complete = agreement(against, verdicts, **shared)
-        whole = all(None not in row for row in verdicts)  # nothing to count as wrong
-        as_wrong = dict(complete) if whole else agreement(against, verdicts, unscored="wrong", **shared)
-        calibrated: dict[str, Estimate] = {}
-        mapped = None if column.constant else cross_fitted(against, verdicts, **fit)
+        verdicts, calibrated = self.verdicts(column), dict[str, Estimate]()
+        complete = as_wrong = self.agreement(verdicts, column, against=labels)
+        if any(None in row for row in verdicts):
+            as_wrong = self.agreement(verdicts, column, against=labels, unscored="wrong")
+        mapped = self.calibrated(column, labels)
         if mapped is not None:
-            calibrated = agreement(against, mapped, unscored="wrong", **{**shared, "judge_scale": people})
-            chances = cross_fitted_probabilities(against, verdicts, **fit)
+            calibrated = self.agreement(mapped, against=labels, unscored="wrong")
+            known: Sequence[Label | None] = self.labels if labels is None else labels
+            chances = cross_fitted_probabilities(known, verdicts, weights=self.weights, **self.scaled(column))
             if chances is not None:
-                of_chances = {**shared, "judge_scale": "percentage", "metrics": ["brier"]}
-                calibrated |= agreement(against, chances, unscored="wrong", **of_chances)
-        return {"agreement": complete, "as_wrong": as_wrong, "calibrated": calibrated}
+                brier: dict[str, Any] = {"judge_scale": "percentage", "metrics": ["brier"]}
+                calibrated |= self.agreement(chances, against=labels, unscored="wrong", **brier)
+        return {"agreement": complete, "as_wrong": dict(as_wrong), "calibrated": calibrated}
 
-    def verdicts(self, column: Column) -> list[list[Label | None]]:
-        """The verdicts of a judge as items x repeats; None where there is none."""
-        return verdict_matrix(column.rows, self.items, self.repeats)
-
-    def calibrated(self, column: Column) -> list[list[float | None]] | None:
+    def calibrated(
+        self, column: JudgeColumn, labels: Sequence[Label | None] | None = None
+    ) -> list[list[float | None]] | None:
         """The verdicts of a judge on the people's scale, items x repeats, each by a map that did not see its
         question; None where nothing can be calibrated.
         """
         if column.constant:
             return None
-        return cross_fitted(
-            self.labels,
-            self.verdicts(column),
-            scale=self.gold.scale,
-            judge_scale=column.scale,
-            groups=self.groups,
-            weights=self.weights,
-        )
+        known: Sequence[Label | None] = self.labels if labels is None else labels
+        return cross_fitted(known, self.verdicts(column), weights=self.weights, **self.scaled(column))
 
-    def described(self, column: Column) -> Column:
+    def described(self, column: JudgeColumn) -> JudgeColumn:
         """A judge's column with the verdicts that describe it: calibrated, on the people's scale, where a map
         decides (`calibrated`), without what the table does not ask for; else as it is.
         """
@@ -184,34 +208,43 @@ class Table:
         ]
         return dataclasses.replace(column, scale=self.gold.scale, rows=rows, calls=())
 
-    def calibration(self, column: Column, *, fitted_on: str) -> Calibration | None:
+    def calibration(self, column: JudgeColumn, *, fitted_on: str) -> Calibration | None:
         """The map of a judge, fitted on these items; None without an order of labels or a scored verdict."""
-        return fit_calibration(
-            self.labels,
-            self.verdicts(column),
-            scale=self.gold.scale,
-            judge_scale=column.scale,
-            groups=self.groups,
-            fitted_on=fitted_on,
-        )
+        return fit_calibration(self.labels, self.verdicts(column), fitted_on=fitted_on, **self.scaled(column))
 
-    def through(self, calibration: Calibration | None, column: Column) -> dict[str, Estimate]:
+    def through(self, calibration: Calibration | None, column: JudgeColumn) -> dict[str, Estimate]:
         """Agreement of a judge through a map that was fitted elsewhere, an unscored item counted as wrong."""
         if calibration is None:
             return {}
         mapped = [[calibration.apply(verdict) for verdict in row] for row in self.verdicts(column)]
-        shared: dict[str, Any] = {"groups": self.groups, "level": self.level, "seed": self.seed}
-        return agreement(self.labels, mapped, scale=self.gold.scale, unscored="wrong", **shared)
+        return self.agreement(mapped, unscored="wrong", weights=None)
 
 
-def cell_of(judge: str, kind: JudgeKind) -> tuple[str, str] | None:
-    """Where a judge stands in the grid of prompts and models; None for one without a prompt."""
-    from judgecal.judges import JudgeName
-
-    if kind != "prompt":
+def drawing_weights(gold: GoldSet, items: Sequence[Item]) -> Floats | None:
+    """1 / the chance of each item to be drawn, their mean 1; None where all are the same or not known."""
+    chances = [item.inclusion_probability for item in items]
+    known = [chance for chance in chances if chance is not None]
+    if not known:
         return None
-    name = JudgeName.parse(judge)
-    return name.signature, name.system
+    if len(known) < len(chances):
+        lacking = next(item.item_id for item in items if item.inclusion_probability is None)
+        raise InputError(
+            f"gold set {gold.name}: {len(chances) - len(known)} of {len(chances)} items have no "
+            f"inclusion_probability, {lacking!r} for one, and the others have: give it in items.jsonl, or "
+            "keep them in a set of their own"
+        )
+    weights = 1.0 / np.array(known)
+    return None if np.ptp(weights) <= 1e-9 * weights.max() else weights / weights.mean()
+
+
+def refuse_unequal(gold: GoldSet, items: Sequence[Item], command: str) -> None:
+    """Refuse a command that cannot weigh items which were drawn with unequal probabilities."""
+    if drawing_weights(gold, items) is not None:
+        raise InputError(
+            f"{command} would count all items of gold set {gold.name} alike, and they were drawn with "
+            "unequal probabilities (inclusion_probability in items.jsonl): use score, agreement, compare or "
+            "report, which weigh"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,85 +256,149 @@ class StoredExperiment:
     items: tuple[Item, ...]  # the labelled ones that judges may be held against each other on, in file order
     tied: tuple[Item, ...]  # the items of the same part of the set on which raters tie
     split: str
-    columns: tuple[
-        Column, ...
-    ]  # each judge that was asked for, in that order, then the floor's, if it judged
-    asked: int  # how many of them were asked for
+    judges: tuple[JudgeColumn, ...]  # each that was asked for, in that order
+    floor: tuple[JudgeColumn, ...]  # those of the embedded model below them, where they judged
     seed: int
     notes: tuple[str, ...]  # what the reader must know of how this was read
 
     @property
-    def table(self) -> Table:
+    def columns(self) -> tuple[JudgeColumn, ...]:
+        """All that judged."""
+        return (*self.judges, *self.floor)
+
+    @property
+    def holds_test(self) -> bool:
+        """Whether test items are among its items."""
+        return any(self.gold.split_of(item.group) == "test" for item in self.items)
+
+    @property
+    def table(self) -> AgreementTable:
         """The items with the repeats that were asked for."""
-        return Table(
-            self.gold, self.items, int(self.experiment.config.get("repeats", 1)), self.seed, tied=self.tied
-        )
+        repeats = int(self.experiment.config.get("repeats", 1))
+        return AgreementTable(self.gold, self.items, repeats, self.seed, tied=self.tied)
 
-    def column(self, judge: str) -> Column:
+    def column(self, judge: str) -> JudgeColumn:
         """One judge's judgements."""
-        for column in self.columns:
-            if column.judge == judge:
-                return column
-        raise unknown_name(
-            f"judge in {self.experiment.slug}", judge, [column.judge for column in self.columns]
-        )
+        known = {column.judge: column for column in reversed(self.columns)}
+        if judge not in known:
+            names = [column.judge for column in self.columns]
+            raise unknown_name(f"judge in {self.experiment.slug}", judge, names)
+        return known[judge]
 
 
-def verdict_matrix(
-    rows: Sequence[Judgement], items: Sequence[Item], repeats: int
-) -> list[list[Label | None]]:
-    """Verdicts on whole items as items x repeats; None where there is none, be it unscored or absent."""
-    if repeats == 1:  # by far the most, and read some twenty times for a page
-        once = {row.item_id: row.verdict for row in whole_items(rows) if row.repeat == 0}
-        return [[once.get(item.item_id)] for item in items]
-    found = {(row.item_id, row.repeat): row.verdict for row in whole_items(rows)}
-    return [[found.get((item.item_id, repeat)) for repeat in range(repeats)] for item in items]
-
-
-def entry(table: Table, column: Column, *, labels: Sequence[Label | None] | None = None) -> Entry:
+def entry(
+    table: AgreementTable, column: JudgeColumn, *, labels: Sequence[Label | None] | None = None
+) -> Entry:
     """One judge's entry: counts, agreement with the gold labels or others, cost and latency."""
+    return Entry(**entry_fields(table, column, labels=labels))
+
+
+def entry_fields(
+    table: AgreementTable, column: JudgeColumn, *, labels: Sequence[Label | None] | None = None
+) -> dict[str, Any]:
+    """The fields of `entry`, for whatever is one with more."""
     expected = len({item.item_id for item in table.items}) * table.repeats
     rows = _rows_of(table, column)
     n = sum(row.verdict is not None for row in rows)
     unscored = Counter(row.error.kind if row.error else "parse" for row in rows if row.verdict is None)
     times = sorted(row.latency_s for row in rows if row.latency_s is not None)
+    p95 = times[0] if times else None
+    if len(times) > 1:
+        p95 = statistics.quantiles(times, n=20, method="inclusive")[18]
     costs = [cost for row in rows if (cost := column.cost_usd(row)) is not None]
 
     def total(counts: Iterable[int | None]) -> int | None:
         known = [count for count in counts if count is not None]
         return sum(known) if known else None
 
-    return Entry(
-        judge=column.judge,
-        n=n,
-        n_expected=expected,
-        n_unscored=expected - n,
+    return {
+        "judge": column.judge,
+        "n": n,
+        "n_expected": expected,
+        "n_unscored": expected - n,
         **table.agreements(column, labels=labels),
-        latency_s=Latency(
-            statistics.median(times) if times else None,
-            statistics.quantiles(times, n=20, method="inclusive")[18]
-            if len(times) > 1
-            else next(iter(times), None),
+        "latency_s": Latency(statistics.median(times) if times else None, p95),
+        "usd_per_1k": 1000.0 * sum(costs) / len(costs) if costs and len(costs) == len(rows) else None,
+        "tokens": Tokens(
+            total(row.prompt_tokens for row in rows), total(row.completion_tokens for row in rows)
         ),
-        usd_per_1k=1000.0 * sum(costs) / len(costs) if costs and len(costs) == len(rows) else None,
-        tokens=Tokens(total(row.prompt_tokens for row in rows), total(row.completion_tokens for row in rows)),
-        unit=str(common_scale(table.gold.scale, column.scale)),
-        unscored=({"missing": expected - len(rows)} if expected > len(rows) else {}) | dict(unscored),
-    )
+        "unit": str(common_scale(table.gold.scale, column.scale)),
+        "unscored": ({"missing": expected - len(rows)} if expected > len(rows) else {}) | unscored,
+    }
 
 
-def _rows_of(table: Table, column: Column) -> list[Judgement]:
+def _rows_of(table: AgreementTable, column: JudgeColumn) -> list[Judgement]:
     """The judgements that the table asks for."""
     asked = {item.item_id for item in table.items}
     return [row for row in column.rows if row.item_id in asked and row.repeat < table.repeats]
 
 
-CONSTANT = "constant"
-"""The fingerprint of what says the same of every item."""
+def constant_column(table: AgreementTable, metric: str | None = None) -> JudgeColumn:
+    """The constant that is best by a metric, the leading one where not given, on the same items."""
+    scale = table.gold.scale
+    label = best_constant(table.labels, scale=scale, metric=metric, weights=table.weights)
+    name = f"constant {label:g}" if isinstance(label, float) else f"constant {label}"
+    rows = [
+        Judgement(item.item_id, item.sha, name, CONSTANT, repeat, label)
+        for item in table.items
+        for repeat in range(table.repeats)
+    ]
+    return JudgeColumn(name, scale, rows)
+
+
+def constant_entry(table: AgreementTable) -> Entry:
+    """What the best constant of each metric reaches; it costs nothing, and no map makes it another."""
+    leading = entry(table, constant_column(table))
+    best = dict(leading.agreement)
+    for metric in leading.agreement:
+        column = constant_column(table, metric)
+        if column.judge != leading.judge:
+            best |= table.agreement(table.verdicts(column), metrics=[metric])
+    same: dict[str, Any] = {"agreement": best, "as_wrong": dict(best), "calibrated": dict(best)}
+    return dataclasses.replace(leading, judge="best constant", usd_per_1k=0.0, **same)
+
+
+def judge_entry(table: AgreementTable, column: JudgeColumn) -> JudgeEntry:
+    """A judge's entry with what explains it, all of the verdicts that describe it (`described`)."""
+    people, described = table.gold.scale, table.described(column)
+    labels, verdicts = table.labels, table.verdicts(described)
+    shared = table.scaled(described) | {"level": table.level}
+    fields = entry_fields(table, column) | {"kind": column.kind, "by_tag": {}, "by_system": {}}
+    if fields["n_unscored"]:  # what decides, with unscored items counted as their labels
+        metrics = [leading_metric(people)]
+        fields["best_case"] = table.agreement(verdicts, described, metrics=metrics, unscored="right")
+    if table.weights is not None:
+        return JudgeEntry(**fields)
+    systems = [() if item.system is None else (item.system,) for item in table.items]
+    for name, parts in (("by_tag", [item.tags for item in table.items]), ("by_system", systems)):
+        of_parts = breakdown(labels, verdicts, parts=parts, **shared)
+        fields[name] = {part: PartEntry.of(numbers, people) for part, numbers in of_parts.items()}
+    if people.graded:
+        fields["limits_of_agreement"] = limits_of_agreement(labels, verdicts, **shared)
+    if table.repeats > 1:
+        again, rows = (
+            repeatability(verdicts, gold_labels=labels, seed=table.seed, **shared),
+            _rows_of(table, described),
+        )
+        named = ("exact_agreement", "unanimous", "within_item_sd", "within_item_sd_share", "icc_1_1")
+        flips = (estimate for name, estimate in again.estimates.items() if name.startswith("flip_rate"))
+        fields["retest"] = Retest(
+            repeats=table.repeats,
+            n_items=again.n_items,
+            flip_rate=next(flips, None),
+            **{name: again.estimates[name] for name in named},
+            expected=again.expected,
+            enough=again.enough,
+            why=again.why,
+            # then those calls were made before, each repeat for itself
+            all_cached=bool(rows) and all(row.cached for row in rows),
+            unit=str(common_scale(people, described.scale)),
+        )
+    return JudgeEntry(**fields)
 
 
 def verdict_notes(
-    people: Scale, columns: Sequence[Column], *, rows: Iterable[Judgement] | None = None
+    people: Scale, columns: Sequence[JudgeColumn], *, rows: Iterable[Judgement] | None = None
 ) -> list[str]:
     """What must be known of the verdicts of some judges, without full stops: scales, counted tokens, stored
     replies.
@@ -325,63 +422,3 @@ def verdict_notes(
         notes += [counted_remark(column.judge, n)] if n else []
     stored = (row for column in called for row in column.stored) if rows is None else rows
     return [*notes, *stored_notes(stored)]
-
-
-def require_metric(estimates: Mapping[str, Estimate], metric: str) -> Estimate:
-    """The estimate of a metric by its name."""
-    if metric not in estimates:
-        raise InputError(f"metric {metric!r} is not defined on this set: use one of {', '.join(estimates)}")
-    return estimates[metric]
-
-
-def judge_entry(table: Table, column: Column) -> JudgeEntry:
-    """A judge's entry with what explains it, all of the verdicts that describe it (`Table.described`)."""
-    gold, described, line = table.gold, table.described(column), entry(table, column)
-    labels, verdicts = table.labels, table.verdicts(described)
-    shared: dict[str, Any] = {"scale": gold.scale, "judge_scale": described.scale}
-    shared |= {"groups": table.groups, "level": table.level}
-    best_case = None
-    if line.n_unscored:  # what decides, with unscored items counted as their labels
-        metrics, weights = [leading_metric(gold.scale)], table.weights
-        best_case = agreement(
-            labels, verdicts, metrics=metrics, unscored="right", weights=weights, seed=table.seed, **shared
-        )
-    fields = {field.name: getattr(line, field.name) for field in dataclasses.fields(Entry)}
-    judge = JudgeEntry(**fields, kind=column.kind, by_tag={}, by_system={}, best_case=best_case)
-    if table.weights is not None:
-        return judge
-    systems = [() if item.system is None else (item.system,) for item in table.items]
-    by_tag, by_system = (
-        breakdown(labels, verdicts, parts=parts, **shared)
-        for parts in ([item.tags for item in table.items], systems)
-    )
-    retest = None
-    if table.repeats > 1:
-        retest = _retest(
-            repeatability(verdicts, gold_labels=labels, seed=table.seed, **shared), table, described
-        )
-    return dataclasses.replace(
-        judge,
-        by_tag={name: PartEntry.of(part, gold.scale) for name, part in by_tag.items()},
-        by_system={name: PartEntry.of(part, gold.scale) for name, part in by_system.items()},
-        retest=retest,
-        limits_of_agreement=limits_of_agreement(labels, verdicts, **shared) if gold.scale.graded else None,
-    )
-
-
-def _retest(repeats: Repeatability, table: Table, column: Column) -> Retest:
-    """With whether every reply came from the store: those calls were made before, each repeat for itself."""
-    rows, estimates = _rows_of(table, column), repeats.estimates
-    named = ("exact_agreement", "unanimous", "within_item_sd", "within_item_sd_share", "icc_1_1")
-    flips = (estimate for name, estimate in estimates.items() if name.startswith("flip_rate"))
-    return Retest(
-        repeats=table.repeats,
-        n_items=repeats.n_items,
-        flip_rate=next(flips, None),
-        **{name: estimates[name] for name in named},
-        expected=repeats.expected,
-        enough=repeats.enough,
-        why=repeats.why,
-        all_cached=bool(rows) and all(row.cached for row in rows),
-        unit=str(common_scale(table.gold.scale, column.scale)),
-    )

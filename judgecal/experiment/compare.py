@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
 from judgecal.errors import InputError, listed, notice
-from judgecal.experiment.agreement import Column, StoredExperiment, Table, verdict_matrix, verdict_notes
+from judgecal.experiment.agreement import AgreementTable, JudgeColumn, StoredExperiment, verdict_notes
 from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment
-from judgecal.experiment.looks import Look, foresee_look, look_at_test, looks_so_far, verdicts_sha
+from judgecal.experiment.judgements import verdict_matrix
+from judgecal.experiment.looks import Look, foresee_look, look_at_test, looks_so_far, seen_judges
 from judgecal.experiment.losses import prompt_model_grid
 from judgecal.experiment.result import GoldSummary
-from judgecal.experiment.score import gold_config, run_line, summary_of_gold
 from judgecal.experiment.stored import Unread, unread_of
+from judgecal.experiment.summary import gold_config, run_line, summary_of_gold
 from judgecal.goldset import GoldSet
 from judgecal.records import Judgement, Result, as_plain
 from judgecal.scale import Scale
@@ -72,13 +74,9 @@ class CompareResult(Result):
         """The contract's object: flat for two judges, with `pairs` for more."""
         plain = {**Result.as_json(self), "planning": {"power": POWER, "discordance": PLANNED_DISCORDANCE}}
         if self.interaction is not None:
+            names = ("deviation", "p_adjusted")
             cells = [
-                {
-                    "signature": cell.row,
-                    "model": cell.column,
-                    "deviation": cell.deviation,
-                    "p_adjusted": cell.p_adjusted,
-                }
+                {"signature": cell.row, "model": cell.column, **{name: getattr(cell, name) for name in names}}
                 for cell in self.interaction.cells
             ]
             plain["interaction"] = {**as_plain(self.interaction), "cells": cells}
@@ -103,7 +101,7 @@ def _draws(level: float, n_judges: int) -> int:
     return min(_MOST_DRAWS, max(N_PERM, math.ceil(_DRAWS_BELOW * pairs / (1.0 - level))))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CompareRun:
     """Everything that `compare` needs."""
 
@@ -117,7 +115,7 @@ class CompareRun:
 
     def check(self) -> Experiment:
         """Refuse what cannot be done before anything is written; gives where the result goes."""
-        self._compared(self.columns, self._metric, self.level, n_perm=1)
+        self._compared(self.level, n_perm=1)
         config = {
             "command": "compare",
             "gold": gold_config(self.stored.gold),
@@ -129,19 +127,16 @@ class CompareRun:
         }
         return plan_experiment(self.workspace, config, out=self.out)
 
-    @property
+    @cached_property
     def _metric(self) -> str:
         metric = self.metric or leading_metric(self.stored.gold.scale)
         metric_named(metric, self.stored.gold.scale)
         return metric
 
-    @property
-    def columns(self) -> tuple[Column, ...]:
+    @cached_property
+    def columns(self) -> tuple[JudgeColumn, ...]:
         """The judges compared."""
-        if not self.names:
-            columns = self.stored.columns[: self.stored.asked]
-        else:
-            columns = tuple(self.stored.column(name) for name in self.names)
+        columns = tuple(self.stored.column(name) for name in self.names) or self.stored.judges
         twice = sorted({name for name in self.names if self.names.count(name) > 1})
         if twice:
             raise InputError(f"{', '.join(twice)} is named twice: a comparison takes different judges")
@@ -157,93 +152,78 @@ class CompareRun:
         gold, slug = stored.gold, stored.experiment.slug
         open_experiment(experiment)
         look = None
-        if self._holds_test:
-            look = look_at_test(**self._seen(columns, metric), experiment=experiment.slug, kind="decision")
+        if stored.holds_test:
+            look = look_at_test(**self._seen(), experiment=experiment.slug, kind="decision")
         level = look.level_within(self.level) if look else self.level
-        table = Table(gold, stored.items, self._repeats(columns), self.seed, level)
-        prompted = [(column, self._repeats([column])) for column in columns if column.cell is not None]
-        notes = []
+        table = dataclasses.replace(stored.table, seed=self.seed, level=level, tied=())
+        notes, names = [], []
         for column in columns:
             judged = {row.item_id for row in column.rows}
             absent = [item.item_id for item in stored.items if item.item_id not in judged]
             if absent:
                 items = f"{len(absent)} items ({listed(absent, sealed=gold.test_ids)})"
                 notes.append(f"{column.judge} has no judgement of {items}: they count as unscored")
-        judges = [
-            f"{column.judge}[{column.rows[0].judge_fingerprint[:8]}]" for column in columns if column.rows
-        ]
+            names += [f"{column.judge}[{row.judge_fingerprint[:8]}]" for row in column.rows[:1]]
+        notes += [*stored.notes, *table.drawn_notes, *verdict_notes(gold.scale, columns)]
+        most = dataclasses.replace(table, repeats=max(self._repeats(column) for column in columns))
+        extra = {"experiment": slug, "metric": metric}
+        prompted = [column for column in columns if column.cell is not None]
         result = CompareResult(
             experiment=experiment.slug,
             compared_from=slug,
             metric=metric,
-            pairs=self._compared(columns, metric, level, n_perm=_draws(level, len(columns))),
+            pairs=self._compared(level, n_perm=_draws(level, len(columns))),
             level=level,
             gold=summary_of_gold(table, stored.split),
             test_looks=look.number if look else looks_so_far(self.workspace.experiments, gold),
             test_look=look.sentence(gold.name, self.level) if look else None,
             reused=bool(look and look.reused),
-            notes=(*notes, *stored.notes, *stored.table.drawn_notes, *verdict_notes(gold.scale, columns)),
-            run_line=run_line(table, stored.split, judges, {"experiment": slug, "metric": metric}),
+            notes=tuple(notes),
+            run_line=run_line(most, stored.split, names, extra),
             interaction=prompt_model_grid(table, prompted, metric).tested,
-            unread=unread_of(dataclasses.replace(stored, columns=columns, asked=len(columns))),
+            unread=unread_of(dataclasses.replace(stored, judges=columns, floor=())),
         )
         experiment.write_summary(result.as_stored())
         return result
 
     def unlooked(self) -> dict[tuple[str, str], Comparison]:
         """Every pair, without a decision and without a look at test, which only a comparison takes."""
-        columns = self.columns
-        if self._holds_test:
+        if self.stored.holds_test:
             raise InputError(
                 f"{self.stored.experiment.slug} holds test items, and a plan looks at no test label: "
                 "compare the two with judgecal compare, and plan from that experiment"
             )
-        return self._compared(columns, self._metric, self.level, n_perm=_draws(self.level, len(columns)))
+        return self._compared(self.level, n_perm=_draws(self.level, len(self.columns)))
 
-    def _compared(
-        self, columns: Sequence[Column], metric: str, level: float, *, n_perm: int
-    ) -> dict[tuple[str, str], Comparison]:
-        table = self.stored.table
+    def _compared(self, level: float, *, n_perm: int) -> dict[tuple[str, str], Comparison]:
+        table, columns = dataclasses.replace(self.stored.table, seed=self.seed, level=level), self.columns
         return compare_all(
             table.labels,
             {
-                column.judge: verdict_matrix(column.rows, table.items, self._repeats([column]))
+                column.judge: verdict_matrix(column.rows, table.items, self._repeats(column))
                 for column in columns
             },
-            scale=table.gold.scale,
             scales={column.judge: column.scale for column in columns},
-            metric=metric,
-            groups=table.groups,
-            level=level,
-            seed=self.seed,
+            metric=self._metric,
             n_perm=n_perm,
-            weights=table.weights,
+            **table.shared,
         )
 
-    def _repeats(self, columns: Sequence[Column]) -> int:
+    def _repeats(self, column: JudgeColumn) -> int:
         """As many as were asked for; of recorded judgements, as many as a judge gave."""
-        asked = self.stored.experiment.config.get("repeats", 1)
-        return max([int(asked), *(1 + row.repeat for column in columns for row in column.rows)])
+        return max([self.stored.table.repeats, *(1 + row.repeat for row in column.rows)])
 
     def foresee(self) -> Look | None:
         """Which decision on test labels a run would take; None where it sees no test item."""
         self.check()
-        return foresee_look(**self._seen(self.columns, self._metric)) if self._holds_test else None
+        return foresee_look(**self._seen()) if self.stored.holds_test else None
 
-    @property
-    def _holds_test(self) -> bool:
-        return any(self.stored.gold.split_of(item.group) == "test" for item in self.stored.items)
-
-    def _seen(self, columns: Sequence[Column], metric: str) -> dict[str, Any]:
+    def _seen(self) -> dict[str, Any]:
         """What makes a look: the same judges by the same metric are the same one."""
         gold, items = self.stored.gold, self.stored.items
-        judges = {
-            row.judge_fingerprint: verdicts_sha(gold, items, column.rows)
-            for column in columns
-            for row in column.rows[:1]
-        }
-        by, experiments = f"compare by {metric}", self.workspace.experiments
-        return {"experiments": experiments, "gold": gold, "items": items, "by": by, "judges": judges}
+        judges = seen_judges(gold, items, [column.rows for column in self.columns])
+        about = {"experiments": self.workspace.experiments, "gold": gold, "items": items}
+        return {**about, "by": f"compare by {self._metric}", "judges": judges}
 
 
 def compare(
@@ -288,12 +268,15 @@ def compare(
         return compare_arrays(gold_labels, a_labels, b_labels, **shared)
     if scale is not None or groups is not None:
         raise InputError("compare: a gold set says its scale and its questions: leave scale and groups out")
-    gold, (a, b) = gold_labels, (_judgements(a_labels), _judgements(b_labels))
+    gold, given = gold_labels, (list(a_labels), list(b_labels))
+    a, b = ([row for row in rows if isinstance(row, Judgement)] for rows in given)
+    if (len(a), len(b)) != (len(given[0]), len(given[1])):
+        raise InputError("compare: with a gold set both sides are judgements, as judgecal.score gives them")
     judged = {row.item_id for row in (*a, *b)}
     items = tuple(item for item in gold.items if item.item_id in judged and item.item_id in gold.labels)
     if not items:
         raise InputError(f"compare: no judgement is of a labelled item of gold set {gold.name}")
-    table = Table(gold, items)
+    table = AgreementTable(gold, items)
     verdicts = [
         verdict_matrix(rows, items, 1 + max((row.repeat for row in rows), default=0)) for rows in (a, b)
     ]
@@ -309,18 +292,10 @@ def compare(
         experiment="judgecal.compare",
         kind="decision",
         by=by,
-        judges={rows[0].judge_fingerprint: verdicts_sha(gold, items, rows) for rows in (a, b) if rows},
+        judges=seen_judges(gold, items, (a, b)),
     )
     notice(f"judgecal: {look.sentence(gold.name, level)}")
     level = look.level_within(level)
     return compare_arrays(
         table.labels, *verdicts, level=level, n_perm=max(n_perm, _draws(level, 2)), **shared
     )
-
-
-def _judgements(rows: Iterable[object]) -> list[Judgement]:
-    given = list(rows)
-    judgements = [row for row in given if isinstance(row, Judgement)]
-    if len(judgements) < len(given):
-        raise InputError("compare: with a gold set both sides are judgements, as judgecal.score gives them")
-    return judgements

@@ -10,7 +10,7 @@ import dataclasses
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -88,11 +88,9 @@ class Experiment:
 
     def read_summary(self, kind: type[_R]) -> _R:
         """The result that `write_summary` left, as the class that it was; refused where it is none."""
-        absent = (
-            "is not there: the command did not come to its end; run it again, it goes on where it stopped"
-        )
+        ended = "the command did not come to its end; run it again, it goes on where it stopped"
         try:
-            summary = read_json(self.summary, absent=absent)
+            summary = read_json(self.summary, absent=f"is not there: {ended}")
             summary.pop("code", None)
             return validated(kind, summary, str(self.summary))
         except InputError as error:
@@ -120,12 +118,8 @@ class Experiment:
                 f"{self.folder} was deleted while this ran, and the judgements in it are gone with it: run "
                 "the command again; where its replies are in the cache, they cost nothing"
             )
-        text = json.dumps(
-            {"schema": SCHEMA, "code": code_sha(), **as_plain(summary)},
-            indent=2,
-            ensure_ascii=False,
-            allow_nan=False,
-        )
+        plain = {"schema": SCHEMA, "code": code_sha(), **as_plain(summary)}
+        text = json.dumps(plain, indent=2, ensure_ascii=False, allow_nan=False)
         write_text(self.summary, text + "\n")
 
     def mark_output(self, output: Path) -> None:
@@ -189,42 +183,34 @@ def open_experiment(experiment: Experiment) -> None:
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """The configuration of an experiment on disk."""
+    """The configuration of an experiment on disk; refused where judgecal did not write it so."""
+    where, problems = str(folder / _CONFIG), []
     config = read_toml(folder / _CONFIG)
-    check_schema(config, str(folder / _CONFIG))
-    refuse(list(_odd_values(config, str(folder / _CONFIG))))
+    check_schema(config, where)
+    for key, (kind, words) in _KINDS.items():
+        if key in config and type(config[key]) is not kind:
+            value = f"{config[key]!r:.80}"
+            problems.append(
+                f"{where}: {key} must be {words}, found {value}: bring it back as judgecal wrote it"
+            )
+    judges, needed = config.get("judges", []), config.get("command") in ("score", "optimize")
+    named = isinstance(judges, list) and all(
+        (isinstance(judge, str) and not needed)  # select names those that it chooses from
+        or (isinstance(judge, dict) and {str} == {type(judge.get(key)) for key in ("judge", "fingerprint")})
+        for judge in judges
+    )
+    if not named or (needed and not judges):
+        problems.append(f"{where}: judges must list judge and fingerprint of each, as judgecal wrote them")
+    refuse(problems)
     return config
 
 
 _KINDS: Mapping[str, tuple[type, str]] = {
-    "command": (str, "a text"),
-    "suite": (str, "a text"),
-    "split": (str, "a text"),
-    "seed": (int, "a whole number"),
-    "repeats": (int, "a whole number"),
-    "limit": (int, "a whole number"),
+    **dict.fromkeys(("command", "suite", "split"), (str, "a text")),
+    **dict.fromkeys(("seed", "repeats", "limit"), (int, "a whole number")),
     "gold": (dict, "a table"),
 }
 """Keys that several commands read back, and what each holds."""
-
-
-def _odd_values(config: Mapping[str, Any], where: str) -> Iterator[str]:
-    """What judgecal did not write so."""
-    for key, (kind, words) in _KINDS.items():
-        if key in config and type(config[key]) is not kind:
-            seen = f"{config[key]!r:.80}"
-            yield f"{where}: {key} must be {words}, found {seen}: bring it back as judgecal wrote it"
-    judges, needed = config.get("judges", []), config.get("command") in ("score", "optimize")
-    named = isinstance(judges, list) and all(
-        (isinstance(judge, str) and not needed)  # select names those that it chooses from
-        or (
-            isinstance(judge, dict)
-            and all(isinstance(judge.get(key), str) for key in ("judge", "fingerprint"))
-        )
-        for judge in judges
-    )
-    if not named or (needed and not judges):
-        yield f"{where}: judges must list judge and fingerprint of each, as judgecal wrote them"
 
 
 def _plain(value: Any) -> Any:
@@ -261,17 +247,18 @@ class KeptJudge:
 
 def keep_judges(experiment: Experiment, judges: Iterable[Judge]) -> None:
     """Write down what a report will show of the judges."""
-    kept = {"schema": SCHEMA, "judges": {judge.name: as_plain(_kept(judge)) for judge in judges}}
-    write_text(experiment.folder / _JUDGES, json.dumps(kept, indent=2) + "\n")
-
-
-def _kept(judge: Judge) -> KeptJudge:
-    scale, categories = str(judge.scale), judge.scale.categories
-    if not isinstance(judge, PromptJudge):
-        return KeptJudge(scale, categories)
-    item = dataclasses.replace(_BLANK, fields={name: f"{{{name}}}" for name in judge.inputs})
-    messages = "\n\n".join(f"[{message['role']}]\n{message['content']}" for message in judge.messages(item))
-    return KeptJudge(scale, categories, str(judge.signature.cls.instructions), messages)
+    kept = {}
+    for judge in judges:
+        instructions = messages = None
+        if isinstance(judge, PromptJudge):
+            item = dataclasses.replace(_BLANK, fields={name: f"{{{name}}}" for name in judge.inputs})
+            turns = judge.messages(item)
+            messages = "\n\n".join(f"[{turn['role']}]\n{turn['content']}" for turn in turns)
+            instructions = str(judge.signature.cls.instructions)
+        shown = KeptJudge(str(judge.scale), judge.scale.categories, instructions, messages)
+        kept[judge.name] = as_plain(shown)
+    text = json.dumps({"schema": SCHEMA, "judges": kept}, indent=2)
+    write_text(experiment.folder / _JUDGES, text + "\n")
 
 
 def kept_judges(experiment: Experiment) -> Mapping[str, KeptJudge]:

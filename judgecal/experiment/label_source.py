@@ -1,21 +1,26 @@
-"""What people label: the items of a set or of an experiment, and a judge's verdicts on them."""
+"""What people label: the items of a set or of an experiment, a judge's verdicts on them, and draws."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from judgecal.errors import InputError, unknown_name
-from judgecal.experiment.drawn import Drawing, draw_where_judges_differ
+from judgecal.errors import InputError, refuse, unknown_name
 from judgecal.experiment.folder import read_config
 from judgecal.experiment.stored import read_experiment
 from judgecal.experiment.trials import stored_rows
-from judgecal.goldset import GoldSet, list_gold, load_gold
+from judgecal.goldset import Card, GoldSet, list_gold, load_gold, write_gold
+from judgecal.goldset.draw import by_disagreement, draw
+from judgecal.goldset.write import name_problems
 from judgecal.records import Item
 from judgecal.scale import Label
 from judgecal.wings import wing
 from judgecal.workspace import Workspace
+
+LEAST_DRAWN = 10
+"""Fewer labels than this decide nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,38 +37,33 @@ class LabelSource:
 def find_source(
     name: str, workspace: Workspace, *, draft: bool, judge: str | None = None, labelling: bool = False
 ) -> LabelSource:
-    """The set or the experiment of a name; a set goes first.
+    """The set or the experiment of a name, a set first; of an experiment the items that its judges were asked
+    of, as they are in the set today.
 
     With `draft` there must be verdicts to show: those of `judge`, or of the first one.
     """
     folders = [workspace.experiments / name, Path(name)]
-    experiment = next((folder for folder in folders if (folder / "experiment.toml").is_file()), None)
+    folder = next((folder for folder in folders if (folder / "experiment.toml").is_file()), None)
     sets = list_gold(workspace)
-    if name not in sets and experiment is not None:
-        return _of_experiment(experiment, workspace, judge)
-    if name not in sets and not Path(name).is_dir():
-        made = sorted(path.parent.name for path in workspace.experiments.glob("*/experiment.toml"))
-        raise unknown_name("gold set or experiment", name, [*sets, *made])
-    gold = load_gold(name, workspace=workspace, labelling=labelling)
-    if draft:
-        raise InputError(f"--draft shows a judge's verdicts, and {name!r} is a gold set: name an experiment")
-    return LabelSource(gold, gold.items, gold.name)
-
-
-def _of_experiment(folder: Path, workspace: Workspace, judge: str | None) -> LabelSource:
-    """The items that an experiment's judges were asked of, as they are in the set today."""
+    if name in sets or folder is None:
+        if name not in sets and not Path(name).is_dir():
+            made = sorted(path.parent.name for path in workspace.experiments.glob("*/experiment.toml"))
+            raise unknown_name("gold set or experiment", name, [*sets, *made])
+        gold = load_gold(name, workspace=workspace, labelling=labelling)
+        if draft:
+            shows = f"--draft shows a judge's verdicts, and {name!r} is a gold set"
+            raise InputError(f"{shows}: name an experiment")
+        return LabelSource(gold, gold.items, gold.name)
     config = read_config(folder)
     set_name, command = config.get("gold", {}).get("set"), config.get("command")
     if not isinstance(set_name, str):
         raise InputError(f"{folder}: its experiment.toml names no gold set, so it has no items for a sheet")
     gold = load_gold(set_name, workspace=workspace)
     rows = list(stored_rows(folder / "judgements.jsonl").latest.values())
-    # The first judge asked for; of recorded judgements the first one recorded.
-    judges = None if command == "agreement" else config.get("judges")
-    if isinstance(judges, list) and judges and isinstance(judges[0], dict):
+    # the first judge asked for; of recorded judgements the first one recorded
+    first, judges = rows[0].judge if rows else "", config.get("judges")
+    if command != "agreement" and isinstance(judges, list) and judges and isinstance(judges[0], dict):
         first = str(judges[0].get("judge"))
-    else:
-        first = rows[0].judge if rows else ""
     if command in ("answer", "evaluate"):  # new items, which labels make a gold set of
         judge = str(config["judge"]["judge"]) if "judge" in config else first
         drafts = {row.item_id: row.verdict for row in rows if row.judge == judge}
@@ -82,6 +82,35 @@ def _of_experiment(folder: Path, workspace: Workspace, judge: str | None) -> Lab
     return LabelSource(gold, items, gold.name, judge, drafts)
 
 
+@dataclass(frozen=True, slots=True)
+class LabelSample:
+    """Items to be labelled, with their chances, and the set `card` that their labels will make.
+
+    Where they join a set that is there, `before`, `earlier` are its items with the chances that they have
+    now.
+    """
+
+    card: Card
+    items: tuple[Item, ...]
+    notes: tuple[str, ...]
+    before: GoldSet | None = None
+    earlier: tuple[Item, ...] = ()
+    rubric: Path | None = None  # the file that goes with the set, under the name that the card has for it
+
+    def write(self, workspace: Workspace) -> GoldSet:
+        """The set into the workspace: without a label, or with those that it had before."""
+        ratings, joins = (self.before.ratings, True) if self.before else ((), False)
+        made = write_gold(
+            self.card, (*self.earlier, *self.items), ratings, workspace=workspace, replace=joins
+        )
+        place = made.path / (self.card.rubric or "")
+        inside = place.resolve().is_relative_to(made.path.resolve())
+        if self.rubric is not None and self.rubric.is_file() and inside:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(self.rubric, place)
+        return made
+
+
 def draw_of(
     source: str,
     gold: GoldSet,
@@ -91,17 +120,54 @@ def draw_of(
     n: int | None,
     name: str,
     seed: int,
-) -> Drawing:
-    """`n` of an experiment's items, mostly where its judges differ, as the set `name`."""
+) -> LabelSample:
+    """Draw `n` of an experiment's items that have no label yet, mostly where its judges differ
+    (`goldset.draw`), as the set `name`; nothing is written.
+
+    Items that no judge has judged are left out.
+
+    Args:
+        gold: the set that the items are of; the new one has its scale and its splits.
+    """
     if n is None:
         raise InputError("--strata draws: say how many items by -n")
     if source in list_gold(workspace):
         raise InputError(
             f"--strata draws where the judges of an experiment differ, and {source!r} is a gold set"
         )
-    stored = read_experiment(workspace, source)
     verdicts = {
         column.judge: {row.item_id: row.verdict for row in column.rows if row.repeat == 0}
-        for column in stored.columns[: stored.asked]
+        for column in read_experiment(workspace, source).judges
     }
-    return draw_where_judges_differ(gold, items, verdicts, name=name, n=n, seed=seed, workspace=workspace)
+    workspace.require_writable("gold sheet --strata")
+    judged = set().union(*(of_judge.keys() for of_judge in verdicts.values()))
+    pool = [item for item in items if item.item_id in judged and item.item_id not in gold.labels]
+    problems, judges = name_problems(name, workspace=workspace, replace=False), ", ".join(verdicts)
+    if len(verdicts) < 2:
+        problems.append(f"a draw where judges differ takes two judges or more, found {judges or 'none'}")
+    if n < LEAST_DRAWN:
+        problems.append(f"-n must be at least {LEAST_DRAWN}, found {n}")
+    if not pool:
+        problems.append(
+            f"every judged item of gold set {gold.name} has a label: add items without one to it, and have "
+            "them judged (judgecal agreement keeps recorded verdicts of items without a label too)"
+        )
+    refuse(problems)
+    drawn = draw(by_disagreement(pool, verdicts), n, seed=seed)
+    counts = ", ".join(f"{stratum}: {size} of {there}" for stratum, (size, there) in drawn.counts.items())
+    card = Card(
+        name=name,
+        scale=gold.scale,
+        version="1",
+        licence=gold.card.licence,
+        source=f"drawn from gold set {gold.name} where {judges} differ ({counts}), seed {seed}",
+        made_by="people",
+        sampling="stratified",
+        labels_by="people",
+        rubric=gold.card.rubric,
+        anchors=gold.card.anchors,
+        splits=gold.card.splits,
+    )
+    waits = f"the items and their inclusion_probability are gold set {name}, which waits for the labels"
+    rubric = gold.path / card.rubric if card.rubric else None
+    return LabelSample(card, drawn.items, (f"drawn: {counts}", waits), rubric=rubric)

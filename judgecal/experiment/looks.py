@@ -38,6 +38,8 @@ _LOCK_FILE = ".test_looks.lock"
 LookKind = Literal["decision", "report", "gate"]
 _DECISION = "decision"
 _SHARED = 0.5
+_TEXTS = ("at", "experiment", "kind", "by", "content", "items")
+_LISTS = ("judges", "verdicts")
 _Row = Mapping[str, Any]
 
 
@@ -96,13 +98,14 @@ def look_at_test(
         judges: fingerprint -> `verdicts_sha` of those who are decided on.
     """
     about = {"gold": gold.name, "gold_sha256": gold.sha256, "experiment": experiment, "kind": kind, "by": by}
-    this = {**about, **_judges(judges), **_content(gold, items)}
+    this, path = {**about, **_content(gold, items, judges)}, experiments / LOOKS_FILE
     experiments.mkdir(parents=True, exist_ok=True)
     # No other process may look between the reading, which gives this look its number, and the writing.
     with FileLock(experiments / _LOCK_FILE):
-        look = _placed(*_read_log(experiments / LOOKS_FILE), this)
+        look = _placed(path, this)
         if look.new:
-            _append(experiments / LOOKS_FILE, this)
+            with _looks_log(path, lambda *_: None).open(lock=False) as log:
+                log.append({"schema": SCHEMA, "at": now(), **this})
     return look
 
 
@@ -118,8 +121,8 @@ def foresee_look(
 
     Without judges, whose verdicts may not be known yet, a new one.
     """
-    this = {"kind": _DECISION, "by": by, **_judges(judges or {}), **_content(gold, items)}
-    return _placed(*_read_log(experiments / LOOKS_FILE), this)
+    this = {"kind": _DECISION, "by": by, **_content(gold, items, judges or {})}
+    return _placed(experiments / LOOKS_FILE, this)
 
 
 def looks_so_far(experiments: Path, gold: GoldSet) -> int:
@@ -134,68 +137,58 @@ def verdicts_sha(gold: GoldSet, items: Iterable[Item], rows: Iterable[Judgement]
     return digest(sorted([test[row.item_id], row.repeat, str(row.verdict)] for row in given))[:16]
 
 
+def seen_judges(
+    gold: GoldSet, items: Iterable[Item], judged: Iterable[Sequence[Judgement]]
+) -> dict[str, str]:
+    """Fingerprint -> `verdicts_sha` of each judge that has judged, by its judgements."""
+    shown = list(items)
+    return {rows[0].judge_fingerprint: verdicts_sha(gold, shown, rows) for rows in judged if rows}
+
+
 def _labelled_test(gold: GoldSet, items: Iterable[Item]) -> list[Item]:
     labels = gold.labels
     return [item for item in items if item.item_id in labels and gold.split_of(item.group) == "test"]
 
 
-def _judges(judges: Mapping[str, str]) -> dict[str, list[str]]:
-    return {"judges": sorted(judges), "verdicts": sorted(set(judges.values()))}
-
-
-def _content(gold: GoldSet, items: Iterable[Item]) -> dict[str, Any]:
-    """The labelled test items: a short hash of each one's text, and one hash of all texts and labels."""
+def _content(gold: GoldSet, items: Iterable[Item], judges: Mapping[str, str]) -> dict[str, Any]:
+    """What judges said, a short hash of each labelled test item's text, and one of all texts and labels."""
     test, labels = _labelled_test(gold, items), gold.labels
-    shas = sorted({item.sha[:8] for item in test})
-    content = digest(sorted([item.sha, str(labels[item.item_id])] for item in test))[:16]
-    return {"n_items": len(test), "content": content, "items": " ".join(shas)}
+    return {
+        "judges": sorted(judges),
+        "verdicts": sorted(set(judges.values())),
+        "n_items": len(test),
+        "content": digest(sorted([item.sha, str(labels[item.item_id])] for item in test))[:16],
+        "items": " ".join(sorted({item.sha[:8] for item in test})),
+    }
 
 
-def _placed(rows: Sequence[_Row], unreadable: int, this: _Row) -> Look:
-    """Its place among the decisions on these test labels; a look that decides nothing stands behind the last.
+def _placed(path: Path, this: _Row) -> Look:
+    """Its place among the decisions on these test labels in a log; a look that decides nothing stands behind
+    the last.
 
-    Those that cannot be read stand before all others, for none of them may be passed over.
+    Lines that cannot be read stand before all others, for none of them may be passed over.
     """
-    before: list[tuple[Any, ...]] = []
-    for row in rows:
-        if _key(row) == _key(this) and this["kind"] == _DECISION:
-            return Look(unreadable + len(before) + 1, new=False)
-        if row["kind"] == _DECISION and _key(row) not in before and _same_items(row, this):
-            before.append(_key(row))
-    if this["kind"] == _DECISION:
-        return Look(unreadable + len(before) + 1, new=True)
-    return Look(unreadable + len(before), all(_key(row) != _key(this) for row in rows))
-
-
-def _key(row: _Row) -> tuple[Any, ...]:
-    named = () if row["kind"] == _DECISION else (row["experiment"],)
-    return (row["kind"], row["by"], *row["verdicts"], row["content"], *named)
-
-
-def _same_items(a: _Row, b: _Row) -> bool:
-    ours, theirs = set(a["items"].split()), set(b["items"].split())
-    return len(ours & theirs) >= _SHARED * min(len(ours), len(theirs)) > 0.0
-
-
-def _append(path: Path, row: _Row) -> None:
-    with _looks_log(path, lambda *_: None).open(lock=False) as log:
-        log.append({"schema": SCHEMA, "at": now(), **row})
-
-
-_TEXTS = ("at", "experiment", "kind", "by", "content", "items")
-_LISTS = ("judges", "verdicts")
-
-
-def _read_log(path: Path) -> tuple[list[_Row], int]:
-    """The looks of a log, and how many of its lines cannot be read; those are named."""
     unreadable: set[str] = set()
 
-    def count(where: str, error: Exception) -> None:
+    def damaged(where: str, error: Exception) -> None:
         unreadable.add(where)
         _say_unreadable(where, str(error))
 
-    rows = [row for row in _looks_log(path, count).rows() if row]
-    return rows, len(unreadable)
+    def key(row: _Row) -> tuple[Any, ...]:
+        named = () if row["kind"] == _DECISION else (row["experiment"],)
+        return (row["kind"], row["by"], *row["verdicts"], row["content"], *named)
+
+    before, known, shown = list[tuple[Any, ...]](), False, set(this["items"].split())
+    decides, rows = this["kind"] == _DECISION, [row for row in _looks_log(path, damaged).rows() if row]
+    for row in rows:
+        known = known or key(row) == key(this)
+        if known and decides:
+            break
+        items = set(row["items"].split())
+        alike = len(items & shown) >= _SHARED * min(len(items), len(shown)) > 0.0
+        if row["kind"] == _DECISION and alike and key(row) not in before:
+            before.append(key(row))
+    return Look(len(unreadable) + len(before) + decides, new=not known)
 
 
 def _looks_log(path: Path, damaged: Callable[[str, Exception], None]) -> Log[_Row]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from judgecal.experiment.agreement import Column, Table, verdict_matrix
-from judgecal.experiment.drawn import drawing_weights
-from judgecal.experiment.floor import constant_column
+from judgecal.experiment.agreement import AgreementTable, JudgeColumn, constant_column
+from judgecal.experiment.judgements import verdict_matrix
 from judgecal.experiment.people import first_verdicts, peer_ratings
-from judgecal.records import Estimate, Item, Judgement
+from judgecal.records import Estimate, Judgement
 from judgecal.scale import Label, Scale
 from judgecal.stats import Interaction, compare_paired, interaction
 from judgecal.stats.calibration import calibrated
@@ -104,38 +104,38 @@ class PromptModelGrid:
         return len({(cell.prompt, cell.model) for cell in self.cells}) == len(self.prompts) * len(self.models)
 
 
-def table_losses(
-    table: Table, columns: Sequence[tuple[Column, int]], *, metric: str, margin: float | None, seed: int
-) -> Losses:
-    """The losses of judges, each with its repeats, on the items of a table; as `losses_against_best`."""
-    return losses_against_best(
+def judge_losses(
+    table: AgreementTable, columns: Sequence[JudgeColumn], *, metric: str, margin: float | None
+) -> tuple[Losses, tuple[JudgeLoss, ...]]:
+    """What judges lose on the items of a table; for each the paired interval beside the bound of all."""
+    losses = losses_against_best(
         table.labels,
-        {column.judge: verdict_matrix(column.rows, table.items, repeats) for column, repeats in columns},
-        scale=table.gold.scale,
-        scales={column.judge: column.scale for column, _ in columns},
+        {column.judge: table.of(column).verdicts(column) for column in columns},
+        scales={column.judge: column.scale for column in columns},
         metric=metric,
-        groups=table.groups,
         margin=margin,
-        level=table.level,
-        seed=seed,
-        weights=table.weights,
+        **table.shared,
     )
+    best = next(column for column in columns if column.judge == losses.best)
+    judges = []
+    for column in columns:
+        low = 0.0 if column is best else _decided(_paired(table, best, column, metric), metric).low
+        loss = losses.by_judge[column.judge]
+        judges.append(JudgeLoss(column.judge, loss.value, loss.loss, low, loss.upper, loss.reason))
+    return losses, tuple(judges)
 
 
 def floor_loss(
-    table: Table, judge: tuple[Column, int], *, metric: str, seed: int, of: int, floor: Column | None = None
+    table: AgreementTable, judge: JudgeColumn, *, metric: str, of: int, floor: JudgeColumn | None = None
 ) -> FloorLoss:
-    """What the best constant, or another floor, loses against a judge with its repeats, paired on a table's
-    items.
+    """What the best constant, or another floor, loses against a judge, paired on a table's items.
 
     The judge is one of so many, the best of which may owe its place to luck: the interval stands at level
     1 - (1 - level) / of (Bonferroni). Of errors the difference is turned round, so that a loss is above 0.
     """
     table = dataclasses.replace(table, level=1.0 - (1.0 - table.level) / of)
     column = floor or constant_column(dataclasses.replace(table, repeats=1))
-    paired = _paired(
-        table, table.items, table.labels, judge, (column, 1), metric, seed, map_other=not column.constant
-    )
+    paired = _paired(table, judge, column, metric, repeats=1, map_other=not column.constant)
     loss = _decided(paired, metric)
     if metric_facts(metric).direction == "less" and loss.value is not None:
         low, high = (None if end is None else -end for end in (loss.high, loss.low))
@@ -143,90 +143,69 @@ def floor_loss(
     return FloorLoss(column.judge, loss, paired.strata, metric)
 
 
-def judge_losses(
-    table: Table, columns: Sequence[tuple[Column, int]], losses: Losses, *, metric: str, seed: int
-) -> tuple[JudgeLoss, ...]:
-    """What each judge, with its repeats, loses against the best; the paired interval beside the bound."""
-    best = next(pair for pair in columns if pair[0].judge == losses.best)
-    judges = []
-    for pair in columns:
-        name, low = pair[0].judge, 0.0 if pair is best else None
-        if pair is not best:
-            low = _decided(_paired(table, table.items, table.labels, best, pair, metric, seed), metric).low
-        loss = losses.by_judge[name]
-        judges.append(JudgeLoss(name, loss.value, loss.loss, low, loss.upper, loss.reason))
-    return tuple(judges)
-
-
-def people_losses(
-    table: Table, best: tuple[Column, int], *, metric: str, seed: int
-) -> tuple[PersonLoss, ...]:
-    """What each rater loses against the best judge, both against the other raters.
-
-    Of those who share enough items with them.
-    """
-    ratings, judged = peer_ratings(table), first_verdicts(table, best[0]).keys()
-    known = {item.item_id: item for item in (*table.items, *table.tied)}
-    people = []
-    for rater, own_labels in ratings.items():
+def people_losses(table: AgreementTable, best: JudgeColumn, *, metric: str) -> tuple[PersonLoss, ...]:
+    """What each rater loses against the best judge, both against the raters it shares enough items with."""
+    ratings, judged = peer_ratings(table), first_verdicts(table, best).keys()
+    items, people = {item.item_id: item for item in (*table.items, *table.tied)}, []
+    for rater, labels_of in ratings.items():
         pairs = beside(ratings, rater)
         shared = {item_id for item_id, _ in pairs}
         if len(shared) < MIN_SHARED or not shared <= judged:
             continue
         rows = [
-            Judgement(str(item_id), known[str(item_id)].sha, rater, "rater", 0, label)
-            for item_id, label in own_labels.items()
+            Judgement(str(item_id), items[str(item_id)].sha, rater, "rater", 0, label)
+            for item_id, label in labels_of.items()
         ]
-        person = Column(rater, table.gold.scale, rows), 1
-        items, labels = [known[str(item_id)] for item_id, _ in pairs], [label for _, label in pairs]
-        loss = _decided(_paired(table, items, labels, (best[0], 1), person, metric, seed), metric)
+        part = dataclasses.replace(table, items=tuple(items[str(item_id)] for item_id, _ in pairs), repeats=1)
+        labels, person = [label for _, label in pairs], JudgeColumn(rater, table.gold.scale, rows)
+        first = dataclasses.replace(best, rows=[row for row in best.rows if row.repeat == 0])
+        loss = _decided(_paired(part, first, person, metric, labels=labels), metric)
         people.append(PersonLoss(rater, loss, len(shared)))
     return tuple(people)
 
 
 def _paired(
-    table: Table,
-    items: Sequence[Item],
-    labels: Sequence[Label],
-    best: tuple[Column, int],
-    other: tuple[Column, int],
+    table: AgreementTable,
+    best: JudgeColumn,
+    other: JudgeColumn,
     metric: str,
-    seed: int,
     *,
+    labels: Sequence[Label] | None = None,
+    repeats: int | None = None,
     map_other: bool = True,
 ) -> PairedDifference:
-    """What another loses against the best judge, once calibrated where the metric asks for it."""
-    both, people, groups = max(best[1], other[1]), table.gold.scale, [item.group for item in items]
-    sides: Mapping[str, Iterable[object]] = {
-        name: _as_often(verdict_matrix(column.rows, items, repeats), both)
-        for name, (column, repeats) in (("best", best), ("other", other))
-    }
-    scales: Mapping[str, Scale | str] = {"best": best[0].scale, "other": other[0].scale}
-    weights = drawing_weights(table.gold, items)
+    """What another loses against the best judge, once calibrated where the metric asks for it.
+
+    The verdicts of the one with fewer repeats (`repeats` of the other, where they are not its own) are taken
+    in turn until they are as many; a mean over repeats stays itself.
+    """
+    n_best, n_other = table.of(best).repeats, repeats or table.of(other).repeats
+    labels = labels or table.labels
+    sides: dict[str, Iterable[object]] = {}
+    for name, column, n in (("best", best, n_best), ("other", other, n_other)):
+        rows = verdict_matrix(column.rows, table.items, n)
+        sides[name] = [[row[place % n] for place in range(max(n_best, n_other))] for row in rows]
+    scales: Mapping[str, Scale | str] = {"best": best.scale, "other": other.scale}
     once = calibrated(
         labels,
         sides if map_other else {"best": sides["best"]},
-        scale=people,
+        scale=table.gold.scale,
         scales=scales,
-        groups=groups,
+        groups=table.groups,
         asked=metric_facts(metric).calibrated,
-        weights=weights,
+        weights=table.weights,
     )
-    sides, scales = {**sides, **once.verdicts}, {**scales, **once.scales}
+    verdicts, scales = {**sides, **once.verdicts}, {**scales, **once.scales}
     return compare_paired(
         labels,
-        sides["best"],
-        sides["other"],
-        scale=people,
+        verdicts["best"],
+        verdicts["other"],
         a_scale=scales["best"],
         b_scale=scales["other"],
         metric=metric,
-        groups=groups,
-        level=table.level,
-        seed=seed,
         n_perm=1,  # the interval needs no p value
         more_error=once.error_of_fit("best", "other"),
-        weights=weights,
+        **table.shared,
     )
 
 
@@ -238,37 +217,34 @@ def _decided(paired: PairedDifference, metric: str) -> Estimate:
     return dataclasses.replace(paired.difference, low=None, high=None, method="", reason=thin)
 
 
-def _as_often(verdicts: list[list[Label | None]], repeats: int) -> list[list[Label | None]]:
-    """The verdicts in turn until they are as many as another judge's; a mean over repeats stays itself."""
-    return [[row[place % len(row)] for place in range(repeats)] for row in verdicts]
-
-
 def prompt_model_grid(
-    table: Table, columns: Sequence[tuple[Column, int]], metric: str, *, test: bool = True
+    table: AgreementTable, columns: Sequence[JudgeColumn], metric: str, *, test: bool = True
 ) -> PromptModelGrid:
-    """The judges, each with its repeats, as prompt x model.
+    """The judges as prompt x model.
 
     The interaction is tested where the grid is whole and at least 2 x 2; `test`: whether they have values to
     test.
     """
-    cells = (PromptModel(column.judge, *(column.cell or ("", column.judge))) for column, _ in columns)
-    grid = PromptModelGrid(tuple(cells))
+    cells = tuple(PromptModel(column.judge, *(column.cell or ("", column.judge))) for column in columns)
+    grid = PromptModelGrid(cells)
     small = len(grid.prompts) < 2 or len(grid.models) < 2 or not grid.whole
     if small or not test or table.weights is not None:
         return grid
-    placed = {(cell.prompt, cell.model): pair for cell, pair in zip(grid.cells, columns, strict=True)}
-    people, groups = table.gold.scale, table.groups
-    verdicts = {key: verdict_matrix(column.rows, table.items, n) for key, (column, n) in placed.items()}
-    scales = {key: column.scale for key, (column, _) in placed.items()}
-    once = calibrated(table.labels, verdicts, scale=people, scales=scales, groups=groups)
+    placed = {(cell.prompt, cell.model): column for cell, column in zip(cells, columns, strict=True)}
+    shared: dict[str, Any] = {"scale": table.gold.scale, "groups": table.groups}
+    once = calibrated(
+        table.labels,
+        {key: table.of(column).verdicts(column) for key, column in placed.items()},
+        scales={key: column.scale for key, column in placed.items()},
+        **shared,
+    )
     tested = interaction(
         table.labels,
         once.verdicts,
-        scale=people,
         scales=once.scales,
         metric=metric,
-        groups=groups,
         level=table.level,
         seed=table.seed,
+        **shared,
     )
     return dataclasses.replace(grid, tested=tested)

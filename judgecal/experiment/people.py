@@ -14,17 +14,18 @@ from itertools import combinations
 from statistics import fmean
 from typing import Any
 
-from judgecal.experiment.agreement import Column, Table, entry
-from judgecal.experiment.result import AltTestEntry, Entry, JudgeEntry, RaterEntry
+from judgecal.experiment.agreement import AgreementTable, JudgeColumn, entry, entry_fields
+from judgecal.experiment.result import AltTestEntry, JudgeEntry, RaterEntry
+from judgecal.experiment.verdicts import Cut
 from judgecal.goldset import GoldSet
 from judgecal.records import Estimate, Item, Judgement, Result
-from judgecal.scale import Label, Scale, common_scale, onto
+from judgecal.scale import Label, Scale, onto
 from judgecal.stats import agreement, cross_fitted, reliability, winning_rates
 from judgecal.stats.stand_in import StandIn, beside, stand_in
 
 EPSILONS = (0.2, 0.15, 0.1)
 """What the alternative annotator test grants a judge: in place of experts, of skilled people, of a crowd."""
-
+_WITH_MEAN = ("pearson", "spearman", "concordance")
 _PERCENTAGE = Scale.parse("percentage")
 _SAME = 1e-9
 
@@ -39,22 +40,26 @@ def tied_items(
     """
     pool = gold.select(split, without_groups=without_groups)
     if asked and len(asked) < sum(item.item_id in gold.labels for item in pool):
-        ids = [item.item_id for item in pool]
-        pool = pool[: ids.index(asked[-1].item_id)]
+        pool = pool[: [item.item_id for item in pool].index(asked[-1].item_id)]
     tied = {item.item_id for item in gold.tied}
     return tuple(item for item in pool if item.item_id in tied)
 
 
-def peer_ratings(table: Table) -> dict[str, dict[Hashable, Label]]:
+def _items(table: AgreementTable) -> dict[Hashable, Item]:
+    """By id, with those on which raters tie."""
+    return {item.item_id: item for item in (*table.items, *table.tied)}
+
+
+def peer_ratings(table: AgreementTable) -> dict[str, dict[Hashable, Label]]:
     """rater -> item id -> label, on the items of the table and those on which raters tie."""
-    asked = {item.item_id for item in (*table.items, *table.tied)}
+    asked = _items(table)
     return {
         rater: {item_id: label for item_id, label in labels.items() if item_id in asked}
         for rater, labels in table.gold.peers.items()
     }
 
 
-def first_verdicts(table: Table, column: Column) -> dict[Hashable, Label | None]:
+def first_verdicts(table: AgreementTable, column: JudgeColumn) -> dict[Hashable, Label | None]:
     """item id -> the judge's first verdict, as a single call is what will be deployed.
 
     None is unscored: so is a labelled item without a row. A tied item without a row is absent: it was not
@@ -65,41 +70,29 @@ def first_verdicts(table: Table, column: Column) -> dict[Hashable, Label | None]
     return known | {item.item_id: rows[item.item_id] for item in table.tied if item.item_id in rows}
 
 
-def rater_entries(table: Table, columns: Sequence[Column]) -> tuple[RaterEntry, ...]:
+def rater_entries(table: AgreementTable, columns: Sequence[JudgeColumn]) -> tuple[RaterEntry, ...]:
     """Each human against every other human on all items that they share; under `judges` each judge on those
     items against those same labels. An estimate's `n` counts pairs of labels; that of an entry, items.
     """
-    ratings, items = peer_ratings(table), {item.item_id: item for item in (*table.items, *table.tied)}
-    entries = []
+    ratings, items, entries = peer_ratings(table), _items(table), []
     for rater, labels_of in ratings.items():
         pairs = beside(ratings, rater)
         if not pairs:
             continue
-        shared = tuple(items[str(item_id)] for item_id, _ in pairs)
-        part = Table(table.gold, shared, 1, table.seed, table.level)
+        shared, labels = tuple(items[item_id] for item_id, _ in pairs), [label for _, label in pairs]
+        part = AgreementTable(table.gold, shared, 1, table.seed, table.level)
         rows = [
             Judgement(item.item_id, item.sha, rater, "rater", 0, labels_of[item.item_id])
-            for item in set_of(shared)
+            for item in {item.item_id: item for item in shared}.values()
         ]
-        labels = [label for _, label in pairs]
-
-        def against(column: Column, part: Table = part, labels: Sequence[Label] = labels) -> Entry:
-            return entry(part, column, labels=labels)
-
-        person = against(Column(rater, table.gold.scale, rows))
-        fields = {field.name: getattr(person, field.name) for field in dataclasses.fields(Entry)}
-        judges = tuple(against(column) for column in columns)
-        entries.append(RaterEntry(**fields, against="each other rater", judges=judges))
+        person = entry_fields(part, JudgeColumn(rater, table.gold.scale, rows), labels=labels)
+        judges = tuple(entry(part, column, labels=labels) for column in columns)
+        entries.append(RaterEntry(**person, against="each other rater", judges=judges))
     return tuple(entries)
 
 
-def set_of(items: Sequence[Item]) -> list[Item]:
-    """Each item once, in order."""
-    return list({item.item_id: item for item in items}.values())
-
-
 def judge_beside_people(
-    table: Table, column: Column, *, n_judges: int = 1, metric: str | None = None
+    table: AgreementTable, column: JudgeColumn, *, n_judges: int = 1, metric: str | None = None
 ) -> StandIn:
     """A judge beside every rater who shares enough items with another (`stats.stand_in`)."""
     return stand_in(
@@ -107,52 +100,28 @@ def judge_beside_people(
         first_verdicts(table, column),
         scale=table.gold.scale,
         judge_scale=column.scale,
-        groups={item.item_id: item.group for item in (*table.items, *table.tied)},
+        groups={item_id: item.group for item_id, item in _items(table).items()},
         metric=metric,
         n_judges=n_judges,
     )
 
 
-def calibrated_column(table: Table, column: Column) -> Column:
-    """The judge's first verdicts through the map onto the people's scale that was fitted on other questions'
-    gold labels; as they are where that cannot be.
-    """
-    items = {item.item_id: item for item in (*table.items, *table.tied)}
-    given = first_verdicts(table, column)
-    mapped = cross_fitted(
-        [table.gold.labels.get(str(item)) for item in given],
-        list(given.values()),
-        scale=table.gold.scale,
-        judge_scale=column.scale,
-        groups=[items[str(item)].group for item in given],
-    )
-    if mapped is None:
-        return column
-    rows = [
-        Judgement(str(item), items[str(item)].sha, column.judge, column.judge, 0, verdict)
-        for item, (verdict,) in zip(given, mapped, strict=True)
-    ]
-    return dataclasses.replace(column, scale=table.gold.scale, rows=rows)
-
-
-def with_people(table: Table, column: Column, judge: JudgeEntry, *, n_judges: int) -> JudgeEntry:
-    """A judge's entry with what is known of it beside people; as it is where the set has no two peers."""
+def with_people(
+    table: AgreementTable, column: JudgeColumn, judge: JudgeEntry, *, n_judges: int
+) -> JudgeEntry:
+    """A judge's entry with what is known of it beside people; unchanged where the set has no two peers."""
     if len(table.gold.peers) < 2 or table.weights is not None:
         return judge
     return dataclasses.replace(
         judge,
         stand_in=judge_beside_people(table, column, n_judges=n_judges),
         alt_test=alt_test_entry(table, column),
-        with_mean=with_mean(table, column),
+        with_mean=_with_mean(table, column),
     )
 
 
-WITH_MEAN = ("pearson", "spearman", "concordance")
-"""What is taken with the mean of the raters too: published studies often hold Pearson's r against it."""
-
-
-def with_mean(table: Table, column: Column) -> dict[str, Estimate] | None:
-    """A judge's coefficients with the mean of an item's raters; None where that always is the gold label."""
+def _with_mean(table: AgreementTable, column: JudgeColumn) -> dict[str, Estimate] | None:
+    """A judge's coefficients with the mean of an item's raters; None where that is the gold label."""
     scale, ratings = table.gold.scale, dict[str, list[float]]()
     if not scale.graded:
         return None
@@ -160,51 +129,54 @@ def with_mean(table: Table, column: Column) -> dict[str, Estimate] | None:
         for item_id, label in labels.items():
             ratings.setdefault(item_id, []).append(float(label))
     means = [fmean(ratings[item.item_id]) if item.item_id in ratings else None for item in table.items]
-    if all(
-        mean is None or abs(mean - float(label)) < _SAME
-        for mean, label in zip(means, table.labels, strict=True)
-    ):
+    pairs = zip(means, table.labels, strict=True)
+    if all(mean is None or abs(mean - float(label)) < _SAME for mean, label in pairs):
         return None
-    return agreement(
-        means,
-        table.verdicts(column),
-        scale=Scale("points", scale.low, scale.high),
-        judge_scale=column.scale,
-        groups=table.groups,
-        level=table.level,
-        seed=table.seed,
-        metrics=WITH_MEAN,
-    )
+    points = Scale("points", scale.low, scale.high)
+    how: dict[str, Any] = {"against": means, "scale": points, "metrics": _WITH_MEAN, "weights": None}
+    return table.agreement(table.verdicts(column), column, **how)
 
 
-def alt_test_entry(table: Table, column: Column) -> AltTestEntry:
-    """The alternative annotator test of the judge's first repeat once calibrated (`calibrated_column`), over
-    the raters that stand beside each other.
+def alt_test_entry(table: AgreementTable, column: JudgeColumn) -> AltTestEntry:
+    """The alternative annotator test of the judge's first repeat, over the raters that stand beside each
+    other.
+
+    Its verdicts pass the map onto the people's scale that was fitted on other questions' gold labels; as they
+    are where that cannot be.
     """
-    column = calibrated_column(table, column)
-    scale, human, judged = on_one_scale(table.gold.scale, column.scale)
-    asked: dict[Hashable, Hashable] = {item.item_id: item.group for item in (*table.items, *table.tied)}
-    humans: dict[str, Mapping[Hashable, object]] = {
-        rater: {item: human(label) for item, label in labels.items()}
-        for rater, labels in peer_ratings(table).items()
-    }
-    verdicts: dict[Hashable, object] = {
-        item: None if verdict is None else judged(verdict)
-        for item, verdict in first_verdicts(table, column).items()
-    }
-    rates = winning_rates(humans, verdicts, scale=scale, epsilons=EPSILONS, groups=asked)
-    any_rate = rates[EPSILONS[0]]
+    items, people, given = _items(table), table.gold.scale, first_verdicts(table, column)
+    groups = {item_id: item.group for item_id, item in items.items()}
+    mapped = cross_fitted(
+        [table.gold.labels.get(str(item_id)) for item_id in given],
+        list(given.values()),
+        scale=people,
+        judge_scale=column.scale,
+        groups=[groups[item_id] for item_id in given],
+    )
+    verdicts: dict[Hashable, Label | None] = given
+    if mapped is not None:
+        verdicts = {item_id: verdict for item_id, (verdict,) in zip(given, mapped, strict=True)}
+    scale, human, judged = _on_one_scale(people, column.scale if mapped is None else people)
+    rates = winning_rates(
+        {
+            rater: {item_id: human(label) for item_id, label in labels.items()}
+            for rater, labels in peer_ratings(table).items()
+        },
+        {item: None if verdict is None else judged(verdict) for item, verdict in verdicts.items()},
+        scale=scale,
+        epsilons=EPSILONS,
+        groups=groups,
+    )
     alike = ("advantage_probability", "nearer", "n_items", "left_out", "n_expected", "n_unscored", "reason")
-    fields: dict[str, Any] = {name: getattr(any_rate, name) for name in alike}
+    fields: dict[str, Any] = {name: getattr(rates[EPSILONS[0]], name) for name in alike}
     for name in ("winning_rate", "passed", "rejected", "p_values"):  # by what is granted
         fields[name] = {f"{epsilon:g}": getattr(rate, name) for epsilon, rate in rates.items()}
     return AltTestEntry(**fields)
 
 
-_Moved = Callable[[Label], Label]
-
-
-def on_one_scale(people: Scale, judge: Scale) -> tuple[Scale, _Moved, _Moved]:
+def _on_one_scale(
+    people: Scale, judge: Scale
+) -> tuple[Scale, Callable[[Label], Label], Callable[[Label], Label]]:
     """A scale for humans and judge alike, and how the labels of either are taken onto it.
 
     Graded labels become percentages, as a judge's verdict need not be a step of the people's scale; a graded
@@ -213,10 +185,8 @@ def on_one_scale(people: Scale, judge: Scale) -> tuple[Scale, _Moved, _Moved]:
     if people.kind == "nominal":
         return dataclasses.replace(people, categories=()), str, str
     if people.kind == "binary":
-        common = common_scale(people, judge)
-        middle = common.low + common.span / 2.0
-        mark = middle if common.kind == "binary" or common.pass_at is None else common.pass_at
-        return people, float, lambda verdict: float(onto(common, judge, float(verdict)) >= mark)
+        cut = Cut(people, judge)
+        return people, float, lambda verdict: float(cut.verdict_at(verdict) >= (cut.mark or 0.0))
     return (
         _PERCENTAGE,
         lambda label: onto(_PERCENTAGE, people, float(label)),
@@ -250,12 +220,10 @@ class RaterAgreement(Result):
     set_: str
     pairs: tuple[RaterPair, ...]
     ceiling: tuple[RaterAmongOthers, ...]
-    tie_breakers: Mapping[
-        str, str
-    ]  # raters mostly asked where others differ -> how that shows; in the pairs alone
-    reliability: Mapping[
-        str, Estimate
-    ]  # the others at once, each pair's kappas too; empty without two of them
+    # raters mostly asked where others differ -> how that shows; they are in the pairs alone
+    tie_breakers: Mapping[str, str]
+    # the others at once, each pair's kappas too; empty without two of them
+    reliability: Mapping[str, Estimate]
     saw_draft: Mapping[str, int]  # rater -> labels given in sight of a machine's
     cannot_tell: Mapping[str, int]  # rater -> items of which it could not tell
     sha256: str = field(default="", metadata={"json": False})
@@ -274,10 +242,9 @@ def rater_agreement(gold: GoldSet) -> RaterAgreement:
             first, second = (
                 [gold.ratings_by_rater[rater][item.item_id] for item in items] for rater in (a, b)
             )
-            shared = [item.group for item in items]
-            estimates = agreement(first, second, scale=gold.scale, groups=shared)
+            estimates = agreement(first, second, scale=gold.scale, groups=[item.group for item in items])
         pairs.append(RaterPair(a, b, len(items), estimates))
-    entries = rater_entries(Table(gold, gold.items), ())
+    entries = rater_entries(AgreementTable(gold, gold.items), ())
     return RaterAgreement(
         set_=gold.name,
         pairs=tuple(pairs),

@@ -6,11 +6,10 @@ from dataclasses import dataclass, field
 
 from judgecal.records import Estimate, Result
 from judgecal.scale import Scale
-from judgecal.stats.alt_test import Nearer
 from judgecal.stats.breakdown import Part, part_metric
 from judgecal.stats.metrics import metric_facts
 from judgecal.stats.retest import Repeats
-from judgecal.stats.stand_in import MIN_SHARED, StandIn
+from judgecal.stats.stand_in import MIN_SHARED, Nearer, StandIn
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,10 @@ verdict counts in `n_expected` and `n_unscored`, never as 0.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from judgecal.judges import judge_named, set_local
 from judgecal.records import Estimate, Item, Result
@@ -72,8 +73,7 @@ class RulesResult(Result):
         return tuple(dict.fromkeys(score.system for score in self.scores))
 
 
-@dataclass(frozen=True, slots=True)
-class _Condition:
+class _Condition(NamedTuple):
     system: str
     group: str
     rule: str
@@ -95,23 +95,32 @@ def score_rules(
     Args:
         settings: of the judges that take them: `message`, `words`, `lemmas`.
     """
-    conditions: list[_Condition] = []
-    unscored: list[UnscoredCondition] = []
-    used: dict[str, None] = {}
-    names = {match: _judge_names(match, settings or {}) for match in ("substring", "phrase")}
-    for rule in JUDGES:
-        held = [item for item in items if rule in item.expect]
-        if held:
-            judges = [judge_named(own[rule], workspace=workspace) for own in names.values()]
-            used |= dict.fromkeys(judge.name for judge in judges)
-            conditions += [_condition(rule, item, judges, unscored) for item in held]
+    conditions, unscored, used = list[_Condition](), list[UnscoredCondition](), dict[str, None]()
+    local = [f"{judge}@local" for judge in JUDGES.values()]
+    names = [set_local(local, match=match, **(settings or {})) for match in ("substring", "phrase")]
+    for rule, *by_match in zip(JUDGES, *names, strict=True):
+        ruled = [item for item in items if rule in item.expect]
+        judges: list[Any] = [judge_named(name, workspace=workspace) for name in by_match if ruled]
+        used |= dict.fromkeys(judge.name for judge in judges)
+        for item in ruled:
+            replies, shares = [judge.verdict(item) for judge in judges], [math.nan, math.nan]
+            failure = replies[0].failure
+            if failure is not None:
+                unscored.append(UnscoredCondition(item.item_id, rule, failure.message))
+            else:
+                shares = [reply.verdict / judges[0].scale.span for reply in replies]
+            conditions.append(_Condition(item.system or "", item.group, rule, *shares))
     systems = list(dict.fromkeys(item.system or "" for item in items))
     return RulesResult(
         set_=set_name,
         answers=answers,
         n_items=len(items),
-        conditions={rule: sum(one.rule == rule for one in conditions) for rule in JUDGES},
-        n_inside=sum(one.substring != one.phrase for one in conditions if not math.isnan(one.substring)),
+        conditions=dict.fromkeys(JUDGES, 0) | Counter(condition.rule for condition in conditions),
+        n_inside=sum(
+            condition.substring != condition.phrase
+            for condition in conditions
+            if not math.isnan(condition.substring)
+        ),
         judge_names=tuple(used),
         scores=tuple(score for system in systems for score in _scores(system, conditions)),
         unscored=tuple(unscored[:_LISTED]),
@@ -119,32 +128,18 @@ def score_rules(
     )
 
 
-def _judge_names(match: str, settings: Mapping[str, str]) -> dict[str, str]:
-    """By rule, its judge with those of the settings that it takes."""
-    names = set_local([f"{judge}@local" for judge in JUDGES.values()], match=match, **settings)
-    return dict(zip(JUDGES, names, strict=True))
-
-
-def _condition(rule: str, item: Item, judges: Sequence[Any], unscored: list[UnscoredCondition]) -> _Condition:
-    readings = [judge.verdict(item) for judge in judges]
-    failure = readings[0].failure
-    if failure is not None:
-        unscored.append(UnscoredCondition(item.item_id, rule, failure.message))
-        return _Condition(item.system or "", item.group, rule, math.nan, math.nan)
-    shares = [reading.verdict / judges[0].scale.span for reading in readings]
-    return _Condition(item.system or "", item.group, rule, shares[0], shares[-1])
-
-
 def _scores(system: str, conditions: Sequence[_Condition]) -> Iterable[RuleScore]:
-    def mean(values: list[float], groups: list[str]) -> Estimate:
-        estimate = mean_estimate(values, groups)
-        return replace(estimate, n_unscored=estimate.n_expected - estimate.n)
-
     for name, rules in {**{rule: (rule,) for rule in JUDGES}, **POOLED}.items():
-        held = [
+        pooled = [
             condition for condition in conditions if condition.system == system and condition.rule in rules
         ]
-        if held:
-            groups = [condition.group for condition in held]
-            substring = mean([condition.substring for condition in held], groups)
-            yield RuleScore(system, name, substring, mean([condition.phrase for condition in held], groups))
+        if pooled:
+            groups = [condition.group for condition in pooled]
+            estimates = (
+                mean_estimate([getattr(condition, match) for condition in pooled], groups)
+                for match in ("substring", "phrase")
+            )
+            substring, phrase = (
+                replace(estimate, n_unscored=estimate.n_expected - estimate.n) for estimate in estimates
+            )
+            yield RuleScore(system, name, substring, phrase)

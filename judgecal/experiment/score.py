@@ -1,43 +1,36 @@
-"""`score`: every judge over a split, then the agreement table; and what every run writes of itself."""
+"""`score` and `agreement`: judges over a split beside people, called here or recorded anywhere."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from judgecal._version import __version__
-from judgecal.engine import Journal
 from judgecal.errors import InputError
-from judgecal.experiment.agreement import Column, StoredExperiment, Table, entry, judge_entry, verdict_notes
-from judgecal.experiment.costs import CostEstimate, plan_calls, together
-from judgecal.experiment.floor import (
-    check_judge,
-    constant_entry,
-    floor_columns,
-    floor_judges,
-    no_floor_judge,
-    with_floor,
-)
+from judgecal.experiment.agreement import AgreementTable, JudgeColumn, StoredExperiment
 from judgecal.experiment.folder import Experiment, keep_judges, open_experiment, plan_experiment
-from judgecal.experiment.looks import look_at_test, looks_so_far, verdicts_sha
-from judgecal.experiment.people import rater_entries, tied_items, with_people
-from judgecal.experiment.result import AgreementResult, GoldSummary
+from judgecal.experiment.judgements import Judgements
+from judgecal.experiment.looks import look_at_test, seen_judges
+from judgecal.experiment.people import tied_items
+from judgecal.experiment.recorded import Recorded
+from judgecal.experiment.result import AgreementResult
+from judgecal.experiment.summary import check_judge, floor_columns, gold_config, judge_config, made_result
 from judgecal.experiment.trials import (
+    CostEstimate,
     Due,
-    Judgements,
     RunOptions,
     judge_to_journal,
     models_of,
     open_journal,
+    plan_calls,
     require_keys,
     run_trials,
     stored_rows,
+    together,
 )
-from judgecal.goldset import GoldSet, split_notes
+from judgecal.goldset import GoldSet
 from judgecal.judges import Judge, judge_named
 from judgecal.records import Item
 from judgecal.workspace import Workspace
@@ -53,26 +46,14 @@ def asked_items(
     return items[:limit]
 
 
-def gold_config(gold: GoldSet) -> dict[str, Any]:
-    """What a configuration says of its gold set."""
-    return {"set": gold.name, "sha256": gold.sha256}
-
-
-def judge_config(judge: Judge) -> dict[str, Any]:
-    """What a configuration says of a judge: enough to know that it is the same one."""
-    config = {"judge": judge.name, "fingerprint": judge.fingerprint}
-    if judge.signature is None or judge.model is None:
-        return {**config, "kind": judge.kind, "scale": str(judge.scale)}
-    return {**config, "signature_fingerprint": judge.signature.fingerprint, "model": judge.model.settings()}
-
-
 @dataclass(frozen=True, kw_only=True)
 class ScoreRun:
-    """Everything that `score` needs; nothing is written or called before `run`."""
+    """Everything that `score` and `agreement` need; nothing is written or called before `run`."""
 
     workspace: Workspace
     gold: GoldSet
-    judges: tuple[Judge, ...]
+    judges: tuple[Judge, ...]  # that are called, or call nobody
+    recorded: Recorded | None = None  # then no model is called, and the judges stand beside these
     split: str = "open"
     options: RunOptions = field(default_factory=RunOptions)
     seed: int = 0
@@ -81,264 +62,128 @@ class ScoreRun:
     @cached_property
     def experiment(self) -> Experiment:
         """Where it goes."""
-        config = {
-            "command": "score",
-            "gold": gold_config(self.gold),
-            "split": self.split,
-            "judges": [judge_config(judge) for judge in self.judges],
-            "repeats": self.options.repeats,
-            "seed": self.seed,
-        }
-        return plan_experiment(self.workspace, config, out=self.out)
+        judges = [judge_config(judge) for judge in self.judges]
+        config: dict[str, Any] = {"command": "score", "gold": gold_config(self.gold), "split": self.split}
+        if self.recorded is None:
+            config |= {"judges": judges, "repeats": self.options.repeats}
+        else:
+            config |= {"command": "agreement", "recorded": self.recorded.config}
+            config |= {"judges": judges} if judges else {}
+        return plan_experiment(self.workspace, {**config, "seed": self.seed}, out=self.out)
 
     @property
     def left_out(self) -> frozenset[str]:
         """The questions that are left out: on `open`, those that some judge was trained on."""
-        trained = frozenset().union(*(judge.trained_on for judge in self.judges))
-        return trained if self.split == "open" else frozenset()
+        return self._trained_on if self.split == "open" else frozenset()
 
     @property
+    def _trained_on(self) -> frozenset[str]:
+        return frozenset().union(*(judge.trained_on for judge in self.judges))
+
+    @cached_property
     def items(self) -> tuple[Item, ...]:
-        """The items asked for, without the questions left out."""
+        """The items asked for, without the questions left out; one that no judge has judged is unscored."""
         return asked_items(self.gold, self.split, limit=self.options.limit, without_groups=self.left_out)
 
-    @property
+    @cached_property
     def tied(self) -> tuple[Item, ...]:
         """The items beside them on which raters tie, for judges to stand where raters do: asked once."""
         return tied_items(self.gold, self.split, self.items, without_groups=self.left_out)
 
+    @property
+    def _parts(self) -> list[tuple[tuple[Item, ...], RunOptions]]:
+        return [(self.items, self.options), (self.tied, dataclasses.replace(self.options, repeats=1))]
+
     def plan(self) -> CostEstimate:
         """What the run would call; nothing is written."""
-        stored, judges = stored_rows(self.experiment.journal), self.judges
-        planned = plan_calls(judges, self.items, stored, self.options)
-        return together([planned, plan_calls(judges, self.tied, stored, self._once)])
-
-    @property
-    def _once(self) -> RunOptions:
-        return dataclasses.replace(self.options, repeats=1)
+        stored = stored_rows(self.experiment.journal)
+        return together([plan_calls(self.judges, items, stored, options) for items, options in self._parts])
 
     def check(self) -> None:
         """Hold the slug, and every judge against the set and its own needs, before anything is written."""
         _, items = self.experiment, (*self.items, *self.tied)
         self.options.check_models(models_of(self.judges))
         for judge in self.judges:
+            if self.recorded is not None:
+                self._check_beside(judge, self.recorded)
             check_judge(self.gold, judge, items)
             judge.check_items(items)
 
+    def _check_beside(self, judge: Judge, recorded: Recorded) -> None:
+        """Refuse a judge that cannot stand beside recorded ones."""
+        if any(column.judge == judge.name for column in recorded.columns):
+            raise InputError(f"{recorded.name} holds a judge {judge.name} too: rename it there")
+        if judge.trained_on or not (judge.model is None or judge.model.embedded):
+            why = "was trained on labels" if judge.trained_on else "calls a model"
+            raise InputError(f"{judge.name} {why}: agreement makes no calls, so use judgecal score for it")
+
     def run(self) -> tuple[AgreementResult, StoredExperiment]:
-        """Make the calls that are due; the result, and the experiment that it is of."""
+        """Make the calls that are due and hold all judges against people; the result, and the experiment that
+        it is of.
+
+        That test labels were looked at is written down, if they were.
+        """
         self.check()
-        table = Table(self.gold, self.items, self.options.repeats, self.seed, tied=self.tied)
-        stored = stored_rows(self.experiment.journal)
-        require_keys(self.judges, (*table.items, *table.tied), stored, self.options)
-        groups = {item.group for item in self.gold.select(self.split)}
-        seen, notes = [judge.name for judge in self.judges if judge.trained_on & groups], list[str]()
-        if seen:
-            n = len(groups & frozenset().union(*(judge.trained_on for judge in self.judges)))
+        gold, experiment, options = self.gold, self.experiment, self.options
+        table = AgreementTable(gold, self.items, options.repeats, self.seed, tied=self.tied)
+        require_keys(self.judges, (*self.items, *self.tied), stored_rows(experiment.journal), options)
+        notes = list(self.recorded.notes) if self.recorded else []
+        groups = {item.group for item in gold.select(self.split)}
+        if seen := [judge.name for judge in self.judges if judge.trained_on & groups]:
             what = "left out" if self.left_out else "among the items, so its numbers flatter it"
+            n = len(groups & self._trained_on)
             notes.append(f"{n} questions that {', '.join(seen)} was trained on are {what}")
-
-        def judged(journal: Journal) -> list[Column]:
-            budget = self.options.open_budget(self.experiment.folder)
-            if self.options.batch:  # else the two parts wait for a batch one after the other
-                parts = [(table.items, self.options), (table.tied, self._once)]
-                trials = [Due(judge, items, journal, how) for items, how in parts for judge in self.judges]
+        open_experiment(experiment)
+        keep_judges(experiment, self.judges)
+        with open_journal(experiment.journal, options) as journal:
+            columns = list(self.recorded.columns) if self.recorded else []
+            for row in (row for column in columns for row in column.rows):
+                if row.key not in journal.latest:
+                    journal.append(row)
+            budget = options.open_budget(experiment.folder) if self.recorded is None else None
+            if options.batch:  # else the two parts wait for a batch one after the other
+                trials = [
+                    Due(judge, items, journal, how) for items, how in self._parts for judge in self.judges
+                ]
                 judge_to_journal(trials, budget=budget, label="score")
-            rows = run_trials(self.judges, table.items, journal=journal, options=self.options, budget=budget)
-            tied = run_trials(self.judges, table.tied, journal=journal, options=self._once, budget=budget)
-            return [Column.of(judge, [*rows.of(judge.name), *tied.of(judge.name)]) for judge in self.judges]
-
-        return hold_against_people(
-            self.workspace,
-            self.experiment,
-            table,
-            self.split,
-            self.judges,
-            judged,
-            options=self.options,
-            notes=notes,
+            judged = [
+                run_trials(self.judges, items, journal=journal, options=how, budget=budget)
+                for items, how in self._parts
+            ]
+            columns += [
+                JudgeColumn.of(judge, [row for rows in judged for row in rows.of(judge.name)])
+                for judge in self.judges
+            ]
+            names = [judge.name for judge in self.judges]
+            floor, why = floor_columns(self.workspace, table, journal, options, names)
+        prints = {row.judge_fingerprint for column in columns for row in column.rows}
+        below = (
+            column for column in floor if prints.isdisjoint(row.judge_fingerprint for row in column.rows)
         )
-
-
-def hold_against_people(
-    workspace: Workspace,
-    experiment: Experiment,
-    table: Table,
-    split: str,
-    judges: Sequence[Judge],
-    judged: Callable[[Journal], Sequence[Column]],
-    *,
-    options: RunOptions,
-    notes: Sequence[str] = (),
-) -> tuple[AgreementResult, StoredExperiment]:
-    """Have judges judge the items of a table, and write what they come to beside people into an experiment.
-
-    That test labels were looked at is written down, if they were.
-
-    Args:
-        judges: those that are called; they are kept for the report, and the floor stands below them.
-        judged: brings their judgements into the journal, and gives all columns of the table.
-    """
-    gold = table.gold
-    open_experiment(experiment)
-    keep_judges(experiment, judges)
-    with open_journal(experiment.journal, options) as journal:
-        columns = tuple(judged(journal))
-        names = [judge.name for judge in judges]
-        floor, why = floor_columns(workspace, table, journal, options, judges=names)
-    stored = StoredExperiment(
-        experiment=experiment,
-        gold=gold,
-        items=table.items,
-        tied=table.tied,
-        split=split,
-        columns=with_floor(columns, floor),
-        asked=len(columns),
-        seed=table.seed,
-        notes=tuple(notes),
-    )
-    if any(gold.split_of(item.group) == "test" for item in table.items):
-        look_at_test(
-            workspace.experiments,
-            gold,
-            table.items,
-            experiment=experiment.slug,
-            kind="report",
-            by="report",
-            judges={
-                row.judge_fingerprint: verdicts_sha(gold, table.items, column.rows)
-                for column in columns
-                for row in column.rows[:1]
-            },
+        stored = StoredExperiment(
+            experiment=experiment,
+            gold=gold,
+            items=self.items,
+            tied=self.tied,
+            split=self.split,
+            judges=tuple(columns),
+            floor=tuple(below),
+            seed=self.seed,
+            notes=tuple(notes),
         )
-    result = _result(workspace, stored, columns, floor, why)
-    experiment.write_summary(result.as_json())
-    return result, stored
-
-
-def summary_of_gold(table: Table, split: str) -> GoldSummary:
-    """The `gold` object of the contract, with what was left out for want of a label."""
-    gold = table.gold
-    return GoldSummary(
-        set=gold.name,
-        sha256=gold.sha256,
-        split=split,
-        n_items=len(table.items),
-        n_groups=len(set(table.groups)),
-        n_unlabelled=sum(item.item_id not in gold.labels for item in gold.select(split)),
-        n_tied=len(table.tied),
-        n_test_items=sum(gold.split_of(item.group) == "test" for item in table.items),
-        labels_by=gold.card.labels_by,
-        scale=str(gold.scale),
-        pass_at=gold.scale.pass_at,
-    )
-
-
-def stored_result(
-    stored: StoredExperiment, columns: Sequence[Column], workspace: Workspace
-) -> AgreementResult:
-    """What `score` and `agreement` printed, made again from the journal and the gold set alone.
-
-    No model is called: a judge of the floor is there where the journal holds it, and else there is the
-    reason. `columns` are its judges, priced where their prices are known.
-    """
-    below = stored.columns[stored.asked :]
-    called = {column.judge: column for column in (*columns, *below) if column.kind != "recorded"}
-    judges = [column.judge for column in columns if column.kind != "recorded"]
-    wanted = floor_judges(workspace, stored.table, judges)
-    names = dict.fromkeys([*wanted, *(column.judge for column in below)])
-    floor = [called[name] for name in names if name in called]
-    reasons = [
-        no_floor_judge(stored.table, name) or f"the floor lacks {name}: the journal holds no judgement of it"
-        for name in wanted
-        if name not in called
-    ]
-    return _result(workspace, stored, columns, floor, "; ".join(reasons) or None)
-
-
-def summarised_result(stored: StoredExperiment, workspace: Workspace) -> AgreementResult | None:
-    """The result that `summary.json` holds, with the looks at test as they are now.
-
-    None where it is not of this journal, gold set and code, or cannot be read: the journal tells it all
-    again.
-    """
-    experiment, gold = stored.experiment, stored.gold
-    if not experiment.is_summary_current:
-        return None
-    try:
-        result = experiment.read_summary(AgreementResult)
-    except InputError:
-        return None  # damaged, or of another shape
-    same = (result.gold.sha256, result.gold.n_items) == (gold.sha256, len(stored.items))
-    if not same or not set(stored.notes) <= set(result.notes):
-        return None
-    n_looks = looks_so_far(workspace.experiments, gold)
-    return dataclasses.replace(result, experiment=experiment.slug, test_looks=n_looks)
-
-
-def _result(
-    workspace: Workspace,
-    stored: StoredExperiment,
-    columns: Sequence[Column],
-    floor: Sequence[Column],
-    why: str | None,
-) -> AgreementResult:
-    table, config = stored.table, stored.experiment.config
-    configs = {str(judge["judge"]): judge for judge in config.get("judges", ())}
-    recorded = config.get("recorded")
-    return AgreementResult(
-        experiment=stored.experiment.slug,
-        gold=summary_of_gold(table, stored.split),
-        judges=tuple(
-            with_people(table, column, judge_entry(table.of(column), column), n_judges=len(columns))
-            for column in columns
-        ),
-        floor=(constant_entry(table), *(entry(table, column) for column in floor)),
-        raters=rater_entries(table, columns),
-        test_looks=looks_so_far(workspace.experiments, stored.gold),
-        run_line=run_line(
-            dataclasses.replace(table, repeats=max(table.of(column).repeats for column in columns)),
-            stored.split,
-            [_name_in_run_line(column, configs.get(column.judge)) for column in columns],
-            recorded and {"recorded": f"{recorded['file']}@{str(recorded['sha256'])[:12]}"},
-        ),
-        notes=(
-            *stored.notes,
-            *split_notes(stored.gold),
-            *table.drawn_notes,
-            *verdict_notes(stored.gold.scale, columns),
-        ),
-        floor_reason=why,
-        tie_breakers={rater: breaker.why for rater, breaker in stored.gold.tie_breakers.items()},
-    )
-
-
-def run_line(table: Table, split: str, judges: Sequence[str], extra: Mapping[str, Any] | None = None) -> str:
-    """The line that reproduces a table: set@sha, split, n, judges, how intervals are made, seed, version."""
-    parts = [f"gold:{table.gold.name}@{table.gold.sha256[:12]}", f"split:{split}", f"n:{len(table.items)}"]
-    parts += [f"groups:{len(set(table.groups))}", f"repeats:{table.repeats}", f"judges:{','.join(judges)}"]
-    parts += [f"{key}:{value}" for key, value in (extra or {}).items()]
-    return "|".join(
-        [*parts, f"level:{table.level:.4g}", "by:group", f"seed:{table.seed}", f"version:{__version__}"]
-    )
-
-
-def full_name(judge: Judge) -> str:
-    """A judge for a run line: its string, fingerprint of its signature, model, and of all that it is."""
-    return _configured_name(judge_config(judge))
-
-
-def _name_in_run_line(column: Column, config: Mapping[str, Any] | None) -> str:
-    """As `full_name`; of a judge that the configuration does not list, what its judgements tell."""
-    if config is not None:
-        return _configured_name(config)
-    called = column.kind != "recorded" and column.rows
-    return f"{column.judge}[{column.rows[0].judge_fingerprint[:8]}]" if called else column.judge
-
-
-def _configured_name(config: Mapping[str, Any]) -> str:
-    prompt = [str(config["signature_fingerprint"])[:8], config["model"]["id"]] if "model" in config else []
-    return f"{config['judge']}[{','.join([*prompt, str(config['fingerprint'])[:8]])}]"
+        if stored.holds_test:
+            look_at_test(
+                self.workspace.experiments,
+                gold,
+                self.items,
+                experiment=experiment.slug,
+                kind="report",
+                by="report",
+                judges=seen_judges(gold, self.items, [column.rows for column in columns]),
+            )
+        result = made_result(self.workspace, stored, columns, floor, why)
+        experiment.write_summary(result.as_json())
+        return result, stored
 
 
 def score(

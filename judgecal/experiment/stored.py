@@ -13,17 +13,16 @@ from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from judgecal.artefacts import read_json
 from judgecal.errors import InputError, unknown_name
-from judgecal.experiment.agreement import Column, StoredExperiment, cell_of
-from judgecal.experiment.chunks import mean_scale, whole_items
-from judgecal.experiment.floor import FLOOR_JUDGE, prompt_signatures
-from judgecal.experiment.folder import Experiment, KeptJudge, kept_judges, read_config
+from judgecal.experiment.agreement import JudgeColumn, StoredExperiment
+from judgecal.experiment.folder import Experiment, kept_judges, read_config
+from judgecal.experiment.judgements import mean_scale, whole_items
 from judgecal.experiment.people import tied_items
 from judgecal.experiment.recorded import recorded_fingerprint
 from judgecal.experiment.score import asked_items
+from judgecal.experiment.summary import FLOOR_JUDGE, prompt_signatures
 from judgecal.experiment.trials import stored_rows
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import JudgeKind, JudgeName
@@ -53,67 +52,11 @@ def read_experiment(workspace: Workspace, name: str) -> StoredExperiment:
     """
     experiment = find_experiment(workspace, name)
     config, where = experiment.config, experiment.folder / "experiment.toml"
-    command = config.get("command")
+    command, named = config.get("command"), config.get("gold")
     if command not in _READ:
         raise InputError(
             f"{where}: an experiment of {command!r}; only those of {', '.join(_READ)} hold judges"
         )
-    gold = _gold(config, str(where), workspace)
-    rows = list(stored_rows(experiment.journal).latest.values())
-    asked = _asked(experiment, rows, gold)
-    if not any(asked.values()):
-        raise InputError(f"{experiment.folder}: its journal holds no judgement: run the same command again")
-    called = (
-        asked.keys() if command == "optimize" else {str(judge["judge"]) for judge in config.get("judges", ())}
-    )
-    kinds: dict[str, JudgeKind] = {
-        judge: JudgeName.parse(judge).kind if judge in called else "recorded" for judge in asked
-    }
-    trained, notes = _trained_on([judge for judge in asked if kinds[judge] == "prompt"], workspace)
-    judged = {row.item_id for rows_of_judge in asked.values() for row in rows_of_judge}
-    items = tuple(item for item in gold.items if item.item_id in judged and item.item_id in gold.labels)
-    split = "test" if command == "optimize" else str(config.get("split", "all"))
-    if command == "agreement":
-        items = asked_items(gold, split, limit=_limit(experiment))
-    left_out = {item.group for item in items} & trained
-    if left_out:
-        items = tuple(item for item in items if item.group not in trained)
-        notes.append(f"{len(left_out)} questions that a compiled judge was trained on are left out")
-    if not items:
-        raise InputError(f"{experiment.folder}: it has no labelled item that no judge of it was trained on")
-    scales = _Scales(gold, config, kept_judges(experiment))
-    columns = [_column(judge, kinds[judge], scales, rows_of_judge) for judge, rows_of_judge in asked.items()]
-    # the judges of the floor that the journal may hold: `floor_judges` ran those that fit
-    signatures = [] if command == "optimize" else prompt_signatures(asked)
-    prints = {row.judge_fingerprint for rows_of_judge in asked.values() for row in rows_of_judge}
-    for judge in dict.fromkeys([FLOOR_JUDGE, *(f"{signature}@{EMBEDDED}" for signature in signatures)]):
-        below = [row for row in rows if row.judge == judge and row.judge_fingerprint not in prints]
-        if below and judge == FLOOR_JUDGE:
-            columns.append(Column(FLOOR_JUDGE, Scale.parse("percentage"), below, kind="prompt"))
-        elif below:
-            columns.append(_column(judge, "prompt", scales, below))
-    return StoredExperiment(
-        experiment=experiment,
-        gold=gold,
-        items=items,
-        tied=tied_items(gold, split, items, without_groups=trained),
-        split=split,
-        columns=tuple(columns),
-        asked=len(asked),
-        seed=int(config.get("seed", 0)),
-        notes=(*notes, *scales.notes),
-    )
-
-
-def stored_prompts(stored: StoredExperiment) -> dict[str, str]:
-    """Judge -> the messages that it is sent, with the names of the item's fields in their places."""
-    kept, names = kept_judges(stored.experiment), [column.judge for column in stored.columns[: stored.asked]]
-    return {name: kept[name].messages or "" for name in names if name in kept and kept[name].messages}
-
-
-def _gold(config: Mapping[str, Any], where: str, workspace: Workspace) -> GoldSet:
-    """The gold set of the experiment, if it still is what it was."""
-    named = config.get("gold")
     if not isinstance(named, Mapping) or not {"set", "sha256"} <= named.keys():
         raise InputError(f"{where}: [gold] must name set and sha256, as judgecal wrote them")
     gold = load_gold(str(named["set"]), workspace=workspace)
@@ -123,7 +66,62 @@ def _gold(config: Mapping[str, Any], where: str, workspace: Workspace) -> GoldSe
             f"{str(named['sha256'])[:12]} and has {gold.sha256[:12]} now; bring the old set back, or run "
             "the experiment's command again"
         )
-    return gold
+    rows = list(stored_rows(experiment.journal).latest.values())
+    asked = _asked(experiment, rows, gold)
+    if not any(asked.values()):
+        raise InputError(f"{experiment.folder}: its journal holds no judgement: run the same command again")
+    called = {str(judge["judge"]) for judge in config.get("judges", ())}
+    kinds: dict[str, JudgeKind] = {
+        judge: JudgeName.parse(judge).kind if judge in called or command == "optimize" else "recorded"
+        for judge in asked
+    }
+    trained, notes = _trained_on([judge for judge in asked if kinds[judge] == "prompt"], workspace)
+    split = "test" if command == "optimize" else str(config.get("split", "all"))
+    if command == "agreement":
+        items = asked_items(gold, split, limit=_limit(experiment))
+    else:
+        judged = {row.item_id for rows_of_judge in asked.values() for row in rows_of_judge}
+        items = tuple(item for item in gold.items if item.item_id in judged and item.item_id in gold.labels)
+    left_out = {item.group for item in items} & trained
+    if left_out:
+        items = tuple(item for item in items if item.group not in trained)
+        notes.append(f"{len(left_out)} questions that a compiled judge was trained on are left out")
+    if not items:
+        raise InputError(f"{experiment.folder}: it has no labelled item that no judge of it was trained on")
+
+    def column_of(judge: str, kind: JudgeKind, rows: Sequence[Judgement]) -> JudgeColumn:
+        scale = _scale(experiment, gold.scale, judge, kind, rows, notes)
+        whole = whole_items(rows)
+        return JudgeColumn(judge, scale if whole is rows else mean_scale(scale), whole, kind=kind, calls=rows)
+
+    judges = tuple(column_of(judge, kinds[judge], rows_of_judge) for judge, rows_of_judge in asked.items())
+    # the judges of the floor that the journal may hold: `floor_judges` ran those that fit
+    signatures = [] if command == "optimize" else prompt_signatures(asked)
+    prints, floor = {row.judge_fingerprint for of_judge in asked.values() for row in of_judge}, []
+    for judge in dict.fromkeys([FLOOR_JUDGE, *(f"{signature}@{EMBEDDED}" for signature in signatures)]):
+        below = [row for row in rows if row.judge == judge and row.judge_fingerprint not in prints]
+        if below and judge == FLOOR_JUDGE:
+            floor.append(JudgeColumn(FLOOR_JUDGE, Scale.parse("percentage"), below, kind="prompt"))
+        elif below:
+            floor.append(column_of(judge, "prompt", below))
+    return StoredExperiment(
+        experiment=experiment,
+        gold=gold,
+        items=items,
+        tied=tied_items(gold, split, items, without_groups=trained),
+        split=split,
+        judges=judges,
+        floor=tuple(floor),
+        seed=int(config.get("seed", 0)),
+        notes=tuple(notes),
+    )
+
+
+def stored_prompts(stored: StoredExperiment) -> dict[str, str]:
+    """Judge -> the messages that it is sent, with the names of the item's fields in their places."""
+    kept = kept_judges(stored.experiment)
+    names = [column.judge for column in stored.judges if column.judge in kept]
+    return {name: messages for name in names if (messages := kept[name].messages)}
 
 
 def _asked(experiment: Experiment, rows: Sequence[Judgement], gold: GoldSet) -> dict[str, list[Judgement]]:
@@ -144,7 +142,7 @@ def _asked(experiment: Experiment, rows: Sequence[Judgement], gold: GoldSet) -> 
         return asked
     # Of the candidates only the one that was taken has judged test items. Where none was taken, the judge as
     # it was stands under both names.
-    test, (before, fingerprint) = {item.item_id for item in gold.select("test")}, next(iter(judges.items()))
+    test, (before, fingerprint) = gold.test_ids, next(iter(judges.items()))
     ours = [row for row in rows if row.judge_fingerprint == fingerprint and row.item_id in test]
     if not ours:
         raise InputError(
@@ -154,13 +152,6 @@ def _asked(experiment: Experiment, rows: Sequence[Judgement], gold: GoldSet) -> 
         )
     after = f"{before}#{experiment.slug}"
     return {before: ours, after: [row for row in rows if row.judge == after and row.item_id in test] or ours}
-
-
-def _column(judge: str, kind: JudgeKind, scales: _Scales, rows: Sequence[Judgement]) -> Column:
-    scale = scales.of_recorded(judge) if kind == "recorded" else scales.of(judge, rows)
-    whole = whole_items(rows)
-    scale = scale if whole is rows else mean_scale(scale)
-    return Column(judge, scale, whole, kind=kind, cell=cell_of(judge, kind), calls=rows)
 
 
 def _limit(experiment: Experiment) -> int | None:
@@ -188,7 +179,7 @@ def _trained_on(asked: Iterable[str], workspace: Workspace) -> tuple[frozenset[s
         path = workspace.experiments / program / "program.json"
         try:
             groups = read_json(path, absent="gone")["judgecal"]["trained_on"]
-            if not isinstance(groups, list) or not all(isinstance(one, str) for one in groups):
+            if not isinstance(groups, list) or not all(isinstance(group, str) for group in groups):
                 raise TypeError("trained_on must be a list of texts")
             trained.update(groups)
         except (OSError, InputError, KeyError, TypeError):
@@ -198,47 +189,44 @@ def _trained_on(asked: Iterable[str], workspace: Workspace) -> tuple[frozenset[s
     return frozenset(trained), notes
 
 
-class _Scales:
-    """The scale of each judge's verdicts."""
-
-    def __init__(self, gold: GoldSet, config: Mapping[str, Any], kept: Mapping[str, KeptJudge]) -> None:
-        self._people, self._kept = gold.scale, kept
-        self._read_as: Mapping[str, Any] = config.get("recorded", {}).get("scales", {})
-        # The floor's judges have signatures of judges that were asked for.
-        self._of_signature = {name.partition("@")[0]: one for name, one in kept.items()}
-        self._stated = {
-            str(judge["judge"]): judge["scale"] for judge in config.get("judges", ()) if "scale" in judge
-        }
-        self.notes: list[str] = []
-
-    def of_recorded(self, judge: str) -> Scale:
-        """As `agreement` read its verdicts."""
-        return Scale.parse(str(self._read_as[judge])) if judge in self._read_as else self._people
-
-    def of(self, judge: str, rows: Sequence[Judgement]) -> Scale:
-        """The scale of a judge that was called: its own as it was, or what its verdicts tell."""
-        if judge in self._stated:
-            return Scale.parse(str(self._stated[judge]))
-        signature = JudgeName.parse(judge).signature
-        kept = self._kept.get(judge) or self._of_signature.get(signature)
-        if kept is not None:
-            return kept.verdicts()
-        if not self._people.numeric:
-            return self._people
-        # the scale that verdicts themselves tell: all lie on it, and some in its upper half
-        numbers = [float(row.verdict) for row in rows if isinstance(row.verdict, int | float)]
-        for scale in (self._people, Scale.parse("binary"), Scale.parse("percentage")):
-            on_it = all(scale.low <= number <= scale.high and scale.on_step(number) for number in numbers)
-            if numbers and on_it and max(numbers) > scale.low + scale.span / 2.0:
-                common_scale(self._people, scale)
-                self.notes.append(
-                    f"judges.json of the experiment does not tell {judge}: its verdicts are read as {scale}"
-                )
-                return scale
-        raise InputError(
-            f"judges.json of the experiment does not tell {judge}, and its verdicts do not tell their "
-            "scale: run the same command again"
-        )
+def _scale(
+    experiment: Experiment,
+    people: Scale,
+    judge: str,
+    kind: JudgeKind,
+    rows: Sequence[Judgement],
+    notes: list[str],
+) -> Scale:
+    """The scale of a judge's verdicts: as `agreement` read them; of one that was called its own as it was, or
+    what its verdicts tell, which is noted."""
+    config = experiment.config
+    if kind == "recorded":
+        scales = config.get("recorded", {}).get("scales", {})
+        return Scale.parse(str(scales[judge])) if judge in scales else people
+    for listed in config.get("judges", ()):
+        if listed["judge"] == judge and "scale" in listed:
+            return Scale.parse(str(listed["scale"]))
+    kept = kept_judges(experiment)
+    # the floor's judges have signatures of judges that were asked for
+    of_signature = {name.partition("@")[0]: known for name, known in kept.items()}
+    if known := kept.get(judge) or of_signature.get(JudgeName.parse(judge).signature):
+        return known.verdicts()
+    if not people.numeric:
+        return people
+    # the scale that verdicts themselves tell: all lie on it, and some in its upper half
+    numbers = [float(row.verdict) for row in rows if isinstance(row.verdict, int | float)]
+    for scale in (people, Scale.parse("binary"), Scale.parse("percentage")):
+        on_it = all(scale.low <= number <= scale.high and scale.on_step(number) for number in numbers)
+        if numbers and on_it and max(numbers) > scale.low + scale.span / 2.0:
+            common_scale(people, scale)
+            notes.append(
+                f"judges.json of the experiment does not tell {judge}: its verdicts are read as {scale}"
+            )
+            return scale
+    raise InputError(
+        f"judges.json of the experiment does not tell {judge}, and its verdicts do not tell their "
+        "scale: run the same command again"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,9 +236,8 @@ class UnreadJudge(Result):
     judge: str
     n: int
     kind: str  # the commonest failure
-    message: (
-        str | None
-    )  # the commonest of that kind; None where only test items have one, as it may quote them
+    # the commonest of that kind; None where only test items have one, as it may quote them
+    message: str | None
     n_message: int  # how many have it
 
 
@@ -278,29 +265,23 @@ def unread_judge(
         return None
     kinds = Counter(row.error.kind if row.error else "parse" for row in asked)
     kind: str = kinds.most_common(1)[0][0] if kinds else "missing"
-    failed = [
-        row for row in asked if row.error is not None and row.error.kind == kind and row.item_id not in sealed
-    ]
-    messages = Counter(row.error.message for row in failed if row.error is not None)
+    messages = Counter(
+        row.error.message
+        for row in asked
+        if row.error is not None and row.error.kind == kind and row.item_id not in sealed
+    )
     message, n_message = messages.most_common(1)[0] if messages else (None, 0)
     return UnreadJudge(judge, max(len(asked), n_expected), kind, message, n_message)
 
 
 def unread_of(stored: StoredExperiment) -> Unread:
     """Of the judges that an experiment asked for, on its labelled items."""
-    asked = {item.item_id for item in stored.items}
-    columns = stored.columns[: stored.asked]
-    judges = [
-        unread_judge(
-            column.judge,
-            [row for row in column.stored if row.item_id in asked],
-            n_expected=len(asked),
-            sealed=stored.gold.test_ids,
-        )
-        for column in columns
-    ]
-    unread = tuple(judge for judge in judges if judge is not None)
-    return Unread(unread, len(columns), shown(stored.experiment.journal), _again(stored))
+    asked, sealed, unread = {item.item_id for item in stored.items}, stored.gold.test_ids, []
+    for column in stored.judges:
+        rows = [row for row in column.stored if row.item_id in asked]
+        judge = unread_judge(column.judge, rows, n_expected=len(asked), sealed=sealed)
+        unread += [judge] if judge is not None else []
+    return Unread(tuple(unread), len(stored.judges), shown(stored.experiment.journal), _again(stored))
 
 
 def _again(stored: StoredExperiment) -> str:
@@ -308,18 +289,16 @@ def _again(stored: StoredExperiment) -> str:
     config, gold = stored.experiment.config, stored.gold
     if config["command"] == "agreement":
         return "judgecal agreement --help"
-    judges = [column.judge for column in stored.columns[: stored.asked]]
+    judges = [column.judge for column in stored.judges]
     if config["command"] == "optimize":
         judges, where = judges[:1], ["--split", "dev"]
     else:
-        given = {
-            "--split": (stored.split, "open"),
-            "--repeats": (config["repeats"], 1),
-            "--seed": (stored.seed, 0),
-        }
-        where = [
-            word for name, (value, usual) in given.items() if value != usual for word in (name, str(value))
-        ]
+        given = (
+            ("--split", stored.split, "open"),
+            ("--repeats", config["repeats"], 1),
+            ("--seed", stored.seed, 0),
+        )
+        where = [word for name, value, usual in given if value != usual for word in (name, str(value))]
         where += ["--name", stored.experiment.slug]
         if len(stored.items) < len(asked_items(gold, stored.split)):
             where += ["--limit", str(len(stored.items))]

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from judgecal.engine import Journal
 from judgecal.errors import InputError
-from judgecal.experiment.chunks import whole_item
+from judgecal.experiment.judgements import whole_item
 from judgecal.judges import ITEM_INPUTS, Judge, lacking_inputs, units_of
 from judgecal.records import Item, Judgement, Key, digest
 from judgecal.tables import Columns, FileSource, Row
@@ -18,33 +18,23 @@ from judgecal.workspace import Workspace
 
 UNREADABLE = "cannot be read"
 _ANY = "*"
-_OPTION_OF = {
-    "question": "--question",
-    "answer_under_test": "--answer",
-    "answer": "--answer",
-    "response": "--answer",
-    "reference_answer": "--reference",
-    "reference_answers": "--reference",
-    "context": "--context",
-    "contexts": "--context",
-    "chunk": "--context",
-    "conversation": "--conversation",
+# Of a judge's input that is made of a column: its option, the name under which a reader says why it cannot be
+# read, and the word for it.
+_INPUTS = {
+    "question": ("--question", "request", "question"),
+    **dict.fromkeys(("answer_under_test", "answer", "response"), ("--answer", "response", "answer")),
+    **dict.fromkeys(
+        ("reference_answer", "reference_answers"), ("--reference", "expected_response", "reference answer")
+    ),
+    **dict.fromkeys(("context", "contexts", "chunk"), ("--context", "retrieved_context", "context")),
+    "conversation": ("--conversation", "conversation", "conversation"),
 }
-# Under which name a reader says what it could not read, for each input that is made of it.
-_PART_OF = {
-    "question": "request",
-    "answer_under_test": "response",
-    "answer": "response",
-    "response": "response",
-    "reference_answer": "expected_response",
-    "reference_answers": "expected_response",
-    "context": "retrieved_context",
-    "contexts": "retrieved_context",
-    "chunk": "retrieved_context",
+# Option -> field of `Columns`.
+_FIELDS = {"--context": "contexts"} | {
+    f"--{name}": name for name in ("question", "answer", "reference", "conversation")
 }
-_ANSWERS = frozenset(name for name, part in _PART_OF.items() if part == "response")
+_ANSWERS = frozenset(name for name, (_, part, _) in _INPUTS.items() if part == "response")
 _ALWAYS = _ANSWERS | {"question"}  # what every item has, if only as an empty text
-_WORDS = {"expected_response": "reference answer", "retrieved_context": "context"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +67,13 @@ class ReadRow:
         shown = self.shown(judge) if self.item.contexts else self.item
         absent = [name for name in lacking_inputs(inputs, shown) if name not in _ANSWERS]
         if problems:
-            absent += [name for name in inputs if name in _ALWAYS and _PART_OF[name] in problems]
-        if not absent:
-            return None
+            absent += [name for name in inputs if name in _ALWAYS and _INPUTS[name][1] in problems]
         reasons = []
-        for name in inputs:
-            part = _PART_OF.get(name, name)
+        for name in inputs if absent else ():
             if name in absent:
-                reasons.append(problems.get(part, f"there is no {_WORDS.get(part, name)}"))
-        return "; ".join(dict.fromkeys(reasons))
+                _, part, word = _INPUTS.get(name, ("", name, name))
+                reasons.append(problems.get(part, f"there is no {word}"))
+        return "; ".join(dict.fromkeys(reasons)) or None
 
 
 class Reader(Protocol):
@@ -111,9 +99,8 @@ class Reader(Protocol):
 class RowReader:
     """Rows whose columns the options name; a field that no option names has the column of its name."""
 
-    columns: (
-        Columns  # the column options of `gold import`, without labels; with a column for each field asked for
-    )
+    # the column options of `gold import`, without labels; with a column for each field asked for
+    columns: Columns
     required: frozenset[str]  # inputs of judges that every table must have a column for
     named: tuple[str, ...]  # the columns that the options name
 
@@ -124,9 +111,9 @@ class RowReader:
         `may_lack`: a judge whose column is not there is left out, not refused.
         """
         inputs = frozenset(name for judge in judges for name in judge.inputs)
-        parts = {"--reference": "reference", "--context": "contexts", "--conversation": "conversation"}
-        optional = {_OPTION_OF[name] for name in inputs & _OPTION_OF.keys()} & parts.keys()
-        looked_for = ["question", "answer", "item", "group", "system", *(parts[name] for name in optional)]
+        options = {_INPUTS[name][0] for name in inputs & _INPUTS.keys()}
+        optional = [_FIELDS[option] for option in options if option not in ("--question", "--answer")]
+        looked_for = ["question", "answer", "item", "group", "system", *optional]
         columns = columns.resolved(source.columns, source.path, only=looked_for)
         fields = {name for name, _ in columns.fields}
         more = ((name, name) for name in sorted(inputs - ITEM_INPUTS - fields))
@@ -136,17 +123,10 @@ class RowReader:
     def check(self, source: FileSource) -> None:
         """Hold the options against the table and the judges; a column may be missing, or none be named."""
         columns = self.columns
-        given = {
-            "--question": columns.question,
-            "--answer": columns.answer,
-            "--reference": columns.reference,
-            "--context": columns.contexts,
-            "--conversation": columns.conversation,
-        }
         problems = [
-            f"the judge asks for {name}: name the column with {_OPTION_OF[name]}"
-            for name in sorted(self.required & _OPTION_OF.keys())
-            if not given[_OPTION_OF[name]]
+            f"the judge asks for {name}: name the column with {_INPUTS[name][0]}"
+            for name in sorted(self.required & _INPUTS.keys())
+            if not getattr(columns, _FIELDS[_INPUTS[name][0]])
         ]
         if "expect" in self.required:
             problems.append("the judge asks for expect, and a row of a table has no place for it")
@@ -160,9 +140,8 @@ class RowReader:
             )
         else:
             try:
-                source.require(
-                    *self.named, *(column for name, column in columns.fields if name in self.required)
-                )
+                fields = (column for name, column in columns.fields if name in self.required)
+                source.require(*self.named, *fields)
             except InputError as error:
                 problems += error.problems
         if problems:

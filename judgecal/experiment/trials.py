@@ -1,85 +1,74 @@
-"""Trials: judges over items, each judgement had once and kept in the journal."""
+"""Trials: judges over items, each judgement had once and kept in the journal; and what they would cost."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 from judgecal.engine import (
     Budget,
     Call,
     Journal,
-    Ledger,
     LongJournal,
     OwnVerdict,
     Progress,
     ReplyCache,
+    expected_seconds,
     open_cache,
     require_prices,
     run_calls,
     take_verdicts,
+    worst_cost_usd,
 )
-from judgecal.errors import InputError, notice
-from judgecal.judges import Caller, Respondent, calls_a_model, decides_itself, units_of
+from judgecal.errors import InputError, notice, refuse
+from judgecal.experiment.judgements import Judgements
+from judgecal.judges import Caller, JudgeName, Respondent, calls_a_model, decides_itself, units_of
 from judgecal.models import ModelSpec
 from judgecal.records import Item, Judgement, Key
 from judgecal.wings import wing
 
 MOST_REPEATS = 1000
 """Judgements of one item by one judge in a run; the noise of a judge with itself is known long before."""
+_CHARS_PER_TOKEN = 4.0  # a rule of thumb for the preview; the bill comes from the provider's own count
 
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How a command calls models; no part of what it asks, so no part of an experiment's configuration.
+    """How a command calls models; no part of what it asks, so no part of an experiment's configuration."""
 
-    `budget_usd` is for this run, `budget_total_usd` for all runs of the experiment; `repeats` are judgements
-    of each item by each judge; `use_cache` takes stored replies of other experiments, and without it replies
-    are stored all the same; no verdict from before `stored_since` (seconds since 1970) is taken, stored or in
-    the journal; `retry_unscored` also tries again where a reply gave no verdict; `quiet` shows no progress on
-    stderr; `batch` sends calls by the batch API of a provider that has one.
-    """
-
-    repeats: int = 1
+    repeats: int = 1  # judgements of each item by each judge
     limit: int | None = None
-    budget_usd: float | None = None
-    budget_total_usd: float | None = None
-    use_cache: bool = True
-    stored_since: float = 0.0
-    retry_unscored: bool = False
-    quiet: bool = False
-    batch: bool = False
+    budget_usd: float | None = None  # for this run
+    budget_total_usd: float | None = None  # for all runs of the experiment
+    use_cache: bool = True  # take stored replies of other experiments; they are stored all the same
+    stored_since: float = (
+        0.0  # no verdict from before (seconds since 1970) is taken, stored or in the journal
+    )
+    retry_unscored: bool = False  # also try again where a reply gave no verdict
+    quiet: bool = False  # no progress on stderr
+    batch: bool = False  # send calls by the batch API of a provider that has one
 
     def check(self) -> None:
-        """Refuse what cannot be run.
-
-        Raises:
-            InputError: lists every wrong option.
-        """
+        """Refuse what cannot be run, every wrong option at once."""
         problems = []
         if not 1 <= self.repeats <= MOST_REPEATS:
             problems.append(f"--repeats must be from 1 to {MOST_REPEATS:,}, found {str(self.repeats)[:12]}")
         if self.limit is not None and self.limit < 1:
             problems.append(f"--limit must be at least 1, found {self.limit}")
-        if self.budget_usd is not None and not self.budget_usd > 0:
-            problems.append(f"--budget-usd must be above 0, found {self.budget_usd:g}")
-        if self.budget_total_usd is not None and not self.budget_total_usd > 0:
-            problems.append(f"--budget-total-usd must be above 0, found {self.budget_total_usd:g}")
-        if problems:
-            raise InputError(problems)
+        for name, usd in (("--budget-usd", self.budget_usd), ("--budget-total-usd", self.budget_total_usd)):
+            if usd is not None and not usd > 0:
+                problems.append(f"{name} must be above 0, found {usd:g}")
+        refuse(problems)
 
     def check_models(self, models: Sequence[ModelSpec]) -> None:
-        """Refuse models that cannot be called in this way.
-
-        Raises:
-            InputError: a budget meets a model without a price, or `batch` one without a batch API.
-        """
+        """Refuse models without a price where there is a budget, and without a batch API for `batch`."""
         require_prices(models, self.limit_usd)
         if self.batch:
             wing("needs batches")(models)
@@ -87,53 +76,13 @@ class RunOptions:
     @property
     def limit_usd(self) -> float | None:
         """The smaller of both budgets; None where there is none."""
-        return min((one for one in (self.budget_usd, self.budget_total_usd) if one is not None), default=None)
+        budgets = (self.budget_usd, self.budget_total_usd)
+        return min((usd for usd in budgets if usd is not None), default=None)
 
     def open_budget(self, folder: Path) -> Budget:
-        """The money for the calls of the experiment in a folder, which must be there when the first call is
-        made.
-
-        Raises:
-            InputError: what it has spent before cannot be read.
-        """
-        return Budget(
-            self.budget_usd, total_usd=self.budget_total_usd, ledger=Ledger(folder / "spending.json")
-        )
-
-
-class Judgements(Sequence[Judgement]):
-    """Judgements in the order asked for: by judge, then item, then repeat."""
-
-    def __init__(self, rows: Iterable[Judgement]) -> None:
-        self._rows = tuple(rows)
-
-    @overload
-    def __getitem__(self, index: int) -> Judgement: ...
-    @overload
-    def __getitem__(self, index: slice) -> Judgements: ...
-    def __getitem__(self, index: int | slice) -> Judgement | Judgements:
-        return Judgements(self._rows[index]) if isinstance(index, slice) else self._rows[index]
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def __iter__(self) -> Iterator[Judgement]:
-        return iter(self._rows)
-
-    @property
-    def unscored(self) -> Judgements:
-        """Those without a verdict; each has an `error`."""
-        return Judgements(row for row in self._rows if row.verdict is None)
-
-    def of(self, judge: str) -> Judgements:
-        """Those of one judge."""
-        return Judgements(row for row in self._rows if row.judge == judge)
-
-    def frame(self) -> Any:
-        """A `polars.DataFrame`, a row a judgement, columns as in `judgements.jsonl`."""
-        import polars
-
-        return polars.DataFrame([row.as_json() for row in self._rows], infer_schema_length=None)
+        """The money for calls of the experiment in a folder, which is there when the first call is made."""
+        ledger = folder / "spending.json"
+        return Budget(self.budget_usd, total_usd=self.budget_total_usd, ledger=ledger)
 
 
 def open_journal(path: Path | None, options: RunOptions, *, long: bool = False) -> Journal:
@@ -180,13 +129,13 @@ class Due:
         )
 
     def __iter__(self) -> Iterator[tuple[Item, Key]]:
-        return ((item, key) for item, key in self.all_keys() if self._owes(key))
-
-    def _owes(self, key: Key) -> bool:
-        row = self.journal.settled(key, retry_unscored=self.options.retry_unscored)
-        if row is None or not self.options.stored_since:
-            return row is None
-        return datetime.fromisoformat(row.replied_at or row.at).timestamp() < self.options.stored_since
+        retry, since = self.options.retry_unscored, self.options.stored_since
+        for item, key in self.all_keys():
+            row = self.journal.settled(key, retry_unscored=retry)
+            if row is None or (
+                since and datetime.fromisoformat(row.replied_at or row.at).timestamp() < since
+            ):
+                yield item, key
 
     def __bool__(self) -> bool:
         return next(iter(self), None) is not None
@@ -194,11 +143,6 @@ class Due:
     def count(self) -> int:
         """How many it owes."""
         return sum(1 for _ in self)
-
-    def count_all(self) -> int:
-        """How many it is asked, those that the journal holds among them."""
-        units = sum(1 for item in self.items for _ in units_of(self.judge, item))
-        return units * self.options.repeats
 
 
 def models_of(judges: Iterable[Respondent]) -> list[ModelSpec]:
@@ -209,11 +153,7 @@ def models_of(judges: Iterable[Respondent]) -> list[ModelSpec]:
 def require_keys(
     judges: Sequence[Respondent], items: Iterable[Item], journal: Journal, options: RunOptions
 ) -> None:
-    """Refuse a run whose calls lack a key; judgements that the journal holds need none.
-
-    Raises:
-        InputError: a key's variable is not set.
-    """
+    """Refuse a run whose calls lack a key; judgements that the journal holds need none."""
     for judge in judges:
         try:
             if judge.model is not None:
@@ -242,7 +182,6 @@ def run_trials(
         label: what progress shows instead of the judge's name.
 
     Raises:
-        InputError: a key is not set, an item lacks an input, a budget meets a model without a price.
         AuthError: a provider refused the key.
     """
     require_prices(models_of(judges), options.limit_usd)
@@ -250,7 +189,13 @@ def run_trials(
         judge.check_items(items)
     trials = [Due(judge, items, journal, options) for judge in judges]
     judge_to_journal(trials, budget=budget, label=label, in_turn=True)
-    return Judgements(_row(journal, trial.judge, key) for trial in trials for _, key in trial.all_keys())
+
+    def row_of(judge: Respondent, key: Key) -> Judgement:
+        """Under this judge's name: two names with one fingerprint are one judge and one call."""
+        row = journal.latest[key]
+        return row if row.judge == judge.name else dataclasses.replace(row, judge=judge.name)
+
+    return Judgements(row_of(trial.judge, key) for trial in trials for _, key in trial.all_keys())
 
 
 def judge_to_journal(
@@ -268,37 +213,34 @@ def judge_to_journal(
             together.
 
     Raises:
-        InputError: a key is not set, or a budget meets a model without a price.
         AuthError: a provider refused the key.
     """
     if not trials:
         return
-    judges, options, journal = [trial.judge for trial in trials], trials[0].options, trials[0].journal
-    require_prices(models_of(judges), options.limit_usd)
+    options, journal = trials[0].options, trials[0].journal
+    models = models_of(trial.judge for trial in trials)
+    require_prices(models, options.limit_usd)
     for trial in trials:
         require_keys([trial.judge], trial.items, journal, trial.options)
     budget = budget or Budget(options.limit_usd)
-    counts = [trial.count() for trial in trials]
-    progress = None  # where nothing is due, or nobody watches
-    if sum(counts) and not options.quiet:
-        progress = Progress(label or f"{len(trials)} judges", sum(counts))
-    counted = list(zip(trials, counts, strict=True))
-    if all(model.embedded for model in models_of(judges)):
-        opened: contextlib.AbstractContextManager[ReplyCache | None] = contextlib.nullcontext()
-    else:
+    counted = [(trial, trial.count()) for trial in trials]
+    total, progress = sum(count for _, count in counted), None
+    if total and not options.quiet:  # else nothing is due, or nobody watches
+        progress = Progress(label or f"{len(trials)} judges", total)
+    opened: contextlib.AbstractContextManager[ReplyCache | None] = contextlib.nullcontext()
+    if not all(model.embedded for model in models):
         opened = open_cache(use=options.use_cache, since=options.stored_since)
     with opened as cache:
-        parts = [[one] for one in counted] if in_turn and not options.batch else [counted]
+        parts = [[pair] for pair in counted] if in_turn and not options.batch else [counted]
         for number, part in enumerate(parts, 1):
             if progress and not label and len(part) == 1:
                 place = f" ({number} of {len(trials)})" if len(trials) > 1 else ""
                 progress.label = f"{part[0][0].judge.name}{place}"
-            _call(part, journal=journal, options=options, budget=budget, cache=cache, progress=progress)
+            _call(part, journal, options, budget, cache, progress)
 
 
 def _call(
     counted: Sequence[tuple[Due, int]],
-    *,
     journal: Journal,
     options: RunOptions,
     budget: Budget,
@@ -314,26 +256,33 @@ def _call(
         elif decides_itself(judge):
             verdicts = (OwnVerdict(key, judge.name, partial(judge.verdict, item)) for item, key in due)
             take_verdicts(verdicts, record=journal.append, progress=progress)
-    batched = {
-        model: by_model.pop(model) for model in list(by_model) if options.batch and model.takes_batches
-    }
+
+    def calls_of(model: ModelSpec) -> Iterator[Call]:
+        return (
+            Call(key, judge.name, partial(judge.messages, item), judge.read, judge.schema)
+            for judge, due, _ in by_model[model]
+            for item, key in due
+        )
+
+    in_batches = [model for model in by_model if options.batch and model.takes_batches]
     for model, callers in by_model.items():
-        wing("refuse waiting batches")(_calls(callers), model, journal)
-        n = sum(count for *_, count in callers)
-        try:
-            run_calls(
-                _calls(callers),
-                model,
-                record=journal.append,
-                budget=budget,
-                cache=cache,
-                progress=progress,
-                total=n,
-            )
-        finally:
-            budget.save()
-    if any(count for callers in batched.values() for *_, count in callers):
-        waiting = [(model, partial(_calls, callers)) for model, callers in batched.items()]
+        if model not in in_batches:
+            wing("refuse waiting batches")(calls_of(model), model, journal)
+            n = sum(count for *_, count in callers)
+            try:
+                run_calls(
+                    calls_of(model),
+                    model,
+                    record=journal.append,
+                    budget=budget,
+                    cache=cache,
+                    progress=progress,
+                    total=n,
+                )
+            finally:
+                budget.save()
+    if any(count for model in in_batches for *_, count in by_model[model]):
+        waiting = [(model, partial(calls_of, model)) for model in in_batches]
         try:
             wing("batches")(waiting, journal=journal, budget=budget, cache=cache, progress=progress)
         finally:
@@ -344,22 +293,92 @@ def _call(
         say_remarks(budget)
 
 
-def _calls(callers: Iterable[tuple[Caller, Due, int]]) -> Iterator[Call]:
-    return (
-        Call(key, judge.name, partial(judge.messages, item), judge.read, judge.schema)
-        for judge, due, _ in callers
-        for item, key in due
-    )
-
-
 def say_remarks(budget: Budget, *, ended: bool = True) -> None:
     """Say on stderr what a user must hear of the money; each remark once. `ended`: also that it ran out."""
     for remark in budget.remarks(ended=ended):
         notice(f"judgecal: {remark}")
 
 
-def _row(journal: Journal, judge: Respondent, key: Key) -> Judgement:
-    """The journal's row under this judge's name: two names with one fingerprint are one judge and one
-    call."""
-    row = journal.latest[key]
-    return row if row.judge == judge.name else dataclasses.replace(row, judge=judge.name)
+@dataclass(frozen=True, slots=True)
+class CostEstimate:
+    """What a run would cost, before any call."""
+
+    calls: int  # to be made
+    stored: int  # judgements that the journal has already
+    prompt_tokens: int  # an estimate, at four characters a token
+    usd_at_most: float | None  # an upper bound; None where some model has no price
+    # about how long the calls take where the provider keeps up; None where this journal holds no latency of
+    # the models
+    seconds: float | None = None
+    usd_in_batches: float | None = None  # at the price of batches; None where some model has no batch API
+    waiting: int = 0  # requests that wait in a batch and are paid for there; none of `calls`
+
+
+def together(estimates: Sequence[CostEstimate]) -> CostEstimate:
+    """Several estimates as one; what one of them does not know is not known of all."""
+
+    added: dict[str, Any] = {}
+    for name in (field.name for field in dataclasses.fields(CostEstimate)):
+        values = [getattr(estimate, name) for estimate in estimates]
+        added[name] = None if None in values else sum(values)
+    return CostEstimate(**added)
+
+
+def plan_calls(
+    judges: Sequence[Respondent], items: Iterable[Item], journal: Journal, options: RunOptions
+) -> CostEstimate:
+    """What `run_trials` would call, without a call; `items` may be read from its start again."""
+    return plan_trials([Due(judge, items, journal, options) for judge in judges])
+
+
+def plan_trials(trials: Sequence[Due]) -> CostEstimate:
+    """What `judge_to_journal` would call, without a call; a judge that calls nobody costs nothing."""
+
+    @cache
+    def model_of(judge: str) -> str:
+        name = JudgeName.read(judge)  # a recorded judge was not called
+        return judge if name is None else name.model
+
+    latencies: dict[str, list[float]] = {}  # by model, of the calls that the journal holds
+    for row in trials[0].journal.latest.values() if trials else ():
+        if row.latency_s is not None:
+            latencies.setdefault(model_of(row.judge), []).append(row.latency_s)
+    measured = {model: statistics.fmean(seconds) for model, seconds in latencies.items()}
+    planned: set[int] = set()  # hashes of keys: two names with one fingerprint are one call
+    return together([_plan(trial, planned, measured) for trial in trials])
+
+
+def _plan(due: Due, planned: set[int], measured: dict[str, float]) -> CostEstimate:
+    """The calls of one judge that nobody has planned yet; they are added to `planned`.
+
+    Args:
+        measured: model alias -> mean seconds of a call.
+    """
+    judge, model = due.judge, due.judge.model
+    in_batch = None if model is None else wing("batches beside")(model, due.journal)
+    wanted = calls = waiting = 0
+    tokens, usd, cheap = 0.0, 0.0, 0.0
+    batched = None if model is None else model.in_batches()
+    for item, key in due:
+        wanted += 1
+        if hash(key) in planned:
+            continue
+        planned.add(hash(key))
+        if calls_a_model(judge):
+            messages = judge.messages(item)
+            if in_batch and in_batch(messages, key.repeat, judge.schema):
+                waiting += 1
+                continue
+            calls += 1
+            tokens += sum(len(message["content"]) for message in messages) / _CHARS_PER_TOKEN
+            usd += worst_cost_usd(judge.model, messages, judge.schema)
+            cheap += worst_cost_usd(batched or judge.model, messages, judge.schema)
+    units = sum(1 for item in due.items for _ in units_of(judge, item))
+    stored = units * due.options.repeats - wanted
+    if model is None or not calls:
+        return CostEstimate(0, stored, 0, 0.0, 0.0, 0.0, waiting)
+    seconds = expected_seconds(model, calls, latency_s=measured.get(model.alias))
+    in_batches = cheap if model.priced and (model.takes_batches or model.embedded) else None
+    return CostEstimate(
+        calls, stored, round(tokens), usd if model.priced else None, seconds, in_batches, waiting
+    )

@@ -5,21 +5,25 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, NamedTuple
+from functools import cache, cached_property
+from typing import Any
 
 import numpy as np
 
-from judgecal.experiment.agreement import Column, StoredExperiment, Table
+from judgecal.experiment.agreement import AgreementTable, JudgeColumn, StoredExperiment
 from judgecal.goldset import GOLD, GoldSet
 from judgecal.records import Estimate, Item, Judgement, Rating
 from judgecal.scale import Label, Scale, common_scale, onto
-from judgecal.stats import agreement
 from judgecal.stats.breakdown import Part, breakdown
 from judgecal.stats.intervals import mean_estimate
 from judgecal.stats.metrics import metrics_of
 
 _NEAR = 0.10  # of the range: so far from its label a graded verdict is with the people, as `within_10` counts
+_CALIBRATION_BINS = 10
+_RATES = ("tpr", "tnr", "mae", "within_10")  # what a judge is described by; of words, kappa
+_CLASSES = 8  # of a confusion matrix at most
+_ROW_TEXTS = ("item_id", "group", "system", "question", "answer")
+_ROW_COLUMNS = (*_ROW_TEXTS, "label", "judge", "repeat", "verdict", "calibrated", "reasoning", "error")
 
 
 @dataclass(frozen=True)
@@ -40,8 +44,7 @@ class Cut:
         if not self.people.numeric or (self.people.kind != "binary" and self.people.pass_at is None):
             return None
         common = self.common
-        middle = common.low + common.span / 2.0
-        return middle if common.kind == "binary" or common.pass_at is None else common.pass_at
+        return common.low + common.span / 2.0 if common.kind == "binary" else common.pass_at
 
     @cached_property
     def label_mark(self) -> float | None:
@@ -62,16 +65,6 @@ class Cut:
             return float(str(label) != str(verdict))
         return (self.verdict_at(verdict) - self.label_at(label)) / self.common.span
 
-    @cached_property
-    def _known(self) -> dict[tuple[Label, Label], tuple[str | None, float]]:
-        return {}
-
-    def outcome(self, label: Label, verdict: Label) -> tuple[str | None, float]:
-        """`error` and `distance`; few pairs of a label and a verdict differ, so each is held once."""
-        if (label, verdict) not in self._known:
-            self._known[label, verdict] = self.error(label, verdict), self.distance(label, verdict)
-        return self._known[label, verdict]
-
     def error(self, label: Label, verdict: Label) -> str | None:
         """How a verdict parts from a label; None where it does not.
 
@@ -88,11 +81,6 @@ class Cut:
         if not self.people.numeric:
             return "another word" if apart else None
         return None if abs(apart) <= _NEAR + 1e-9 else "too high" if apart > 0.0 else "too low"
-
-
-_CALIBRATION_BINS = 10
-_RATES = ("tpr", "tnr", "mae", "within_10")  # what a judge is described by; of words, kappa
-_CLASSES = 8  # of a confusion matrix at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,25 +125,16 @@ class JudgeShape:
     calibration_map: tuple[tuple[float, float], ...] = ()
 
 
-def judge_shape(table: Table, column: Column, described: Column) -> JudgeShape:
-    """One judge's verdicts beside the labels of a table; `described` is its `Table.described`."""
+def judge_shape(table: AgreementTable, column: JudgeColumn, described: JudgeColumn) -> JudgeShape:
+    """One judge's verdicts beside the labels of a table; `described` is its `AgreementTable.described`."""
     people, mapped = table.gold.scale, described is not column
     cut, raw, verdicts = Cut(people, described.scale), Cut(people, column.scale), table.verdicts(described)
     rates = _RATES if people.numeric else ("kappa",)
+    metrics = [name for name, (metric, _) in metrics_of(people).items() if metric.name in rates]
     shape = JudgeShape(
         judge=column.judge,
         at_cut=_at_cut(table, described),
-        rates=agreement(
-            table.labels,
-            verdicts,
-            scale=people,
-            judge_scale=described.scale,
-            groups=table.groups,
-            level=table.level,
-            seed=table.seed,
-            weights=table.weights,
-            metrics=[name for name, (metric, _) in metrics_of(people).items() if metric.name in rates],
-        ),
+        rates=table.agreement(verdicts, described, metrics=metrics),
         unit=str(cut.common),
         confusion=_confusion(table.labels, verdicts, cut),
         mapped=mapped,
@@ -166,8 +145,8 @@ def judge_shape(table: Table, column: Column, described: Column) -> JudgeShape:
     common = raw.common
     shape = replace(shape, low=common.low, high=common.high)
     pairs = [
-        (raw.label_at(label), raw.verdict_at(verdict), item.group)
-        for label, row, item in zip(table.labels, table.verdicts(column), table.items, strict=True)
+        (raw.label_at(label), raw.verdict_at(verdict), group)
+        for label, row, group in zip(table.labels, table.verdicts(column), table.groups, strict=True)
         for verdict in row
         if verdict is not None
     ]
@@ -185,24 +164,19 @@ def judge_shape(table: Table, column: Column, described: Column) -> JudgeShape:
         height = float(both[rows, 1].mean())
         bins.append(CalibrationBin(height, float(labels.mean()), mean.low, mean.high, len(rows)))
     # the steps of the judge's map, fitted on these items, each from where it begins
-    calibration = table.calibration(column, fitted_on="these items")
-    steps: tuple[tuple[float, float], ...] = ()
+    calibration, steps = table.calibration(column, fitted_on="these items"), list[tuple[float, float]]()
     if calibration is not None:
         starts = (common.low, *map(raw.verdict_at, calibration.cuts))
-        steps = tuple(zip(starts, map(raw.label_at, calibration.values), strict=True))
-    return replace(shape, calibration=tuple(bins), calibration_map=steps)
+        steps = list(zip(starts, map(raw.label_at, calibration.values), strict=True))
+    return replace(shape, calibration=tuple(bins), calibration_map=tuple(steps))
 
 
-def _at_cut(table: Table, column: Column) -> Part | None:
+def _at_cut(table: AgreementTable, column: JudgeColumn) -> Part | None:
     """Counts at the pass mark; None without one."""
-    cut, whole = Cut(table.gold.scale, column.scale), [("all",)] * len(table.items)
-    if cut.mark is None:
+    if Cut(table.gold.scale, column.scale).mark is None:
         return None
-    verdicts = table.verdicts(column)
-    parts = breakdown(
-        table.labels, verdicts, parts=whole, scale=cut.people, judge_scale=cut.judge, groups=table.groups
-    )
-    return parts["all"]
+    whole = [("all",)] * len(table.items)
+    return breakdown(table.labels, table.verdicts(column), parts=whole, **table.scaled(column))["all"]
 
 
 def _confusion(
@@ -282,13 +256,13 @@ class PartedItem:
 
 
 def parted_items(
-    gold: GoldSet, columns: Sequence[tuple[Column, Column]], items: Sequence[Item]
+    gold: GoldSet, columns: Sequence[tuple[JudgeColumn, JudgeColumn]], items: Sequence[Item]
 ) -> tuple[PartedItem, ...]:
     """Every item on which one of the judges errs or has no verdict.
 
     Worst first: farthest from the label, then most judges wrong, then those of whose label the single raters
     are surest. Test items, which are not for reading, are not to be among `items`. `columns`: each judge's as
-    it is, and as `Table.described` makes it.
+    it is, and as `AgreementTable.described` makes it.
     """
     ratings = dict[str, list[Rating]]()
     for rating in gold.ratings:
@@ -313,7 +287,7 @@ def parted_items(
 
 
 def _judged(
-    gold: GoldSet, column: Column, described: Column, items: Sequence[Item]
+    gold: GoldSet, column: JudgeColumn, described: JudgeColumn, items: Sequence[Item]
 ) -> dict[str, JudgeOfItem]:
     """Item id -> what a judge said of it; the repeat that lies farthest from the label stands out."""
     cut, judged, raw = Cut(gold.scale, described.scale), {}, dict[str, list[Label | None]]()
@@ -322,14 +296,19 @@ def _judged(
         rows.setdefault(row.item_id, []).append(row)
     for row in column.rows if described is not column else ():
         raw.setdefault(row.item_id, []).append(row.verdict)
+
+    @cache  # few pairs of a label and a verdict differ
+    def outcome(label: Label, verdict: Label) -> tuple[str | None, float]:
+        return cut.error(label, verdict), cut.distance(label, verdict)
+
     for item in items:
         label, of_item = gold.labels[item.item_id], rows.get(item.item_id, [])
-        scored = [(row, *cut.outcome(label, row.verdict)) for row in of_item if row.verdict is not None]
+        scored = [(row, *outcome(label, row.verdict)) for row in of_item if row.verdict is not None]
         shown, error, distance = of_item[0] if of_item else None, None, 0.0
         unscored = None if scored else shown.error.kind if shown and shown.error else "missing"
         if scored:
-            wrong = [outcome for outcome in scored if outcome[1]] or scored
-            shown, error, distance = max(wrong, key=lambda outcome: abs(outcome[2]))
+            wrong = [pair for pair in scored if pair[1]] or scored
+            shown, error, distance = max(wrong, key=lambda pair: abs(pair[2]))
         judged[item.item_id] = JudgeOfItem(
             judge=column.judge,
             binary=cut.judge.kind == "binary",
@@ -344,55 +323,37 @@ def _judged(
     return judged
 
 
-class JudgementRow(NamedTuple):
-    """One judgement of an item that may be shown; the texts are the item's."""
-
-    item_id: str
-    group: str
-    system: str | None
-    question: str
-    answer: str
-    label: Label  # the gold label, on the people's scale
-    judge: str
-    repeat: int
-    verdict: Label | None  # on the judge's own scale
-    calibrated: float | None  # on the people's scale, by a map that did not see the item
-    reasoning: str
-    error: str | None  # `kind: message` where there is no verdict
-
-
 def judgement_rows(stored: StoredExperiment) -> tuple[Any, int]:
     """The judgements of the judges that were asked for, as a `polars.DataFrame`: a row an item, judge and
     repeat.
 
     Items of test are shown nowhere: how many are left out. A judgement that was asked for and is not there
-    has the error `absent`.
+    has the error `absent`. `label` and `calibrated` are on the people's scale, the latter by a map that did
+    not see the item; `verdict` is on the judge's own.
     """
     import polars
 
     labels, rows = stored.gold.labels, []
     sealed = {item.item_id for item in stored.items} & stored.gold.test_ids
-    for column in stored.columns[: stored.asked]:
+    for column in stored.judges:
         table = stored.table.of(column)
         mapped = table.calibrated(column)
         known = {(row.item_id, row.repeat): row for row in column.rows}
         for place, item in enumerate(table.items):
             if item.item_id in sealed:
                 continue
-            texts = (item.item_id, item.group, item.system, item.question, item.answer, labels[item.item_id])
+            texts = (*(getattr(item, name) for name in _ROW_TEXTS), labels[item.item_id])
             for repeat in range(table.repeats):
-                calibrated = None if mapped is None else mapped[place][repeat]
-                row, error = known.get((item.item_id, repeat)), None
-                if row is None:
-                    absent = "absent: no judgement is recorded"
-                    rows.append(JudgementRow(*texts, column.judge, repeat, None, None, "", absent))
-                    continue
-                if row.verdict is None:
+                row, error = known.get((item.item_id, repeat)), "absent: no judgement is recorded"
+                verdict, calibrated, reasoning = None, None, ""
+                if row is not None:
+                    verdict, reasoning = row.verdict, row.reasoning
+                    calibrated = None if mapped is None else mapped[place][repeat]
                     error = f"{row.error.kind}: {row.error.message}" if row.error else "parse: no verdict"
-                judged = (row.verdict, calibrated, row.reasoning, error)
-                rows.append(JudgementRow(*texts, column.judge, repeat, *judged))
+                kept = None if verdict is not None else error
+                rows.append((*texts, column.judge, repeat, verdict, calibrated, reasoning, kept))
     columns: dict[str, list[Any]] = {
-        name: [getattr(row, name) for row in rows] for name in JudgementRow._fields
+        name: [row[place] for row in rows] for place, name in enumerate(_ROW_COLUMNS)
     }
     schema: dict[str, Any] = dict.fromkeys(columns, polars.String) | {"repeat": polars.Int64}
     for name in ("label", "verdict", "calibrated"):  # where one scale has words, numbers are texts

@@ -1,0 +1,188 @@
+"""Judgements as they are read: in rows, as a matrix, of whole items, and from stored replies.
+
+A judge of single contexts stands beside labels of whole items by the mean of its verdicts on the contexts, of
+yes or no the share of yes (its precision). A label of a single context is a label of an item that has this
+context alone; there the mean is the verdict itself.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, overload
+
+from judgecal.errors import InputError
+from judgecal.judges import Judge
+from judgecal.records import ITEM_UNIT, Item, Judgement
+from judgecal.scale import Label, Scale
+
+
+class Judgements(Sequence[Judgement]):
+    """Judgements in the order asked for: by judge, then item, then repeat."""
+
+    def __init__(self, rows: Iterable[Judgement]) -> None:
+        self._rows = tuple(rows)
+
+    @overload
+    def __getitem__(self, index: int) -> Judgement: ...
+    @overload
+    def __getitem__(self, index: slice) -> Judgements: ...
+    def __getitem__(self, index: int | slice) -> Judgement | Judgements:
+        return Judgements(self._rows[index]) if isinstance(index, slice) else self._rows[index]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[Judgement]:
+        return iter(self._rows)
+
+    @property
+    def unscored(self) -> Judgements:
+        """Those without a verdict; each has an `error`."""
+        return Judgements(row for row in self._rows if row.verdict is None)
+
+    def of(self, judge: str) -> Judgements:
+        """Those of one judge."""
+        return Judgements(row for row in self._rows if row.judge == judge)
+
+    def frame(self) -> Any:
+        """A `polars.DataFrame`, a row a judgement, columns as in `judgements.jsonl`."""
+        import polars
+
+        return polars.DataFrame([row.as_json() for row in self._rows], infer_schema_length=None)
+
+
+def verdict_matrix(
+    rows: Sequence[Judgement], items: Sequence[Item], repeats: int
+) -> list[list[Label | None]]:
+    """Verdicts on whole items as items x repeats; None where there is none, be it unscored or absent."""
+    if repeats == 1:  # by far the most, and read some twenty times for a page
+        once = {row.item_id: row.verdict for row in whole_items(rows) if row.repeat == 0}
+        return [[once.get(item.item_id)] for item in items]
+    verdicts = {(row.item_id, row.repeat): row.verdict for row in whole_items(rows)}
+    return [[verdicts.get((item.item_id, repeat)) for repeat in range(repeats)] for item in items]
+
+
+def item_scale(judge: Judge) -> Scale:
+    """The scale of a judge's verdicts on whole items."""
+    return judge.scale if judge.unit == ITEM_UNIT else mean_scale(judge.scale)
+
+
+def mean_scale(scale: Scale) -> Scale:
+    """The scale of means of verdicts: shares of yes lie in 0..1, and a mean lies between the grades."""
+    if scale.kind == "binary":
+        return Scale("points", 0.0, 1.0)
+    return Scale("points", scale.low, scale.high) if scale.kind in ("ordinal", "points") else scale
+
+
+def whole_items(rows: Sequence[Judgement]) -> Sequence[Judgement]:
+    """Judgements of whole items, in the order of their first rows; those of single contexts become one an
+    item and repeat.
+
+    Without a verdict on one of its contexts an item has none. Costs, tokens, attempts and times are summed.
+    """
+    if all(row.unit == ITEM_UNIT for row in rows):
+        return rows
+    parts: dict[tuple[object, ...], list[Judgement]] = {}
+    for row in rows:
+        parts.setdefault((*row.key[:4], row.unit == ITEM_UNIT), []).append(row)
+    return [whole_item(of_item) for of_item in parts.values()]
+
+
+def whole_item(rows: Sequence[Judgement]) -> Judgement:
+    """One judgement of the rows of one item and repeat, a context each; a row of a whole item is itself."""
+    first, failed = rows[0], next((row for row in rows if row.verdict is None), None)
+    if first.unit == ITEM_UNIT:
+        return first
+    verdict, reasoning = None, first.reasoning
+    if failed is None:  # the mean of numbers; of words the one that there is
+        numbers = [float(row.verdict) for row in rows if isinstance(row.verdict, int | float)]
+        verdict = sum(numbers) / len(numbers) if numbers else first.verdict
+    if len(rows) > 1:
+        reasoning = "\n".join(f"[{n}] {row.reasoning}" for n, row in enumerate(rows) if row.reasoning)
+
+    def total(name: str) -> Any:
+        values = [getattr(row, name) for row in rows]
+        return None if None in values else sum(values)
+
+    summed = ("attempts", "latency_s", "prompt_tokens", "completion_tokens", "cost_usd")
+    return dataclasses.replace(
+        first,
+        unit=ITEM_UNIT,
+        verdict=verdict,
+        reasoning=reasoning,
+        raw_reply=None if failed is None else failed.raw_reply,
+        error=None if failed is None else failed.error,
+        cached=any(row.cached for row in rows),
+        replied_at=min((row.replied_at for row in rows if row.replied_at is not None), default=None),
+        **{name: total(name) for name in summed},
+    )
+
+
+def refuse_unfit(judge: Judge, items: Sequence[Item], *, alone: bool = False) -> None:
+    """Refuse items whose labels a judge of single contexts cannot be held against.
+
+    Args:
+        alone: whether each label must be of one context, as a prompt is trained by it.
+    """
+    several = [item.item_id for item in items if len(item.contexts) > 1]
+    if several and judge.unit != ITEM_UNIT and (alone or not judge.scale.numeric):
+        trained = "it is trained by labels of single contexts"
+        why = trained if alone else "words have no mean over several contexts"
+        raise InputError(
+            f"{judge.name} judges single contexts, and {len(several)} of {len(items)} items have several "
+            f"({', '.join(several[:3])}): {why}; import them with --chunks, an item a context"
+        )
+
+
+@dataclass(slots=True)
+class StoredVerdicts:
+    """A count of judgements, a row at a time, for what a result must say of stored replies."""
+
+    n: int = 0  # verdicts that were read from stored replies; a reply of the same run is none
+    n_called: int = 0  # all verdicts of models
+    oldest: str | None = None  # when the oldest of those replies was given, UTC in ISO 8601
+    age: timedelta = timedelta()  # how old it was when the verdict was taken
+
+    def add(self, row: Judgement) -> None:
+        """Count a judgement."""
+        if row.verdict is None or row.model_id is None:
+            return
+        if row.replied_at is None:
+            self.n_called += 1
+        else:
+            age = datetime.fromisoformat(row.at) - datetime.fromisoformat(row.replied_at)
+            self.extend(StoredVerdicts(1, 1, row.replied_at, age))
+
+    def extend(self, other: StoredVerdicts) -> None:
+        """Count all that another one counted."""
+        self.n += other.n
+        self.n_called += other.n_called
+        if other.oldest is not None and (self.oldest is None or other.oldest < self.oldest):
+            self.oldest, self.age = other.oldest, other.age
+
+    def notes(self) -> list[str]:
+        """The sentence for a reader, without its full stop; none where nothing was stored."""
+        if self.oldest is None:
+            return []
+        share = f"{self.n:,} of {self.n_called:,}" if self.n < self.n_called else f"all {self.n:,}"
+        # in one unit: minutes below two hours, hours below two days, else days
+        minutes = max(0, round(self.age.total_seconds() / 60))
+        n, unit = (minutes, "minute") if minutes < 120 else (minutes // 60, "hour")
+        if minutes >= 2 * 24 * 60:
+            n, unit = self.age.days, "day"
+        age = f"{n} {unit}{'s' * (n != 1)}" if n else "less than a minute"
+        return [
+            f"{share} verdicts were read from stored replies, which cost nothing; the oldest reply was "
+            f"{age} old ({self.oldest[:10]}); --no-cache asks anew"
+        ]
+
+
+def stored_notes(rows: Iterable[Judgement]) -> list[str]:
+    """`StoredVerdicts.notes` of some judgements."""
+    counted = StoredVerdicts()
+    for row in rows:
+        counted.add(row)
+    return counted.notes()

@@ -1,0 +1,253 @@
+"""What judges held against people come to: the result with the floor below them, and its run line."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from judgecal._version import __version__
+from judgecal.engine import Budget, Journal
+from judgecal.errors import InputError
+from judgecal.experiment.agreement import (
+    AgreementTable,
+    JudgeColumn,
+    StoredExperiment,
+    constant_entry,
+    entry,
+    judge_entry,
+    verdict_notes,
+)
+from judgecal.experiment.judgements import item_scale, refuse_unfit
+from judgecal.experiment.looks import looks_so_far
+from judgecal.experiment.people import rater_entries, with_people
+from judgecal.experiment.result import AgreementResult, GoldSummary
+from judgecal.experiment.trials import RunOptions, run_trials
+from judgecal.goldset import GoldSet, split_notes
+from judgecal.judges import Judge, JudgeName, judge_named
+from judgecal.models import EMBEDDED
+from judgecal.records import Item
+from judgecal.scale import common_scale
+from judgecal.signatures import load_signature
+from judgecal.workspace import Workspace
+
+FLOOR_JUDGE = f"correctness_v3@{EMBEDDED}"
+_REFERENCES = frozenset({"reference_answer", "reference_answers"})
+_TEXTS = frozenset({"question", "answer", "answer_under_test", "response"})
+
+
+def check_judge(gold: GoldSet, judge: Judge, items: Sequence[Item] = ()) -> None:
+    """Refuse a judge whose verdicts cannot stand beside the people's labels of some items."""
+    refuse_unfit(judge, items)
+    try:
+        common_scale(gold.scale, item_scale(judge))
+    except InputError as error:
+        raise InputError(f"{judge.name} on gold set {gold.name}: {error}") from None
+
+
+def prompt_signatures(judges: Iterable[str]) -> list[str]:
+    """The signatures of the prompt judges among some."""
+    names = map(JudgeName.read, judges)
+    return [name.signature for name in names if name is not None and name.kind == "prompt"]
+
+
+def floor_judges(workspace: Workspace, table: AgreementTable, judges: Iterable[str]) -> tuple[str, ...]:
+    """The judges of the embedded model that stand below some judges: each prompt judge's own signature on
+    that model.
+
+    Where a judge compares an answer with a reference answer that is FLOOR_JUDGE, so that all such judges have
+    one floor; so it is where there is no prompt judge, or its signature is gone.
+    """
+    below = []
+    for signature in prompt_signatures(judges):
+        try:
+            inputs = frozenset(load_signature(signature, workspace=workspace).inputs)
+        except InputError:
+            below.append(FLOOR_JUDGE)
+            continue
+        compares = bool(inputs & _REFERENCES) and inputs <= _REFERENCES | _TEXTS
+        shared = compares and table.gold.scale.numeric
+        below.append(FLOOR_JUDGE if shared else f"{signature}@{EMBEDDED}")
+    return tuple(dict.fromkeys(below)) or (FLOOR_JUDGE,)
+
+
+def no_floor_judge(table: AgreementTable, judge: str) -> str | None:
+    """Why one of the floor's judges cannot stand below the judges of these items; None where it can."""
+    why = None
+    if judge == FLOOR_JUDGE and not table.gold.scale.numeric:
+        why = "gives percentages, and the labels of this set have no order"
+    elif judge == FLOOR_JUDGE and any(item.reference_answer is None for item in table.items):
+        why = "compares with a reference answer, and some items have none"
+    name = f"name SIGNATURE@{EMBEDDED}, with the judges' own signature, among them to have it as a floor"
+    return why and f"{FLOOR_JUDGE} {why}: {name}"
+
+
+def floor_columns(
+    workspace: Workspace, table: AgreementTable, journal: Journal, options: RunOptions, judges: Iterable[str]
+) -> tuple[tuple[JudgeColumn, ...], str | None]:
+    """What `embedded` says of the same items as some judges; and the reason where it cannot.
+
+    A signature is the user's and may be gone or changed: that costs the floor, not the result.
+    """
+    columns, reasons = list[JudgeColumn](), list[str]()
+    for name in floor_judges(workspace, table, judges):
+        if why := no_floor_judge(table, name):
+            reasons.append(why)
+            continue
+        try:
+            judge = judge_named(name, workspace=workspace)
+            check_judge(table.gold, judge, table.items)
+            judge.check_items(table.items)
+        except InputError as error:
+            reasons.append(f"the floor lacks {name}: {error}")
+            continue
+        rows = run_trials(
+            [judge], table.items, journal=journal, options=options, budget=Budget(None), label="floor"
+        )
+        columns.append(JudgeColumn.of(judge, rows))
+    return tuple(columns), "; ".join(reasons) or None
+
+
+def made_result(
+    workspace: Workspace,
+    stored: StoredExperiment,
+    columns: Sequence[JudgeColumn],
+    floor: Sequence[JudgeColumn],
+    why: str | None,
+) -> AgreementResult:
+    """What the judges of an experiment come to; no model is called.
+
+    Args:
+        columns: its judges, priced where their prices are known.
+        floor: what stands below them, some of them among it; `why` says what it lacks.
+    """
+    table, config, gold = stored.table, stored.experiment.config, stored.gold
+    configs = {str(judge["judge"]): judge for judge in config.get("judges", ())}
+    tables = [table.of(column) for column in columns]
+    names, judges = [], []
+    for own, column in zip(tables, columns, strict=True):
+        judges.append(with_people(table, column, judge_entry(own, column), n_judges=len(columns)))
+        called = column.kind != "recorded" and column.rows
+        # of a judge that the configuration does not list, what its judgements tell
+        known = f"{column.judge}[{column.rows[0].judge_fingerprint[:8]}]" if called else column.judge
+        names.append(configured_name(configs[column.judge]) if column.judge in configs else known)
+    extra = {}
+    if recorded := config.get("recorded"):
+        extra["recorded"] = f"{recorded['file']}@{str(recorded['sha256'])[:12]}"
+    most = dataclasses.replace(table, repeats=max(own.repeats for own in tables))
+    notes = (*stored.notes, *split_notes(gold), *table.drawn_notes, *verdict_notes(gold.scale, columns))
+    return AgreementResult(
+        experiment=stored.experiment.slug,
+        gold=summary_of_gold(table, stored.split),
+        judges=tuple(judges),
+        floor=(constant_entry(table), *(entry(table, column) for column in floor)),
+        raters=rater_entries(table, columns),
+        test_looks=looks_so_far(workspace.experiments, gold),
+        run_line=run_line(most, stored.split, names, extra),
+        notes=notes,
+        floor_reason=why,
+        tie_breakers={rater: breaker.why for rater, breaker in gold.tie_breakers.items()},
+    )
+
+
+def stored_result(
+    stored: StoredExperiment, columns: Sequence[JudgeColumn], workspace: Workspace
+) -> AgreementResult:
+    """What `score` and `agreement` printed, made again from the journal and the gold set alone.
+
+    No model is called: a judge of the floor is there where the journal holds it, and else there is the
+    reason. `columns` are its judges, priced where their prices are known.
+    """
+    called = {column.judge: column for column in (*columns, *stored.floor) if column.kind != "recorded"}
+    judges = [column.judge for column in columns if column.kind != "recorded"]
+    wanted = floor_judges(workspace, stored.table, judges)
+    names = dict.fromkeys([*wanted, *(column.judge for column in stored.floor)])
+    reasons = [
+        no_floor_judge(stored.table, name) or f"the floor lacks {name}: the journal holds no judgement of it"
+        for name in wanted
+        if name not in called
+    ]
+    floor = [called[name] for name in names if name in called]
+    return made_result(workspace, stored, columns, floor, "; ".join(reasons) or None)
+
+
+def summarised_result(stored: StoredExperiment, workspace: Workspace) -> AgreementResult | None:
+    """The result that `summary.json` holds, with the looks at test as they are now.
+
+    None where it is not of this journal, gold set and code, or cannot be read: the journal tells it all
+    again.
+    """
+    experiment, gold = stored.experiment, stored.gold
+    if not experiment.is_summary_current:
+        return None
+    try:
+        result = experiment.read_summary(AgreementResult)
+    except InputError:
+        return None  # damaged, or of another shape
+    same = (result.gold.sha256, result.gold.n_items) == (gold.sha256, len(stored.items))
+    if not same or not set(stored.notes) <= set(result.notes):
+        return None
+    n_looks = looks_so_far(workspace.experiments, gold)
+    return dataclasses.replace(result, experiment=experiment.slug, test_looks=n_looks)
+
+
+def summary_of_gold(table: AgreementTable, split: str) -> GoldSummary:
+    """The `gold` object of the contract, with what was left out for want of a label."""
+    gold = table.gold
+    return GoldSummary(
+        set=gold.name,
+        sha256=gold.sha256,
+        split=split,
+        n_items=len(table.items),
+        n_groups=len(set(table.groups)),
+        n_unlabelled=sum(item.item_id not in gold.labels for item in gold.select(split)),
+        n_tied=len(table.tied),
+        n_test_items=sum(gold.split_of(item.group) == "test" for item in table.items),
+        labels_by=gold.card.labels_by,
+        scale=str(gold.scale),
+        pass_at=gold.scale.pass_at,
+    )
+
+
+def run_line(
+    table: AgreementTable, split: str, judges: Sequence[str], extra: Mapping[str, Any] | None = None
+) -> str:
+    """The line that reproduces a table: set@sha, split, n, judges, how intervals are made, seed, version."""
+    parts = {
+        "gold": f"{table.gold.name}@{table.gold.sha256[:12]}",
+        "split": split,
+        "n": len(table.items),
+        "groups": len(set(table.groups)),
+        "repeats": table.repeats,
+        "judges": ",".join(judges),
+        **(extra or {}),
+        "level": f"{table.level:.4g}",
+        "by": "group",
+        "seed": table.seed,
+        "version": __version__,
+    }
+    return "|".join(f"{key}:{value}" for key, value in parts.items())
+
+
+def gold_config(gold: GoldSet) -> dict[str, Any]:
+    """What a configuration says of its gold set."""
+    return {"set": gold.name, "sha256": gold.sha256}
+
+
+def judge_config(judge: Judge) -> dict[str, Any]:
+    """What a configuration says of a judge: enough to know that it is the same one."""
+    config = {"judge": judge.name, "fingerprint": judge.fingerprint}
+    if judge.signature is None or judge.model is None:
+        return {**config, "kind": judge.kind, "scale": str(judge.scale)}
+    return {**config, "signature_fingerprint": judge.signature.fingerprint, "model": judge.model.settings()}
+
+
+def full_name(judge: Judge) -> str:
+    """A judge for a run line: its string, fingerprint of its signature, model, and of all that it is."""
+    return configured_name(judge_config(judge))
+
+
+def configured_name(config: Mapping[str, Any]) -> str:
+    """`full_name` of the judge of a configuration."""
+    prompt = [str(config["signature_fingerprint"])[:8], config["model"]["id"]] if "model" in config else []
+    return f"{config['judge']}[{','.join([*prompt, str(config['fingerprint'])[:8]])}]"
