@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from judgecal.experiment import Column, Table
+from judgecal.experiment import AgreementTable, JudgeColumn
 from judgecal.goldset import GoldSet, load_gold
-from judgecal.optimize.decision import Confirmation, Scored, _decide, choose, confirm, score_on
+from judgecal.optimize.result import Confirmation, Scored, _decide, choose, confirm
 from judgecal.records import Estimate, Item, Judgement
 from judgecal.scale import Label
 from judgecal.workspace import Workspace
@@ -19,23 +18,38 @@ from tests.benchmarks.optimize_decisions import lines, shares
 from tests.support.gold import made_gold, made_items, rated
 
 METRIC = "macro_agreement"
-Says = Callable[[Item], float | None]
+HARSH = {"full": 100, "half": 0, "none": 0}
+PERCENTAGE = 'kind = "percentage"\nmin = 0\nmax = 100'
+Says = Callable[[Item], Label | None]
+FIRST, LAST = slice(72), slice(72, None)  # of 48 questions
+
+
+def made(workspace: Workspace, n: int, labels: dict[str, Any], *, scale: str = PERCENTAGE) -> GoldSet:
+    """Questions, of three answers each."""
+    rows = made_items(n)
+    path = made_gold(workspace.gold / "made", rows, rated(rows, labels), scale=scale)
+    return load_gold(path, workspace=workspace)
 
 
 @pytest.fixture
-def twenty(workspace_dir: Path) -> GoldSet:
+def dev(workspace: Workspace) -> AgreementTable:
     """Twenty questions, of three answers each the full one is right."""
-    rows = made_items(20)
-    path = made_gold(workspace_dir / "gold" / "g", rows, rated(rows, {"full": 100, "half": 0, "none": 0}))
-    return load_gold(path, workspace=Workspace(workspace_dir, workspace_dir / "experiments"))
+    gold = made(workspace, 20, HARSH)
+    return AgreementTable(gold, gold.items)
 
 
-def scored(table: Table, name: str | None, says: Says, *, n_demos: int = 4) -> Scored:
+@pytest.fixture
+def gold(workspace: Workspace) -> GoldSet:
+    """Forty-eight questions; people are harsh: half of the facts are worth nothing."""
+    return made(workspace, 48, HARSH)
+
+
+def scored(table: AgreementTable, name: str | None, says: Says, *, n_demos: int = 4) -> Scored:
     """A judge with its verdicts on dev; `None` is the judge as it was."""
     rows = [Judgement(item.item_id, item.sha, "j", name or "", 0, says(item)) for item in table.items]
     candidate: Any = None if name is None else SimpleNamespace(name=name)
     judge: Any = SimpleNamespace(demos=[None] * (n_demos if name else 0))
-    return score_on(table, candidate, judge, Column("j", table.gold.scale, rows), METRIC)
+    return Scored.on(table, candidate, judge, JudgeColumn("j", table.gold.scale, rows), METRIC)
 
 
 def right(item: Item) -> bool:
@@ -60,44 +74,28 @@ def sharp(item: Item) -> float:
     return 79.0 if right(item) else 21.0
 
 
-def names(choice: Any) -> tuple[str, str]:
-    return choice.taken.name, choice.why
+def perfect(item: Item) -> float:
+    return 100.0 if right(item) else 0.0
 
 
-def test_the_judge_stays_unless_another_is_higher(twenty: GoldSet) -> None:
-    dev = Table(twenty, twenty.items)
-    taken, why = names(choose([scored(dev, None, flat), scored(dev, "same", flat, n_demos=1)], METRIC, dev))
-    assert taken == "before"
-    assert why == f"no candidate had a higher {METRIC} once calibrated than the judge as it was"
-
-
-def test_a_candidate_that_fails_on_items_is_not_higher(twenty: GoldSet) -> None:
-    dev = Table(twenty, twenty.items)
-
+def test_the_judge_stays_unless_another_is_higher(dev: AgreementTable) -> None:
     def failing(item: Item) -> float | None:
         return None if number(item) % 2 else sharp(item)
 
-    taken, _ = names(choose([scored(dev, None, flat), scored(dev, "failing", failing)], METRIC, dev))
-    assert taken == "before"
+    for says in (flat, failing):  # what fails on items is not higher
+        choice = choose([scored(dev, None, flat), scored(dev, "other", says, n_demos=1)], METRIC, dev)
+        assert choice.taken.name == "before"
+        assert choice.why == f"no candidate had a higher {METRIC} once calibrated than the judge as it was"
 
 
-def test_the_clear_highest_is_taken(twenty: GoldSet) -> None:
-    dev = Table(twenty, twenty.items)
-
-    def perfect(item: Item) -> float:
-        return 100.0 if right(item) else 0.0
-
-    ran: Sequence[Scored] = [
-        scored(dev, None, flat),
-        scored(dev, "low", snapped),
-        scored(dev, "high", perfect),
-    ]
-    taken, why = names(choose(ran, METRIC, dev))
-    assert (taken, why) == ("high", f"it had the highest {METRIC} once calibrated, and gained more than luck")
+def test_the_clear_highest_is_taken(dev: AgreementTable) -> None:
+    ran = [scored(dev, None, flat), scored(dev, "low", snapped), scored(dev, "high", perfect)]
+    choice = choose(ran, METRIC, dev)
+    assert choice.taken.name == "high"
+    assert choice.why == f"it had the highest {METRIC} once calibrated, and gained more than luck"
 
 
-def test_the_judge_that_knows_more_is_taken(twenty: GoldSet) -> None:
-    dev = Table(twenty, twenty.items)
+def test_the_judge_that_knows_more_is_taken(dev: AgreementTable) -> None:
     ran = [scored(dev, None, flat), scored(dev, "snapped", snapped), scored(dev, "sharp", sharp)]
     snap, timid = (one.estimates[METRIC].value for one in ran[1:])
     # snapped is wrong on a fifth of the items: 0.80; sharp is 21 points off everywhere: 0.79, and never
@@ -106,9 +104,7 @@ def test_the_judge_that_knows_more_is_taken(twenty: GoldSet) -> None:
     assert choose(ran, METRIC, dev).taken.name == "sharp"
 
 
-def test_a_snapped_copy_of_the_judge_is_no_gain(twenty: GoldSet) -> None:
-    dev = Table(twenty, twenty.items)
-
+def test_a_snapped_copy_of_the_judge_is_no_gain(dev: AgreementTable) -> None:
     def timid(item: Item) -> float:
         return 60.0 if snapped(item) else 40.0
 
@@ -123,17 +119,16 @@ def test_a_snapped_copy_of_the_judge_is_no_gain(twenty: GoldSet) -> None:
     assert choose([before, copy, other], METRIC, dev).taken is other
 
 
-def test_with_few_questions_nothing_is_more_than_luck(twenty: GoldSet) -> None:
-    dev = Table(twenty, twenty.items[: 9 * 3])  # nine questions
+def test_with_few_questions_nothing_is_more_than_luck(dev: AgreementTable) -> None:
+    dev = AgreementTable(dev.gold, dev.items[: 9 * 3])  # nine questions
     choice = choose([scored(dev, None, flat), scored(dev, "sharp", sharp)], METRIC, dev)
     assert choice.taken.name == "before"
     assert choice.sealed is not None and choice.sealed.endswith("and 9 questions cannot tell that from luck")
 
 
-def test_a_gain_that_luck_explains_takes_nobody(twenty: GoldSet) -> None:
+def test_a_gain_that_luck_explains_takes_nobody(dev: AgreementTable) -> None:
     """One item of sixty more: 0.84 errors of that difference are 0.84 of it, and the best of nine such gains
     more."""
-    dev = Table(twenty, twenty.items)
 
     def but(*questions: int) -> Says:
         return lambda item: 100.0 if right(item) != (number(item) in questions) else 0.0
@@ -147,87 +142,76 @@ def test_a_gain_that_luck_explains_takes_nobody(twenty: GoldSet) -> None:
     assert "best gained " in nine.sealed and "the best of 9 equal candidates gains more than " in nine.sealed
 
 
-def test_of_equals_the_shorter_prompt_is_taken(twenty: GoldSet) -> None:
-    dev = Table(twenty, twenty.items)
-    ran = [
-        scored(dev, None, flat),
-        scored(dev, "long", sharp, n_demos=32),
-        scored(dev, "short", sharp, n_demos=4),
-    ]
-    assert choose(ran, METRIC, dev).taken.name == "short"
+def test_of_equals_the_shorter_prompt_is_taken(dev: AgreementTable) -> None:
+    long, short = (scored(dev, f"{n}", sharp, n_demos=n) for n in (32, 4))
+    assert choose([scored(dev, None, flat), long, short], METRIC, dev).taken is short
 
 
 # --- what may be said of a difference
 
 
-def estimate(low: float | None, high: float | None = None, reason: str | None = None) -> Estimate:
-    if low is None or high is None:
-        return Estimate(0.01, reason=reason)
-    return Estimate((low + high) / 2, low, high)
+Ends = tuple[float, float] | str | None
+
+
+def estimate(ends: Ends) -> Estimate:
+    """Of an interval, or without one and perhaps with the reason."""
+    if isinstance(ends, tuple):
+        return Estimate(sum(ends) / 2, *ends)
+    return Estimate(0.01, reason=ends)
+
+
+UP, DOWN, UNSURE = (0.01, 0.05), (-0.05, -0.01), (-0.01, 0.05)
 
 
 @pytest.mark.parametrize(
     ("difference", "recalibrated", "ordered", "decision"),
     [
-        (estimate(0.01, 0.05), estimate(0.001, 0.03), True, "better"),
-        (estimate(-0.01, 0.05), estimate(0.01, 0.03), True, "better"),
-        (estimate(-0.05, -0.01), estimate(0.001, 0.03), True, "better"),
-        (estimate(0.01, 0.05), estimate(-0.03, -0.01), True, "worse"),
-        (estimate(-0.05, -0.01), estimate(None, reason="few"), True, "cannot tell"),
-        (estimate(0.01, 0.05), estimate(None, reason="few"), True, "cannot tell"),
-        (estimate(0.01, 0.05), estimate(-0.01, 0.02), True, "rescaled only"),
-        (estimate(-0.05, -0.01), estimate(-0.01, 0.02), True, "rescaled only"),
-        (estimate(0.01, 0.05), estimate(0.0, 0.0), True, "rescaled only"),
-        (
-            estimate(0.01, 0.05),
-            estimate(-0.01, 0.03),
-            True,
-            "cannot tell",
-        ),  # it may be 0.03 better: not shown small
-        (estimate(-0.05, -0.01), estimate(-0.04, 0.01), True, "cannot tell"),
-        (estimate(0.0, 0.0), estimate(0.0, 0.0), True, "cannot tell"),
-        (estimate(None, reason="3 groups"), estimate(None, reason="3 groups"), True, "cannot tell"),
-        (estimate(0.01, 0.05), estimate(None), False, "better"),  # words have no scale to be moved on
-        (estimate(-0.01, 0.05), estimate(None), False, "cannot tell"),
+        (UP, (0.001, 0.03), True, "better"),
+        (UNSURE, (0.01, 0.03), True, "better"),
+        (DOWN, (0.001, 0.03), True, "better"),
+        (UP, (-0.03, -0.01), True, "worse"),
+        (DOWN, "few", True, "cannot tell"),
+        (UP, "few", True, "cannot tell"),
+        (UP, (-0.01, 0.02), True, "rescaled only"),
+        (DOWN, (-0.01, 0.02), True, "rescaled only"),
+        (UP, (0.0, 0.0), True, "rescaled only"),
+        (UP, (-0.01, 0.03), True, "cannot tell"),  # it may be 0.03 better: not shown small
+        (DOWN, (-0.04, 0.01), True, "cannot tell"),
+        ((0.0, 0.0), (0.0, 0.0), True, "cannot tell"),
+        ("3 groups", "3 groups", True, "cannot tell"),
+        (UP, None, False, "better"),  # words have no scale to be moved on
+        (UNSURE, None, False, "cannot tell"),
     ],
 )
-def test_the_decision(difference: Estimate, recalibrated: Estimate, ordered: bool, decision: str) -> None:
-    found, why = _decide(difference, recalibrated, "macro_agreement", ordered=ordered)
+def test_the_decision(difference: Ends, recalibrated: Ends, ordered: bool, decision: str) -> None:
+    found, why = _decide(estimate(difference), estimate(recalibrated), METRIC, ordered=ordered)
     assert found == decision
-    assert why
-    if recalibrated.reason:
-        assert recalibrated.reason in why
+    assert why and (estimate(recalibrated).reason or "") in why
 
 
 def test_a_gain_that_may_be_scale_alone_is_called_so() -> None:
-    _, why = _decide(estimate(0.01, 0.05), estimate(-0.01, 0.05), METRIC, ordered=True)
+    _, why = _decide(estimate(UP), estimate(UNSURE), METRIC, ordered=True)
     assert why.startswith("better, perhaps only in scale: ")
 
 
-@pytest.fixture
-def gold(workspace_dir: Path) -> GoldSet:
-    """Forty-eight questions; people are harsh: half of the facts are worth nothing."""
-    rows = made_items(48)
-    path = made_gold(workspace_dir / "gold" / "harsh", rows, rated(rows, {"full": 100, "half": 0, "none": 0}))
-    return load_gold(path, workspace=Workspace(workspace_dir, workspace_dir / "experiments"))
-
-
-def columns_of(gold: GoldSet, verdicts: Callable[[Item], Label | None], name: str) -> Column:
+def columns_of(gold: GoldSet, verdicts: Callable[[Item], Label | None], name: str) -> JudgeColumn:
     rows = [Judgement(item.item_id, item.sha, name, name, 0, verdicts(item)) for item in gold.items]
-    return Column(name, gold.scale, rows)
+    return JudgeColumn(name, gold.scale, rows)
 
 
-def halves(gold: GoldSet) -> dict[str, Table]:
-    """The first half of the questions to confirm on, the second to fit on."""
-    middle = len(gold.items) // 2
-    return {"test": Table(gold, gold.items[:middle]), "fit": Table(gold, gold.items[middle:])}
+def held(
+    gold: GoldSet, before: Says, after: Says, *, test: slice = FIRST, fit: slice = LAST, metric: str = METRIC
+) -> Confirmation:
+    """Two judges, confirmed on the first half of the questions and fitted on the second."""
+    columns = {name: columns_of(gold, says, name) for name, says in (("before", before), ("after", after))}
+    parts = {name: AgreementTable(gold, gold.items[part]) for name, part in (("test", test), ("fit", fit))}
+    return confirm(**parts, **columns, metric=metric)  # type: ignore[arg-type]
 
 
 def blunt(item: Item) -> float:
     """In the right order, but timid: 40 and 60 for labels of 0 and 100, and wrong on every fourth
     question."""
-    right = item.item_id.endswith("full") != (int(item.group[1:]) % 4 == 0)
-    return 60.0 if right else 40.0
+    return 60.0 if right(item) != (number(item) % 4 == 0) else 40.0
 
 
 def differences(found: Confirmation) -> tuple[Estimate, Estimate]:
@@ -238,22 +222,20 @@ def differences(found: Confirmation) -> tuple[Estimate, Estimate]:
 
 
 def test_a_judge_that_only_snaps_its_scale_is_rescaled_only(gold: GoldSet) -> None:
-    before = columns_of(gold, blunt, "before")
-    after = columns_of(gold, lambda item: 100.0 if blunt(item) > 50 else 0.0, "after")
-    found = confirm(**halves(gold), before=before, after=after, metric="macro_agreement")
+    def sure(item: Item) -> float:
+        return 100.0 if blunt(item) > 50 else 0.0
+
+    found = held(gold, blunt, sure)
     assert found.decision == "rescaled only"
     difference, recalibrated = differences(found)
     assert difference.low is not None and difference.low > 0
     # Both judges sort the items alike, so once recalibrated they say the same of every item.
     assert (recalibrated.value, recalibrated.low, recalibrated.high) == (0.0, 0.0, 0.0)
-    backwards = confirm(**halves(gold), before=after, after=before, metric="macro_agreement")
-    assert backwards.decision == "rescaled only"
+    assert held(gold, sure, blunt).decision == "rescaled only"
 
 
 def test_a_judge_that_knows_more_is_better(gold: GoldSet) -> None:
-    before = columns_of(gold, blunt, "before")
-    after = columns_of(gold, lambda item: 60.0 if item.item_id.endswith("full") else 40.0, "after")
-    found = confirm(**halves(gold), before=before, after=after, metric="macro_agreement")
+    found = held(gold, blunt, lambda item: 60.0 if right(item) else 40.0)
     assert found.decision == "better"
     recalibrated = differences(found)[1]
     assert recalibrated.low is not None and recalibrated.low > 0
@@ -261,8 +243,7 @@ def test_a_judge_that_knows_more_is_better(gold: GoldSet) -> None:
 
 
 def test_the_same_verdicts_cannot_be_told_apart(gold: GoldSet) -> None:
-    column = columns_of(gold, blunt, "same")
-    found = confirm(**halves(gold), before=column, after=column, metric="macro_agreement")
+    found = held(gold, blunt, blunt)
     assert (found.decision, found.numbers.p_value) == ("cannot tell", 1.0)
     difference = differences(found)[0]
     assert (difference.value, difference.low, difference.high) == (0.0, 0.0, 0.0)
@@ -270,46 +251,31 @@ def test_the_same_verdicts_cannot_be_told_apart(gold: GoldSet) -> None:
 
 def test_failing_on_items_is_no_way_up(gold: GoldSet) -> None:
     """A judge that leaves out what it would get wrong loses what it failed on."""
-    before = columns_of(gold, blunt, "before")
-    right = {item.item_id: item.item_id.endswith("full") == (blunt(item) > 50) for item in gold.items}
-    after = columns_of(gold, lambda item: blunt(item) if right[item.item_id] else None, "after")
-    found = confirm(**halves(gold), before=before, after=after, metric="macro_agreement")
+    found = held(gold, blunt, lambda item: blunt(item) if right(item) == (blunt(item) > 50) else None)
     # What was wrong is left out, and counts as wrong: once calibrated nothing is gained or lost.
     assert found.decision == "rescaled only"
     assert found.numbers.complete_case is not None and found.numbers.after is not None
-    complete, wrong = (
-        part["macro_agreement"] for part in (found.numbers.complete_case.after, found.numbers.after)
-    )
+    complete, wrong = (part[METRIC] for part in (found.numbers.complete_case.after, found.numbers.after))
     assert complete.value is not None and wrong.value is not None and complete.value > wrong.value
     assert wrong.n_unscored == complete.n_unscored > 0
 
 
-def test_few_questions_cannot_tell(gold: GoldSet) -> None:
-    parts = {"test": Table(gold, gold.items[:27]), "fit": Table(gold, gold.items[27:])}  # nine questions
-    before = columns_of(gold, lambda item: 50.0, "before")
-    after = columns_of(gold, lambda item: 100.0 if item.item_id.endswith("full") else 0.0, "after")
-    found = confirm(**parts, before=before, after=after, metric="macro_agreement")
-    assert found.decision == "cannot tell"
-    assert "9 groups" in found.why
+@pytest.mark.parametrize(
+    ("test", "fit", "why"),
+    [
+        (slice(27), slice(27, None), "9 groups"),  # nine questions to tell by
+        (slice(27, None), slice(27), "fewer than 10 give no map"),  # and to calibrate on
+    ],
+)
+def test_few_questions_cannot_tell(gold: GoldSet, test: slice, fit: slice, why: str) -> None:
+    found = held(gold, flat, perfect, test=test, fit=fit)
+    assert found.decision == "cannot tell" and why in found.why
 
 
-def test_too_little_to_recalibrate_on_cannot_tell(gold: GoldSet) -> None:
-    parts = {"test": Table(gold, gold.items[27:]), "fit": Table(gold, gold.items[:27])}
-    before = columns_of(gold, lambda item: 50.0, "before")
-    after = columns_of(gold, lambda item: 100.0 if item.item_id.endswith("full") else 0.0, "after")
-    found = confirm(**parts, before=before, after=after, metric="macro_agreement")
-    assert found.decision == "cannot tell"
-    assert "fewer than 10 give no map" in found.why
-
-
-def test_words_are_confirmed_without_recalibration(workspace_dir: Path) -> None:
-    rows = made_items(24)
-    labels = rated(rows, {"full": "good", "half": "odd", "none": "bad"})
-    path = made_gold(workspace_dir / "gold" / "words", rows, labels, scale='kind = "nominal"')
-    gold = load_gold(path, workspace=Workspace(workspace_dir, workspace_dir / "experiments"))
-    before = columns_of(gold, lambda item: "odd", "before")
-    after = columns_of(gold, lambda item: gold.labels[item.item_id], "after")
-    found = confirm(**halves(gold), before=before, after=after, metric="accuracy")
+def test_words_are_confirmed_without_recalibration(workspace: Workspace) -> None:
+    words = {"full": "good", "half": "odd", "none": "bad"}
+    gold = made(workspace, 48, words, scale='kind = "nominal"')
+    found = held(gold, lambda item: "odd", lambda item: gold.labels[item.item_id], metric="accuracy")
     assert found.decision == "better"
     recalibrated = differences(found)[1]
     assert recalibrated.value is None and recalibrated.reason

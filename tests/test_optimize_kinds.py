@@ -11,24 +11,25 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import dspy
 import pytest
 
 from judgecal.goldset import load_gold
 from judgecal.optimize import AgreementMetric
-from judgecal.optimize.metric import ITEM_ID
+from judgecal.optimize.training import ITEM_ID
 from judgecal.records import Rating
 from judgecal.scale import Scale
 from judgecal.signatures import load_signature
 from judgecal.workspace import Workspace
 from tests.support.command import Run, one_object
 from tests.support.gold import TOWNS, made_gold, write_signature
-from tests.support.server import StubServer, running
+from tests.support.instructed import asked_for, field, instructed, serving
+from tests.support.server import StubServer
 
 PHRASE = "Look whether the chunk names the town of the question."
 N_QUESTIONS = 40
 BINARY, WORDS = 'kind = "binary"', 'kind = "nominal"'
 _TURNS = itertools.count()
-_FIELD = re.compile(r"`(?:\[\[ ## )?(\w+)(?: ## \]\])?`")  # as DSPy asks for it in either format
 
 
 def write(workspace: Path, name: str, inputs: str, verdict: str) -> None:
@@ -80,11 +81,6 @@ def field_rows() -> list[dict[str, Any]]:
 
 def people(rows: list[dict[str, Any]], labels: Mapping[str, Any]) -> list[tuple[str, str, Any]]:
     return [(row["item_id"], "ann", labels[row["kind"]]) for row in rows]
-
-
-@pytest.fixture
-def workspace(workspace_dir: Path) -> Workspace:
-    return Workspace(workspace_dir, workspace_dir / "experiments")
 
 
 CHUNK = 'Literal["yes", "no"] = dspy.OutputField()'
@@ -143,32 +139,13 @@ def text_of(item: Any) -> str:
 # --- a served judge that needs to be told, and one who writes instructions
 
 
-def field(text: str, name: str) -> str:
-    """The last value of a field in a prompt."""
-    return text.rpartition(f"[[ ## {name} ## ]]\n")[2].partition("\n\n")[0]
-
-
-def model(body: dict[str, Any]) -> str:
+def as_judge(system: str, asked: str, steady: bool) -> str:
     """Says one word, or two by turns where it is sampled, until its instructions hold the phrase; then it is
     right."""
-    system = next((m["content"] for m in body["messages"] if m["role"] == "system"), "")
-    asked = body["messages"][-1]["content"]
-    fields = [name for name in _FIELD.findall(asked.rpartition("Respond with")[2]) if name != "completed"]
-    values = {name: f"Something of {name}." for name in fields}
-    if "verdict" in fields:
-        blind = (body.get("temperature") or 0) == 0 or next(_TURNS) % 2
-        values["verdict"] = right(asked) if PHRASE in system else {True: "yes", False: "no"}[bool(blind)]
-        if "agent_reply" in asked and PHRASE not in system:
-            values["verdict"] = "explain" if blind else "apply"
-        return json.dumps(values)
-    for name in ("proposed_instruction", "new_instruction"):
-        if name in values:
-            values[name] = f"Judge it. {PHRASE}"
-    if "module_advice" in values:
-        (module,) = json.loads(field(asked, "module_names"))
-        values["module_advice"] = json.dumps({module: PHRASE})
-    blocks = [f"[[ ## {name} ## ]]\n{value}" for name, value in values.items()]
-    return "\n\n".join([*blocks, "[[ ## completed ## ]]"])
+    blind = steady or next(_TURNS) % 2
+    words = ("explain", "apply") if "agent_reply" in asked else ("yes", "no")
+    verdict = right(asked) if PHRASE in system else words[0 if blind else 1]
+    return json.dumps({"why": "Something of why.", "verdict": verdict})
 
 
 def right(asked: str) -> str:
@@ -182,13 +159,7 @@ def right(asked: str) -> str:
 
 @pytest.fixture
 def served(workspace_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StubServer]:
-    monkeypatch.setenv("MY_KEY", "sk-not-to-be-seen")
-    with running(model) as stub:
-        (workspace_dir / "judgecal.toml").write_text(
-            f'[models.mine]\nid = "openai/mine"\napi_base = "{stub.api_base}"\nkey_env = '
-            '"MY_KEY"\ntemperature = 0.0\n'
-            "input_usd_per_1m = 1.0\noutput_usd_per_1m = 4.0\nmax_tokens = 400\n"
-        )
+    with serving(workspace_dir, monkeypatch, instructed(PHRASE, "verdict", as_judge)) as stub:
         yield stub
 
 
@@ -213,13 +184,9 @@ def test_new_instructions_make_a_better_judge(
     assert found["test"]["after"][metric]["value"] == 1.0 > found["test"]["before"][metric]["value"]
     assert found["instructions_changed"]
     gold = load_gold("made", workspace=workspace)
-    writing = json.dumps([one["messages"] for one in served.bodies if "verdict" not in _asked_for(one)])
+    writing = json.dumps([one["messages"] for one in served.bodies if "verdict" not in asked_for(one)])
     shown = {text_of(item) for item in gold.select("test")} - {text_of(item) for item in gold.select("train")}
     assert shown and not [text for text in shown if text in writing]
-
-
-def _asked_for(body: dict[str, Any]) -> list[str]:
-    return _FIELD.findall(body["messages"][-1]["content"].rpartition("Respond with")[2])
 
 
 # --- what raters noted
@@ -240,7 +207,7 @@ def test_gepa_is_told_what_raters_noted_of_train_items(
     quoted = set(re.findall(r"A rater noted: \\+\"Canary (i\d\d-\w+)", sent))
     assert quoted and quoted <= {item.item_id for item in gold.select("train")}
     assert set(re.findall(r"Canary (i\d\d-\w+)", sent)) == quoted
-    judging = json.dumps([body["messages"] for body in served.bodies if "verdict" in _asked_for(body)])
+    judging = json.dumps([body["messages"] for body in served.bodies if "verdict" in asked_for(body)])
     assert "Canary" not in judging
     assert not re.search(r"Canary \S+ \[\[ ## new_instruction", sent)
 
@@ -260,8 +227,6 @@ def test_notes_are_quoted_short_harmless_and_with_another_s_label(workspace: Wor
     assert not set(said) & {"\x1b", "\n"}
     assert ' A rater who said no noted: "word word' in said and "third" in said and "fourth" not in said
     assert len(said) < 800 and metric.quoted_notes("j") == ""
-    import dspy
-
     example = dspy.Example(**{ITEM_ID: "i"})
     found = metric(example, dspy.Prediction(grade="no", reasoning=""), pred_name="judge")
     assert found.feedback == "People say yes; the verdict no does not." + said

@@ -19,30 +19,16 @@ from judgecal.workspace import Workspace
 from tests.support.command import Run, journal, one_object, tree
 from tests.support.gold import made_gold, made_items, rated
 from tests.support.http import Answer
-from tests.support.server import COMPLETION_TOKENS, PROMPT_TOKENS, StubServer, failing, running
+from tests.support.instructed import INPUT_USD, KEY, OUTPUT_USD, asked_for, field, instructed, serving
+from tests.support.server import COMPLETION_TOKENS, PROMPT_TOKENS, StubServer, failing
 
 REFLECTING = ("mipro", "gepa", "simba")
 PHRASE = "Count the facts of the reference that the answer names."
-KEY = "sk-not-to-be-seen"
 N_GROUPS = 44
-INPUT_USD, OUTPUT_USD = 1.0, 4.0  # a million tokens
 USD_A_CALL = (PROMPT_TOKENS * INPUT_USD + COMPLETION_TOKENS * OUTPUT_USD) / 1e6
 
-_FIELD = re.compile(r"`(?:\[\[ ## )?(\w+)(?: ## \]\])?`")  # as DSPy asks for it in either format
 
-
-def written(fields: Mapping[str, str]) -> str:
-    """A reply in DSPy's chat format."""
-    blocks = [f"[[ ## {name} ## ]]\n{value}" for name, value in fields.items()]
-    return "\n\n".join([*blocks, "[[ ## completed ## ]]"])
-
-
-def field(text: str, name: str) -> str:
-    """The last value of a field in a prompt."""
-    return text.rpartition(f"[[ ## {name} ## ]]\n")[2].partition("\n\n")[0]
-
-
-def as_judge(system: str, asked: str, *, steady: bool) -> str:
+def as_judge(system: str, asked: str, steady: bool) -> str:
     """Counts the facts where it is told to; otherwise it goes by the length of the answer, or by the hour."""
     words = set(re.findall(r"\w+", field(asked, "answer_under_test"))) - {"and", "were", "sold"}
     named = len(words & set(re.findall(r"\w+", field(asked, "reference_answer"))))
@@ -51,50 +37,17 @@ def as_judge(system: str, asked: str, *, steady: bool) -> str:
     return json.dumps({"correctness_reasoning": "So it is.", "correctness_percentage": percent})
 
 
-def as_writer(asked: str, fields: list[str]) -> str:
-    """Answers what an optimiser asks beside judging: by its fields, whatever they are."""
-    values = {name: f"Something of {name}." for name in fields}
-    for name in ("proposed_instruction", "new_instruction"):
-        if name in values:
-            values[name] = f"Rate the answer. {PHRASE}"
-    if "module_advice" in values:
-        (module,) = json.loads(field(asked, "module_names"))
-        values["module_advice"] = json.dumps({module: PHRASE})
-    return written(values)
-
-
-def model(body: dict[str, Any]) -> str:
-    """The stub: a judge where it is asked to judge, else the one that writes instructions."""
-    system = next((m["content"] for m in body["messages"] if m["role"] == "system"), "")
-    asked = body["messages"][-1]["content"]
-    fields = [name for name in _FIELD.findall(asked.rpartition("Respond with")[2]) if name != "completed"]
-    if "correctness_percentage" in fields:
-        return as_judge(system, asked, steady=(body.get("temperature") or 0) == 0)
-    return as_writer(asked, fields)
+model = instructed(PHRASE, "correctness_percentage", as_judge)
 
 
 def of_judge(body: dict[str, Any]) -> bool:
-    return "correctness_percentage" in body["messages"][-1]["content"].rpartition("Respond with")[2]
+    return "correctness_percentage" in asked_for(body)
 
 
 @pytest.fixture
 def served(workspace_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StubServer]:
-    """Models `mine` and `writer` on one server, with a price and a key."""
-    monkeypatch.setenv("MY_KEY", KEY)
-    with running(model) as stub:
-        tables = [
-            f'[models.{name}]\nid = "openai/{name}"\napi_base = "{stub.api_base}"\nkey_env = "MY_KEY"\n'
-            f"temperature = 0.0\ninput_usd_per_1m = {INPUT_USD}\noutput_usd_per_1m = "
-            f"{OUTPUT_USD}\nmax_tokens = 400\n"
-            for name in ("mine", "writer")
-        ]
-        (workspace_dir / "judgecal.toml").write_text("\n".join(tables))
+    with serving(workspace_dir, monkeypatch, model) as stub:
         yield stub
-
-
-@pytest.fixture
-def workspace(workspace_dir: Path) -> Workspace:
-    return Workspace(workspace_dir, workspace_dir / "experiments")
 
 
 @pytest.fixture
@@ -222,9 +175,8 @@ def test_the_writer_is_part_of_the_experiment(
 def test_unusable_replies_are_counted_and_stop_nothing(
     judgecal: Run, workspace: Workspace, gold: GoldSet, served: StubServer, optimizer: str
 ) -> None:
-    lost = sorted({item.question for item in gold.select("train")})[
-        ::2
-    ]  # prose, an empty reply, and a refusal of the text
+    # prose, an empty reply, and a refusal of the text
+    lost = sorted({item.question for item in gold.select("train")})[::2]
 
     def script(body: dict[str, Any]) -> Answer | str:
         asked = body["messages"][-1]["content"]
@@ -277,12 +229,10 @@ def test_a_refused_key_stops_it_at_once(
     served.script = script
     ran = judgecal(*argv(optimizer))
     assert (ran.code, ran.out) == (2, "")
-    assert [line for line in ran.err.splitlines() if "judgecal: " in line][-1].startswith(
-        "judgecal: model mine"
-    )
-    assert "Traceback" not in ran.err and "ERROR" not in ran.err
+    messages = [line for line in ran.err.splitlines() if "judgecal: " in line]
+    assert messages[-1].startswith("judgecal: model mine")
+    assert not [word for word in ("Traceback", "ERROR", KEY) if word in ran.err]
     assert served.calls <= n_dev + 16  # those in flight
-    assert KEY not in ran.err
 
 
 @pytest.mark.parametrize("optimizer", REFLECTING)
@@ -294,7 +244,10 @@ def test_a_server_that_is_down_is_no_bad_program(
     monkeypatch: pytest.MonkeyPatch,
     optimizer: str,
 ) -> None:
-    monkeypatch.setattr("judgecal.optimize.program_calls.Policy", _impatient)
+    from judgecal.engine import Policy
+
+    impatient = Policy(attempts=2, first_wait_s=0.0)
+    monkeypatch.setattr("judgecal.optimize.program_calls.Policy", lambda: impatient)
     broken = {"now": True}
 
     def script(body: dict[str, Any]) -> Answer | str:
@@ -314,12 +267,6 @@ def test_a_server_that_is_down_is_no_bad_program(
     again = [row["key"] for row in calls_of(workspace, found["experiment"]) if not row["error"]]
     assert len(set(again)) == len(again) and answered <= set(again)
     assert served.calls > sent
-
-
-def _impatient() -> Any:
-    from judgecal.engine import Policy
-
-    return Policy(attempts=2, first_wait_s=0.0)
 
 
 @pytest.mark.parametrize("optimizer", REFLECTING)
@@ -344,10 +291,8 @@ def test_an_interrupted_run_resumes_without_paying_again(
     assert len(set(keys)) == len(keys)
     # And a finished one makes no call at all.
     served.bodies[:] = []
-    assert one_object(judgecal(*argv(optimizer, "--no-cache", "--name", "whole")))["usd"] == pytest.approx(
-        again["usd"]
-    )
-    assert served.calls == 0
+    done = one_object(judgecal(*argv(optimizer, "--no-cache", "--name", "whole")))
+    assert (served.calls, done["usd"]) == (0, pytest.approx(again["usd"]))
 
 
 def test_a_broken_line_of_the_record_is_named(

@@ -3,13 +3,10 @@ swallow."""
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -19,20 +16,21 @@ import pytest
 from judgecal.engine import Budget, Policy, ReplyCache
 from judgecal.errors import AuthError, BudgetError, JudgecalError
 from judgecal.models import ModelSpec
-from judgecal.optimize.call_log import CallLog, ProgramCall, logged_usd
 from judgecal.optimize.compiling import _Barless
-from judgecal.optimize.program_calls import ProgramCalls, Stopped, program_lm
+from judgecal.optimize.program_calls import (
+    CallLog,
+    ProgramCall,
+    ProgramCalls,
+    Stopped,
+    Wanted,
+    logged_usd,
+    program_lm,
+)
 from judgecal.optimize.training import reflection_spec
-from tests.support.server import Script, StubServer, failing, in_turn, running
+from tests.support.server import Serve, StubServer, failing, in_turn
 
 YES = "[[ ## a ## ]]\nyes\n\n[[ ## completed ## ]]"
 QUICK = Policy(attempts=3, first_wait_s=0.0)
-
-
-@pytest.fixture
-def serve() -> Iterator[Callable[[Script], StubServer]]:
-    with ExitStack() as stack:
-        yield lambda script: stack.enter_context(running(script))
 
 
 def spec(server: StubServer, **more: Any) -> ModelSpec:
@@ -44,31 +42,35 @@ def asked(server: StubServer, text: str = "Q", **more: Any) -> ProgramCall:
     return ProgramCall(spec(server), [{"role": "user", "content": text}], **more)
 
 
-def test_one_request_is_one_call_in_any_thread(serve: Callable[[Script], StubServer]) -> None:
+def calling(budget: Budget | None = None, **more: Any) -> ProgramCalls:
+    return ProgramCalls(budget or Budget(None), policy=QUICK, **more)
+
+
+def test_one_request_is_one_call_in_any_thread(serve: Serve) -> None:
     server = serve(lambda _: "yes")
     server.latency_s = 0.05
-    with ProgramCalls(Budget(None), policy=QUICK) as calls, ThreadPoolExecutor(16) as pool:
+    with calling() as calls, ThreadPoolExecutor(16) as pool:
         replies = list(pool.map(lambda n: calls.ask(asked(server, f"Q{n % 4}")).text, range(32)))
     assert (replies, server.calls) == (["yes"] * 32, 4)
 
 
-def test_calls_of_many_threads_go_at_once(serve: Callable[[Script], StubServer]) -> None:
+def test_calls_of_many_threads_go_at_once(serve: Serve) -> None:
     server = serve(lambda _: "yes")
     server.latency_s = 0.1
-    with ProgramCalls(Budget(None), policy=QUICK) as calls, ThreadPoolExecutor(32) as pool:
+    with calling() as calls, ThreadPoolExecutor(32) as pool:
         list(pool.map(lambda n: calls.ask(asked(server, f"Q{n}")), range(32)))
     assert 8 < server.most_at_once <= 16
     stated = spec(server, max_concurrency=2)
     server.most_at_once = 0
-    with ProgramCalls(Budget(None), policy=QUICK) as calls, ThreadPoolExecutor(8) as pool:
+    with calling() as calls, ThreadPoolExecutor(8) as pool:
         texts = [[{"role": "user", "content": str(n)}] for n in range(8)]
         list(pool.map(lambda messages: calls.ask(ProgramCall(stated, messages)), texts))
     assert server.most_at_once == 2
 
 
-def test_another_sample_is_another_request(serve: Callable[[Script], StubServer]) -> None:
+def test_another_sample_is_another_request(serve: Serve) -> None:
     server = serve(lambda _: YES)
-    with ProgramCalls(Budget(None), policy=QUICK) as calls:
+    with calling() as calls:
         lm = program_lm(spec(server, temperature=0.0), calls)
         lms = [lm, lm.copy(temperature=1.0)]
         lms += [lm.copy(rollout_id=rollout, temperature=1.0) for rollout in (0, 1, 2)]
@@ -81,9 +83,9 @@ def test_another_sample_is_another_request(serve: Callable[[Script], StubServer]
     assert {body["max_tokens"] for body in server.bodies} == {100}
 
 
-def test_the_first_error_ends_everything(serve: Callable[[Script], StubServer]) -> None:
+def test_the_first_error_ends_everything(serve: Serve) -> None:
     server = serve(lambda _: failing(401, "bad key", code="invalid_api_key"))
-    with ProgramCalls(Budget(None), policy=QUICK) as calls:
+    with calling() as calls:
         with dspy.context(lm=program_lm(spec(server), calls), adapter=dspy.ChatAdapter()):
             with pytest.raises(Stopped):
                 dspy.Predict("q -> a")(q="one")
@@ -93,10 +95,10 @@ def test_the_first_error_ends_everything(serve: Callable[[Script], StubServer]) 
     assert server.calls == 1
 
 
-def test_calls_count_against_the_budget(serve: Callable[[Script], StubServer]) -> None:
+def test_calls_count_against_the_budget(serve: Serve) -> None:
     server = serve(lambda _: YES)
     budget = Budget(0.0025)  # a reply is paid at 0.0011; the worst case of this prompt lies below that
-    with ProgramCalls(budget, policy=QUICK) as calls:
+    with calling(budget) as calls:
         assert [calls.ask(asked(server, text)).text for text in ("one", "two")] == [YES, YES]
         with pytest.raises(Stopped):
             calls.ask(asked(server, "x" * 500))
@@ -104,7 +106,7 @@ def test_calls_count_against_the_budget(serve: Callable[[Script], StubServer]) -
     assert (server.calls, budget.spent_usd) == (2, pytest.approx(0.0022))
 
 
-def test_the_budget_holds_with_many_in_flight(serve: Callable[[Script], StubServer]) -> None:
+def test_the_budget_holds_with_many_in_flight(serve: Serve) -> None:
     server = serve(lambda _: YES)
     server.latency_s = 0.02
     budget = Budget(0.02)
@@ -115,39 +117,37 @@ def test_the_budget_holds_with_many_in_flight(serve: Callable[[Script], StubServ
         except Stopped:
             return False
 
-    with ProgramCalls(budget, policy=QUICK) as calls, ThreadPoolExecutor(16) as pool:
+    with calling(budget) as calls, ThreadPoolExecutor(16) as pool:
         # So long that its worst case, 0.0014, is above the 0.0011 that the stub bills.
         got = list(pool.map(lambda n: ask(calls, f"{n} {'x' * 1200}"), range(60)))
     assert budget.spent_usd == pytest.approx(server.calls * 0.0011)
     assert 10 < server.calls <= 18 and budget.spent_usd <= 0.02 and not all(got)
 
 
-def test_what_can_help_is_tried_again_by_one_layer(serve: Callable[[Script], StubServer]) -> None:
+def test_what_can_help_is_tried_again_by_one_layer(serve: Serve) -> None:
     server = serve(in_turn(failing(429, "slow down", retry_after="0"), failing(500, "oh"), "yes"))
-    with ProgramCalls(Budget(None), policy=QUICK) as calls:
+    with calling() as calls:
         assert calls.ask(asked(server)).text == "yes"
     assert server.calls == 3
     down = serve(lambda _: failing(429, "slow down", retry_after="0"))
-    with ProgramCalls(Budget(None), policy=QUICK) as calls:
-        with (
-            dspy.context(lm=program_lm(spec(down), calls), adapter=dspy.ChatAdapter()),
-            pytest.raises(Stopped),
-        ):
+    with calling() as calls:
+        lm = program_lm(spec(down), calls)
+        with dspy.context(lm=lm, adapter=dspy.ChatAdapter()), pytest.raises(Stopped):
             dspy.Predict("q -> a")(q="one")
         assert "gave no reply in 3 attempts (rate_limit: " in str(calls.error)
         assert type(calls.error) is JudgecalError
     assert down.calls == 3
 
 
-def test_a_text_that_is_refused_is_an_empty_reply(serve: Callable[[Script], StubServer]) -> None:
+def test_a_text_that_is_refused_is_an_empty_reply(serve: Serve) -> None:
     server = serve(in_turn(failing(400, "not that"), "yes"))
-    with ProgramCalls(Budget(None), policy=QUICK) as calls:
+    with calling() as calls:
         assert calls.ask(asked(server, "one")).text == ""
         assert calls.ask(asked(server, "two")).text == "yes"
         assert calls.error is None
 
 
-def test_a_stop_drops_what_is_in_flight(serve: Callable[[Script], StubServer]) -> None:
+def test_a_stop_drops_what_is_in_flight(serve: Serve) -> None:
     server = serve(lambda _: "yes")
     server.latency_s = 30.0
     ended: list[float] = []
@@ -159,7 +159,7 @@ def test_a_stop_drops_what_is_in_flight(serve: Callable[[Script], StubServer]) -
             ended.append(time.monotonic())
 
     start = time.monotonic()
-    with ProgramCalls(Budget(None), policy=QUICK) as calls:
+    with calling() as calls:
         thread = threading.Thread(target=ask, args=(calls,))
         thread.start()
         while not server.calls:
@@ -173,44 +173,30 @@ def test_a_stop_drops_what_is_in_flight(serve: Callable[[Script], StubServer]) -
 # --- the record
 
 
-def test_a_record_answers_for_its_calls(serve: Callable[[Script], StubServer], tmp_path: Path) -> None:
+def test_a_record_answers_for_its_calls(serve: Serve, tmp_path: Path) -> None:
     server = serve(in_turn(failing(400, "not that"), "yes \ud800"))
     path = tmp_path / "calls.jsonl"
     for _ in range(2):
-        with CallLog(path, "gepa") as log, ProgramCalls(Budget(None), policy=QUICK, record=log) as calls:
+        with CallLog(path, "gepa") as log, calling(record=log) as calls:
             assert calls.ask(asked(server, "refused")).text == ""
             assert calls.ask(asked(server, "good")).text == "yes \ufffd"
     assert server.calls == 2
     refused, good = (json.loads(line) for line in path.read_text().splitlines())
     assert refused["error"] == {"kind": "refused", "message": refused["error"]["message"]}
-    assert (refused["text"], good["error"], good["optimizer"], good["purpose"]) == (
-        None,
-        None,
-        "gepa",
-        "task",
-    )
-    assert (good["prompt_tokens"], good["completion_tokens"], good["cost_usd"]) == (
-        1000,
-        50,
-        pytest.approx(0.0011),
-    )
+    assert refused["text"] is good["error"] is None
+    told = {"optimizer": "gepa", "purpose": "task", "prompt_tokens": 1000, "completion_tokens": 50}
+    assert {name: good[name] for name in told} == told and good["cost_usd"] == pytest.approx(0.0011)
     assert good["messages_sha"] != refused["messages_sha"] and not good["cached"]
 
 
-def test_what_another_try_can_mend_is_tried_again(
-    serve: Callable[[Script], StubServer], tmp_path: Path
-) -> None:
+def test_what_another_try_can_mend_is_tried_again(serve: Serve, tmp_path: Path) -> None:
     server = serve(in_turn(*[failing(503, "gone")] * QUICK.attempts, "yes"))
     path = tmp_path / "calls.jsonl"
-    with (
-        CallLog(path, "gepa") as log,
-        ProgramCalls(Budget(None), policy=QUICK, record=log) as calls,
-        pytest.raises(Stopped),
-    ):
+    with CallLog(path, "gepa") as log, calling(record=log) as calls, pytest.raises(Stopped):
         calls.ask(asked(server))
     with path.open("a") as file:
         file.write('{"key": "torn')
-    with CallLog(path, "gepa") as log, ProgramCalls(Budget(None), policy=QUICK, record=log) as calls:
+    with CallLog(path, "gepa") as log, calling(record=log) as calls:
         assert calls.ask(asked(server)).text == "yes"
     kinds = [json.loads(line)["error"] for line in path.read_text().splitlines()]
     assert [kind and kind["kind"] for kind in kinds] == ["server", None]
@@ -223,9 +209,7 @@ def test_a_line_that_is_no_call_is_named(tmp_path: Path, capsys: pytest.CaptureF
     assert "calls.jsonl:1: no call can be read from this line" in capsys.readouterr().err
 
 
-def test_stored_replies_are_shared_with_the_judges(
-    serve: Callable[[Script], StubServer], tmp_path: Path
-) -> None:
+def test_stored_replies_are_shared_with_the_judges(serve: Serve, tmp_path: Path) -> None:
     from judgecal.engine.cache import cache_key
     from judgecal.engine.calls import Reply
 
@@ -233,21 +217,19 @@ def test_stored_replies_are_shared_with_the_judges(
     call = asked(server)
     with ReplyCache(tmp_path) as cache:
         cache.put(cache_key(call.spec, call.messages, 0), Reply("stored", "stub"))
-        with ProgramCalls(Budget(None), policy=QUICK, cache=cache) as calls:
+        with calling(cache=cache) as calls:
             assert calls.ask(call).text == "stored"
             assert calls.ask(asked(server, repeat=1)).text == "called"
     assert server.calls == 1
 
 
 def test_a_blank_reply_is_stored_for_nobody_and_neither_is_one_without_a_verdict(
-    serve: Callable[[Script], StubServer], tmp_path: Path
+    serve: Serve, tmp_path: Path
 ) -> None:
     server = serve(in_turn(" ", "no verdict", "said"))
-    with ReplyCache(tmp_path) as cache, ProgramCalls(Budget(None), policy=QUICK, cache=cache) as calls:
+    with ReplyCache(tmp_path) as cache, calling(cache=cache) as calls:
         calls.ask(asked(server))
-        calls.ask(
-            dataclasses.replace(asked(server, repeat=1), usable=lambda reply: reply.text != "no verdict")
-        )
+        calls.ask(asked(server, repeat=1, wanted=Wanted(usable=lambda reply: reply.text != "no verdict")))
         assert cache.count() == 0
         calls.ask(asked(server, repeat=2))
         assert cache.count() == 1
@@ -278,11 +260,7 @@ def test_bars_are_left_out_and_nothing_else() -> None:
 
 
 def test_known_spending_counts_whatever_else_of_its_line_is_damaged(tmp_path: Path) -> None:
-    rows = [
-        {"cost_usd": 0.5},
-        {"cost_usd": 0.25, "prompt_tokens": "bad"},
-        {"cost_usd": "0.125"},
-        {"key": "none"},
-    ]
+    damaged = {"cost_usd": 0.25, "prompt_tokens": "bad"}
+    rows = [{"cost_usd": 0.5}, damaged, {"cost_usd": "0.125"}, {"key": "none"}]
     (tmp_path / "calls.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     assert logged_usd(tmp_path / "calls.jsonl") == 0.875

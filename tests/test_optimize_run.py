@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import dspy
@@ -16,8 +15,8 @@ from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import PromptJudge
 from judgecal.models.embedded import engine as embedded_engine
 from judgecal.optimize import Candidate, Training
-from judgecal.optimize.decision import Choice
 from judgecal.optimize.optimizers import candidates
+from judgecal.optimize.result import Choice
 from judgecal.scale import Label
 from judgecal.signatures import load_signature
 from judgecal.workspace import Workspace
@@ -26,11 +25,7 @@ from tests.support.gold import made_gold, made_items, rated, write_signature
 
 REVERSED: Mapping[str, Label] = {"full": 0, "half": 0, "none": 100}
 N_GROUPS = 44
-
-
-@pytest.fixture
-def workspace(workspace_dir: Path) -> Workspace:
-    return Workspace(workspace_dir, workspace_dir / "experiments")
+GRADES, PERCENTAGE = 'kind = "ordinal"\nmin = 0\nmax = 4', 'kind = "percentage"\nmin = 0\nmax = 100'
 
 
 @pytest.fixture
@@ -51,9 +46,8 @@ def value(found: dict[str, Any], split: str, side: str) -> float:
 
 
 def program(workspace: Workspace, found: dict[str, Any]) -> dict[str, Any]:
-    state: dict[str, Any] = json.loads(
-        (workspace.experiments / found["experiment"] / "program.json").read_text(encoding="utf-8")
-    )
+    path = workspace.experiments / found["experiment"] / "program.json"
+    state: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return state
 
 
@@ -63,9 +57,8 @@ def test_labeled_learns_another_convention_from_train_alone(
     found = optimize(judgecal)
     assert value(found, "dev", "after") > value(found, "dev", "before") + 0.1
     assert value(found, "test", "after") > value(found, "test", "before") + 0.1
-    assert found["test"]["difference"]["value"] == pytest.approx(
-        value(found, "test", "after") - value(found, "test", "before")
-    )
+    gain = value(found, "test", "after") - value(found, "test", "before")
+    assert found["test"]["difference"]["value"] == pytest.approx(gain)
     assert found["decision"] == "better"
     state = program(workspace, found)
     train = {item.group for item in gold.select("train")}
@@ -78,6 +71,9 @@ def test_labeled_learns_another_convention_from_train_alone(
     sealed = [item for split in ("dev", "test") for item in gold.select(split)]
     assert [item.item_id for item in sealed if item.question in text] == []
     assert {demo["correctness_percentage"] for demo in state["demos"]} == {0, 100}
+    plain = dspy.Predict(load_signature("correctness_v3", workspace=workspace).cls)
+    plain.load(found["program"])  # as DSPy loads it
+    assert len(plain.demos) == found["n_demos"]
 
 
 def test_an_optimizer_is_handed_train_labels_alone(
@@ -117,14 +113,6 @@ def test_every_candidate_is_shown_with_its_number(judgecal: Run, gold: GoldSet) 
     assert f" Tried on dev: {len(tried)}, the judge as it is among them. Taken: {found['chosen']}; " in text
 
 
-def test_dspy_loads_the_program(judgecal: Run, gold: GoldSet, workspace: Workspace) -> None:
-    found = optimize(judgecal)
-    signature = load_signature("correctness_v3", workspace=workspace)
-    plain = dspy.Predict(signature.cls)
-    plain.load(found["program"])
-    assert len(plain.demos) == found["n_demos"]
-
-
 def test_the_compiled_judge_is_scored_without_its_own_questions(
     judgecal: Run, gold: GoldSet, workspace: Workspace
 ) -> None:
@@ -138,11 +126,8 @@ def test_the_compiled_judge_is_scored_without_its_own_questions(
     rows = journal(workspace.root, scored["experiment"])
     assert {row["item_id"] for row in rows} == set(wanted)
     assert scored["notes"] == [f"{len(trained)} questions that {found['judge']} was trained on are left out"]
-    beside = judgecal(
-        *("score", "--gold", "harsh", "--judge", found["judge"]),
-        *("--judge", "correctness_v3@embedded", "--split", "all", "--json"),
-    )
-    both = one_object(beside)
+    argv = ("score", "--gold", "harsh", "--judge", found["judge"], "--judge", "correctness_v3@embedded")
+    both = one_object(judgecal(*argv, "--split", "all", "--json"))
     assert [one["judge"] for one in both["judges"]] == [found["judge"], "correctness_v3@embedded"]
     assert "its numbers flatter it" in both["notes"][0]
 
@@ -155,17 +140,15 @@ def test_where_nothing_is_better_the_judge_stays(
     made_gold(workspace.gold / "first", rows, rated(rows, REVERSED))
     judge = PromptJudge("correctness_v3@embedded", workspace=workspace)
     items = load_gold("first", workspace=workspace).items
-    said = {
-        item.item_id: float(judge.read(transport.reply(judge.messages(item))).verdict or 0) for item in items
-    }
-    made_gold(workspace.gold / "harsh", rows, [(item_id, "ann", label) for item_id, label in said.items()])
+    said = [(item.item_id, judge.read(transport.reply(judge.messages(item))).verdict) for item in items]
+    labels = [(item_id, "ann", float(verdict or 0)) for item_id, verdict in said]
+    made_gold(workspace.gold / "harsh", rows, labels)
     found = optimize(judgecal)
     assert found["dev"]["after"] == found["dev"]["before"]
     assert set(found["test"].values()) == {None} and not (workspace.experiments / "test_looks.jsonl").exists()
     assert (found["decision"], found["chosen"], found["n_demos"]) == ("nothing changed", "before", 0)
-    assert judgecal("optimize", "--gold", "harsh").out.startswith(
-        "Keep the judge as it is.\nNo candidate was better on"
-    )
+    text = judgecal("optimize", "--gold", "harsh").out
+    assert text.startswith("Keep the judge as it is.\nNo candidate was better on")
     assert found["instructions_changed"] is False
     assert program(workspace, found)["judgecal"]["trained_on"] == []
 
@@ -212,9 +195,8 @@ def test_unscored_items_count_as_wrong_and_exit_4(
     assert f"{2 * n_lost} judgements are unscored" in ran.err  # the judge before and the judge after
     failed = [row for row in journal(workspace.root, found["experiment"]) if row["verdict"] is None]
     assert {row["error"]["kind"] for row in failed} == {"parse"}
-    assert (
-        f"{n_lost} of {before['n_expected']} unscored on test" in judgecal("optimize", "--gold", "harsh").said
-    )
+    text = judgecal("optimize", "--gold", "harsh").said
+    assert f"{n_lost} of {before['n_expected']} unscored on test" in text
 
 
 def test_lost_calls_leave_test_closed(judgecal: Run, gold: GoldSet, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -271,10 +253,8 @@ def test_every_decision_after_the_first_pays(judgecal: Run, gold: GoldSet, works
     assert levels == pytest.approx([0.96960364, 0.99240091, 0.96960364])  # 1 - 0.05 * 6 / (pi^2 k^2)
     assert second["test"]["before"]["macro_agreement"]["level"] == pytest.approx(0.99240091)
     assert second["dev"]["before"]["macro_agreement"]["level"] == 0.95
-    assert (
-        "Decision 2 on the test labels of harsh, reused: shown at level 0.9924, so"
-        in judgecal("optimize", "--gold", "harsh", "--seed", "1").said
-    )
+    text = judgecal("optimize", "--gold", "harsh", "--seed", "1").said
+    assert "Decision 2 on the test labels of harsh, reused: shown at level 0.9924, so" in text
     log = (workspace.experiments / "test_looks.jsonl").read_text().splitlines()
     assert [json.loads(line)["kind"] for line in log] == ["decision", "decision"]
     scored = one_object(judgecal("score", "--gold", "harsh", "--split", "test", "--json"))
@@ -320,21 +300,11 @@ def test_an_interrupted_run_resumes_to_the_same_result(
     ("verdict", "scale", "labels", "note"),
     [
         (None, 'kind = "binary"', {"full": 1, "half": 0, "none": 0}, "cut at 50"),
-        (
-            None,
-            'kind = "ordinal"\nmin = 0\nmax = 4',
-            {"full": 4, "half": 1, "none": 0},
-            "taken onto ordinal:0:4",
-        ),
+        (None, GRADES, {"full": 4, "half": 1, "none": 0}, "taken onto ordinal:0:4"),
         (('Literal["yes", "no"]', ""), 'kind = "binary"', {"full": 1, "half": 0, "none": 0}, None),
-        (("bool", ""), 'kind = "percentage"\nmin = 0\nmax = 100', REVERSED, "taken onto percentage"),
-        (
-            ("Literal[0, 1, 2, 3, 4]", ""),
-            'kind = "ordinal"\nmin = 0\nmax = 4',
-            {"full": 4, "half": 1, "none": 0},
-            None,
-        ),
-        (("float", "ge=0, le=100"), 'kind = "percentage"\nmin = 0\nmax = 100', REVERSED, None),
+        (("bool", ""), PERCENTAGE, REVERSED, "taken onto percentage"),
+        (("Literal[0, 1, 2, 3, 4]", ""), GRADES, {"full": 4, "half": 1, "none": 0}, None),
+        (("float", "ge=0, le=100"), PERCENTAGE, REVERSED, None),
     ],
 )
 @pytest.mark.parametrize("optimizer", ["labeled", "fewshot"])

@@ -17,9 +17,14 @@ from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import PromptJudge, item_inputs
 from judgecal.models.embedded import engine as embedded_engine
 from judgecal.optimize import AgreementMetric, Candidate, Training, optimizers, resolve_optimizer
-from judgecal.optimize.metric import label_as_verdict
 from judgecal.optimize.optimizers import candidates
-from judgecal.optimize.training import balanced_order, balanced_sample, split_by_question, to_example
+from judgecal.optimize.training import (
+    balanced_order,
+    balanced_sample,
+    label_as_verdict,
+    split_by_question,
+    to_example,
+)
 from judgecal.records import Item
 from judgecal.scale import Label, Scale
 from judgecal.signatures import LoadedSignature, load_signature
@@ -28,6 +33,7 @@ from judgecal.workspace import Workspace
 from tests.support.gold import made_gold, made_items, rated, write_signature
 
 Verdict = tuple[str, str]  # annotation, arguments of the field
+Load = Callable[[Verdict], LoadedSignature]
 PERCENT: Verdict = ("int", "ge=0, le=100")
 PERCENT_FLOAT: Verdict = ("float", "ge=0, le=100")
 BOOL: Verdict = ("bool", "")
@@ -38,12 +44,7 @@ WORDS: Verdict = ('Literal["good", "odd", "bad"]', "")
 
 
 @pytest.fixture
-def workspace(workspace_dir: Path) -> Workspace:
-    return Workspace(workspace_dir, workspace_dir / "experiments")
-
-
-@pytest.fixture
-def signature(workspace: Workspace) -> Callable[[Verdict], LoadedSignature]:
+def signature(workspace: Workspace) -> Load:
     """A judge's signature with a verdict of some type."""
 
     def load(verdict: Verdict) -> LoadedSignature:
@@ -83,40 +84,30 @@ def items_of(rows: Sequence[tuple[str, str]]) -> list[Item]:
     ],
 )
 def test_a_label_as_a_verdict_of_every_type(
-    signature: Callable[[Verdict], LoadedSignature],
-    verdict: Verdict,
-    people: str,
-    label: Label,
-    expected: object,
+    signature: Load, verdict: Verdict, people: str, label: Label, expected: object
 ) -> None:
     found = label_as_verdict(signature(verdict), label, Scale.parse(people))
     assert found == expected and type(found) is type(expected)
 
 
-def test_a_pass_mark_decides_between_two_words(signature: Callable[[Verdict], LoadedSignature]) -> None:
-    people = Scale.parse("percentage", pass_at=75)
-    loaded = signature(YES_NO)
+def test_a_pass_mark_decides_between_two_words(signature: Load) -> None:
+    people, loaded = Scale.parse("percentage", pass_at=75), signature(YES_NO)
     assert [label_as_verdict(loaded, label, people) for label in (74.0, 75.0)] == ["no", "Yes"]
 
 
-@pytest.mark.parametrize(
-    ("verdict", "people", "label"), [(WORDS, "binary", 1.0), (PERCENT, "nominal", "odd")]
-)
-def test_no_label_without_a_common_order(
-    signature: Callable[[Verdict], LoadedSignature], verdict: Verdict, people: str, label: Label
-) -> None:
-    with pytest.raises(InputError, match="share no order"):
-        label_as_verdict(signature(verdict), label, Scale.parse(people))
+def test_no_label_without_a_common_order(signature: Load) -> None:
+    for verdict, people, label in ((WORDS, "binary", 1.0), (PERCENT, "nominal", "odd")):
+        with pytest.raises(InputError, match="share no order"):
+            label_as_verdict(signature(verdict), label, Scale.parse(people))  # type: ignore[arg-type]
 
 
-def test_an_example_shows_the_item_and_the_label_alone(
-    signature: Callable[[Verdict], LoadedSignature],
-) -> None:
-    (item,) = items_of([("i", "g")])
+def test_an_example_shows_the_item_and_the_label_alone(signature: Load) -> None:
+    (item,) = items_of([("secret", "g")])
     example = to_example(signature(PERCENT), item, 80.0, Scale.parse("percentage"))
     assert dict(example.inputs()) == {"question": "Q?", "reference_answer": "R.", "answer_under_test": "A."}
     assert example.grade == 80
     assert "reasoning" not in example  # people gave none
+    assert "secret" not in repr(example) + str({**example.labels()}) + str(dict(example.inputs()))
 
 
 def test_every_beginning_is_balanced_over_the_strata() -> None:
@@ -172,11 +163,7 @@ def rate(
     ],
 )
 def test_over_train_the_score_is_macro_agreement(
-    signature: Callable[[Verdict], LoadedSignature],
-    verdict: Verdict,
-    scale: str,
-    labels: list[float],
-    verdicts: list[object],
+    signature: Load, verdict: Verdict, scale: str, labels: list[float], verdicts: list[object]
 ) -> None:
     loaded, people = signature(verdict), Scale.parse(scale)
     items = items_of([(f"i{number}", f"g{number}") for number in range(6)])
@@ -187,79 +174,45 @@ def test_over_train_the_score_is_macro_agreement(
         for item, label, given in zip(items, labels, verdicts, strict=True)
     ]
     theirs = [usable.get(given, given) for given in verdicts]  # type: ignore[call-overload]
-    expected = agreement(labels, theirs, scale=people, judge_scale=loaded.judge_scale(), unscored="wrong")[
-        "macro_agreement"
-    ].value
-    assert sum(scores) / len(scores) == pytest.approx(expected)
+    expected = agreement(labels, theirs, scale=people, judge_scale=loaded.judge_scale(), unscored="wrong")
+    assert sum(scores) / len(scores) == pytest.approx(expected["macro_agreement"].value)
     assert (metric.calls, metric.unusable) == (6, sum(given is None for given in theirs))
 
 
-def test_weights_average_one(signature: Callable[[Verdict], LoadedSignature]) -> None:
+def test_the_weights_of_the_strata_average_one_and_bootstrapping_knows_none(signature: Load) -> None:
     # Four low labels and one high: 5 / (2 strata x 4) = 0.625 and 5 / (2 x 1) = 2.5; 4 x 0.625 + 2.5 = 5.
     labels: dict[str, Label] = {f"i{n}": 0.0 for n in range(4)} | {"i4": 100.0}
     loaded, people = signature(PERCENT), Scale.parse("percentage")
     metric = AgreementMetric(loaded, people, labels)
-    low, high = (rate(metric, loaded, people, label, label) for label in (0.0, 100.0))
-    assert (low, high) == (0.625, 2.5)
-
-
-def test_in_bootstrapping_a_threshold_means_the_same_in_every_stratum(
-    signature: Callable[[Verdict], LoadedSignature],
-) -> None:
-    labels: dict[str, Label] = {f"i{n}": 0.0 for n in range(4)} | {"i4": 100.0}
-    loaded, people = signature(PERCENT), Scale.parse("percentage")
-    metric = AgreementMetric(loaded, people, labels)
+    assert [rate(metric, loaded, people, label, label) for label in (0.0, 100.0)] == [0.625, 2.5]
+    # a threshold means the same in every stratum
     assert [rate(metric, loaded, people, label, 50, trace=[]) for label in (0.0, 100.0)] == [0.5, 0.5]
     assert rate(metric, loaded, people, 0.0, None, trace=[]) == 0.0
+
+
+SHOWN, UNUSABLE = "on the scale from 0 to 100; the", "reply held no usable verdict"
 
 
 @pytest.mark.parametrize(
     ("verdict", "people", "label", "given", "said"),
     [
+        (PERCENT, "percentage", 80.0, 20, f"People gave 80 {SHOWN} verdict 20 is 60 too low."),
+        (PERCENT, "binary", 0.0, 70, f"People gave 0 {SHOWN} verdict 70 is 70 too high."),
+        (PERCENT, "percentage", 80.0, 80, f"People gave 80 {SHOWN} verdict 80 agrees."),
         (
-            PERCENT,
-            "percentage",
-            80.0,
-            20,
-            "People gave 80 on the scale from 0 to 100; the verdict 20 is 60 too low.",
-        ),
-        (
-            PERCENT,
-            "binary",
-            0.0,
-            70,
-            "People gave 0 on the scale from 0 to 100; the verdict 70 is 70 too high.",
-        ),
-        (
-            PERCENT,
-            "percentage",
-            80.0,
-            80,
-            "People gave 80 on the scale from 0 to 100; the verdict 80 agrees.",
-        ),
-        (
-            PERCENT,
-            "percentage",
-            80.0,
-            None,
-            "People gave 80 on the scale from 0 to 100; the reply held no usable verdict: it must give "
-            "one number on that scale.",
+            *(PERCENT, "percentage", 80.0, None),
+            f"People gave 80 {SHOWN} {UNUSABLE}: it must give one number on that scale.",
         ),
         (YES_NO, "binary", 1.0, "no", "People say Yes; the verdict no does not."),
         (YES_NO, "binary", 1.0, "Yes", "People say Yes; the verdict Yes agrees."),
-        (BOOL, "binary", 0.0, None, "People say False; the reply held no usable verdict."),
+        (BOOL, "binary", 0.0, None, f"People say False; the {UNUSABLE}."),
         (WORDS, "nominal", "odd", "bad", "People say odd; the verdict bad does not."),
-        (WORDS, "nominal", "odd", None, "People say odd; the reply held no usable verdict."),
+        (WORDS, "nominal", "odd", None, f"People say odd; the {UNUSABLE}."),
         (WORDS, "nominal", "odd", "odd", "People say odd; the verdict odd agrees."),
     ],
 )
 def test_feedback_in_words(
-    signature: Callable[[Verdict], LoadedSignature],
-    verdict: Verdict,
-    people: str,
-    label: Label,
-    given: object,
-    said: str,
+    signature: Load, verdict: Verdict, people: str, label: Label, given: object, said: str
 ) -> None:
     loaded, scale = signature(verdict), Scale.parse(people)
     found = rate(AgreementMetric(loaded, scale, {"i": label}), loaded, scale, label, given, pred_name="judge")
@@ -292,12 +245,14 @@ def training(gold: GoldSet, workspace: Workspace, *, n: int | None = None) -> Tr
 
 def demo_groups(found: Candidate, part: Training) -> set[str]:
     """The groups of the items that stand in a program's demos."""
-    by_inputs = {
-        tuple(item_inputs(part.judge.signature.inputs, item).values()): item.group for item in part.items
-    }
-    return {
-        by_inputs[tuple(demo[name] for name in part.judge.signature.inputs)] for demo in found.program.demos
-    }
+    return {item_of(demo, part).group for demo in found.program.demos}
+
+
+def item_of(demo: dspy.Example, part: Training) -> Item:
+    """The item that a demo shows."""
+    inputs = part.judge.signature.inputs
+    shown = [demo[name] for name in inputs]
+    return next(item for item in part.items if [*item_inputs(inputs, item).values()] == shown)
 
 
 def test_labeled_programs_hold_train_labels(gold: GoldSet, workspace: Workspace) -> None:
@@ -334,10 +289,9 @@ def test_fewshot_keeps_reasoning_where_the_verdict_met_the_people(
         assert found.rated > 0 and found.unusable == 0
         own = [demo for demo in found.program.demos if "correctness_reasoning" in demo]
         assert own
-        by_inputs = {tuple(item_inputs(part.judge.signature.inputs, i).values()): i for i in part.items}
         for demo in own:
-            item = by_inputs[tuple(demo[name] for name in part.judge.signature.inputs)]
-            assert abs(demo.correctness_percentage - float(part.labels[item.item_id])) <= 10
+            label = float(part.labels[item_of(demo, part).item_id])
+            assert abs(demo.correctness_percentage - label) <= 10
             assert type(demo.correctness_percentage) is int
         assert all(set(demo.keys()) <= set(part.judge.signature.cls.fields) for demo in found.program.demos)
 
@@ -352,21 +306,14 @@ def test_unusable_replies_count_as_the_worst_and_are_counted(
         assert not any("correctness_reasoning" in demo for demo in found.program.demos)
 
 
-def test_optimizers_by_name() -> None:
-    assert [resolve_optimizer(name) for name in ("auto", "labeled", "fewshot")] == [
-        "labeled",
-        "labeled",
-        "fewshot",
-    ]
+def test_optimizers_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = {"auto": "labeled", "labeled": "labeled", "fewshot": "fewshot"}
+    assert {name: resolve_optimizer(name) for name in known} == known
     with pytest.raises(InputError, match="unknown optimizer 'fewshots': did you mean fewshot"):
         resolve_optimizer("fewshots")
-
-
-def test_an_optimizer_whose_package_is_absent_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(optimizers, "find_spec", {}.get)
-    with pytest.raises(
-        InputError, match=r"mipro needs optuna, .* pip install '\.\[mipro\]'; or choose --optimizer"
-    ):
+    wanted = r"mipro needs optuna, .* pip install '\.\[mipro\]'; or choose --optimizer"
+    with pytest.raises(InputError, match=wanted):
         resolve_optimizer("mipro")
 
 
@@ -424,34 +371,27 @@ def test_halves_share_no_question_and_the_strata_are_spread() -> None:
     assert split_by_question(alone, labels, scale, seed=0) == (alone, alone)
 
 
-def test_plain_agreement_over_a_balanced_sample_is_macro_agreement(
-    signature: Callable[[Verdict], LoadedSignature],
-) -> None:
+def test_plain_agreement_over_a_balanced_sample_is_macro_agreement(signature: Load) -> None:
     items, labels, scale = mixed()
     loaded = signature(PERCENT)
     metric = AgreementMetric(loaded, scale, labels, weighted=False)
     given = {item.item_id: (None if place % 7 == 0 else place % 101) for place, item in enumerate(items)}
     sample = balanced_sample(items, labels, scale, size=60, seed=0)
-    scores = [
-        metric(
-            to_example(loaded, i, labels[i.item_id], scale),
-            dspy.Prediction(grade=given[i.item_id], reasoning=""),
-        )
-        for i in sample
-    ]
-    assert all(0.0 <= score <= 1.0 for score in scores)  # what GEPA takes for perfect is 1.0
-    expected = agreement(
-        [float(labels[i.item_id]) for i in sample],
-        [given[i.item_id] for i in sample],
-        scale=scale,
-        unscored="wrong",
-    )["macro_agreement"].value
+
+    def score(item: Item, label: Label, grade: object) -> float:
+        rated = metric(to_example(loaded, item, label, scale), dspy.Prediction(grade=grade, reasoning=""))
+        assert isinstance(rated, float)
+        return rated
+
+    scores = [score(item, labels[item.item_id], given[item.item_id]) for item in sample]
+    assert all(0.0 <= value <= 1.0 for value in scores)  # what GEPA takes for perfect is 1.0
+    people, judge = ([known[item.item_id] for item in sample] for known in (labels, given))
+    expected = agreement(people, judge, scale=scale, unscored="wrong")["macro_agreement"].value
     assert sum(scores) / len(scores) == pytest.approx(expected)
-    right = to_example(loaded, items[-1], 10.0, scale)
-    assert metric(right, dspy.Prediction(grade=10, reasoning="")) == 1.0
+    assert score(items[-1], 10.0, 10) == 1.0
 
 
-def test_a_prediction_is_counted_once(signature: Callable[[Verdict], LoadedSignature]) -> None:
+def test_a_prediction_is_counted_once(signature: Load) -> None:
     loaded, scale = signature(PERCENT), Scale.parse("percentage")
     metric = AgreementMetric(loaded, scale, {"i": 100.0}, weighted=False)
     example = to_example(loaded, items_of([("i", "g")])[0], 100.0, scale)
@@ -463,8 +403,3 @@ def test_a_prediction_is_counted_once(signature: Callable[[Verdict], LoadedSigna
     assert (metric.calls, metric.unusable) == (2, 2)
     assert again.score == both.score == 0.0 and again.feedback == both.feedback
     assert "no usable verdict" in both.feedback
-
-
-def test_no_whole_example_shows_its_item(signature: Callable[[Verdict], LoadedSignature]) -> None:
-    example = to_example(signature(PERCENT), items_of([("secret", "g")])[0], 80.0, Scale.parse("percentage"))
-    assert "secret" not in repr(example) + str({**example.labels()}) + str(dict(example.inputs()))

@@ -21,11 +21,18 @@ from judgecal.errors import InputError, visible
 from judgecal.experiment import say_remarks
 from judgecal.judges import JudgeAdapter, PromptJudge, read_reply
 from judgecal.judges.chat import neutralised
-from judgecal.optimize.call_log import CALL_LOG, CallLog, says_something
-from judgecal.optimize.program_calls import ProgramCalls, Stopped, Wanted, program_lm, replies_wanted, width
-from judgecal.optimize.training import Training
-from judgecal.scale import Label
-from judgecal.signatures import LoadedSignature
+from judgecal.optimize.program_calls import (
+    CALL_LOG,
+    CallLog,
+    ProgramCalls,
+    Stopped,
+    Wanted,
+    program_lm,
+    replies_wanted,
+    says_something,
+    width,
+)
+from judgecal.optimize.training import Training, typed_verdict
 
 
 class JudgeProgram(dspy.Module):  # type: ignore[misc]
@@ -56,14 +63,14 @@ class OptimiserAdapter(JudgeAdapter):
         return super().asks_for_json(signature) and self._is_the_judge(signature)
 
     def __call__(self, lm: Any, *args: Any, signature: type[dspy.Signature], **more: Any) -> Any:
-        """DSPy's pipeline, the judge's own calls held to its schema, and to a verdict where replies are
-        stored."""
-        wanted = Wanted(self._schema, self._gives_verdict) if self._is_the_judge(signature) else Wanted()
+        """DSPy's pipeline; the judge's calls are held to its schema, and to a verdict where one is stored."""
+
+        def gives_verdict(reply: Reply) -> bool:
+            return says_something(reply) and self._reading(reply.text).verdict is not None
+
+        wanted = Wanted(self._schema, gives_verdict) if self._is_the_judge(signature) else Wanted()
         with replies_wanted(wanted):
             return super().__call__(lm, *args, signature=signature, **more)
-
-    def _gives_verdict(self, reply: Reply) -> bool:
-        return says_something(reply) and self._reading(reply.text).verdict is not None
 
     def _reading(self, text: str) -> ParsedReply:
         return read_guarded(functools.partial(read_reply, self._judged), text)
@@ -72,20 +79,16 @@ class OptimiserAdapter(JudgeAdapter):
         return set(signature.output_fields) == set(self._judged.cls.output_fields)
 
     def parse(self, signature: type[dspy.Signature], completion: str) -> dict[str, Any]:
-        """The fields of a reply."""
-        if not self._is_the_judge(signature):
-            return self._own_question(signature, completion)
-        reading = self._reading(completion)
-        fields: dict[str, Any] = dict.fromkeys(signature.output_fields)
-        fields[str(self._judged.verdict)] = _typed(self._judged, reading.verdict)
-        if self._judged.reasoning:
-            fields[self._judged.reasoning] = reading.reasoning
-        return fields
-
-    def _own_question(self, signature: type[dspy.Signature], completion: str) -> dict[str, Any]:
-        """The reply to an optimiser's own question; where one text is asked for, an unmarked reply is it."""
+        """The fields of a reply; where an optimiser asks for one text, an unmarked reply is that."""
+        if self._is_the_judge(signature):
+            reading = self._reading(completion)
+            fields: dict[str, Any] = dict.fromkeys(signature.output_fields)
+            fields[str(self._judged.verdict)] = typed_verdict(self._judged, reading.verdict)
+            if self._judged.reasoning:
+                fields[self._judged.reasoning] = reading.reasoning
+            return fields
         try:
-            fields: dict[str, Any] = super().parse(signature, completion)
+            fields = super().parse(signature, completion)
         except dspy.AdapterParseError:
             text = completion.strip().removeprefix("```").removesuffix("```").strip()
             (only, *more) = signature.output_fields.items()
@@ -94,18 +97,6 @@ class OptimiserAdapter(JudgeAdapter):
             fields = {only[0]: text}
         # It may quote texts under test, and goes into prompts: as the instructions of a judge, as a demo.
         return neutralised(fields)
-
-
-def _typed(signature: LoadedSignature, verdict: Label | None) -> Any:
-    """A verdict in the field's own type, so that a demo made of it looks like any other."""
-    if isinstance(verdict, str) or verdict is None:
-        return verdict
-    if signature.words:
-        return signature.words[0] if verdict else signature.words[1]
-    annotation = signature.cls.output_fields[signature.verdict].annotation
-    if annotation is bool:
-        return bool(verdict)
-    return verdict if annotation is float else round(verdict)
 
 
 @dataclass(frozen=True, slots=True)

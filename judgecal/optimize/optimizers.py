@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
@@ -21,22 +22,49 @@ from dspy.teleprompt.gepa import InstructionProposer
 
 from judgecal.errors import InputError, not_installed, unknown_name
 from judgecal.models import ModelSpec
-from judgecal.optimize.compiling import JudgeProgram, compiling
-from judgecal.optimize.metric import AgreementMetric
-from judgecal.optimize.training import CLIMBED_ON, Bounds, Candidate, Optimizer, Training
+from judgecal.optimize.compiling import JudgeProgram, Room, compiling
+from judgecal.optimize.training import CLIMBED_ON, AgreementMetric, Candidate, Training
 
-_LABELED_SIZES = (4, 8, 16, 32)
-_DRAWS = 3
-_BOOTSTRAPPED = 4
-_BOOTSTRAP_LABELED = 12
-# A reply is taken as an example of good judging where it lies within a tenth of the scale from the people.
-GOOD_ENOUGH = 0.9
+# What each tries, for an experiment's configuration. A reply is taken as an example of good judging above a
+# threshold: where it lies within a tenth of the scale from the people.
+_LABELED: dict[str, Any] = {"sizes": [4, 8, 16, 32], "draws": 3}
+_FEWSHOT: dict[str, Any] = {"bootstrapped": 4, "labeled": 12, "threshold": 0.9, "draws": 3}
+# Its candidates: instructions, the present ones among them, and sets of demos, none among them.
+_MIPRO: dict[str, Any] = {"candidates": 5, "trials": 10, "bootstrapped": 3, "labeled": 8, "threshold": 0.9}
+_GEPA: dict[str, Any] = {"full_passes": 6, "steps": 12, "minibatch": 5}
+_SIMBA: dict[str, Any] = {"steps": 4, "candidates": 4, "batch": 16, "demos": 3}
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What an optimiser can take at most, by its own settings."""
+
+    candidates: int  # programs that it hands over to be scored on dev
+    task: int = 0  # calls of the judge's model while it works
+    reflection: int = 0  # calls of the model that writes instructions
+    written: int = 0  # replies of that model which one judge's instructions can hold
+    demos: int = 0  # of one of its programs
+
+    @property
+    def calls(self) -> int:
+        """Calls that it makes itself, of both models."""
+        return self.task + self.reflection
+
+
+@dataclass(frozen=True, slots=True)
+class Optimizer:
+    """How one optimiser makes its candidates, one by one, and what it takes."""
+
+    make: Callable[[Training], Iterator[Candidate]]
+    settings: Mapping[str, Any]  # what it will try, for an experiment's configuration
+    bounds: Callable[[Training], Bounds]
+    reflects: bool = False  # whether it uses a model that writes instructions
 
 
 def _labeled(training: Training) -> Iterator[Candidate]:
     """Demos that carry people's labels: how many, and which, is for dev to say."""
-    sizes = [size for size in _LABELED_SIZES if size < len(training.items)] or [len(training.items)]
-    for draw in range(_DRAWS):
+    sizes = [size for size in _LABELED["sizes"] if size < len(training.items)] or [len(training.items)]
+    for draw in range(_LABELED["draws"]):
         ordered = training.examples(draw)
         for size in sizes:
             compiled = dspy.LabeledFewShot(k=size).compile(training.student(), trainset=ordered, sample=False)
@@ -45,13 +73,13 @@ def _labeled(training: Training) -> Iterator[Candidate]:
 
 def _fewshot(training: Training) -> Iterator[Candidate]:
     """Demos with the judge's own reasoning where its verdict met the label, filled up with labels."""
-    for draw in range(_DRAWS):
+    for draw in range(_FEWSHOT["draws"]):
         metric = training.metric()
         optimizer = dspy.BootstrapFewShot(
             metric=metric,
-            metric_threshold=GOOD_ENOUGH,
-            max_bootstrapped_demos=_BOOTSTRAPPED,
-            max_labeled_demos=min(_BOOTSTRAP_LABELED, len(training.items)),
+            metric_threshold=_FEWSHOT["threshold"],
+            max_bootstrapped_demos=_FEWSHOT["bootstrapped"],
+            max_labeled_demos=min(_FEWSHOT["labeled"], len(training.items)),
             max_errors=1,
         )
         with compiling(training, "fewshot", calls_at_most=len(training.items)):
@@ -63,47 +91,60 @@ def _fewshot(training: Training) -> Iterator[Candidate]:
 _HANDED_OVER = 3
 _SUMMARY_BATCH = 10  # examples that MIPRO shows at once where it has the data described
 
-# Candidates of MIPRO: instructions, the present ones among them, and sets of demos, none among them.
-_MIPRO: dict[str, Any] = {
-    "candidates": 5,
-    "trials": 10,
-    "bootstrapped": 3,
-    "labeled": 8,
-    "threshold": GOOD_ENOUGH,
-}
-_GEPA: dict[str, Any] = {"full_passes": 6, "steps": 12, "minibatch": 5}
-_SIMBA: dict[str, Any] = {"steps": 4, "candidates": 4, "batch": 16, "demos": 3}
+
+_Search = Callable[[Training, Room, AgreementMetric], Iterable[JudgeProgram]]
 
 
-def _mipro(training: Training) -> Iterator[Candidate]:
+def _by_instructions(
+    name: str, search: _Search, settings: Mapping[str, Any], bounds: Callable[[Training], Bounds]
+) -> Optimizer:
+    """An optimiser that has instructions written. It hands over the first few of the programs that it found
+    which differ from the judge as it was, and from each other."""
+
+    def make(training: Training) -> Iterator[Candidate]:
+        metric = training.metric(weighted=False)
+        with compiling(training, name, calls_at_most=bounds(training).calls) as room:
+            programs = [program.judge for program in search(training, room, metric)]
+        seen, found = {_content(training.judge.program)}, list[dspy.Predict]()
+        for program in programs:
+            if _content(program) not in seen and len(found) < _HANDED_OVER:
+                seen.add(_content(program))
+                found.append(program.deepcopy())
+        # where it found nothing, what it rated is shown all the same
+        for number, program in enumerate(found or [training.student()], 1):
+            made = training.candidate(f"{name}-{number}", program, saw_all=True)
+            if number == 1:
+                made = dataclasses.replace(made, rated=metric.calls, unusable=metric.unusable)
+            yield made
+
+    return Optimizer(make, {**settings, "climbed_on": CLIMBED_ON}, bounds, reflects=True)
+
+
+def _mipro(training: Training, room: Room, metric: AgreementMetric) -> Iterable[JudgeProgram]:
     """Instructions written from a summary of the data, and sets of demos, searched on train."""
-    metric = training.metric(weighted=False)
     learn, climb = training.halves()
-    with compiling(training, "mipro", calls_at_most=_mipro_bounds(training).calls) as room:
-        optimizer = dspy.MIPROv2(
-            metric=metric,
-            prompt_model=room.reflection,
-            task_model=room.task,
-            auto=None,
-            num_candidates=_MIPRO["candidates"],
-            max_bootstrapped_demos=_MIPRO["bootstrapped"],
-            max_labeled_demos=min(_MIPRO["labeled"], len(learn)),
-            metric_threshold=_MIPRO["threshold"],
-            num_threads=room.threads,
-            max_errors=1,
-            seed=training.seed,
-        )
-        best = optimizer.compile(
-            JudgeProgram(training.student()),
-            trainset=learn,
-            valset=climb,
-            num_trials=_MIPRO["trials"],
-            minibatch=False,
-            view_data_batch_size=_SUMMARY_BATCH,
-        )
-    yield from _handed_over(
-        training, "mipro", [one["program"] for one in best.candidate_programs], metric=metric
+    optimizer = dspy.MIPROv2(
+        metric=metric,
+        prompt_model=room.reflection,
+        task_model=room.task,
+        auto=None,
+        num_candidates=_MIPRO["candidates"],
+        max_bootstrapped_demos=_MIPRO["bootstrapped"],
+        max_labeled_demos=min(_MIPRO["labeled"], len(learn)),
+        metric_threshold=_MIPRO["threshold"],
+        num_threads=room.threads,
+        max_errors=1,
+        seed=training.seed,
     )
+    best = optimizer.compile(
+        JudgeProgram(training.student()),
+        trainset=learn,
+        valset=climb,
+        num_trials=_MIPRO["trials"],
+        minibatch=False,
+        view_data_batch_size=_SUMMARY_BATCH,
+    )
+    return [candidate["program"] for candidate in best.candidate_programs]
 
 
 def _mipro_bounds(training: Training) -> Bounds:
@@ -115,66 +156,57 @@ def _mipro_bounds(training: Training) -> Bounds:
     return Bounds(_HANDED_OVER, task=task, reflection=summary + 3 * sets, written=1, demos=_MIPRO["labeled"])
 
 
-def _gepa(training: Training) -> Iterator[Candidate]:
+def _gepa(training: Training, room: Room, metric: AgreementMetric) -> Iterable[JudgeProgram]:
     """Instructions rewritten by reflection on a few judged answers, and on what people said of them."""
-    metric = training.metric(weighted=False)
     learn, climb = training.halves()
-    with compiling(training, "gepa", calls_at_most=_gepa_bounds(training).calls) as room:
-        optimizer = dspy.GEPA(
-            metric=metric,
-            max_metric_calls=_gepa_calls(len(climb)),
-            reflection_lm=room.reflection,
-            instruction_proposer=InstructionProposer(adapter=room.adapter),
-            reflection_minibatch_size=_minibatch(len(learn)),
-            use_merge=False,  # there is one prompt: nothing to merge
-            num_threads=room.threads,
-            track_stats=True,
-            warn_on_score_mismatch=False,
-            seed=training.seed,
-        )
-        best = optimizer.compile(JudgeProgram(training.student()), trainset=learn, valset=climb)
-    climbed = best.detailed_results
-    ranked = sorted(
-        zip(climbed.val_aggregate_scores, climbed.candidates, strict=True), key=lambda pair: -pair[0]
+    counted, batch = _gepa_settings(len(learn), len(climb))
+    optimizer = dspy.GEPA(
+        metric=metric,
+        max_metric_calls=counted,
+        reflection_lm=room.reflection,
+        instruction_proposer=InstructionProposer(adapter=room.adapter),
+        reflection_minibatch_size=batch,
+        use_merge=False,  # there is one prompt: nothing to merge
+        num_threads=room.threads,
+        track_stats=True,
+        warn_on_score_mismatch=False,
+        seed=training.seed,
     )
-    yield from _handed_over(training, "gepa", [program for _, program in ranked], metric=metric)
+    best = optimizer.compile(JudgeProgram(training.student()), trainset=learn, valset=climb)
+    climbed = best.detailed_results
+    pairs = zip(climbed.val_aggregate_scores, climbed.candidates, strict=True)
+    return [program for _, program in sorted(pairs, key=lambda pair: -pair[0])]
 
 
-def _gepa_calls(n_climb: int) -> int:
-    return int(_GEPA["full_passes"] * n_climb + 2 * _GEPA["steps"] * _GEPA["minibatch"])
-
-
-def _minibatch(n_learn: int) -> int:
-    return min(int(_GEPA["minibatch"]), n_learn)
+def _gepa_settings(n_learn: int, n_climb: int) -> tuple[int, int]:
+    """Calls of the metric, and examples in a batch."""
+    calls = int(_GEPA["full_passes"] * n_climb + 2 * _GEPA["steps"] * _GEPA["minibatch"])
+    return calls, min(int(_GEPA["minibatch"]), n_learn)
 
 
 def _gepa_bounds(training: Training) -> Bounds:
     learn, climb = training.halves()
-    counted, batch = _gepa_calls(len(climb)), _minibatch(len(learn))
+    counted, batch = _gepa_settings(len(learn), len(climb))
     # A round that has begun is finished: a batch before and after, and a pass over the set that is climbed
     # on.
     task = counted + 2 * batch + len(climb)
     return Bounds(_HANDED_OVER, task=task, reflection=math.ceil(counted / batch), written=1)
 
 
-def _simba(training: Training) -> Iterator[Candidate]:
+def _simba(training: Training, room: Room, metric: AgreementMetric) -> Iterable[JudgeProgram]:
     """Advice and demos drawn from the answers on which the judge differs most with itself."""
-    metric = training.metric(weighted=False)
     examples = training.balanced(training.items)
-    with compiling(training, "simba", calls_at_most=_simba_bounds(training).calls) as room:
-        optimizer = dspy.SIMBA(
-            metric=metric.in_words,
-            bsize=min(_SIMBA["batch"], len(examples)),
-            num_candidates=_SIMBA["candidates"],
-            max_steps=_SIMBA["steps"],
-            max_demos=_SIMBA["demos"],
-            prompt_model=room.reflection,
-            num_threads=room.threads,
-        )
-        best = optimizer.compile(JudgeProgram(training.student()), trainset=examples, seed=training.seed)
-    yield from _handed_over(
-        training, "simba", [one["program"] for one in best.candidate_programs], metric=metric
+    optimizer = dspy.SIMBA(
+        metric=metric.in_words,
+        bsize=min(_SIMBA["batch"], len(examples)),
+        num_candidates=_SIMBA["candidates"],
+        max_steps=_SIMBA["steps"],
+        max_demos=_SIMBA["demos"],
+        prompt_model=room.reflection,
+        num_threads=room.threads,
     )
+    best = optimizer.compile(JudgeProgram(training.student()), trainset=examples, seed=training.seed)
+    return [candidate["program"] for candidate in best.candidate_programs]
 
 
 def _simba_bounds(training: Training) -> Bounds:
@@ -189,46 +221,23 @@ def _distinct(examples: Iterable[dspy.Example]) -> int:
     return len({id(example) for example in examples})
 
 
-def _handed_over(
-    training: Training, name: str, programs: Iterable[JudgeProgram], *, metric: AgreementMetric
-) -> Iterator[Candidate]:
-    """The first few of the programs that differ from the judge as it was, and from each other."""
-    made: list[Candidate] = []
-    seen = {_content(training.judge.program)}
-    for program in programs:
-        content = _content(program.judge)
-        if content not in seen and len(made) < _HANDED_OVER:
-            seen.add(content)
-            made.append(training.candidate(f"{name}-{len(made) + 1}", program.judge.deepcopy(), saw_all=True))
-    if not made:  # it found nothing: what it rated is shown all the same
-        made = [training.candidate(f"{name}-1", training.student(), saw_all=True)]
-    yield dataclasses.replace(made[0], rated=metric.calls, unusable=metric.unusable)
-    yield from made[1:]
-
-
 def _content(program: dspy.Predict) -> tuple[str, str]:
     return program.signature.instructions, str(
         [sorted(dict(demo).items(), key=str) for demo in program.demos]
     )
 
 
+def _fewshot_bounds(training: Training) -> Bounds:
+    draws = _FEWSHOT["draws"]
+    return Bounds(draws, task=draws * len(training.items), demos=_FEWSHOT["labeled"])
+
+
 OPTIMIZERS: Mapping[str, Optimizer] = {
-    "labeled": Optimizer(
-        _labeled, {"sizes": list(_LABELED_SIZES), "draws": _DRAWS}, lambda training: Bounds(candidates=0)
-    ),
-    "fewshot": Optimizer(
-        _fewshot,
-        {
-            "bootstrapped": _BOOTSTRAPPED,
-            "labeled": _BOOTSTRAP_LABELED,
-            "threshold": GOOD_ENOUGH,
-            "draws": _DRAWS,
-        },
-        lambda training: Bounds(_DRAWS, task=_DRAWS * len(training.items), demos=_BOOTSTRAP_LABELED),
-    ),
-    "mipro": Optimizer(_mipro, {**_MIPRO, "climbed_on": CLIMBED_ON}, _mipro_bounds, reflects=True),
-    "gepa": Optimizer(_gepa, {**_GEPA, "climbed_on": CLIMBED_ON}, _gepa_bounds, reflects=True),
-    "simba": Optimizer(_simba, {**_SIMBA, "climbed_on": CLIMBED_ON}, _simba_bounds, reflects=True),
+    "labeled": Optimizer(_labeled, _LABELED, lambda training: Bounds(candidates=0)),
+    "fewshot": Optimizer(_fewshot, _FEWSHOT, _fewshot_bounds),
+    "mipro": _by_instructions("mipro", _mipro, _MIPRO, _mipro_bounds),
+    "gepa": _by_instructions("gepa", _gepa, _GEPA, _gepa_bounds),
+    "simba": _by_instructions("simba", _simba, _SIMBA, _simba_bounds),
 }
 """Optimisers by name; `auto` is one of them."""
 
@@ -262,7 +271,7 @@ def check_reflection(optimizer: str, judge: ModelSpec, reflection: ModelSpec | N
     """Refuse a model that cannot write instructions, and one that nobody would ask."""
     reflects = OPTIMIZERS[optimizer].reflects
     if reflection is not None and not reflects:
-        able = ", ".join(name for name, one in OPTIMIZERS.items() if one.reflects)
+        able = ", ".join(name for name, optimizer_ in OPTIMIZERS.items() if optimizer_.reflects)
         raise InputError(
             f"--reflection-model: optimizer {optimizer} writes no instructions; leave it out, or choose "
             f"--optimizer {able}"

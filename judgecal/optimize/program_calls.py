@@ -1,9 +1,12 @@
-"""Calls of DSPy's own optimisers: the engine's, under the same limits, budget and cache, and a record.
+"""Calls of DSPy's own optimisers: the engine's, under the same limits, budget and cache, and a log.
 
 DSPy calls from many threads and takes every `Exception` for a bad program: it scores it 0.0 and goes on. So
 the calls are made in one event loop of their own, what no program can be blamed for (a refused key, a spent
 budget, a provider that is down) ends the optimiser at once, and the cause is raised where the optimiser was
 started.
+
+Every call is kept in `optimizer_calls.jsonl` with its reply: an interrupted run takes the replies from there
+and pays none again, also with `--no-cache`. The experiment's journal keeps a second process out.
 """
 
 from __future__ import annotations
@@ -13,8 +16,10 @@ import concurrent.futures
 import contextlib
 import contextvars
 import dataclasses
+import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import dspy
@@ -35,17 +40,27 @@ from judgecal.engine import (
     ReplyCache,
     ReplySchema,
 )
+from judgecal.engine.cache import cache_key
+from judgecal.engine.log import FieldTypes, Log, now
 from judgecal.engine.transport import open_transport
 from judgecal.errors import BudgetError, JudgecalError
 from judgecal.models import ModelSpec
 from judgecal.models.embedded import AsyncEmbeddedEngine, EmbeddedEngine
-from judgecal.optimize.call_log import CallLog, ProgramCall, says_something
+from judgecal.records import RETRIED_ON_RESUME, digest
 
+CALL_LOG = "optimizer_calls.jsonl"
+"""The file's name in an experiment's folder."""
 _DEFAULT_CONCURRENCY = 16
 # Failures that say something of the text, not of the provider: a program's own, so the optimiser goes on.
 _OWN_FAULT = ("refused", "context_length", "length", "parse", "out_of_range")
 
-_asked_rollout: contextvars.ContextVar[int | None] = contextvars.ContextVar("judgecal_rollout", default=None)
+_rollout: contextvars.ContextVar[int | None] = contextvars.ContextVar("judgecal_rollout", default=None)
+_Row = dict[str, Any]
+
+
+def says_something(reply: Reply) -> bool:
+    """Whether a reply holds a text that the provider did not withhold."""
+    return reply.stopped != "content_filter" and bool(reply.text.strip())
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -68,6 +83,103 @@ def replies_wanted(wanted: Wanted) -> Iterator[None]:
         yield
     finally:
         _wanted.reset(before)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ProgramCall:
+    """A call that an optimiser asks for: `task` of the judge, `reflection` of who writes instructions."""
+
+    spec: ModelSpec  # with the sampling settings of this call
+    messages: Sequence[Message]
+    purpose: str = "task"
+    repeat: int = 0  # tells samples of one prompt apart; 0 where DSPy asks for none in particular
+    wanted: Wanted = _ANYTHING
+
+    @property
+    def key(self) -> str:
+        """The key of this request, in the cache and in the log alike."""
+        return cache_key(self.spec, self.messages, self.repeat, self.wanted.schema)
+
+
+class CallLog:
+    """The calls of an optimiser in a file that is made if it is not there; a context manager."""
+
+    def __init__(self, path: Path, optimizer: str) -> None:
+        self._optimizer = optimizer
+        self._log = Log[_Row](path, "call", encode=_line_of, decode=_row_of).open(lock=False)
+        # The last line of a key wins.
+        self._replies = dict(known for row in self._log.rows() if (known := _known(row)) is not None)
+
+    def __enter__(self) -> CallLog:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._log.close()
+
+    def known(self, key: str) -> Reply | None:
+        """The reply that was had under a key; failures that another try can mend are not known."""
+        return self._replies.get(key)
+
+    def add(self, call: ProgramCall, result: CallResult) -> None:
+        """Keep one call."""
+        reply, failure = result.reply or Reply("", call.spec.id), result.failure
+        self._log.append(
+            {
+                "at": now(),
+                "optimizer": self._optimizer,
+                "purpose": call.purpose,
+                "model": call.spec.alias,
+                "model_id": reply.model_id,
+                "temperature": call.spec.temperature,
+                "repeat": call.repeat,
+                "key": call.key,
+                "messages_sha": digest([dict(message) for message in call.messages]),
+                "text": None if failure else reply.text,
+                "stopped": reply.stopped,
+                "prompt_tokens": reply.prompt_tokens,
+                "completion_tokens": reply.completion_tokens,
+                "cost_usd": result.cost_usd,
+                "attempts": result.attempts,
+                "cached": result.cached,
+                "error": {"kind": failure.kind, "message": failure.message} if failure else None,
+            }
+        )
+
+
+def _line_of(row: _Row) -> bytes:
+    return json.dumps(row).encode("ascii")
+
+
+def _row_of(line: bytes) -> _Row:
+    """Raises one of DAMAGED: the line is no call."""
+    row: _Row = json.loads(line)
+    _known(row)
+    return row
+
+
+def _known(row: _Row) -> tuple[str, Reply] | None:
+    """Key and reply of a call that need not be made again; None of a failure that another try can mend."""
+    if row["error"] and row["error"]["kind"] in RETRIED_ON_RESUME:
+        return None
+    names = ("model_id", "prompt_tokens", "completion_tokens", "stopped")
+    reply = Reply(row["text"] or "", **{name: row[name] for name in names})
+    _reply_types.check(reply)
+    return str(row["key"]), reply
+
+
+_reply_types = FieldTypes(Reply)
+
+
+def logged_usd(path: Path) -> float:
+    """What the calls in a log are known to have cost, in US dollars; 0 where there is no file.
+
+    A line whose cost cannot be read counts nothing; `CallLog` has named it.
+    """
+
+    def usd(line: bytes) -> float:
+        return float(json.loads(line)["cost_usd"] or 0.0)
+
+    return sum(Log[float](path, "call", encode=lambda _: b"", decode=usd, damaged=lambda *_: None).rows())
 
 
 def width(spec: ModelSpec) -> int:
@@ -98,11 +210,8 @@ class ProgramCalls:
         progress: Progress | None = None,
     ) -> None:
         self.error: Exception | None = None
-        self._gate = BudgetGate(budget)
-        self._policy = policy or Policy()
-        self._record = record
-        self._cache = cache
-        self._progress = progress
+        self._gate, self._policy = BudgetGate(budget), policy or Policy()
+        self._record, self._cache, self._progress = record, cache, progress
         self._ended = True
         self._guard = threading.RLock()  # a handler of Ctrl-C may stop what its own thread is about to ask
         self._tasks: dict[str, asyncio.Task[Reply]] = {}
@@ -170,19 +279,25 @@ class ProgramCalls:
         if self._record and (known := self._record.known(call.key)):
             self._count(CallResult(known))
             return known
-        outcome = await self._runner(call.spec).make(
-            call.messages, call.repeat, call.schema, usable=call.usable
-        )
-        if outcome.failure and outcome.failure.kind == "budget":
+        runner, wanted = self._runner(call.spec), call.wanted
+        result = await runner.make(call.messages, call.repeat, wanted.schema, usable=wanted.usable)
+        failure = result.failure
+        if failure and failure.kind == "budget":
             raise BudgetError(
-                f"--budget-usd: {outcome.failure.message}, so the optimiser stops without a result; what it "
+                f"--budget-usd: {failure.message}, so the optimiser stops without a result; what it "
                 "was answered is kept, and the same command with a larger budget goes on"
             )
         if self._record:
-            self._record.add(call, outcome)
-        self._count(outcome)
-        _require_reply(call, outcome)
-        return outcome.reply or Reply("", call.spec.id)
+            self._record.add(call, result)
+        self._count(result)
+        if failure and failure.kind not in _OWN_FAULT:  # no program can be blamed for it
+            tried = f"{result.attempts} attempts" if result.attempts > 1 else "one attempt"
+            raise JudgecalError(
+                f"model {call.spec.alias} ({call.spec.id}) gave no reply in {tried} ({failure.kind}: "
+                f"{failure.message}), so the optimiser stops without a result; what it was answered is "
+                "kept, and the same command goes on"
+            )
+        return result.reply or Reply("", call.spec.id)
 
     def _runner(self, spec: ModelSpec) -> CallRunner:
         """The runner for a model with these settings; those of one model share its slots."""
@@ -198,22 +313,9 @@ class ProgramCalls:
             )
         return self._runners[spec]
 
-    def _count(self, outcome: CallResult) -> None:
+    def _count(self, result: CallResult) -> None:
         if self._progress:
-            self._progress.add(scored=outcome.failure is None, cost_usd=outcome.cost_usd)
-
-
-def _require_reply(call: ProgramCall, outcome: CallResult) -> None:
-    """Refuse to go on where a provider gave no reply, for which no program can be blamed."""
-    failure = outcome.failure
-    if failure is None or failure.kind in _OWN_FAULT:
-        return
-    tried = f"{outcome.attempts} attempts" if outcome.attempts > 1 else "one attempt"
-    raise JudgecalError(
-        f"model {call.spec.alias} ({call.spec.id}) gave no reply in {tried} ({failure.kind}: "
-        f"{failure.message}), so the optimiser stops without a result; what it was answered is kept, and the "
-        "same command goes on"
-    )
+            self._progress.add(scored=result.failure is None, cost_usd=result.cost_usd)
 
 
 def program_lm(spec: ModelSpec, calls: ProgramCalls, *, purpose: str = "task") -> dspy.LM:
@@ -234,35 +336,31 @@ class _ProgramLM(dspy.LM):  # type: ignore[misc]
     """Tells its engine which sample is asked for: DSPy takes that out of the request."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        asked = _asked_rollout.set(kwargs.get("rollout_id", self.kwargs.get("rollout_id")))
+        before = _rollout.set(kwargs.get("rollout_id", self.kwargs.get("rollout_id")))
         try:
             return super().__call__(*args, **kwargs)
         finally:
-            _asked_rollout.reset(asked)
+            _rollout.reset(before)
 
 
 class _Engine:
     """A DSPy engine that sends what it is given through `ProgramCalls`."""
 
     def __init__(self, spec: ModelSpec, calls: ProgramCalls, purpose: str) -> None:
-        self._spec = spec
-        self._calls = calls
-        self._purpose = purpose
+        self._spec, self._calls, self._purpose = spec, calls, purpose
 
     def complete(self, request: Request) -> Response:
         """One response; a reply without text goes on as a blank, which DSPy parses like any other."""
-        rollout = _asked_rollout.get()
-        sample = 0 if rollout is None else 1 + rollout  # 0 where DSPy asks for none in particular
-        wanted = _wanted.get()
-        call = ProgramCall(
-            self._with_settings_of(request),
-            _messages(request),
-            self._purpose,
-            sample,
-            wanted.schema,
-            wanted.usable,
-        )
-        reply = self._calls.ask(call)
+        names, rollout = ("temperature", "max_tokens"), _rollout.get()
+        given = {name: getattr(request.config, name) for name in names}
+        settings = {name: value for name, value in given.items() if value is not None}
+        system = request.system or ""
+        if not isinstance(system, str):
+            system = "".join(part.text for part in system)
+        messages: list[Message] = [{"role": "system", "content": system}] if system else []
+        messages += [{"role": turn.role, "content": turn.text or ""} for turn in request.messages]
+        spec, repeat = dataclasses.replace(self._spec, **settings), 0 if rollout is None else 1 + rollout
+        reply = self._calls.ask(ProgramCall(spec, messages, self._purpose, repeat, _wanted.get()))
         text = "" if reply.stopped == "content_filter" else reply.text
         read, written = reply.prompt_tokens or 0, reply.completion_tokens or 0
         return Response(
@@ -273,22 +371,5 @@ class _Engine:
             usage=Usage(input_tokens=read, output_tokens=written, total_tokens=read + written),
         )
 
-    def _with_settings_of(self, request: Request) -> ModelSpec:
-        """The model with the sampling settings of this request."""
-        settings = {name: getattr(request.config, name) for name in ("temperature", "max_tokens")}
-        return dataclasses.replace(
-            self._spec, **{n: value for n, value in settings.items() if value is not None}
-        )
-
     def close(self) -> None:
         """Nothing is held open."""
-
-
-def _messages(request: Request) -> list[Message]:
-    system = (
-        request.system if isinstance(request.system, str) else "".join(p.text for p in request.system or ())
-    )
-    turns: list[Message] = [
-        {"role": message.role, "content": message.text or ""} for message in request.messages
-    ]
-    return [{"role": "system", "content": system}, *turns] if system else turns

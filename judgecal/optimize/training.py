@@ -1,24 +1,193 @@
-"""What an optimiser is, what it may see of the train split, and what it makes."""
+"""What an optimiser may see of the train split, what it climbs there, and what it makes.
+
+It climbs agreement with the people, so that the strata count equally. An unusable reply counts as the verdict
+farthest from its label, and is counted.
+
+The strata count equally in one of two ways. Weighted: each item's agreement is multiplied by its stratum's
+weight, which can exceed 1 in a rare stratum. Plain: the agreement itself, 0 to 1, over examples in which
+every stratum stands equally often (`balanced_sample`). The optimisers that write instructions take the
+second. GEPA passes over a batch that is perfect (1.0), SIMBA compares scores of different items and draws by
+their size, and both would take the weight of a stratum for the quality of a judge; scores divided by the
+largest weight would mend neither.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import dspy
 
 from judgecal.engine import Budget
+from judgecal.errors import visible_line
 from judgecal.judges import PromptJudge, item_inputs
+from judgecal.judges.chat import neutralised
+from judgecal.judges.reply import read_verdict
 from judgecal.models import ModelSpec
-from judgecal.optimize.metric import ITEM_ID, AgreementMetric, label_as_verdict, stratum_of
 from judgecal.records import Item, Rating
-from judgecal.scale import Label, Scale
+from judgecal.scale import Label, Scale, common_scale, onto
 from judgecal.signatures import LoadedSignature
+
+ITEM_ID = "dspy_judgecal_item_id"
+"""Key under which an example carries its item's id.
+
+It is no field of the signature, and DSPy hides keys with this prefix, so no prompt shows it: neither the
+judge's nor those in which an optimiser shows whole examples to the model that writes instructions.
+"""
+CLIMBED_ON = 60
+"""Examples that a program is climbed on at most; with more, calls grow faster than what is learnt."""
+# A judge's alias allows for a verdict; instructions are longer, and half of them would be worse than none.
+_INSTRUCTION_TOKENS = 4096
+_NOTES_QUOTED = 3  # of one item
+_NOTE_CHARS = 300
+
+
+class AgreementMetric:
+    """A DSPy metric over the labels (by item id) of the training items, whose strata make the weights.
+
+    `notes` (by item id) are those items' ratings with a note, which the feedback quotes.
+
+    Called as DSPy calls metrics, from several threads. It returns the weighted agreement of one prediction,
+    from 0 up; over the training items its mean is `macro_agreement`. With `pred_name` (as GEPA asks again for
+    the feedback on a prediction that it has scored) it returns score and feedback in words. In bootstrapping
+    (a trace and no `pred_name`) it returns the plain agreement, 0 to 1, so that a threshold means the same in
+    every stratum. `calls` counts the predictions rated so far, `unusable` those of them without a verdict.
+    """
+
+    def __init__(
+        self,
+        signature: LoadedSignature,
+        people: Scale,
+        labels: Mapping[str, Label],
+        *,
+        weighted: bool = True,
+        notes: Mapping[str, Sequence[Rating]] | None = None,
+    ) -> None:
+        self._signature, self._people = signature, people
+        self._labels, self._notes = dict(labels), dict(notes or {})
+        self._common = common_scale(people, signature.judge_scale())
+        sizes = Counter(stratum_of(label, people) for label in self._labels.values())
+        n = len(self._labels)  # the mean weight over the items is 1
+        self._weights = {
+            stratum: n / (len(sizes) * size) if weighted else 1.0 for stratum, size in sizes.items()
+        }
+        self._counting = Lock()
+        self.calls = self.unusable = 0
+
+    def __call__(
+        self,
+        example: dspy.Example,
+        prediction: Any,
+        trace: Any = None,
+        pred_name: str | None = None,
+        pred_trace: Any = None,
+    ) -> float | dspy.Prediction:
+        label, value = self._labels[example[ITEM_ID]], getattr(prediction, str(self._signature.verdict), None)
+        verdict = None if value is None else read_verdict(self._signature, value)[0]
+        agreement = self.agreement(label, verdict)
+        weighted = agreement * self._weights[stratum_of(label, self._people)]
+        if pred_name is not None:
+            words = self.feedback(label, verdict) + self.quoted_notes(example[ITEM_ID])
+            return dspy.Prediction(score=weighted, feedback=words)
+        with self._counting:
+            self.calls += 1
+            self.unusable += verdict is None
+        return agreement if trace is not None else weighted
+
+    def in_words(self, example: dspy.Example, prediction: Any) -> dspy.Prediction:
+        """Score and feedback at once, for an optimiser that takes both where it scores."""
+        self(example, prediction)
+        return self(example, prediction, pred_name="judge")
+
+    def agreement(self, label: Label, verdict: Label | None) -> float:
+        """1 - |verdict - label| / range on the common scale (nominal: 1 where equal); 0..1.
+
+        Without a verdict: that of the verdict farthest from the label.
+        """
+        if isinstance(label, str) or isinstance(verdict, str):
+            return float(label == verdict)
+        common, target = self._common, onto(self._common, self._people, label)
+        given = common.farthest(target)
+        if verdict is not None:
+            given = onto(common, self._signature.judge_scale(), verdict)
+        return 1.0 - abs(given - target) / common.span
+
+    def feedback(self, label: Label, verdict: Label | None) -> str:
+        """What the people said, by how much and in which direction the verdict was off, in words; where the
+        verdict is a word, in the words (or the bool) of its own type."""
+        scale = self._signature.judge_scale()
+        if isinstance(label, str) or isinstance(verdict, str) or scale.kind == "binary":
+            wanted, given = label_as_verdict(self._signature, label, self._people), verdict
+            if verdict is None:
+                return f"People say {wanted}; the reply held no usable verdict."
+            if not isinstance(verdict, str):
+                yes, no = self._signature.words or (True, False)
+                given = yes if verdict else no
+            return f"People say {wanted}; the verdict {given} {'agrees' if given == wanted else 'does not'}."
+        target = onto(scale, self._people, label)
+        people = f"People gave {target:g} on the scale from {scale.low:g} to {scale.high:g}"
+        if verdict is None:
+            return f"{people}; the reply held no usable verdict: it must give one number on that scale."
+        off = verdict - target
+        if abs(off) < scale.span / 100.0:
+            return f"{people}; the verdict {verdict:g} agrees."
+        return f"{people}; the verdict {verdict:g} is {abs(off):g} too {'high' if off > 0 else 'low'}."
+
+    def quoted_notes(self, item_id: str) -> str:
+        """What raters noted of an item, the first few notes, each cut short; empty where they noted nothing.
+
+        A note is a text of people's, and goes into a prompt: it can forge no field there and acts on no
+        terminal.
+        """
+        quotes = []
+        for rating in self._notes.get(item_id, ())[:_NOTES_QUOTED]:
+            text, label = visible_line(" ".join((rating.note or "").split())), rating.label
+            text = text[: _NOTE_CHARS - 4] + " ..." if len(text) > _NOTE_CHARS else text
+            who = "A rater"
+            if label is not None and label != self._labels[item_id]:
+                who += f" who said {label_as_verdict(self._signature, label, self._people)}"
+            quotes.append(f' {who} noted: "{neutralised({"note": text})["note"]}"')
+        return "".join(quotes)
+
+
+def stratum_of(label: Label, scale: Scale) -> Any:
+    """What counts equally with the others: a class of a nominal scale, a third of any other."""
+    return label if isinstance(label, str) else scale.stratum(label)
+
+
+def label_as_verdict(signature: LoadedSignature, label: Label, people: Scale) -> Any:
+    """A people's label in the type and on the scale of a signature's verdict.
+
+    A label that the verdict's type cannot hold (67.5 for an `int`) goes to the nearest that it can.
+    """
+    scale = signature.judge_scale()
+    common_scale(people, scale)
+    if isinstance(label, str):
+        return label
+    value = onto(scale, people, label)
+    if scale.kind == "binary":
+        middle = people.kind == "binary" or people.pass_at is None
+        number, mark = (value, 0.5) if middle else (label, people.pass_at or 0.0)
+        value = float(number >= mark)
+    return typed_verdict(signature, value)
+
+
+def typed_verdict(signature: LoadedSignature, verdict: Label | None) -> Any:
+    """A verdict in the field's own type, so that a demo made of it looks like any other."""
+    if isinstance(verdict, str) or verdict is None:
+        return verdict
+    if signature.words:
+        return signature.words[0] if verdict else signature.words[1]
+    annotation = signature.cls.output_fields[signature.verdict].annotation
+    if annotation is bool:
+        return bool(verdict)
+    return verdict if annotation is float else round(verdict)
 
 
 def to_example(signature: LoadedSignature, item: Item, label: Label, people: Scale) -> dspy.Example:
@@ -72,7 +241,7 @@ def split_by_question(
     for members in by_group.values():
         kinds = [stratum_of(labels[item.item_id], scale) for item in members]
         # To the half that has less of what this question brings; of equals the smaller, then the first.
-        side = min((0, 1), key=lambda one: (sum(counts[one][k] for k in kinds), len(halves[one]), one))
+        side = min((0, 1), key=lambda half: (sum(counts[half][k] for k in kinds), len(halves[half]), half))
         halves[side].extend(members)
         counts[side].update(kinds)
     return halves
@@ -96,26 +265,16 @@ def _queues(
     return [[item for _, item in sorted(by_class[kind], key=lambda pair: pair[0])] for kind in classes]
 
 
-CLIMBED_ON = 60
-"""Examples that a program is climbed on at most; with more, calls grow faster than what is learnt."""
-# A judge's alias allows for a verdict; instructions are longer, and half of them would be worse than none.
-_INSTRUCTION_TOKENS = 4096
-
-
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A compiled program under a name such as `labeled-16-draw2`, and the groups whose labels it carries.
-
-    Attributes:
-        trained_on: groups of its demos; all of train where instructions were written with its labels in
-            sight.
-        rated, unusable: replies that the optimiser asked for and held against labels while it made this one,
-            and those of them without a verdict; where it made several at once, they stand with the first.
-    """
+    """A compiled program under a name such as `labeled-16-draw2`."""
 
     name: str
     program: dspy.Predict
+    # groups of its demos; all of train where instructions were written with its labels in sight
     trained_on: frozenset[str]
+    # replies that the optimiser asked for and held against labels while it made this one, and those of them
+    # without a verdict; where it made several at once, they stand with the first
     rated: int = 0
     unusable: int = 0
 
@@ -189,12 +348,12 @@ class Training:
         )
         return Candidate(name, program, trained_on)
 
-    def _as_examples(self, items: Iterable[Item]) -> list[dspy.Example]:
-        made = {}
-        for item in items:
-            if item.item_id not in made:
-                label = self.labels[item.item_id]
-                made[item.item_id] = to_example(self.judge.signature, item, label, self.people)
+    def _as_examples(self, items: Sequence[Item]) -> list[dspy.Example]:
+        drawn = {item.item_id: item for item in items}
+        made = {
+            item_id: to_example(self.judge.signature, item, self.labels[item_id], self.people)
+            for item_id, item in drawn.items()
+        }
         return [made[item.item_id] for item in items]
 
 
@@ -204,29 +363,3 @@ def reflection_spec(spec: ModelSpec) -> ModelSpec:
         return spec
     room = max(spec.max_tokens, min(_INSTRUCTION_TOKENS, spec.reply_limit or _INSTRUCTION_TOKENS))
     return dataclasses.replace(spec, max_tokens=room)
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """What an optimiser can take at most, by its own settings."""
-
-    candidates: int  # programs that it hands over to be scored on dev
-    task: int = 0  # calls of the judge's model while it works
-    reflection: int = 0  # calls of the model that writes instructions
-    written: int = 0  # replies of that model which one judge's instructions can hold
-    demos: int = 0  # of one of its programs
-
-    @property
-    def calls(self) -> int:
-        """Calls that it makes itself, of both models."""
-        return self.task + self.reflection
-
-
-@dataclass(frozen=True, slots=True)
-class Optimizer:
-    """How one optimiser makes its candidates, one by one, and what it takes."""
-
-    make: Callable[[Training], Iterator[Candidate]]
-    settings: Mapping[str, Any]  # what it will try, for an experiment's configuration
-    bounds: Callable[[Training], Bounds]
-    reflects: bool = False  # whether it uses a model that writes instructions
