@@ -15,19 +15,18 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import t as student
 
-from judgecal.engine import Budget
+from judgecal.engine import Budget, Journal
 from judgecal.errors import InputError, JudgecalError
 from judgecal.experiment import Judgements, RunOptions
+from judgecal.experiment import run_trials as run_trials_of_judges
 from judgecal.judges import PromptJudge
 from judgecal.records import Failure, Item, Judgement
 from judgecal.report.gate import gate_document
 from judgecal.report.markdown import markdown
 from judgecal.scale import Scale
-from judgecal.selection import gate_plan as passes_module
-from judgecal.selection.gate import run_gate
-from judgecal.selection.gate_plan import Passes, plan_gate
-from judgecal.selection.gate_rule import GateRule, LockedAndCurrent, persistent_change
+from judgecal.selection.gate import Passes, plan_gate
 from judgecal.selection.lock import load_lock, write_lock
+from judgecal.selection.rules import GateRule, LockedAndCurrent, persistent_change
 from judgecal.stats import Calibration, compare_paired
 from tests.benchmarks.gate_nights import KINDS, simulate
 from tests.support.command import Run, check_estimate, one_object, tree
@@ -41,6 +40,11 @@ PERCENTAGE = Scale.parse("percentage", pass_at=75.0)
 
 
 # The rule
+
+
+def gated(judgecal: Run, served: Served, *words: Any, code: int = 0) -> dict[str, Any]:
+    """What the gate of its lock comes to, as its object."""
+    return one_object(judgecal("gate", "--lock", served.path, *words, "--json"), code=code)
 
 
 def two_times(
@@ -93,9 +97,8 @@ def test_noise_that_costs_more_than_the_margin_fails_over_two_passes() -> None:
     labels, now = turned_over_once(10)
     state = GateRule("macro_agreement", 0.03).state(two_times(labels, labels, now), last=False)
     difference = state.comparison.difference
-    assert (
-        difference.value == pytest.approx(-0.25) and difference.high is not None and difference.high < -0.03
-    )
+    assert difference.value == pytest.approx(-0.25) and difference.high is not None
+    assert difference.high < -0.03
     assert state.decision == "fail" and "the whole of its interval" in state.why
     assert state.persistent is not None and state.persistent.value == 0.0  # and nothing has changed for good
 
@@ -141,10 +144,8 @@ def test_a_lock_of_one_call_takes_two_passes() -> None:
     rule = GateRule("macro_agreement", 0.03)
     one = two_times(labels, labels, [[x] for x in labels], calls=1)
     found = rule.state(one, last=False)
-    assert (found.decision, found.same_judge) == (
-        "inconclusive",
-        None,
-    ) and "whether the same judge answers" in found.why
+    assert (found.decision, found.same_judge) == ("inconclusive", None)
+    assert "whether the same judge answers" in found.why
     assert rule.state(one, last=True).decision == "pass"
     assert (
         rule.state(two_times(labels, labels, [[x, x] for x in labels], calls=1), last=False).decision
@@ -176,9 +177,8 @@ def test_another_judge_of_the_same_accuracy_is_changed() -> None:
     rule = GateRule("macro_agreement", 0.03)
     state = rule.state(two_times(labels, then, [[x, x] for x in now]), last=True)
     assert state.comparison.difference.value == pytest.approx(0.0)
-    assert state.decision == "changed" and state.why.startswith(
-        "verdicts lie 20 from the locked ones on average"
-    )
+    assert state.decision == "changed"
+    assert state.why.startswith("verdicts lie 20 from the locked ones on average")
     assert state.same_judge is not None and (state.same_judge.n, state.same_judge.n_differ) == (400, 80)
 
 
@@ -356,12 +356,8 @@ def test_score_select_gate_offline(judgecal: Run, workspace_dir: Path) -> None:
     assert ran.out.startswith("PASS: go on with this judge.\nNo item agrees ")
     found = one_object(judgecal("gate", "--lock", "judge.lock.json", "--json"))
     assert found.keys() >= CONTRACT | {"model_changed", "repeats", "usd", "experiment", "margin", "run_line"}
-    assert (found["decision"], found["repeats"], found["usd"], found["model_changed"]) == (
-        "pass",
-        1,
-        0.0,
-        False,
-    )
+    assert found["decision"] == "pass" and found["repeats"] == 1 and found["usd"] == 0.0
+    assert found["model_changed"] is False
     estimates = [found["flip_rate"], found["noise"], found["difference"], found["changed"]]
     assert found["odd_one_out"]["n"] == 220 and found["odd_one_out"]["n_differ"] == 0
     for one in [*estimates, *found["locked"].values(), *found["now"].values()]:
@@ -371,9 +367,8 @@ def test_score_select_gate_offline(judgecal: Run, workspace_dir: Path) -> None:
     for name, then in found["locked"].items():
         assert found["now"][name]["value"] == pytest.approx(then["value"])
     folders = list((workspace_dir / "experiments").glob("gate-starter-*"))
-    assert len(folders) == 2 and all(
-        re.search(r"-[0-9a-f]{8}-\d{8}T\d{6}\.\d{3}Z$", one.name) for one in folders
-    )
+    assert len(folders) == 2
+    assert all(re.search(r"-[0-9a-f]{8}-\d{8}T\d{6}\.\d{3}Z$", one.name) for one in folders)
     text = Path("judge.lock.json").read_text()
     Path("judge.lock.json").write_text(text.replace("reference_answer", "reference_anzwer", 1))
     refused = judgecal("gate", "--lock", "judge.lock.json")
@@ -382,7 +377,7 @@ def test_score_select_gate_offline(judgecal: Run, workspace_dir: Path) -> None:
 
 def test_the_same_verdicts_pass_and_are_called_afresh_each_night(judgecal: Run, served: Served) -> None:
     for night in (1, 2):
-        found = one_object(judgecal("gate", "--lock", served.path, "--json"))
+        found = gated(judgecal, served)
         assert (found["decision"], served.stub.calls) == ("pass", 220 * night)
         assert found["usd"] == pytest.approx(220 * USD_A_CALL)
         assert found["flipped"] == [] and found["model_id"] == {"locked": MODEL_ID, "now": [MODEL_ID]}
@@ -399,7 +394,7 @@ def test_items_that_chose_the_judge_are_said_to_flatter_it(
     plan = plan_gate(served.workspace, load_lock(served.path), served.path)
     kept = {item.item_id for item in plan.items if plan.gold.split_of(item.group) in splits}
     verdicts = {name: verdict for name, verdict in plan.lock.verdicts.items() if name in kept}
-    notes = run_gate(dataclasses.replace(plan, lock=dataclasses.replace(plan.lock, verdicts=verdicts))).notes
+    notes = dataclasses.replace(plan, lock=dataclasses.replace(plan.lock, verdicts=verdicts)).run().notes
     assert any("items that chose the judge are among these" in note for note in notes) == flattered
 
 
@@ -486,12 +481,12 @@ def test_a_map_with_one_label_decides_nothing(served: Served) -> None:
     constant = Calibration((), (50.0,), n=124, n_groups=62)
     write_lock(served.path, dataclasses.replace(served.lock, calibration=constant))
     served.script.change = other_way
-    found = run_gate(plan_gate(served.workspace, load_lock(served.path), served.path))
+    found = plan_gate(served.workspace, load_lock(served.path), served.path).run()
     assert (found.decision, found.raw_difference, found.now_calibrated) == ("fail", None, {})
 
 
 def test_an_outage_is_no_failure_of_the_judge(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = passes_module.run_trials
+    whole = run_trials_of_judges
     down = Failure("timeout", "no answer")
 
     def run_trials(*args: Any, **given: Any) -> Judgements:
@@ -501,8 +496,8 @@ def test_an_outage_is_no_failure_of_the_judge(served: Served, monkeypatch: pytes
             for place, row in enumerate(rows)
         )
 
-    monkeypatch.setattr(passes_module, "run_trials", run_trials)
-    found = run_gate(plan_gate(served.workspace, load_lock(served.path), served.path))
+    monkeypatch.setattr("judgecal.selection.gate.run_trials", run_trials)
+    found = plan_gate(served.workspace, load_lock(served.path), served.path).run()
     assert (found.decision, found.repeats) == ("inconclusive", 0)
     assert "40 of 220 calls of a pass were lost on the wire" in found.why
 
@@ -517,7 +512,7 @@ def test_a_changed_model_is_named_first(judgecal: Run, served: Served, tmp_path:
     named = f"MODEL CHANGED: the provider now answers as stub-model-2026-09-09; locked was {MODEL_ID}."
     assert named in " ".join(ran.out.splitlines()[:5])
     assert "MODEL CHANGED: " in (tmp_path / "s.md").read_text().splitlines()[0]
-    assert one_object(judgecal("gate", "--lock", served.path, "--json"))["model_changed"] is True
+    assert gated(judgecal, served)["model_changed"] is True
 
 
 def test_neither_endpoint_nor_key_is_written(judgecal: Run, served: Served, tmp_path: Path) -> None:
@@ -538,12 +533,12 @@ def unsure(item: Item, n: int, verdict: float) -> float:
 
 def test_it_spends_repeats_before_it_cannot_tell(judgecal: Run, served: Served) -> None:
     noisy_lock(served, unsure)
-    found = one_object(judgecal("gate", "--lock", served.path, "--level", "0.9999999", "--json"), code=3)
+    found = gated(judgecal, served, "--level", "0.9999999", code=3)
     assert (found["repeats"], found["repeats_max"], served.stub.calls) == (3, 3, 660)
     assert "3 passes were made, as many as --repeats-max allows" in found["why"]
     assert found["now"]["macro_agreement"]["n_expected"] == 660
     served.script.change = other_way
-    one = one_object(judgecal("gate", "--lock", served.path, "--repeats-max", "1", "--json"), code=1)
+    one = gated(judgecal, served, "--repeats-max", "1", code=1)
     assert (one["repeats"], one["decision"]) == (1, "fail")
 
 
@@ -562,9 +557,9 @@ def test_repeats_stop_where_the_budget_does(judgecal: Run, served: Served) -> No
 
 def test_a_budget_for_less_than_a_pass_goes_on_later(judgecal: Run, served: Served) -> None:
     budget = str(60 * USD_A_CALL)
-    found = one_object(judgecal("gate", "--lock", served.path, "--budget-usd", budget, "--json"), code=3)
+    found = gated(judgecal, served, "--budget-usd", budget, code=3)
     assert found["repeats"] == 0 and "no whole pass" in found["why"] and 0 < served.stub.calls < 61
-    whole = one_object(judgecal("gate", "--lock", served.path, "--name", found["experiment"], "--json"))
+    whole = gated(judgecal, served, "--name", found["experiment"])
     assert (whole["experiment"], whole["decision"]) == (found["experiment"], "pass")
     assert served.stub.calls == 220
     ended = judgecal("gate", "--lock", served.path, "--name", found["experiment"])
@@ -591,7 +586,7 @@ def test_unscored_items_are_named_with_reasons(judgecal: Run, served: Served) ->
 def test_a_dry_run_calls_nothing(judgecal: Run, served: Served) -> None:
     ran = judgecal("gate", "--lock", served.path, "--dry-run")
     assert ran.code == 0 and ran.out.startswith("220 calls to make") and "up to 2 more" in ran.out
-    assert one_object(judgecal("gate", "--lock", served.path, "--dry-run", "--json"))["calls"] == 220
+    assert gated(judgecal, served, "--dry-run")["calls"] == 220
     assert served.stub.calls == 0 and not served.workspace.experiments.exists()
 
 
@@ -631,17 +626,17 @@ def test_a_markdown_file_in_no_folder_is_refused_first(judgecal: Run, served: Se
 def test_items_without_a_locked_verdict_are_left_out_and_said(served: Served) -> None:
     some = dict(list(served.lock.verdicts.items())[:100])
     lock = dataclasses.replace(served.lock, verdicts=some)
-    found = run_gate(plan_gate(served.workspace, lock, served.path))
+    found = plan_gate(served.workspace, lock, served.path).run()
     assert found.difference.n == 100 == served.stub.calls
     assert found.items.endswith("left out: 120 that the lock has no verdict on")
     strange = dataclasses.replace(served.lock, verdicts={**some, "no-such-item": 1.0})
     with pytest.raises(InputError, match="no-such-item"):
-        run_gate(plan_gate(served.workspace, strange, served.path))
+        plan_gate(served.workspace, strange, served.path).run()
 
 
 def test_texts_of_items_write_no_markdown_of_their_own(served: Served) -> None:
     served.script.change = other_way
-    found = run_gate(plan_gate(served.workspace, load_lock(served.path), served.path))
+    found = plan_gate(served.workspace, load_lock(served.path), served.path).run()
     hostile = "<img src=x> [a](http://b) | `c` *d* @e\n# f " + "g" * 200
     flipped = (dataclasses.replace(found.flipped[0], item_id=hostile), *found.flipped[1:])
     texts = {one.item_id: ("q", "a") for one in flipped}
@@ -661,14 +656,9 @@ def test_a_first_pass_without_one_reply_is_one_message(
         asked.append(given["options"].repeats)
         return Judgements(Judgement(one.item_id, one.sha, "j", "f", 0, None, error=down) for one in items)
 
-    monkeypatch.setattr(passes_module, "run_trials", run_trials)
+    monkeypatch.setattr("judgecal.selection.gate.run_trials", run_trials)
     passes = Passes(
-        served.script.judge,
-        served.script.gold.items,
-        journal=None,
-        options=RunOptions(),
-        budget=Budget(None),
-        most=3,
+        served.script.judge, served.script.gold.items, Journal(None), RunOptions(), Budget(None), 3
     )
     with pytest.raises(
         JudgecalError, match="not one call came through: server 220; the first said: 503 for now"

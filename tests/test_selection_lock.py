@@ -1,9 +1,11 @@
-"""The lock: what it holds, that it runs alone, and that nothing of it changes unseen."""
+"""The lock: what it holds, that it runs alone, that nothing of it changes unseen, and that it runs no code that
+the workspace does not hold: over every command that reads one, `--dry-run` too."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,11 +15,24 @@ import pytest
 
 from judgecal.errors import InputError
 from judgecal.goldset import load_gold
-from judgecal.judges import PromptJudge, save_program
+from judgecal.judges import PromptJudge, judge_named, save_program
 from judgecal.records import digest
-from judgecal.selection.lock import load_lock, reply_fingerprint, write_lock
+from judgecal.selection.lock import LockedJudge, load_lock, reply_fingerprint, write_lock
 from judgecal.workspace import Workspace
-from tests.support.locks import lock_of
+from tests.support.command import Run, tree
+from tests.support.locks import a_lock, lock_of
+
+NAME = "correctness_v3"
+TABLE = ("--question", "q", "--answer", "a", "--reference", "r")
+COMMANDS = {
+    "judge": ("judge", "rows.csv", "-o", "out.csv", *TABLE),
+    "gate": ("gate",),
+    "answer": ("answer", "--models", "embedded"),
+    "migrate to a model": ("migrate", "--to", "other"),
+    "migrate to a signature": ("migrate", "--to", "correctness_v1"),
+    "migrate to a judge": ("migrate", "--to", "correctness_v1@embedded"),
+    "migrate with a table": ("migrate", "--to", "correctness_v1", "--on", "rows.csv", *TABLE),
+}
 
 
 @pytest.fixture
@@ -27,7 +42,16 @@ def workspace(workspace_dir: Path) -> Workspace:
 
 @pytest.fixture
 def judge(workspace: Workspace) -> PromptJudge:
-    return PromptJudge("correctness_v3@embedded", workspace=workspace)
+    return PromptJudge(f"{NAME}@embedded", workspace=workspace)
+
+
+@pytest.fixture
+def marker(workspace: Workspace, tmp_path: Path) -> Path:
+    """Made by whoever runs the hostile text, in a workspace with a table and another model."""
+    (workspace.root / "rows.csv").write_text("q,a,r\nWhat?,Seven.,It is seven.\n", encoding="utf-8")
+    other = '[models.other]\nid = "openai/x"\napi_base = "http://127.0.0.1:9"\n'
+    workspace.config_file.write_text(other, encoding="utf-8")
+    return tmp_path / "it-ran"
 
 
 def edited(path: Path, change: Callable[[dict[str, Any]], object], *, signed: bool = False) -> Path:
@@ -161,3 +185,178 @@ def test_a_lock_that_is_not_there_names_those_that_are(tmp_path: Path) -> None:
     (tmp_path / "b.lock.json").write_text("{}")
     with pytest.raises(InputError, match=r"there is no lock here; did you mean .*/b\.lock\.json\?"):
         load_lock(tmp_path / "judge.json")
+
+
+# --- whose code it runs
+
+
+def hostile(text: str, marker: Path) -> str:
+    return f"from pathlib import Path\nPath({str(marker)!r}).touch()\n{text}"
+
+
+def put(workspace: Workspace, judge: PromptJudge, **changes: Any) -> Path:
+    """A lock of the judge as it stands, with parts of its signature replaced and a hash that is right."""
+    lock = a_lock(judge, load_gold("starter", workspace=workspace))
+    signature = dataclasses.replace(lock.signature, **changes)
+    path = workspace.root / "judge.lock.json"
+    write_lock(path, dataclasses.replace(lock, signature=signature))
+    return path
+
+
+@pytest.mark.parametrize("dry", [False, True], ids=["", "dry"])
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+def test_the_text_of_a_lock_is_not_run(
+    judgecal: Run, workspace: Workspace, judge: PromptJudge, marker: Path, command: tuple[str, ...], dry: bool
+) -> None:
+    lock = put(workspace, judge, text=hostile(judge.signature.text, marker))
+    before = tree(workspace.root)
+    ran = judgecal(*command, "--lock", lock, *["--dry-run"] * dry)
+    assert (ran.code, marker.exists()) == (2, False), ran.err
+    assert (
+        "signatures/correctness_v3.py is not the text that was locked (it differs from line 1 on)" in ran.err
+    )
+    assert "--trust-lock" in ran.err
+    assert tree(workspace.root) == before
+
+
+@pytest.mark.parametrize(
+    "command", [COMMANDS["judge"], COMMANDS["gate"], COMMANDS["answer"]], ids=lambda c: c[0]
+)
+def test_trusted_it_runs_from_a_folder_that_is_gone_afterwards(
+    judgecal: Run,
+    workspace: Workspace,
+    judge: PromptJudge,
+    marker: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: tuple[str, ...],
+) -> None:
+    scratch = marker.parent / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    lock = put(workspace, judge, text=hostile(judge.signature.text, marker))
+    signatures = tree(workspace.signatures)
+    ran = judgecal(*command, "--lock", lock, "--dry-run", "--trust-lock")
+    assert (ran.code, marker.exists()) == (0, True), ran.err
+    assert "the lock's own text is run, as --trust-lock says" in ran.err
+    assert not list(scratch.iterdir()) and tree(workspace.signatures) == signatures
+
+
+@pytest.mark.parametrize("trust", [False, True])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../evil", "../../evil", "a/../../evil", "/tmp/evil", "//host/evil", "C:evil", "C:/evil", "..\\evil",
+        "a\\b", "evil\0", "\0", "", ".", "..", ".hidden", "_hidden", "a//b", "a/", "evil.", "evil ", "evil.py",
+        "NUL", "a/con.x", "evil\n", "~evil/x\u202ey", "a" * 300,
+    ],
+)  # fmt: skip
+def test_a_name_that_leads_elsewhere_is_refused_before_anything_is_written(
+    judgecal: Run, workspace: Workspace, judge: PromptJudge, marker: Path, name: str, trust: bool
+) -> None:
+    (workspace.root.parent / "evil.py").write_text(hostile(judge.signature.text, marker), encoding="utf-8")
+    (workspace.root / "evil.py").write_text(hostile(judge.signature.text, marker), encoding="utf-8")
+    lock = put(workspace, judge, name=name, text=hostile(judge.signature.text, marker))
+    before = tree(workspace.root.parent)
+    for command in ("judge", "gate", "answer", "migrate to a model"):
+        ran = judgecal(*COMMANDS[command], "--lock", lock, *["--trust-lock"] * trust)
+        assert (ran.code, marker.exists()) == (2, False), (command, ran.err)
+        assert "is no name of a file of the workspace" in ran.err
+    assert tree(workspace.root.parent) == before
+
+
+def test_a_judge_s_string_that_names_a_file_elsewhere_loads_nothing_of_it(
+    judgecal: Run, workspace: Workspace, judge: PromptJudge, marker: Path
+) -> None:
+    """`migrate --to MODEL` looks the signature up: by the name that was checked, never by the judge's
+    string."""
+    evil = workspace.root.parent / "evil.py"
+    evil.write_text(hostile(judge.signature.text, marker), encoding="utf-8")
+    path = put(workspace, judge)
+    write_lock(path, dataclasses.replace(load_lock(path), judge=f"{evil}@embedded"))
+    ran = judgecal(*COMMANDS["migrate to a model"], "--lock", path, "--dry-run")
+    assert not marker.exists() and ran.code == 0, ran.err
+
+
+def test_the_workspace_s_file_is_used_whatever_the_line_ends(
+    workspace: Workspace, judge: PromptJudge
+) -> None:
+    path = workspace.signatures / f"{NAME}.py"
+    text = path.read_text(encoding="utf-8")
+    for ours in (text.replace("\n", "\r\n"), f"\ufeff{text}"):
+        path.write_text(ours, encoding="utf-8", newline="")
+        assert lock_of(judge).runnable(workspace).fingerprint == judge.fingerprint
+    path.write_text(text, encoding="utf-8")
+    signature = dataclasses.replace(lock_of(judge).signature, text=text.replace("\n", "\r\n"))
+    assert lock_of(judge, signature=signature).runnable(workspace).fingerprint == judge.fingerprint
+
+
+@pytest.mark.parametrize(
+    "change", [Path.unlink, lambda path: path.write_text("# another\n" + path.read_text())]
+)
+def test_a_file_that_is_gone_or_another_one_is_said(
+    workspace: Workspace, judge: PromptJudge, change: Callable[[Path], object]
+) -> None:
+    change(workspace.signatures / f"{NAME}.py")
+    lock = lock_of(judge)
+    with pytest.raises(InputError, match=f"{NAME}.py.*--trust-lock"):
+        lock.runnable(workspace)
+    again = lock.runnable(workspace, trust_lock=True)
+    assert (again.name, again.fingerprint) == (judge.name, judge.fingerprint)
+    item = load_gold("starter", workspace=workspace).items[0]
+    assert again.messages(item) == judge.messages(item)
+
+
+def test_a_changed_lock_is_refused_before_its_text_is_looked_at(
+    judgecal: Run, workspace: Workspace, judge: PromptJudge, marker: Path
+) -> None:
+    path = put(workspace, judge)
+    table = json.loads(path.read_text(encoding="utf-8"))
+    table["signature"]["text"] = hostile(judge.signature.text, marker)
+    path.write_text(json.dumps(table), encoding="utf-8")
+    for command in COMMANDS.values():
+        ran = judgecal(*command, "--lock", path, "--trust-lock", "--dry-run")
+        assert (ran.code, marker.exists()) == (2, False) and "a character was changed by hand" in ran.err
+
+
+# --- judges that are a function of the user's ---------------------------------------------------------------
+
+CHECK = "def score(answer) -> bool:\n    return True\n"
+
+
+def locked_function(workspace: Workspace, name: str, file: Path) -> LockedJudge:
+    file.write_text(CHECK, encoding="utf-8")
+    fingerprint = judge_named(name, workspace=workspace).fingerprint
+    return LockedJudge(judge=name, fingerprint=fingerprint, signature=None, program=None, model=None)
+
+
+def test_a_function_runs_where_its_file_is_what_was_locked(workspace: Workspace, marker: Path) -> None:
+    file = workspace.root / "checks.py"
+    locked = locked_function(workspace, "checks.py:score@python", file)
+    assert locked.runnable(workspace).fingerprint == locked.fingerprint
+    file.write_text(hostile(CHECK, marker), encoding="utf-8")
+    for trust in (False, True):
+        with pytest.raises(InputError, match="its code has changed since it was locked"):
+            locked.runnable(workspace, trust_lock=trust)
+    assert not marker.exists()
+
+
+def test_a_function_s_file_is_the_workspace_s(
+    workspace: Workspace, marker: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not the current folder's, where a lock may have come with a file beside it, and none that a path leads
+    to."""
+    elsewhere = workspace.root.parent / "downloads"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    here = locked_function(workspace, "checks.py:score@python", elsewhere / "checks.py")
+    with pytest.raises(InputError, match=r"no file checks\.py in"):
+        here.runnable(workspace)
+    for path in (elsewhere / "checks.py", Path("..") / "downloads" / "checks.py"):
+        name = f"{path}:score@python"
+        with pytest.raises(InputError, match="is no name of a file of the workspace"):
+            dataclasses.replace(here, judge=name).runnable(workspace)
+
+
+def test_a_lock_without_its_signature_runs_nothing(workspace: Workspace, judge: PromptJudge) -> None:
+    with pytest.raises(InputError, match="holds no signature"):
+        lock_of(judge, signature=None).runnable(workspace)

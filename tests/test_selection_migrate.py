@@ -14,16 +14,15 @@ from typing import Any
 import pytest
 from scipy.special import stdtrit
 
-from judgecal.experiment import Column, Table, score
+from judgecal.experiment import AgreementTable, JudgeColumn, score
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import PromptJudge
 from judgecal.records import Failure, Item, Judgement
 from judgecal.scale import Scale
-from judgecal.selection.churn import Churn
 from judgecal.selection.confirm import calibrate
 from judgecal.selection.lock import LockedGold, load_lock
-from judgecal.selection.migrate_rule import Both, Loss, _error, could_show, decide
-from judgecal.selection.pass_rates import PassRule
+from judgecal.selection.pass_rates import Churn, PassRule
+from judgecal.selection.rules import BothJudges, MigrationDecision, could_show, error_of, migration
 from judgecal.workspace import find_workspace
 from tests.support.command import Run
 from tests.support.locks import lock_file
@@ -46,7 +45,9 @@ def judge(workspace_dir: Path) -> PromptJudge:
 @pytest.fixture
 def lock(workspace_dir: Path, judge: PromptJudge, gold: GoldSet) -> Path:
     """The embedded judge, locked on the starter."""
-    fitted = calibrate(Table(gold, gold.items), Column.of(judge, score(judge, gold, split="all")))
+    fitted = calibrate(
+        AgreementTable(gold, gold.items), JudgeColumn.of(judge, score(judge, gold, split="all"))
+    )
     return lock_file(workspace_dir / "judge.lock.json", judge, gold, calibration=fitted)
 
 
@@ -91,7 +92,7 @@ def looks(workspace_dir: Path) -> list[dict[str, Any]]:
 BINARY = Scale.parse("binary")
 
 
-def both(n: int, wrong: Sequence[int] = (), right: Sequence[int] = ()) -> Both:
+def both(n: int, wrong: Sequence[int] = (), right: Sequence[int] = ()) -> BothJudges:
     """n questions of an answer, half of them fails: the old judge is wrong on `right`, the new one on
     `wrong`."""
     labels = [place % 2 for place in range(n)]
@@ -99,18 +100,13 @@ def both(n: int, wrong: Sequence[int] = (), right: Sequence[int] = ()) -> Both:
         [1 - label if place in set(at) else label for place, label in enumerate(labels)]
         for at in (wrong, right)
     )
-    return Both(labels, [f"q{n}-{place}" for place in range(n)], old, new, (BINARY, BINARY))
+    return BothJudges(labels, [f"q{n}-{place}" for place in range(n)], old, new, (BINARY, BINARY))
 
 
 def decision(
-    test: Both, rest: Both | None = None, *, margin: float = 0.03, metric: str = "macro_agreement"
-) -> Loss:
-    shared: dict[str, Any] = {"people": BINARY, "metric": metric, "level": 0.97}
-    whole = test.and_all([rest] if rest else [])
-    compared = [one.compared(**shared) if one else None for one in (whole, test, rest)]
-    assert compared[0] is not None and compared[1] is not None
-    losses = whole.losses(margin=margin, **shared)
-    return decide(losses, whole=compared[0], test=compared[1], rest=compared[2], metric=metric, margin=margin)
+    test: BothJudges, rest: BothJudges | None = None, *, margin: float = 0.03, metric: str = "macro_agreement"
+) -> MigrationDecision:
+    return migration(test, rest, people=BINARY, metric=metric, margin=margin, level=0.97)
 
 
 @pytest.mark.parametrize("metric", ["macro_agreement", "mae"])
@@ -126,9 +122,8 @@ def test_pass_rests_on_all_and_fail_on_test(metric: str) -> None:
 
 def test_a_pass_that_test_does_not_bear_out_is_none() -> None:
     found = decision(both(100, range(8)), both(300, right=range(60)))
-    assert (
-        found.decision == "inconclusive" and "on test it does 28 points worse than on the others" in found.why
-    )
+    assert found.decision == "inconclusive"
+    assert "on test it does 28 points worse than on the others" in found.why
     assert "tuned on questions of train and dev" in found.why
     # What chance explains is of the error by group, also where a rare class leaves it few degrees of freedom.
     few, more = (both(n, range(0, n, 8)) for n in (100, 300))
@@ -140,26 +135,23 @@ def test_a_pass_that_test_does_not_bear_out_is_none() -> None:
     for side in sides:
         assert side.planned is not None and side.complete_case.errors is not None
         assert side.planned.df < side.difference.n_groups - 1.0
-        assert _error(side) == pytest.approx(side.complete_case.errors[2])
+        assert error_of(side) == pytest.approx(side.complete_case.errors[2])
     assert decision(both(100, range(2), range(10, 12)), both(900, range(4), range(10, 14))).decision == "pass"
 
 
 def test_how_many_more_questions_would_tell() -> None:
     """A judge alike is shown to be with 0.97^n <= 0.03: 116 questions, not one more than there are."""
     found = decision(both(60))
-    assert (
-        found.more_questions == 116 - 60
-        and "about 56 more questions would show that it loses less" in found.why
-    )
+    assert found.more_questions == 116 - 60
+    assert "about 56 more questions would show that it loses less" in found.why
     assert "may be as large as 5.7 points" in found.why
     # On test the loss is 0.2 with the error s: n ((t_0.985 + t_0.8) s / 0.1)^2 questions tell it from a
     # margin of 0.1.
     found = decision(both(60, range(12)), margin=0.1)
     s = math.sqrt(0.2 * 0.8 / 58)  # two strata of 30
     wanted = 60 * ((stdtrit(59, 0.985) + stdtrit(59, 0.8)) * s / 0.1) ** 2
-    assert (
-        found.more_questions == math.ceil(wanted) - 60 and "it loses more, all of them in test" in found.why
-    )
+    assert found.more_questions == math.ceil(wanted) - 60
+    assert "it loses more, all of them in test" in found.why
 
 
 def test_where_no_number_of_questions_can_be_named() -> None:
@@ -257,11 +249,8 @@ def test_an_equal_judge_may_take_the_place_and_is_locked(
     assert 0.0 < result["loss_below"] < 0.25  # the same verdicts on so many questions show that much, not 0
     loss = f"{100 * result['loss_below']:.1f} points"
     assert result["why"] == f"it loses {loss} at most, less than the margin of 25 points"
-    assert (result["churn"]["n"], result["churn"]["pass_to_fail"], result["churn"]["fail_to_pass"]) == (
-        220,
-        0,
-        0,
-    )
+    assert result["churn"]["n"] == 220 and result["churn"]["pass_to_fail"] == 0
+    assert result["churn"]["fail_to_pass"] == 0
     assert len(result["churn"]["systems"]) == 3
     new, old = load_lock(workspace_dir / "new.lock.json"), load_lock(lock)
     assert (new.judge, new.verdicts, new.margin) == ("correctness_v1@embedded", old.verdicts, 0.25)
@@ -306,9 +295,8 @@ def test_a_judge_that_tells_nothing_apart_is_not_locked(
         "FAIL: correctness_v3@mine may not take the place of correctness_v3@embedded. It tells right from"
     )
     forced = judgecal(*command, "--force", "--json")
-    assert (forced.code, json.loads(forced.out)["forced"]) == (1, True) and load_lock(
-        workspace_dir / "new.lock.json"
-    )
+    assert (forced.code, json.loads(forced.out)["forced"]) == (1, True)
+    assert load_lock(workspace_dir / "new.lock.json")
     said = " ".join(judgecal(*command, "--force", "--replace", "--full").out.split())
     assert "written with --force against the decision" in said
 

@@ -17,12 +17,12 @@ import pytest
 
 from judgecal.cli import run
 from judgecal.errors import InputError
-from judgecal.experiment import Column, Judgements, RunOptions, read_experiment
+from judgecal.experiment import JudgeColumn, Judgements, RunOptions, read_experiment
 from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge
 from judgecal.records import Failure, Judgement
-from judgecal.selection.choice import Caps, Choice, MeasuredJudge, choose
 from judgecal.selection.confirm import whole_calls
+from judgecal.selection.decision import Caps, JudgeChoice, MeasuredJudge, choose
 from judgecal.selection.lock import load_lock
 from judgecal.selection.select import SelectRun
 from judgecal.stats.simultaneous import losses_against_best
@@ -42,9 +42,14 @@ ANY = ("--allow-below-floor", "--replace")  # the judges here are made for the c
 PRICES = {"cheap": 1.0, "dear": 10.0}
 
 
+def selected(judgecal: Run, *words: Any, code: int = 0) -> dict[str, Any]:
+    """What `select` comes to, as its object."""
+    return one_object(judgecal("select", *words, "--json"), code=code)
+
+
 def chosen_of(
     judges: Sequence[MeasuredJudge], n_wrong: dict[str, int], n: int = 200, margin: float = 0.03
-) -> Choice:
+) -> JudgeChoice:
     """The choice among judges that are wrong on the first so many of n questions."""
     gold = [place % 2 for place in range(n)]
     verdicts = {
@@ -95,12 +100,6 @@ def test_where_neither_cost_nor_latency_is_known_the_best_is_taken() -> None:
     assert (choice.judge, choice.within) == ("b", ("b", "a"))
 
 
-def test_not_significantly_different_is_no_reason() -> None:
-    """1 of 30 lost is far from significant, and the cheap one is not taken."""
-    found = chosen_of([made_judge("dear", usd_per_1k=9.0), made_judge("cheap")], {"dear": 0, "cheap": 1}, 30)
-    assert found.judge == "dear" and "cannot show that a cheaper one is good enough" in found.why
-
-
 def test_judges_at_one_cost_are_told_what_more_questions_would_do() -> None:
     """Recorded judges have no cost: none is cheaper, and none is dearer either."""
     unpriced = [made_judge(name, usd_per_1k=None, p95_s=None) for name in ("a", "b")]
@@ -110,31 +109,27 @@ def test_judges_at_one_cost_are_told_what_more_questions_would_do() -> None:
     assert chosen_of(dearer, {"a": 0, "b": 1}, 60).why.endswith("; none is cheaper")
 
 
-def test_few_questions_take_the_best_and_say_so() -> None:
-    found = chosen_of([made_judge("dear", usd_per_1k=9.0), made_judge("cheap")], {"dear": 0, "cheap": 1}, 9)
-    assert (found.judge, found.shown, found.more_questions) == ("dear", False, None)
-    assert "9 groups: fewer than 10 give no bound" in found.why
-
-
 def test_the_only_judge_needs_no_bound() -> None:
-    found = chosen_of([made_judge("a")], {"a": 3}, 9)
-    assert found.shown and found.why == "it is the only judge that may be chosen"
+    only = chosen_of([made_judge("a")], {"a": 3}, 9)
+    assert only.shown and only.why == "it is the only judge that may be chosen"
 
 
-def test_a_number_of_questions_that_nobody_labels_is_not_named() -> None:
-    found = chosen_of(
-        [made_judge("dear", usd_per_1k=9.0), made_judge("cheap")], {"dear": 0, "cheap": 29}, 1000
-    )
-    assert found.more_questions is None and "out of reach, more than 10,000 more questions" in found.why
-
-
-def test_a_cheaper_one_that_lost_the_margin_needs_no_more_questions() -> None:
-    found = chosen_of(
-        [made_judge("dear", usd_per_1k=9.0), made_judge("cheap")], {"dear": 0, "cheap": 30}, 100
-    )
-    assert (
-        found.judge == "dear" and found.more_questions is None and "each loses 3 points or more" in found.why
-    )
+@pytest.mark.parametrize(
+    ("cheap_wrong", "n", "why"),
+    [
+        (1, 30, "cannot show that a cheaper one is good enough"),  # far from significant, and no reason
+        (1, 9, "9 groups: fewer than 10 give no bound"),
+        (29, 1000, "out of reach, more than 10,000 more questions"),
+        (30, 100, "each loses 3 points or more"),  # of the margin: more questions change nothing
+    ],
+)
+def test_where_the_cheap_one_is_not_shown_good_enough_the_best_is_taken(
+    cheap_wrong: int, n: int, why: str
+) -> None:
+    judges = [made_judge("dear", usd_per_1k=9.0), made_judge("cheap")]
+    choice = chosen_of(judges, {"dear": 0, "cheap": cheap_wrong}, n)
+    assert (choice.judge, choice.more_questions) == ("dear", None) and why in choice.why
+    assert choice.shown is (n >= 100)
 
 
 @pytest.mark.parametrize(
@@ -195,7 +190,7 @@ def scored(scored_once: Path, workspace_dir: Path) -> str:
 
 def test_the_offline_way_from_score_to_lock(judgecal: Run, scored: str, workspace_dir: Path) -> None:
     before = tree(workspace_dir / "experiments" / scored)
-    found = one_object(judgecal("select", scored, *ANY, "--json"))
+    found = selected(judgecal, scored, *ANY)
     assert found.keys() >= CONTRACT
     # The three give the same verdicts, but on 62 questions: 0.97^62 = 15%.
     assert (found["shown"], found["within_margin"], found["lock"]) == (False, [], "judge.lock.json")
@@ -212,10 +207,8 @@ def test_the_offline_way_from_score_to_lock(judgecal: Run, scored: str, workspac
     assert found["confirmed"]["macro_agreement"]["n"] == len(gold.select("test"))
     assert lock.agreement["macro_agreement"].value == found["confirmed"]["macro_agreement"]["value"]
     assert (lock.noise.n_calls, lock.noise.n_items, lock.noise.flip_rate.value) == (3, 220, 0.0)
-    assert (
-        lock.calls == {item_id: (verdict,) * 3 for item_id, verdict in lock.verdicts.items()}
-        and lock.unscored == 0.0
-    )
+    assert lock.calls == {item_id: (verdict,) * 3 for item_id, verdict in lock.verdicts.items()}
+    assert lock.unscored == 0.0
     assert (lock.metric, lock.margin, lock.gold.split) == ("macro_agreement", 0.03, "test")
     assert lock.calibration is not None and lock.calibration.fitted_on == "train and dev of starter"
     assert (
@@ -230,13 +223,13 @@ def test_the_offline_way_from_score_to_lock(judgecal: Run, scored: str, workspac
 def test_the_same_judge_is_the_same_look_whatever_the_margin_and_the_name(
     judgecal: Run, scored: str, workspace_dir: Path
 ) -> None:
-    looks = [one_object(judgecal("select", scored, *ANY, "--json"))["test_looks"] for _ in range(2)]
+    looks = [selected(judgecal, scored, *ANY)["test_looks"] for _ in range(2)]
     assert looks == [1, 1]
-    other = one_object(judgecal("select", scored, *ANY, "--margin", "0.05", "--name", "again", "--json"))
+    other = selected(judgecal, scored, *ANY, "--margin", "0.05", "--name", "again")
     assert (other["test_looks"], other["reused"]) == (1, False)
-    plan = one_object(judgecal("select", scored, *ANY, "--metric", "mae", "--dry-run", "--json"))
+    plan = selected(judgecal, scored, *ANY, "--metric", "mae", "--dry-run")
     assert "decision 2 on the test labels of starter, reused: shown at level 0.9924" in plan["test_look"]
-    mae = one_object(judgecal("select", scored, *ANY, "--metric", "mae", "--json"))
+    mae = selected(judgecal, scored, *ANY, "--metric", "mae")
     assert (mae["test_looks"], mae["reused"]) == (2, True)
     assert mae["confirmed"]["mae"]["level"] == pytest.approx(0.99240091)
     assert "reused" in judgecal("select", scored, *ANY, "--metric", "mae").out
@@ -252,22 +245,14 @@ def test_no_screen_speaks_of_people_where_the_project_gave_the_labels(judgecal: 
 
 
 def test_nobody_within_the_caps(judgecal: Run, scored: str, workspace_dir: Path) -> None:
-    found = one_object(judgecal("select", scored, *ANY, "--allow-provider", "gemini", "--json"), code=1)
-    assert (found["chosen"], found["lock"], found["within_margin"], found["confirmed"]) == (
-        None,
-        None,
-        [],
-        {},
-    )
+    found = selected(judgecal, scored, *ANY, "--allow-provider", "gemini", code=1)
+    assert found["chosen"] is None and found["lock"] is None and found["within_margin"] == []
+    assert found["confirmed"] == {}
     assert len(found["rejected"]) == 3 and "judgecal" in found["rejected"][0]["why"]
     assert not (workspace_dir / "judge.lock.json").exists()
     assert not (workspace_dir / "experiments" / "test_looks.jsonl").exists()
     ran = judgecal("select", scored, *ANY, "--allow-provider", "gemini")
     assert ran.code == 1 and ran.out.startswith("Choose nobody: no judge is within the caps.")
-
-
-def test_local_only_keeps_the_embedded_model(judgecal: Run, scored: str) -> None:
-    assert judgecal("select", scored, *ANY, "--local-only", "--noise-calls", "0").code == 0
 
 
 @pytest.mark.parametrize(
@@ -309,20 +294,15 @@ def test_an_experiment_of_test_alone_cannot_choose(judgecal: Run) -> None:
 def test_a_judge_that_beats_no_constant_is_refused(judgecal: Run, scored: str, workspace_dir: Path) -> None:
     ran = judgecal("select", scored, "--json")
     found = one_object(ran, code=1)
-    assert (found["chosen"], found["shown"], found["lock"], found["headline"]["kind"]) == (
-        None,
-        False,
-        None,
-        "none",
-    )
+    assert found["chosen"] is None and found["shown"] is False and found["lock"] is None
+    assert found["headline"]["kind"] == "none"
     assert "is not shown to agree better with the labels than always saying" in found["why"]
     assert re.search(r"\([+-]\d+\.\d to [+-]\d+\.\d points\)", found["why"])
-    assert {one["verdict"] for one in found["judges"]} == {"not above the floor"} and len(
-        found["rejected"]
-    ) == 3
+    assert {one["verdict"] for one in found["judges"]} == {"not above the floor"}
+    assert len(found["rejected"]) == 3
     assert not (workspace_dir / "judge.lock.json").exists()
     assert not (workspace_dir / "experiments" / "test_looks.jsonl").exists()
-    allowed = one_object(judgecal("select", scored, "--allow-below-floor", "--json"))
+    allowed = selected(judgecal, scored, "--allow-below-floor")
     assert allowed["chosen"] and allowed["lock"]
     assert allowed["notes"][0].startswith(
         "chosen though not shown above the floor: it is not shown to agree better with the labels"
@@ -372,7 +352,7 @@ def record(judgecal: Run, workspace_dir: Path, tmp_path: Path, **passes: Callabl
 def test_recorded_judgements_choose_and_confirm_without_a_lock(
     judgecal: Run, recorded: str, workspace_dir: Path
 ) -> None:
-    found = one_object(judgecal("select", recorded, "--json"))
+    found = selected(judgecal, recorded)
     assert (found["chosen"], found["lock"], found["within_margin"]) == ("sharp", None, ["sharp"])
     assert "recorded" in found["lock_reason"] and found["rejected"][0]["judge"] == "lax"
     gold = load_gold("pass", workspace=Workspace(workspace_dir, workspace_dir / "experiments"))
@@ -405,7 +385,7 @@ def test_test_refuses_a_judge_that_is_no_better_than_a_constant_there(
     judgecal: Run, workspace_dir: Path, tmp_path: Path
 ) -> None:
     slug = of_splits(judgecal, workspace_dir, tmp_path, lambda place, label: place % 5 == 0)
-    found = one_object(judgecal("select", slug, "--json"), code=1)
+    found = selected(judgecal, slug, code=1)
     assert (found["chosen"], found["confirmed_on_test"], found["within_margin"]) == (None, False, [])
     assert found["refused"]["judge"] == "leaky" and found["rejected"] == [found["refused"]]
     assert (
@@ -416,17 +396,17 @@ def test_test_refuses_a_judge_that_is_no_better_than_a_constant_there(
     assert "have leaked into the prompt" in found["why"]
     ran = judgecal("select", slug)
     assert ran.code == 1 and ran.said.startswith("Do not use leaky: test does not bear out what chose it.")
-    assert one_object(judgecal("select", slug, "--allow-below-floor", "--json"), code=1)["refused"]
-    both = one_object(judgecal("select", slug, "--allow-below-floor", "--allow-unconfirmed", "--json"))
+    assert selected(judgecal, slug, "--allow-below-floor", code=1)["refused"]
+    both = selected(judgecal, slug, "--allow-below-floor", "--allow-unconfirmed")
     assert (both["chosen"], both["confirmed_on_test"], both["refused"]) == ("leaky", False, None)
 
 
 def test_test_refuses_a_judge_that_falls_too_far(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:
     slug = of_splits(judgecal, workspace_dir, tmp_path, lambda place, label: label != (place % 4 == 0))
-    found = one_object(judgecal("select", slug, "--json"), code=1)
+    found = selected(judgecal, slug, code=1)
     assert found["why"].startswith("on test its agreement with the labels is ") and "leaked" in found["why"]
     assert "--allow-below-floor" not in found["why"]
-    allowed = one_object(judgecal("select", slug, "--allow-unconfirmed", "--json"))
+    allowed = selected(judgecal, slug, "--allow-unconfirmed")
     assert (allowed["chosen"], allowed["confirmed_on_test"]) == ("leaky", False)
     assert (
         "Test does not confirm it: on test its agreement"
@@ -437,7 +417,7 @@ def test_test_refuses_a_judge_that_falls_too_far(judgecal: Run, workspace_dir: P
 def test_nothing_of_another_split_stands_in_the_sentence_about_test(
     judgecal: Run, recorded: str, workspace_dir: Path
 ) -> None:
-    found = one_object(judgecal("select", recorded, "--json"))
+    found = selected(judgecal, recorded)
     on_test = next(one for one in found["headline"]["because"] if one.startswith("On test"))
     assert on_test.endswith("the best constant there reaches 50.0%.") and "each other" not in on_test
     gold = load_gold("pass", workspace=Workspace(workspace_dir, workspace_dir / "experiments"))
@@ -450,12 +430,9 @@ def test_a_stratum_that_drives_the_bounds_is_named_as_compare_names_it(
     slug = record(
         judgecal, workspace_dir, tmp_path, strict=lambda place, kind: kind == "full" and place % 6 > 0
     )
-    [said] = [
-        one for one in one_object(judgecal("select", slug, "--json"))["driven"] if "of the variance" in one
-    ]
-    assert said.startswith('sharp and strict: "pass", ') and said.endswith(
-        " more would narrow the interval by 25%"
-    )
+    [said] = [one for one in selected(judgecal, slug)["driven"] if "of the variance" in one]
+    assert said.startswith('sharp and strict: "pass", ')
+    assert said.endswith(" more would narrow the interval by 25%")
     assert said[1:] in " ".join(judgecal("select", slug, "--full").said.split())
     assert said in unescape(page_of(judgecal, slug))
 
@@ -476,14 +453,11 @@ def test_recorded_judgements_without_test_items(judgecal: Run, recorded: str, tm
 def test_all_labels_choose_and_measure_at_a_level_that_allows_for_the_choice(
     judgecal: Run, recorded: str, workspace_dir: Path
 ) -> None:
-    found = one_object(judgecal("select", recorded, "--split", "all", "--json"))
+    found = selected(judgecal, recorded, "--split", "all")
     gold = load_gold("pass", workspace=Workspace(workspace_dir, workspace_dir / "experiments"))
     assert found["gold"]["n_items"] == found["confirmed_on"]["n_items"] == len(gold.items) == 120
-    assert (found["gold"]["split"], found["confirmed_on"]["split"], found["chosen"]) == (
-        "all",
-        "all",
-        "sharp",
-    )
+    assert found["gold"]["split"] == "all" and found["confirmed_on"]["split"] == "all"
+    assert found["chosen"] == "sharp"
     first = 1.0 - 0.05 * 6 / math.pi**2
     assert found["level"] == pytest.approx(first)
     assert found["confirmed"]["accuracy"]["level"] == pytest.approx(1.0 - (1.0 - first) / 2)
@@ -492,19 +466,12 @@ def test_all_labels_choose_and_measure_at_a_level_that_allows_for_the_choice(
         "it is chosen and measured on the same 40 questions, none is left to confirm it: the interval "
         "allows for the"
     )
-    assert (
-        f"{said} choice among 2 judges" in found["why"]
-        and found["why"][1:] in found["headline"]["because"][-1]
-    )
-    assert (
-        one_object(judgecal("select", recorded, "--split", "all", "--name", "again", "--json"))["test_looks"]
-        == 1
-    )
-    open_one = one_object(judgecal("select", recorded, "--json"))  # another question to the same labels
-    assert (open_one["test_looks"], open_one["confirmed_on"]["split"]) == (
-        2,
-        "test",
-    ) and said not in open_one["why"]
+    assert f"{said} choice among 2 judges" in found["why"]
+    assert found["why"][1:] in found["headline"]["because"][-1]
+    assert selected(judgecal, recorded, "--split", "all", "--name", "again")["test_looks"] == 1
+    open_one = selected(judgecal, recorded)  # another question to the same labels
+    assert (open_one["test_looks"], open_one["confirmed_on"]["split"]) == (2, "test")
+    assert said not in open_one["why"]
     page = " ".join(judgecal("select", recorded, "--split", "all", "--full").out.split())
     assert "on the items that chose it at level" in page and "confirmed on test" not in page
 
@@ -512,7 +479,7 @@ def test_all_labels_choose_and_measure_at_a_level_that_allows_for_the_choice(
 def test_a_lock_of_all_labels(judgecal: Run, workspace_dir: Path) -> None:
     made = judgecal("score", "--models", "embedded", "--signatures", SIGNATURES, "--split", "all", "--json")
     slug = str(one_object(made)["experiment"])
-    found = one_object(judgecal("select", slug, *ANY, "--split", "all", "--noise-calls", "0", "--json"))
+    found = selected(judgecal, slug, *ANY, "--split", "all", "--noise-calls", "0", "--local-only")
     lock, gold = load_lock(workspace_dir / "judge.lock.json"), load_gold("starter")
     assert lock.gold.split == "all" and lock.verdicts.keys() == gold.labels.keys()
     assert lock.calibration is not None and lock.calibration.fitted_on == "all of starter"
@@ -520,7 +487,7 @@ def test_a_lock_of_all_labels(judgecal: Run, workspace_dir: Path) -> None:
     assert (
         lock.calibrated["macro_agreement"].value == found["confirmed_calibrated"]["macro_agreement"]["value"]
     )
-    plan = one_object(judgecal("select", slug, *ANY, "--split", "all", "--dry-run", "--json"))
+    plan = selected(judgecal, slug, *ANY, "--split", "all", "--dry-run")
     assert "decision 1 on the test labels" in plan["test_look"]  # the lock is no decision of its own
     log = (workspace_dir / "experiments" / "test_looks.jsonl").read_text(encoding="utf-8")
     assert [len(row["judges"]) for row in map(json.loads, log.splitlines()) if row["kind"] == "decision"] == [
@@ -540,8 +507,10 @@ def test_all_labels_choose_no_judge_that_has_seen_some(judgecal: Run, recorded: 
     assert ran.code == 2 and "run judgecal agreement with --split all" in ran.err
     assert judgecal("select", recorded, "--split", "dev").code == 2
     stored = read_experiment(workspace := find_workspace(None), recorded)
-    compiled = Column("correctness_v3@embedded#opt", stored.gold.scale, stored.columns[0].rows, kind="prompt")
-    stored = dataclasses.replace(stored, columns=(compiled, *stored.columns[1:]))
+    compiled = JudgeColumn(
+        "correctness_v3@embedded#opt", stored.gold.scale, stored.judges[0].rows, kind="prompt"
+    )
+    stored = dataclasses.replace(stored, judges=(compiled, *stored.judges[1:]))
     run = SelectRun(
         workspace=workspace, stored=stored, options=RunOptions(), output=tmp_path / "l.json", on_all=True
     )
@@ -589,25 +558,22 @@ def test_a_served_judge_is_called_on_test_and_for_its_noise(
 ) -> None:
     slug = score_both(judgecal)
     called, n_test = served.calls, len(load_gold("starter").select("test"))
-    plan = one_object(judgecal("select", slug, *ANY, "--dry-run", "--json"))
+    plan = selected(judgecal, slug, *ANY, "--dry-run")
     assert (plan["calls"], served.calls) == (n_test + 660, called)
-    found = one_object(judgecal("select", slug, *ANY, "--json"))
+    found = selected(judgecal, slug, *ANY)
     assert served.calls == called + n_test + 660
-    assert one_object(judgecal("select", slug, *ANY, "--dry-run", "--json"))["calls"] == 0
-    again = one_object(judgecal("select", slug, *ANY, "--json"))
+    assert selected(judgecal, slug, *ANY, "--dry-run")["calls"] == 0
+    again = selected(judgecal, slug, *ANY)
     assert served.calls == called + n_test + 660  # an identical select pays for nothing again
     assert again["chosen"] == found["chosen"]
-    assert one_object(judgecal("select", slug, *ANY, "--no-cache", "--dry-run", "--json"))["calls"] == 660
+    assert selected(judgecal, slug, *ANY, "--no-cache", "--dry-run")["calls"] == 660
     assert judgecal("select", slug, *ANY, "--no-cache").code == 0
     assert served.calls == called + n_test + 2 * 660  # with --no-cache its noise is measured anew
     text = (workspace_dir / "judge.lock.json").read_text(encoding="utf-8")
     lock = load_lock(workspace_dir / "judge.lock.json")
     assert "api_base" not in text and served.root not in text and KEY not in text
-    assert lock.model.model_id == completion("x")["model"] and lock.model.settings == {
-        "temperature": 0.0,
-        "max_tokens": 100,
-        "structured": "auto",
-    }
+    assert lock.model.model_id == completion("x")["model"]
+    assert lock.model.settings == {"temperature": 0.0, "max_tokens": 100, "structured": "auto"}
     for file in (workspace_dir / "experiments").rglob("*"):
         assert file.is_dir() or KEY not in file.read_text(encoding="utf-8")
 
@@ -615,12 +581,12 @@ def test_a_served_judge_is_called_on_test_and_for_its_noise(
 def test_the_cost_of_a_stored_reply_is_that_of_a_call(judgecal: Run, served: StubServer) -> None:
     score_both(judgecal)
     slug = one_object(judgecal("score", "--models", "cheap,dear", "--name", "again", "--json"))["experiment"]
-    found = one_object(judgecal("select", slug, *ANY, "--max-usd-per-1k", "5", "--json"))
+    found = selected(judgecal, slug, *ANY, "--max-usd-per-1k", "5")
     costs = {one["judge"]: one["usd_per_1k"] for one in found["judges"]}
     # 1000 prompt and 50 completion tokens a call.
     assert costs == {"correctness_v3@cheap": pytest.approx(1.05), "correctness_v3@dear": pytest.approx(10.5)}
     assert found["chosen"] == "correctness_v3@cheap"
-    late = one_object(judgecal("select", slug, *ANY, "--max-p95-s", "60", "--json"), code=1)
+    late = selected(judgecal, slug, *ANY, "--max-p95-s", "60", code=1)
     assert all("not known" in one["why"] for one in late["rejected"])
 
 
@@ -656,11 +622,11 @@ def test_calls_that_are_lost_leave_no_lock_and_are_made_again(
     judgecal: Run, served: StubServer, workspace_dir: Path
 ) -> None:
     slug = score_both(judgecal)
-    found = one_object(judgecal("select", slug, *ANY, "--budget-usd", "0.02", "--json"), code=4)
+    found = selected(judgecal, slug, *ANY, "--budget-usd", "0.02", code=4)
     assert found["lock"] is None and "the same command makes them again" in found["lock_reason"]
     assert found["confirmed"]["macro_agreement"]["n_unscored"] > 0 and found["usd"] <= 0.02
     assert not (workspace_dir / "judge.lock.json").exists()
-    whole = one_object(judgecal("select", slug, *ANY, "--json"))
+    whole = selected(judgecal, slug, *ANY)
     assert whole["lock"] and (found["test_looks"], whole["test_looks"]) == (
         0,
         1,
@@ -670,7 +636,7 @@ def test_calls_that_are_lost_leave_no_lock_and_are_made_again(
 def test_a_model_that_changed_between_score_and_lock_is_named(judgecal: Run, served: StubServer) -> None:
     slug = score_both(judgecal)
     served.script = lambda body: as_answer(completion(say(50), model="stub-model-2026-02-02"))
-    found = one_object(judgecal("select", slug, *ANY, "--json"))
+    found = selected(judgecal, slug, *ANY)
     assert any("the model under the alias has changed" in note for note in found["notes"])
 
 
@@ -691,7 +657,7 @@ def test_a_budget_without_a_price_costs_no_look(
     free = "".join(line for line in config.read_text().splitlines(keepends=True) if "usd_per_1m" not in line)
     config.write_text(free)
     slug = score_both(judgecal)
-    found = one_object(judgecal("select", slug, *ANY, "--dry-run", "--json"))
+    found = selected(judgecal, slug, *ANY, "--dry-run")
     assert found["usd_at_most"] is None
     ran = judgecal("select", slug, *ANY, "--budget-usd", "1")
     assert ran.code == 2 and "price" in ran.err
@@ -703,7 +669,7 @@ def test_unparsed_replies_end_in_exit_4_with_a_lock(
 ) -> None:
     slug = score_both(judgecal)
     served.script = lambda body: "I would rather not say."
-    found = one_object(judgecal("select", slug, *ANY, "--allow-unconfirmed", "--json"), code=4)
+    found = selected(judgecal, slug, *ANY, "--allow-unconfirmed", code=4)
     assert found["lock"] and found["confirmed"]["macro_agreement"]["n_unscored"] > 0
     noise = json.loads((workspace_dir / "judge.lock.json").read_text(encoding="utf-8"))["noise"]
     assert noise["flip_rate"]["value"] is None and noise["flip_rate"]["reason"]
@@ -712,7 +678,7 @@ def test_unparsed_replies_end_in_exit_4_with_a_lock(
 def test_a_server_that_is_down_is_no_verdict(judgecal: Run, served: StubServer, workspace_dir: Path) -> None:
     slug = score_both(judgecal)
     served.script = lambda body: failing(400, "no such model")
-    found = one_object(judgecal("select", slug, *ANY, "--json"), code=1)
+    found = selected(judgecal, slug, *ANY, code=1)
     assert not (workspace_dir / "judge.lock.json").exists()
     assert "96 of 96 test items have no verdict, and count as wrong" in found["refused"]["why"]
     n_test = found["confirmed_on"]["n_items"]

@@ -1,14 +1,22 @@
-"""Whom to use, decided once: agreement, score, report, the index and `select` all say what stands here."""
+"""Whom to use, decided once: agreement, score, report, the index and `select` all say what stands here.
+
+Every judge is measured on open items and held to the caps; the cheapest shown good enough is chosen. "Not
+significantly different" is no reason to take the cheap one: with few items nobody differs significantly from
+anybody, and the cheapest is often the worst. So a loss must be shown to be small, and where it cannot be, the
+best judge is taken and said to be taken for want of questions: it was not shown to be good enough.
+"""
 
 from __future__ import annotations
 
-import dataclasses
+import ipaddress
 import math
+import urllib.parse
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
-from judgecal.experiment.agreement import Column, StoredExperiment, Table
+from judgecal.errors import refuse
+from judgecal.experiment import AgreementResult, AgreementTable, Entry, JudgeColumn, StoredExperiment, entry
 from judgecal.experiment.losses import (
     FloorLoss,
     JudgeLoss,
@@ -18,17 +26,18 @@ from judgecal.experiment.losses import (
     judge_losses,
     people_losses,
     prompt_model_grid,
-    table_losses,
 )
-from judgecal.experiment.result import AgreementResult
-from judgecal.experiment.score import stored_result
 from judgecal.experiment.stored import Unread, stored_prompts, unread_of
+from judgecal.experiment.summary import stored_result
 from judgecal.experiment.verdicts import JudgeShape, PartedItem, judge_shape, parted_items
 from judgecal.goldset import JUDGEMENTS
+from judgecal.judges import JudgeName
+from judgecal.models import EMBEDDED, ModelSpec
+from judgecal.records import Item
 from judgecal.scale import Label
-from judgecal.selection.choice import Caps, Choice, MeasuredJudge, choose, measure, open_items
 from judgecal.stats import leading_metric
-from judgecal.stats.metrics import metric_facts
+from judgecal.stats.metrics import amount_of, metric_facts
+from judgecal.stats.significance import OUT_OF_REACH
 from judgecal.stats.simultaneous import Losses
 from judgecal.stats.strata import stratum_that_drives
 from judgecal.workspace import Workspace
@@ -36,6 +45,225 @@ from judgecal.workspace import Workspace
 MIN_QUESTIONS = 20
 """On fewer questions nobody is recommended: one of them is worth five points or more."""
 _MANY_ANSWERS = 2  # to a question on average: from here on it is said that questions are few, and not answers
+_EPS = 1e-12
+_OLLAMA = ("ollama", "ollama_chat")
+
+
+# --- what judges cost and say
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredJudge:
+    """One judge as production would see it, measured on the items that it is chosen on."""
+
+    column: JudgeColumn  # its judgements, priced: a stored reply was free, a new one is not
+    entry: Entry  # its line of the agreement table on those items
+    repeats: int  # judgements of each item that it was asked for
+    usd_per_1k: float | None  # cost of a thousand judgements; None where it is not known, which is never 0
+    provider: str | None  # of its model; None for a recorded judge
+    local: bool | None  # whether its model runs on this machine; None for a recorded judge
+    free: bool = False  # a local judge or the embedded model, by its kind and not by its price
+
+    @property
+    def judge(self) -> str:
+        return self.column.judge
+
+    @property
+    def rank(self) -> tuple[float, float]:
+        """Cheapest first, then quickest; what is not known comes last."""
+        p95_s = self.entry.latency_s.p95
+        return (
+            math.inf if self.usd_per_1k is None else self.usd_per_1k,
+            math.inf if p95_s is None else p95_s,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """What a judge may be at most, and at least; None and empty ask for nothing. The unknown keeps no cap."""
+
+    usd_per_1k: float | None = None  # dollars for a thousand judgements
+    p95_s: float | None = None
+    unscored: float | None = None  # share of judgements without a verdict, 0..1
+    providers: tuple[str, ...] = ()
+    local_only: bool = False  # only models that run on this machine
+    allow_below_floor: bool = False  # also a judge not shown to beat the best constant, or on test does not
+    allow_unconfirmed: bool = False  # also one that on test falls further than chance and the choice explain
+
+    def check(self) -> None:
+        problems = [
+            f"{option} must be 0 or more and finite, found {value:g}"
+            for option, value in (("--max-usd-per-1k", self.usd_per_1k), ("--max-p95-s", self.p95_s))
+            if value is not None and not 0.0 <= value < math.inf
+        ]
+        if self.unscored is not None and not 0.0 <= self.unscored <= 1.0:
+            problems.append(f"--max-unscored is a share from 0 to 1, found {self.unscored:g}")
+        refuse(problems)
+
+    def config(self) -> dict[str, Any]:
+        return {
+            "max_usd_per_1k": self.usd_per_1k,
+            "max_p95_s": self.p95_s,
+            "max_unscored": self.unscored,
+            "allow_provider": sorted(self.providers),
+            "local_only": self.local_only,
+            "allow_below_floor": self.allow_below_floor,
+            **({"allow_unconfirmed": True} if self.allow_unconfirmed else {}),
+        }
+
+    def over(self, judge: MeasuredJudge) -> str | None:
+        """Why a judge is left out, every cap in one sentence; None where it is within them."""
+        reasons, entry, provider = [], judge.entry, judge.provider
+        for what, value, cap, unit in (
+            ("cost", judge.usd_per_1k, self.usd_per_1k, "USD per 1,000 judgements"),
+            ("p95 latency", entry.latency_s.p95, self.p95_s, "s"),
+        ):
+            if cap is not None and value is None:
+                reasons.append(f"its {what} is not known, the cap is {cap:g} {unit}")
+            elif cap is not None and value is not None and value > cap:
+                reasons.append(f"its {what} is {value:.4g} {unit}, the cap is {cap:g}")
+        if self.unscored is not None and entry.n_unscored > self.unscored * entry.n_expected:
+            share = f"{entry.n_unscored} of {entry.n_expected} ({entry.n_unscored / entry.n_expected:.1%})"
+            reasons.append(f"{share} judgements are unscored, the cap is {self.unscored:.1%}")
+        if (self.providers or self.local_only) and provider is None:
+            reasons.append("it was recorded, so its provider is not known")
+        elif self.providers and provider not in self.providers:
+            reasons.append(f"its provider is {provider}, allowed are {', '.join(self.providers)}")
+        elif self.local_only and not judge.local:
+            reasons.append(f"its model is called at {provider}, not on this machine")
+        return "; ".join(reasons) or None
+
+
+def open_items(stored: StoredExperiment, *, limit: int | None = None) -> tuple[Item, ...]:
+    """The items that may choose: those of train and dev, in file order, the first `limit`."""
+    return tuple(item for item in stored.items if stored.gold.split_of(item.group) != "test")[:limit]
+
+
+def repeats_of(stored: StoredExperiment) -> int:
+    """Judgements of each item by each judge: as many as were asked for, or as a recorded judge gave."""
+    rows = (row.repeat for column in stored.judges for row in column.rows)
+    return max([int(stored.experiment.config.get("repeats", 1)), 1 + max(rows, default=0)])
+
+
+def measure(
+    stored: StoredExperiment, table: AgreementTable, entries: Mapping[str, Entry] | None = None
+) -> list[MeasuredJudge]:
+    """Every judge that the experiment asked for, on the items of the table.
+
+    A model is priced as the experiment's configuration says. A judge that calls nobody is its own provider,
+    on this machine; one that is free by its kind (local, or the embedded model) is so recorded or called.
+    `entries` are what is known of judges on these very items, and need not be measured again.
+    """
+    models = {str(judge["judge"]): judge.get("model") for judge in stored.experiment.config.get("judges", ())}
+    measured = []
+    for column in stored.judges:
+        provider: str | None = column.kind if column.kind in ("local", "python") else None
+        local, name = None if provider is None else True, JudgeName.read(column.judge)
+        free = name is not None and (name.kind == "local" or name.model == EMBEDDED)
+        if model := models.get(column.judge):
+            prices = {name: model.get(name) for name in ("input_usd_per_1m", "output_usd_per_1m")}
+            spec = ModelSpec(column.judge, str(model["id"]), api_base=model.get("api_base"), **prices)
+            column = replace(column, price=spec.cost_usd)
+            provider, local, free = spec.provider, _is_local(spec), spec.embedded
+        of_judge = table.of(column)
+        line = (entries or {}).get(column.judge) or entry(of_judge, column)
+        usd = 0.0 if free else line.usd_per_1k
+        measured.append(MeasuredJudge(column, line, of_judge.repeats, usd, provider, local, free))
+    return measured
+
+
+def _is_local(spec: ModelSpec) -> bool:
+    """Whether texts stay on this machine: the embedded model, or an endpoint of its own on the loopback."""
+    if spec.embedded:
+        return True
+    if spec.api_base is None:
+        return spec.provider in _OLLAMA
+    host = urllib.parse.urlsplit(spec.api_base).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+# --- who is chosen
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeChoice:
+    """Who was taken."""
+
+    judge: str
+    within: tuple[str, ...]  # all shown to lose less than the margin against the truly best, cheapest first
+    why: str
+    # about how many more questions of train and dev would show that a judge that costs no more is good
+    # enough; None where that is shown already, all others cost more, none came within the margin, or it is
+    # out of reach
+    more_questions: int | None = None
+    nearest: str | None = None  # the judge that they would show it of
+
+    @property
+    def shown(self) -> bool:
+        """Whether it is shown to lose less than the margin; else it has the best value, and no more."""
+        return self.judge in self.within
+
+
+def choose(judges: Sequence[MeasuredJudge], losses: Losses, *, margin: float, metric: str) -> JudgeChoice:
+    """Take the cheapest of the judges that is shown to lose less than the margin against the best.
+
+    Of equally cheap ones the quickest, then the better one, then by name: where neither cost nor latency is
+    known, as of recorded judgements, nothing speaks for any but the best. Where none is shown to, the judge
+    with the best value is taken (of equals the cheapest), and `why` says that it is no more than that.
+    `losses` is made with the same margin, of these judges at least.
+    """
+    seen = {judge: math.inf if loss.loss is None else loss.loss for judge, loss in losses.by_judge.items()}
+    ranked = sorted(judges, key=lambda judge: (*judge.rank, seen[judge.judge], judge.judge))
+    usd_of = {judge.judge: judge.rank[0] for judge in ranked}
+    names = list(usd_of)
+    if len(losses.by_judge) == 1:
+        return JudgeChoice(names[0], tuple(names), "it is the only judge that may be chosen")
+    allowed = amount_of(margin, metric)
+    uppers = {judge: losses.by_judge[judge].upper for judge in names}
+    within = tuple(judge for judge in names if (upper := uppers[judge]) is not None and upper < margin)
+    least = min(seen[judge] for judge in names) + _EPS
+    taken = within[0] if within else next(judge for judge in names if seen[judge] <= least)
+    if seen[taken] > least:
+        why = (
+            f"it is the cheapest of the {len(within)} judges that are shown to lose less than {allowed} of "
+            f"{in_words(metric)} against the best (it loses at most "
+            f"{amount_of(uppers[taken] or 0.0, metric)})"
+        )
+        return JudgeChoice(taken, within, why)
+    able = " that may be chosen" * (least > min(seen.values()) + _EPS)
+    why = f"no judge{able} has a better {in_words(metric)} on these items"
+    if not within:
+        why += f", but it was not shown to lose less than the margin of {allowed} against the truly best"
+    if losses.reason is not None:
+        return JudgeChoice(taken, within, f"{why}: {losses.reason}")
+    others = [judge for judge in names if judge not in (taken, *within)]
+    rivals, rival = [judge for judge in others if usd_of[judge] < usd_of[taken]], "a cheaper one"
+    if not rivals:  # those at the same cost, be it that none is known
+        rivals = [judge for judge in others if usd_of[judge] == usd_of[taken]]
+        rival = "another one at no higher cost"
+    if not rivals:
+        return JudgeChoice(taken, within, f"{why}; none is cheaper")
+    why += f"; cannot show that {rival} is good enough: "
+    needed = {judge: losses.questions_needed(judge, margin) for judge in rivals}
+    known = {judge: n for judge, n in needed.items() if n is not None}
+    if not known:
+        why += f"each loses {allowed} or more on them, so no number of questions can be planned"
+        return JudgeChoice(taken, within, why)
+    nearest = min(known, key=lambda judge: known[judge])
+    more = max(1, known[nearest] - losses.n_groups)
+    if more > OUT_OF_REACH:
+        why += f"that is out of reach, more than {OUT_OF_REACH:,} more questions"
+        return JudgeChoice(taken, within, why)
+    would = f"about {more:,} more question{'s' * (more > 1)} in train and dev would, for {nearest}"
+    return JudgeChoice(taken, within, f"{why}{would}, if it is as good as it looks", more, nearest)
+
+
+def in_words(metric: str) -> str:
+    """A metric in a sentence: those that lead are agreement with the labels, the others have their names."""
+    return "agreement with the labels" if metric in ("macro_agreement", "accuracy") else metric
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +295,12 @@ class OpenChoice:
     """The choice with what it rests on; without losses where nobody is within the caps or has a value,
     without choice where nobody is shown to beat the best constant."""
 
-    table: Table
+    table: AgreementTable
     measured: Sequence[MeasuredJudge]  # every judge that was asked for
     losses: Losses | None = None  # of those within the caps
     judges: tuple[JudgeLoss, ...] = ()  # likewise
-    floors: Mapping[str, FloorLoss] = field(
-        default_factory=dict
-    )  # judge -> what the best constant loses to it
-    choice: Choice | None = None
+    floors: Mapping[str, FloorLoss] = field(default_factory=dict)  # judge -> what the best constant loses
+    choice: JudgeChoice | None = None
     pick: ChosenJudge | None = None
 
     @property
@@ -84,7 +310,6 @@ class OpenChoice:
         return self.measured_judge(self.choice.judge)
 
     def measured_judge(self, judge: str) -> MeasuredJudge:
-        """A judge by its name."""
         return next(measured for measured in self.measured if measured.judge == judge)
 
     def not_above(self, judge: str) -> str | None:
@@ -106,7 +331,7 @@ class OpenChoice:
 
 def decide(
     stored: StoredExperiment,
-    table: Table,
+    table: AgreementTable,
     measured: Sequence[MeasuredJudge],
     *,
     metric: str,
@@ -121,42 +346,48 @@ def decide(
     within = [judge for judge in measured if caps.over(judge) is None]
     if all(judge.entry.decided_by(metric).value is None for judge in within):
         return OpenChoice(table, measured)
-    pairs, k, seed = [(judge.column, judge.repeats) for judge in within], len(within), table.seed
-    losses = table_losses(table, pairs, metric=metric, margin=margin, seed=seed)
-    each = judge_losses(table, pairs, losses, metric=metric, seed=seed)
+    columns, k = [judge.column for judge in within], len(within)
+    losses, each = judge_losses(table, columns, metric=metric, margin=margin)
     floors, leading = {}, leading_metric(table.gold.scale)
-    for pair in pairs:
-        floor = floor_loss(table, pair, metric=metric, seed=seed, of=k)
+    for column in columns:
+        floor = floor_loss(table, column, metric=metric, of=k)
         if floor.loss.value is None and metric != leading:  # a constant has no correlation, say
-            floor = floor_loss(table, pair, metric=leading, seed=seed, of=k)
-        floors[pair[0].judge] = floor
-    n_groups = len(set(table.groups))
+            floor = floor_loss(table, column, metric=leading, of=k)
+        floors[column.judge] = floor
+    enough = len(set(table.groups)) >= MIN_QUESTIONS
     able = [
         judge
         for judge in within
-        if judge.entry.n
-        and (caps.allow_below_floor or (floors[judge.judge].shown and n_groups >= MIN_QUESTIONS))
+        if judge.entry.n and (caps.allow_below_floor or (floors[judge.judge].shown and enough))
     ]
     choice = choose(able, losses, margin=margin, metric=metric) if able else None
     decided = OpenChoice(table, measured, losses, each, floors, choice)
-    return dataclasses.replace(decided, pick=_named(stored, decided, losses, metric))
+    return replace(decided, pick=_chosen_judge(stored, decided, losses, metric))
 
 
-def _named(stored: StoredExperiment, decided: OpenChoice, losses: Losses, metric: str) -> ChosenJudge:
+def _chosen_judge(stored: StoredExperiment, decided: OpenChoice, losses: Losses, metric: str) -> ChosenJudge:
     """Whom the headline names."""
-    table, floors, choice = decided.table, decided.floors, decided.choice
+    table, floors, choice, best = decided.table, decided.floors, decided.choice, losses.best
     judge = choice.judge if choice else None
-    subject = decided.measured_judge(judge or losses.best)
+    subject = decided.measured_judge(judge or best)
+    free = None
+    if not subject.free:  # the free judge that comes nearest to it, among those asked for and the floor
+        beside = (*(judge.column for judge in decided.measured if judge.free), *stored.floor)
+        k = len(floors)
+        lost = (floor_loss(table, subject.column, metric=metric, of=k, floor=column) for column in beside)
+        known = (loss for loss in lost if loss.loss.value is not None)
+        free = min(known, key=lambda loss: loss.loss.value or 0.0, default=None)
     columns = [judge.column for judge in decided.measured if judge.judge in floors]
     if metric_facts(metric).calibrated:
         deciding = [table.of(column).described(column) for column in columns]
     else:
         items = {item.item_id for item in table.items}
-        rows = ([row for row in column.rows if row.item_id in items] for column in columns)
-        deciding = [dataclasses.replace(column, rows=own) for column, own in zip(columns, rows, strict=True)]
+        deciding = [
+            replace(column, rows=[row for row in column.rows if row.item_id in items]) for column in columns
+        ]
+
     alike = same_verdicts(deciding)
-    free = _strongest_free(stored, decided, subject, metric)
-    best_and_alike = next(names for names in alike if losses.best in names)
+    best_and_alike = next(names for names in alike if best in names)
     tied = tuple(
         loss.judge
         for loss in decided.judges
@@ -164,25 +395,21 @@ def _named(stored: StoredExperiment, decided: OpenChoice, losses: Losses, metric
         and (loss.low is None or loss.low <= 0.0 or (free and free.judge == loss.judge and not free.shown))
     )
     twins, of_raw = (
-        tuple(
-            name
-            for name in next(names for names in groups if subject.judge in names)
-            if name != subject.judge
-        )
+        tuple(name for names in groups if subject.judge in names for name in names if name != subject.judge)
         for groups in (alike, same_verdicts(columns))
     )
     few = None
     kind: Literal["use", "tied", "too few", "none"] = "tied" if tied or twins else "use"
     if judge is None or not floors[judge].shown or len(set(table.groups)) < MIN_QUESTIONS:
-        few = _too_few(stored, table, floors[losses.best])
+        few = _too_few(stored, table, floors[best])
         kind = "too few" if few else "none"
     return ChosenJudge(
         kind=kind,
         judge=judge,
-        best=losses.best,
+        best=best,
         within=choice.within if choice else (),
         level=losses.level,
-        floor=floors[losses.best],
+        floor=floors[best],
         more_questions=choice.more_questions if choice else None,
         cheaper=choice.nearest if choice else None,
         tied=tied,
@@ -193,7 +420,7 @@ def _named(stored: StoredExperiment, decided: OpenChoice, losses: Losses, metric
     )
 
 
-def same_verdicts(columns: Sequence[Column]) -> tuple[tuple[str, ...], ...]:
+def same_verdicts(columns: Sequence[JudgeColumn]) -> tuple[tuple[str, ...], ...]:
     """Judges by their verdicts and the scale of these, in the order asked for; unscored counts as one."""
 
     def rounded(verdict: Label | None) -> Label | None:
@@ -207,23 +434,7 @@ def same_verdicts(columns: Sequence[Column]) -> tuple[tuple[str, ...], ...]:
     return tuple(map(tuple, groups.values()))
 
 
-def _strongest_free(
-    stored: StoredExperiment, decided: OpenChoice, subject: MeasuredJudge, metric: str
-) -> FloorLoss | None:
-    """What the free judge that comes nearest to a judge loses to it, among those asked for and the floor."""
-    if subject.free:
-        return None
-    free = [judge.column for judge in decided.measured if judge.free]
-    table, pair, k = decided.table, (subject.column, subject.repeats), len(decided.floors)
-    lost = [
-        floor_loss(table, pair, metric=metric, seed=table.seed, of=k, floor=column)
-        for column in (*free, *stored.columns[stored.asked :])
-    ]
-    known = (loss for loss in lost if loss.loss.value is not None)
-    return min(known, key=lambda loss: loss.loss.value or 0.0, default=None)
-
-
-def _too_few(stored: StoredExperiment, table: Table, floor: FloorLoss) -> str | None:
+def _too_few(stored: StoredExperiment, table: AgreementTable, floor: FloorLoss) -> str | None:
     """How many more questions to label, and of which kind; None where there are enough to decide by.
 
     A lead on fewer than MIN_QUESTIONS is not carried on to how many would show it: its error is hardly known
@@ -280,9 +491,7 @@ class JudgesDecision:
     shapes: tuple[JudgeShape, ...]  # verdicts beside labels, over all items
     parted: tuple[PartedItem, ...]  # the open items on which a judge and people part; never a test item
     alike: tuple[tuple[str, ...], ...]  # every judge, those that gave the same verdicts on all items together
-    prompts: Mapping[str, str] = field(
-        default_factory=dict
-    )  # what a prompt judge is sent, where that is known
+    prompts: Mapping[str, str] = field(default_factory=dict)  # what a prompt judge is sent, where known
     unread: Unread | None = None  # who has no verdict at all
     kept: bool = False  # whether the recorded judgements came with the set, so that no file need be named
 
@@ -304,30 +513,27 @@ def decide_on_judges(
     gold, whole = stored.gold, stored.table
     metric, chosen_on = leading_metric(gold.scale), open_items(stored)
     tied = tuple(item for item in stored.tied if not chosen_on or gold.split_of(item.group) != "test")
-    table = dataclasses.replace(whole, items=chosen_on or stored.items, tied=tied)
-    same_items = result is not None and table.items == stored.items
-    known = {judge.judge: judge for judge in result.judges} if result is not None and same_items else None
+    table = replace(whole, items=chosen_on or stored.items, tied=tied)
+    known = None
+    if result is not None and table.items == stored.items:
+        known = {judge.judge: judge for judge in result.judges}
     measured = tuple(measure(stored, table, known))
     columns = [judge.column for judge in measured]
     decided = decide(stored, table, measured, metric=metric, margin=margin, caps=Caps())
     pick, losses = decided.pick, None
     if pick is not None and not chosen_on:
-        pick = dataclasses.replace(
-            pick, kind="none", judge=None, within=(), more_questions=None, cheaper=None
-        )
+        pick = replace(pick, kind="none", judge=None, within=(), more_questions=None, cheaper=None)
     if decided.losses is not None:  # the floor and the people beside the best of the judges
-        best = decided.measured_judge(decided.losses.best)
-        pair, k = (best.column, best.repeats), len(decided.floors)
-        floor = (
-            floor_loss(table, pair, metric=metric, seed=table.seed, of=k, floor=column)
-            for column in stored.columns[stored.asked :]
-        )
-        people = people_losses(table, pair, metric=metric, seed=table.seed)
+        best, k = decided.measured_judge(decided.losses.best).column, len(decided.floors)
+        floor = (floor_loss(table, best, metric=metric, of=k, floor=column) for column in stored.floor)
+        people = people_losses(table, best, metric=metric)
         losses = LossPicture(decided.losses, decided.judges, (decided.floors[best.judge], *floor), people)
     # as the tables have them: each judge with its own repeats, on all items
-    tables = [(whole.of(column), column) for column in columns]
-    described = [(column, own.described(column)) for own, column in tables]
+    tables = [whole.of(column) for column in columns]
+    described = [of_judge.described(column) for of_judge, column in zip(tables, columns, strict=True)]
+    pairs = list(zip(columns, described, strict=True))
     split = "test" if not chosen_on else "open" if stored.split == "all" else stored.split
+    recorded = stored.experiment.config.get("recorded", {}).get("file") == JUDGEMENTS
     return JudgesDecision(
         result=result or stored_result(stored, columns, workspace),
         sampling=gold.card.sampling,
@@ -338,14 +544,11 @@ def decide_on_judges(
         losses=losses,
         measured=measured,
         pick=pick,
-        grid=prompt_model_grid(
-            table, [(judge.column, judge.repeats) for judge in measured], metric, test=pick is not None
-        ),
-        shapes=tuple(judge_shape(own, *both) for (own, _), both in zip(tables, described, strict=True)),
-        parted=parted_items(gold, described, chosen_on),
+        grid=prompt_model_grid(table, columns, metric, test=pick is not None),
+        shapes=tuple(judge_shape(of_judge, *both) for of_judge, both in zip(tables, pairs, strict=True)),
+        parted=parted_items(gold, pairs, chosen_on),
         alike=same_verdicts(columns),
         prompts=stored_prompts(stored),
         unread=unread_of(stored),
-        kept=stored.experiment.config.get("recorded", {}).get("file") == JUDGEMENTS
-        and (gold.path / JUDGEMENTS).is_file(),
+        kept=recorded and (gold.path / JUDGEMENTS).is_file(),
     )

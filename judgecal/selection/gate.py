@@ -2,39 +2,66 @@
 
 from __future__ import annotations
 
-import dataclasses
+import datetime
 import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+from judgecal.engine import Budget, Journal, require_prices
+from judgecal.errors import InputError, JudgecalError
 from judgecal.experiment import (
-    Column,
+    AgreementTable,
+    CostEstimate,
+    Experiment,
     GoldSummary,
-    Table,
+    JudgeColumn,
+    Judgements,
+    RunOptions,
     full_name,
+    gold_config,
     item_scale,
     look_at_test,
     looks_so_far,
+    models_of,
     open_experiment,
     open_journal,
+    plan_calls,
+    plan_experiment,
+    refuse_unequal,
+    require_keys,
     run_line,
+    run_trials,
+    stored_rows,
     summary_of_gold,
+    verdict_matrix,
     verdict_notes,
 )
 from judgecal.experiment.stored import Unread, unread_judge
-from judgecal.records import Estimate, Item, Judgement, Result
+from judgecal.experiment.trials import MOST_REPEATS
+from judgecal.goldset import GoldSet, load_gold
+from judgecal.judges import Judge
+from judgecal.records import RETRIED_ON_RESUME, Estimate, Item, Judgement, Result
 from judgecal.scale import Label
-from judgecal.selection.gate_plan import REPEATS_MAX, Gate, Passes, plan_gate
-from judgecal.selection.gate_rule import UNSCORED_TOLERANCE, GateDecision, GateState, LockedAndCurrent
-from judgecal.selection.lock import load_lock, model_ids
+from judgecal.selection.lock import Lock, load_lock, model_ids
 from judgecal.selection.pass_rates import PassRule
+from judgecal.selection.rules import UNSCORED_TOLERANCE, GateDecision, GateRule, GateState, LockedAndCurrent
+from judgecal.stats import Calibration, metric_named
 from judgecal.stats.drift import SameJudgeTest
 from judgecal.stats.intervals import mean_estimate
-from judgecal.workspace import find_workspace, shown
+from judgecal.workspace import Workspace, find_workspace, shown
+
+REPEATS_MAX = 3
+"""Passes over the items, the first one included, where not said otherwise."""
+
+_MOST_LOST = 0.05  # share of a pass's calls
+_SPARE = 1.1  # replies vary in length: a pass is begun where so many times the dearest one before is left
+_Made = TypeVar("_Made")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +139,8 @@ class GateResult(Result):
     difference: Estimate
     complete_case: Estimate
     raw_difference: Estimate | None
-    loss_below: (
-        float | None
-    )  # the loss stays below, one-sided at the level; None where nothing can be decided
-    lasting_difference: (
-        Estimate | None
-    )  # with the verdicts that changed in every pass alike; None with one pass
+    loss_below: float | None  # the loss stays below, one-sided at the level; None: nothing can be decided
+    lasting_difference: Estimate | None  # with the verdicts that changed in every pass alike; None with one
     smallest_detectable: float | None  # None where there is no interval
     model_changed: bool  # whether another model answered than the locked one, and which
     model_id: ModelIds
@@ -135,80 +158,307 @@ class GateResult(Result):
     unread: Unread | None = None  # why, where no call of now has a verdict
 
 
-def run_gate(gate: Gate) -> GateResult:
-    """Make the passes, decide, and log the look at test labels.
+@dataclass(frozen=True)
+class Gate:
+    """Everything that a gate needs."""
 
-    Raises:
-        JudgecalError: the provider cannot be reached, or refused the key.
+    workspace: Workspace  # where the alias, the gold set and the experiments are
+    lock: Lock
+    path: Path
+    gold: GoldSet  # what it names; the judge is made from the lock alone
+    judge: Judge
+    rule: GateRule
+    options: RunOptions  # how to call; the budget is for all passes
+    repeats_max: int  # passes that may be made
+    seed: int
+    experiment: Experiment
+
+    @cached_property
+    def items(self) -> tuple[Item, ...]:
+        """The labelled items with a locked verdict, in file order; refused where the gold set lacks one."""
+        labelled = {item.item_id: item for item in self.gold.items if item.item_id in self.gold.labels}
+        lacking = sorted(self.lock.verdicts.keys() - labelled.keys())
+        if lacking or not self.lock.verdicts:
+            what = f"holds verdicts on {', '.join(lacking[:3])}, which {self.gold.name} has no label of"
+            raise InputError(
+                f"{self.path}: the lock {what if lacking else 'holds no verdict'}: run judgecal select again"
+            )
+        return tuple(item for item_id, item in labelled.items() if item_id in self.lock.verdicts)
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """The map through which the loss is decided; None where the metric is of verdicts as they are.
+
+        One that gives every verdict the same label would show no loss whatever the judge says, so it is none.
+        """
+        metric, _ = metric_named(self.rule.metric, self.gold.scale)
+        calibration = self.lock.calibration
+        return None if calibration is None or calibration.constant or not metric.calibrated else calibration
+
+    def check(self) -> None:
+        metric_named(self.rule.metric, self.gold.scale)
+        refuse_unequal(self.gold, self.items, "gate")
+        require_prices(models_of([self.judge]), self.options.limit_usd)
+        self.judge.check_items(self.items)
+        if (self.experiment.folder / "summary.json").exists():
+            raise InputError(
+                f"{self.experiment.folder}: this gate has ended, and a gate calls afresh: leave --name away "
+                "or name another one; only a gate that was interrupted goes on"
+            )
+
+    def preview(self) -> CostEstimate:
+        """What the first pass would call; nothing is written."""
+        self.check()
+        return plan_calls([self.judge], self.items, stored_rows(self.experiment.journal), self.options)
+
+    def run(self) -> GateResult:
+        """Make the passes, decide, and log the look at test labels.
+
+        Raises:
+            JudgecalError: the provider cannot be reached, or refused the key.
+        """
+        self.check()
+        require_keys([self.judge], self.items, stored_rows(self.experiment.journal), self.options)
+        open_experiment(self.experiment)
+        with open_journal(self.experiment.journal, self.options) as journal:
+            budget = self.options.open_budget(self.experiment.folder)
+            passes = Passes(self.judge, self.items, journal, self.options, budget, self.repeats_max)
+            state = self._decide(passes)
+        result = _result(self, passes, state)
+        if passes.n:  # without a whole pass the gate has not ended: it goes on with --name
+            self.experiment.write_summary(result)
+        return result
+
+    @property
+    def locked_column(self) -> JudgeColumn:
+        rows = [
+            Judgement(item.item_id, item.sha, self.judge.name, self.lock.fingerprint, repeat, verdict)
+            for item in self.items
+            for repeat, verdict in enumerate(self.lock.calls_of(item.item_id))
+        ]
+        return JudgeColumn(self.judge.name, item_scale(self.judge), rows)
+
+    def both_times(self, passes: Passes) -> LockedAndCurrent:
+        """The passes beside the locked verdicts."""
+        return LockedAndCurrent(
+            labels=[self.gold.labels[item.item_id] for item in self.items],
+            then=[self.lock.calls_of(item.item_id) for item in self.items],
+            now=verdict_matrix(passes.rows, self.items, max(1, passes.n)),
+            groups=[item.group for item in self.items],
+            people=self.gold.scale,
+            judge=item_scale(self.judge),
+            calibrate=None if self.calibration is None else self.calibration.apply,
+        )
+
+    def _decide(self, passes: Passes) -> GateState:
+        """Pass after pass, until the rule decides or no further pass can be had or would tell more."""
+        while passes.another():
+            two = self.both_times(passes)
+            state = self.rule.state(two, last=two.settled)
+            if state.decision != "inconclusive" or state.loss_below is None:
+                return state  # where there is no bound, further passes give none
+            if two.settled:
+                why = f"all {two.passes} passes gave the same verdicts, a further one would tell no more"
+                return replace(state, why=f"{state.why}; {why}")
+        state = self.rule.state(self.both_times(passes), last=True)
+        if not passes.n:
+            why = f"there is no whole pass to decide by: {passes.stopped}"
+            return replace(state, decision="inconclusive", why=why)
+        if state.decision != "inconclusive":
+            return state
+        return replace(state, why=f"{state.why}; {passes.stopped}")
+
+
+def plan_gate(
+    workspace: Workspace,
+    lock: Lock,
+    path: Path,
+    *,
+    margin: float | None = None,
+    level: float = 0.95,
+    budget_usd: float | None = None,
+    budget_total_usd: float | None = None,
+    repeats_max: int = REPEATS_MAX,
+    seed: int = 0,
+    out: str | None = None,
+    trust_lock: bool = False,
+) -> Gate:
+    """A gate of a lock that was read from `path`; nothing is written.
+
+    `margin` is the lock's where not given, `budget_usd` is for all passes, `budget_total_usd` for those of an
+    interrupted gate too, and `out` is its slug to go on with, or a name of one's own. `trust_lock` is as
+    `Lock.runnable` has it. Everything that is not as it was locked is refused at once, with every option out
+    of range.
     """
-    gate.check()
-    gate.require_key()
-    open_experiment(gate.experiment)
-    with open_journal(gate.experiment.journal, gate.options) as journal:
-        budget = gate.options.open_budget(gate.experiment.folder)
-        shared: dict[str, Any] = {"journal": journal, "options": gate.options, "budget": budget}
-        passes = Passes(gate.judge, gate.items, most=gate.repeats_max, **shared)
-        state = _decide(gate, passes)
-    result = _result(gate, passes, state)
-    if passes.n:  # without a whole pass the gate has not ended: it goes on with --name
-        gate.experiment.write_summary(result)
-    return result
+    options = RunOptions(budget_usd=budget_usd, budget_total_usd=budget_total_usd, use_cache=False)
+    problems = []
+    if not 1 <= repeats_max <= MOST_REPEATS:
+        problems.append(f"--repeats-max must be from 1 to {MOST_REPEATS:,}, found {str(repeats_max)[:12]}")
+
+    def made(make: Callable[[], _Made]) -> _Made | None:
+        """None where it cannot be, with the problems added to the others."""
+        try:
+            return make()
+        except InputError as error:
+            problems.extend(error.problems)
+            return None
+
+    made(options.check)
+    rule = made(lambda: GateRule(lock.metric, lock.margin if margin is None else margin, level))
+    gold = made(lambda: load_gold(lock.gold.set, workspace=workspace))
+    if gold is not None:
+        made(lambda: lock.require_gold(gold))
+    judge = made(lambda: lock.runnable(workspace, trust_lock=trust_lock))
+    if rule is None or gold is None or judge is None or problems:
+        raise InputError(problems)
+    # what the lock says of its judge, so that neither endpoint nor price is in it
+    judge_config: dict[str, Any] = {"judge": lock.judge, "fingerprint": lock.fingerprint}
+    if lock.signature is not None and lock.model is not None:
+        judge_config["signature_fingerprint"] = lock.signature.fingerprint
+        judge_config["model"] = {"id": lock.model.id, **lock.model.settings}
+    config = {
+        "command": "gate",
+        "gold": gold_config(gold),
+        "lock": lock.sha256,
+        "judge": judge_config,
+        "metric": rule.metric,
+        "margin": rule.margin,
+        "level": rule.level,
+        "repeats_max": repeats_max,
+        "seed": seed,
+    }
+    now = datetime.datetime.now(datetime.UTC)  # to the millisecond: two gates never share a folder
+    started = f"{now:%Y%m%dT%H%M%S}.{now.microsecond // 1000:03d}Z"
+    slug = out or f"{plan_experiment(workspace, config, out=None).slug}-{started}"
+    experiment = plan_experiment(workspace, config, out=slug)
+    return Gate(workspace, lock, path, gold, judge, rule, options, repeats_max, seed, experiment)
 
 
-def _decide(gate: Gate, passes: Passes) -> GateState:
-    """Pass after pass, until the rule decides or no further pass can be had or would tell more."""
-    while passes.another():
-        two = gate.both_times(passes.matrix)
-        state = gate.rule.state(two, last=two.settled)
-        if state.decision != "inconclusive" or state.loss_below is None:
-            return state  # where there is no bound, further passes give none
-        if two.settled:
-            why = f"all {two.passes} passes gave the same verdicts, a further one would tell no more"
-            return dataclasses.replace(state, why=f"{state.why}; {why}")
-    state = gate.rule.state(gate.both_times(passes.matrix), last=True)
-    if not passes.n:
-        why = f"there is no whole pass to decide by: {passes.stopped}"
-        return dataclasses.replace(state, decision="inconclusive", why=why)
-    if state.decision != "inconclusive":
-        return state
-    return dataclasses.replace(state, why=f"{state.why}; {passes.stopped}")
+@dataclass
+class Passes:
+    """Whole passes of a judge over items, one after the other; of the options' `repeats` nothing is read."""
+
+    judge: Judge
+    items: Sequence[Item]
+    journal: Journal
+    options: RunOptions
+    budget: Budget
+    most: int  # passes that may be made
+    rows: Judgements = field(default_factory=lambda: Judgements(()))  # of all passes that were made
+    n: int = 0  # passes that count
+    stopped: str | None = None  # why no further pass was begun, or is not counted; None while one may be
+
+    def another(self) -> bool:
+        """Make a further pass; False where none can be had, and `stopped` says why.
+
+        Raises JudgecalError: not one call of the first pass came through.
+        """
+        limit = self.budget.limit_usd
+        costs = [sum(row.cost_usd or 0.0 for row in self.rows if row.repeat == at) for at in range(self.n)]
+        if self.n >= self.most:
+            made = f"{self.n} passes were" if self.n > 1 else "one pass was"
+            self.stopped = f"{made} made, as many as --repeats-max allows"
+        elif costs and limit is not None and self.budget.spent_usd + _SPARE * max(costs) > limit:
+            self.stopped = f"a further pass would not fit the budget of {limit:g} USD"
+        else:
+            self.rows = self._made()
+            if any(map(_lost, self.rows)):  # an outage may have passed: once more, these calls alone
+                self.rows = self._made()
+            latest = [row for row in self.rows if row.repeat == self.n]
+            unpaid, lost = sum(map(_unpaid, self.rows)), sum(map(_lost, latest))
+            if not self.n and lost == len(latest):
+                errors = [row.error for row in latest if row.error]
+                kinds = ", ".join(
+                    f"{kind} {n}" for kind, n in Counter(error.kind for error in errors).most_common()
+                )
+                first = f"the first said: {errors[0].message}"
+                raise JudgecalError(f"{self.judge.name}: not one call came through: {kinds}; {first}")
+            if unpaid:
+                of = f"{unpaid} of {len(self.rows)} calls to make"
+                self.stopped = f"the budget of {limit or 0.0:g} USD ended with {of}"
+            elif lost > _MOST_LOST * len(latest):  # they would count as wrong: that is not the judge's doing
+                self.stopped = f"{lost} of {len(latest)} calls of a pass were lost on the wire"
+            else:
+                self.n += 1
+        return self.stopped is None
+
+    @property
+    def counted(self) -> Judgements:
+        """The rows of the passes that count; those of the first one where none was whole."""
+        return Judgements(row for row in self.rows if row.repeat < max(1, self.n))
+
+    @property
+    def usd(self) -> float | None:
+        """What all calls of this gate cost; None where some model has no price."""
+        costs = [row.cost_usd for row in self.rows if not _unpaid(row)]
+        return None if None in costs else sum(cost or 0.0 for cost in costs)
+
+    def _made(self) -> Judgements:
+        return run_trials(
+            [self.judge],
+            self.items,
+            journal=self.journal,
+            options=replace(self.options, repeats=self.n + 1, use_cache=False),
+            budget=self.budget,
+            label=f"{self.judge.name}, pass {self.n + 1} of at most {self.most}",
+        )
+
+
+def _lost(row: Judgement) -> bool:
+    """Whether a call ended on the wire."""
+    return row.error is not None and row.error.kind in RETRIED_ON_RESUME and not _unpaid(row)
+
+
+def _unpaid(row: Judgement) -> bool:
+    """Whether a call was not made for want of money."""
+    return row.error is not None and row.error.kind == "budget"
 
 
 def _result(gate: Gate, passes: Passes, state: GateState) -> GateResult:
-    lock, rule, gold, items = gate.lock, gate.rule, gate.gold, gate.items
-    two, scale = gate.both_times(passes.matrix), item_scale(gate.judge)
-    rate, changed, flipped = flips(two, items, PassRule.of_lock(lock, scale), level=rule.level)
-    table = Table(gold, items, two.passes, gate.seed, rule.level)
-    before, column = (
-        dataclasses.replace(table, repeats=len(two.then[0])),
-        Column.of(gate.judge, passes.counted),
+    lock, rule, gold, items, judge = gate.lock, gate.rule, gate.gold, gate.items, gate.judge
+    two, now, n_looks = (
+        gate.both_times(passes),
+        passes.counted,
+        looks_so_far(gate.workspace.experiments, gold),
     )
-    locked_rows = [
-        Judgement(item.item_id, item.sha, gate.judge.name, lock.fingerprint, repeat, verdict)
-        for item in items
-        for repeat, verdict in enumerate(lock.calls_of(item.item_id))
-    ]
-    then = Column(gate.judge.name, scale, locked_rows)
-    models = ModelIds(lock.model_id, tuple(model_ids(passes.counted)))
+    flip_rate, changed, flipped = _flips(two, items, PassRule.of_lock(lock, two.judge), level=rule.level)
+    notes = []
+    if any(gold.split_of(item.group) == "test" for item in items):
+        # not counted: a gate decides nothing on test labels
+        n_looks = look_at_test(
+            gate.workspace.experiments,
+            gold,
+            items,
+            experiment=gate.experiment.slug,
+            kind="gate",
+            by="gate",
+            judges={lock.fingerprint: lock.fingerprint},
+        ).number
+    if any(gold.split_of(item.group) != "test" for item in items):
+        flattered = "items that chose the judge are among these"
+        notes.append(f"{flattered}: the difference counts, the levels flatter it")
+    if lock.model is not None and lock.model_id is None:
+        notes.append("the lock names no model_id, so that a change of it cannot be told")
+    table, column = AgreementTable(gold, items, two.passes, gate.seed, rule.level), JudgeColumn.of(judge, now)
+    before, then = replace(table, repeats=len(two.then[0])), gate.locked_column
     locked_share, share_now = (
-        sum(row.count(None) for row in map(list, rows)) / sum(map(len, rows)) for rows in (two.then, two.now)
+        sum(list(row).count(None) for row in rows) / sum(map(len, rows)) for rows in (two.then, two.now)
     )
-    rise = state.unscored
-    n_looks, notes = _looked(gate)
-    unread = unread_judge(gate.judge.name, passes.counted, sealed=gold.test_ids)
+    models, rise = ModelIds(lock.model_id, tuple(model_ids(now))), state.unscored
+    unread = unread_judge(judge.name, now, sealed=gold.test_ids)
     again = shlex.join(["judgecal", "gate", "--lock", str(gate.path)])  # it reads no stored reply
     extra = {"lock": lock.sha256[:12], "metric": rule.metric, "margin": f"{rule.margin:g}"}
     return GateResult(
         experiment=gate.experiment.slug,
         lock=str(gate.path),
-        judge=gate.judge.name,
+        judge=judge.name,
         locked_at=lock.locked_at,
         decision=state.decision,
         why=state.why,
         metric=rule.metric,
         margin=rule.margin,
         level=rule.level,
-        flip_rate=rate,
+        flip_rate=flip_rate,
         changed=changed,
         odd_one_out=state.same_judge,
         noise=lock.noise.flip_rate,
@@ -233,44 +483,19 @@ def _result(gate: Gate, passes: Passes, state: GateState) -> GateResult:
         unscored=UnscoredShares(locked_share, share_now, rise.difference, rise.p_at_most, UNSCORED_TOLERANCE),
         unscored_judgements=tuple(
             UnscoredJudgement(row.item_id, row.repeat, row.error.kind if row.error else "parse")
-            for row in passes.counted
+            for row in now
             if row.verdict is None
         ),
         gold=summary_of_gold(table, "all"),
         items=_scope(gate),
         test_looks=n_looks,
         notes=(*verdict_notes(gold.scale, [column]), *notes),
-        run_line=run_line(table, "all", [full_name(gate.judge)], extra),
+        run_line=run_line(table, "all", [full_name(judge)], extra),
         unread=None if unread is None else Unread((unread,), 1, shown(gate.experiment.journal), again),
     )
 
 
-def _looked(gate: Gate) -> tuple[int, list[str]]:
-    """Log a look at test labels, if it is one: how many so far, and what the reader must know."""
-    gold, lock, notes = gate.gold, gate.lock, []
-    n_looks = looks_so_far(gate.workspace.experiments, gold)
-    if any(gold.split_of(item.group) == "test" for item in gate.items):
-        # not counted: a gate decides nothing on test labels
-        n_looks = look_at_test(
-            gate.workspace.experiments,
-            gold,
-            gate.items,
-            experiment=gate.experiment.slug,
-            kind="gate",
-            by="gate",
-            judges={lock.fingerprint: lock.fingerprint},
-        ).number
-    if any(gold.split_of(item.group) != "test" for item in gate.items):
-        notes.append(
-            "items that chose the judge are among these: the difference counts, the levels flatter it"
-        )
-    if lock.model is not None and lock.model_id is None:
-        notes.append("the lock names no model_id, so that a change of it cannot be told")
-    return n_looks, notes
-
-
 def _scope(gate: Gate) -> str:
-    """Which items these are, in words."""
     judged, gold = {item.item_id for item in gate.items}, gate.gold
     left = [item for item in gold.items if item.item_id in gold.labels and item.item_id not in judged]
     which = f"{len(judged)} labelled items of {gold.name}, on {gold.n_groups(gate.items)} questions"
@@ -282,7 +507,7 @@ def _scope(gate: Gate) -> str:
     return f"{which}; left out: {' and '.join(others)}"
 
 
-def flips(
+def _flips(
     two: LockedAndCurrent, items: Sequence[Item], rule: PassRule, *, level: float
 ) -> tuple[Estimate, Estimate, tuple[FlippedItem, ...]]:
     """How far the verdicts are no longer the locked ones: flip rate, share changed, and which items.
@@ -299,21 +524,19 @@ def flips(
             ],
             dtype=np.float64,
         )
-        known = ~np.isnan(values)
-        counted = known.sum(axis=1)
-        differing = np.where(known, values, 0.0).sum(axis=1)
-        shares = np.where(counted > 0, differing / np.maximum(counted, 1), np.nan)
+        counted = (~np.isnan(values)).sum(axis=1)
+        shares = np.where(counted > 0, np.nansum(values, axis=1) / np.maximum(counted, 1), np.nan)
         mean = mean_estimate(shares, two.groups, level=level)
-        return dataclasses.replace(mean, n_unscored=int(np.sum(counted == 0)))
+        return replace(mean, n_unscored=int(np.sum(counted == 0)))
 
-    raw = list(zip(two.then, two.now, strict=True))
-    marked = raw
+    raw = marked = list(zip(two.then, two.now, strict=True))
+    changed = share(raw)
+    rate = changed
     if rule.mark is not None:
         marked = [([*map(rule.passes, then)], [*map(rule.passes, now)]) for then, now in raw]
-    changed = share(raw)
-    rate = changed if marked is raw else share(marked)
-    if rule.mark is None and rule.people.numeric:
-        rate = dataclasses.replace(rate, value=None, low=None, high=None, method="", reason=rule.reason)
+        rate = share(marked)
+    elif rule.people.numeric:
+        rate = rate.without_value(rule.reason)
     flipped = tuple(
         FlippedItem(item.item_id, tuple(then), tuple(now))
         for item, (then, now), (before, after) in zip(items, raw, marked, strict=True)
@@ -362,4 +585,4 @@ def gate(
         out=name,
         trust_lock=trust_lock,
     )
-    return run_gate(planned)
+    return planned.run()

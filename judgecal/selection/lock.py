@@ -34,7 +34,7 @@ from judgecal.goldset import GoldSet
 from judgecal.judges import Judge, JudgeName, PromptJudge, PythonJudge, judge_named, program_of
 from judgecal.models import ModelSpec, load_catalogue
 from judgecal.records import Estimate, Judgement, as_plain, digest
-from judgecal.scale import Label
+from judgecal.scale import Label, Scale
 from judgecal.signatures import read_source
 from judgecal.stats import Calibration
 from judgecal.workspace import Workspace, name_problem, shown, write_text
@@ -75,6 +75,15 @@ class LockedModel(_Closed):
 
 
 @dataclass(frozen=True, slots=True)
+class LockedOn:
+    """The gold set and split that a lock was confirmed on, as results name them."""
+
+    set: str
+    sha256: str
+    split: str
+
+
+@dataclass(frozen=True, slots=True)
 class LockedGold(_Closed):
     """The gold set that the judge was confirmed on."""
 
@@ -84,6 +93,10 @@ class LockedGold(_Closed):
     scale: str  # the people's scale, as its string
     pass_at: float | None
     ties: float = 0.0  # share of the split's rated items on which raters tie: what is locked is without them
+
+    @property
+    def people(self) -> Scale:
+        return Scale.parse(self.scale, pass_at=self.pass_at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +256,6 @@ class Lock(LockedJudge):
         return digest(self._content())
 
     def as_json(self) -> dict[str, Any]:
-        """The object of the file."""
         return {**self._content(), _SHA: self.sha256}
 
     def _content(self) -> dict[str, Any]:
@@ -253,6 +265,20 @@ class Lock(LockedJudge):
     def applied(self) -> Mapping[str, Estimate]:
         """Agreement of the verdicts as production applies them: through the map, where there is one."""
         return self.agreement if self.calibration is None else self.calibrated
+
+    @property
+    def on(self) -> LockedOn:
+        return LockedOn(self.gold.set, self.gold.sha256, self.gold.split)
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """What a configuration says of it and of its gold set."""
+        return {"gold": {"set": self.gold.set, "sha256": self.gold.sha256}, "lock": self.sha256}
+
+    @property
+    def run_line(self) -> str:
+        """What the run line of a result that rests on it begins with."""
+        return f"lock:{self.sha256[:12]}|gold:{self.gold.set}@{self.gold.sha256[:12]}|split:{self.gold.split}"
 
     def calls_of(self, item_id: str) -> tuple[Label | None, ...]:
         """What the judge said of a locked item: its calls afresh, else the one verdict."""

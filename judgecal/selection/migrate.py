@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,14 +11,17 @@ from typing import Any
 from judgecal.engine import Budget, Journal, require_prices
 from judgecal.errors import InputError, refuse, unknown_name
 from judgecal.experiment import (
-    Column,
+    AgreementTable,
     CostEstimate,
+    Due,
     Experiment,
     GoldSummary,
+    JudgeColumn,
+    JudgedItems,
     Judgements,
     Look,
+    ReadRow,
     RunOptions,
-    Table,
     TableRows,
     asked_items,
     check_judge,
@@ -29,6 +31,8 @@ from judgecal.experiment import (
     input_config,
     item_scale,
     judge_config,
+    judge_to_journal,
+    judgement_of,
     look_at_test,
     models_of,
     open_experiment,
@@ -51,9 +55,7 @@ from judgecal.judges import Judge, JudgeName, judge_named
 from judgecal.models import load_catalogue
 from judgecal.records import RETRIED_ON_RESUME, Estimate, Item, Judgement, Result
 from judgecal.scale import Label, Scale
-from judgecal.selection.churn import Churn, ChurnResult, churn_between, rows_of_both
 from judgecal.selection.confirm import NOISE_CALLS, Confirmed, calibrate, lock_judge, shown_above_floor
-from judgecal.selection.gate_rule import GateDecision
 from judgecal.selection.lock import (
     Lock,
     LockedJudge,
@@ -63,8 +65,8 @@ from judgecal.selection.lock import (
     reply_fingerprint,
     write_lock,
 )
-from judgecal.selection.migrate_rule import Both, Loss, could_show, decide
-from judgecal.selection.pass_rates import PassRule, chance
+from judgecal.selection.pass_rates import Churn, ChurnResult, PassRule, chance
+from judgecal.selection.rules import BothJudges, GateDecision, could_show, migration
 from judgecal.signatures import list_signatures
 from judgecal.stats import Calibration
 from judgecal.stats.calibration import calibrated
@@ -174,17 +176,16 @@ class _Side:
     scale: Scale
     verdicts: Mapping[str, Label | None]
 
-    def column(self, items: Sequence[Item]) -> Column:
-        """Its verdicts on some items."""
-        name, fingerprint, verdicts = self.judge.name, self.judge.fingerprint, self.verdicts
-        rows = [
-            Judgement(item.item_id, item.sha, name, fingerprint, 0, verdicts[item.item_id]) for item in items
-        ]
-        return Column(name, self.scale, rows)
+    def on(self, items: Sequence[Item]) -> list[Label | None]:
+        return [self.verdicts[item.item_id] for item in items]
 
-    def unscored(self, items: Sequence[Item]) -> float:
-        """The share of some items without a verdict."""
-        return sum(self.verdicts[item.item_id] is None for item in items) / len(items)
+    def column(self, items: Sequence[Item]) -> JudgeColumn:
+        name, fingerprint = self.judge.name, self.judge.fingerprint
+        rows = [
+            Judgement(item.item_id, item.sha, name, fingerprint, 0, verdict)
+            for item, verdict in zip(items, self.on(items), strict=True)
+        ]
+        return JudgeColumn(name, self.scale, rows)
 
     def through(self, calibration: Calibration | None, people: Scale) -> _Side:
         """The same through a map onto the people's scale; as it is without one."""
@@ -215,7 +216,6 @@ class MigrateRun:
 
     @cached_property
     def experiment(self) -> Experiment:
-        """Where calls and result go."""
         on = self.recent
         config = {
             "command": "migrate",
@@ -249,7 +249,6 @@ class MigrateRun:
 
     @property
     def missing(self) -> tuple[Item, ...]:
-        """The items that the lock holds no verdict of."""
         return tuple(item for item in self.items if item.item_id not in self.lock.verdicts)
 
     def check(self) -> None:
@@ -275,12 +274,18 @@ class MigrateRun:
         if self.output is not None:
             LockedJudge.of(self.new, self.workspace)
 
+    def _recent_items(self) -> list[JudgedItems]:
+        """The rows of production that hold what both judges ask for, as each is shown them."""
+        judges = self.old, self.new
+
+        def takes(row: ReadRow) -> bool:
+            return all(row.lacking(judge) is None for judge in judges)
+
+        return [] if self.recent is None else [JudgedItems(judge, self.recent, takes) for judge in judges]
+
     def _calls(self) -> list[tuple[Judge, Iterable[Item]]]:
-        """Who is called for what."""
-        calls: list[tuple[Judge, Iterable[Item]]] = [(self.old, self.missing), (self.new, self.items)]
-        if self.recent is not None:
-            calls += [(judged.judge, judged) for judged in rows_of_both(self.recent, self.old, self.new)]
-        return calls
+        recent = ((judged.judge, judged) for judged in self._recent_items())
+        return [(self.old, self.missing), (self.new, self.items), *recent]
 
     def preview(self) -> CostEstimate:
         """What a run would call; nothing is written."""
@@ -288,7 +293,7 @@ class MigrateRun:
         journal = stored_rows(self.experiment.journal, long=True)
         plans = [plan_calls([judge], items, journal, self.options) for judge, items in self._calls()]
         if self.output is not None:
-            again = dataclasses.replace(self.options, repeats=NOISE_CALLS)
+            again = replace(self.options, repeats=NOISE_CALLS)
             plans.append(plan_calls([self.new], self.items, Journal(None), again))
         return together(plans)
 
@@ -301,22 +306,19 @@ class MigrateRun:
         open_experiment(self.experiment)
         budget = self.options.open_budget(self.experiment.folder)
         with open_journal(self.experiment.journal, self.options, long=True) as journal:
-            shared: dict[str, Any] = {"journal": journal, "options": self.options, "budget": budget}
-            called = run_trials([self.old], self.missing, **shared)
-            rows = run_trials([self.new], self.items, **shared)
+            called, rows = (
+                run_trials([judge], items, journal=journal, options=self.options, budget=budget)
+                for judge, items in ((self.old, self.missing), (self.new, self.items))
+            )
             # each judge's map: the lock's, and one fitted on train and dev
-            maps = self.lock.calibration, calibrate(Table(self.gold, self.items), Column.of(self.new, rows))
-            churn = None
-            if self.recent is not None:
-                churn = churn_between(
-                    self.old, self.new, self.recent, gold=self.lock.gold, maps=maps, **shared
-                )
+            maps = (
+                self.lock.calibration,
+                calibrate(AgreementTable(self.gold, self.items), JudgeColumn.of(self.new, rows)),
+            )
+            churn = None if self.recent is None else self._churn(self.recent, maps, journal, budget)
         lost = sum(row.error is not None and row.error.kind in RETRIED_ON_RESUME for row in (*called, *rows))
-        old = {row.item_id: row.verdict for row in whole_items(called)}
-        old = {
-            item.item_id: self.lock.verdicts[item.item_id] for item in self.items if item.item_id not in old
-        } | old
-        new = {row.item_id: row.verdict for row in whole_items(rows)}
+        again, new = ({row.item_id: row.verdict for row in whole_items(part)} for part in (called, rows))
+        old = {item.item_id: self.lock.verdicts.get(item.item_id) for item in self.items} | again
         sides = _Side(self.old, item_scale(self.old), old), _Side(self.new, item_scale(self.new), new)
         test = self.test_items
         judges = {
@@ -334,18 +336,49 @@ class MigrateRun:
             why = (
                 f"{lost} calls were lost on the wire or for want of budget: the same command makes them again"
             )
-            seen = f"test labels of {self.gold.name}: looked at, no decision taken, as calls were lost"
-            undecided: dict[str, Any] = {"decision": "inconclusive", "why": why, "more_questions": None}
-            result = dataclasses.replace(result, **undecided, new_lock_reason=why, test_look=seen)
+            result = replace(
+                result,
+                decision="inconclusive",
+                why=why,
+                more_questions=None,
+                new_lock_reason=why,
+                test_look=(
+                    f"test labels of {self.gold.name}: looked at, no decision taken, as calls were lost"
+                ),
+            )
         elif self.output is not None and result.decision != "pass" and not self.force:
             unproven = "a judge that is not shown to lose less than the margin"
-            why = f"no lock is written of {unproven}; --force writes it"
-            result = dataclasses.replace(result, new_lock_reason=why)
+            result = replace(result, new_lock_reason=f"no lock is written of {unproven}; --force writes it")
         elif self.output is not None:
             self._lock_new(self.output, rows, look, budget)
-            result = dataclasses.replace(result, new_lock=str(self.output), forced=result.decision != "pass")
+            result = replace(result, new_lock=str(self.output), forced=result.decision != "pass")
         self.experiment.write_summary(result)
         return result
+
+    def _churn(
+        self,
+        recent: TableRows,
+        maps: tuple[Calibration | None, Calibration | None],
+        journal: Journal,
+        budget: Budget,
+    ) -> ChurnResult:
+        """Have both judges judge recent answers, and say what would change, each by its own map."""
+        for judged in self._recent_items():
+            trial = Due(judged.judge, judged, journal, self.options)
+            judge_to_journal([trial], budget=budget, label=judged.judge.name)
+        judges = self.old, self.new
+        rules = (
+            PassRule.of(self.lock.gold, item_scale(judge), calibration)
+            for judge, calibration in zip(judges, maps, strict=True)
+        )
+        churn = Churn(*rules)
+        for line, row in recent.numbered():
+            if any(row.lacking(judge) is not None for judge in judges):
+                churn.n_lacking += 1
+                continue
+            old, new = (judgement_of(journal, judge, row.shown(judge)) for judge in judges)
+            churn.add(row.item, old, new, line=line)
+        return churn.result(str(recent.source.path))
 
     def foresee(self) -> Look:
         """Which decision on test labels a run would take, of verdicts that are not known yet."""
@@ -369,10 +402,10 @@ class MigrateRun:
         shared: dict[str, Any] = {"people": self.gold.scale, "metric": metric, "margin": self.margin}
         return could_show(self._both(items, (side, side)), level=self.foresee().level, **shared)
 
-    def _both(self, items: Sequence[Item], sides: tuple[_Side, _Side]) -> Both:
+    def _both(self, items: Sequence[Item], sides: tuple[_Side, _Side]) -> BothJudges:
         labels, groups = [self.gold.labels[item.item_id] for item in items], [item.group for item in items]
-        old, new = ([side.verdicts[item.item_id] for item in items] for side in sides)
-        return Both(labels, groups, old, new, (sides[0].scale, sides[1].scale))
+        old, new = sides
+        return BothJudges(labels, groups, old.on(items), new.on(items), (old.scale, new.scale))
 
     def _result(
         self,
@@ -386,23 +419,27 @@ class MigrateRun:
     ) -> MigrateResult:
         """The decision, before any lock is written."""
         lock, metric, people, test_items = self.lock, self.lock.metric, self.gold.scale, self.test_items
-        (before, after), table = sides, Table(self.gold, test_items, 1, self.seed, look.level)
+        before, after = sides
+        table = AgreementTable(self.gold, test_items, 1, self.seed, look.level)
         mapped = before.through(maps[0], people), after.through(maps[1], people)
         decided, of_open = sides, sides
         if metric_facts(metric).calibrated:
             decided, of_open = mapped, self._cross_fitted(sides, mapped)
-        shared: dict[str, Any] = {"people": people, "metric": metric, "level": look.level, "seed": self.seed}
-        parts = [self._both(test_items, decided)]
-        if self.open_items:
-            parts.append(self._both(self.open_items, of_open))
-        test, *others = [part.compared(**shared) for part in parts]
-        both = parts[0].and_all(parts[1:])
-        whole, losses = both.compared(**shared), both.losses(margin=self.margin, **shared)
+        decision = migration(
+            self._both(test_items, decided),
+            self._both(self.open_items, of_open) if self.open_items else None,
+            people=people,
+            metric=metric,
+            margin=self.margin,
+            level=look.level,
+            seed=self.seed,
+        )
         blind = chance(people, table.agreements(mapped[1].column(test_items))["agreement"])
-        rest = others[0] if others else None
-        loss = decide(losses, whole=whole, test=test, rest=rest, metric=metric, margin=self.margin)
-        loss = loss if blind is None else Loss("fail", blind)
+        if blind is not None:
+            decision = replace(decision, decision="fail", why=blind, more_questions=None)
+        test, whole = decision.test, decision.whole
         locked, now = (table.agreements(side.column(test_items))["as_wrong"] for side in sides)
+        unscored = (side.on(test_items).count(None) / len(test_items) for side in sides)
         # share of the test items that change sides, each judge's verdicts through its own map
         flips = Churn(*(PassRule.of(lock.gold, side.scale) for side in mapped), level=look.level)
         old, new = (side.column(test_items).rows for side in mapped)
@@ -415,19 +452,19 @@ class MigrateRun:
             lock=str(self.lock_path),
             old=self.old.name,
             new=self.new.name,
-            decision=loss.decision,
-            why=loss.why,
-            more_questions=loss.more_questions,
+            decision=decision.decision,
+            why=decision.why,
+            more_questions=decision.more_questions,
             metric=metric,
             margin=self.margin,
             difference=test.difference,
-            loss_below=losses.by_judge["new"].upper,
+            loss_below=decision.loss_below,
             smallest_detectable=test.smallest_detectable,
             locked=locked,
             now=now,
             flip_rate=flips.result("").flip_rate,
             noise=lock.noise.flip_rate,
-            unscored=UnscoredSides(before.unscored(test_items), after.unscored(test_items)),
+            unscored=UnscoredSides(*unscored),
             model_changed=lock.model_id is not None
             and any(name != lock.model_id for name in model_ids(rows)),
             old_value=test.b,
@@ -443,39 +480,36 @@ class MigrateRun:
             test_look=look.sentence(self.gold.name),
             reused=look.reused,
             n_called_again=len(self.missing),
-            notes=(*split_notes(self.gold), *verdict_notes(people, [Column.of(self.new, rows)])),
+            notes=(*split_notes(self.gold), *verdict_notes(people, [JudgeColumn.of(self.new, rows)])),
             run_line=run_line(table, "test", [full_name(self.old), full_name(self.new)], extra),
         )
 
     def _cross_fitted(self, sides: tuple[_Side, _Side], mapped: tuple[_Side, _Side]) -> tuple[_Side, _Side]:
         """The open items, each by maps fitted without its question: train and dev made the final ones."""
-        items, names = self.open_items, ("old", "new")
+        items = self.open_items
         if not items:
             return mapped
+        raw = dict(zip(("old", "new"), sides, strict=True))
         once = calibrated(
             [self.gold.labels[item.item_id] for item in items],
-            {
-                name: [side.verdicts[item.item_id] for item in items]
-                for name, side in zip(names, sides, strict=True)
-            },
+            {name: side.on(items) for name, side in raw.items()},
             scale=self.gold.scale,
-            scales={name: side.scale for name, side in zip(names, sides, strict=True)},
+            scales={name: side.scale for name, side in raw.items()},
             groups=[item.group for item in items],
         )
 
-        def fitted(name: str, raw: _Side, final: _Side) -> _Side:
-            if final is raw or name not in once.by_map:
+        def fitted(name: str, final: _Side) -> _Side:
+            if final is raw[name] or name not in once.by_map:
                 return final
             rows: list[list[float | None]] = list(once.verdicts[name])  # type: ignore[arg-type]
             verdicts = {item.item_id: row[0] for item, row in zip(items, rows, strict=True)}
             return _Side(final.judge, self.gold.scale, verdicts)
 
-        return fitted("old", sides[0], mapped[0]), fitted("new", sides[1], mapped[1])
+        return fitted("old", mapped[0]), fitted("new", mapped[1])
 
     def _lock_new(self, path: Path, rows: Judgements, look: Look, budget: Budget) -> None:
-        """Measure the new judge's noise, and write its lock."""
-        test, metric = Table(self.gold, self.test_items, 1, self.seed, look.level), self.lock.metric
-        confirmed = Confirmed.on(look, test, Column.of(self.new, rows))
+        test, metric = AgreementTable(self.gold, self.test_items, 1, self.seed, look.level), self.lock.metric
+        confirmed = Confirmed.on(look, test, JudgeColumn.of(self.new, rows))
         lock, _ = lock_judge(
             self.new,
             confirmed,

@@ -1,23 +1,32 @@
-"""What verdicts on production answers come to, by system: how they are spread, and the share that passes."""
+"""What verdicts on production answers come to, by system, and what changes where another judge gives them."""
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
+import heapq
 from array import array
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from judgecal.records import Estimate
+from judgecal.records import Estimate, Item, Judgement, Result
 from judgecal.scale import Label, Scale, common_scale, onto
 from judgecal.selection.lock import Lock, LockedGold
 from judgecal.stats import Calibration
 from judgecal.stats.intervals import described, mean_estimate
 from judgecal.stats.sample import Floats, Ints
+
+_EPS = 1e-12
+_ALL = "all"
+_EXAMPLES = 3  # of a change in each direction
+_CLIPPED = 200  # characters of a text in an example
+_POINTS = Scale.parse("percentage")
+# what changes in a row -> its least and its most
+_CHANGES = {"rate": (-1.0, 1.0), "points": (-_POINTS.span, _POINTS.span), "differs": (0.0, 1.0)}
+_MOST_WORDS = 50  # that shares are given of; a judge with more of them gives texts and not labels
 
 
 def class_rates(people: Scale, agreement: Mapping[str, Estimate]) -> tuple[Estimate | None, Estimate | None]:
@@ -33,8 +42,7 @@ def chance(people: Scale, agreement: Mapping[str, Estimate]) -> str | None:
 
     None where it was seen to do better, or where either rate is not known.
     """
-    both = class_rates(people, agreement)
-    rates = [rate.value for rate in both if rate is not None and rate.value is not None]
+    rates = [rate.value for rate in class_rates(people, agreement) if rate and rate.value is not None]
     if len(rates) < 2 or sum(rates) > 1.0 + _EPS:
         return None
     seen = f"sensitivity {rates[0]:.3f} and specificity {rates[1]:.3f}"
@@ -59,10 +67,9 @@ class PassRule:
     @classmethod
     def of(cls, gold: LockedGold, judge: Scale, calibration: Calibration | None = None) -> PassRule:
         """The rule for verdicts of a scale, as metrics at the mark cut them."""
-        people = Scale.parse(gold.scale, pass_at=gold.pass_at)
-        common = common_scale(people, judge)
-        middle = common.low + common.span / 2.0
-        return cls(people, judge, common, middle if common.kind == "binary" else common.pass_at, calibration)
+        common = common_scale(gold.people, judge)
+        mark = common.low + common.span / 2.0 if common.kind == "binary" else common.pass_at
+        return cls(gold.people, judge, common, mark, calibration)
 
     def class_rates(self, agreement: Mapping[str, Estimate]) -> tuple[Estimate | None, Estimate | None]:
         """Sensitivity and specificity at this mark among a lock's estimates; None where there are none."""
@@ -77,17 +84,19 @@ class PassRule:
             return "nominal verdicts have no pass mark"
         return f"the {self.people} labels have no pass mark (pass_at in card.toml)"
 
-    def passes(self, verdict: Label | None) -> bool | None:
-        """Whether a verdict passes; None where that cannot be said."""
-        if self.calibration is None:
-            return self.raw_passes(verdict)
-        return self.label_passes(self.calibrated(verdict))
+    # --- one verdict
 
-    def raw_passes(self, verdict: Label | None) -> bool | None:
-        """The same of the verdict as the judge gave it."""
+    def passes(self, verdict: Label | None, *, raw: bool = False) -> bool | None:
+        """Whether a verdict passes, or would before the map (`raw`); None where that cannot be said."""
         if verdict is None or self.mark is None:
             return None
-        return onto(self.common, self.judge, float(verdict)) >= self.mark
+        if raw or self.calibration is None:
+            return onto(self.common, self.judge, float(verdict)) >= self.mark
+        return self.label_passes(self.calibration.apply(verdict))
+
+    def label_passes(self, label: float | None) -> bool | None:
+        """The same of a label on the people's scale."""
+        return None if label is None or self.mark is None else label >= self._people_mark
 
     def calibrated(self, verdict: Label | None) -> float | None:
         """A verdict on the people's scale; None of none, and where a map is needed and there is none."""
@@ -97,21 +106,21 @@ class PassRule:
             return None
         return float(verdict)
 
-    def on_common(self, verdict: Floats) -> Floats:
-        """Verdicts as they are on the common scale; NaN without one."""
-        moved: Any = onto(self.common, self.judge, verdict)  # type: ignore[arg-type]
+    # --- many verdicts, NaN where there is none
+
+    def mapped(self, verdicts: Floats, *, raw: bool = False) -> Floats:
+        """Verdicts through the judge's map; `raw`, or where it has none, as they are on the common scale."""
+        if self.calibration is not None and not raw:
+            return self.calibration.mapped(verdicts)
+        moved: Any = onto(self.common, self.judge, verdicts)  # type: ignore[arg-type]
         return np.asarray(moved, dtype=np.float64)
 
-    def mapped(self, verdict: Floats) -> Floats:
-        """Verdicts through the judge's map, or on the common scale where it has none; NaN without one."""
-        return self.on_common(verdict) if self.calibration is None else self.calibration.mapped(verdict)
-
-    def passed(self, verdict: Floats) -> Floats:
+    def passed(self, verdicts: Floats, *, raw: bool = False) -> Floats:
         """1 where a verdict passes and 0 where it fails, NaN without a verdict or a mark."""
         if self.mark is None:
-            return np.full(len(verdict), np.nan)
-        mark = self.mark if self.calibration is None else self._people_mark
-        return np.where(np.isnan(verdict), np.nan, (self.mapped(verdict) >= mark).astype(np.float64))
+            return np.full(len(verdicts), np.nan)
+        mark = self.mark if raw or self.calibration is None else self._people_mark
+        return np.where(np.isnan(verdicts), np.nan, self.mapped(verdicts, raw=raw) >= mark)
 
     @property
     def cut(self) -> float:
@@ -125,50 +134,6 @@ class PassRule:
     @property
     def _people_mark(self) -> float:
         return 0.5 if self.people.kind == "binary" else self.people.pass_at or 0.0
-
-    def label_passes(self, label: float | None) -> bool | None:
-        """Whether a label of the people's scale passes; None where that cannot be said."""
-        if label is None or self.mark is None:
-            return None
-        return label >= self._people_mark
-
-
-_EPS = 1e-12
-_ALL = "all"
-_NEITHER = 2  # of 0 fails, 1 passes
-_MOST_WORDS = 50  # that shares are given of; a judge with more of them gives texts and not labels
-
-
-def word_shares(
-    codes: Floats, groups: Ints | array[int], words: Mapping[str, int], *, level: float = 0.95
-) -> dict[str, Estimate]:
-    """The share of each word among the rows that have one, the most frequent word first.
-
-    Each is a proportion with Wilson's interval on its effective n, as rows of one question are not
-    independent.
-
-    Args:
-        codes: of each row's word, NaN without one.
-        words: word -> code, those that no row has among them.
-    """
-    scored = ~np.isnan(codes)
-    counts = {word: int(np.sum(codes == code)) for word, code in words.items()}
-    shares = {}
-    for word in sorted(counts, key=lambda word: -counts[word])[:_MOST_WORDS]:
-        share = mean_estimate(np.where(scored, codes == words[word], np.nan), groups, level=level)
-        shares[word] = dataclasses.replace(share, n_unscored=int(np.sum(~scored)))
-    return shares
-
-
-class _System:
-    """The rows of one system."""
-
-    def __init__(self) -> None:
-        self.verdicts = array("d")  # NaN where unscored, the number of the word on a nominal scale
-        self.groups = array("q")  # 64 bits of their hash
-        self.passed = bytearray()
-        self.passed_raw = bytearray()
-        self.unscored: Counter[str] = Counter()
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,41 +169,41 @@ class SystemRates:
     unscored: Mapping[str, int]  # kind of failure -> rows
 
 
-class Overview:
+class _Rows:
+    def __init__(self) -> None:
+        self.verdicts = array("d")  # NaN where unscored, the code of the word on a nominal scale
+        self.groups = array("q")
+        self.unscored: Counter[str] = Counter()
+
+
+class SystemRatesCounter:
     """What the verdicts of a table come to: those that pass by the rule, and before the judge's map."""
 
     def __init__(self, rule: PassRule, *, level: float = 0.95) -> None:
         self._rule, self._level = rule, level
-        self._systems: dict[str | None, _System] = {}
+        self._systems: dict[str | None, _Rows] = {}
         self._words = {word: code for code, word in enumerate(rule.judge.categories)}
 
     def add(self, system: str | None, group: str, verdict: Label | None, *, error: str = "") -> None:
         """Count a row; `error` is the kind of the failure where there is no verdict."""
-        rows = self._systems.setdefault(system, _System())
+        rows = self._systems.setdefault(system, _Rows())
         rows.groups.append(group_number(group))
-        rows.verdicts.append(np.nan if verdict is None else self._number(verdict))
-        rows.passed.append(_flag(self._rule.passes(verdict)))
-        rows.passed_raw.append(_flag(self._rule.raw_passes(verdict)))
+        if isinstance(verdict, str):
+            verdict = self._words.setdefault(verdict, len(self._words))
+        rows.verdicts.append(np.nan if verdict is None else verdict)
         if verdict is None:
             rows.unscored[error] += 1
 
-    def extend(self, other: Overview) -> None:
+    def extend(self, other: SystemRatesCounter) -> None:
         """Count all rows of another part of the table, behind those that are here."""
         codes = {
             float(code): self._words.setdefault(word, len(self._words)) for word, code in other._words.items()
         }
         for system, rows in other._systems.items():
-            mine = self._systems.setdefault(system, _System())
+            mine = self._systems.setdefault(system, _Rows())
             mine.groups.extend(rows.groups)
             mine.verdicts.extend(codes.get(value, value) for value in rows.verdicts)
-            mine.passed += rows.passed
-            mine.passed_raw += rows.passed_raw
             mine.unscored.update(rows.unscored)
-
-    def _number(self, verdict: Label) -> float:
-        if isinstance(verdict, str):
-            return self._words.setdefault(verdict, len(self._words))
-        return float(verdict)
 
     def entries(self) -> list[SystemRates]:
         """An entry for each system, in the order of their first rows; none where no row names one."""
@@ -247,34 +212,27 @@ class Overview:
         return [self._entry(system or "", [rows]) for system, rows in self._systems.items()]
 
     def overall(self) -> SystemRates:
-        """The entry of all rows."""
-        return self._entry(_ALL, list(self._systems.values()))
+        return self._entry(_ALL, self._systems.values())
 
-    def _entry(self, system: str, parts: Sequence[_System]) -> SystemRates:
+    def _entry(self, system: str, parts: Iterable[_Rows]) -> SystemRates:
         rule, scale, level = self._rule, self._rule.judge, self._level
-        verdicts: Floats = joined([part.verdicts for part in parts])
-        groups = np.unique(joined([part.groups for part in parts]), return_inverse=True)[1]
+        verdicts: Floats = joined(part.verdicts for part in parts)
+        groups = np.unique(joined(part.groups for part in parts), return_inverse=True)[1]
         scored = verdicts[~np.isnan(verdicts)]
-        n, n_expected = len(scored), len(verdicts)
-        counts: dict[str, Any] = {"n": n, "n_expected": n_expected, "n_unscored": n_expected - n}
-        blank = Estimate(None, level=level, **counts)
+        n_unscored = len(verdicts) - len(scored)
+        counts: dict[str, Any] = {"n": len(scored), "n_expected": len(verdicts), "n_unscored": n_unscored}
 
-        def mean(values: Floats, *, low: float, high: float) -> Estimate:
+        def mean(values: Floats, why_none: str | None, *, low: float = 0.0, high: float = 1.0) -> Estimate:
+            """No value, with the reason, where there are verdicts and none has such a number."""
+            if len(scored) and np.isnan(values).all():
+                return Estimate(None, level=level, **counts, reason=why_none)
             estimate = mean_estimate(values, groups.tolist(), low=low, high=high, level=level)
-            return dataclasses.replace(estimate, n_unscored=blank.n_unscored)
+            return replace(estimate, n_unscored=n_unscored)
 
-        def share(flags: Sequence[bytearray]) -> Estimate:
-            """The share that passes; no value, with the reason, where there is no mark to pass."""
-            coded = np.concatenate([np.frombuffer(flag, dtype=np.uint8) for flag in flags])
-            passed = np.where(coded == _NEITHER, np.nan, coded.astype(np.float64))
-            if blank.n and np.isnan(passed).all():
-                return dataclasses.replace(blank, reason=rule.reason)
-            return mean(passed, low=0.0, high=1.0)
-
-        average = dataclasses.replace(blank, reason="nominal verdicts have no average")
+        average = Estimate(None, level=level, **counts, reason="nominal verdicts have no average")
         if scale.numeric:
-            average = mean(verdicts, low=scale.low, high=scale.high)
-        passing, raw = share([part.passed for part in parts]), share([part.passed_raw for part in parts])
+            average = mean(verdicts, None, low=scale.low, high=scale.high)
+        passing, raw = (mean(rule.passed(verdicts, raw=raw), rule.reason) for raw in (False, True))
         shares = word_shares(verdicts, groups, self._words, level=level)
         numbers: dict[str, Any] = {**described(scored if rule.people.numeric else []), "count": len(scored)}
         return SystemRates(
@@ -288,9 +246,185 @@ class Overview:
         )
 
 
-def joined(arrays: Sequence[array[Any]]) -> Any:
-    """One numpy array of several others."""
-    parts = [np.frombuffer(part, dtype=part.typecode) for part in arrays]
+def word_shares(
+    codes: Floats, groups: Ints | array[int], words: Mapping[str, int], *, level: float = 0.95
+) -> dict[str, Estimate]:
+    """The share of each word among the rows that have one, the most frequent word first.
+
+    Each is a proportion with Wilson's interval on its effective n, as rows of one question are not
+    independent.
+
+    Args:
+        codes: of each row's word, NaN without one.
+        words: word -> code, those that no row has among them.
+    """
+    unscored = np.isnan(codes)
+    counts = {word: int(np.sum(codes == code)) for word, code in words.items()}
+    shares = {}
+    for word in sorted(counts, key=lambda word: -counts[word])[:_MOST_WORDS]:
+        share = mean_estimate(np.where(unscored, np.nan, codes == words[word]), groups, level=level)
+        shares[word] = replace(share, n_unscored=int(np.sum(unscored)))
+    return shares
+
+
+# --- two judges on the same rows
+
+
+@dataclass(frozen=True, slots=True)
+class ChurnVerdict:
+    """What a judge said of a row."""
+
+    verdict: Label | None
+    reasoning: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedRow:
+    """A row whose verdict changed sides: its line in the table, its texts clipped, what either said."""
+
+    row: int
+    system: str | None
+    question: str
+    answer: str
+    old: ChurnVerdict
+    new: ChurnVerdict
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedRows:
+    """The rows that moved farthest, in either direction."""
+
+    pass_to_fail: tuple[ChangedRow, ...]
+    fail_to_pass: tuple[ChangedRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BothUnscored:
+    """Rows without a verdict of either judge."""
+
+    old: int
+    new: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SystemChurn(Result):
+    """What another judge changes on one system's rows."""
+
+    system: str  # its name; empty where its rows name none, `all` for all rows
+    n: int  # rows that both judged, all rows, and those that either left unscored
+    n_expected: int
+    n_unscored: BothUnscored
+    flip_rate: Estimate  # share of rows that change sides (whose word changes, on nominal scales), 0..1
+    pass_to_fail: int
+    fail_to_pass: int
+    rate_change: Estimate  # new less old share that passes, -1..1
+    mean_change: Estimate  # new less old average, in points of 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChurnResult(SystemChurn):
+    """The same of all rows of a file, and of each system; `n_lacking` rows lack what the judges ask for."""
+
+    file: str
+    n_lacking: int
+    systems: tuple[SystemChurn, ...]
+    examples: ChangedRows
+
+
+class _Changes:
+    """The rows of one system: what changed in each, NaN where a judge left it unscored, and its group."""
+
+    def __init__(self) -> None:
+        self.changed = {name: array("d") for name in _CHANGES}
+        self.groups = array("q")
+        self.n_unscored: Counter[str] = Counter()
+
+
+class Churn:
+    """Two judges on the same rows, filled a row at a time; `old` and `new` say which verdicts of either
+    pass."""
+
+    def __init__(self, old: PassRule, new: PassRule, *, level: float = 0.95) -> None:
+        self._rules, self._level = (old, new), level
+        self._systems: dict[str | None, _Changes] = {}
+        # pass to fail, and fail to pass: how far, the line negated, the row
+        self._farthest: dict[float, list[tuple[float, int, ChangedRow]]] = {-1.0: [], 1.0: []}
+        self.n_lacking = 0
+
+    def add(self, item: Item, old: Judgement, new: Judgement, *, line: int) -> None:
+        """Count a row that both judges were called for; `line` is where it stands in the table."""
+        rows = self._systems.setdefault(item.system, _Changes())
+        rows.groups.append(group_number(item.group))
+        rows.n_unscored.update(old=old.verdict is None, new=new.verdict is None)
+        rate = points = differs = np.nan
+        if old.verdict is not None and new.verdict is not None:
+            sides = list(zip(self._rules, (old.verdict, new.verdict), strict=True))
+            before, after = (rule.passes(verdict) for rule, verdict in sides)
+            if before is not None and after is not None:
+                rate = float(after) - float(before)
+            if self._rules[0].judge.numeric:
+                low, high = (_in_points(rule, verdict) for rule, verdict in sides)
+                points, differs = high - low, abs(rate)
+            else:
+                differs = float(old.verdict != new.verdict)
+        for values, value in zip(rows.changed.values(), (rate, points, differs), strict=True):
+            values.append(value)
+        if rate in self._farthest:
+            texts = item.asked[:_CLIPPED], item.answer[:_CLIPPED]
+            verdicts = (ChurnVerdict(row.verdict, row.reasoning[:_CLIPPED]) for row in (old, new))
+            farthest = self._farthest[rate]
+            heapq.heappush(farthest, (abs(points), -line, ChangedRow(line, item.system, *texts, *verdicts)))
+            if len(farthest) > _EXAMPLES:  # of equals the first rows stay
+                heapq.heappop(farthest)
+
+    def result(self, file: str) -> ChurnResult:
+        """All rows of the file, each system, and the rows that moved farthest in either direction."""
+        systems = {} if set(self._systems) <= {None} else self._systems
+        examples = (
+            tuple(row for *_, row in sorted(heap, key=lambda example: (-example[0], -example[1])))
+            for heap in self._farthest.values()
+        )
+        return ChurnResult(
+            **self._entry(_ALL, list(self._systems.values())),
+            file=file,
+            n_lacking=self.n_lacking,
+            systems=tuple(SystemChurn(**self._entry(name or "", [rows])) for name, rows in systems.items()),
+            examples=ChangedRows(*examples),
+        )
+
+    def _entry(self, system: str, parts: Sequence[_Changes]) -> dict[str, Any]:
+        codes = np.unique(joined(part.groups for part in parts), return_inverse=True)[1].tolist()
+        reason = self._rules[0].reason or self._rules[1].reason
+        changed = {name: joined(part.changed[name] for part in parts) for name in _CHANGES}
+        means = {}
+        for name, (low, high) in _CHANGES.items():
+            n_unscored = int(np.isnan(changed[name]).sum())
+            mean = mean_estimate(changed[name], codes, low=low, high=high, level=self._level)
+            if reason is not None and n_unscored == len(codes):
+                mean = Estimate(None, level=self._level, n_expected=len(codes), reason=reason)
+            means[name] = replace(mean, n_unscored=n_unscored)
+        lost = sum((part.n_unscored for part in parts), Counter())
+        return {
+            "system": system,
+            "n": means["differs"].n,
+            "n_expected": len(codes),
+            "n_unscored": BothUnscored(lost["old"], lost["new"]),
+            "flip_rate": means["differs"],
+            "pass_to_fail": int(np.sum(changed["rate"] == -1.0)),
+            "fail_to_pass": int(np.sum(changed["rate"] == 1.0)),
+            "rate_change": means["rate"],
+            "mean_change": means["points"],
+        }
+
+
+def _in_points(rule: PassRule, verdict: Label) -> float:
+    """A verdict in points of 100, through the judge's map where it has one."""
+    mapped = rule.calibrated(verdict)
+    return onto(_POINTS, *((rule.judge, float(verdict)) if mapped is None else (rule.people, mapped)))
+
+
+def joined(arrays: Iterable[array[Any]]) -> Any:
+    parts: Sequence[Any] = [np.frombuffer(part, dtype=part.typecode) for part in arrays]
     return np.concatenate(parts) if parts else np.empty(0)
 
 
@@ -298,7 +432,3 @@ def group_number(group: str) -> int:
     """64 bits that stand for a group, the same in every run."""
     hashed = hashlib.blake2b(group.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(hashed, "big", signed=True)
-
-
-def _flag(passed: bool | None) -> int:
-    return _NEITHER if passed is None else int(passed)

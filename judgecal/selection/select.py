@@ -1,52 +1,81 @@
-"""`select`: leave out who is over the caps, choose on open items, confirm once on test, lock."""
+"""`select`: leave out who is over the caps, choose on open items, confirm once on test, lock.
+
+The chosen judge is called on what the experiment lacks: test items for the confirmation, and the other
+labelled items for the lock. Its calls are stored in the selection's own experiment, so that the first
+experiment stays as it was.
+"""
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from judgecal.engine import Journal
+from judgecal.engine import Journal, require_prices
 from judgecal.errors import InputError, listed, refuse
 from judgecal.experiment import (
+    AgreementTable,
     CostEstimate,
+    JudgeColumn,
+    Judgements,
     Look,
     RunOptions,
+    asked_items,
     foresee_look,
+    look_at_test,
+    models_of,
     open_experiment,
+    open_journal,
     plan_calls,
     read_experiment,
     refuse_unequal,
+    require_keys,
+    run_trials,
+    stored_rows,
     together,
+    verdicts_sha,
+    whole_items,
 )
-from judgecal.experiment.chunks import whole_items
 from judgecal.judges import Judge, JudgeName, judge_named
-from judgecal.selection.choice import MARGIN, Caps, MeasuredJudge, measure, repeats_of
+from judgecal.records import Item, Judgement
 from judgecal.selection.confirm import (
     NOISE_FILE,
     Confirmed,
-    SelectRequest,
     Upheld,
-    confirm,
-    journal_of,
-    judge_again,
+    is_lost,
     lock_judge,
     measured_again,
-    other_items,
     upheld,
 )
-from judgecal.selection.decision import OpenChoice, decide
+from judgecal.selection.decision import Caps, MeasuredJudge, OpenChoice, decide, measure, repeats_of
 from judgecal.selection.lock import LockedJudge, lock_problems, reply_fingerprint, write_lock
-from judgecal.selection.select_result import SelectResult, select_result
+from judgecal.selection.select_result import SelectRequest, SelectResult, select_result
 from judgecal.stats import metric_named
+from judgecal.stats.significance import MARGIN
 from judgecal.workspace import find_workspace
 
 
 @dataclass(frozen=True, kw_only=True)
 class SelectRun(SelectRequest):
     """A selection from what an experiment holds."""
+
+    def _other_items(self, judge: Judge) -> tuple[Item, ...]:
+        """What the lock holds beside test: the labelled items of train and dev that the judge was not trained
+        on.
+
+        With a limit those that it was chosen on: each split is cut alike. None where all items chose.
+        """
+        if self.on_all:
+            return ()
+        if self.options.limit is not None:
+            return self.choosing_items
+        gold = self.stored.gold
+        untrained = asked_items(gold, "all", without_groups=judge.trained_on)
+        return tuple(item for item in untrained if gold.split_of(item.group) != "test")
+
+    # --- what is asked
 
     def check(self) -> None:
         """Refuse what cannot be done before anything is called or logged."""
@@ -70,12 +99,8 @@ class SelectRun(SelectRequest):
                     f"{slug} holds the {self.stored.split} items: to choose on all labels, run judgecal "
                     f"{command} with --split all"
                 )
-            judges = [
-                column for column in self.stored.columns[: self.stored.asked] if column.kind == "prompt"
-            ]
-            compiled = [
-                column.judge for column in judges if JudgeName.parse(column.judge).program is not None
-            ]
+            prompts = [column.judge for column in self.asked_columns if column.kind == "prompt"]
+            compiled = [name for name in prompts if JudgeName.parse(name).program is not None]
             if compiled:
                 problems.append(
                     f"{listed(compiled)} of {slug} was compiled by an optimiser, which saw labels: choose "
@@ -88,90 +113,66 @@ class SelectRun(SelectRequest):
                 f"{slug} holds no item of train or dev to choose on: run judgecal score with --split open "
                 "(test only confirms)"
             )
-        self.test_items()
+        _ = self.test_items
 
     def decide(self) -> OpenChoice:
         """The choice, from what the experiment holds; nothing is called, written or logged."""
         self.check()
-        table = dataclasses.replace(self.stored.table, items=self.choosing_items, seed=self.seed)
+        table = replace(self.stored.table, items=self.choosing_items, seed=self.seed)
         measured = measure(self.stored, table)
         if self.on_all:  # the choice is a decision on test labels itself
             within = [judge for judge in measured if self.caps.over(judge) is None]
-            table = dataclasses.replace(table, level=foresee_look(**self.seen(self._verdicts(within))).level)
+            table = replace(table, level=foresee_look(**self._seen(self._verdicts(within))).level)
         return decide(self.stored, table, measured, metric=self.by, margin=self.margin, caps=self.caps)
-
-    def run(self) -> SelectResult:
-        """Choose on open items, confirm on test, and write the lock where there is one."""
-        decided = self.decide()
-        if decided.choice is None:
-            open_experiment(self.experiment)
-            result = select_result(self, decided)
-        elif self.recorded:
-            open_experiment(self.experiment)
-            chosen, why = decided.chosen, "its judgements were recorded: there is no prompt to lock"
-            confirmed = confirm(self, self._decided_on(decided), chosen.column, repeats=chosen.repeats)
-            held = self._upheld(decided, confirmed)
-            result = select_result(self, decided, confirmed, lock_reason=why, upheld=held)
-        else:
-            result = self._called(decided)
-        self.experiment.write_summary(result)
-        return result
-
-    def _called(self, decided: OpenChoice) -> SelectResult:
-        """Confirm a judge that can be called, measure its noise, and lock it."""
-        judge, budget = self._judge(decided.chosen), self.options.open_budget(self.experiment.folder)
-        confirmed = judge_again(self, judge, decided.chosen, self._decided_on(decided), budget=budget)
-        if confirmed.n_lost:
-            lost = f"{confirmed.n_lost} calls were lost on the wire or for want of budget"
-            why = f"{lost}: the same command makes them again, then locks"
-            return select_result(self, decided, confirmed, lock_reason=why, usd=budget.spent_usd)
-        held = self._upheld(decided, confirmed)
-        if held is not None and held.refused:
-            why, usd = held.refused, budget.spent_usd
-            return select_result(self, decided, confirmed, lock_reason=why, upheld=held, usd=usd)
-        lock, noise_rows = lock_judge(
-            judge,
-            confirmed,
-            metric=self.by,
-            margin=self.margin,
-            confirmed_on_test=held is not None and held.doubt is None,
-            noise_calls=self.noise_calls,
-            folder=self.experiment.folder,
-            options=self.options,
-            budget=budget,
-            workspace=self.workspace,
-        )
-        write_lock(self.output, lock)
-        made: dict[str, Any] = {"lock": lock, "noise_rows": noise_rows, "upheld": held}
-        return select_result(self, decided, confirmed, usd=budget.spent_usd, **made)
-
-    def _upheld(self, decided: OpenChoice, confirmed: Confirmed) -> Upheld | None:
-        """What test says of the choice; None where all items chose, so that none is left to say anything."""
-        if self.on_all or decided.losses is None:
-            return None
-        return upheld(
-            decided.chosen,
-            confirmed,
-            chosen_on=decided.table,
-            metric=self.by,
-            n_judges=len(decided.losses.by_judge),
-            caps=self.caps,
-        )
 
     def _judge(self, chosen: MeasuredJudge) -> Judge:
         """The chosen judge, refused where it is not what the experiment called, or could not be locked."""
-        name = chosen.judge
-        judge = judge_named(name, workspace=self.workspace)
+        judge = judge_named(chosen.judge, workspace=self.workspace)
         configured = self.stored.experiment.config["judges"]
         fingerprints = {str(config["judge"]): config["fingerprint"] for config in configured}
-        if judge.fingerprint != fingerprints[name]:
+        if judge.fingerprint != fingerprints[chosen.judge]:
             raise InputError(
-                f"{name} has changed since {self.stored.experiment.slug}: its signature, program, model or "
-                "price is not what was scored; run the experiment's command again, then select from the new "
-                "one"
+                f"{chosen.judge} has changed since {self.stored.experiment.slug}: its signature, program, "
+                "model or price is not what was scored; run the experiment's command again, then select from "
+                "the new one"
             )
         LockedJudge.of(judge, self.workspace)
         return judge
+
+    # --- the look at test
+
+    def _seen(self, judges: Mapping[str, str]) -> dict[str, Any]:
+        """What makes the look: the same verdicts by the same metric on the same items are the same one.
+
+        `judges`: fingerprint -> what it said of test (`verdicts_sha`).
+        """
+        return {
+            "experiments": self.workspace.experiments,
+            "gold": self.stored.gold,
+            "items": self.test_items,
+            "by": f"select by {self.by}{' on all' * self.on_all}",
+            "judges": judges,
+        }
+
+    def _verdicts_sha(self, rows: Sequence[Judgement]) -> str:
+        """What a judge said of test, whatever its name."""
+        return verdicts_sha(self.stored.gold, self.test_items, rows)
+
+    def _verdicts(self, judges: Sequence[MeasuredJudge]) -> dict[str, str]:
+        """Fingerprint -> its verdicts on test, of some judges."""
+
+        def fingerprint(judge: MeasuredJudge) -> str:
+            if self.recorded:
+                return judge.column.rows[0].judge_fingerprint
+            return reply_fingerprint(judge_named(judge.judge, workspace=self.workspace))
+
+        return {fingerprint(judge): self._verdicts_sha(judge.column.rows) for judge in judges}
+
+    def _decided_on(self, decided: OpenChoice) -> dict[str, str]:
+        """The judges that a look decides on: the chosen one, or on all items all within the caps."""
+        if not self.on_all or decided.losses is None:
+            return self._verdicts([decided.chosen])
+        return self._verdicts([judge for judge in decided.measured if judge.judge in decided.losses.by_judge])
 
     def foresee(self) -> Look | None:
         """Which decision on test labels a run would take; None where nobody is chosen."""
@@ -182,44 +183,125 @@ class SelectRun(SelectRequest):
             self._judge(decided.chosen)
         judges = self._decided_on(decided)
         if not (self.recorded or self.on_all):  # what it said of test so far, which may be nothing
-            stored = whole_items([*journal_of(self, decided.chosen).latest.values()])
-            judges = dict.fromkeys(judges, self.verdicts_sha(stored))
-        return foresee_look(**self.seen(judges))
+            stored = whole_items([*self._journal(decided.chosen).latest.values()])
+            judges = dict.fromkeys(judges, self._verdicts_sha(stored))
+        return foresee_look(**self._seen(judges))
 
-    def _decided_on(self, decided: OpenChoice) -> dict[str, str]:
-        """The judges that a look decides on: the chosen one, or on all items all within the caps."""
-        if not self.on_all or decided.losses is None:
-            return self._verdicts([decided.chosen])
-        return self._verdicts([judge for judge in decided.measured if judge.judge in decided.losses.by_judge])
+    def _confirm(self, judges: Mapping[str, str], column: JudgeColumn, repeats: int) -> Confirmed:
+        """Hold the chosen judge on test, and write down the look at `judges`, which are decided on.
 
-    def _verdicts(self, judges: list[MeasuredJudge]) -> dict[str, str]:
-        """Fingerprint -> its verdicts on test, of some judges."""
+        Where all items chose one of k judges, each of the k intervals errs in a k-th of what the decision
+        may. So the chosen one's holds, whichever that is (Bonferroni). Where calls were lost nothing is
+        decided yet: that look is logged and not counted.
+        """
+        decides = self.recorded or not any(map(is_lost, column.rows))
+        kind: Literal["decision", "report"] = "decision" if decides else "report"
+        look = look_at_test(**self._seen(judges), experiment=self.experiment.slug, kind=kind)
+        level = 1.0 - (1.0 - look.level) / len(judges) if self.on_all else look.level
+        table = AgreementTable(self.stored.gold, self.test_items, repeats, self.seed, level)
+        return Confirmed.on(look, table, column, on_all=self.on_all)
 
-        def fingerprint(judge: MeasuredJudge) -> str:
-            if self.recorded:
-                return judge.column.rows[0].judge_fingerprint
-            return reply_fingerprint(judge_named(judge.judge, workspace=self.workspace))
+    # --- the calls
 
-        return {fingerprint(judge): self.verdicts_sha(judge.column.rows) for judge in judges}
+    def _journal(self, chosen: MeasuredJudge) -> Journal:
+        """What is judged already, to look at: nothing is written."""
+        journal = stored_rows(self.experiment.journal)
+        _copy_rows(chosen, journal)
+        return journal
 
     def preview(self) -> CostEstimate:
         """What confirmation and noise would call; the choice is made, nothing is written."""
         decided = self.decide()
         if decided.choice is None or self.recorded:
             return CostEstimate(0, 0, 0, 0.0, 0.0)
-        judge = self._judge(decided.chosen)
-        test, rest = self.test_items(), other_items(self, judge)
-        journal = journal_of(self, decided.chosen)
+        judge, journal = self._judge(decided.chosen), self._journal(decided.chosen)
+        test, rest = self.test_items, self._other_items(judge)
         runs = [(test, journal, self.options.repeats), (rest, journal, 1)]
         if self.noise_calls:
             anew = measured_again(self.experiment.folder, self.options)
             made = Journal(None) if anew else Journal.looked_at(self.experiment.folder / NOISE_FILE)
             runs.append(((*test, *rest), made, self.noise_calls))
-        plans = [
-            plan_calls([judge], items, stored, dataclasses.replace(self.options, repeats=repeats))
+        return together([
+            plan_calls([judge], items, stored, replace(self.options, repeats=repeats))
             for items, stored, repeats in runs
-        ]
-        return together(plans)
+        ])  # fmt: skip
+
+    def run(self) -> SelectResult:
+        """Choose on open items, confirm on test, and write the lock where there is one."""
+        decided = self.decide()
+        if decided.choice is None:
+            open_experiment(self.experiment)
+            result = select_result(self, decided)
+        elif self.recorded:
+            open_experiment(self.experiment)
+            chosen, why = decided.chosen, "its judgements were recorded: there is no prompt to lock"
+            confirmed = self._confirm(self._decided_on(decided), chosen.column, chosen.repeats)
+            result = select_result(
+                self, decided, confirmed, lock_reason=why, held=self._upheld(decided, confirmed)
+            )
+        else:
+            result = self._called(decided)
+        self.experiment.write_summary(result)
+        return result
+
+    def _called(self, decided: OpenChoice) -> SelectResult:
+        """Call the chosen judge on what the experiment lacks, confirm it, measure its noise, and lock it."""
+        chosen, options = decided.chosen, self.options
+        judge, budget = self._judge(chosen), options.open_budget(self.experiment.folder)
+        judges, test, rest = self._decided_on(decided), self.test_items, self._other_items(judge)
+        # all that can be wrong is said before the calls
+        require_prices(models_of([judge]), options.limit_usd)
+        require_keys([judge], [*test, *rest], self._journal(chosen), options)
+        judge.check_items([*test, *rest])
+        open_experiment(self.experiment)
+        rows: list[Judgement] = []
+        with open_journal(self.experiment.journal, options) as journal:
+            _copy_rows(chosen, journal)
+            for items, repeats in ((test, options.repeats), (rest, 1)):
+                each = replace(options, repeats=repeats)
+                rows += run_trials([judge], items, journal=journal, options=each, budget=budget)
+        column = JudgeColumn.of(judge, Judgements(rows))
+        if not self.on_all:  # the chosen one alone is decided on, by what it says now
+            judges = dict.fromkeys(judges, self._verdicts_sha(column.rows))
+        confirmed = self._confirm(judges, column, options.repeats)
+        if confirmed.n_lost:
+            lost = f"{confirmed.n_lost} calls were lost on the wire or for want of budget"
+            why = f"{lost}: the same command makes them again, then locks"
+            return select_result(self, decided, confirmed, lock_reason=why, usd=budget.spent_usd)
+        held = self._upheld(decided, confirmed)
+        if held is not None and held.refused:
+            usd = budget.spent_usd
+            return select_result(self, decided, confirmed, lock_reason=held.refused, held=held, usd=usd)
+        lock, noise_rows = lock_judge(
+            judge,
+            confirmed,
+            metric=self.by,
+            margin=self.margin,
+            confirmed_on_test=held is not None and held.doubt is None,
+            noise_calls=self.noise_calls,
+            folder=self.experiment.folder,
+            options=options,
+            budget=budget,
+            workspace=self.workspace,
+        )
+        write_lock(self.output, lock)
+        made: dict[str, Any] = {"lock": lock, "noise_rows": noise_rows, "held": held}
+        return select_result(self, decided, confirmed, usd=budget.spent_usd, **made)
+
+    def _upheld(self, decided: OpenChoice, confirmed: Confirmed) -> Upheld | None:
+        """What test says of the choice; None where all items chose, so that none is left to say anything."""
+        if self.on_all or decided.losses is None:
+            return None
+        k = len(decided.losses.by_judge)
+        shared: dict[str, Any] = {"metric": self.by, "n_judges": k, "caps": self.caps}
+        return upheld(decided.chosen, confirmed, chosen_on=decided.table, **shared)
+
+
+def _copy_rows(chosen: MeasuredJudge, journal: Journal) -> None:
+    """Take the judge's rows from the experiment that it was chosen from, but for those to be tried again."""
+    for row in chosen.column.stored:
+        if row.key not in journal.latest and not is_lost(row):
+            journal.append(row)
 
 
 def select(

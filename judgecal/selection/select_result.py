@@ -1,33 +1,42 @@
-"""What `select` comes to."""
+"""What `select` asks, and what it comes to."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
 from typing import Literal
 
-from judgecal.errors import listed
+from judgecal.errors import InputError, listed
 from judgecal.experiment import (
+    Experiment,
     GoldSummary,
+    JudgeColumn,
+    RunOptions,
     StoredExperiment,
+    asked_items,
+    gold_config,
     looks_so_far,
+    plan_experiment,
     run_line,
     summary_of_gold,
     verdict_notes,
 )
-from judgecal.experiment.floor import constant_entry
+from judgecal.experiment.agreement import constant_entry
 from judgecal.experiment.people import judge_beside_people
 from judgecal.experiment.stored import Unread, unread_of
 from judgecal.goldset import split_notes
 from judgecal.judges import JudgeKind
-from judgecal.records import Estimate, Judgement, Result
-from judgecal.selection.choice import MeasuredJudge, in_words
-from judgecal.selection.confirm import Confirmed, SelectRequest, Upheld
-from judgecal.selection.decision import ChosenJudge, OpenChoice
+from judgecal.records import Estimate, Item, Judgement, Result
+from judgecal.selection.confirm import NOISE_CALLS, Confirmed, Upheld
+from judgecal.selection.decision import Caps, ChosenJudge, MeasuredJudge, OpenChoice, in_words, open_items
 from judgecal.selection.lock import Lock, Noise, model_ids
-from judgecal.stats import Calibration
+from judgecal.stats import Calibration, leading_metric
 from judgecal.stats.metrics import amount_of
+from judgecal.stats.significance import MARGIN
 from judgecal.stats.stand_in import StandIn
+from judgecal.workspace import Workspace
 
 JudgeVerdict = Literal[
     "chosen",
@@ -38,7 +47,6 @@ JudgeVerdict = Literal[
     "below the floor",
     "over the caps",
 ]
-_REJECTED = ("not confirmed", "not shown", "not above the floor", "below the floor", "over the caps")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +137,86 @@ class SelectResult(Result):
     refused: RejectedJudge | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class SelectRequest:
+    """What is asked of `select`, and where its result goes."""
+
+    workspace: Workspace
+    stored: StoredExperiment  # the experiment to choose from
+    options: RunOptions  # how to call; `repeats` on test items, one call of the others
+    caps: Caps = field(default_factory=Caps)
+    metric: str | None = None  # by which; the leading one of the set where not given
+    margin: float = MARGIN  # the loss against the best that is allowed
+    noise_calls: int = NOISE_CALLS  # of each item at lock time; 0 for none
+    output: Path = Path("judge.lock.json")  # where the lock goes
+    seed: int = 0
+    replace: bool = False  # whether a lock that is there may be written over
+    on_all: bool = False  # whether all labelled items choose: then none is left to confirm on
+    out: str | None = None  # the slug of its experiment; None for the usual one
+
+    @cached_property
+    def experiment(self) -> Experiment:
+        """The selection's own, for its calls and its result: what it asks, not how it calls or locks."""
+        config = {
+            "command": "select",
+            "gold": gold_config(self.stored.gold),
+            "chosen_from": self.stored.experiment.slug,
+            "judges": [column.judge for column in self.asked_columns],
+            "metric": self.by,
+            "margin": self.margin,
+            "caps": self.caps.config(),
+            "repeats": self.options.repeats,
+            "seed": self.seed,
+            **({"split": "all"} if self.on_all else {}),
+        }
+        return plan_experiment(self.workspace, config, out=self.out)
+
+    @property
+    def recorded(self) -> bool:
+        """Whether the judgements were recorded elsewhere: nobody can be called."""
+        return bool(self.stored.experiment.config["command"] == "agreement")
+
+    @property
+    def by(self) -> str:
+        """The metric that decides."""
+        return self.metric or leading_metric(self.stored.gold.scale)
+
+    @property
+    def asked_columns(self) -> Sequence[JudgeColumn]:
+        """Of the judges that the experiment asked for."""
+        return self.stored.judges
+
+    # --- which items
+
+    @property
+    def choosing_items(self) -> tuple[Item, ...]:
+        """The items that choose: those of train and dev, or all that the experiment holds."""
+        if self.on_all:
+            return self.stored.items[: self.options.limit]
+        return open_items(self.stored, limit=self.options.limit)
+
+    @property
+    def test_items(self) -> tuple[Item, ...]:
+        """The items of the confirmation: all of test; of recorded judgements those that were asked.
+
+        Where all items choose, these are they. Refused where there is none.
+        """
+        gold = self.stored.gold
+        if self.on_all:
+            return self.choosing_items
+        if not self.recorded:
+            return asked_items(gold, "test", limit=self.options.limit)
+        items = tuple(item for item in self.stored.items if gold.split_of(item.group) == "test")
+        if not items:
+            raise InputError(
+                f"{self.stored.experiment.slug} holds no test item to confirm on: run judgecal agreement "
+                "with --split all"
+            )
+        return items[: self.options.limit]
+
+
 def select_result(
-    request: SelectRequest,
+    run: SelectRequest,
     decided: OpenChoice,
     confirmed: Confirmed | None = None,
     *,
@@ -138,55 +224,55 @@ def select_result(
     lock_reason: str = "nobody was chosen",
     noise_rows: Sequence[Judgement] = (),
     usd: float = 0.0,
-    upheld: Upheld | None = None,
+    held: Upheld | None = None,
 ) -> SelectResult:
     """All that was asked, decided on open items, confirmed on test and locked, as it is shown.
 
-    Args:
-        lock_reason: why there is no lock.
-        noise_rows: the calls at lock time.
-        upheld: what test says of the choice; None where no item is left to say it, or calls lack.
+    `noise_rows`: the calls at lock time; `held`: what test says of the choice, None where no item is left to
+    say it, or calls lack.
     """
-    stored, metric, on_all = request.stored, request.by, request.on_all
-    gold, table, losses, pick = stored.gold, decided.table, decided.losses, decided.pick
-    choice, refused = decided.choice, None
-    if choice is not None and upheld is not None and upheld.refused is not None:
-        refused, choice = RejectedJudge(choice.judge, upheld.refused), None
-    judges = tuple(_judge_on_open(request, decided, judge, refused) for judge in decided.measured)
-    rejected = (judge for judge in judges if judge.verdict in _REJECTED)
-    on_test = None if upheld is None else upheld.doubt is None
-    on_test = False if upheld is None and on_all and confirmed else on_test
+    stored, table, losses, choice = run.stored, decided.table, decided.losses, decided.choice
+    gold, refused, on_test = stored.gold, None, None if held is None else held.doubt is None
+    if choice is not None and held is not None and held.refused is not None:
+        refused, choice = RejectedJudge(choice.judge, held.refused), None
+    if held is None and run.on_all and confirmed:
+        on_test = False
+    judges = [_judge_on_open(run, decided, judge, refused) for judge in decided.measured]
     stand_in = None
     if decided.choice is not None and len(gold.peers) > 1:  # beside people on all items, as `score` holds it
-        stand_in = judge_beside_people(stored.table, decided.chosen.column, n_judges=stored.asked)
+        stand_in = judge_beside_people(stored.table, decided.chosen.column, n_judges=len(stored.judges))
     n_unscored = 0  # recorded judgements are nobody's to call again
     if confirmed is not None and (lock is not None or confirmed.n_lost):
         n_unscored = sum(row.verdict is None for row in (*confirmed.column.rows, *noise_rows))
+    caps = {name: cap for name, cap in run.caps.config().items() if cap not in (None, [], False)}
+    chosen_by = model_ids(confirmed.column.rows) if confirmed and lock else []
+    slug, of_all = stored.experiment.slug, "all" if run.on_all else None
+    extra = {"experiment": slug, "metric": run.by, "margin": f"{run.margin:g}", **caps}
+    rows = [judge.column.rows for judge in decided.measured if judge.column.rows]
+    names = [f"{row.judge}[{row.judge_fingerprint[:8]}]" for row, *_ in rows]
     return SelectResult(
-        experiment=request.experiment.slug,
-        chosen_from=stored.experiment.slug,
+        experiment=run.experiment.slug,
+        chosen_from=slug,
         chosen=choice.judge if choice else None,
         shown=bool(choice and choice.shown),
-        why=refused.why if refused else _why(request, decided, confirmed),
-        metric=metric,
-        margin=request.margin,
+        why=refused.why if refused else _why(run, decided, confirmed),
+        metric=run.by,
+        margin=run.margin,
         within_margin=choice.within if choice else (),
-        rejected=tuple(
-            RejectedJudge(judge.judge, _why_rejected(request, decided, judge, refused)) for judge in rejected
-        ),
+        rejected=tuple(RejectedJudge(judge.judge, why) for judge, why in judges if why is not None),
         more_questions=choice.more_questions if choice else None,
         best=losses.best if losses else None,
         level=table.level,
         bounds=losses.method if losses else "",
-        judges=judges,
-        gold=summary_of_gold(table, "all" if on_all else stored.split),
+        judges=tuple(judge for judge, _ in judges),
+        gold=summary_of_gold(table, of_all or stored.split),
         confirmed=dict(confirmed.estimates) if confirmed else {},
         confirmed_complete=dict(confirmed.complete) if confirmed else {},
-        confirmed_on=summary_of_gold(confirmed.table, "all" if on_all else "test") if confirmed else None,
-        test_looks=confirmed.look.number if confirmed else looks_so_far(request.workspace.experiments, gold),
+        confirmed_on=summary_of_gold(confirmed.table, of_all or "test") if confirmed else None,
+        test_looks=confirmed.look.number if confirmed else looks_so_far(run.workspace.experiments, gold),
         test_look=confirmed.look.sentence(gold.name) if confirmed and not confirmed.n_lost else None,
         reused=confirmed.look.reused if confirmed else False,
-        lock=str(request.output) if lock else None,
+        lock=str(run.output) if lock else None,
         lock_sha256=lock.sha256 if lock else None,
         lock_reason=None if lock else lock_reason,
         noise=lock.noise if lock else None,
@@ -194,87 +280,70 @@ def select_result(
         confirmed_calibrated=dict(confirmed.calibrated) if confirmed else {},
         usd=usd,
         n_unscored=n_unscored,
-        journal=str(request.experiment.journal),
-        notes=_notes(
-            stored, decided, model_ids(confirmed.column.rows) if confirmed and lock else [], noise_rows
-        ),
+        journal=str(run.experiment.journal),
+        notes=_notes(run, decided, chosen_by, noise_rows),
         driven=tuple(losses.driven) if losses else (),
-        choice=pick,
-        run_line=_run_line(request, decided),
+        choice=decided.pick,
+        run_line=run_line(table, of_all or "open", names, extra),
         below_floor=decided.not_above(choice.judge) if choice else None,
         stand_in=stand_in,
         unread=unread_of(stored),
-        floor=constant_entry(confirmed.table if confirmed else table).as_wrong[metric],
+        floor=constant_entry(confirmed.table if confirmed else table).as_wrong[run.by],
         confirmed_on_test=on_test,
-        doubt=upheld.doubt if upheld else None,
+        doubt=held.doubt if held else None,
         refused=refused,
     )
 
 
-def _run_line(request: SelectRequest, decided: OpenChoice) -> str:
-    caps = {name: cap for name, cap in request.caps.config().items() if cap not in (None, [], False)}
-    slug = request.stored.experiment.slug
-    extra = {"experiment": slug, "metric": request.by, "margin": f"{request.margin:g}", **caps}
-    judges = [
-        f"{judge.judge}[{judge.column.rows[0].judge_fingerprint[:8]}]"
-        for judge in decided.measured
-        if judge.column.rows
-    ]
-    return run_line(decided.table, "all" if request.on_all else "open", judges, extra)
-
-
 def _judge_on_open(
-    request: SelectRequest, decided: OpenChoice, judge: MeasuredJudge, refused: RejectedJudge | None
-) -> JudgeOnOpen:
-    losses, entry, choice = decided.losses, judge.entry, decided.choice
-    loss, over = losses.by_judge.get(judge.judge) if losses else None, request.caps.over(judge)
-    floor = decided.floors.get(judge.judge)
+    run: SelectRequest, decided: OpenChoice, judge: MeasuredJudge, refused: RejectedJudge | None
+) -> tuple[JudgeOnOpen, str | None]:
+    """A judge's line, and why it is not among those within the margin; None where it is."""
+    name, entry, choice, floor = judge.judge, judge.entry, decided.choice, decided.floors.get(judge.judge)
+    loss, over = decided.losses.by_judge.get(name) if decided.losses else None, run.caps.over(judge)
+    reason, upper = (loss.reason, loss.upper) if loss else (over, None)
     verdict: JudgeVerdict = "not shown"
     if over is not None:
         verdict = "over the caps"
-    elif choice and judge.judge == choice.judge:
+    elif choice and name == choice.judge:
         verdict = "not confirmed" if refused else "chosen"
     elif floor is not None and not floor.shown:
         verdict = "below the floor" if floor.below else "not above the floor"
-    elif choice and judge.judge in choice.within:
+    elif choice and name in choice.within:
         verdict = "within the margin"
-    return JudgeOnOpen(
-        judge=judge.judge,
+    why: str | None = None
+    if refused and name == refused.judge:
+        why = refused.why
+    elif verdict not in ("chosen", "within the margin"):
+        why = None if verdict == "over the caps" else decided.not_above(name)
+        if why is None and upper is None:
+            why = reason or "there is no bound of its loss"
+        elif why is None and upper is not None:
+            most, margin = (amount_of(size, run.by) for size in (upper, run.margin))
+            why = f"it may lose up to {most} of {in_words(run.by)} against the best, the margin is {margin}"
+    line = JudgeOnOpen(
+        judge=name,
         n=entry.n,
         n_expected=entry.n_expected,
         n_unscored=entry.n_unscored,
-        value=entry.decided_by(request.by),
-        complete_case=entry.agreement[request.by],
+        value=entry.decided_by(run.by),
+        complete_case=entry.agreement[run.by],
         loss=loss.loss if loss else None,
-        loss_at_most=loss.upper if loss else None,
-        reason=loss.reason if loss else over,
+        loss_at_most=upper,
+        reason=reason,
         usd_per_1k=judge.usd_per_1k,
         p95_s=entry.latency_s.p95,
         verdict=verdict,
         kind=judge.column.kind,
     )
+    return line, why
 
 
-def _why_rejected(
-    request: SelectRequest, decided: OpenChoice, judge: JudgeOnOpen, refused: RejectedJudge | None
-) -> str:
-    """Why a judge is not among those that may be chosen."""
-    if refused and judge.judge == refused.judge:
-        return refused.why
-    if judge.verdict != "over the caps" and (why := decided.not_above(judge.judge)):
-        return why
-    if judge.loss_at_most is None:
-        return judge.reason or "there is no bound of its loss"
-    metric = request.by
-    loss, margin = (amount_of(size, metric) for size in (judge.loss_at_most, request.margin))
-    return f"it may lose up to {loss} of {in_words(metric)} against the best, the margin is {margin}"
-
-
-def _why(request: SelectRequest, decided: OpenChoice, confirmed: Confirmed | None) -> str:
+def _why(run: SelectRequest, decided: OpenChoice, confirmed: Confirmed | None) -> str:
     """Why somebody was chosen, or nobody."""
     choice, pick = decided.choice, decided.pick
     if choice is not None:
-        if not request.on_all or decided.losses is None or confirmed is None:
+        if not run.on_all or decided.losses is None or confirmed is None:
             return choice.why
         n, k = len(set(confirmed.table.groups)), len(decided.losses.by_judge)
         return (
@@ -282,8 +351,8 @@ def _why(request: SelectRequest, decided: OpenChoice, confirmed: Confirmed | Non
             f"it: the interval allows for the choice among {k} judge{'s' * (k != 1)}"
         )
     if pick is None:
-        within = [judge for judge in decided.measured if request.caps.over(judge) is None]
-        values = [judge.entry.decided_by(request.by) for judge in within]
+        within = [judge for judge in decided.measured if run.caps.over(judge) is None]
+        values = [judge.entry.decided_by(run.by) for judge in within]
         return f"no judge has a value: {values[0].reason}" if values else "no judge is within the caps"
     if pick.too_few:
         return f"{pick.too_few.removesuffix('.')}; --allow-below-floor chooses all the same"
@@ -293,11 +362,11 @@ def _why(request: SelectRequest, decided: OpenChoice, confirmed: Confirmed | Non
 
 
 def _notes(
-    stored: StoredExperiment, decided: OpenChoice, chosen_by: list[str], noise_rows: Sequence[Judgement]
+    run: SelectRequest, decided: OpenChoice, chosen_by: Sequence[str], noise_rows: Sequence[Judgement]
 ) -> tuple[str, ...]:
     """What else the reader must know; `chosen_by`: the model ids behind the verdicts of a lock."""
-    gold, choice, notes = stored.gold, decided.choice, []
-    if choice and (why := decided.not_above(choice.judge)):
+    stored, gold, notes = run.stored, run.stored.gold, []
+    if decided.choice and (why := decided.not_above(decided.choice.judge)):
         notes.append(f"chosen though not shown above the floor: {why}")
     for judge in decided.measured:
         judged = {row.item_id for row in judge.column.rows}

@@ -1,0 +1,450 @@
+"""When a locked judge passes the gate, and when another may take its place: the decisions, apart from every
+call.
+
+A migration's "pass" rests on all labelled items but those that trained or chose the new judge: that the old
+one was chosen by them only makes passing harder. What nobody recorded, such as a prompt that was written with
+these labels in sight, shows as a fall: on test the new judge may not do worse, beside the old one, than on
+the others by more than chance explains. "Fail" rests on test alone. If both hold, it fails.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from scipy.special import stdtrit
+
+from judgecal.errors import refuse
+from judgecal.records import Estimate
+from judgecal.scale import Label, Scale
+from judgecal.stats import Comparison, compare, compare_paired, metric_named
+from judgecal.stats.agreement import prepare
+from judgecal.stats.confirmation import STANDARD_ERRORS
+from judgecal.stats.drift import (
+    CHANGED_LEVEL,
+    Calls,
+    SameJudgeTest,
+    Verdict,
+    loss_bound,
+    rise_of_unscored,
+    same_judge_test,
+)
+from judgecal.stats.intervals import mean_estimate, t_quantile
+from judgecal.stats.metrics import amount_of, metric_facts
+from judgecal.stats.significance import OUT_OF_REACH, POWER, smallest_detectable
+from judgecal.stats.simultaneous import Losses, losses_against_best
+from judgecal.stats.strata import too_thin
+
+GateDecision = Literal["pass", "fail", "inconclusive", "changed"]
+
+UNSCORED_TOLERANCE = 0.05
+"""A rise of the share of unscored items that is shown to exceed this fails."""
+
+
+# --- gate
+
+
+@dataclass(frozen=True, slots=True)
+class LockedAndCurrent:
+    """The same items as a judge judged them when it was locked, and now."""
+
+    labels: Sequence[Label]  # n labels of people
+    then: Calls  # n x the calls at lock time; None = unscored
+    now: Calls  # n x passes, the same of each further pass
+    groups: Sequence[str]  # the question of each item
+    people: Scale
+    judge: Scale
+    calibrate: Callable[[Verdict], Verdict] | None = None  # the lock's map; None: verdicts as they are decide
+
+    @property
+    def passes(self) -> int:
+        return len(self.now[0])
+
+    @property
+    def settled(self) -> bool:
+        """Whether several passes all gave the same verdicts: a further one would tell nothing new."""
+        return self.passes > 1 and all(len(set(row)) == 1 for row in self.now)
+
+    def calibrated(self) -> LockedAndCurrent:
+        """Both times through the lock's map, on the people's scale; as they are where there is none."""
+        if self.calibrate is None:
+            return self
+        then, now = ([[*map(self.calibrate, row)] for row in rows] for rows in (self.then, self.now))
+        return replace(self, then=then, now=now, judge=self.people, calibrate=None)
+
+
+@dataclass(frozen=True, slots=True)
+class UnscoredRise:
+    """How far the share of items without a verdict went up."""
+
+    difference: Estimate  # now - then, paired by item
+    p_at_most: float  # the chance, if nothing had changed, of such a rise is this or less
+
+    @property
+    def too_high(self) -> bool:
+        """Whether a rise is shown, and shown to exceed the tolerance."""
+        low = self.difference.low
+        return self.p_at_most < CHANGED_LEVEL and low is not None and low > UNSCORED_TOLERANCE
+
+
+@dataclass(frozen=True, slots=True)
+class GateState:
+    """What the items say of a locked judge."""
+
+    decision: GateDecision
+    why: str
+    comparison: Comparison  # now against then, an unscored verdict as wrong; single-call values averaged
+    loss_below: float | None  # the loss stays below, one-sided at the level; None: nothing can be decided
+    persistent: Estimate | None  # the same difference with the verdicts that changed in every pass alike
+    raw: Estimate | None  # the difference of the verdicts as they are, where calibrated ones decide
+    same_judge: SameJudgeTest | None  # None where there are fewer than three calls of an item
+    unscored: UnscoredRise
+
+
+@dataclass(frozen=True)
+class GateRule:
+    """How much a locked judge may lose.
+
+    Passes where the loss is shown to stay under the margin, with a one-sided bound at the level. Fails over
+    two passes where the whole interval of the difference lies beyond the margin; or where it lies on the
+    losing side of 0, the loss seen exceeds the margin, and the verdicts that changed alike in every pass have
+    their interval there too. Where no second pass can be had, the whole interval has to lie beyond the
+    margin. As the lock's calls are the same every night, ill luck in them would make a noisy judge fail night
+    after night; so a fail takes calls of now that lie further from the lock's than chance does, too. Fails as
+    well where the share of unscored items is shown to have risen by more than `UNSCORED_TOLERANCE`. By a
+    macro metric with fewer than ten items in a class or stratum no loss is decided on.
+
+    Where the loss does not fail but the test shows that another judge answers, that is "changed". It needs
+    three calls of an item, so that where the lock holds one, a night makes two.
+    """
+
+    metric: str
+    margin: float  # the loss that is allowed, in units of the metric
+    level: float = 0.95  # of the two-sided interval and of the one-sided bound
+
+    def __post_init__(self) -> None:
+        problems = []
+        if not 0.0 <= self.margin < float("inf"):
+            problems.append(f"--margin is {self.margin:g}: a loss that is allowed is 0 or more")
+        if not 0.5 < self.level < 1.0:
+            problems.append(f"--level is {self.level:g}: give one above 0.5 and below 1")
+        if metric_facts(self.metric).direction == "neither":
+            problems.append(f"{self.metric} ranks nobody: more of it is neither better nor worse")
+        refuse(problems)
+
+    def state(self, two: LockedAndCurrent, *, last: bool) -> GateState:
+        """What can be said by now; `last` where no further pass can be had."""
+        decided, people, groups, level = two.calibrated(), two.people, two.groups, self.level
+
+        def shared(judge: Scale) -> dict[str, Any]:
+            scales = {"scale": people, "a_scale": judge, "b_scale": judge}
+            return {**scales, "metric": self.metric, "groups": groups, "level": level, "n_perm": 1}
+
+        def compared(times: LockedAndCurrent) -> Comparison:
+            return compare(two.labels, times.now, times.then, calibrate=False, **shared(times.judge))
+
+        comparison, bound, persistent = compared(decided), None, None
+        thin = too_thin(comparison.strata, self.metric)
+        if comparison.difference.low is not None and thin is None:
+            metric, at_mark = metric_named(self.metric, people)
+            scales: dict[str, Any] = {"people": people, "judge_scale": decided.judge}
+            now, then = (
+                prepare(two.labels, rows, groups=groups, unscored="wrong", **scales)
+                for rows in (decided.now, decided.then)
+            )
+            sign = _as_loss(-1.0, self.metric)
+            bound = loss_bound(metric, now, then, at_mark=at_mark, sign=sign, level=level)
+        if two.passes > 1:
+            rows = zip(decided.now, decided.then, strict=True)
+            changed = [[persistent_change(row, each) for each in then] for row, then in rows]
+            both_times = compare_paired(two.labels, changed, decided.then, **shared(decided.judge))
+            persistent = both_times.difference
+        same_judge = same_judge_test(two.then, two.now, groups)
+        missing_now, missing_then = (
+            np.array([sum(verdict is None for verdict in row) / len(row) for row in rows])
+            for rows in (two.now, two.then)
+        )
+        rise = missing_now - missing_then
+        unscored = UnscoredRise(
+            mean_estimate(rise, groups, low=-1.0, high=1.0, level=level),
+            rise_of_unscored(two.then, two.now, groups) if rise.any() else 1.0,
+        )
+        decision, why = self._of_loss(comparison.difference, bound, persistent, last=last)
+        if thin is not None:  # without a bound nothing is decided
+            why = f"{thin}. So this lock can never pass: label more of them and lock again"
+        if unscored.too_high:
+            more, least = (
+                100.0 * (end or 0.0) for end in (unscored.difference.value, unscored.difference.low)
+            )
+            decision = "fail"
+            why = (
+                f"{more:.1f}% more of the verdicts are missing than when it was locked, at least "
+                f"{least:.1f}%, where {100.0 * UNSCORED_TOLERANCE:g}% are allowed"
+            )
+        else:
+            decision, why = _watched(decision, why, same_judge, last=last or bound is None)
+        if decision == "pass" and not any(verdict is not None for row in two.now for verdict in row):
+            decision, why = "inconclusive", "no call has a verdict, now or when it was locked"
+        raw = None if decided is two else compared(two).difference
+        return GateState(decision, why, comparison, bound, persistent, raw, same_judge, unscored)
+
+    def _of_loss(
+        self, difference: Estimate, bound: float | None, persistent: Estimate | None, *, last: bool
+    ) -> tuple[GateDecision, str]:
+        if bound is None or difference.value is None:
+            return "inconclusive", difference.reason or "there is no error to tell the loss by"
+        if difference.low == difference.high == 0.0:
+            return "pass", "no item agrees with its label better or worse than when it was locked"
+
+        def amount(loss: float) -> str:
+            return amount_of(loss, self.metric)
+
+        margin, loss = f"the margin of {amount(self.margin)}", _as_loss(difference.value, self.metric)
+        if bound < self.margin:
+            below = amount(max(bound, 0.0))
+            return "pass", f"the loss is shown to stay below {below}, which is under {margin}"
+        exceeds = f"the loss of {amount(loss)} exceeds {margin}"
+        if loss <= self.margin:
+            seen = f"a loss of {amount(loss)}" if loss > 0.0 else "no loss"
+            unclear = f"it is not shown to stay under {margin}: it may be as large as {amount(bound)}"
+            return "inconclusive", f"{seen} is seen, but {unclear}"
+        least = _least_loss(difference, self.metric)
+        if least is None or least <= 0.0:
+            return "inconclusive", f"{exceeds}, but the interval of the difference holds 0"
+        beyond = least > self.margin
+        if persistent is None and not (last and beyond):
+            wanted = "none can be had" if last else "none was made yet"
+            return "inconclusive", f"{exceeds}, but only a further pass tells it from noise, and {wanted}"
+        if beyond:
+            return "fail", f"{exceeds}, and so does the whole of its interval"
+        if persistent is not None and (_least_loss(persistent, self.metric) or 0.0) <= 0.0:
+            alike = amount(max(0.0, _as_loss(persistent.value or 0.0, self.metric)))
+            return "inconclusive", (
+                f"{exceeds}, but its interval holds the margin, and the verdicts that changed in every pass "
+                f"alike make {alike} of it"
+            )
+        side = "above" if metric_facts(self.metric).direction == "less" else "below"
+        return "fail", f"the interval of the difference lies {side} 0 and {exceeds}"
+
+
+def _watched(
+    decision: GateDecision, why: str, same_judge: SameJudgeTest | None, *, last: bool
+) -> tuple[GateDecision, str]:
+    """The decision on the loss, beside what the test says of who answers."""
+    if same_judge is None:
+        if decision == "pass" and not last:
+            return "inconclusive", f"{why}; a second call of each item tells whether the same judge answers"
+        return decision, why
+    if decision == "fail":
+        if same_judge.doubtful:
+            return decision, why
+        apart = "but calls of now and of the lock are not shown to differ"
+        return "inconclusive", f"{why}, {apart}: {same_judge.in_words}"
+    if same_judge.changed and (decision == "pass" or last):
+        return "changed", f"{same_judge.in_words}; of its agreement with the labels: {why}"
+    if same_judge.doubtful and decision == "pass" and not last:
+        return "inconclusive", f"{why}; {same_judge.in_words}, which a further pass tells from chance"
+    return decision, why
+
+
+def persistent_change(passes: Sequence[Verdict], then: Verdict) -> Verdict:
+    """What is left of a change once every pass has had its say: the verdict nearest to the locked one.
+
+    Where the passes lie on both sides of it, where one kept it, or where they do not agree on having a
+    verdict at all, that is the locked verdict itself. Words, and verdicts where there was none, have to be
+    equal.
+    """
+    if len(set(passes)) == 1:
+        return passes[0]
+    numbers = [verdict for verdict in passes if isinstance(verdict, float | int)]
+    if len(numbers) < len(passes) or not isinstance(then, float | int):
+        return then
+    if min(numbers) > then:
+        return min(numbers)
+    return max(numbers) if max(numbers) < then else then
+
+
+def _as_loss(value: float, metric: str) -> float:
+    return value if metric_facts(metric).direction == "less" else -value
+
+
+def _least_loss(difference: Estimate, metric: str) -> float | None:
+    """The end of a difference's interval that is the least loss; None without one."""
+    end = difference.low if metric_facts(metric).direction == "less" else difference.high
+    return None if end is None else _as_loss(end, metric)
+
+
+# --- migrate
+
+
+@dataclass(frozen=True)
+class BothJudges:
+    """Labels of some items, and the verdicts of both judges on them (None = unscored: as wrong)."""
+
+    labels: Sequence[Any]
+    groups: Sequence[str]
+    old: Sequence[Any]
+    new: Sequence[Any]
+    scales: tuple[Scale, Scale]  # of the old judge's verdicts, and of the new one's
+
+    def compared(self, *, people: Scale, metric: str, level: float, seed: int = 0) -> Comparison:
+        """New less old; the decision needs no p value."""
+        b_scale, a_scale = self.scales
+        shared: dict[str, Any] = {"groups": self.groups, "level": level, "seed": seed, "calibrate": False}
+        shared |= {"scale": people, "a_scale": a_scale, "b_scale": b_scale, "metric": metric, "n_perm": 1}
+        return compare(self.labels, self.new, self.old, **shared)
+
+    def losses(self, *, people: Scale, metric: str, margin: float, level: float, seed: int = 0) -> Losses:
+        """What either may lose against the other, one-sided at the level."""
+        return losses_against_best(
+            self.labels,
+            {"old": self.old, "new": self.new},
+            scale=people,
+            scales=dict(zip(("old", "new"), self.scales, strict=True)),
+            metric=metric,
+            groups=self.groups,
+            margin=margin,
+            level=level,
+            seed=seed,
+            calibrate=False,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationDecision:
+    """What the new judge loses against the old."""
+
+    # "pass": shown to stay under the margin; "fail": shown to exceed it; else "inconclusive"
+    decision: GateDecision
+    why: str
+    test: Comparison  # new less old on test, and on all items that may pass the new judge
+    whole: Comparison
+    loss_below: float | None  # of these: the loss stays below, one-sided at the level; None: no bound
+    # about how many more questions would tell, were the loss what it looks; None where it is told already, or
+    # where no number can be named
+    more_questions: int | None = None
+
+
+def migration(
+    on_test: BothJudges,
+    others: BothJudges | None,
+    *,
+    people: Scale,
+    metric: str,
+    margin: float,
+    level: float,
+    seed: int = 0,
+) -> MigrationDecision:
+    """Decide by the bound of the loss on all items that may pass the new judge, and its difference on test.
+
+    Args:
+        others: the items outside test that may pass it; None where there are none.
+        margin: the loss that is allowed, above 0.
+    """
+    shared: dict[str, Any] = {"people": people, "metric": metric, "level": level, "seed": seed}
+    both = on_test
+    if others is not None:
+        labels, groups, old, new = (
+            [*getattr(on_test, name), *getattr(others, name)] for name in ("labels", "groups", "old", "new")
+        )
+        both = BothJudges(labels, groups, old, new, on_test.scales)
+    test, whole = on_test.compared(**shared), both.compared(**shared)
+    losses = both.losses(margin=margin, **shared)
+    bound, allowed = losses.by_judge["new"].upper, amount_of(margin, metric)
+
+    def decided(decision: GateDecision, why: str, more: int | None = None) -> MigrationDecision:
+        return MigrationDecision(decision, why, test, whole, bound, more)
+
+    least, reason = (
+        _least_loss(test.difference, metric),
+        too_thin(test.strata, metric) or test.difference.reason,
+    )
+    if reason is not None or least is None:
+        return decided("inconclusive", reason or "there is no interval")
+    if least > margin:
+        lost = amount_of(least, metric)
+        return decided("fail", f"on test it loses {lost} at least, more than the margin of {allowed}")
+    if bound is None:
+        why = losses.by_judge["new"].reason or losses.reason
+        return decided("inconclusive", why or "there is no bound")
+    if bound < margin:
+        fell = None if others is None else _fell(test, others.compared(**shared), metric)
+        if fell is not None:
+            return decided("inconclusive", fell)
+        lost = amount_of(bound, metric)
+        return decided("pass", f"it loses {lost} at most, less than the margin of {allowed}")
+    loss = _as_loss(whole.difference.value or 0.0, metric)
+    seen = f"a loss of {amount_of(loss, metric)}" if loss > 0.0 else "no loss"
+    most, where = amount_of(bound, metric), f"on {losses.n_groups} questions"
+    why = f"{seen} is seen {where}, it may be as large as {most}, and the margin is {allowed}"
+    if loss < margin:
+        needed, would = losses.questions_needed("new", margin), "it loses less"
+        more = None if needed is None else max(1, needed - losses.n_groups)
+    else:
+        more, would = _more_to_fail(test, metric, margin), "it loses more, all of them in test"
+    if more is None or more > OUT_OF_REACH:
+        far = f"to tell is out of reach: it would take more than {OUT_OF_REACH:,} more questions"
+        return decided("inconclusive", f"{why}; {far}, if it is as it looks")
+    questions = f"about {more:,} more question{'s' * (more > 1)}"
+    return decided("inconclusive", f"{why}; {questions} would show that {would}, if it is as it looks", more)
+
+
+def error_of(compared: Comparison) -> float | None:
+    """Standard error of a difference, by the degrees of freedom of its interval; None without one."""
+    low, high, planned = compared.difference.low, compared.difference.high, compared.planned
+    if low is None or high is None or planned is None:
+        return None
+    return (high - low) / (2.0 * t_quantile(compared.difference.level, planned.df))
+
+
+def _fell(test: Comparison, rest: Comparison, metric: str) -> str | None:
+    """Why test does not bear out the other items; None where it does, or where those have no interval."""
+    before, after, errors = rest.difference.value, test.difference.value, (error_of(test), error_of(rest))
+    if before is None or after is None or errors[0] is None or errors[1] is None:
+        return None
+    fall, most = _as_loss(after - before, metric), STANDARD_ERRORS * math.hypot(errors[0], errors[1])
+    if fall <= most:
+        return None
+    fell, by_chance = amount_of(fall, metric), amount_of(most, metric)
+    return (
+        f"on all questions together it is shown to lose less than the margin, but on test it does {fell} "
+        f"worse than on the others, where chance explains {by_chance}: most often it was tuned on questions "
+        "of train and dev"
+    )
+
+
+def _more_to_fail(test: Comparison, metric: str, margin: float) -> int | None:
+    """Questions beside those of test that would tell the loss seen there from the margin with the planned
+    power.
+
+    With the error se on G questions: G ((t_level + t_power) se / (loss - margin))^2. None where it is not
+    beyond. Source: as `smallest_detectable`.
+    """
+    difference, error = test.difference, error_of(test)
+    beyond = _as_loss(difference.value or 0.0, metric) - margin
+    if beyond <= 0.0 or error is None or test.planned is None:
+        return None
+    needed = smallest_detectable(error, test.planned.df, level=difference.level)
+    return max(1, math.ceil(difference.n_groups * min((needed / beyond) ** 2, 1e9)) - difference.n_groups)
+
+
+def could_show(old: BothJudges, *, people: Scale, metric: str, margin: float, level: float) -> str:
+    """What loss these items could show a judge as good as the old one to stay under."""
+    compared = old.compared(people=people, metric=metric, level=level)
+    losses = old.losses(people=people, metric=metric, margin=margin, level=level)
+    least, detectable = losses.by_judge["new"].upper, compared.smallest_detectable
+    if least is None or detectable is None:
+        reason = losses.by_judge["new"].reason or losses.reason or compared.difference.reason
+        return f"On {losses.n_groups} questions it can never pass: {reason}."
+    df = losses.n_groups - 1.0
+    one_sided = t_quantile(2.0 * level - 1.0, df) + float(stdtrit(df, POWER))
+    usual = max(least, detectable * one_sided / (t_quantile(level, df) + float(stdtrit(df, POWER))))
+    most, at_least, allowed = (amount_of(value, metric) for value in (usual, least, margin))
+    return (
+        f"{losses.n_groups} questions would show a judge that is as good to lose less than {most} in four "
+        f"runs of five, if it differs as two judges usually do, and {at_least} if it gives the same "
+        f"verdicts; the margin is {allowed}."
+    )
