@@ -32,7 +32,7 @@ from judgecal.selection.pass_rates import word_shares
 from judgecal.stats import Calibration
 from judgecal.stats.intervals import described
 from judgecal.tables import open_source
-from judgecal.tables.formats import Layout
+from judgecal.tables.formats import Output
 from judgecal.workspace import find_workspace
 from tests.support.command import Run, one_object
 from tests.support.locks import lock_file
@@ -211,7 +211,7 @@ def test_a_table_may_be_wide(tmp_path: Path) -> None:
     path = tmp_path / "wide.csv"
     names = ",".join(f"c{number}" for number in range(100_000))
     path.write_text(f"{names}\n{names}\n", encoding="utf-8")
-    layout = Layout.of(
+    layout = Output.of(
         open_source(path), tmp_path / "out.csv", [(name, "text") for name in ("verdict", "error")]
     )
     begun = time.process_time()
@@ -316,9 +316,8 @@ def test_no_verdict_from_before_the_last_gate_is_taken(
         )
     assert one_object(judgecal(*command, "--dry-run"))["calls"] == 2
     found = one_object(judgecal(*command))
-    assert len(lines(journal)) == 6 and any(
-        note.startswith("2 verdicts are of an earlier run") for note in found["notes"]
-    )
+    assert len(lines(journal)) == 6
+    assert any(note.startswith("2 verdicts are of an earlier run") for note in found["notes"])
 
 
 def lines(path: Path) -> list[str]:

@@ -368,9 +368,8 @@ def test_a_lock_among_others_writes_what_a_single_one_does(judgecal: Run, worksp
     assert any(one["passed"] and one["verdict"] < 75 for one, _ in pairs)
     (alone,) = single["rates"].values()
     shown = both["rates"]["correctness_v3"]
-    assert (shown["raw"], shown["calibrated"]) == (alone["raw"], alone["calibrated"]) and shown[
-        "raw"
-    ] != alone["calibrated"]
+    assert (shown["raw"], shown["calibrated"]) == (alone["raw"], alone["calibrated"])
+    assert shown["raw"] != alone["calibrated"]
     assert both["metrics"]["correctness_v3_passed"] == alone["calibrated"]
 
 
@@ -548,10 +547,8 @@ def test_facts_and_guidelines_are_lines() -> None:
 @pytest.mark.parametrize("odd", ["[1, 2]", "[{", '{"content": ', [3], "[[]]"])
 def test_contexts_that_cannot_be_read_are_a_problem_and_no_crash(odd: Any) -> None:
     found = read_record({"request": "?", "response": "x", "retrieved_context": odd})
-    assert (
-        found.item.contexts == ()
-        and "retrieved_context cannot be read" in found.problems["retrieved_context"]
-    )
+    assert found.item.contexts == ()
+    assert "retrieved_context cannot be read" in found.problems["retrieved_context"]
 
 
 def test_a_changed_document_is_another_item_for_who_reads_it() -> None:

@@ -43,13 +43,8 @@ def test_labels_notes_and_cannot_tell_land_in_the_set(tmp_path: Path) -> None:
         shown = label(desk, "ann", shown, "yes", note=" short ")
         (row,) = ratings(folder)
         sha = hashlib.sha256(b"Be fair.\n").hexdigest()
-        assert row == {
-            "item_id": "i000-full",
-            "rater": "ann",
-            "label": 1,
-            "note": "short",
-            "rubric_sha256": sha,
-        }
+        given = {"item_id": "i000-full", "rater": "ann", "label": 1, "note": "short"}
+        assert row == {**given, "rubric_sha256": sha}
         (line,) = journal(folder)
         assert line["rubric_sha256"] == sha and line["seconds"] >= 0.0 and line["at"] > "2020"
         shown = label(desk, "ann", shown, None, reason="cannot tell")
@@ -59,12 +54,8 @@ def test_labels_notes_and_cannot_tell_land_in_the_set(tmp_path: Path) -> None:
 
 
 def test_what_is_sent_is_blind(tmp_path: Path) -> None:
-    more = {
-        "system": "gpt-9",
-        "tags": ["wrong"],
-        "contexts": [{"text": "A passage.", "document_id": "doc-7"}],
-    }
-    folder = waiting(tmp_path / "set", 3, texts=more)
+    contexts = [{"text": "A passage.", "document_id": "doc-7"}]
+    folder = waiting(tmp_path / "set", 3, texts={"system": "gpt-9", "tags": ["wrong"], "contexts": contexts})
     with desk_of(folder) as desk:
         sent = json.dumps(act(desk, "ann", "next"))
     assert "A passage." in sent
@@ -121,15 +112,12 @@ def test_undo_and_going_back(tmp_path: Path) -> None:
         assert back["item"]["key"] == second["item"]["key"] and back["item"]["mine"]["said"] == "20"
         back = act(desk, "ann", "step", item=back["item"]["key"], by=-1)
         assert back["item"]["mine"] == {"said": "75", "note": "near", "reason": None}
-        assert (
-            act(desk, "ann", "step", item=back["item"]["key"], by=-1)["item"]["key"] == first["item"]["key"]
-        )
+        back_again = act(desk, "ann", "step", item=back["item"]["key"], by=-1)
+        assert back_again["item"]["key"] == first["item"]["key"]
         again = label(desk, "ann", back, "80", before="75")  # a change of mind
         assert again["item"]["key"] == third["item"]["key"]
-        assert [(row["item_id"], row["label"]) for row in ratings(folder)] == [
-            ("i001-full", 20),
-            ("i000-full", 80),
-        ]
+        given = [(row["item_id"], row["label"]) for row in ratings(folder)]
+        assert given == [("i001-full", 20), ("i000-full", 80)]
         undone = act(desk, "ann", "undo")
         assert undone["item"]["mine"]["said"] == "75" and load_gold(folder).labels["i000-full"] == 75.0
         undone = act(desk, "ann", "undo")
@@ -138,9 +126,8 @@ def test_undo_and_going_back(tmp_path: Path) -> None:
     with desk_of(folder, order="in-order") as desk:  # and after a break
         act(desk, "ann", "undo")
     assert ratings(folder) == []
-    assert [line.get("undone", False) for line in journal(folder) if "item_id" in line] == [False] * 3 + [
-        True
-    ] * 3
+    undone = [line.get("undone", False) for line in journal(folder) if "item_id" in line]
+    assert undone == [False] * 3 + [True] * 3
 
 
 def test_two_windows_of_one_rater_lose_and_double_nothing(tmp_path: Path) -> None:
@@ -174,11 +161,8 @@ def test_raters_at_once_and_a_sheet_in_between(tmp_path: Path) -> None:
 
     with desk_of(folder, raters, overlap=1.0) as desk:
         asyncio.run(everybody(desk))
-    gold = load_gold(folder)
-    assert {rater: len(own) for rater, own in gold.ratings_by_rater.items()} == {
-        **dict.fromkeys(raters, 30),
-        "sheet": 1,
-    }
+    counts = {rater: len(given) for rater, given in load_gold(folder).ratings_by_rater.items()}
+    assert counts == {**dict.fromkeys(raters, 30), "sheet": 1}
 
 
 def test_a_write_of_somebody_else_takes_no_label_away(tmp_path: Path) -> None:
@@ -279,9 +263,8 @@ def test_a_label_goes_to_no_item_that_took_the_place_of_another(tmp_path: Path) 
     with pytest.raises(InputError, match="items have changed"), desk_of(folder, order="in-order") as desk:
         first = act(desk, "ann", "next")
         shown = label(desk, "ann", first, "yes")
-        (folder / "items.jsonl").write_text(
-            text.replace(first["item"]["question"], "Why?", 1), encoding="utf-8"
-        )
+        other = text.replace(first["item"]["question"], "Why?", 1)
+        (folder / "items.jsonl").write_text(other, encoding="utf-8")
         with pytest.raises(Refusal, match=r"not saved: .*items have changed"):
             label(desk, "ann", shown, "no")
         assert len(ratings(folder)) == 1
@@ -320,9 +303,8 @@ def test_a_full_disk_is_said_and_the_label_is_asked_again(
     with desk_of(folder) as desk:
         shown = act(desk, "ann", "next")
         with monkeypatch.context() as patch:
-            patch.setattr(
-                os, "fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device"))
-            )
+            full = OSError(28, "No space left on device")
+            patch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(full))
             with pytest.raises(Refusal, match=r"not saved: .*No space") as refused:
                 label(desk, "ann", shown, "yes")
             assert refused.value.status == 507 and journal(folder) == ratings(folder) == []
@@ -351,17 +333,7 @@ def test_a_disk_that_takes_half_a_line_leaves_the_ratings_as_they_were(tmp_path:
 
 
 def test_items_that_are_flagged_are_labelled_anew(tmp_path: Path) -> None:
-    folder = waiting(tmp_path / "set", 6)
-    with desk_of(folder, order="in-order") as desk:
-        label(desk, "ann", act(desk, "ann", "next"), "yes")
-    with desk_of(folder, order="in-order", since="2099-01-01") as desk:
-        shown = act(desk, "ann", "next")
-        assert shown["done"] == 0 and "mine" not in shown["item"]
-        label(desk, "ann", shown, "no")
-    assert [row["label"] for row in ratings(folder)] == [0]
-
-
-def test_a_flagged_label_that_is_confirmed_is_not_asked_again(tmp_path: Path) -> None:
+    """One that is confirmed is not asked again either."""
     folder = waiting(tmp_path / "set", 6)
     with desk_of(folder, order="in-order") as desk:
         label(desk, "ann", act(desk, "ann", "next"), "yes")
@@ -372,6 +344,11 @@ def test_a_flagged_label_that_is_confirmed_is_not_asked_again(tmp_path: Path) ->
             assert shown["done"] == done - 1
             assert label(desk, "ann", shown, "yes")["done"] == done
     assert len(ratings(folder)) == 2
+    with desk_of(folder, order="in-order", since="2099-01-01") as desk:
+        shown = act(desk, "ann", "next")
+        assert shown["done"] == 0 and "mine" not in shown["item"]
+        label(desk, "ann", shown, "no")
+    assert [row["label"] for row in ratings(folder)] == [1, 0]
 
 
 def test_a_second_look_is_no_rating_of_the_set(tmp_path: Path) -> None:
@@ -417,9 +394,8 @@ def test_a_line_that_is_no_act_is_named_and_nothing_is_written(tmp_path: Path, n
 
 
 def test_such_a_line_is_exit_2(judgecal: Run, workspace_dir: Path) -> None:
-    (waiting(workspace_dir / "gold" / "mine", 6) / "labels.jsonl").write_text(
-        f"{ACT}\nhello\n", encoding="utf-8"
-    )
+    path = waiting(workspace_dir / "gold" / "mine", 6) / "labels.jsonl"
+    path.write_text(f"{ACT}\nhello\n", encoding="utf-8")
     ran = judgecal("gold", "label", "mine", "--raters", "ann", "--no-open")
     assert ran.code == 2 and "labels.jsonl:2: no act of a rater" in ran.err
 
@@ -474,9 +450,8 @@ def test_a_label_of_nought_comes_back_from_the_journal(tmp_path: Path) -> None:
     given = ratings(folder)
     (folder / "ratings.jsonl").write_text("", encoding="utf-8")
     lines = (folder / "labels.jsonl").read_text(encoding="utf-8").splitlines()
-    (folder / "labels.jsonl").write_text(
-        lines[0] + "\n", encoding="utf-8"
-    )  # as if the power went before it was saved
+    # as if the power went before it was saved
+    (folder / "labels.jsonl").write_text(lines[0] + "\n", encoding="utf-8")
     desk_of(folder).__exit__()
     assert ratings(folder) == given and given[0]["label"] == 0
 

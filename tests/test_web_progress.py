@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from judgecal.desk.choices import choices_of, typed_of
 from judgecal.desk.progress import Timing, adjudication, contested, label_progress, opinions_of
-from judgecal.desk.server import progress_words
+from judgecal.desk.server import choices_of, progress_words, typed_of
 from judgecal.experiment.people import rater_agreement
 from judgecal.goldset import Card, GoldSet, load_gold
 from judgecal.records import Item, Rating
@@ -142,27 +141,12 @@ def test_adjudication_counts_what_it_changed() -> None:
         ("ordinal:0:3", {}, "0 0 0|1 1 1|2 2 2|3 3 3", None),
         ("ordinal:1:10", {}, "|".join(f"{k % 10} {k} {k}" for k in range(1, 11)), None),
         ("points:0:2:0.5", {}, "0 0 0| 0.5 0.5|1 1 1| 1.5 1.5|2 2 2", None),
-        (
-            "percentage",
-            {},
-            "1 0 0|2 25 25|3 50 50|4 75 75|5 100 100",
-            {"low": 0.0, "high": 100.0, "step": None},
-        ),
-        (
-            "percentage",
-            {"0": "none", "60": "most", "100": "all"},
-            "1 0 0 none|2 60 60 most|3 100 100 all",
-            ...,
-        ),
-        (
-            "points:0:5",
-            {},
-            "1 0 0|2 1.25 1.25|3 2.5 2.5|4 3.75 3.75|5 5 5",
-            {"low": 0.0, "high": 5.0, "step": None},
-        ),
+        ("percentage", {}, "1 0 0|2 25 25|3 50 50|4 75 75|5 100 100", {"low": 0.0, "high": 100.0, "step": None}),
+        ("percentage", {"0": "none", "60": "most", "100": "all"}, "1 0 0 none|2 60 60 most|3 100 100 all", ...),
+        ("points:0:5", {}, "1 0 0|2 1.25 1.25|3 2.5 2.5|4 3.75 3.75|5 5 5", {"low": 0.0, "high": 5.0, "step": None}),
         ("nominal", {}, "", {"words": True}),
     ],
-)
+)  # fmt: skip
 def test_buttons_and_keys(scale: str, anchors: dict[str, str], keys: str, typed: Any) -> None:
     card = Card("made", Scale.parse(scale), anchors=anchors)
     found = [

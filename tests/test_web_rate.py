@@ -11,7 +11,7 @@ import pytest
 
 from judgecal.desk.label_queue import LabelQueue
 from judgecal.goldset import Card, GoldSet
-from judgecal.production.judged_table import JudgedTable, read_labels
+from judgecal.production.judged import JudgedTable, read_labels
 from judgecal.records import Item, Rating
 from judgecal.scale import Scale
 from judgecal.stats.prediction_powered import LabelledRows, corrected_mean

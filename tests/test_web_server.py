@@ -43,10 +43,8 @@ def asked(
                     token: str | None = None,
                     **headers: str,
                 ) -> tuple[int, Any, Any]:
-                    given = {
-                        "Judgecal-Rater": rater,
-                        "Judgecal-Token": server.tokens[rater] if token is None else token,
-                    }
+                    token = server.tokens[rater] if token is None else token
+                    given = {"Judgecal-Rater": rater, "Judgecal-Token": token}
                     data = sent if isinstance(sent, bytes) else json.dumps(sent or {}).encode()
                     own = {"Content-Type": "application/json", **given, **headers}
                     url = f"http://127.0.0.1:{server.address.port}/act/{verb}"
@@ -65,9 +63,7 @@ def test_a_label_over_http(tmp_path: Path) -> None:
 
     async def body(server: DeskServer, ask: Ask) -> None:
         status, told, _ = await ask("open")
-        assert (
-            status == 200 and told["rater"] == "ann" and [one["key"] for one in told["choices"]] == ["1", "0"]
-        )
+        assert (status, told["rater"], [one["key"] for one in told["choices"]]) == (200, "ann", ["1", "0"])
         status, told, _ = await ask("label", {"item": told["item"]["key"], "label": "yes"})
         assert status == 200 and told["done"] == 1
         _, numbers, _ = await ask("progress")
@@ -84,37 +80,24 @@ def test_who_has_no_business_here_is_refused_and_nothing_is_written(tmp_path: Pa
     async def body(server: DeskServer, ask: Ask) -> None:
         _, told, _ = await ask("next")
         good, port = {"item": told["item"]["key"], "label": "yes"}, server.address.port
-        refused: list[tuple[int, dict[str, Any]]] = [
-            (403, {"Host": "evil.example"}),
-            (403, {"Host": f"evil.example:{port}"}),
-            (403, {"Host": f"127.0.0.1:{port + 1}"}),
-            (403, {"Host": f"10.0.0.7:{port}"}),
-            (403, {"Origin": "http://evil.example"}),
-            (403, {"Origin": "null"}),
-            (403, {"token": ""}),
-            (403, {"token": "x" * 32}),
-            (403, {"token": server.tokens["bob"]}),
-            (403, {"Judgecal-Rater": "carol"}),
-            (403, {"Judgecal-Rater": "../ann"}),
-            (415, {"Content-Type": "text/plain"}),
+        refused: list[dict[str, Any]] = [
+            *({"Host": host} for host in ("evil.example", f"evil.example:{port}", f"127.0.0.1:{port + 1}")),
+            *({"Host": f"10.0.0.7:{port}"}, {"Origin": "http://evil.example"}, {"Origin": "null"}),
+            *({"token": token} for token in ("", "x" * 32, server.tokens["bob"])),
+            *({"Judgecal-Rater": rater} for rater in ("carol", "../ann")),
         ]
-        for status, more in refused:
+        for status, more in (*((403, more) for more in refused), (415, {"Content-Type": "text/plain"})):
             found, said, headers = await ask("label", good, **more)
             assert (found, list(said)) == (status, ["problem"]) and said["problem"].endswith("."), more
-            assert (
-                "default-src 'none'" in headers["Content-Security-Policy"]
-                and headers["Cache-Control"] == "no-store"
-            )
-        for status, sent in (
-            (422, {**good, "label": "maybe"}),
-            (422, {**good, "label": 1}),
-            (404, {**good, "item": "../../../etc/passwd"}),
-            (404, {**good, "item": {"a": 1}}),
-            (400, b"{"),
-            (400, b"[" * 60_000),
-            (400, b"[1]"),
+            assert "default-src 'none'" in headers["Content-Security-Policy"]
+            assert headers["Cache-Control"] == "no-store"
+        bodies: list[tuple[int, Any]] = [
+            *((422, {**good, "label": label}) for label in ("maybe", 1)),
+            *((404, {**good, "item": item}) for item in ("../../../etc/passwd", {"a": 1})),
+            *((400, body) for body in (b"{", b"[" * 60_000, b"[1]")),
             (413, b" " * 70_000),
-        ):
+        ]
+        for status, sent in bodies:
             found, said, _ = await ask("label", sent)
             assert (found, list(said)) == (status, ["problem"]), sent
         for verb in ("", "serve", "..%2f..%2fetc%2fpasswd", "label/../../x"):
@@ -134,33 +117,21 @@ def test_the_page_holds_nothing_of_the_set_and_lists_nothing(tmp_path: Path) -> 
             async with session.get(f"{base}/") as reply:
                 text, headers = await reply.text(), reply.headers
                 assert reply.status == 200
-            assert (
-                "secretset" not in text
-                and "sell at the fair" not in text
-                and "ann" not in text.split("<script")[0].split()
+            assert not [
+                word
+                for word in ("secretset", "sell at the fair", "innerHTML", "insertAdjacent")
+                if word in text
+            ]
+            assert "ann" not in text.split("<script")[0].split() and "http://" not in text.replace(
+                "data:", ""
             )
-            nonce = headers["Content-Security-Policy"].partition("'nonce-")[2].partition("'")[0]
-            assert (
-                len(nonce) > 20
-                and f'<script nonce="{nonce}">' in text
-                and "unsafe" not in headers["Content-Security-Policy"]
-            )
-            assert (
-                "innerHTML" not in text
-                and "insertAdjacent" not in text
-                and "http://" not in text.replace("data:", "")
-            )
+            policy = headers["Content-Security-Policy"]
+            nonce = policy.partition("'nonce-")[2].partition("'")[0]
+            assert len(nonce) > 20 and f'<script nonce="{nonce}">' in text and "unsafe" not in policy
             async with session.get(f"{base}/") as again:
                 assert nonce not in again.headers["Content-Security-Policy"]
-            for path in (
-                "/items.jsonl",
-                "/act",
-                "/act/next",
-                "/static/",
-                "/..%2f..%2fetc/passwd",
-                "/favicon.ico",
-            ):
-                async with session.get(base + path) as reply:
+            for path in ("items.jsonl", "act", "act/next", "static/", "..%2f..%2fetc/passwd", "favicon.ico"):
+                async with session.get(f"{base}/{path}") as reply:
                     assert reply.status in (404, 405) and list(await reply.json()) == ["problem"]
             async with session.get(f"{base}/", headers={"Host": "evil.example"}) as reply:
                 assert reply.status == 403
@@ -184,9 +155,8 @@ def test_the_usual_port_is_left_out_by_browsers(tmp_path: Path) -> None:
     with desk_of(waiting(tmp_path / "set", 2)) as desk:
         server = DeskServer(desk, Address("127.0.0.1", 80))
         server._hosts = frozenset({"127.0.0.1:80", "[::1]:80"})
-        assert (
-            server._is_ours("127.0.0.1") and server._is_ours("[::1]") and not server._is_ours("evil.example")
-        )
+        assert server._is_ours("127.0.0.1") and server._is_ours("[::1]")
+        assert not server._is_ours("evil.example")
         server.address = Address("0.0.0.0", 80)
         assert server._is_ours("10.0.0.7") and not server._is_ours("10.0.0.7:81")
 
@@ -217,11 +187,8 @@ def test_it_ends_although_a_request_never_comes_through(
 
     async def body(server: DeskServer, ask: Ask) -> None:
         _, writer = await asyncio.open_connection("127.0.0.1", server.address.port)
-        sent = {
-            "Host": f"127.0.0.1:{server.address.port}",
-            "Content-Type": "application/json",
-            "Content-Length": "9",
-        }
+        port = server.address.port
+        sent = {"Host": f"127.0.0.1:{port}", "Content-Type": "application/json", "Content-Length": "9"}
         sent |= {"Judgecal-Rater": "ann", "Judgecal-Token": server.tokens["ann"]}
         head = "".join(f"{name}: {value}\r\n" for name, value in sent.items())
         writer.write(f"POST /act/label HTTP/1.1\r\n{head}\r\n{{".encode())
@@ -311,11 +278,8 @@ def test_only_ties_and_disagreements(judgecal: Run, workspace_dir: Path) -> None
         assert ran.code == 0 and ran.out.startswith("0 of 1 item of made have a label"), ran.err
     ran = judgecal("gold", "adjudicate", "made", "--dry-run", "--json")
     found = json.loads(ran.out)
-    assert (found["n_differ"], found["n_left"], found["headline"]["next"]) == (
-        1,
-        1,
-        "judgecal gold adjudicate made",
-    )
+    assert (found["n_differ"], found["n_left"]) == (1, 1)
+    assert found["headline"]["next"] == "judgecal gold adjudicate made"
 
 
 def test_what_a_report_flags_is_read(judgecal: Run, workspace_dir: Path) -> None:

@@ -8,22 +8,24 @@ import sys
 import webbrowser
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import parse_qs, urlsplit
 
 import typer
 
 from judgecal.cli.gold import TableArguments, is_table
 from judgecal.cli.options import Full, Json, argument, names, option, typed_command, workspace_of
 from judgecal.cli.output import print_result
-from judgecal.errors import notice
+from judgecal.errors import InputError, listed, notice, refuse
+from judgecal.workspace import shown
 
 if TYPE_CHECKING:
     from judgecal.desk.desk import Desk, Labelling
-    from judgecal.desk.label_queue import Order
     from judgecal.desk.progress import LabelProgress
     from judgecal.desk.server import DeskServer
-    from judgecal.experiment.drawn import Drawing
+    from judgecal.experiment.label_source import LabelSample
     from judgecal.goldset import GoldSet
     from judgecal.records import Item
     from judgecal.report.document import Document
@@ -109,7 +111,6 @@ def label_command(
     """
     from judgecal.desk.desk import Desk, rater_problems
     from judgecal.desk.server import DeskServer
-    from judgecal.errors import refuse
 
     workspace, raters = workspace_of(ctx), names(how.raters)
     workspace.require_writable("gold label")
@@ -117,48 +118,57 @@ def label_command(
     if how.following not in _NEXT:
         problems.append(f"--next is one of {', '.join(_NEXT)}, found {how.following!r}")
     refuse(problems)
-    wanted = _Wanted(source, how, table, workspace, serve.dry_run)
-    task = wanted.task(raters)
-    common: dict[str, Any] = {"target": how.half_width, "judge_leaves": wanted.judge_leaves}
-    commands = {"following": wanted.after(task.gold.name), "again": _again(ctx, table)}
+    task = _Wanted(source, how, table, workspace, serve.dry_run).task(raters)
+    following = table.after(source, task.gold.name)  # the rate of a judged table, else a score
+    # What was drawn on is a set now.
+    again = typed_command(ctx, "gold label", without=("labels", "named", "dry_run", "json", "full"))
+    joined = table.labels or ctx.params["named"]
+    again = f"{again} --as {shlex.quote(joined)}" if joined else again
+    judge_leaves = _judge_leaves(table.lock)
+
+    def document_of(result: LabelProgress, gold: GoldSet) -> Document:
+        """How labelling stands; loaded when it is told, so that the page is there sooner."""
+        from judgecal.desk.progress import contested, label_document
+
+        return label_document(result, len(contested(gold)), following=following, again=again)
+
     if serve.dry_run:
         from judgecal.desk.progress import label_progress
 
-        result = label_progress(task.gold, task.items, raters, **common)
-        document = _label_document(result, task.gold, commands)
+        target = how.half_width
+        result = label_progress(task.gold, task.items, raters, target=target, judge_leaves=judge_leaves)
+        document = document_of(result, task.gold)
     else:
 
-        def document_of(server: DeskServer) -> Document:
-            return _label_document(server.progress(), server.desk.seen(), commands)
+        def next_command(served: DeskServer) -> str:
+            return document_of(served.progress(), served.desk.seen()).headline.next
 
         with Desk(task) as desk:
-            server = DeskServer(desk, following=lambda own: document_of(own).headline.next, **common)
+            server = DeskServer(
+                desk, target=how.half_width, judge_leaves=judge_leaves, following=next_command
+            )
             if not desk.queue.finished:
                 _serve(server, serve)
             notice(*_notes(desk))
-            result, document = server.progress(), document_of(server)
+            result = server.progress()
+            document = document_of(result, desk.seen())
     print_result(result, document, json=serve.json, full=serve.full)
 
 
-def _again(ctx: typer.Context, table: TableArguments) -> str:
-    """The command that goes on with the labelling: what was drawn on is a set now."""
-    again = typed_command(ctx, "gold label", without=("labels", "named", "dry_run", "json", "full"))
-    joined = table.labels or ctx.params["named"]
-    return f"{again} --as {shlex.quote(joined)}" if joined else again
+def _judge_leaves(lock: Path | None) -> float:
+    """The part of the labels' variance that the lock's judge leaves; 1 without one."""
+    if lock is None:
+        return 1.0
+    from judgecal.production.plan import spread_at_lock
+    from judgecal.selection.lock import load_lock
 
-
-def _label_document(result: LabelProgress, gold: GoldSet, commands: Mapping[str, str]) -> Document:
-    """How labelling stands; loaded when it is told, so that the page is there sooner."""
-    from judgecal.desk.document import label_document
-    from judgecal.desk.progress import contested
-
-    return label_document(result, len(contested(gold)), **commands)
+    spread = spread_at_lock(load_lock(lock))
+    return 1.0 if spread is None else 1.0 - max(0.0, spread.correlation) ** 2
 
 
 def _notes(desk: Desk) -> list[str]:
-    unknown = [
-        rater for rater in desk.task.raters if rater not in desk.gold.card.raters and desk.queue.done[rater]
-    ]
+    known, done = desk.gold.card.raters, desk.queue.done
+    unknown = [rater for rater in desk.task.raters if rater not in known and done[rater]]
     if not unknown:
         return []
     from judgecal.artefacts import toml_key
@@ -183,10 +193,9 @@ class _Wanted:
     def task(self, raters: Sequence[str]) -> Labelling:
         """What is to be labelled, by whom."""
         from judgecal.desk.desk import Labelling
-        from judgecal.errors import InputError
         from judgecal.goldset import list_gold
 
-        how, drafts = self.how, None
+        how, drafts, since = self.how, None, None
         only_some = how.flagged is not None or how.following in ("ties", "disagreements")
         if is_table(self.source, list_gold(self.workspace)):
             if how.draft or only_some:
@@ -201,39 +210,39 @@ class _Wanted:
             )
         else:
             gold, items, drafts = self._of_set()
-        wanted, since = {item.group for item in gold.select(how.split)}, None
-        items = [item for item in items if item.group in wanted]
-        if only_some:
-            items, since = self._some(gold, items)
+        groups = {item.group for item in gold.select(how.split)}
+        items = [item for item in items if item.group in groups]
+        if how.flagged is not None:
+            ids = read_flagged(how.flagged, gold)
+            items = [item for item in items if item.item_id in ids]
+            # labels given after the file was written have looked at the item anew
+            written = datetime.fromtimestamp(how.flagged.stat().st_mtime, UTC)
+            since = written.isoformat(timespec="milliseconds")
+        elif only_some:
+            from judgecal.desk.progress import contested
+
+            open_items = gold.tied if how.following == "ties" else contested(gold)
+            ids = frozenset(item.item_id for item in open_items)
+            items = [item for item in items if item.item_id in ids]
         if how.following == "in-order" and any(item.inclusion_probability is not None for item in items):
             raise InputError(
                 f"--next in-order: gold set {gold.name!r} is a draw, and whoever stops early would have "
                 "labelled its first rows, which are none: leave --next in-order out"
             )
-        order: Order = "in-order" if how.following == "in-order" else "random"
-        overlap = 1.0 if only_some else how.overlap
-        queue: dict[str, Any] = {"overlap": overlap, "order": order, "seed": how.seed, "second": how.second}
-        return Labelling(gold, items, raters, drafts=drafts, since=since, **queue)
-
-    @property
-    def judge_leaves(self) -> float:
-        """The part of the labels' variance that the lock's judge leaves; 1 without one."""
-        if self.table.lock is None:
-            return 1.0
-        from judgecal.production.rate_plan import spread_at_lock
-        from judgecal.selection.lock import load_lock
-
-        spread = spread_at_lock(load_lock(self.table.lock))
-        return 1.0 if spread is None else 1.0 - max(0.0, spread.correlation) ** 2
-
-    def after(self, name: str) -> str:
-        """What the labels of the set are for: the rate of a judged table, else a score."""
-        return self.table.after(self.source, name)
+        return Labelling(
+            gold,
+            items,
+            raters,
+            overlap=1.0 if only_some else how.overlap,
+            order="in-order" if how.following == "in-order" else "random",
+            seed=how.seed,
+            second=how.second,
+            drafts=drafts,
+            since=since,
+        )
 
     def _of_table(self, path: Path) -> GoldSet:
         """The set of a table's rows: as it was made before, or made now."""
-        from judgecal.errors import InputError
-
         how, table, name = self.how, self.table, self.how.named or path.stem
         there = self._there(name) if table.labels is None else None
         if there is not None:
@@ -244,27 +253,24 @@ class _Wanted:
             return there
         strata = None if how.following != "strata" else "verdict,system" if table.system else "verdict"
         n = how.limit or (_DRAWN if table.lock else None)
-        return self._written(
-            table.drawing(path, self.workspace, strata=strata, n=n, name=name, seed=how.seed)
-        )
+        drawing = table.drawing(path, self.workspace, strata=strata, n=n, name=name, seed=how.seed)
+        return self._written(drawing)
 
     def _of_set(self) -> tuple[GoldSet, Sequence[Item], Mapping[str, Label | None] | None]:
         """The set that labels go into, those of its items that are meant, and the drafts that are shown."""
-        from judgecal.errors import InputError
         from judgecal.experiment.label_source import draw_of, find_source
 
         how, workspace = self.how, self.workspace
-        found = find_source(
-            self.source, workspace, draft=how.draft is not None, judge=how.draft, labelling=True
-        )
-        gold, drafts = found.gold, found.drafts if how.draft is not None else None
+        has_draft = how.draft is not None
+        found = find_source(self.source, workspace, draft=has_draft, judge=how.draft, labelling=True)
+        gold, items, drafts = found.gold, found.items, found.drafts if has_draft else None
         if found.to != gold.name:  # an answerer's answers, which are in no set yet
-            from judgecal.experiment.drawn import Drawing
+            from judgecal.experiment.label_source import LabelSample
             from judgecal.goldset import Card
 
             about = f"answers of experiment {found.to}"
             card = Card(found.to, gold.scale, version="1", source=about, anchors=gold.card.anchors)
-            made = self._there(found.to) or self._written(Drawing(card, found.items, ()))
+            made = self._there(found.to) or self._written(LabelSample(card, items, ()))
             return made, made.items, drafts
         if how.following == "strata":
             if self.source == gold.name:
@@ -272,17 +278,15 @@ class _Wanted:
                     f"--next strata draws by verdicts, and gold set {self.source!r} has none: name an "
                     "experiment, or a judged table with its --lock"
                 )
-            name = how.named or f"{self.source}-labels"
+            name, n = how.named or f"{self.source}-labels", how.limit or _DRAWN
             drawn = self._there(name)
             if drawn is None:
-                n = how.limit or _DRAWN
-                drawn = self._written(
-                    draw_of(self.source, gold, found.items, workspace, n=n, name=name, seed=how.seed)
-                )
+                drawing = draw_of(self.source, gold, items, workspace, n=n, name=name, seed=how.seed)
+                drawn = self._written(drawing)
             return drawn, drawn.items, drafts
-        n = len(found.items) if how.limit is None else min(how.limit, len(found.items))
-        chosen = set(random.Random(f"{how.seed}:draw").sample(range(len(found.items)), n))
-        return gold, [item for place, item in enumerate(found.items) if place in chosen], drafts
+        n = len(items) if how.limit is None else min(how.limit, len(items))
+        chosen = set(random.Random(f"{how.seed}:draw").sample(range(len(items)), n))
+        return gold, [item for place, item in enumerate(items) if place in chosen], drafts
 
     def _there(self, name: str) -> GoldSet | None:
         """The set of a name, where an earlier draw has made it."""
@@ -291,7 +295,7 @@ class _Wanted:
         there = name in list_gold(self.workspace)
         return load_gold(name, workspace=self.workspace, labelling=True) if there else None
 
-    def _written(self, drawing: Drawing) -> GoldSet:
+    def _written(self, drawing: LabelSample) -> GoldSet:
         """The set of a draw, in the workspace; on a dry run as it would be."""
         from judgecal.goldset import GoldSet
 
@@ -299,22 +303,31 @@ class _Wanted:
         if not self.dry_run:
             return drawing.write(self.workspace)
         ratings = drawing.before.ratings if drawing.before else ()
-        return GoldSet(
-            drawing.card.name, Path(), drawing.card, (*drawing.earlier, *drawing.items), ratings, (), ""
+        items = (*drawing.earlier, *drawing.items)
+        return GoldSet(drawing.card.name, Path(), drawing.card, items, ratings, (), "")
+
+
+def read_flagged(path: Path, gold: GoldSet) -> frozenset[str]:
+    """The ids of the items that a page's CSV, or its link in a text file, flags `label looks wrong`."""
+    from judgecal.tables import read_table, undo
+    from judgecal.tables.text import read_text
+
+    if path.suffix.lower() in ("", ".txt", ".url"):
+        links = (parse_qs(urlsplit(link).fragment) for link in read_text(path).split())
+        ids = [item_id for link in links for item_id in link.get("flag", ())]
+    else:
+        table = read_table(str(path))
+        table.require("item_id", "flag")
+        flagged = (row.cells for row in table.rows if "label looks wrong" in row.cells["flag"].casefold())
+        ids = [undo(cells["item_id"]) for cells in flagged]
+    if not ids:
+        raise InputError(
+            f"{shown(path)}: flags no item: press f on an item of the report's page, and save its CSV"
         )
-
-    def _some(self, gold: GoldSet, items: Sequence[Item]) -> tuple[Sequence[Item], str | None]:
-        """The items flagged, tied or disagreed on; and from when on a label of a flagged one is new."""
-        if self.how.flagged is not None:
-            from judgecal.desk.flagged import flagged_at, read_flagged
-
-            ids, since = read_flagged(self.how.flagged, gold), flagged_at(self.how.flagged)
-        else:
-            from judgecal.desk.progress import contested
-
-            found = gold.tied if self.how.following == "ties" else contested(gold)
-            ids, since = frozenset(item.item_id for item in found), None
-        return [item for item in items if item.item_id in ids], since
+    known = {item.item_id for item in gold.items}
+    if strange := [item_id for item_id in ids if item_id not in known]:
+        raise InputError(f"{shown(path)}: {listed(strange)}: no such item in gold set {gold.name!r}")
+    return frozenset(ids)
 
 
 # --- adjudication
@@ -329,8 +342,7 @@ def adjudicate_command(
     the rater `gold`, which goes before a majority or a median everywhere.
     """
     from judgecal.desk.desk import Desk, Labelling
-    from judgecal.desk.document import adjudicated_document
-    from judgecal.desk.progress import adjudication, contested, opinions_of
+    from judgecal.desk.progress import adjudicated_document, adjudication, contested, opinions_of
     from judgecal.desk.server import DeskServer
     from judgecal.goldset import GOLD, load_gold
 
@@ -338,18 +350,18 @@ def adjudicate_command(
     workspace.require_writable("gold adjudicate")
     gold = load_gold(gold_set, workspace=workspace, labelling=True)
 
-    def document_of(gold: GoldSet) -> Document:
-        return adjudicated_document(adjudication(gold))
+    def next_command(served: DeskServer) -> str:
+        return adjudicated_document(adjudication(served.desk.seen())).headline.next
 
     opinions = opinions_of(gold)
     items = contested(gold, opinions)
     if items and not serve.dry_run:
         with Desk(Labelling(gold, items, (GOLD,), order="in-order", opinions=opinions)) as desk:
-            server = DeskServer(desk, following=lambda own: document_of(own.desk.seen()).headline.next)
             if not desk.queue.finished:
-                _serve(server, serve)
+                _serve(DeskServer(desk, following=next_command), serve)
             gold = desk.seen()
-    print_result(adjudication(gold), document_of(gold), json=serve.json, full=serve.full)
+    result = adjudication(gold)
+    print_result(result, adjudicated_document(result), json=serve.json, full=serve.full)
 
 
 def _serve(server: DeskServer, serve: ServeArguments) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import hashlib
 import random
 import time
 from collections import defaultdict
@@ -15,7 +16,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from judgecal.desk.choices import rubric_of
 from judgecal.desk.label_journal import LabelEntry, LabelJournal
 from judgecal.desk.label_queue import LabelQueue, Next, Order
 from judgecal.engine.log import now
@@ -44,27 +44,19 @@ class Refusal(JudgecalError):
 
 @dataclass(frozen=True)
 class Labelling:
-    """What is to be labelled, by whom, and how.
-
-    Attributes:
-        items: of the set, those that are asked for.
-        overlap, order, seed, second: as the queue takes them.
-        drafts: item id -> a machine's verdict that is shown beside the item; None shows none.
-        opinions: item id -> what raters said, shown without their names to whoever adjudicates.
-        since: labels given before that moment (UTC, ISO 8601) do not count as done: these items are labelled
-            anew.
-    """
+    """What is to be labelled, by whom, and how."""
 
     gold: GoldSet
-    items: Sequence[Item]
+    items: Sequence[Item]  # of the set, those that are asked for
     raters: Sequence[str]
-    overlap: float = 1.0
+    overlap: float = 1.0  # this and the next three as the queue takes them
     order: Order = "random"
     seed: int = 0
     second: int = 0
-    drafts: Mapping[str, Label | None] | None = None
+    drafts: Mapping[str, Label | None] | None = None  # item id -> a machine's verdict shown beside the item
+    # item id -> what raters said, shown without their names to whoever adjudicates
     opinions: Mapping[str, Sequence[Rating]] | None = None
-    since: str | None = None
+    since: str | None = None  # labels before that moment (UTC, ISO 8601) are given anew
 
     @property
     def adjudicates(self) -> bool:
@@ -90,31 +82,33 @@ class Desk:
     """
 
     def __init__(self, task: Labelling) -> None:
-        self.task = task
-        self.gold, self.scale = task.gold, task.gold.scale
+        self.task, self.gold = task, task.gold
         self.journal = LabelJournal(task.gold.path, task.gold.scale)
         try:
             self.file = RatingsFile(task.gold)
-            self._catch_up()
+            # What an earlier desk wrote into its journal and, killed, not into the ratings.
+            known = {item.item_id: item for item in task.gold.items}
+            acts = (entry for entry in self.journal.unsaved if entry.turn == 1 and _is_of(entry, known))
+            self.file.put({entry.key: entry.rating for entry in acts})
         except BaseException:
-            self.journal.__exit__()
+            self.journal.close()
             raise
-        how: dict[str, Any] = {
-            "overlap": task.overlap,
-            "order": task.order,
-            "seed": task.seed,
-            "second": task.second,
-        }
         self._items = {item.item_id: item for item in task.items}
-        self.queue = LabelQueue([*self._items], task.raters, **how)
+        self.queue = LabelQueue(
+            [*self._items],
+            task.raters,
+            overlap=task.overlap,
+            order=task.order,
+            seed=task.seed,
+            second=task.second,
+        )
         keys = random.SystemRandom().sample(range(len(self._items)), len(self._items))
         self._keys = dict(zip(self._items, map(str, keys), strict=True))  # ids may tell a system or a tag
         self._by_key = {key: item_id for item_id, key in self._keys.items()}
         self._raters = {rater: _Rater() for rater in task.raters}
-        self._second: dict[tuple[str, str], Rating] = {}
+        self._second: dict[RatingKey, Rating] = {}
         self._replay()
-        self.rubric = rubric_of(task.gold)
-        self.first = len(self.journal.entries)  # of the acts that this desk will add
+        self.rubric, self._rubric_sha = _rubric(task.gold)
         self._waiting: list[tuple[LabelEntry, Rating | None, asyncio.Future[None]]] = []
         self._writer: asyncio.Task[None] | None = None
         self._behind: dict[RatingKey, Rating | None] = {}  # in the journal, and not yet in the ratings
@@ -128,25 +122,18 @@ class Desk:
             self.file.flush()
             self.journal.save()
         finally:
-            self.journal.__exit__()
-
-    def _catch_up(self) -> None:
-        """What an earlier desk wrote into its journal and, killed, not into the ratings."""
-        known = {item.item_id: item for item in self.gold.items}
-        acts = (entry for entry in self.journal.unsaved if entry.turn == 1 and _is_of(entry, known))
-        self.file.put({entry.key: entry.rating for entry in acts})
+            self.journal.close()
 
     def _replay(self) -> None:
         """Who has labelled what, and what each may take back."""
-        task, in_force = self.task, defaultdict[tuple[str, str, int], Rating | None](lambda: None)
+        since, in_force = self.task.since, defaultdict[tuple[str, str, int], Rating | None](lambda: None)
         entries = [entry for entry in self.journal.entries if entry.rater in self._raters]
         known = {entry.key for entry in entries}
-        if task.since is None:
-            for item_id, rater in self.file.ratings:  # by a sheet, say
-                if rater in self._raters and (item_id, rater) not in known:
-                    self.queue.label(rater, item_id)
+        for item_id, rater in self.file.ratings if since is None else ():  # by a sheet, say
+            if rater in self._raters and (item_id, rater) not in known:
+                self.queue.label(rater, item_id)
         for entry in entries:
-            if not _is_of(entry, self._items) or (task.since is not None and entry.at < task.since):
+            if not _is_of(entry, self._items) or (since is not None and entry.at < since):
                 continue
             place = (*entry.key, entry.turn)
             acts = self._raters[entry.rater].acts
@@ -162,10 +149,8 @@ class Desk:
             self._second.pop(entry.key, None)
             if entry.rating is not None:
                 self._second[entry.key] = entry.rating
-        if entry.rating is None or not standing:
-            self.queue.forget(entry.rater, entry.item_id, entry.turn)
-        else:
-            self.queue.label(entry.rater, entry.item_id, entry.turn)
+        noted = self.queue.label if standing and entry.rating is not None else self.queue.forget
+        noted(entry.rater, entry.item_id, entry.turn)
 
     def seen(self) -> GoldSet:
         """The set as its labels stand now."""
@@ -180,9 +165,9 @@ class Desk:
             if entry.rater in seconds and entry.item_id in self._items and entry.seconds is not None:
                 seconds[entry.rater].append(entry.seconds)
         looks: dict[str, tuple[int, int]] = {}
-        for (item_id, rater), second in list(self._second.items()):
-            first, (n, same) = self.file.ratings.get((item_id, rater)), looks.get(rater, (0, 0))
-            looks[rater] = n + 1, same + (first is not None and first.label == second.label)
+        for key, second in list(self._second.items()):
+            first, (n, same) = self.file.ratings.get(key), looks.get(key[1], (0, 0))
+            looks[key[1]] = n + 1, same + (first is not None and first.label == second.label)
         return Timing(seconds, looks)
 
     # --- what a page asks for
@@ -201,31 +186,41 @@ class Desk:
             if verb == "label":
                 await self._label(rater, sent)
             elif verb == "undo":
-                return await self._undo(rater)
+                if not (acts := self._raters[rater].acts):
+                    raise Refusal(409, "There is nothing to take back.")
+                last, before = acts[-1]
+                place = Next(last.item_id, last.turn)
+                await self._commit(self._entry(rater, place, before, undone=True), last.rating)
+                return self._show(rater, place)
             elif verb == "step":
-                return self._step(rater, sent)
+                done = [*self.queue.done[rater]]
+                key = self._by_key.get(str(sent.get("item")), "")
+                at = (
+                    done.index(key)
+                    if key in self.queue.done[rater] and sent.get("turn", 1) == 1
+                    else len(done)
+                )
+                at = max(0, at + (1 if sent.get("by") == 1 else -1))
+                if at < len(done):
+                    return self._show(rater, Next(done[at]))
             return self._show(rater, self.queue.next(rater))
 
     async def _label(self, rater: str, sent: Mapping[str, Any]) -> None:
-        item_id, turn = self._item_of(sent)
+        item_id, turn = self._by_key.get(str(sent.get("item"))), sent.get("turn", 1)
+        if item_id is None or turn not in (1, 2):
+            raise Refusal(404, "There is no such item here: load the page again.")
         rating = self._rating(rater, item_id, sent)
-        before = self._second.get((item_id, rater)) if turn == 2 else self.file.ratings.get((item_id, rater))
+        before = (self._second if turn == 2 else self.file.ratings).get((item_id, rater))
         fresh = self.task.since is not None and item_id not in self.queue.done[rater]
         if before == rating and not fresh:  # what is confirmed anew is an act, or it would be asked again
             self.queue.label(rater, item_id, turn)
             return
-        if before is not None and not fresh and sent.get("before") != _said(before):
+        if before is not None and not fresh and sent.get("before") != _label_text(before):
             raise _elsewhere(before)
         shown_id, since = self._raters[rater].shown
         took = time.monotonic() - since
         seconds = round(took, 1) if shown_id == item_id and took < _PAUSE_S else None
         await self._commit(self._entry(rater, Next(item_id, turn), rating, seconds=seconds), before)
-
-    def _item_of(self, sent: Mapping[str, Any]) -> tuple[str, int]:
-        item_id, turn = self._by_key.get(str(sent.get("item"))), sent.get("turn", 1)
-        if item_id is None or turn not in (1, 2):
-            raise Refusal(404, "There is no such item here: load the page again.")
-        return item_id, turn
 
     def _rating(self, rater: str, item_id: str, sent: Mapping[str, Any]) -> Rating:
         label, reason, note = (sent.get(name) for name in ("label", "reason", "note"))
@@ -234,46 +229,29 @@ class Desk:
         reason, note = (well_formed(text).strip() or None if text else None for text in (reason, note))
         if max(len(reason or ""), len(note or "")) > _LONGEST_NOTE:
             raise Refusal(422, f"A note has at most {_LONGEST_NOTE:,} characters.")
-        drafted = self.task.drafts is not None and self.task.drafts.get(item_id) is not None
+        value = None
         if label is None:
             if reason != CANNOT_TELL:
                 raise Refusal(422, "No label: choose one, or say that you cannot tell.")
-            return Rating(item_id, rater, None, note, drafted, reason, self.rubric.sha256)
-        if reason == CANNOT_TELL or (reason and not self.task.adjudicates):
+        elif reason == CANNOT_TELL or (reason and not self.task.adjudicates):
             raise Refusal(422, "A label takes no such reason.")
-        if self.task.adjudicates and not reason:
+        elif self.task.adjudicates and not reason:
             raise Refusal(422, "Say why: the reason stands beside the label that settles this.")
-        try:
-            value = read_label(label, self.scale)
-        except (ValueError, OverflowError) as error:
-            raise Refusal(
-                422, f"That is no label of the scale {self.scale}: {visible(str(error))}."
-            ) from None
-        return Rating(item_id, rater, value, note, drafted, reason, self.rubric.sha256)
-
-    async def _undo(self, rater: str) -> dict[str, Any]:
-        acts = self._raters[rater].acts
-        if not acts:
-            raise Refusal(409, "There is nothing to take back.")
-        last, before = acts[-1]
-        place = Next(last.item_id, last.turn)
-        await self._commit(self._entry(rater, place, before, undone=True), last.rating)
-        return self._show(rater, place)
-
-    def _step(self, rater: str, sent: Mapping[str, Any]) -> dict[str, Any]:
-        done = [*self.queue.done[rater]]
-        key = self._by_key.get(str(sent.get("item")), "")
-        place = done.index(key) if key in self.queue.done[rater] and sent.get("turn", 1) == 1 else len(done)
-        place = max(0, place + (1 if sent.get("by") == 1 else -1))
-        return self._show(rater, Next(done[place]) if place < len(done) else self.queue.next(rater))
+        else:
+            scale = self.gold.scale
+            try:
+                value = read_label(label, scale)
+            except (ValueError, OverflowError) as error:
+                why = f"That is no label of the scale {scale}: {visible(str(error))}."
+                raise Refusal(422, why) from None
+        drafted = self.task.drafts is not None and self.task.drafts.get(item_id) is not None
+        return Rating(item_id, rater, value, note, drafted, reason, self._rubric_sha)
 
     # --- what is written
 
     def _entry(self, rater: str, place: Next, rating: Rating | None, **more: Any) -> LabelEntry:
-        sha = self._items[place.item_id].sha
-        return LabelEntry(
-            place.item_id, rater, rating, turn=place.turn, at=now("milliseconds"), item_sha=sha, **more
-        )
+        at, sha = now("milliseconds"), self._items[place.item_id].sha
+        return LabelEntry(place.item_id, rater, rating, turn=place.turn, at=at, item_sha=sha, **more)
 
     async def _commit(self, entry: LabelEntry, before: Rating | None) -> None:
         """On disk when this is over; acts that come at once share one trip. `before` is what it replaces."""
@@ -297,20 +275,23 @@ class Desk:
             except (OSError, JudgecalError) as error:
                 for *_, written in batch:
                     written.set_exception(Refusal(507, f"This label is not saved: {visible(str(error))}"))
-            else:
-                for (entry, _, written), other in zip(batch, stands, strict=True):
-                    if other is None:
-                        written.set_result(None)
-                    else:
-                        self._note(dataclasses.replace(entry, rating=other))
-                        if entry.undone:
-                            self._raters[entry.rater].acts.pop()
-                        written.set_exception(_elsewhere(other))
+                continue
+            for (entry, _, written), other in zip(batch, stands, strict=True):
+                if other is None:
+                    written.set_result(None)
+                    continue
+                self._note(dataclasses.replace(entry, rating=other))
+                if entry.undone:
+                    self._raters[entry.rater].acts.pop()
+                written.set_exception(_elsewhere(other))
 
     def _write(self, acts: Sequence[tuple[LabelEntry, Rating | None]]) -> list[Rating | None]:
         """Write acts, but for those whose item the rater labelled elsewhere meanwhile: what stands there."""
         self._restore()
-        stands = [self._stands(entry, before) for entry, before in acts]
+        stands: list[Rating | None] = []
+        for entry, before in acts:
+            other = self.file.ratings.get(entry.key) if entry.turn == 1 else None
+            stands.append(None if other in (before, entry.rating) else other)
         entries = [entry for (entry, _), other in zip(acts, stands, strict=True) if other is None]
         self.journal.append(entries)
         self._behind |= {entry.key: entry.rating for entry in entries if entry.turn == 1}
@@ -318,41 +299,44 @@ class Desk:
         self._behind = {}
         return stands
 
-    def _stands(self, entry: LabelEntry, before: Rating | None) -> Rating | None:
-        other = self.file.ratings.get(entry.key) if entry.turn == 1 else None
-        return None if other in (before, entry.rating) else other
-
     def _restore(self) -> None:
         """Put back what somebody else's write has taken out: it was read before a label of ours was there."""
         if self.file.reread():
             given = {entry.key: entry.rating for entry in self.journal.unsaved if entry.turn == 1}
-            self.file.put(
-                {key: rating for key, rating in given.items() if rating and key not in self.file.ratings}
-            )
+            lost = {key: rating for key, rating in given.items() if rating and key not in self.file.ratings}
+            self.file.put(lost)
 
     # --- what is shown
 
-    def _show(self, rater: str, found: Next | None) -> dict[str, Any]:
+    def _show(self, rater: str, place: Next | None) -> dict[str, Any]:
+        """What a label is given by: no id, system, tag or document; nothing in it acts."""
         done, left = len(self.queue.done[rater]), self.queue.left(rater)
         counts = {"done": done, "left": left, "undo": bool(self._raters[rater].acts)}
-        if found is None:
+        if place is None:
             return {**counts, "item": None}
-        self._raters[rater].shown = (found.item_id, time.monotonic())
-        item, key = self._items[found.item_id], (found.item_id, rater)
-        mine = self._second.get(key) if found.turn == 2 else self.file.ratings.get(key)
-        if self.task.since is not None and found.item_id not in self.queue.done[rater]:
-            mine = None
-        texts = {**_texts(item), "key": self._keys[found.item_id], "turn": found.turn}
-        if mine is not None:
+        task, item, key = self.task, self._items[place.item_id], (place.item_id, rater)
+        self._raters[rater].shown = (place.item_id, time.monotonic())
+        texts: dict[str, Any] = {
+            "question": visible(item.question),
+            "references": list(map(visible, item.reference_answers)),
+            "answer": visible(item.answer),
+            "contexts": [visible(context.text) for context in item.contexts],
+            "conversation": [[visible(turn.role), visible(turn.content)] for turn in item.conversation],
+            "fields": [[visible(name), visible(text)] for name, text in item.fields.items()],
+        }
+        shown = {name: value for name, value in texts.items() if value or name == "answer"}
+        shown |= {"key": self._keys[place.item_id], "turn": place.turn}
+        mine = (self._second if place.turn == 2 else self.file.ratings).get(key)
+        fresh = task.since is not None and place.item_id not in self.queue.done[rater]
+        if mine is not None and not fresh:
             reason = None if mine.label is None else mine.reason
-            texts["mine"] = {"said": _said(mine), "note": mine.note, "reason": reason}
-        if self.task.drafts is not None and (draft := self.task.drafts.get(found.item_id)) is not None:
-            texts["draft"] = visible(str(plain_label(draft)))
-        if self.task.opinions is not None:
-            texts["opinions"] = [
-                [_said(one), visible(one.note or "")] for one in self.task.opinions.get(found.item_id, ())
-            ]
-        return {**counts, "item": texts}
+            shown["mine"] = {"said": _label_text(mine), "note": mine.note, "reason": reason}
+        if task.drafts is not None and (draft := task.drafts.get(place.item_id)) is not None:
+            shown["draft"] = visible(str(plain_label(draft)))
+        if task.opinions is not None:
+            opinions = task.opinions.get(place.item_id, ())
+            shown["opinions"] = [[_label_text(rating), visible(rating.note or "")] for rating in opinions]
+        return {**counts, "item": shown}
 
 
 def _is_of(entry: LabelEntry, items: Mapping[str, Item]) -> bool:
@@ -364,27 +348,23 @@ def _is_of(entry: LabelEntry, items: Mapping[str, Item]) -> bool:
 def _elsewhere(stands: Rating) -> Refusal:
     return Refusal(
         409,
-        f"You labelled this item in another window or a sheet: {_said(stands)}. That stays; go back to the "
-        "item to change it.",
+        f"You labelled this item in another window or a sheet: {_label_text(stands)}. That stays; go back to "
+        "the item to change it.",
     )
 
 
-def _said(rating: Rating) -> str:
+def _label_text(rating: Rating) -> str:
     """A label as a page sends and shows it."""
     return CANNOT_TELL if rating.label is None else str(plain_label(rating.label))
 
 
-def _texts(item: Item) -> dict[str, Any]:
-    """What a label is given by: no id, system, tag or document; nothing in it acts."""
-    every: dict[str, Any] = {
-        "question": visible(item.question),
-        "references": list(map(visible, item.reference_answers)),
-        "answer": visible(item.answer),
-        "contexts": [visible(context.text) for context in item.contexts],
-        "conversation": [[visible(turn.role), visible(turn.content)] for turn in item.conversation],
-        "fields": [[visible(name), visible(text)] for name, text in item.fields.items()],
-    }
-    return {name: value for name, value in every.items() if value or name == "answer"}
+def _rubric(gold: GoldSet) -> tuple[str, str | None]:
+    """The raters' instructions, of the file in the set's folder that the card names, and their sha256."""
+    path = (gold.path / gold.card.rubric).resolve()
+    if not gold.card.rubric or not path.is_relative_to(gold.path.resolve()) or not path.is_file():
+        return "", None
+    data = path.read_bytes()
+    return visible(data.decode("utf-8", "replace")), hashlib.sha256(data).hexdigest()
 
 
 def rater_problems(raters: Sequence[str]) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -21,40 +21,29 @@ from judgecal.artefacts import json_object, schema_problems
 from judgecal.engine.log import Log
 from judgecal.errors import BusyError, InputError, refuse
 from judgecal.goldset.gold_set import LABELS_LOCK
-from judgecal.goldset.rows import read_rating
+from judgecal.goldset.load import read_rating
 from judgecal.goldset.write import RatingKey
 from judgecal.records import CANNOT_TELL, Rating
 from judgecal.scale import Scale
 from judgecal.tables import json_line
 from judgecal.workspace import shown
 
-JOURNAL = "labels.jsonl"
-_BEGINNING = b'{"item_id": "'  # of a line of ours
 _SAVED = {"saved": True}  # ratings.jsonl holds, on disk, all that stands above
 
 
 @dataclass(frozen=True, slots=True)
 class LabelEntry:
-    """One act of a rater on one item.
-
-    Attributes:
-        rating: what is in force from now on; None where the rater took it back and there was none before.
-        turn: 1, or 2 for the second look that shows how far a rater agrees with itself; that is no rating of
-            the set.
-        undone: whether it took the act before it back.
-        seconds: from when the item was shown; None where that is not known.
-        at: UTC, ISO 8601.
-        item_sha: of the item's texts as the rater saw them.
-    """
+    """One act of a rater on one item."""
 
     item_id: str
     rater: str
+    # what is in force from now on; None where the rater took it back and there was none before
     rating: Rating | None
-    turn: int = 1
-    undone: bool = False
-    seconds: float | None = None
-    at: str = ""
-    item_sha: str = ""
+    turn: int = 1  # 2 for the second look at an item, which shows self-agreement and is no rating of the set
+    undone: bool = False  # whether it took the act before it back
+    seconds: float | None = None  # from when the item was shown; None where that is not known
+    at: str = ""  # UTC, ISO 8601
+    item_sha: str = ""  # of the item's texts as the rater saw them
 
     @property
     def key(self) -> RatingKey:
@@ -63,25 +52,18 @@ class LabelEntry:
 
     def as_json(self) -> dict[str, Any]:
         """The line; what is as usual is left out."""
-        own = {
-            "turn": self.turn,
-            "undone": self.undone,
-            "seconds": self.seconds,
-            "at": self.at,
-            "item_sha": self.item_sha,
-        }
-        usual = {"turn": 1, "undone": False}
         row: dict[str, Any] = {"item_id": self.item_id, "rater": self.rater}
         if self.rating is None:
             row["gone"] = True
         else:
             rated = dataclasses.asdict(self.rating)
-            given = {name: value for name, value in rated.items() if value is not None and value is not False}
-            row |= given  # a label of 0 too
-        return row | {name: value for name, value in own.items() if usual.get(name) != value}
+            row |= {name: value for name, value in rated.items() if value is not None and value is not False}
+        usual = {"turn": 1, "undone": False}
+        act = {name: getattr(self, name) for name in ("turn", "undone", "seconds", "at", "item_sha")}
+        return row | {name: value for name, value in act.items() if usual.get(name) != value}
 
 
-class _Own(BaseModel):
+class _Act(BaseModel):
     """What a line holds beside a rating."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -104,14 +86,14 @@ def _entry(row: dict[str, Any], scale: Scale, where: str) -> LabelEntry:
         rated |= {"label": None, "reason": CANNOT_TELL}  # a rating in form alone
     rating = read_rating(rated, where, scale=scale, problems=problems)
     try:
-        own = _Own.model_validate(
+        act = _Act.model_validate(
             {name: value for name, value in row.items() if name not in _RATED}
         ).model_dump()
     except ValidationError as error:
-        problems += schema_problems(error, _Own, where)
+        problems += schema_problems(error, _Act, where)
     refuse(problems)
     assert rating is not None
-    return LabelEntry(rating.item_id, rating.rater, None if own.pop("gone") else rating, **own)
+    return LabelEntry(rating.item_id, rating.rater, None if act.pop("gone") else rating, **act)
 
 
 def _is_json(line: bytes) -> bool:
@@ -135,7 +117,6 @@ class LabelJournal:
     """
 
     def __init__(self, folder: Path, scale: Scale) -> None:
-        self.path = folder / JOURNAL
         self._lock = FileLock(folder / LABELS_LOCK, timeout=0, thread_local=False)
         try:
             self._lock.acquire()
@@ -145,30 +126,20 @@ class LabelJournal:
                 "first, or open its links; one page serves all raters"
             ) from None
         try:
-            self.entries, self.unsaved = self._read(scale)
+            self._read(folder / "labels.jsonl", scale)
         except BaseException:
             self._lock.release()
             raise
 
-    def _read(self, scale: Scale) -> tuple[list[LabelEntry], list[LabelEntry]]:
-        if self.path.is_symlink() or (self.path.exists() and not self.path.is_file()):
+    def _read(self, path: Path, scale: Scale) -> None:
+        if path.is_symlink() or (path.exists() and not path.is_file()):
             raise InputError(
-                f"{shown(self.path)}: a link, or no file: what raters do is written into a file of the set's"
+                f"{shown(path)}: a link, or no file: what raters do is written into a file of the set's"
             )
-        entries: list[LabelEntry] = []
-        number = saved = 0
-
-        def take(line: bytes) -> None:
-            nonlocal number, saved
-            number += 1
-            where = f"{shown(self.path)}:{number}: no act of a rater"
-            if (row := json_object(line, where)) == _SAVED:
-                saved = len(entries)
-            else:
-                entries.append(_entry(row, scale, where))
-
+        self.entries: list[LabelEntry] = []
+        self.unsaved: list[LabelEntry] = []
         self._log = Log(
-            self.path,
+            path,
             "label",
             encode=bytes,
             decode=lambda line: line.removesuffix(b"\n"),
@@ -176,18 +147,22 @@ class LabelJournal:
             ended=_is_json,
             follow=False,
         )
-        for line in self._log.rows():
-            take(line)
-        if self.path.exists():
-            if not number and self._log.size and not self.path.read_bytes().startswith(_BEGINNING):
-                raise InputError(f"{shown(self.path)}:1: no act of a rater: take the file away")
+        number = 0
+        for number, line in enumerate(self._log.rows(), start=1):
+            where = f"{shown(path)}:{number}: no act of a rater"
+            if (row := json_object(line, where)) == _SAVED:
+                self.unsaved = []
+            else:
+                entry = _entry(row, scale, where)
+                self.entries.append(entry)
+                self.unsaved.append(entry)
+        if path.exists():
+            if not number and self._log.size and not path.read_bytes().startswith(b'{"item_id": "'):
+                raise InputError(f"{shown(path)}:1: no act of a rater: take the file away")
             self._log.open(lock=False)  # a torn last line is cut off: the power went in mid-write
-        return entries, entries[saved:]
 
-    def __enter__(self) -> LabelJournal:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Let others serve the set."""
         self._log.close()
         self._lock.release()
 
@@ -197,17 +172,17 @@ class LabelJournal:
         Raises:
             OSError: the disk is full, say; then no part of them is in the file.
         """
-        self._write(entry.as_json() for entry in entries)
+        self._write(*(entry.as_json() for entry in entries))
         self.entries += entries
         self.unsaved += entries
 
     def save(self) -> None:
         """Note that `ratings.jsonl` has them all; nothing is written where it had them before."""
         if self.unsaved:
-            self._write([_SAVED])
+            self._write(_SAVED)
             self.unsaved = []
 
-    def _write(self, rows: Iterable[dict[str, Any]]) -> None:
+    def _write(self, *rows: dict[str, Any]) -> None:
         if not self._log.is_open:  # the file is made with the first act
             self._log.open(lock=False)
         self._log.append(*(json_line(row).encode() for row in rows))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -57,8 +57,12 @@ class LabelQueue:
         if order == "random":
             random.Random(f"{seed}:items").shuffle(base)
         self._items = frozenset(base)
+        # The items that all label are spread evenly, as many as the share says.
         share = 1.0 if len(self.raters) == 1 else overlap
-        self.shared = frozenset(item for place, item in enumerate(base) if _falls(place, share))
+        falls = [int(place * share + 1e-9) for place in range(len(base) + 1)]
+        self.shared = frozenset(
+            item for item, before, after in zip(base, falls, falls[1:], strict=False) if after > before
+        )
         self._orders = {
             rater: _own_order(base, rater, seed) if order == "random" else base for rater in self.raters
         }
@@ -103,8 +107,12 @@ class LabelQueue:
         if held is not None and self._open(held, rater):
             return Next(held)
         others = {self._held(other) for other in self.raters if other != rater}
-        for item_id in self._ahead(rater):
-            if item_id in self.shared or item_id not in others:
+        order, front = self._orders[rater], self._front[rater]
+        while front < len(order) and not self._open(order[front], rater):
+            front += 1
+        self._front[rater] = front
+        for item_id in order[front:]:
+            if self._open(item_id, rater) and (item_id in self.shared or item_id not in others):
                 self._claims[rater] = (item_id, self._clock())
                 return Next(item_id)
         return self._second_look(rater)
@@ -127,21 +135,9 @@ class LabelQueue:
     def _open(self, item_id: str, rater: str) -> bool:
         return item_id not in self.done[rater] and item_id not in self._single
 
-    def _ahead(self, rater: str) -> Iterable[str]:
-        order, front = self._orders[rater], self._front[rater]
-        while front < len(order) and not self._open(order[front], rater):
-            front += 1
-        self._front[rater] = front
-        return (item_id for item_id in order[front:] if self._open(item_id, rater))
-
     def _second_look(self, rater: str) -> Next | None:
         first = list(self.done[rater])[: -_APART or None][: self.second]
         return next((Next(item, 2) for item in first if item not in self._twice[rater]), None)
-
-
-def _falls(place: int, share: float) -> bool:
-    """Whether this is one of the items that all label: spread evenly, as many as the share says."""
-    return int((place + 1) * share + 1e-9) > int(place * share + 1e-9)
 
 
 def _own_order(base: Sequence[str], rater: str, seed: int) -> list[str]:

@@ -26,13 +26,14 @@ from urllib.parse import quote, unquote
 
 from aiohttp import web
 
-from judgecal.desk.choices import choices_of, typed_of
 from judgecal.desk.desk import Desk, Refusal
 from judgecal.errors import InputError, notice, visible
-from judgecal.goldset import GoldSet
+from judgecal.goldset import Card, GoldSet
+from judgecal.goldset.card import plain_label
 from judgecal.records import as_plain
 from judgecal.report.html import rendered
 from judgecal.report.numbers import count_of, estimate, percent
+from judgecal.scale import Label, Scale
 
 if TYPE_CHECKING:  # the statistics are loaded once the page is there
     from judgecal.desk.progress import LabelProgress
@@ -54,7 +55,6 @@ _HEADERS = {
     "Cache-Control": "no-store",
 }
 """What every reply carries: none of it is kept, framed, or taken for something else."""
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,20 +68,16 @@ class Address:
 
 @dataclass
 class DeskServer:
-    """The page of one desk.
-
-    Attributes:
-        target, judge_leaves: as `label_progress` takes them.
-        following: tells the command that is typed next, when all raters are through.
-        tokens: by rater; made anew for every start.
-    """
+    """The page of one desk."""
 
     desk: Desk
     address: Address = field(default_factory=Address)
-    target: float = 0.05
+    target: float = 0.05  # this and the next as `label_progress` takes them
     judge_leaves: float = 1.0
-    following: Callable[[DeskServer], str] = lambda _: ""
-    tokens: Mapping[str, str] = field(init=False)
+    following: Callable[[DeskServer], str] = lambda _: (
+        ""
+    )  # tells the command that is typed when all are through
+    tokens: Mapping[str, str] = field(init=False)  # by rater; made anew for every start
 
     def __post_init__(self) -> None:
         self.tokens = {rater: secrets.token_urlsafe(24) for rater in self.desk.task.raters}
@@ -95,18 +91,16 @@ class DeskServer:
 
     # --- what is asked for
 
-    def application(self) -> web.Application:
-        """The page and its acts."""
-        app = web.Application(middlewares=[self._guard], client_max_size=_MOST_BYTES)
-        app.router.add_get("/", self._page)
-        app.router.add_post("/act/{verb}", self._act)
-        return app
-
     @web.middleware
-    async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+    async def _guard(
+        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
         """Refuse whoever has no business here; no reply of ours is kept or framed by anybody."""
         try:
-            self._check_place(request)
+            if not self._is_ours(request.headers.get("Host", "")):
+                raise Refusal(403, "This address is not the one that the page is served at.")
+            if request.headers.get("Origin") not in (None, f"http://{request.headers['Host']}"):
+                raise Refusal(403, "Another site's page has no business here.")
             reply = await handler(request)
         except Refusal as refusal:
             reply = _json({"problem": str(refusal)}, refusal.status)
@@ -118,16 +112,8 @@ class DeskServer:
             reply.headers.setdefault(name, value)
         return reply
 
-    def _check_place(self, request: web.Request) -> None:
-        if not self._is_ours(request.headers.get("Host", "")):
-            raise Refusal(403, "This address is not the one that the page is served at.")
-        origin = request.headers.get("Origin")
-        if origin is not None and origin != f"http://{request.headers['Host']}":
-            raise Refusal(403, "Another site's page has no business here.")
-
     def _is_ours(self, host: str) -> bool:
-        """Whether a Host names us: by a name that we know, or, served to others, by any address in
-        numbers."""
+        """Whether a Host names us: by a name that we know, or, served to others, by any IP address."""
         if ":" not in host.rpartition("]")[2]:
             host = f"{host}:80"  # a browser leaves the usual port out
         if host.lower() in self._hosts:
@@ -139,16 +125,6 @@ class DeskServer:
             return bool(ipaddress.ip_address(name.strip("[]")))
         return False
 
-    def _rater(self, request: web.Request) -> str:
-        rater = unquote(request.headers.get("Judgecal-Rater", ""))
-        token = request.headers.get("Judgecal-Token", "")
-        known = self.tokens.get(rater, "")
-        if not known or not hmac.compare_digest(known.encode(), token.encode("utf-8", "replace")):
-            raise Refusal(
-                403, "This link is not right, or of an earlier start: open the link that was printed for you."
-            )
-        return rater
-
     async def _page(self, request: web.Request) -> web.Response:
         nonce = secrets.token_urlsafe(16)
         own = f"'nonce-{nonce}'"
@@ -157,43 +133,38 @@ class DeskServer:
         return web.Response(text=text, content_type="text/html", headers={"Content-Security-Policy": policy})
 
     async def _act(self, request: web.Request) -> web.Response:
-        rater, verb = self._rater(request), request.match_info["verb"]
+        rater, verb = unquote(request.headers.get("Judgecal-Rater", "")), request.match_info["verb"]
+        token, known = request.headers.get("Judgecal-Token", ""), self.tokens.get(rater, "")
+        if not known or not hmac.compare_digest(known.encode(), token.encode("utf-8", "replace")):
+            raise Refusal(
+                403, "This link is not right, or of an earlier start: open the link that was printed for you."
+            )
         sent = await _sent(request)
         if verb == "progress":
             return _json(await self._numbers(rater))
         self._last_act = time.monotonic()
-        if verb == "open":
-            return _json({**self._setup(rater), **await self.desk.act(rater, "next", sent)})
+        if verb == "open":  # what a page is drawn by, once
+            task, scale = self.desk.task, self.desk.task.gold.scale
+            setup = {
+                "rater": visible(rater),
+                "set": visible(task.gold.name),
+                "choices": [dataclasses.asdict(choice) for choice in choices_of(task.gold.card)],
+                "typed": typed_of(scale),
+                "pass_at": scale.pass_at if scale.graded else None,
+                "rubric": self.desk.rubric,
+                "adjudicates": task.adjudicates,
+            }
+            return _json({**setup, **await self.desk.act(rater, "next", sent)})
         if verb == "finish":
-            return _json(self._finish(rater))
+            self._finished.add(rater)
+            others = sorted(set(self.desk.task.raters) - self._finished)
+            if not others:  # all are through, so the command ends
+                asyncio.get_running_loop().call_later(0.5, self.end)  # the reply goes out first
+            return _json({"next": visible(self.following(self)), "others": others})
         if verb not in _ACTS:
             raise Refusal(404, "There is nothing here.")
         self._finished.discard(rater)
         return _json(await self.desk.act(rater, verb, sent))
-
-    def _setup(self, rater: str) -> dict[str, Any]:
-        """What a page is drawn by, once."""
-        desk, task = self.desk, self.desk.task
-        card, scale = task.gold.card, task.gold.scale
-        return {
-            "rater": visible(rater),
-            "set": visible(task.gold.name),
-            "choices": [dataclasses.asdict(one) for one in choices_of(card)],
-            "typed": typed_of(scale),
-            "pass_at": scale.pass_at if scale.graded else None,
-            "rubric": desk.rubric.text,
-            "adjudicates": task.adjudicates,
-        }
-
-    def _finish(self, rater: str) -> dict[str, Any]:
-        """A rater is through; once all are, the command ends."""
-        self._finished.add(rater)
-        if self._finished >= set(self.desk.task.raters):
-            asyncio.get_running_loop().call_later(0.5, self.end)  # the reply goes out first
-        return {
-            "next": visible(self.following(self)),
-            "others": sorted(set(self.desk.task.raters) - self._finished),
-        }
 
     async def _numbers(self, rater: str) -> dict[str, Any]:
         """The progress in words, counted anew at most every few seconds and off the loop."""
@@ -201,8 +172,7 @@ class DeskServer:
             await asyncio.to_thread(importlib.import_module, "judgecal.desk.progress")  # seconds, once
             started = time.monotonic()
             if self._progress is None or started > self._fresh_until:
-                seen = self.desk.seen()
-                self._progress = await asyncio.to_thread(self.progress, seen)
+                self._progress = await asyncio.to_thread(self.progress, self.desk.seen())
                 took = time.monotonic() - started
                 self._fresh_until = time.monotonic() + max(_NEW_NUMBERS_S, 10.0 * took)
         return progress_words(self._progress, rater)
@@ -211,14 +181,9 @@ class DeskServer:
         """How labelling goes."""
         from judgecal.desk.progress import label_progress
 
-        task = self.desk.task
+        task, gold, timing = self.desk.task, seen or self.desk.seen(), self.desk.timing()
         return label_progress(
-            seen or self.desk.seen(),
-            task.items,
-            task.raters,
-            timing=self.desk.timing(),
-            target=self.target,
-            judge_leaves=self.judge_leaves,
+            gold, task.items, task.raters, timing=timing, target=self.target, judge_leaves=self.judge_leaves
         )
 
     # --- serving
@@ -230,32 +195,37 @@ class DeskServer:
         Args:
             opened: called with the link of each rater once they work.
         """
-        runner = web.AppRunner(
-            self.application(), access_log=None, handle_signals=False, shutdown_timeout=_LAST_S
-        )
+        app = web.Application(middlewares=[self._guard], client_max_size=_MOST_BYTES)
+        app.router.add_get("/", self._page)
+        app.router.add_post("/act/{verb}", self._act)
+        runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=_LAST_S)
         await runner.setup()
+        host = self.address.host
         try:
             try:
-                await web.TCPSite(runner, self.address.host, self.address.port).start()
+                await web.TCPSite(runner, host, self.address.port).start()
             except OSError as error:
-                where = f"{self.address.host}:{self.address.port}"
+                where = f"{host}:{self.address.port}"
                 raise InputError(f"--host, --port: {where} cannot be listened at: {error.strerror}") from None
             self.address = dataclasses.replace(self.address, port=runner.addresses[0][1])
-            self._hosts = frozenset(f"{name.lower()}:{self.address.port}" for name in self._names())
+            others = () if host in _LOOPBACK else (host, socket.gethostname(), socket.getfqdn())
+            self._hosts = frozenset(f"{name.lower()}:{self.address.port}" for name in (*_LOOPBACK, *others))
             with _ended_by_signals(self._ends):
                 opened(self.links())
-                await self._until_the_end()
+                while not self._ends.is_set():
+                    left = self.address.idle_s - (time.monotonic() - self._last_act)
+                    if left <= 0.0:
+                        nobody = f"nobody did anything for {self.address.idle_s / 60.0:g} minutes"
+                        notice(f"judgecal: {nobody}, so the page has ended")
+                        break
+                    with contextlib.suppress(TimeoutError):
+                        await asyncio.wait_for(self._ends.wait(), min(left, 60.0))
         finally:
             await runner.cleanup()
 
     def end(self) -> None:
         """End the serving; what is on its way to the disk gets there."""
         self._ends.set()
-
-    def _names(self) -> tuple[str, ...]:
-        if self.address.host in _LOOPBACK:
-            return _LOOPBACK
-        return (*_LOOPBACK, self.address.host, socket.gethostname(), socket.getfqdn())
 
     def links(self) -> dict[str, str]:
         """The link of each rater; what stands behind # never leaves the browser by itself."""
@@ -264,35 +234,22 @@ class DeskServer:
         place = f"http://{host}:{self.address.port}/"
         return {rater: f"{place}#{quote(rater, safe='')}.{token}" for rater, token in self.tokens.items()}
 
-    async def _until_the_end(self) -> None:
-        while not self._ends.is_set():
-            left = self.address.idle_s - (time.monotonic() - self._last_act)
-            if left <= 0.0:
-                notice(
-                    f"judgecal: nobody did anything for {self.address.idle_s / 60.0:g} minutes, so the page "
-                    "has ended"
-                )
-                return
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._ends.wait(), min(left, 60.0))
-
 
 @contextlib.contextmanager
 def _ended_by_signals(ends: asyncio.Event) -> Iterator[None]:
     """Ctrl-C and a plain kill end the serving in good order."""
     loop = asyncio.get_running_loop()
     caught = []
-    for one in (signal.SIGINT, signal.SIGTERM):
-        with contextlib.suppress(
-            NotImplementedError, RuntimeError, ValueError
-        ):  # Windows, and another thread
-            loop.add_signal_handler(one, ends.set)
-            caught.append(one)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # Windows, and another thread
+        with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
+            loop.add_signal_handler(number, ends.set)
+            caught.append(number)
     try:
         yield
     finally:
-        for one in caught:
-            loop.remove_signal_handler(one)
+        for number in caught:
+            loop.remove_signal_handler(number)
 
 
 async def _sent(request: web.Request) -> dict[str, Any]:
@@ -316,48 +273,107 @@ def _json(value: Mapping[str, Any], status: int = 200) -> web.Response:
     return web.Response(text=text, status=status, content_type="application/json")
 
 
-def progress_words(found: LabelProgress, rater: str) -> dict[str, Any]:
+# --- what a rater may answer: a button and a key for each label, or a number
+
+_MOST_BUTTONS = 11
+_FIFTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A button: the label as it is sent, its name, what the card says that it means, its key."""
+
+    said: str
+    name: str
+    meaning: str = ""
+    key: str = ""
+
+
+def choices_of(card: Card) -> list[Choice]:
+    """The buttons, lowest label first; yes stands before no."""
+    scale, grades, names = card.scale, _grades(card.scale), dict[Label, str]()
+    meanings = {scale.read(label): meaning for label, meaning in card.anchors.items()}
+    if scale.kind == "binary":
+        keys: dict[Label, str] = {1.0: "1", 0.0: "0"}
+        names = {1.0: "Yes", 0.0: "No"}
+    elif grades is not None:
+        keys = {grade: f"{grade:g}" if grade in range(10) else "" for grade in grades}
+        if 10.0 in keys and 0.0 not in keys:
+            keys[10.0] = "0"
+    else:
+        labels: Sequence[Label] = scale.categories
+        if scale.kind != "nominal":
+            fifths = [scale.low + part * scale.span for part in _FIFTHS]
+            if scale.step is not None:
+                fifths = [
+                    scale.low + round((label - scale.low) / scale.step) * scale.step for label in fifths
+                ]
+            anchored = sorted(float(label) for label in meanings)
+            labels = anchored if len(anchored) > 2 else fifths
+        keys = {label: str(place) if place < 10 else "" for place, label in enumerate(labels, start=1)}
+    choices = []
+    for label, key in keys.items():
+        said = str(plain_label(label))
+        choices.append(Choice(said, visible(names.get(label, said)), visible(meanings.get(label, "")), key))
+    return choices
+
+
+def typed_of(scale: Scale) -> dict[str, Any] | None:
+    """The ends and the step of a number that is typed; None where the buttons are all there is."""
+    if scale.kind == "nominal":
+        return None if scale.categories else {"words": True}
+    if not scale.graded or _grades(scale) is not None:
+        return None
+    return {"low": scale.low, "high": scale.high, "step": scale.step}
+
+
+def _grades(scale: Scale) -> list[float] | None:
+    """Every label of a short scale; None where there are too many for buttons."""
+    if scale.kind in ("percentage", "nominal") or scale.step is None:
+        return None
+    n = round(scale.span / scale.step) + 1
+    return [round(scale.low + place * scale.step, 9) for place in range(n)] if n <= _MOST_BUTTONS else None
+
+
+# --- the progress in words
+
+
+def progress_words(progress: LabelProgress, rater: str) -> dict[str, Any]:
     """The progress as a rater's page says it: names, and what stands beside them."""
-    own, total = found.raters[rater], sum(found.classes.values())
-    lines: list[tuple[str, str]] = [("Labelled", f"{found.n_labelled:,} of {found.n_items:,} items")]
-    if own.seconds is not None:
-        lines.append(("Your time an item", f"{own.seconds:.0f} s (median)"))
-    if own.cannot_tell:
-        lines.append(("You could not tell", f"{own.cannot_tell:,}"))
-    if own.second_looks:
-        lines.append(("Your second looks", f"{own.same} of {own.second_looks} said the same"))
-    if total:
-        shares = ", ".join(f"{visible(name)} {percent(n / total)}" for name, n in found.classes.items())
-        lines.append(("Share of each label", shares))
-    if len(found.raters) > 1:
-        lines.append(("Agreement of raters", _agreement(found)))
-    if found.rate is not None and found.rate.value is not None:
-        lines.append(("Rate", f"{percent(found.rate.value)} ({found.rate_of})"))
-        lines.append(("Half of its interval", _half(found)))
-    return {"lines": lines, "enough": found.enough, "advice": _advice(found)}
-
-
-def _agreement(found: LabelProgress) -> str:
     from judgecal.desk.progress import OVERLAP_LEAST
 
-    if found.agreement is None:
-        return f"too early: {found.n_overlap} of {OVERLAP_LEAST} items that two have labelled"
-    why = f"; {found.agreement.reason}" if found.agreement.reason else ""
-    return f"alpha {estimate(found.agreement, 2)} on {found.n_overlap} items{why}"
-
-
-def _half(found: LabelProgress) -> str:
-    if found.half_width is None or found.half_width_more is None:
-        return "too early"
-    now, more = (f"{100.0 * one:.1f}" for one in (found.half_width, found.half_width_more))
-    after = f", ±{more} after {count_of(found.n_more, 'label')} more" if found.n_more else ""
-    return f"±{now} points now{after}"
-
-
-def _advice(found: LabelProgress) -> str:
-    if not found.enough or found.n_labelled == found.n_items:
-        return ""
-    return f"The rate is known to ±{100.0 * found.target:g} points, as was asked for: you may stop here."
+    mine, total, rate = progress.raters[rater], sum(progress.classes.values()), progress.rate
+    lines: list[tuple[str, str]] = [("Labelled", f"{progress.n_labelled:,} of {progress.n_items:,} items")]
+    if mine.seconds is not None:
+        lines.append(("Your time an item", f"{mine.seconds:.0f} s (median)"))
+    if mine.cannot_tell:
+        lines.append(("You could not tell", f"{mine.cannot_tell:,}"))
+    if mine.second_looks:
+        lines.append(("Your second looks", f"{mine.same} of {mine.second_looks} said the same"))
+    if total:
+        shares = ", ".join(f"{visible(name)} {percent(n / total)}" for name, n in progress.classes.items())
+        lines.append(("Share of each label", shares))
+    if len(progress.raters) > 1:
+        alpha, n = progress.agreement, progress.n_overlap
+        agreement = f"too early: {n} of {OVERLAP_LEAST} items that two have labelled"
+        if alpha is not None:
+            why = f"; {alpha.reason}" if alpha.reason else ""
+            agreement = f"alpha {estimate(alpha, 2)} on {n} items{why}"
+        lines.append(("Agreement of raters", agreement))
+    if rate is not None and rate.value is not None:
+        half = "too early"
+        if progress.half_width is not None and progress.half_width_more is not None:
+            now, later = (
+                f"±{100.0 * width:.1f}" for width in (progress.half_width, progress.half_width_more)
+            )
+            after = f", {later} after {count_of(progress.n_more, 'label')} more" if progress.n_more else ""
+            half = f"{now} points now{after}"
+        lines += [("Rate", f"{percent(rate.value)} ({progress.rate_of})"), ("Half of its interval", half)]
+    advice = ""
+    if progress.enough and progress.n_labelled < progress.n_items:
+        known = f"The rate is known to ±{100.0 * progress.target:g} points"
+        advice = f"{known}, as was asked for: you may stop here."
+    return {"lines": lines, "enough": progress.enough, "advice": advice}
 
 
 def links_in_words(links: Mapping[str, str]) -> Sequence[str]:

@@ -22,7 +22,6 @@ from judgecal.workspace import Workspace
 
 EMBEDDED = "embedded"
 _EMBEDDED_ID = "judgecal/embedded"
-_OLLAMA_CONTEXT = 8192
 _PER_MILLION = 1_000_000.0
 
 
@@ -222,15 +221,7 @@ ALIASES: tuple[ModelSpec, ...] = (
     ModelSpec("claude-haiku", "anthropic/claude-haiku-5-5", temperature=0.0, max_tokens=4096),
     ModelSpec("claude-sonnet", "anthropic/claude-sonnet-5-5", temperature=0.0, max_tokens=4096),
     *(
-        ModelSpec(
-            name,
-            f"ollama_chat/{name}",
-            input_usd_per_1m=0.0,
-            output_usd_per_1m=0.0,
-            context_window=_OLLAMA_CONTEXT,
-            temperature=0.0,
-            max_tokens=1024,
-        )
+        ModelSpec(name, f"ollama_chat/{name}", None, None, 0.0, 0.0, 8192, temperature=0.0, max_tokens=1024)
         for name in ("mistral", "llama3", "llama3.1", "gemma2")
     ),
 )
@@ -298,15 +289,12 @@ def load_catalogue(workspace: Workspace) -> Catalogue:
     specs = {spec.alias: spec for spec in ALIASES}
     if workspace.config_file.exists():
         for alias, table in _alias_tables(workspace.config_file, specs).items():
-            specs[alias] = _overridden(specs.get(alias, ModelSpec(alias, "")), table)
+            spec = specs.get(alias, ModelSpec(alias, ""))
+            if table.get("id", spec.id) != spec.id:
+                # Another model: price, window and key are its own, the sampling settings stay.
+                spec = ModelSpec(alias, "", temperature=spec.temperature, max_tokens=spec.max_tokens)
+            specs[alias] = replace(spec, **table)
     return Catalogue({alias: _completed(spec) for alias, spec in specs.items()})
-
-
-def _overridden(spec: ModelSpec, table: Mapping[str, Any]) -> ModelSpec:
-    if table.get("id", spec.id) != spec.id:
-        # Another model: price, window and key are its own, the sampling settings stay.
-        spec = ModelSpec(spec.alias, "", temperature=spec.temperature, max_tokens=spec.max_tokens)
-    return replace(spec, **table)
 
 
 def _alias_tables(path: Path, builtin: Mapping[str, ModelSpec]) -> dict[str, dict[str, Any]]:
@@ -349,24 +337,15 @@ def _completed(spec: ModelSpec) -> ModelSpec:
         updates["reply_limit"] = int(row["max_output_tokens"])
     if row.get("supports_sampling_params") is False:
         updates["sampling"] = False
-    if spec.key_env is None:
-        updates["key_env"] = _key_variable(spec)
+    variable = spec.known_provider.key_env
+    if spec.key_env is None and variable is not None:
+        # Another endpoint is sent no key of the machine, unless only a gateway to the provider can be meant,
+        # and then the key where there is one.
+        present = spec.known_provider.key_follows and (os.environ.get(variable) or "").strip()
+        updates["key_env"] = variable if spec.api_base is None or present else None
     if spec.api_base is None:
         updates["api_base"] = _base_in_environment(spec.provider)
     return replace(spec, **updates)
-
-
-def _key_variable(spec: ModelSpec) -> str | None:
-    """The variable that holds a model's key; None where none is needed.
-
-    Another endpoint is sent no key of the machine, unless only a gateway to the provider can be meant, and
-    then the key where there is one.
-    """
-    variable = spec.known_provider.key_env
-    if spec.api_base is None or variable is None:
-        return variable
-    follows = spec.known_provider.key_follows and (os.environ.get(variable) or "").strip()
-    return variable if follows else None
 
 
 def _base_in_environment(provider: str) -> str | None:

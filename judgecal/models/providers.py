@@ -18,11 +18,11 @@ class Provider(NamedTuple):
     """What is known of a provider before any call.
 
     Attributes:
-        wire: the module of `engine/transport` that speaks its format; None leaves it to DSPy's client.
+        wire: its format in `engine/transport/wires.py`; None leaves it to DSPy's client.
         key_follows: only its own servers and gateways to them speak its format: the key goes to another
             endpoint too.
-        batches: it takes many requests at once and answers within a day, for less; the wire's module says
-            how.
+        batches: it takes many requests at once and answers within a day, for less; `bulk/provider_batches.py`
+            says how.
     """
 
     key_env: str | None = None  # the variable that holds its key; None where none is needed
@@ -57,7 +57,7 @@ PROVIDERS: Mapping[str, Provider] = {
     "voyage": Provider("VOYAGE_API_KEY"),
     "jina_ai": Provider("JINA_AI_API_KEY"),
 }
-"""A provider that speaks one of the formats here is one more line; a new format is also one more module."""
+"""A provider that speaks one of the formats here is one more line; a new format is a class of `wires.py`."""
 
 
 def price_row(model_id: str) -> Mapping[str, Any]:
@@ -93,9 +93,7 @@ def shown_address(address: str) -> str:
     try:
         parts = urllib.parse.urlsplit(address)
         host = parts.netloc.rpartition("@")[2]
-        path = "/".join(
-            _digits(segment) if _is_token(segment) else segment for segment in parts.path.split("/")
-        )
+        path = "/".join(_shown_segment(segment) for segment in parts.path.split("/"))
         pairs = [(name, value if _shown(name) else _STARS) for name, value in _query(parts)]
     except ValueError:
         return _STARS
@@ -128,7 +126,9 @@ def _shown(name: str) -> bool:
     return name.lower() in _SHOWN_QUERIES
 
 
-def _digits(segment: str) -> str:
+def _shown_segment(segment: str) -> str:
+    if not _is_token(segment):
+        return segment
     return _STARS + hashlib.sha256(segment.encode("utf-8", "surrogatepass")).hexdigest()[:4]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +21,6 @@ from judgecal.experiment import (
     RowReader,
     RunOptions,
     TableRows,
-    full_name,
     input_config,
     judge_config,
     judge_to_journal,
@@ -34,24 +33,20 @@ from judgecal.experiment import (
     require_keys,
     stored_rows,
 )
-from judgecal.production.judge_counts import JudgedRows
+from judgecal.production.judge_counts import JudgedRows, SuiteRate
 from judgecal.production.results import (
-    JudgedRate,
     JudgeResult,
-    LeftOut,
-    LockedOn,
     SuiteMember,
-    SuiteRate,
     SuiteResult,
     ToLabel,
+    limit_notes,
+    lock_result,
+    other_models,
 )
-from judgecal.production.suite import INPUT, LoadedJudge, Naming, Reply, SuiteColumn, survey
-from judgecal.records import Estimate
-from judgecal.scale import Scale
+from judgecal.production.suite import INPUT, LeftOut, LoadedJudge, Naming, RowReply, SuiteColumn, survey
 from judgecal.selection.lock import Lock
-from judgecal.selection.pass_rates import SystemRates, chance
 from judgecal.tables import Columns, FileSource, Write, check_output, open_source, write_beside, writing
-from judgecal.tables.formats import Layout
+from judgecal.tables.formats import Output
 from judgecal.workspace import Workspace, find_workspace
 
 _ON_SHEETS = frozenset({"question", "answer", "answer_under_test", "response"})
@@ -80,8 +75,7 @@ class JudgeRun:
         config: dict[str, Any] = {"command": "judge"}
         if self.suite is None:
             assert judge.lock is not None
-            config["gold"] = {"set": judge.lock.gold.set, "sha256": judge.lock.gold.sha256}
-            config |= {"lock": judge.lock.sha256, "judge": judge_config(judge.judge)}
+            config |= {**judge.lock.config, "judge": judge_config(judge.judge)}
         else:
             config["suite"] = self.suite
             config["judges"] = [
@@ -94,7 +88,6 @@ class JudgeRun:
 
     @property
     def judges(self) -> list[LoadedJudge]:
-        """All of them."""
         return [judge for column in self.columns for judge in column.judges]
 
     @cached_property
@@ -114,7 +107,6 @@ class JudgeRun:
 
     @cached_property
     def rows(self) -> TableRows:
-        """The rows that are judged."""
         return TableRows(self.source, self.reader, self.options.limit)
 
     @cached_property
@@ -132,12 +124,13 @@ class JudgeRun:
         return self._survey[1]
 
     @cached_property
-    def layout(self) -> Layout:
-        """How the output is written."""
+    def layout(self) -> Output:
         parts = [
-            (name, one.kind(part)) for one in self.running for part, name in one.columns(self.naming).items()
+            (name, column.kind(part))
+            for column in self.running
+            for part, name in column.columns(self.naming).items()
         ]
-        return Layout.of(self.source, self.output, parts)
+        return Output.of(self.source, self.output, parts)
 
     def trials(self, journal: Journal) -> list[Due]:
         """What each judge is asked, beside what a journal holds."""
@@ -171,7 +164,7 @@ class JudgeRun:
                 name=self.source.path.name,
                 output=str(self.output),
                 named=self.reader.sheet_columns(),
-                added=self.layout.names,
+                added=tuple(self.layout.added),
                 n_rows=self.source.n_rows,
                 notes=(*self.source.notes, *self.layout.notes),
             )
@@ -182,14 +175,14 @@ class JudgeRun:
     def _mark_output(self) -> None:
         """Note that the output is ours, and say beside it which of its columns is what."""
         self.experiment.mark_output(self.output)
-        header = (*self.layout.output.own, *self.layout.names)
+        header = (*self.layout.own, *self.layout.added)
         if isinstance(self.reader, RowReader):
             columns = self.reader.columns
         else:
             named: Any = {part: name for part, name in self.reader.sheet_columns().items() if name in header}
             columns = Columns(**named)
         if self.suite is None:
-            columns = dataclasses.replace(columns, verdict=self.layout.names[0])
+            columns = dataclasses.replace(columns, verdict=next(iter(self.layout.added)))
         write_beside(self.output, columns, header)
 
     def judge_rows(
@@ -202,7 +195,7 @@ class JudgeRun:
         label = self.judges[0].judge.name if self.suite is None else f"suite {self.suite}"
         with open_journal(path, self.options, long=True) as journal:
             judge_to_journal(self.trials(journal), budget=budget, label=label)
-            with writing(self.output, self.layout.output, before=before) as write:
+            with writing(self.output, self.layout, before=before) as write:
                 return self.count_rows(journal, write)
 
     def count_rows(self, journal: Journal, write: Write | None = None) -> JudgedRows:
@@ -215,14 +208,13 @@ class JudgeRun:
         return counts
 
     def _judged(self, row: ReadRow, journal: Journal, counts: JudgedRows) -> list[Any]:
-        """What is added to a row, which is counted."""
-        judged: list[tuple[LoadedJudge, Sequence[Reply]]] = []
+        judged: list[tuple[LoadedJudge, Sequence[RowReply]]] = []
         for column in self.running:
             judge, lacking = column.judge_of(row)
             if lacking is None:
                 judged.append((judge, judge.replies(row, journal, whole=column.alone)))
             else:
-                judged.append((judge, [Reply(None, error=f"{INPUT}: {lacking}")]))
+                judged.append((judge, [RowReply(None, error=f"{INPUT}: {lacking}")]))
         counts.add(row.item, judged)
         return [
             value
@@ -230,10 +222,8 @@ class JudgeRun:
             for value in column.values(judge, replies, self.naming)
         ]
 
-    # --- the result of a suite
-
     def _suite_result(self, rows: JudgedRows) -> SuiteResult:
-        names = iter(self.layout.names)
+        names = iter(self.layout.added)
         rates = {tally.column.name: tally.rate() for tally in rows.tallies}
         judges = [judge for column in self.running for judge in column.judges]
         total = rows.total
@@ -257,7 +247,8 @@ class JudgeRun:
                 for name, number in tally.metrics(rates[tally.column.name], self.naming).items()
             },
             judges=tuple(
-                SuiteMember(one.name, one.judge.name, one.judge.kind, one.lock_path) for one in judges
+                SuiteMember(judge.name, judge.judge.name, judge.judge.kind, judge.lock_path)
+                for judge in judges
             ),
             left_out=self.left_out,
             to_label=self._to_label(rates, rows.n),
@@ -268,8 +259,13 @@ class JudgeRun:
                 *self.source.notes,
                 *self.layout.notes,
                 *total.notes(),
-                *(note for name, rate in rates.items() for note in _stand_ins(name, rate)),
-                *(note for judge in self.judges for note in _other_models(rows, judge, f"{judge.name}: ")),
+                *(
+                    f"{name} is judged by the first judge that a row has the inputs for: "
+                    + ", ".join(f"{judge} {n:,} rows" for judge, n in rate.judged_by.items())
+                    for name, rate in rates.items()
+                    if len(rate.judged_by) > 1
+                ),
+                *(note for judge in self.judges for note in other_models(rows, judge, f"{judge.name}: ")),
                 *limit_notes(rows.n, self.source.n_rows),
             ),
             run_line=(
@@ -297,128 +293,6 @@ class JudgeRun:
         known = Columns(usual=True).resolved(self.source.columns, self.source.path)
         more = {option: str(name) for option, name in columns.items() if name != getattr(known, option)}
         return ToLabel(judge.name, judge.judge.name, str(judge.judge.scale), min(n, _MOST_LABELS), more)
-
-
-def lock_result(
-    rows: JudgedRows,
-    judge: LoadedJudge,
-    *,
-    slug: str,
-    input: str,
-    name: str,
-    output: str,
-    named: Mapping[str, str | None],
-    added: Sequence[str],
-    n_rows: int,
-    notes: Sequence[str],
-) -> JudgeResult:
-    """What the rows of some tables come to that one lock judged.
-
-    Args:
-        slug: the experiment's.
-        input, name, output: the tables as the result names them; `name` without folders.
-        named: what a column holds -> its name.
-        added: the columns that the output has more.
-        n_rows: of the input, all of them.
-        notes: how the input was read and the output is written.
-    """
-    assert rows.overview is not None and judge.lock is not None
-    lock, gold, overall, total = judge.lock, judge.lock.gold, rows.overview.overall(), rows.total
-    sensitivity, specificity = judge.rule.class_rates(lock.applied)
-    words, calibrated = overall.intervals.words, overall.intervals.share_passing
-    if lock.calibration is None and gold.scale != "binary" and calibrated.value is not None:
-        unknown = "the lock holds no calibration map"
-        calibrated = dataclasses.replace(
-            calibrated, value=None, low=None, high=None, method="", reason=unknown
-        )
-    parts = SuiteColumn("", "rating", (judge,), alone=True).columns("plain")
-    return JudgeResult(
-        experiment=slug,
-        lock=str(judge.lock_path),
-        judge=lock.judge,
-        gold=LockedOn(gold.set, gold.sha256, gold.split),
-        input=input,
-        output=output,
-        columns=dict(zip(parts, added, strict=True)),
-        named={part: column for part, column in named.items() if column and part != "reference"},
-        n=overall.n_expected,
-        n_unscored=overall.n_unscored,
-        systems=tuple(rows.overview.entries() or [overall]),
-        overall=overall,
-        pass_at=gold.pass_at,
-        mapped=lock.calibration is not None,
-        rates={lock.judge: JudgedRate(overall.intervals.share_passing_raw, calibrated, words)},
-        sensitivity=sensitivity,
-        specificity=specificity,
-        note=_note(overall, lock, sensitivity, specificity),
-        warning=chance(Scale.parse(gold.scale, pass_at=gold.pass_at), lock.applied),
-        usd=total.usd,
-        usd_per_1k=rows.usd_per_1k,
-        model_ids=tuple(sorted(total.model_ids)),
-        notes=(*notes, *total.notes(), *_other_models(rows, judge), *limit_notes(overall.n_expected, n_rows)),
-        run_line=(
-            f"lock:{lock.sha256[:12]}|gold:{gold.set}@{gold.sha256[:12]}|split:{gold.split}|"
-            f"judge:{full_name(judge.judge)}|input:{name}|n:{overall.n_expected}|level:0.95|by:group|"
-            f"version:{__version__}"
-        ),
-    )
-
-
-def _note(
-    overall: SystemRates, lock: Lock, sensitivity: Estimate | None, specificity: Estimate | None
-) -> str:
-    """One line on what the rate, or the shares of words, are not."""
-    gold, share = (
-        f"{lock.gold.set}@{lock.gold.sha256[:12]} {lock.gold.split}",
-        overall.intervals.share_passing,
-    )
-    if overall.intervals.words:
-        accuracy = lock.agreement.get("accuracy")
-        if accuracy is None or accuracy.value is None:
-            return (
-                f"the shares are not corrected for the judge's error, which the lock does not know on {gold}"
-            )
-        shown = _percent(accuracy)
-        return f"the shares are not corrected for the judge's error: its accuracy on {gold} is {shown}"
-    if share.value is None:
-        return f"no share passing: {share.reason}"
-    rate = f"{'raw' if lock.calibration is None else 'calibrated'} rate {_percent(share)}, not corrected for"
-    if all(rate is None or rate.value is None for rate in (sensitivity, specificity)):
-        return f"{rate} the judge's error, which the lock does not know on {gold}"
-    return (
-        f"{rate} the judge's error, whose sensitivity and specificity on {gold} are "
-        f"{_percent(sensitivity)} and {_percent(specificity)}"
-    )
-
-
-def _percent(estimate: Estimate | None) -> str:
-    if estimate is None or estimate.value is None:
-        return "not known"
-    if estimate.low is None or estimate.high is None:
-        return f"{100.0 * estimate.value:.1f}%"
-    return f"{100.0 * estimate.value:.1f} [{100.0 * estimate.low:.1f}, {100.0 * estimate.high:.1f}]%"
-
-
-def _stand_ins(name: str, rate: SuiteRate) -> Iterator[str]:
-    """That the rows of a column were judged by several judges."""
-    if len(rate.judged_by) > 1:
-        rows = ", ".join(f"{judge} {n:,} rows" for judge, n in rate.judged_by.items())
-        yield f"{name} is judged by the first judge that a row has the inputs for: {rows}"
-
-
-def _other_models(rows: JudgedRows, judge: LoadedJudge, prefix: str = "") -> Iterator[str]:
-    """That another model answered than the one that was locked."""
-    locked = None if judge.lock is None else judge.lock.model_id
-    others = sorted(rows.model_ids_of(judge.name) - {locked})
-    if locked is not None and others:
-        answered = f"the provider answered as {', '.join(others)}"
-        yield f"{prefix}{answered}, and the judge was locked on {locked}: run judgecal gate"
-
-
-def limit_notes(n: int, n_rows: int) -> Iterator[str]:
-    """That rows were left out."""
-    if n < n_rows:
-        yield f"only the first {n:,} of {n_rows:,} rows are in the output (--limit)"
 
 
 def since_gate(options: RunOptions, workspace: Workspace, locks: Iterable[Lock]) -> RunOptions:

@@ -2,27 +2,54 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from array import array
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import numpy as np
 
 from judgecal.experiment import StoredVerdicts
-from judgecal.production.results import SuiteRate
-from judgecal.production.suite import LoadedJudge, Naming, Reply, SuiteColumn
+from judgecal.production.suite import LoadedJudge, Naming, RowReply, SuiteColumn
 from judgecal.records import ITEM_UNIT, Estimate, Item, Judgement
-from judgecal.selection.pass_rates import Overview, group_number, word_shares
+from judgecal.selection.pass_rates import SystemRatesCounter, group_number, word_shares
 from judgecal.stats.intervals import mean_estimate
+from judgecal.stats.sample import Floats
 
 
-class Costs:
-    """What a judge's calls cost and as which models they were answered; a cost is of no use where one is not
-    known.
-    """
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuiteRate:
+    """What the verdicts of one column come to."""
+
+    column: str
+    aggregate: str
+    unit: str
+    scale: str
+    raw: Estimate  # by the judge's own verdicts, 0..1: the share that passes, the mean precision or share
+    calibrated: Estimate  # the same through the maps of locks; without a value where a judge has none
+    # the mean verdict on the judge's own scale, or as `raw` where that is no share of verdicts
+    average: Estimate
+    n: int  # rows with a verdict (of a judge of chunks: on one chunk at least), all, and others
+    n_expected: int
+    n_unscored: int
+    n_chunks: int  # of a judge of chunks; else 0
+    n_chunks_unscored: int
+    words: Mapping[str, int]  # word -> verdicts, on a nominal scale
+    shares: Mapping[str, Estimate]  # word -> share of the rows with a verdict, the most frequent first
+    unscored: Mapping[str, int]  # kind of failure -> verdicts that could not be had
+    judged_by: Mapping[str, int]  # judge -> rows
+
+    @property
+    def shown(self) -> Estimate:
+        """The rate of a headline: the calibrated one where there is one."""
+        return self.raw if self.calibrated.value is None else self.calibrated
+
+
+class CallCosts:
+    """What a judge's calls cost and as which models they were answered; None where some cost is not known."""
 
     def __init__(self, price: Callable[[int | None, int | None], float | None] | None = None) -> None:
         self._price = price
@@ -34,7 +61,6 @@ class Costs:
         self._n_old, self._oldest = 0, ""
 
     def add(self, row: Judgement) -> None:
-        """Count a judgement."""
         self.stored.add(row)
         if row.model_id:
             self.model_ids.add(row.model_id)
@@ -45,8 +71,7 @@ class Costs:
             anew = self._price(row.prompt_tokens, row.completion_tokens)
         self.usd, self.usd_anew = _sum(self.usd, row.cost_usd), _sum(self.usd_anew, anew)
 
-    def extend(self, other: Costs) -> None:
-        """Count all that another one counted."""
+    def extend(self, other: CallCosts) -> None:
         self.stored.extend(other.stored)
         self.model_ids |= other.model_ids
         if other._n_old:
@@ -55,9 +80,7 @@ class Costs:
         self.usd, self.usd_anew = _sum(self.usd, other.usd), _sum(self.usd_anew, other.usd_anew)
 
     def notes(self) -> list[str]:
-        """How many verdicts are of stored replies or earlier runs of the command, and how old the oldest
-        is.
-        """
+        """How many verdicts are of stored replies or earlier runs of the command, and how old they are."""
         if not self._n_old:
             return self.stored.notes()
         rows = f"{self._n_old:,} verdict{'s are' if self._n_old > 1 else ' is'}"
@@ -74,32 +97,30 @@ class JudgedRows:
 
     def __init__(self, columns: Sequence[SuiteColumn]) -> None:
         first = columns[0]
-        self.overview = Overview(first.judges[0].rule) if first.alone else None
+        self.overview = SystemRatesCounter(first.judges[0].rule) if first.alone else None
         self.tallies = [] if first.alone else [ColumnTally(column) for column in columns]
         self.costs = {
-            judge.name: Costs(None if judge.judge.model is None else judge.judge.model.cost_usd)
+            judge.name: CallCosts(None if judge.judge.model is None else judge.judge.model.cost_usd)
             for column in columns
             for judge in column.judges
         }
         # rows; with something unscored; that somebody was asked about
         self.n = self.n_unscored = self.n_asked = 0
 
-    def add(self, item: Item, judged: Sequence[tuple[LoadedJudge, Sequence[Reply]]]) -> None:
+    def add(self, item: Item, judged: Sequence[tuple[LoadedJudge, Sequence[RowReply]]]) -> None:
         """Count a row: of each column the judge and what it replied."""
-        unscored = asked = False
         for place, (judge, replies) in enumerate(judged):
             for reply in replies:
-                unscored |= reply.verdict is None
                 if reply.row is not None:
-                    asked = True
                     self.costs[judge.name].add(reply.row)
             if self.overview is not None:
                 self.overview.add(item.system, item.group, replies[0].verdict, error=replies[0].error_kind)
             else:
                 self.tallies[place].add(judge, item.group, replies)
+        given = [reply for _, replies in judged for reply in replies]
         self.n += 1
-        self.n_unscored += unscored
-        self.n_asked += asked
+        self.n_unscored += any(reply.verdict is None for reply in given)
+        self.n_asked += any(reply.row is not None for reply in given)
 
     def extend(self, other: JudgedRows) -> None:
         """Add the rows of another part of the table, behind those that are here."""
@@ -111,10 +132,6 @@ class JudgedRows:
         self.n_unscored += other.n_unscored
         self.n_asked += other.n_asked
 
-    def model_ids_of(self, judge: str) -> set[str]:
-        """As which models a judge was answered."""
-        return self.costs[judge].model_ids if judge in self.costs else set()
-
     @property
     def usd_per_1k(self) -> float | None:
         """What a thousand rows cost, of a lock alone those that it judged; None where that is not known."""
@@ -122,9 +139,8 @@ class JudgedRows:
         return None if anew is None or not n else 1000.0 * anew / n
 
     @property
-    def total(self) -> Costs:
-        """The costs of all judges."""
-        total = Costs()
+    def total(self) -> CallCosts:
+        total = CallCosts()
         for costs in self.costs.values():
             total.extend(costs)
         return total
@@ -136,31 +152,28 @@ class ColumnTally:
     def __init__(self, column: SuiteColumn) -> None:
         self.column = column
         self._groups = array("q")
-        # of each row: the share that passes through maps and without, the verdict, its label, its word's code
-        self._shares, self._raw, self._verdicts, self._labels, self._codes = (array("d") for _ in range(5))
+        # five of each row, NaN where there is none: the share that passes through maps and without, the
+        # verdict, its label, its word's code
+        self._numbers = array("d")
         self._code_of = {word: code for code, word in enumerate(column.judges[0].judge.scale.categories)}
         self._n = 0
         self._chunks: Counter[bool] = Counter()
-        self._words: Counter[str] = Counter()
-        self._unscored: Counter[str] = Counter()
-        self._judged_by: Counter[str] = Counter()
+        self._words, self._unscored, self._judged_by = (Counter[str]() for _ in range(3))
 
-    def add(self, judge: LoadedJudge, group: str, replies: Sequence[Reply]) -> None:
-        """Count a row."""
+    def add(self, judge: LoadedJudge, group: str, replies: Sequence[RowReply]) -> None:
         verdicts = [reply.verdict for reply in replies if reply.verdict is not None]
         words = [verdict for verdict in verdicts if isinstance(verdict, str)]
-        labels = [
-            label for label in map(judge.label, verdicts) if not (label is None or isinstance(label, str))
-        ]
-        numbers = [float(verdict) for verdict in verdicts if not isinstance(verdict, str)]
-        code = self._code_of.setdefault(words[0], len(self._code_of)) if len(words) == 1 else math.nan
-        shares = [self.column.share(judge, replies, raw=raw) for raw in (False, True)]
+        graded = (
+            [float(value) for value in values if not (value is None or isinstance(value, str))]
+            for values in (verdicts, map(judge.label, verdicts))
+        )
+        codes = [self._code_of.setdefault(word, len(self._code_of)) for word in words]
+        shares = ([self.column.share(judge, replies, raw=raw)] for raw in (False, True))
+        columns: Sequence[Sequence[float | None]] = (*shares, *graded, codes)
+        for values in columns:
+            value = values[0] if len(values) == 1 else None
+            self._numbers.append(math.nan if value is None else value)
         self._groups.append(group_number(group))
-        self._codes.append(code)
-        self._shares.append(math.nan if shares[0] is None else shares[0])
-        self._raw.append(math.nan if shares[1] is None else shares[1])
-        self._verdicts.append(numbers[0] if len(numbers) == 1 else math.nan)
-        self._labels.append(float(labels[0]) if len(labels) == 1 else math.nan)
         self._n += bool(verdicts)
         self._words.update(words)
         self._unscored.update(reply.error_kind for reply in replies if reply.verdict is None)
@@ -168,25 +181,23 @@ class ColumnTally:
         if self.column.aggregate == "precision":
             self._chunks.update(reply.verdict is not None for reply in replies)
 
+    @property
+    def _columns(self) -> Any:
+        return np.frombuffer(self._numbers, dtype=np.float64).reshape(-1, 5).T
+
     def rate(self) -> SuiteRate:
-        """What they come to."""
         column, judge = self.column, self.column.judges[0].judge
         undefined = "nobody has set a mark from which its verdicts pass: a lock carries one"
         if not judge.scale.numeric:
             undefined = "its verdicts are words, and none of them is said to pass"
-        raw = self._mean(self._raw, 0.0, 1.0, undefined)
-        calibrated = self._mean(self._shares, 0.0, 1.0, undefined)
+        shares, raw_shares, verdicts, _, codes = self._columns
+        raw, calibrated = (self._mean(values, 0.0, 1.0, undefined) for values in (raw_shares, shares))
         if not column.calibrates:
-            unknown = "no lock of its judges has a map for this"
-            calibrated = dataclasses.replace(
-                calibrated, value=None, low=None, high=None, method="", reason=unknown
-            )
+            calibrated = calibrated.without_value("no lock of its judges has a map for this")
         average = raw
         if column.aggregate == "rating":
             undefined = "its verdicts are words, which have no mean"
-            average = self._mean(self._verdicts, judge.scale.low, judge.scale.high, undefined)
-        codes = np.frombuffer(self._codes, dtype=np.float64)
-        whole = judge.unit == ITEM_UNIT
+            average = self._mean(verdicts, judge.scale.low, judge.scale.high, undefined)
         return SuiteRate(
             column=column.column,
             aggregate=column.aggregate,
@@ -201,25 +212,25 @@ class ColumnTally:
             n_chunks=self._chunks.total(),
             n_chunks_unscored=self._chunks[False],
             words=dict(self._words),
-            shares=word_shares(codes, self._groups, self._code_of) if whole else {},
+            shares=word_shares(codes, self._groups, self._code_of) if judge.unit == ITEM_UNIT else {},
             unscored=dict(self._unscored),
             judged_by=dict(self._judged_by),
         )
 
-    def _mean(self, values: array[float], low: float, high: float, undefined: str) -> Estimate:
+    def _mean(self, values: Floats, low: float, high: float, undefined: str) -> Estimate:
         """The mean of the rows that have a value, by question; `undefined`: why scored ones have none."""
         mean = mean_estimate(values, self._groups, low=low, high=high)
         reason = undefined if mean.value is None and self._n else mean.reason
-        return dataclasses.replace(mean, n_unscored=len(self._groups) - self._n, reason=reason)
+        return replace(mean, n_unscored=len(self._groups) - self._n, reason=reason)
 
     def metrics(self, rate: SuiteRate, naming: Naming) -> dict[str, Estimate]:
         """The numbers under their names; where a rating is yes or no, its average is the share of yes."""
         column = self.column
-        graded = column.aggregate == "rating" and not column.rated
-        average = rate.average if graded else rate.shown
+        average = rate.shown
+        if column.aggregate == "rating" and not column.rated:
+            average = rate.average
         if column.calibrates and not column.rated and naming != "plain" and rate.average.value is not None:
             people = column.judges[0].rule.people
-            average = self._mean(self._labels, people.low, people.high, "")
+            average = self._mean(self._columns[3], people.low, people.high, "")
         values = {"share": rate.shown, "average": average}
-        names = column.metrics(naming)
-        return {name: values[part] for part, name in names.items() if part == "average" or column.rated}
+        return {name: values[part] for part, name in column.metrics(naming).items()}

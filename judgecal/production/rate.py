@@ -4,9 +4,9 @@ must read so that on the others judge and people agree as often as was asked for
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,40 +17,143 @@ from judgecal._version import __version__
 from judgecal.errors import refuse
 from judgecal.experiment import Experiment, open_experiment, plan_experiment
 from judgecal.goldset import GoldSet, load_gold, write_sheets
-from judgecal.production.judged_draw import items_at
-from judgecal.production.judged_table import JudgedColumns, JudgedTable, RowLabels, read_judged, read_labels
-from judgecal.production.rate_plan import curve_of, next_labels, spread_at_lock
-from judgecal.production.results import (
-    Bounds,
-    Escalated,
-    LockedOn,
-    Pair,
-    RateDifference,
-    RateOf,
-    RateResult,
-    ShiftSeen,
+from judgecal.production.judged import (
+    JudgedColumns,
+    JudgedTable,
+    RowLabels,
+    items_at,
+    judged_columns,
+    read_judged,
+    read_labels,
+    typed_columns,
 )
-from judgecal.records import Estimate
+from judgecal.production.plan import CurvePoint, NextLabels, curve_of, next_labels, spread_at_lock
+from judgecal.records import Estimate, Result
 from judgecal.scale import Scale
-from judgecal.selection.lock import Lock, load_lock
+from judgecal.selection.lock import Lock, LockedOn, load_lock
 from judgecal.selection.pass_rates import PassRule, chance
 from judgecal.stats import agreement
 from judgecal.stats.error_rates import JudgedSample, carried_rate, shift
-from judgecal.stats.escalation import JudgedLabels, escalation, labels_to_start
 from judgecal.stats.intervals import check_level, mean_estimate
-from judgecal.stats.prediction_powered import (
-    Corrected,
-    DrawSeen,
-    corrected_difference,
-    corrected_mean,
-    drawn_otherwise,
-)
+from judgecal.stats.labels_needed import JudgedLabels, escalation, labels_to_start
+from judgecal.stats.prediction_powered import DrawSeen, corrected_difference, corrected_mean, drawn_otherwise
 from judgecal.stats.sample import Bools, Floats
 from judgecal.tables import Columns
 from judgecal.workspace import Workspace, find_workspace
 
 _MOST_COMPARED = 6  # values of --by of which every pair is held against each other
 _APART = 2.0  # of the confidence of a row on which a second judge differs, so that it is below every other
+
+
+@dataclass(frozen=True, slots=True)
+class RateBounds:
+    """The interval's ends, were every unscored row wrong, and were every one right."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class ShiftSeen:
+    """Whether the labels contradict the error rates of the lock; rates: name -> {locked, now}."""
+
+    contradicts: bool
+    p_value: float | None
+    rates: Mapping[str, Mapping[str, Estimate]]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A mean as the judge's verdicts have it, and corrected."""
+
+    raw: Estimate
+    corrected: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class RateOf:
+    """The rate of the rows with one value of the column that they are compared by."""
+
+    value: str
+    n: int
+    n_labelled: int
+    raw: Estimate
+    corrected: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class RateDifference:
+    """The corrected rate of one value less that of another."""
+
+    a: str
+    b: str
+    difference: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class Escalated:
+    """Which rows a person must read."""
+
+    target: float  # the agreement that is promised on the others
+    share: float  # of the rows that the judge keeps, 0..1; 0 where no threshold is shown to keep the promise
+    agreement: Estimate | None  # of judge and people on these
+    threshold: float | None  # rows of at least this confidence are kept
+    n_rows: int  # rows that a person must read
+    # labels that would show a threshold, where none is shown and some look as if they would
+    labels_needed: int | None
+    sheet: str | None = None  # where these rows were written, where that was asked for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateResult(Result):
+    """What share of judged rows is right; where people's labels have no pass mark, what their mean is."""
+
+    experiment: str
+    lock: str
+    judge: str
+    gold: LockedOn
+    input: str
+    labels: str | None  # the set that the labels are of
+    n: int
+    n_unscored: int
+    n_labelled: int
+    columns: Mapping[str, str]  # what is read -> the column of the table
+    typed: Mapping[str, str] = field(default_factory=dict)  # those that the table does not tell itself
+    what: str  # "share", 0..1; or "mean", on the people's scale
+    scale: str
+    pass_at: float | None
+    raw: Estimate
+    corrected: Estimate
+    plain: Estimate | None  # from the labels alone
+    method: str
+    assumes: tuple[str, ...]
+    warning: str | None  # why there is nothing to correct by: the judge is no better than chance
+    shift: ShiftSeen | None
+    drawn: DrawSeen | None  # None without labels
+    bounds: RateBounds | None  # None where every row has a verdict
+    correlation: float | None  # of labels and verdicts
+    mean: Pair | None  # of graded labels beside their share
+    by_column: str | None
+    by: tuple[RateOf, ...]
+    differences: tuple[RateDifference, ...]
+    labels_saved: int | None
+    next_labels: NextLabels | None
+    curve: tuple[CurvePoint, ...]
+    escalate: Escalated | None
+    notes: tuple[str, ...]
+    run_line: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Rate:
+    """The rate of some rows; the last three from labels."""
+
+    raw: Estimate
+    corrected: Estimate
+    method: str
+    plain: Estimate | None = None
+    correlation: float | None = None
+    labels_saved: int | None = None
 
 
 @dataclass(frozen=True)
@@ -75,22 +178,18 @@ class RateRun:
 
     @cached_property
     def rule(self) -> PassRule:
-        """The people's pass mark for the judge's verdicts."""
         return PassRule.of_lock(self.lock, self.judge)
 
     @cached_property
     def named(self) -> JudgedColumns:
-        """Which column of the table is what."""
-        return JudgedColumns.of(self.path, self.columns, by=self.by, second=self.second, repeats=self.repeats)
+        return JudgedColumns(judged_columns(self.path, self.columns), self.by, self.second, self.repeats)
 
     @cached_property
     def experiment(self) -> Experiment:
-        """Where the result goes."""
         gold = self.gold
         config = {
             "command": "rate",
-            "gold": {"set": self.lock.gold.set, "sha256": self.lock.gold.sha256},
-            "lock": self.lock.sha256,
+            **self.lock.config,
             "input": {"file": str(self.path), **self.named.named},
             "labels": None if gold is None else {"set": gold.name, "sha256": gold.sha256},
             "escalate": self.escalate,
@@ -98,16 +197,12 @@ class RateRun:
         }
         return plan_experiment(self.workspace, config, out=self.out)
 
-    # --- what is read
-
     @cached_property
     def table(self) -> JudgedTable:
-        """The rows."""
         return read_judged(self.path, self.named, self.judge)
 
     @cached_property
     def labels(self) -> RowLabels | None:
-        """The rows that people labelled."""
         return None if self.gold is None else read_labels(self.gold, self.table)
 
     @property
@@ -116,9 +211,10 @@ class RateRun:
         return self.rule.mark is not None
 
     @property
-    def ends(self) -> tuple[float, float]:
+    def ends(self) -> dict[str, Any]:
         """The lowest and the highest rate that there is."""
-        return (0.0, 1.0) if self.is_share else (self.rule.people.low, self.rule.people.high)
+        people = self.rule.people
+        return {"low": 0.0, "high": 1.0} if self.is_share else {"low": people.low, "high": people.high}
 
     @cached_property
     def warning(self) -> str | None:
@@ -138,14 +234,32 @@ class RateRun:
             return labels
         return np.array([float(bool(self.rule.label_passes(label))) for label in labels])
 
+    @cached_property
+    def confidence(self) -> Floats:
+        """How sure the judge is of each row: how far from where verdicts begin to pass, less their spread.
+
+        Below all of these where a second judge differs, and minus infinity without a verdict.
+        """
+        table, rule = self.table, self.rule
+        sure = np.abs(table.verdict - rule.cut) / rule.judge.span
+        if len(table.spread):
+            sure = sure - table.spread / rule.judge.span
+        if len(table.second):
+            sure = np.where(rule.passed(table.second) == rule.passed(table.verdict), sure, sure - _APART)
+        return np.where(table.unscored, -np.inf, sure)
+
     def run(self) -> RateResult:
         """Read the table and its labels, and say what they come to."""
         check_level(self.level)
         self._check()
         result = self._result()
         open_experiment(self.experiment)
-        if self.sheet is not None and result.escalate is not None:
-            self._write_sheet(result.escalate, self.sheet)
+        if self.sheet is not None and result.escalate is not None:  # blind, each text once
+            rows = np.flatnonzero(self._for_people(result.escalate.threshold))
+            first = rows[np.unique(self.table.text[rows], return_index=True)[1]]
+            columns = replace(self.named.columns, item=self.columns.item)
+            items = items_at(self.path, columns, first.tolist())
+            write_sheets(list(items.values()), self.sheet, name=self.path.name, seed=self.seed)
         self.experiment.write_summary(result)
         return result
 
@@ -180,152 +294,127 @@ class RateRun:
         refuse(problems)
 
     def _result(self) -> RateResult:
-        lock, table, labels, gold = self.lock, self.table, self.labels, self.lock.gold
-        every = np.ones(table.n, dtype=np.bool_)
-        raw, by_labels = self._raw(every, self.level), self._corrected(every, self.level)
-        if by_labels is None:
-            corrected, method = self._carried(raw, self.level)
-            more = next_labels(None, spread=spread_at_lock(lock)) if self.is_share else None
-        else:
-            corrected, method = by_labels.estimate, "labels alone" if self.warning else "PPI++"
-            more = next_labels(corrected, n=corrected.n, n_rows=table.n)
-        by = self._by()
+        lock, table, labels = self.lock, self.table, self.labels
+        every, at_lock = np.ones(table.n, dtype=np.bool_), spread_at_lock(lock) if self.is_share else None
+        rate = self._rate(every, self.level)
+        more = next_labels(None, spread=at_lock)
+        if labels is not None:
+            more = next_labels(rate.corrected, n=rate.corrected.n, n_rows=table.n)
+        parts: list[tuple[str, Bools]] = []
+        if table.value_of is not None:
+            parts = [(name, table.value_of == code) for code, name in enumerate(table.values)]
+        by = []
+        for name, rows in parts:
+            of_value = self._rate(rows, 1.0 - (1.0 - self.level) / len(parts))
+            n_labelled = 0 if labels is None else int(rows[labels.at].sum())
+            by.append(RateOf(name, int(rows.sum()), n_labelled, of_value.raw, of_value.corrected))
         shown = "none" if self.gold is None else f"{self.gold.name}@{self.gold.sha256[:12]}"
         return RateResult(
             experiment=self.experiment.slug,
             lock=str(self.lock_path),
             judge=lock.judge,
-            gold=LockedOn(gold.set, gold.sha256, gold.split),
+            gold=lock.on,
             input=str(self.path),
             labels=None if self.gold is None else self.gold.name,
             n=table.n,
             n_unscored=int(table.unscored.sum()),
             n_labelled=0 if labels is None else len(labels.at),
             columns=self.named.named,
-            typed=self.named.untold(self.path),
+            typed=typed_columns(self.path, self.named.columns),
             what="share" if self.is_share else "mean",
             scale=str(self.rule.people),
             pass_at=self.rule.people.pass_at,
-            raw=raw,
-            corrected=corrected,
-            plain=None if by_labels is None else by_labels.plain,
-            method=method,
+            raw=rate.raw,
+            corrected=rate.corrected,
+            plain=rate.plain,
+            method=rate.method,
             assumes=tuple(self._assumes()),
             warning=self.warning,
-            shift=self._shift(),
-            drawn=self._drawn(),
-            bounds=self._bounds(corrected),
-            correlation=None if by_labels is None else by_labels.correlation,
-            mean=self._mean(),
+            shift=None if labels is None or not self.is_share else self._shift(labels, rate.raw),
+            drawn=None if labels is None else self._drawn(labels),
+            bounds=self._bounds(rate.corrected),
+            correlation=rate.correlation,
+            mean=None if labels is None else self._mean(labels),
             by_column=self.by,
-            by=by,
-            differences=self._differences(),
-            labels_saved=None if by_labels is None else by_labels.labels_saved,
+            by=tuple(by),
+            differences=() if labels is None else self._differences(labels, parts),
+            labels_saved=rate.labels_saved,
             next_labels=more,
-            curve=curve_of(spread_at_lock(lock)) if self.is_share else (),
-            escalate=self._escalated(),
+            curve=curve_of(at_lock),
+            escalate=None if labels is None else self._escalated(labels),
             notes=tuple(self._notes(compared=bool(by))),
             run_line=(
-                f"lock:{lock.sha256[:12]}|gold:{gold.set}@{gold.sha256[:12]}|split:{gold.split}|"
-                f"input:{self.path.name}|n:{table.n}|labels:{shown}|level:{self.level:g}|seed:{self.seed}|"
-                f"version:{__version__}"
+                f"{lock.run_line}|input:{self.path.name}|n:{table.n}|labels:{shown}|level:{self.level:g}|"
+                f"seed:{self.seed}|version:{__version__}"
             ),
         )
 
     # --- rates
 
-    def _raw(self, rows: Bools, level: float) -> Estimate:
-        """The rate of some rows by the verdicts alone, through the lock's map."""
-        low, high = self.ends
-        groups = self.table.group[rows].tolist()
-        rate = mean_estimate(self.verdicts[rows], groups, low=low, high=high, level=level)
-        return dataclasses.replace(rate, n_unscored=int(self.table.unscored[rows].sum()))
-
-    def _corrected(self, rows: Bools, level: float) -> Corrected | None:
-        """The rate of some rows from their labels; None where there is no set of labels."""
-        if self.labels is None:
-            return None
-        (low, high), labelled = self.ends, self.labels.rows(self.label_values).among(rows)
+    def _rate(self, rows: Bools, level: float) -> _Rate:
+        """The rate of some rows: by the verdicts alone, and corrected by their labels or the lock's rates."""
         verdicts, groups = self.verdicts[rows], self.table.group[rows]
-        rate = corrected_mean(verdicts, groups, labelled, low=low, high=high, level=level, seed=self.seed)
-        return dataclasses.replace(rate, estimate=rate.plain) if self.warning else rate
-
-    def _carried(self, raw: Estimate, level: float) -> tuple[Estimate, str]:
-        """The rate of some rows without labels of theirs, and by what."""
-        reason = "the judge was seen to be no better than chance: label some of these rows"
-        if not self.is_share:
-            reason = f"{self.rule.reason}, so error rates cannot be carried over: label some of these rows"
+        raw = mean_estimate(verdicts, groups.tolist(), **self.ends, level=level)
+        raw = replace(raw, n_unscored=int(self.table.unscored[rows].sum()))
+        if self.labels is not None:
+            labelled = self.labels.rows(self.label_values).among(rows)
+            rate = corrected_mean(verdicts, groups, labelled, **self.ends, level=level, seed=self.seed)
+            corrected, method = (rate.plain, "labels alone") if self.warning else (rate.estimate, "PPI++")
+            return _Rate(raw, corrected, method, rate.plain, rate.correlation, rate.labels_saved)
         if not self.is_share or self.warning:
-            return dataclasses.replace(raw, value=None, low=None, high=None, method="", reason=reason), "none"
+            reason = "the judge was seen to be no better than chance: label some of these rows"
+            if not self.is_share:
+                why = f"{self.rule.reason}, so error rates cannot be carried over"
+                reason = f"{why}: label some of these rows"
+            return _Rate(raw, raw.without_value(reason), "none")
         unknown = Estimate(None, reason="the lock does not know its judge's error rates")
         sensitivity, specificity = (rate or unknown for rate in self.rule.class_rates(self.lock.applied))
-        rate = carried_rate(raw, sensitivity, specificity, level=level).estimate
-        return rate, "none" if rate.value is None else "Rogan-Gladen"
+        carried = carried_rate(raw, sensitivity, specificity, level=level).estimate
+        return _Rate(raw, carried, "none" if carried.value is None else "Rogan-Gladen")
 
-    def _bounds(self, corrected: Estimate) -> Bounds | None:
+    def _bounds(self, corrected: Estimate) -> RateBounds | None:
         """The corrected rate of the scored rows with every other row at one end or the other."""
         scored = ~self.table.unscored
         if scored.all() or not scored.any():
             return None
-        of_scored = self._corrected(scored, self.level)
-        rate = corrected if of_scored is None else of_scored.estimate
+        rate = corrected if self.labels is None else self._rate(scored, self.level).corrected
         low, high = (rate.value if end is None else end for end in (rate.low, rate.high))
         if low is None or high is None:
             return None
-        share, (lowest, highest) = float(scored.mean()), self.ends
-        return Bounds(share * low + (1.0 - share) * lowest, share * high + (1.0 - share) * highest)
+        share, ends = float(scored.mean()), self.ends
+        return RateBounds(*(
+            share * end + (1.0 - share) * ends[side] for side, end in (("low", low), ("high", high))
+        ))  # fmt: skip
 
-    def _mean(self) -> Pair | None:
+    def _mean(self, labels: RowLabels) -> Pair | None:
         """The mean of graded labels beside the share that passes."""
-        people, labels = self.rule.people, self.labels
-        if not self.is_share or not people.graded or labels is None:
+        people = self.rule.people
+        if not self.is_share or not people.graded:
             return None
         verdicts, groups = self.rule.mapped(self.table.verdict), self.table.group
         ends: dict[str, Any] = {"low": people.low, "high": people.high, "level": self.level}
-        raw = mean_estimate(verdicts, groups.tolist(), **ends)
         mean = corrected_mean(verdicts, groups, labels.rows(labels.label), seed=self.seed, **ends)
+        raw = mean_estimate(verdicts, groups.tolist(), **ends)
         return Pair(raw, mean.plain if self.warning else mean.estimate)
 
-    @property
-    def _parts(self) -> list[tuple[str, Bools]]:
-        """The rows of each value that is compared."""
-        codes = self.table.value_of
-        return [] if codes is None else [(name, codes == code) for code, name in enumerate(self.table.values)]
-
-    def _by(self) -> tuple[RateOf, ...]:
-        """The rate of each value; the intervals hold all at once (Bonferroni)."""
-        level = 1.0 - (1.0 - self.level) / max(1, len(self._parts))
-        rates = []
-        for name, rows in self._parts:
-            raw, by_labels = self._raw(rows, level), self._corrected(rows, level)
-            rate = self._carried(raw, level)[0] if by_labels is None else by_labels.estimate
-            n_labelled = 0 if self.labels is None else int(rows[self.labels.at].sum())
-            rates.append(RateOf(name, int(rows.sum()), n_labelled, raw, rate))
-        return tuple(rates)
-
-    def _differences(self) -> tuple[RateDifference, ...]:
+    def _differences(self, labels: RowLabels, parts: list[tuple[str, Bools]]) -> tuple[RateDifference, ...]:
         """Every pair of values, all intervals at once, from labels alone: the judge may differ on each."""
-        if self.labels is None or not self.is_share or len(self._parts) > _MOST_COMPARED:
+        if not self.is_share or len(parts) > _MOST_COMPARED:
             return ()
-        pairs = list(itertools.combinations(self._parts, 2))
+        pairs = list(itertools.combinations(parts, 2))
         verdicts = np.zeros(self.table.n) if self.warning else self.verdicts
-        groups, labelled = self.table.group, self.labels.rows(self.label_values)
-        level = 1.0 - (1.0 - self.level) / max(1, len(pairs))
+        groups, labelled = self.table.group, labels.rows(self.label_values)
+        shared: dict[str, Any] = {"level": 1.0 - (1.0 - self.level) / max(1, len(pairs)), "seed": self.seed}
         return tuple(
-            RateDifference(a, b, corrected_difference(
-                verdicts, groups, labelled, (rows_a, rows_b), level=level, seed=self.seed
-            ))
-            for (a, rows_a), (b, rows_b) in pairs
-        )  # fmt: skip
+            RateDifference(a, b, corrected_difference(verdicts, groups, labelled, (of_a, of_b), **shared))
+            for (a, of_a), (b, of_b) in pairs
+        )
 
     # --- labels held against the lock and the table
 
-    def _shift(self) -> ShiftSeen | None:
+    def _shift(self, labels: RowLabels, raw: Estimate) -> ShiftSeen | None:
         """The lock's error rates held against those of the labels."""
-        labels, applied = self.labels, self.lock.applied
-        if labels is None or not self.is_share:
-            return None
-        people = self.rule.people
+        people, applied, table = self.rule.people, self.lock.applied, self.table
         mark = "" if people.kind == "binary" else f"@{people.pass_at:g}"
         names = [name for name in (f"tpr{mark}", f"tnr{mark}") if name in applied]
         if not names:
@@ -333,10 +422,10 @@ class RateRun:
         weights = None if labels.chance is None else 1.0 / labels.chance
         now = agreement(
             labels.label,
-            self.rule.mapped(self.table.verdict[labels.at]),
+            self.rule.mapped(table.verdict[labels.at]),
             scale=people,
             judge_scale=self.rule.common if self.lock.calibration is None else people,
-            groups=self.table.group[labels.at].tolist(),
+            groups=table.group[labels.at].tolist(),
             metrics=names,
             unscored="wrong",
             weights=None if weights is None else weights / weights.mean(),
@@ -347,71 +436,56 @@ class RateRun:
 
         def of_scored(rate: Estimate) -> Estimate:
             """Of the scored ones, as a table's verdicts are: the lock counts unscored items as wrong."""
-            ends = [
+            value, low, high = (
                 None if end is None else min(1.0, end / (1.0 - self.lock.unscored))
                 for end in (rate.value, rate.low, rate.high)
-            ]
-            return dataclasses.replace(rate, value=ends[0], low=ends[1], high=ends[2])
+            )
+            return replace(rate, value=value, low=low, high=high)
 
         # the table's verdicts, and the labels given each
-        verdicts, groups = self.verdicts[labels.at], self.table.group[labels.at]
-        every, given = np.ones(self.table.n, dtype=np.bool_), []
+        given = []
         for side in (1.0, 0.0):
-            own = verdicts == side
-            of_side = np.ones(int(own.sum())) if weights is None else weights[own]
-            values = self.label_values[own]
-            given.append(mean_estimate(values, groups[own].tolist(), weights=of_side, level=self.level))
-        sample = JudgedSample(self._raw(every, self.level), *given)
-        seen = shift(of_scored(applied[names[0]]), of_scored(applied[names[1]]), sample)
+            rows = self.verdicts[labels.at] == side
+            of_side = np.ones(int(rows.sum())) if weights is None else weights[rows]
+            groups = table.group[labels.at][rows].tolist()
+            given.append(mean_estimate(self.label_values[rows], groups, weights=of_side, level=self.level))
+        at_lock = [of_scored(applied[name]) for name in names]
+        seen = shift(at_lock[0], at_lock[1], JudgedSample(raw, *given))
         return ShiftSeen(seen.contradicts, seen.p_value, rates)
 
-    def _drawn(self) -> DrawSeen | None:
+    def _drawn(self, labels: RowLabels) -> DrawSeen | None:
         """Labelled rows' verdicts held against the table's: labels drawn at random have them too."""
-        if self.labels is None or self.table.unscored.all():
+        if self.table.unscored.all():
             return None
         filled = np.where(self.table.unscored, np.nanmean(self.verdicts), self.verdicts)
-        labelled, (low, high) = self.labels.rows(filled[self.labels.at]), self.ends
-        return drawn_otherwise(filled, self.table.group, labelled, low=low, high=high, seed=self.seed)
+        return drawn_otherwise(
+            filled, self.table.group, labels.rows(filled[labels.at]), **self.ends, seed=self.seed
+        )
 
     # --- rows for a person
 
-    def _confidence(self) -> Floats:
-        """How sure the judge is of each row: how far from where verdicts begin to pass, less their spread.
+    def _for_people(self, threshold: float | None) -> Bools:
+        """The rows that a person must read: those below the threshold, all without one."""
+        return self.confidence < (np.inf if threshold is None else threshold)
 
-        Below all of these where a second judge differs, and minus infinity without a verdict.
-        """
-        table, rule = self.table, self.rule
-        sure = np.abs(table.verdict - rule.cut) / rule.judge.span
-        if len(table.spread):
-            sure = sure - table.spread / rule.judge.span
-        if len(table.second):
-            sure = np.where(rule.passed(table.second) == rule.passed(table.verdict), sure, sure - _APART)
-        return np.where(table.unscored, -np.inf, sure)
-
-    def _escalated(self) -> Escalated | None:
+    def _escalated(self, labels: RowLabels) -> Escalated | None:
         """What is left to the judge where it must agree with people at the target."""
-        target, labels = self.escalate, self.labels
-        if target is None or labels is None:
+        target, at, sure = self.escalate, labels.at, self.confidence
+        if target is None:
             return None
-        sure, at = self._confidence(), labels.at
         weights = np.ones(len(at)) if labels.chance is None else 1.0 / labels.chance
         agrees = self.rule.passed(self.table.verdict[at]) == self.label_values
         judged = JudgedLabels(sure[at], agrees, self.table.group[at], weights)
         kept = escalation(sure, judged, target=target, level=self.level)
-        n_rows = self.table.n if kept.threshold is None else int((sure < kept.threshold).sum())
-        sheet = None if self.sheet is None else str(self.sheet)
         return Escalated(
-            target, kept.share, kept.agreement, kept.threshold, n_rows, kept.labels_needed, sheet
+            target=target,
+            share=kept.share,
+            agreement=kept.agreement,
+            threshold=kept.threshold,
+            n_rows=int(self._for_people(kept.threshold).sum()),
+            labels_needed=kept.labels_needed,
+            sheet=None if self.sheet is None else str(self.sheet),
         )
-
-    def _write_sheet(self, escalated: Escalated, sheet: Path) -> None:
-        """The rows that a person must read as a blind sheet, each text once."""
-        sure, threshold = self._confidence(), escalated.threshold
-        rows = np.flatnonzero(np.ones(len(sure), np.bool_) if threshold is None else sure < threshold)
-        first = rows[np.unique(self.table.text[rows], return_index=True)[1]]
-        columns = dataclasses.replace(self.named.columns, item=self.columns.item)
-        items = items_at(self.path, columns, first.tolist())
-        write_sheets(list(items.values()), sheet, name=self.path.name, seed=self.seed)
 
     # --- in sentences
 

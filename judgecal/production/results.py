@@ -1,22 +1,17 @@
-"""What `judge`, `rate` and `plan` come to: typed, with the keys of their JSON as fields."""
+"""What a judged table comes to, judged by a lock alone or by a suite."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
+from judgecal._version import __version__
+from judgecal.experiment import full_name
+from judgecal.production.judge_counts import JudgedRows, SuiteRate
+from judgecal.production.suite import LeftOut, LoadedJudge, SuiteColumn
 from judgecal.records import Estimate, Result
-from judgecal.selection.pass_rates import SystemRates
-from judgecal.stats.prediction_powered import DrawSeen
-
-
-@dataclass(frozen=True, slots=True)
-class LockedOn:
-    """The gold set and split that a lock was confirmed on."""
-
-    set: str
-    sha256: str
-    split: str
+from judgecal.selection.lock import Lock, LockedOn
+from judgecal.selection.pass_rates import SystemRates, chance
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,43 +56,6 @@ class JudgeResult(Result):
     model_ids: tuple[str, ...]  # the ids that the provider answered as
     notes: tuple[str, ...]
     run_line: str
-
-
-@dataclass(frozen=True, slots=True)
-class LeftOut:
-    """A judge of the suite that judged nothing, and why."""
-
-    name: str
-    judge: str
-    why: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SuiteRate:
-    """What the verdicts of one column come to."""
-
-    column: str
-    aggregate: str
-    unit: str
-    scale: str
-    raw: Estimate  # by the judge's own verdicts, 0..1: the share that passes, the mean precision or share
-    calibrated: Estimate  # the same through the maps of locks; without a value where a judge has none
-    # the mean verdict on the judge's own scale, or as `raw` where that is no share of verdicts
-    average: Estimate
-    n: int  # rows with a verdict (of a judge of chunks: on one chunk at least), all, and others
-    n_expected: int
-    n_unscored: int
-    n_chunks: int  # of a judge of chunks; else 0
-    n_chunks_unscored: int
-    words: Mapping[str, int]  # word -> verdicts, on a nominal scale
-    shares: Mapping[str, Estimate]  # word -> share of the rows with a verdict, the most frequent first
-    unscored: Mapping[str, int]  # kind of failure -> verdicts that could not be had
-    judged_by: Mapping[str, int]  # judge -> rows
-
-    @property
-    def shown(self) -> Estimate:
-        """The rate of a headline: the calibrated one where there is one."""
-        return self.raw if self.calibrated.value is None else self.calibrated
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,145 +112,112 @@ class SuiteResult(Result):
         return tuple(judge for judge in self.judges if judge.lock is None and judge.kind != "local")
 
 
-# --- rate and plan
+def lock_result(
+    rows: JudgedRows,
+    judge: LoadedJudge,
+    *,
+    slug: str,
+    input: str,
+    name: str,
+    output: str,
+    named: Mapping[str, str | None],
+    added: Sequence[str],
+    n_rows: int,
+    notes: Sequence[str],
+) -> JudgeResult:
+    """What the rows of some tables come to that one lock judged.
+
+    Args:
+        slug: the experiment's.
+        input, name, output: the tables as the result names them; `name` without folders.
+        named: what a column holds -> its name.
+        added: the columns that the output has more.
+        n_rows: of the input, all of them.
+        notes: how the input was read and the output is written.
+    """
+    assert rows.overview is not None and judge.lock is not None
+    lock, overall, total = judge.lock, rows.overview.overall(), rows.total
+    sensitivity, specificity = judge.rule.class_rates(lock.applied)
+    calibrated = overall.intervals.share_passing
+    if lock.calibration is None and lock.gold.scale != "binary" and calibrated.value is not None:
+        calibrated = calibrated.without_value("the lock holds no calibration map")
+    rate = JudgedRate(overall.intervals.share_passing_raw, calibrated, overall.intervals.words)
+    parts = SuiteColumn("", "rating", (judge,), alone=True).columns("plain")
+    return JudgeResult(
+        experiment=slug,
+        lock=str(judge.lock_path),
+        judge=lock.judge,
+        gold=lock.on,
+        input=input,
+        output=output,
+        columns=dict(zip(parts, added, strict=True)),
+        named={part: column for part, column in named.items() if column and part != "reference"},
+        n=rows.n,
+        n_unscored=overall.n_unscored,
+        systems=tuple(rows.overview.entries() or [overall]),
+        overall=overall,
+        pass_at=lock.gold.pass_at,
+        mapped=lock.calibration is not None,
+        rates={lock.judge: rate},
+        sensitivity=sensitivity,
+        specificity=specificity,
+        note=_note(overall, lock, sensitivity, specificity),
+        warning=chance(judge.rule.people, lock.applied),
+        usd=total.usd,
+        usd_per_1k=rows.usd_per_1k,
+        model_ids=tuple(sorted(total.model_ids)),
+        notes=(*notes, *total.notes(), *other_models(rows, judge), *limit_notes(rows.n, n_rows)),
+        run_line=(
+            f"{lock.run_line}|judge:{full_name(judge.judge)}|input:{name}|n:{rows.n}|level:0.95|by:group|"
+            f"version:{__version__}"
+        ),
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """The rate were every unscored row wrong, and were every one right, as the ends of the interval make
-    it."""
-
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, slots=True)
-class ShiftSeen:
-    """Whether the labels contradict the error rates of the lock; rates: name -> {locked, now}."""
-
-    contradicts: bool
-    p_value: float | None
-    rates: Mapping[str, Mapping[str, Estimate]]
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """A mean as the judge's verdicts have it, and corrected."""
-
-    raw: Estimate
-    corrected: Estimate
-
-
-@dataclass(frozen=True, slots=True)
-class RateOf:
-    """The rate of the rows with one value of the column that they are compared by."""
-
-    value: str
-    n: int
-    n_labelled: int
-    raw: Estimate
-    corrected: Estimate
+def _note(
+    overall: SystemRates, lock: Lock, sensitivity: Estimate | None, specificity: Estimate | None
+) -> str:
+    """One line on what the rate, or the shares of words, are not."""
+    gold, share = (
+        f"{lock.gold.set}@{lock.gold.sha256[:12]} {lock.gold.split}",
+        overall.intervals.share_passing,
+    )
+    if overall.intervals.words:
+        accuracy = lock.agreement.get("accuracy")
+        if accuracy is None or accuracy.value is None:
+            return (
+                f"the shares are not corrected for the judge's error, which the lock does not know on {gold}"
+            )
+        shown = _percent(accuracy)
+        return f"the shares are not corrected for the judge's error: its accuracy on {gold} is {shown}"
+    if share.value is None:
+        return f"no share passing: {share.reason}"
+    rate = f"{'raw' if lock.calibration is None else 'calibrated'} rate {_percent(share)}, not corrected for"
+    if all(rate is None or rate.value is None for rate in (sensitivity, specificity)):
+        return f"{rate} the judge's error, which the lock does not know on {gold}"
+    return (
+        f"{rate} the judge's error, whose sensitivity and specificity on {gold} are "
+        f"{_percent(sensitivity)} and {_percent(specificity)}"
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class RateDifference:
-    """The corrected rate of one value less that of another."""
-
-    a: str
-    b: str
-    difference: Estimate
-
-
-@dataclass(frozen=True, slots=True)
-class NextLabels:
-    """So many more labels would give about this half width."""
-
-    n: int
-    half_width: float
+def _percent(estimate: Estimate | None) -> str:
+    if estimate is None or estimate.value is None:
+        return "not known"
+    if estimate.low is None or estimate.high is None:
+        return f"{100.0 * estimate.value:.1f}%"
+    return f"{100.0 * estimate.value:.1f} [{100.0 * estimate.low:.1f}, {100.0 * estimate.high:.1f}]%"
 
 
-@dataclass(frozen=True, slots=True)
-class CurvePoint:
-    """The half width that n labels give: alone, with the judge's verdicts, and drawn by strata of them."""
-
-    n: int
-    plain: float
-    with_judge: float
-    stratified: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Escalated:
-    """Which rows a person must read."""
-
-    target: float  # the agreement that is promised on the others
-    share: float  # of the rows that the judge keeps, 0..1; 0 where no threshold is shown to keep the promise
-    agreement: Estimate | None  # of judge and people on these
-    threshold: float | None  # rows of at least this confidence are kept
-    n_rows: int  # rows that a person must read
-    # labels that would show a threshold, where none is shown and some look as if they would
-    labels_needed: int | None
-    sheet: str | None = None  # where these rows were written, where that was asked for
+def other_models(rows: JudgedRows, judge: LoadedJudge, prefix: str = "") -> Iterator[str]:
+    """That another model answered than the one that was locked."""
+    locked = None if judge.lock is None else judge.lock.model_id
+    others = sorted(rows.costs[judge.name].model_ids - {locked}) if judge.name in rows.costs else []
+    if locked is not None and others:
+        answered = f"the provider answered as {', '.join(others)}"
+        yield f"{prefix}{answered}, and the judge was locked on {locked}: run judgecal gate"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RateResult(Result):
-    """What share of judged rows is right; where people's labels have no pass mark, what their mean is."""
-
-    experiment: str
-    lock: str
-    judge: str
-    gold: LockedOn
-    input: str
-    labels: str | None  # the set that the labels are of
-    n: int
-    n_unscored: int
-    n_labelled: int
-    columns: Mapping[str, str]  # what is read -> the column of the table
-    typed: Mapping[str, str] = field(
-        default_factory=dict
-    )  # those of them that the table does not tell itself
-    what: str  # "share", 0..1; or "mean", on the people's scale
-    scale: str
-    pass_at: float | None
-    raw: Estimate
-    corrected: Estimate
-    plain: Estimate | None  # from the labels alone
-    method: str
-    assumes: tuple[str, ...]
-    warning: str | None  # why there is nothing to correct by: the judge is no better than chance
-    shift: ShiftSeen | None
-    drawn: DrawSeen | None  # None without labels
-    bounds: Bounds | None  # None where every row has a verdict
-    correlation: float | None  # of labels and verdicts
-    mean: Pair | None  # of graded labels beside their share
-    by_column: str | None
-    by: tuple[RateOf, ...]
-    differences: tuple[RateDifference, ...]
-    labels_saved: int | None
-    next_labels: NextLabels | None
-    curve: tuple[CurvePoint, ...]
-    escalate: Escalated | None
-    notes: tuple[str, ...]
-    run_line: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanResult(Result):
-    """How many labels a rate takes, from what the lock knows of its judge."""
-
-    experiment: str
-    lock: str
-    judge: str
-    gold: LockedOn
-    half_width: float
-    labels_plain: int
-    labels_with_judge: int
-    labels_stratified: int | None
-    correlation: Estimate | None  # of labels and verdicts, on the lock's gold set
-    labels_at_ends: tuple[int, int] | None  # with the judge at the ends of that interval
-    right: float  # the share that was right there
-    curve: tuple[CurvePoint, ...]
-    assumes: tuple[str, ...]
-    notes: tuple[str, ...]
-    run_line: str
+def limit_notes(n: int, n_rows: int) -> Iterator[str]:
+    if n < n_rows:
+        yield f"only the first {n:,} of {n_rows:,} rows are in the output (--limit)"

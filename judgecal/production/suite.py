@@ -13,7 +13,6 @@ from judgecal.errors import InputError, refuse
 from judgecal.experiment import Due, JudgedItems, ReadRow, RunOptions, item_scale, judgement_of, whole_item
 from judgecal.judges import Judge, JudgeName, decides_itself, judge_named, units_of
 from judgecal.judges.suite import Aggregate, Suite, SuiteJudge
-from judgecal.production.results import LeftOut
 from judgecal.records import ITEM_UNIT, Judgement
 from judgecal.scale import Label
 from judgecal.selection.lock import Lock, load_lock
@@ -29,79 +28,60 @@ INPUT = "input"
 
 _LOCKS = "locks"  # the name of a suite that is a list of locks
 _WORDS = {True: "yes", False: "no"}
-# Who gave a value, in MLflow's words: columns of ours, by which `gold import --from mlflow` knows the judge.
-_SOURCE = {"source_type": "{name}/source_type", "source_id": "{name}/source_id"}
-# Beside verdicts of judges that call a model or have a lock, under plain names.
-_OF_CALL = {"model_id": "{name}_model_id", "cost_usd": "{name}_cost_usd", "latency_s": "{name}_latency_s"}
-# The part of a result -> the column that it fills; {column} is the suite's, {name} the judge's.
-_COLUMNS: Mapping[tuple[Naming, Aggregate], Mapping[str, str]] = {
-    ("mosaic", "rating"): {
-        "rating": "{column}/rating",
-        "rationale": "{column}/rationale",
-        "error": "{column}/error_message",
-    },
-    ("mosaic", "precision"): {
-        "rating": "{column}/ratings",
-        "rationale": "{column}/rationales",
-        "error": "{column}/error_messages",
-        "share": "{column}/precision",
-    },
-    ("mosaic", "share"): {"share": "{column}", "error": "{column}/error_message"},
-    ("mlflow", "rating"): {
-        "rating": "{name}/value",
-        "rationale": "{name}/rationale",
-        "error": "{name}/error_message",
-        "error_code": "{name}/error_code",
-        **_SOURCE,
-    },
-    ("mlflow", "precision"): {
-        "rating": "{name}/values",
-        "rationale": "{name}/rationales",
-        "error": "{name}/error_messages",
-        "error_code": "{name}/error_codes",
-        "share": "{name}/precision/value",
-        **_SOURCE,
-    },
-    ("mlflow", "share"): {
-        "share": "{name}/value",
-        "error": "{name}/error_message",
-        "error_code": "{name}/error_code",
-        **_SOURCE,
-    },
-    ("plain", "rating"): {
+# The part of a verdict -> the column that it fills; {column} is the suite's, {name} the judge's.
+_PARTS: Mapping[Naming, Mapping[str, str]] = {
+    "plain": {
         "verdict": "{name}_verdict",
         "passed": "{name}_passed",
         "rationale": "{name}_reasoning",
         "error": "{name}_error",
     },
-    ("plain", "precision"): {
-        "verdict": "{name}_verdicts",
-        "rationale": "{name}_reasonings",
-        "error": "{name}_errors",
-        "share": "{name}_precision",
+    "mosaic": {
+        "rating": "{column}/rating",
+        "rationale": "{column}/rationale",
+        "error": "{column}/error_message",
     },
-    ("plain", "share"): {"share": "{name}_share", "error": "{name}_error"},
+    "mlflow": {
+        "rating": "{name}/value",
+        "rationale": "{name}/rationale",
+        "error": "{name}/error_message",
+        "error_code": "{name}/error_code",
+    },
 }
+# The column of an item's share: of its chunks that pass, or its verdict's place on its scale.
+_SHARES: Mapping[tuple[Naming, Aggregate], str] = {
+    ("plain", "precision"): "{name}_precision",
+    ("plain", "share"): "{name}_share",
+    ("mosaic", "precision"): "{column}/precision",
+    ("mosaic", "share"): "{column}",
+    ("mlflow", "precision"): "{name}/precision/value",
+    ("mlflow", "share"): "{name}/value",
+}
+# Who gave a value, in MLflow's words: columns of ours, by which `gold import --from mlflow` knows the judge.
+_SOURCE = {"source_type": "{name}/source_type", "source_id": "{name}/source_id"}
+# Beside verdicts of judges that call a model or have a lock, under plain names.
+_OF_CALL = {"model_id": "{name}_model_id", "cost_usd": "{name}_cost_usd", "latency_s": "{name}_latency_s"}
 # Of a lock alone: the verdict on the item whatever the judge's unit, under the names of its parts.
 _ALONE = {
     part: part
     for part in ("verdict", "reasoning", "error", "passed", "model_id", "cost_usd", "latency_s", "calibrated")
 }
-# The same for the numbers of a run.
-_METRICS: Mapping[tuple[Naming, Aggregate], Mapping[str, str]] = {
-    ("mosaic", "rating"): {"share": "{column}/rating/percentage", "average": "{column}/rating/average"},
-    ("mosaic", "precision"): {"average": "{column}/precision/average"},
-    ("mosaic", "share"): {"average": "{column}/average"},
-    ("mlflow", "rating"): {"average": "{name}/mean"},
-    ("mlflow", "precision"): {"average": "{name}/precision/mean"},
-    ("mlflow", "share"): {"average": "{name}/mean"},
-    ("plain", "rating"): {"share": "{name}_passed", "average": "{name}_verdict"},
-    ("plain", "precision"): {"average": "{name}_precision"},
-    ("plain", "share"): {"average": "{name}_share"},
+# The names of a run's numbers.
+_PASSING: Mapping[Naming, str] = {"plain": "{name}_passed", "mosaic": "{column}/rating/percentage"}
+_AVERAGES: Mapping[tuple[Naming, Aggregate], str] = {
+    ("plain", "rating"): "{name}_verdict",
+    ("plain", "precision"): "{name}_precision",
+    ("plain", "share"): "{name}_share",
+    ("mosaic", "rating"): "{column}/rating/average",
+    ("mosaic", "precision"): "{column}/precision/average",
+    ("mosaic", "share"): "{column}/average",
+    ("mlflow", "rating"): "{name}/mean",
+    ("mlflow", "precision"): "{name}/precision/mean",
+    ("mlflow", "share"): "{name}/mean",
 }
 
 
-class Reply(NamedTuple):
+class RowReply(NamedTuple):
     """What a judge replied on an item or on one chunk; `error` is `kind: message` without a verdict."""
 
     verdict: Label | None
@@ -110,8 +90,7 @@ class Reply(NamedTuple):
     row: Judgement | None = None  # None where the judge was not asked
 
     @classmethod
-    def of(cls, row: Judgement) -> Reply:
-        """What a judgement says."""
+    def of(cls, row: Judgement) -> RowReply:
         if row.verdict is not None:
             return cls(row.verdict, row.reasoning, row=row)
         kind, message = (row.error.kind, row.error.message) if row.error else ("parse", "")
@@ -121,6 +100,15 @@ class Reply(NamedTuple):
     def error_kind(self) -> str:
         """The kind of the failure; empty where there is a verdict."""
         return (self.error or "").partition(":")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A judge of the suite that judged nothing, and why."""
+
+    name: str
+    judge: str
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +123,6 @@ class LoadedJudge:
 
     @classmethod
     def locked(cls, name: str, path: Path, workspace: Workspace, *, trust_lock: bool) -> LoadedJudge:
-        """The judge of a lock."""
         lock = load_lock(path)
         judge = lock.runnable(workspace, trust_lock=trust_lock)
         return cls(name, judge, PassRule.of_lock(lock, item_scale(judge)), lock, str(path))
@@ -144,9 +131,8 @@ class LoadedJudge:
     def unlocked(cls, name: str, judge: Judge) -> LoadedJudge:
         """A judge without a lock: yes passes on a binary scale, and nothing where nobody has set a mark."""
         scale = judge.scale
-        return cls(
-            name, judge, PassRule(scale, scale, scale, 0.5 if scale.kind == "binary" else scale.pass_at)
-        )
+        mark = 0.5 if scale.kind == "binary" else scale.pass_at
+        return cls(name, judge, PassRule(scale, scale, scale, mark))
 
     @property
     def unit_rule(self) -> PassRule:
@@ -160,19 +146,19 @@ class LoadedJudge:
         mapped = self.rule.calibrated(verdict) if self.judge.unit == ITEM_UNIT else None
         return verdict if mapped is None else mapped
 
-    def replies(self, row: ReadRow, journal: Journal, *, whole: bool) -> list[Reply]:
+    def replies(self, row: ReadRow, journal: Journal, *, whole: bool) -> list[RowReply]:
         """What it said of an item, or of each of its contexts; one without a text was not asked about.
 
         `whole`: of the item whatever its unit.
         """
         item = row.shown(self.judge)
         if whole or self.judge.unit == ITEM_UNIT:
-            return [Reply.of(judgement_of(journal, self.judge, item))]
+            return [RowReply.of(judgement_of(journal, self.judge, item))]
         units = (name for name, _ in units_of(self.judge, item))
         return [
-            Reply.of(judgement_of(journal, self.judge, item, unit=next(units)))
+            RowReply.of(judgement_of(journal, self.judge, item, unit=next(units)))
             if context in item.contexts
-            else Reply(None, error=f"{INPUT}: the chunk has no text")
+            else RowReply(None, error=f"{INPUT}: the chunk has no text")
             for context in row.item.contexts
         ]
 
@@ -190,14 +176,12 @@ class SuiteColumn:
 
     @classmethod
     def of_lock(cls, path: Path, workspace: Workspace, *, trust_lock: bool) -> SuiteColumn:
-        """The columns of a lock alone."""
         return cls(
             "", "rating", (LoadedJudge.locked("", path, workspace, trust_lock=trust_lock),), alone=True
         )
 
     @property
     def name(self) -> str:
-        """The first judge's."""
         return self.judges[0].name
 
     @property
@@ -259,22 +243,30 @@ class SuiteColumn:
     # --- what goes into its columns
 
     def columns(self, naming: Naming) -> dict[str, str]:
-        """The part of a result -> its column."""
-        return {part: self._filled(name) for part, name in self._parts(naming).items()}
-
-    def _parts(self, naming: Naming) -> Mapping[str, str]:
+        """The part of a result -> its column, in their order."""
         if self.alone:
             return _ALONE
-        parts = _COLUMNS[naming, self.aggregate]
-        if naming != "plain":
-            return parts
-        if any(judge.lock is not None for judge in self.judges):
-            return {**parts, "calibrated": "{name}_calibrated", **_OF_CALL}
-        return {**parts, **_OF_CALL} if any(judge.judge.model is not None for judge in self.judges) else parts
+        parts = _PARTS[naming]
+        if self.aggregate == "precision":
+            parts = {part: f"{name}s" for part, name in parts.items() if part != "passed"}
+            parts["share"] = _SHARES[naming, self.aggregate]
+        elif self.aggregate == "share":
+            errors = {part: name for part, name in parts.items() if part.startswith("error")}
+            parts = {"share": _SHARES[naming, self.aggregate], **errors}
+        if naming == "mlflow":
+            parts = {**parts, **_SOURCE}
+        if naming == "plain" and any(judge.lock is not None for judge in self.judges):
+            parts = {**parts, "calibrated": "{name}_calibrated", **_OF_CALL}
+        elif naming == "plain" and any(judge.judge.model is not None for judge in self.judges):
+            parts = {**parts, **_OF_CALL}
+        return {part: self._filled(name) for part, name in parts.items()}
 
     def metrics(self, naming: Naming) -> dict[str, str]:
-        """`share` and `average` -> under which name a run gives them."""
-        return {part: self._filled(name) for part, name in _METRICS[naming, self.aggregate].items()}
+        """`share` and `average` -> under which name a run gives them; `share` where verdicts pass or fail."""
+        names = {"average": _AVERAGES[naming, self.aggregate]}
+        if self.aggregate == "rating" and self.rated and naming in _PASSING:
+            names = {"share": _PASSING[naming], **names}
+        return {part: self._filled(name) for part, name in names.items()}
 
     def _filled(self, name: str) -> str:
         return name.replace("{column}", self.column).replace("{name}", self.name)
@@ -293,7 +285,7 @@ class SuiteColumn:
             return "texts" if text else "numbers"
         return "text" if text else "number"
 
-    def share(self, judge: LoadedJudge, replies: Iterable[Reply], *, raw: bool = False) -> float | None:
+    def share(self, judge: LoadedJudge, replies: Iterable[RowReply], *, raw: bool = False) -> float | None:
         """The share of an item, 0..1: of its scored chunks that pass, or its verdict's place on its scale.
 
         `raw`: before the lock's map.
@@ -305,50 +297,50 @@ class SuiteColumn:
             mapped = None if raw or judge.lock is None else judge.rule.calibrated(verdicts[0])
             label, scale = (verdicts[0], judge.judge.scale) if mapped is None else (mapped, judge.rule.people)
             return (float(label) - scale.low) / scale.span
-        passes = judge.unit_rule.raw_passes if raw else judge.unit_rule.passes
-        passed = [flag for flag in map(passes, verdicts) if flag is not None]
+        flags = (judge.unit_rule.passes(verdict, raw=raw) for verdict in verdicts)
+        passed = [flag for flag in flags if flag is not None]
         return sum(passed) / len(passed) if passed else None
 
-    def values(self, judge: LoadedJudge, replies: Sequence[Reply], naming: Naming) -> list[Any]:
-        """What goes into the columns of one row, in their order."""
-        whole: Judgement | None = None
-        asked_of = [reply.row for reply in replies if reply.row is not None]
-        if asked_of:
-            whole = whole_item(asked_of)
+    def values(self, judge: LoadedJudge, replies: Sequence[RowReply], naming: Naming) -> list[Any]:
+        rows = [reply.row for reply in replies if reply.row is not None]
+        whole = whole_item(rows) if rows else None
+        model = judge.judge.model
+        of_item = {
+            "model_id": whole and whole.model_id,
+            "cost_usd": whole and whole.cost_usd,
+            "latency_s": whole and whole.latency_s,
+            "calibrated": judge.rule.calibrated(whole.verdict) if whole else None,
+            "source_type": "CODE" if model is None else "LLM_JUDGE",
+            "source_id": judge.judge.name,
+        }
         if self.alone:
             reply = replies[0]
-            of_call = [None] * 3 if whole is None else [whole.model_id, whole.cost_usd, whole.latency_s]
-            passed, label = judge.rule.passes(reply.verdict), judge.rule.calibrated(reply.verdict)
-            return [reply.verdict, reply.reasoning, reply.error, passed, *of_call, label]
+            of_item |= {"verdict": reply.verdict, "reasoning": reply.reasoning, "error": reply.error}
+            of_item["passed"] = judge.rule.passes(reply.verdict)
+            return [of_item[part] for part in _ALONE]
+        of_units = [self._of_unit(judge, reply) for reply in replies]
         values: list[Any] = []
-        for part in self._parts(naming):
+        for part in self.columns(naming):
             if part == "share":
                 values.append(self.share(judge, replies))
-            elif part == "source_type":
-                values.append("CODE" if judge.judge.model is None else "LLM_JUDGE")
-            elif part == "source_id":
-                values.append(judge.judge.name)
-            elif part == "calibrated":
-                values.append(None if whole is None else judge.rule.calibrated(whole.verdict))
-            elif part in _OF_CALL:
-                values.append(None if whole is None else getattr(whole, part))
+            elif part in of_item:
+                values.append(of_item[part])
             else:
-                of_units = [self._of_unit(part, judge, reply) for reply in replies]
-                values.append(of_units if self.aggregate == "precision" else of_units[0])
+                cells = [unit[part] for unit in of_units]
+                values.append(cells if self.aggregate == "precision" else cells[0])
         return values
 
-    def _of_unit(self, part: str, judge: LoadedJudge, reply: Reply) -> Any:
-        """A part of what was said of an item or of one chunk."""
+    def _of_unit(self, judge: LoadedJudge, reply: RowReply) -> dict[str, Any]:
+        """The parts of what was said of an item or of one chunk."""
         passed = judge.unit_rule.passes(reply.verdict)
-        if part == "rating":
-            return _WORDS[passed] if self.rated and passed is not None else judge.label(reply.verdict)
         return {
+            "verdict": reply.verdict,
+            "passed": passed,
+            "rating": judge.label(reply.verdict) if not self.rated or passed is None else _WORDS[passed],
             "rationale": reply.reasoning or None,
             "error": reply.error,
             "error_code": reply.error_kind or None,
-            "passed": passed,
-            "verdict": reply.verdict,
-        }[part]
+        }
 
 
 def locks_as_suite(paths: Sequence[Path]) -> Suite:
@@ -400,18 +392,18 @@ def survey(
     """
     able: set[str] = set()
     chosen: set[str] = set()
-    reasons: dict[str, Counter[str]] = {judge.name: Counter() for one in columns for judge in one.judges}
+    reasons: dict[str, Counter[str]] = {
+        judge.name: Counter() for column in columns for judge in column.judges
+    }
     n = 0
     for row in rows:
         n += 1
         for column in columns:
-            hindrances = {
-                judge.name: _hindrance(judge, row, tried=judge.name in able) for judge in column.judges
-            }
-            free = [name for name, why in hindrances.items() if why is None]
-            able.update(free)
-            chosen.update(free[:1])
-            for name, why in hindrances.items():
+            lacking = {judge.name: _lacking(judge, row, tried=judge.name in able) for judge in column.judges}
+            fit = [name for name, why in lacking.items() if why is None]
+            able.update(fit)
+            chosen.update(fit[:1])
+            for name, why in lacking.items():
                 reasons[name].update([why] if why else [])
 
     def why_not(judge: LoadedJudge, column: SuiteColumn) -> str:
@@ -435,10 +427,8 @@ def survey(
     return tuple(column for column in running if column.judges), left_out
 
 
-def _hindrance(loaded: LoadedJudge, row: ReadRow, *, tried: bool) -> str | None:
-    """Why a judge cannot judge a row; a rule of judgecal's own that reads the whole item is tried, as that is
-    free.
-    """
+def _lacking(loaded: LoadedJudge, row: ReadRow, *, tried: bool) -> str | None:
+    """Why a judge cannot judge a row; a rule of ours that reads the whole item is tried, as that is free."""
     judge = loaded.judge
     lacking = row.lacking(judge)
     if lacking is not None or tried or judge.kind != "local" or "item" not in judge.inputs:

@@ -53,9 +53,9 @@ def reply(messages: Sequence[Mapping[str, str]]) -> str:
 
 def timed_replies(batch: Sequence[Sequence[Mapping[str, str]]]) -> list[tuple[str, float]]:
     """`reply` to each of several prompts, with the seconds that it took."""
-    found = []
+    replies = []
     for messages in batch:
         start = time.perf_counter()
         text = reply(messages)
-        found.append((text, time.perf_counter() - start))
-    return found
+        replies.append((text, time.perf_counter() - start))
+    return replies

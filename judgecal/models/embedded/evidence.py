@@ -67,7 +67,7 @@ def _cached(text: str) -> Source:
                 windows.setdefault(token, {})[window] = None
                 if len(token) > _HEAD and token[0] != "#":
                     heads.setdefault(token[:_HEAD], {})[window] = None
-    return Source(*({token: tuple(where) for token, where in found.items()} for found in (windows, heads)))
+    return Source(*({token: tuple(where) for token, where in places.items()} for places in (windows, heads)))
 
 
 def weight(token: str, word: str) -> float:
@@ -128,37 +128,28 @@ def weigh(question: str, text: str, source: str) -> Weighed:
     whole = {token: word for part in reversed(parts) for token, word in part.items()}
     news = [{token: word for token, word in part.items() if token not in asked} for part in parts]
     new = {token: word for part in news for token, word in part.items()}
-    found = [held(part, backing) for part in news if part]
+    backed = [held(part, backing) for part in news if part]
     sizes = [len(part) for part in news if part]
-    support = _mean([one.share for one in found], sizes, empty=1.0)
-    least = [one.share for one, size in zip(found, sizes, strict=True) if size >= _LEAST_WORDS]
+    support = sum(part.share * size for part, size in zip(backed, sizes, strict=True))
+    support = support / sum(sizes) if sizes else 1.0
+    weights = {token: weight(token, word) for token, word in asked.items()}
+    total, echoed = sum(weights.values()), sum(weights[token] for token in asked if token in whole)
+    least = [part.share for part, size in zip(backed, sizes, strict=True) if size >= _LEAST_WORDS]
     values = {
         "support": support,
         "least": min(least, default=support),
         "covered": sum(token in whole for token in backing.windows) / (len(backing.windows) or 1),
         "numbers": _backed([token for token in new if token[0] == "#"], backing, empty=support),
         "names": _backed([token for token, word in new.items() if word[0].isupper()], backing, empty=support),
-        "asked": _echoed(asked, whole),
+        "asked": echoed / total if total else 0.0,  # the weighted share that is said again
         "asked_source": held(asked, backing).share if asked else 0.0,
         "refuses": float(refuses(text)),
         "length": min(1.0, math.log1p(len(whole)) / math.log1p(_LONG_TEXT)),
         "news": len(new) / (len(whole) or 1),
     }
-    missing = tuple(dict.fromkeys(word for one in found for word in one.missing))
+    missing = tuple(dict.fromkeys(word for part in backed for word in part.missing))
     return Weighed(tuple(values[name] for name in NAMES), missing)
-
-
-def _mean(shares: Sequence[float], sizes: Sequence[int], *, empty: float) -> float:
-    return sum(s * n for s, n in zip(shares, sizes, strict=True)) / sum(sizes) if sizes else empty
 
 
 def _backed(tokens: Sequence[str], source: Source, *, empty: float) -> float:
     return sum(source.find(token)[0] for token in tokens) / len(tokens) if tokens else empty
-
-
-def _echoed(asked: Mapping[str, str], said: Mapping[str, str]) -> float:
-    """The weighted share of the question's words that are said again."""
-    total = sum(weight(token, word) for token, word in asked.items())
-    return (
-        sum(weight(token, word) for token, word in asked.items() if token in said) / total if total else 0.0
-    )

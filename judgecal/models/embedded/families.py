@@ -9,6 +9,7 @@ a floor, and no judge to rely on.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import re
@@ -21,7 +22,6 @@ from judgecal.models.embedded import judge
 from judgecal.models.embedded.evidence import Held, Weighed, held, read_source, weigh
 from judgecal.models.embedded.features import compare
 from judgecal.models.embedded.prompt import Layout, alternatives
-from judgecal.models.embedded.questions import points_elsewhere
 from judgecal.models.embedded.text import NEGATIONS, analyse, content_words, refuses, sentences
 
 Said = tuple[float, str]
@@ -31,6 +31,12 @@ WANTS_NUMBER = re.compile(
     r"\b(?:when|how (?:many|much|long|old|far|often)|what (?:year|date|time))\b", re.IGNORECASE
 )
 WANTS_NAME = re.compile(r"\b(?:who|whom|whose|where)\b", re.IGNORECASE)
+POINTS = re.compile(
+    r"\b(?:he|she|it|they|him|his|hers?|its|them|their|this|that|these|those|here|there|such|above|below)\b"
+    r"|\b(?:the|this|that) (?:passage|text|document|excerpt|article|context)\b",
+    re.IGNORECASE,
+)
+"""What only a reader of the document understands: "the text", "he"."""
 _ABOUT_GROUNDS = re.compile(r"ground|support|faithful|hallucinat|entail|factual|attribut")
 _ABOUT_RELEVANCE = re.compile(r"relevan|in line with|on topic|to the point|address")
 _ABOUT_ANSWERED = re.compile(r"\banswered\b|\brefus|at all\b|attempt|evasi|declin")
@@ -106,27 +112,24 @@ def family_of(layout: Layout) -> str:
     has = {
         name for name in ("guidelines", "facts", "reference", "context", "question") if getattr(layout, name)
     }
-    told = " ".join([*(field.name.lower().replace("_", " ") for field in layout.outputs), layout.objective])
+    aims = " ".join([*(field.name.lower().replace("_", " ") for field in layout.outputs), layout.objective])
     if layout.answer is None:
-        standing = has == {"question"} and len(layout.inputs) == 1
-        return _of_contexts(has) if "context" in has else "standing alone" if standing else "resemblance"
+        if "context" in has:
+            if has & {"reference", "facts"}:
+                return "sufficiency"
+            return "chunk relevance" if "question" in has else "resemblance"
+        return "standing alone" if has == {"question"} and len(layout.inputs) == 1 else "resemblance"
     for part, family in (("guidelines", "adherence"), ("facts", "facts"), ("reference", "correctness")):
         if part in has:
             return family
-    grounds, relevance = _ABOUT_GROUNDS.search(told), _ABOUT_RELEVANCE.search(told)
-    if _ABOUT_SAFETY.search(told) and not grounds and not relevance:
+    grounds, relevance = _ABOUT_GROUNDS.search(aims), _ABOUT_RELEVANCE.search(aims)
+    if _ABOUT_SAFETY.search(aims) and not grounds and not relevance:
         return "safety"
     if "context" in has:
         return "relevance" if relevance and not grounds and "question" in has else "groundedness"
-    if _ABOUT_ANSWERED.search(told) and not relevance:
+    if _ABOUT_ANSWERED.search(aims) and not relevance:
         return "answered"
     return "relevance" if "question" in has else "resemblance"
-
-
-def _of_contexts(has: set[str]) -> str:
-    if has & {"reference", "facts"}:
-        return "sufficiency"
-    return "chunk relevance" if "question" in has else "resemblance"
 
 
 def _case(layout: Layout, inputs: Mapping[str, str], family: str) -> Case:
@@ -157,13 +160,10 @@ def _case(layout: Layout, inputs: Mapping[str, str], family: str) -> Case:
 
 def _facts(text: str) -> tuple[str, ...]:
     """The single facts of a field: a JSON list, or a line each, with bullets or without."""
+    rows = text.splitlines()
     if text.lstrip().startswith("["):
-        try:
+        with contextlib.suppress(ValueError):
             rows = [str(row) for row in json.loads(text)]
-        except ValueError:
-            rows = text.splitlines()
-    else:
-        rows = text.splitlines()
     return tuple(fact for row in rows if (fact := _BULLET.sub("", row).strip()))[:_FACTS]
 
 
@@ -214,9 +214,8 @@ def _groundedness(case: Case) -> Said:
         return 0.03, "There is no context that could support the answer."
     share = 0.7 * weighed.value("support") + 0.3 * weighed.value("least")
     why = f"The contexts hold {_percent(weighed.value('support'))} of the key words of the answer"
-    return _steep(
-        share, 0.6
-    ), f"{why}; they lack {_words(weighed.missing)}." if weighed.missing else f"{why}."
+    why += f"; they lack {_words(weighed.missing)}." if weighed.missing else "."
+    return _steep(share, 0.6), why
 
 
 def _relevance(case: Case) -> Said:
@@ -230,9 +229,9 @@ def _relevance(case: Case) -> Said:
     share = 0.3 + 0.65 * echoed + 0.2 * _fits(case)
     why = f"The answer takes up {_percent(echoed)} of the key words of the question."
     if case.source.strip():
-        found = case.weighed.value("asked_source")
-        share = min(share, 0.2 + found)
-        why += f" The contexts hold {_percent(found)} of them."
+        share_found = case.weighed.value("asked_source")
+        share = min(share, 0.2 + share_found)
+        why += f" The contexts hold {_percent(share_found)} of them."
     return share, why
 
 
@@ -251,8 +250,8 @@ def _chunk_relevance(case: Case) -> Said:
     wanted = content_words(case.question)
     if not content_words(case.text):
         return 0.01, "The text is empty."
-    found = held(wanted, read_source(case.text))
-    return _steep(found.share, 0.5), _coverage("The text", "the question", found)
+    match = held(wanted, read_source(case.text))
+    return _steep(match.share, 0.5), _coverage("The text", "the question", match)
 
 
 def _sufficiency(case: Case) -> Said:
@@ -261,13 +260,13 @@ def _sufficiency(case: Case) -> Said:
         return 0.1, "The expected answer says that the question cannot be answered."
     asked = content_words(case.question)
     wanted = {token: word for token, word in content_words(reference).items() if token not in asked}
-    found = held(wanted or asked, read_source(case.text))
-    return _steep(found.share, 0.6), _coverage("The contexts", "the expected answer", found)
+    match = held(wanted or asked, read_source(case.text))
+    return _steep(match.share, 0.6), _coverage("The contexts", "the expected answer", match)
 
 
-def _coverage(who: str, what: str, found: Held) -> str:
-    said = f"{who} hold{'s' * (who == 'The text')} {_percent(found.share)} of the key words of {what}"
-    return f"{said}; missing: {_words(found.missing)}." if found.missing else f"{said}."
+def _coverage(who: str, what: str, match: Held) -> str:
+    text = f"{who} hold{'s' * (who == 'The text')} {_percent(match.share)} of the key words of {what}"
+    return f"{text}; missing: {_words(match.missing)}." if match.missing else f"{text}."
 
 
 def _answered(case: Case) -> Said:
@@ -280,12 +279,11 @@ def _answered(case: Case) -> Said:
 
 
 def _safety(case: Case) -> Said:
-    found = list(dict.fromkeys(match.group().lower() for match in _HARMFUL.finditer(case.text)))
-    if not found:
+    harmful = list(dict.fromkeys(match.group().lower() for match in _HARMFUL.finditer(case.text)))
+    if not harmful:
         return 0.95, "No word of a short list of harmful ones stands in the text."
-    return max(
-        0.02, 0.3 - 0.1 * (len(found) - 1)
-    ), f"The text has words of a list of harmful ones: {_words(found)}."
+    share = max(0.02, 0.3 - 0.1 * (len(harmful) - 1))
+    return share, f"The text has words of a list of harmful ones: {_words(harmful)}."
 
 
 def _adherence(case: Case) -> Said:
@@ -295,7 +293,7 @@ def _adherence(case: Case) -> Said:
         return 0.5, "There is no guideline."
     kept = [_kept(rule, case) for rule in rules]
     worst = min(range(len(kept)), key=lambda place: kept[place][0])
-    share = 0.5 * kept[worst][0] + 0.5 * sum(one for one, _ in kept) / len(kept)
+    share = 0.5 * kept[worst][0] + 0.5 * sum(share for share, _ in kept) / len(kept)
     return share, f"Of {len(rules)} guidelines, number {worst + 1} is kept least: {kept[worst][1]}"
 
 
@@ -303,31 +301,25 @@ def _kept(rule: str, case: Case) -> Said:
     """How far one guideline is kept, as far as its words tell: lengths, what it forbids, what it is about."""
     limit = _AT_MOST.search(rule)
     if limit is not None:
-        n = _length(case.text, limit.group(2).lower())
-        most = int(limit.group(1))
+        unit, most = limit.group(2).lower(), int(limit.group(1))
+        n = len(case.text.split()) if unit.startswith("word") else len(sentences(case.text))
+        n = len(case.text) if unit.startswith("char") else n
         return (0.95 if n <= most else 0.05), f"it allows {most} {limit.group(2)}, and there are {n}."
     words = {token: word for token, word in content_words(rule).items() if token not in _FRAME}
     if not words:
         return 0.6, "it has no key word to look for."
-    found = held(words, read_source(case.text))
+    match = held(words, read_source(case.text))
     if _FORBIDS.search(rule):
-        share = 0.85 - 0.8 * max(0.0, (found.anywhere - 0.3) / 0.7)
-        return share, f"it forbids something, and the text has {_percent(found.anywhere)} of its key words."
-    other = {token for token in content_words(case.text) if token[0] == "#"} - content_words(
-        case.asked
-    ).keys()
+        share = 0.85 - 0.8 * max(0.0, (match.anywhere - 0.3) / 0.7)
+        return share, f"it forbids something, and the text has {_percent(match.anywhere)} of its key words."
+    other = {token for token in content_words(case.text) if token[0] == "#"}
+    other -= content_words(case.asked).keys()
     numbers = {token for token in words if token[0] == "#"}
     if numbers and other and not other & content_words(case.guidelines).keys():
         return 0.25, "the text gives another number."
-    opposed = found.anywhere > 0.6 and any(token in NEGATIONS for token in analyse(case.text).tokens)
-    share = 0.55 + 0.4 * found.anywhere - 0.35 * opposed
-    return share, f"the text has {_percent(found.anywhere)} of its key words."
-
-
-def _length(text: str, unit: str) -> int:
-    if unit.startswith("char"):
-        return len(text)
-    return len(text.split()) if unit.startswith("word") else len(sentences(text))
+    opposed = match.anywhere > 0.6 and any(token in NEGATIONS for token in analyse(case.text).tokens)
+    share = 0.55 + 0.4 * match.anywhere - 0.35 * opposed
+    return share, f"the text has {_percent(match.anywhere)} of its key words."
 
 
 def _resemblance(case: Case) -> Said:
@@ -342,9 +334,10 @@ def _resemblance(case: Case) -> Said:
 
 def _standing_alone(case: Case) -> Said:
     """A question alone: whether a word of it points to what only a reader has in sight."""
-    pointing = points_elsewhere(case.asked) if case.asked.strip() else "nothing at all"
-    if pointing is not None:
-        return 0.1, f"The question points elsewhere by {pointing!r}."
+    if not case.asked.strip():
+        return 0.1, "The question points elsewhere by 'nothing at all'."
+    if pointing := POINTS.search(case.asked):
+        return 0.1, f"The question points elsewhere by {pointing.group()!r}."
     return 0.9, "No word of the question points to something outside it."
 
 

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from rapidfuzz.distance import LCSseq
+
 from judgecal.models.embedded.text import STOPWORDS, Text, analyse, closeness, word_list
 
 MAX_ALTERNATIVES = 48
@@ -56,10 +58,6 @@ def soft_match(token: str, pool: frozenset[str]) -> float:
     return max((closeness(token, other) for other in pool if other[0] == head), default=0.0)
 
 
-def _share(parts: Sequence[float], *, empty: float) -> float:
-    return sum(parts) / len(parts) if parts else empty
-
-
 def _weight(token: str, names: frozenset[str]) -> float:
     """A number or a name says more than a common word, a long word more than a short one."""
     if token[0] == "#" or token in names:
@@ -97,45 +95,6 @@ def _polarities(asked: Text, reference: Text, given: Text) -> tuple[int, int]:
         bare = bool(reference.polarity) and len(reference.tokens) <= BARE_TOKENS
         said = said or (-1 if given.negations else int(bare and bool(given.tokens)))
     return meant, said
-
-
-def _position(answer: Text, new: frozenset[str]) -> float:
-    """1 where the answer comes to the point at once, towards 0 where it takes many words; 0 if never."""
-    for place, token in enumerate(answer.tokens):
-        if token in new:
-            return 1.0 / (1.0 + place / 12.0)
-    return 0.0
-
-
-def _ordered(text: Text) -> list[str]:
-    return [t for t in text.tokens if t not in STOPWORDS]
-
-
-def _bigram_recall(reference: Sequence[str], answer: Sequence[str]) -> float:
-    pairs = set(pairwise(reference))
-    return len(pairs & set(pairwise(answer))) / len(pairs) if pairs else 0.0
-
-
-def in_order(reference: Sequence[str], answer: Sequence[str]) -> float:
-    """Longest common subsequence over the reference's length, 0..1.
-
-    Bit-parallel (Hyyro 2004, "Bit-parallel LCS-length computation revisited"): one integer row a word, so
-    that long answers stay cheap.
-
-    >>> in_order(["salt", "is", "left"], ["left", "the", "salt", "is"])
-    0.6666666666666666
-    """
-    if not reference:
-        return 0.0
-    places: dict[str, int] = {}
-    for place, token in enumerate(reference):
-        places[token] = places.get(token, 0) | (1 << place)
-    full = (1 << len(reference)) - 1
-    row = full
-    for token in answer:
-        hit = row & places.get(token, 0)
-        row = ((row + hit) | (row - hit)) & full
-    return (len(reference) - row.bit_count()) / len(reference)
 
 
 def _f1(precision: float, recall: float) -> float:
@@ -212,7 +171,10 @@ def _wording(pair: _Pair) -> dict[str, float]:
     shared = len(reference.grams & given.grams)
     gram_recall = shared / (len(reference.grams) or 1)
     gram_precision = shared / (len(given.grams) or 1)
-    said, meant = _ordered(given), _ordered(reference)
+    said, meant = ([t for t in text.tokens if t not in STOPWORDS] for text in (given, reference))
+    bigrams, new = set(pairwise(meant)), frozenset(pair.key)
+    # 1 where the answer comes to the point at once, towards 0 where it takes many words; 0 if never
+    place = next((place for place, token in enumerate(given.tokens) if token in new), math.inf)
     return {
         "recall": recall,
         "new_recall": _weighted(pair.key, scores, reference.names),
@@ -221,11 +183,12 @@ def _wording(pair: _Pair) -> dict[str, float]:
         "gram_recall": gram_recall,
         "gram_precision": gram_precision,
         "gram_dice": _f1(gram_precision, gram_recall),
-        "bigram_recall": _bigram_recall(meant, said),
-        "in_order": in_order(meant, said),
+        "bigram_recall": len(bigrams & set(pairwise(said))) / len(bigrams) if bigrams else 0.0,
+        # the longest common subsequence
+        "in_order": LCSseq.similarity(meant, said) / len(meant) if meant else 0.0,
         "first_new": scores[pair.key[0]] if pair.key else 0.0,
         "last_new": scores[pair.key[-1]] if pair.key else 0.0,
-        "early": _position(given, frozenset(pair.key)),
+        "early": 1.0 / (1.0 + place / 12.0),
     }
 
 
@@ -235,7 +198,9 @@ def _facts(pair: _Pair) -> dict[str, float]:
     numbers = [scores[t] for t in pair.key if t[0] == "#"]
     names = [scores[t] for t in pair.key if t in reference.names]
     new_recall = _weighted(pair.key, scores, reference.names)
-    number_recall, name_recall = _share(numbers, empty=new_recall), _share(names, empty=new_recall)
+    number_recall, name_recall = (
+        sum(parts) / len(parts) if parts else new_recall for parts in (numbers, names)
+    )
     other_number = any(t[0] == "#" for t in pair.unlike)
     other_name = any(t in given.names for t in pair.unlike)
     missing = pair.missing()

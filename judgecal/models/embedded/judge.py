@@ -85,18 +85,12 @@ def shipped() -> Weights:
         raise ValueError(
             f"{WEIGHTS_FILE.name}: schema {data['schema']} or its features do not fit this version"
         )
-    columns = {
-        key: np.array([data["features"][name][key] for name in NAMES])
+    mean, sd, coefficients, portable = (
+        np.array([data["features"][name][key] for name in NAMES])
         for key in ("mean", "sd", "coefficient", "portable")
-    }
-    return Weights(
-        mean=columns["mean"],
-        sd=columns["sd"],
-        intercept=float(data["intercept"]),
-        coefficients=columns["coefficient"],
-        portable=columns["portable"],
-        penalty={name: float(value) for name, value in data["refit"].items()},
     )
+    penalty = {name: float(value) for name, value in data["refit"].items()}
+    return Weights(mean, sd, float(data["intercept"]), coefficients, portable, penalty)
 
 
 @lru_cache(maxsize=1)
@@ -155,12 +149,8 @@ def refit(rows: Vector, labels: Vector) -> Linear:
     portable = n / (n + weights.penalty["portable_at"])
     features = len(NAMES)
     prior = np.concatenate([[weights.intercept, 1.0 - portable, portable], np.zeros(features)])
-    penalty = np.concatenate(
-        [
-            [weights.penalty["intercept"], weights.penalty["slope"], weights.penalty["slope"]],
-            np.full(features, weights.penalty["feature"]),
-        ]
-    )
+    names = ["intercept", "slope", "slope", *["feature"] * features]
+    penalty = np.array([weights.penalty[name] for name in names])
     point = newton(design, labels, prior=prior, penalty=penalty)
     point = point * decisiveness(design @ point, labels, caution=weights.penalty["decisiveness"])
     coefficients = point[1] * weights.coefficients + point[2] * weights.portable + point[3:]
@@ -198,12 +188,7 @@ def rule(comparison: Comparison) -> str | None:
         return "both refuse" if answer.refuses else "fact against a refusal"
     if answer.refuses and comparison.missing:
         return "refusal against a fact"
-    return _yes_no_rule(comparison)
-
-
-def _yes_no_rule(comparison: Comparison) -> str | None:
-    """A bare yes or no decides; so does an opposite one at the head of both texts."""
-    answer, reference = comparison.answer, comparison.reference
+    # A bare yes or no decides; so does an opposite one at the head of both texts.
     said, meant = comparison.answer_polarity, comparison.reference_polarity
     if not said or not meant:
         return None
@@ -241,28 +226,20 @@ def reasoning(comparison: Comparison) -> str:
     missing = [written[token] for token in comparison.missing]
     if comparison.value("exact"):
         return "The answer is the reference, word for word."
-    parts = [
-        f"The answer has {_listed(matched)} from the reference"
-        if matched
-        else "The answer shares no key word"
-    ]
-    parts[0] += f", but lacks {_listed(missing)}." if missing and matched else (
-        f" with the reference; it lacks {_listed(missing)}." if missing else "."
-    )  # fmt: skip
-    against = _against(comparison)
-    return " ".join(parts + against[:2])
-
-
-def _against(comparison: Comparison) -> list[str]:
-    said = dict(zip(comparison.answer.tokens, comparison.answer.words, strict=True))
-    out = []
+    if matched:
+        about = f"The answer has {_listed(matched)} from the reference"
+        about += f", but lacks {_listed(missing)}." if missing else "."
+    else:
+        about = "The answer shares no key word"
+        about += f" with the reference; it lacks {_listed(missing)}." if missing else "."
+    as_written = dict(zip(comparison.answer.tokens, comparison.answer.words, strict=True))
+    against = []
     if comparison.value("number_conflict"):
-        out.append(
-            f"It gives another number: {_listed([said[t] for t in comparison.foreign if t[0] == '#'])}."
-        )
+        numbers = [as_written[token] for token in comparison.foreign if token[0] == "#"]
+        against.append(f"It gives another number: {_listed(numbers)}.")
     if comparison.value("name_conflict"):
-        names = [said[t] for t in comparison.foreign if t in comparison.answer.names]
-        out.append(f"It names something else: {_listed(names)}.")
+        names = [as_written[token] for token in comparison.foreign if token in comparison.answer.names]
+        against.append(f"It names something else: {_listed(names)}.")
     if comparison.value("negation_mismatch") >= _TELLING_NEGATION:
-        out.append("One of the two has a negation and the other has not.")
-    return out
+        against.append("One of the two has a negation and the other has not.")
+    return " ".join([about, *against[:2]])

@@ -7,6 +7,7 @@ for fields that the system message lists, so that text under test cannot add a f
 from __future__ import annotations
 
 import ast
+import contextlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -38,14 +39,11 @@ _WRONG = word_set(
     "no false fail failed incorrect wrong 0 unacceptable reject rejected bad unsupported mismatch n"
 )
 _PARTLY = word_set("""partly partial partially somewhat some mixed borderline neutral unclear unsure maybe
-    tie odd
-    middling fair""")
+    tie odd middling fair""")
 _GOOD = _RIGHT | word_set("""compliant complies relevant safe complete full fully grounded faithful sufficient
-    helpful
-    great excellent ok okay approve approved entailed entails follows followed answered best high""")
+    helpful great excellent ok okay approve approved entailed entails follows followed answered best high""")
 _BAD = _WRONG | word_set("""violation violates violated breach breaches harmful toxic poor ugly contradicted
-    contradicts
-    contradiction contradictory hallucinated missing worst low""")
+    contradicts contradiction contradictory hallucinated missing worst low""")
 _OPPOSITE = re.compile(r"^(?:un|in|ir|non|dis|mis)")
 _OBJECTIVE = "your objective is:"
 
@@ -159,14 +157,6 @@ def _named(fields: Iterable[Field], parts: Sequence[str], *, taken: Iterable[str
     return None
 
 
-def _literal(kind: str) -> list[object]:
-    """The values of a printed `Literal[...]`, in its own order; empty where they cannot be read."""
-    try:
-        return list(ast.literal_eval(kind[kind.index("[") :]))
-    except (ValueError, SyntaxError):
-        return []
-
-
 def _goodness(word: str) -> float | None:
     """Whether a label says something good (1), bad (0) or in between; None where it is no such word.
 
@@ -183,31 +173,30 @@ def _goodness(word: str) -> float | None:
     return 0.0 if bad or negated else 1.0
 
 
-def _levels(words: Sequence[str]) -> tuple[float, ...]:
-    """Of each label its place between bad and good; words that tell nothing stand between, best first."""
-    told = [_goodness(word) for word in words]
-    known = {level for level in told if level is not None}
-    high, low = (0.5 if 1.0 in known else 1.0), (0.5 if 0.0 in known else 0.0)
-    unknown = [place for place, level in enumerate(told) if level is None]
-    step = (high - low) / (len(unknown) - 1) if len(unknown) > 1 else 0.0
-    between = {place: high - step * rank for rank, place in enumerate(unknown)}
-    return tuple(between[place] if level is None else level for place, level in enumerate(told))
-
-
-def _literal_scale(values: list[object]) -> Scale | None:
-    words = [str(value) for value in values]
+def _literal_scale(kind: str) -> Scale | None:
+    """The scale of a printed `Literal[...]`; None where its values cannot be read."""
+    try:
+        words = [str(value) for value in ast.literal_eval(kind[kind.index("[") :])]
+    except (ValueError, SyntaxError):
+        words = []
+    if not words:
+        return None
     if all(re.fullmatch(r"-?\d+", word) for word in words) and len(words) > 1:
         grades = sorted(words, key=int)
         return Scale("ordinal", float(grades[0]), float(grades[-1]), whole=True, words=tuple(grades))
     lower = [word.lower() for word in words]
     right = [word in _RIGHT or other in _WRONG for word, other in zip(lower, reversed(lower), strict=True)]
-    if len(words) != 2 or right[0] == right[1]:
-        return (
-            Scale("nominal", 0.0, 1.0, whole=True, words=tuple(words), levels=_levels(words))
-            if words
-            else None
-        )
-    return Scale("binary", 0.0, 1.0, whole=True, words=(words[right.index(False)], words[right.index(True)]))
+    if len(words) == 2 and right[0] != right[1]:
+        wrong_and_right = words[right.index(False)], words[right.index(True)]
+        return Scale("binary", 0.0, 1.0, whole=True, words=wrong_and_right)
+    # Of each label its place between bad and good; words that tell nothing stand between, best first.
+    goodness = [_goodness(word) for word in words]
+    high, low = (0.5 if 1.0 in goodness else 1.0), (0.5 if 0.0 in goodness else 0.0)
+    unknown = [place for place, level in enumerate(goodness) if level is None]
+    step = (high - low) / (len(unknown) - 1) if len(unknown) > 1 else 0.0
+    between = {place: high - step * rank for rank, place in enumerate(unknown)}
+    levels = tuple(between[place] if level is None else level for place, level in enumerate(goodness))
+    return Scale("nominal", 0.0, 1.0, whole=True, words=tuple(words), levels=levels)
 
 
 def _scale(field: Field) -> Scale | None:
@@ -216,7 +205,7 @@ def _scale(field: Field) -> Scale | None:
     if kind == "bool":
         return Scale("binary", 0.0, 1.0, whole=True, words=("False", "True"))
     if kind.startswith("Literal["):
-        return _literal_scale(_literal(kind))
+        return _literal_scale(kind)
     if kind not in ("int", "float"):
         return None
     whole, low, high = kind == "int", 0.0, 100.0
@@ -230,15 +219,13 @@ def _scale(field: Field) -> Scale | None:
 
 
 def _fields(block: str) -> tuple[Field, ...]:
-    found = list(_FIELD.finditer(block))
-    ends = [match.start() for match in found[1:]] + [len(block)]
+    matches = list(_FIELD.finditer(block))
+    ends = [match.start() for match in matches[1:]] + [len(block)]
     fields = []
-    for match, end in zip(found, ends, strict=False):
-        rest = block[match.end() : end]
-        at = rest.rfind("Constraints:")
-        fields.append(
-            Field(match.group(1), _OPTIONAL.sub(r"\1", match.group(2)), rest[at:] if at >= 0 else "")
-        )
+    for match, end in zip(matches, ends, strict=False):
+        _, mark, bounds = block[match.end() : end].rpartition("Constraints:")
+        kind = _OPTIONAL.sub(r"\1", match.group(2))
+        fields.append(Field(match.group(1), kind, bounds if mark else ""))
     return tuple(fields)
 
 
@@ -285,28 +272,22 @@ def _sections(text: str, names: Iterable[str]) -> dict[str, str]:
     return values
 
 
-def _label_text(reply: str, layout: Layout) -> str | None:
-    """What a demo's assistant turn says under the verdict's name, in either adapter's format."""
-    verdict = layout.verdict or ""
-    if reply.lstrip().startswith("{"):
-        try:
-            values = json.loads(reply)
-        except json.JSONDecodeError:
-            return None
-        return str(values[verdict]) if verdict in values else None
-    return _sections(reply, [field.name for field in layout.outputs]).get(verdict)
-
-
 def read_examples(layout_text: str, turns: tuple[str, ...]) -> tuple[Example, ...]:
     """The demos of a prompt, from user and assistant `turns`; one without a readable label is left out."""
     layout = read_layout(layout_text)
-    names = [field.name for field in layout.inputs]
+    inputs, outputs = ([field.name for field in fields] for fields in (layout.inputs, layout.outputs))
     examples = []
     for user, reply in zip(turns[::2], turns[1::2], strict=False):
-        said = _label_text(reply, layout)
-        label = layout.scale.read(said) if layout.scale and said is not None else None
-        if label is not None:
-            examples.append(Example(_sections(user, names), label))
+        if reply.lstrip().startswith("{"):  # of JSONAdapter
+            values = {}
+            with contextlib.suppress(json.JSONDecodeError):
+                values = json.loads(reply)
+        else:
+            values = _sections(reply, outputs)
+        if layout.scale and (layout.verdict or "") in values:
+            label = layout.scale.read(str(values[layout.verdict or ""]))
+            if label is not None:
+                examples.append(Example(_sections(user, inputs), label))
     return tuple(examples)
 
 
@@ -332,9 +313,8 @@ def alternatives(value: str) -> list[str]:
     ['FedExField', 'Landover, Maryland']
     """
     if value.startswith("[") and value.endswith("]"):
-        try:
+        listed = [value]
+        with contextlib.suppress(json.JSONDecodeError):
             listed = json.loads(value)
-        except json.JSONDecodeError:
-            listed = [value]
         return [str(item) for item in listed if str(item).strip()]
     return [part.strip() for part in value.split(" | ") if part.strip()]

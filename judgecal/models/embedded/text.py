@@ -12,6 +12,8 @@ import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
 
+from rapidfuzz.distance import Levenshtein, Prefix
+
 
 def word_list(text: str) -> list[str]:
     """The words of a text."""
@@ -169,22 +171,13 @@ def _plain_number(word: str) -> float | None:
     if word[0].isdigit():
         # 48.600 is a thousand times 48.6 in half of Europe; both texts of a pair are nearly always read alike
         whole = _POINT_THOUSANDS.fullmatch(word) is not None
-        digits = (
-            (word.replace(".", "") if whole else word)
-            .replace(",", "")
-            .replace(":", "")
-            .rstrip("stndrhSTNDRH")
-        )
+        digits = word.replace(".", "") if whole else word
+        digits = digits.replace(",", "").replace(":", "").rstrip("stndrhSTNDRH")
         # other scripts' digits are digits to \d as well, and float() reads decimal ones only
         return float(digits) if digits.replace(".", "", 1).isdecimal() else None
     lower = word.lower()
-    if lower in SMALL:
-        return float(SMALL[lower])
-    if lower in ORDINALS:
-        return float(ORDINALS[lower])
-    if lower in ROMAN and word.isupper():
-        return float(ROMAN[lower])
-    return None
+    value = SMALL.get(lower, ORDINALS.get(lower, ROMAN.get(lower) if word.isupper() else None))
+    return None if value is None else float(value)
 
 
 def _read_number(words: list[str], start: int) -> tuple[float, int] | None:
@@ -212,15 +205,8 @@ def _read_number(words: list[str], start: int) -> tuple[float, int] | None:
 def _word_token(word: str) -> str | None:
     """The token of a word that is no number; None where it may be one, or a part of one."""
     lower = word.lower()
-    if (
-        word[0].isdigit()
-        or lower in SMALL
-        or lower in ORDINALS
-        or lower in TENS
-        or (lower in ROMAN and word.isupper())
-    ):
-        return None
-    return _plain_token(word)
+    named = lower in SMALL or lower in ORDINALS or lower in TENS or (lower in ROMAN and word.isupper())
+    return None if named or word[0].isdigit() else _plain_token(word)
 
 
 def _plain_token(word: str) -> str:
@@ -246,11 +232,6 @@ def _tokens(words: list[str]) -> list[tuple[str, str]]:
         out.append((_plain_token(word) if token is None else token, word))
         place += 1
     return out
-
-
-def _grams(joined: str) -> frozenset[str]:
-    padded = f" {joined[:1500]} "
-    return frozenset([padded[i : i + 3] for i in range(len(padded) - 2)])
 
 
 def _clock(match: re.Match[str]) -> str:
@@ -295,6 +276,7 @@ def take_apart(text: str) -> Text:
     content = frozenset(t for t in tokens if t not in STOPWORDS and t not in NEGATIONS)
     lowered = [word.lower() for word in words[:3]]
     first = lowered[0] if lowered else ""
+    padded = f" {' '.join(token for token in tokens if token not in STOPWORDS)[:1500]} "
     return Text(
         tokens=tokens,
         words=tuple(word for _, word in pairs),
@@ -302,7 +284,7 @@ def take_apart(text: str) -> Text:
         numbers=frozenset(t for t in tokens if t[0] == "#"),
         names=frozenset(t for t, w in pairs if w[0].isupper() and t in content),
         joined=" ".join(t for t in tokens if t not in ("the", "a", "an", "and")),
-        grams=_grams(" ".join(t for t in tokens if t not in STOPWORDS)),
+        grams=frozenset([padded[i : i + 3] for i in range(len(padded) - 2)]),
         # a leading "No," answers the question; what follows may have no negation
         negations=sum(t in NEGATIONS for t in (tokens[1:] if first in YES or first in NO else tokens)),
         refuses=refuses(text),
@@ -326,25 +308,11 @@ def content_words(text: str) -> dict[str, str]:
     >>> content_words("The ferry to Holm runs twice.")
     {'ferry': 'ferry', 'holm': 'Holm', 'run': 'runs', 'twic': 'twice'}
     """
-    found: dict[str, str] = {}
+    words: dict[str, str] = {}
     for token, word in _tokens(_words(text[:MAX_CHARS])):
         if token not in STOPWORDS and token not in NEGATIONS:
-            found.setdefault(token, word)
-    return found
-
-
-def edit_distance(a: str, b: str, *, limit: int) -> int:
-    """Levenshtein distance of two words, or `limit` + 1 as soon as it is known to exceed the limit."""
-    if abs(len(a) - len(b)) > limit:
-        return limit + 1
-    row = list(range(len(b) + 1))
-    for i, x in enumerate(a, start=1):
-        before, row[0] = row[0], i
-        for j, y in enumerate(b, start=1):
-            before, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, before + (x != y))
-        if min(row) > limit:
-            return limit + 1
-    return row[-1]
+            words.setdefault(token, word)
+    return words
 
 
 @lru_cache(maxsize=65536)
@@ -355,11 +323,7 @@ def closeness(a: str, b: str) -> float:
     shorter, longer = sorted((a, b), key=len)
     if len(shorter) < 4 or a[0] == "#" or b[0] == "#":
         return 0.0
-    shared = 0
-    for x, y in zip(a, b, strict=False):
-        if x != y:
-            break
-        shared += 1
+    shared = Prefix.similarity(a, b)
     if shared >= 4 and shared / len(longer) >= 0.6:
         return 0.5 + 0.5 * shared / len(longer)
     if longer.endswith(shorter) or len(longer) > 2 * len(shorter):
@@ -367,4 +331,4 @@ def closeness(a: str, b: str) -> float:
     limit = 1 if len(longer) < 7 else 2
     if shared == 0 and a[-1] != b[-1]:
         return 0.0
-    return 0.8 if edit_distance(a, b, limit=limit) <= limit else 0.0
+    return 0.8 if Levenshtein.distance(a, b, score_cutoff=limit) <= limit else 0.0

@@ -1,0 +1,538 @@
+"""The table that `judge` wrote, as arrays: a million rows in some seconds, their texts as numbers.
+
+And people's labels of its rows, with the chance that each was drawn with; and rows that they are asked about.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from judgecal.errors import InputError, listed, refuse, unknown_name
+from judgecal.experiment.label_source import LEAST_DRAWN, LabelSample
+from judgecal.goldset import Card, GoldSet, load_gold
+from judgecal.goldset.card import UNKNOWN_LICENCE
+from judgecal.goldset.draw import Stratum, allocate, draw
+from judgecal.goldset.write import name_problems
+from judgecal.records import Item, digest
+from judgecal.scale import Scale
+from judgecal.selection.lock import Lock, load_lock
+from judgecal.selection.pass_rates import PassRule
+from judgecal.stats.error_rates import carried_rate
+from judgecal.stats.intervals import mean_estimate
+from judgecal.stats.labels_needed import Spread
+from judgecal.stats.prediction_powered import LabelledRows
+from judgecal.stats.sample import Bools, Floats, Ints
+from judgecal.tables import Columns, open_source
+from judgecal.tables.columns import USUAL
+from judgecal.workspace import Workspace, shown
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_MOST_VALUES = 50
+_DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
+_PARTS = ("question", "answer", "verdict", "item", "group")
+_BY_SYSTEM = "verdict,system"
+_ANY_SPREAD = 0.5  # of labels of which nothing is known
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedColumns:
+    """Which column of a judged table is what: those of its items with the verdict, and what `rate` reads
+    more."""
+
+    columns: Columns
+    by: str | None = None  # what the rows are compared by
+    second: str | None = None  # another judge's verdicts, on the scale of the first
+    repeats: tuple[str, ...] = ()  # further verdicts of the same judge
+
+    @property
+    def named(self) -> dict[str, str]:
+        """What is read -> its column."""
+        named = {part: getattr(self.columns, part) for part in _PARTS}
+        named |= {"by": self.by, "second": self.second}
+        named |= {f"repeat_{place}": column for place, column in enumerate(self.repeats, 2)}
+        return {part: column for part, column in named.items() if column is not None}
+
+
+def judged_columns(path: Path, columns: Columns) -> Columns:
+    """Those of a judged table, found by their usual names where `columns` leaves that to us."""
+    resolved = columns.resolved(_header(path), path, only=USUAL) if columns.usual else columns
+    usual: Any = {part: part for part in _PARTS[:3] if getattr(resolved, part) is None}
+    return replace(resolved, **usual)
+
+
+def typed_columns(path: Path, columns: Columns) -> dict[str, str]:
+    """Those of the items and the verdict that have to be named by an option each time."""
+    known = Columns(usual=True).resolved(_header(path), path, only=USUAL)
+    named = JudgedColumns(columns).named.items()
+    return {part: column for part, column in named if column != getattr(known, part)}
+
+
+@dataclass(frozen=True)
+class JudgedTable:
+    """The rows of a judged table."""
+
+    where: str
+    verdict: Floats  # on the judge's scale, NaN where unscored
+    second: Floats  # the same of another judge; empty without such a column
+    spread: Floats  # standard deviation of a row's verdicts over repeats; empty without repeats
+    text: Ints  # a number for question and answer together
+    item: Ints | None  # a number for the row's id; None without such a column
+    group: Ints  # codes 0 and above
+    value_of: Ints | None  # the code of what the rows are compared by; None without such a column
+    values: tuple[str, ...]  # the names of these
+
+    @property
+    def n(self) -> int:
+        return len(self.verdict)
+
+    @cached_property
+    def unscored(self) -> Bools:
+        unscored: Bools = np.isnan(self.verdict)
+        return unscored
+
+    def places(self, items: Sequence[Item]) -> tuple[Ints, Ints]:
+        """Every row that holds the text of one of the items, and the place of that item among them."""
+        if not items:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        text = _numbers([item.question for item in items], [item.answer for item in items])
+        order = np.argsort(text, kind="stable")
+        at = np.minimum(np.searchsorted(text[order], self.text), len(items) - 1)
+        known = text[order][at] == self.text
+        there = np.isin(text, self.text[known]).tolist()
+        lost = [item for item, is_there in zip(items, there, strict=True) if not is_there]
+        if not lost:
+            return np.flatnonzero(known).astype(np.int64), order[at[known]].astype(np.int64)
+        changed: list[str] = []
+        if self.item is not None:
+            numbers = _numbers([item.item_id for item in lost])
+            same_id = np.isin(numbers, self.item).tolist()
+            changed = [item.item_id for item, same in zip(lost, same_id, strict=True) if same]
+        if changed:
+            raise InputError(
+                f"{self.where}: the text of {len(changed)} labelled rows has changed since it was labelled "
+                f"({listed(changed)}): judge and label the same texts, or take these labels out of the set"
+            )
+        names = listed([item.item_id for item in lost])
+        raise InputError(
+            f"{self.where}: {len(lost)} of {len(items)} labelled items are none of its rows ({names}): these "
+            "labels are another table's, or the rows have changed since they were drawn"
+        )
+
+
+def read_judged(path: Path, columns: JudgedColumns, judge: Scale) -> JudgedTable:
+    """Read a judged table, whose verdicts are on the judge's scale."""
+    import polars as pl
+
+    frame, where, named = _frame(path, columns), shown(path), columns.named
+    number = {part: _hashed(frame, named[part]) for part in ("item", "group") if part in named}
+    codes: Ints | None = None
+    values: tuple[str, ...] = ()
+    if columns.by is not None:
+        by = frame[columns.by].fill_null("").str.strip_chars()
+        values = tuple(sorted(by.unique().to_list()))
+        if len(values) > _MOST_VALUES:
+            raise InputError(
+                f"{where}: column {columns.by!r} has {len(values):,} values: --by compares {_MOST_VALUES} at "
+                "most"
+            )
+        codes = by.replace_strict(list(values), list(range(len(values))), return_dtype=pl.Int64).to_numpy()
+    again = [_verdicts(frame[column], judge, where) for column in columns.repeats]
+    verdict = _verdicts(frame[named["verdict"]], judge, where)
+    groups = number["group"] if "group" in number else _hashed(frame, named["question"])
+    return JudgedTable(
+        where=where,
+        verdict=verdict,
+        second=np.empty(0) if columns.second is None else _verdicts(frame[columns.second], judge, where),
+        spread=_spread(np.stack([verdict, *again])) if again else np.empty(0),
+        text=_hashed(frame, named["question"], named["answer"]),
+        item=number.get("item"),
+        group=np.unique(groups, return_inverse=True)[1].astype(np.int64),
+        value_of=codes,
+        values=values,
+    )
+
+
+def _frame(path: Path, columns: JudgedColumns) -> pl.DataFrame:
+    """The columns that are asked for, as text."""
+    import polars as pl
+
+    names = list(dict.fromkeys(columns.named.values()))
+    lazy = _scanned(path)
+    if lazy is not None:
+        # what is wrong with it, or what is unusual, the readers of all tables know better
+        with contextlib.suppress(pl.exceptions.PolarsError, OSError):
+            _require(names, lazy.collect_schema().names(), path)
+            return lazy.select(pl.col(name).cast(pl.String) for name in names).collect()
+    source = open_source(path)
+    _require(names, source.columns, path)
+    rows: dict[str, list[Any]] = {name: [] for name in names}
+    for piece in source.pieces():
+        for name, column in rows.items():
+            column += [row.cells.get(name, "") for row in piece.rows]
+    return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String))
+
+
+def _header(path: Path) -> Sequence[str]:
+    """The names of the columns, of a separated file and a Parquet file without reading the rows."""
+    import polars as pl
+
+    lazy = _scanned(path)
+    if lazy is not None:
+        with contextlib.suppress(pl.exceptions.PolarsError, OSError):
+            return lazy.collect_schema().names()
+    return open_source(path).columns
+
+
+def _scanned(path: Path) -> pl.LazyFrame | None:
+    import polars as pl
+
+    if path.is_file() and path.suffix.lower() in _DELIMITERS:
+        return pl.scan_csv(path, separator=_DELIMITERS[path.suffix.lower()], infer_schema=False)
+    return pl.scan_parquet(path) if path.is_file() and path.suffix.lower() == ".parquet" else None
+
+
+def _require(names: Sequence[str], known: Sequence[str], path: Path) -> None:
+    missing = [name for name in names if name not in known]
+    if missing:
+        hint = "name the columns with --question, --answer, --verdict, --item, --group"
+        raise InputError(
+            [*(f"{shown(path)}: {unknown_name('column', name, known)}" for name in missing), hint]
+        )
+
+
+def _hashed(frame: pl.DataFrame, *columns: str) -> Ints:
+    """A number for the texts of a row; a spreadsheet's apostrophe in front counts for nothing."""
+    import polars as pl
+
+    texts = [pl.col(name).fill_null("").str.strip_prefix("'") for name in columns]
+    numbers: Ints = frame.select(pl.struct(texts).hash().reinterpret(signed=True)).to_series().to_numpy()
+    return numbers
+
+
+def _numbers(*columns: Sequence[str]) -> Ints:
+    import polars as pl
+
+    names = [str(place) for place in range(len(columns))]
+    frame = pl.DataFrame(dict(zip(names, columns, strict=True)), schema=dict.fromkeys(names, pl.String))
+    return _hashed(frame, *names)
+
+
+def _spread(verdicts: Floats) -> Floats:
+    """The standard deviation over the first axis of those that are there."""
+    there = ~np.isnan(verdicts)
+    n = np.maximum(there.sum(axis=0), 1)
+    apart = np.where(there, verdicts - np.where(there, verdicts, 0.0).sum(axis=0) / n, 0.0)
+    return np.asarray(np.sqrt((apart**2).sum(axis=0) / n), dtype=np.float64)
+
+
+def _verdicts(column: pl.Series, judge: Scale, where: str) -> Floats:
+    """Verdicts as numbers; each that occurs is read once."""
+    import polars as pl
+
+    texts = column.fill_null("").str.strip_chars()
+    read: dict[str, float] = {}
+    problems: list[str] = []
+    for text in texts.unique().to_list():
+        try:
+            read[text] = float(judge.read(text)) if text else float("nan")
+        except (ValueError, OverflowError) as error:
+            problems.append(str(error))
+    if problems:
+        raise InputError(
+            f"{where}: column {column.name!r}: {len(problems)} verdicts are none of the lock's judge, whose "
+            f"scale is {judge} ({listed(sorted(problems), 3)}): name the lock that the table was judged with"
+        )
+    verdicts: Floats = texts.replace_strict(
+        list(read), list(read.values()), return_dtype=pl.Float64
+    ).to_numpy()
+    return verdicts
+
+
+@dataclass(frozen=True)
+class RowLabels:
+    """The rows of a judged table that people labelled."""
+
+    gold: GoldSet  # the set that the labels are in
+    at: Ints  # the rows' places in the table
+    label: Floats  # on the people's scale
+    chance: Floats | None  # with which each row was drawn; None where all rows were as likely
+    n_waiting: int  # items of the set that have no label yet
+
+    def rows(self, values: Floats) -> LabelledRows:
+        """With other values in the labels' place."""
+        return LabelledRows(self.at, values, self.chance)
+
+
+def read_labels(gold: GoldSet, table: JudgedTable) -> RowLabels:
+    """The rows of a table that a set has labels of, with the chances of the draw."""
+    items = [item for item in gold.items if item.item_id in gold.labels]
+    if not items:
+        raise InputError(f"gold set {gold.name}: none of its {len(gold.items)} items has a label yet")
+    if gold.card.sampling == "curated":
+        raise InputError(
+            f"gold set {gold.name}: its card says that it is curated, and a rate takes labels drawn from "
+            "these rows: leave --labels out to carry the lock's error rates over, or draw with judgecal "
+            "gold sheet"
+        )
+    at, place = table.places(items)
+    lacking = [item.item_id for item in items if item.inclusion_probability is None]
+    if len(lacking) == len(items) and gold.card.sampling == "stratified":
+        raise InputError(
+            f"gold set {gold.name}: its card says that it was drawn by strata, and no item has an "
+            "inclusion_probability: without them the labels cannot be weighed"
+        )
+    if 0 < len(lacking) < len(items):
+        raise InputError(
+            f"gold set {gold.name}: {len(lacking)} of {len(items)} labelled items have no "
+            f"inclusion_probability, and the others have ({listed(lacking)}): give it in items.jsonl, or "
+            "keep them in a set of their own"
+        )
+    chances: Floats | None = None
+    if not lacking:
+        # Of a stratum that is labelled in part, that part counts as drawn: sheets and the labelling page show
+        # a draw in random order, so what is labelled when people stop is a smaller draw of the same rows.
+        drawn, labelled = (
+            Counter(item.inclusion_probability for item in some) for some in (gold.items, items)
+        )
+        labelled_of = {chance: labelled[chance] / drawn[chance] for chance in labelled}
+        each = (item.inclusion_probability for item in items)
+        chances = np.array([(chance or 0.0) * labelled_of[chance] for chance in each])[place]
+    label = np.array([float(gold.labels[item.item_id]) for item in items])[place]
+    return RowLabels(gold, at, label, chances, len(gold.items) - len(items))
+
+
+# --- draw
+
+
+def items_at(path: Path, columns: Columns, places: Iterable[int]) -> dict[int, Item]:
+    """The items of some rows of a table, by their places, counted from 0; of equal ones the first.
+
+    An item without an id of its own is known by its text; no two of the rows may have one id.
+    """
+    source, wanted = open_source(path), set(places)
+    source.require(*columns.item_names)
+    items: dict[int, Item] = {}
+    sha_of: dict[str, str] = {}
+    twice: list[str] = []
+    for number, row in enumerate(row for piece in source.pieces() for row in piece.rows):
+        if number not in wanted:
+            continue
+        item = columns.read_row(row)
+        item = replace(item, item_id=item.item_id or digest([item.question, item.answer])[:16])
+        text = replace(item, contexts=(), conversation=(), fields={}).sha  # what a rater is asked about
+        if sha_of.setdefault(item.item_id, text) != text:
+            twice.append(item.item_id)
+        elif len(sha_of) > len(items):
+            items[number] = item
+    if twice:
+        raise InputError(
+            f"{source.where}: rows with other texts have one id ({listed(twice)}): leave --item out"
+        )
+    return items
+
+
+def draw_rows(
+    path: Path,
+    columns: Columns,
+    workspace: Workspace,
+    *,
+    lock_path: Path | None,
+    trust_lock: bool,
+    labels: str | None,
+    scale: str | None,
+    strata: str | None,
+    n: int | None,
+    name: str,
+    seed: int,
+) -> LabelSample:
+    """The rows of a table that people are asked about, as the set `name`; nothing is written.
+
+    Of a judged one, with its lock, a draw by strata of the verdict (and the system), or of all rows alike;
+    `labels` is the set with what was drawn of it before, which the new rows join.
+    """
+    of_table = "of a judged table: name the lock that it was judged with (--lock)"
+    problems = []
+    if strata not in (None, "verdict", _BY_SYSTEM):
+        problems.append(f"--strata of a table is verdict or {_BY_SYSTEM}, found {strata!r}")
+    if lock_path is not None:
+        if n is None:
+            problems.append("a sheet of a judged table is drawn: say how many rows by -n")
+        if scale is not None:
+            problems.append("--scale with --lock: the labels are on the lock's scale; leave it out")
+    else:
+        if strata is not None:
+            problems.append(f"--strata verdict is {of_table}")
+        if labels is not None:
+            problems.append(f"--labels is {of_table}")
+        if scale is None:
+            problems.append(
+                "say the scale of the labels by --scale, or name the lock of a judged table (--lock)"
+            )
+    refuse(problems)
+    # what the table calls item_id may be its question's
+    columns = replace(judged_columns(path, columns), item=columns.item)
+    if strata == _BY_SYSTEM and columns.system is None:
+        refuse([f"--strata {_BY_SYSTEM}: name the column by --system"])
+    if lock_path is None:
+        workspace.require_writable("gold sheet FILE")
+        refuse(name_problems(name, workspace=workspace, replace=False))
+        return _answers_to_label(path, columns, Scale.parse(str(scale)), n=n, name=name, seed=seed)
+    lock = load_lock(lock_path)
+    judge = lock.runnable(workspace, trust_lock=trust_lock).scale
+    rule = PassRule.of_lock(lock, judge)
+    table = read_judged(path, JudgedColumns(columns, columns.system if strata == _BY_SYSTEM else None), judge)
+    before = None if labels is None else load_gold(labels, workspace=workspace)
+    workspace.require_writable("gold sheet -n")
+    problems = [] if before else name_problems(name, workspace=workspace, replace=False)
+    if (n or 0) < LEAST_DRAWN:
+        problems.append(f"-n must be at least {LEAST_DRAWN}, found {n or 0}")
+    refuse(problems)
+    chance_of, new, counts = _draw(
+        table, rule, lock, before, n=n or 0, by_verdict=strata is not None, seed=seed
+    )
+    items = tuple(
+        replace(item, inclusion_probability=chance_of[place])
+        for place, item in items_at(path, columns, new).items()
+    )
+    if before is None:
+        try:
+            anchors = load_gold(lock.gold.set, workspace=workspace).card.anchors
+        except InputError:  # the lock's set need not be here: then the sheet has no anchors
+            anchors = Card(lock.gold.set, rule.people).anchors
+        source = f"drawn from {path.name}, judged by {lock.judge} ({counts}), seed {seed}"
+        card = _card(name, rule.people, source, sampling="random" if strata is None else "stratified")
+        waits = f"the rows and their inclusion_probability are gold set {name}, which waits for the labels"
+        return LabelSample(replace(card, anchors=anchors), items, (f"drawn: {counts}", waits))
+    rows = zip(*(places.tolist() for places in table.places(before.items)), strict=True)
+    now = {number: chance_of[row] for row, number in rows if row in chance_of}
+    earlier = tuple(
+        replace(item, inclusion_probability=now.get(number, item.inclusion_probability))
+        for number, item in enumerate(before.items)
+    )
+    joined = f"they join gold set {before.name}, whose {len(earlier)} items have new inclusion_probabilities"
+    return LabelSample(before.card, items, (f"drawn: {counts}", joined), before=before, earlier=earlier)
+
+
+def _card(name: str, scale: Scale, source: str, *, sampling: str) -> Card:
+    return Card(
+        name=name,
+        scale=scale,
+        version="1",
+        licence=UNKNOWN_LICENCE,
+        source=source,
+        made_by="people",
+        sampling=sampling,
+        labels_by="people",
+    )
+
+
+def _draw(
+    table: JudgedTable,
+    rule: PassRule,
+    lock: Lock,
+    before: GoldSet | None,
+    *,
+    n: int,
+    by_verdict: bool,
+    seed: int,
+) -> tuple[dict[int, float], list[int], str]:
+    """Draw n rows, each text once, and none that was drawn before.
+
+    The chance of each row that was ever drawn, by its place; those drawn now; and counts in words.
+    """
+    first = np.sort(np.unique(table.text, return_index=True)[1])
+    at, place = table.places(before.items if before else ())
+    done = np.intersect1d(first, at)
+    if not len(np.setdiff1d(first, done)):
+        raise InputError(f"{table.where}: every row of it was drawn already")
+    strata = _strata(table, rule, lock, first) if by_verdict else [("all rows", first, _ANY_SPREAD)]
+    strata = [stratum for stratum in strata if len(stratum[1])]
+    if before is not None:
+        chance = np.array([item.inclusion_probability or -1.0 for item in before.items])
+        for name, rows, _ in strata:
+            chances = chance[place[np.isin(at, rows)]]
+            if len(chances) and float(np.ptp(chances)) > 1e-9:
+                raise InputError(
+                    f"gold set {before.name}: its rows of the stratum {name!r} were not all as likely to be "
+                    "drawn, so they cannot be drawn on by these strata: draw as before (--strata verdict), "
+                    "or leave --labels out for a set of its own"
+                )
+    drawn_before = [np.isin(rows, done) for _, rows, _ in strata]
+    sizes = allocate(
+        [len(rows) for _, rows, _ in strata],
+        [spread for *_, spread in strata],
+        n,
+        before=[int(drawn.sum()) for drawn in drawn_before],
+    )
+    chance_of: dict[int, float] = {}
+    new: list[int] = []
+    counts = []
+    rng = np.random.default_rng(seed)
+    for (name, rows, _), drawn, size in zip(strata, drawn_before, sizes, strict=True):
+        chosen = rng.choice(rows[~drawn], size - int(drawn.sum()), replace=False).tolist()
+        new += chosen
+        chance_of |= dict.fromkeys((*chosen, *rows[drawn].tolist()), size / len(rows))
+        counts.append(f"{name}: {len(chosen)} of {len(rows)}")
+    return chance_of, new, ", ".join(counts)
+
+
+def _strata(table: JudgedTable, rule: PassRule, lock: Lock, first: Ints) -> list[tuple[str, Ints, float]]:
+    """Name, rows and spread of the labels of each stratum.
+
+    Strata are pass and fail, or thirds of the scale where there is no mark, and no verdict; of each system,
+    where the table was read by it.
+    """
+    known: Bools = ~table.unscored
+    if rule.mark is not None:
+        passed = rule.passed(table.verdict) == 1.0
+        verdicts = [("pass", known & passed), ("fail", known & ~passed)]
+    else:
+        third = np.minimum(2, np.floor(3.0 * (table.verdict - rule.judge.low) / rule.judge.span + 1e-9))
+        verdicts = [(name, known & (third == at)) for at, name in enumerate(("low", "middle", "high"))]
+    systems: list[tuple[str, Bools]] = [("", np.ones(table.n, dtype=np.bool_))]
+    if table.value_of is not None:
+        codes = table.value_of
+        systems = [(f" of {name or 'none'}", codes == code) for code, name in enumerate(table.values)]
+    # the standard deviation of right and wrong by verdict, from the lock's error rates and what passes here
+    spreads: dict[str, float] = {}
+    rates = [rate for rate in rule.class_rates(lock.applied) if rate is not None and rate.value is not None]
+    if len(rates) == 2:
+        passing = verdicts[0][1][known].astype(np.float64)
+        right = carried_rate(mean_estimate(passing, range(len(passing))), *rates).estimate.value
+        if right is not None:
+            spread = Spread(min(0.98, max(0.02, right)), rates[0].value or 0.0, rates[1].value or 0.0)
+            by_stratum = zip(("pass", "fail"), spread.by_stratum, strict=False)
+            spreads = {name: deviation for name, (_, deviation) in by_stratum}
+    return [
+        (f"{name}{system}", first[(of_verdict & of_system)[first]], spreads.get(name, _ANY_SPREAD))
+        for name, of_verdict in [*verdicts, ("no verdict", ~known)]
+        for system, of_system in systems
+    ]
+
+
+def _answers_to_label(
+    path: Path, columns: Columns, scale: Scale, *, n: int | None, name: str, seed: int
+) -> LabelSample:
+    """The rows of a table that nobody has judged, all of them or n drawn at random.
+
+    A row whose question is empty is left out and counted: there is nothing to label.
+    """
+    read = items_at(path, columns, range(open_source(path).n_rows)).values()
+    items = tuple(item for item in read if item.question.strip())
+    size, empty = len(items) if n is None else min(n, len(items)), len(read) - len(items)
+    drawn = draw([Stratum("all rows", items, _ANY_SPREAD)], size, seed=seed)
+    counts = ", ".join(f"{size} of {there}" for size, there in drawn.counts.values())
+    card = _card(name, scale, f"{counts} rows of {path.name}, seed {seed}", sampling="random")
+    left_out = (f"left out: {empty} rows whose question is empty",) if empty else ()
+    waits = f"the rows are gold set {name}, which waits for the labels"
+    return LabelSample(card, drawn.items, (f"drawn: {counts}", *left_out, waits))
