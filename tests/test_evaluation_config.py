@@ -99,10 +99,9 @@ def test_a_list_outside_of_the_sweep_is_a_value(tmp_path: Path) -> None:
         'body = { messages = ["{question}"] }\n[sweep.http]\n"body.k" = [1, 2]\n"headers.X-Mode" = ["a", '
         '"b"]\n'
     )
-    (found,) = read(tmp_path, 'design = "grid"\n' + HEAD + system + body).systems
-    tables = [variant.table for variant, _ in found.variants]
-    assert [one["body"] for one in tables] == [{"messages": ["{question}"], "k": k} for k in (1, 1, 2, 2)]
-    assert [one["headers"] for one in tables] == [{"X-Mode": mode} for mode in "abab"]
+    tables = [one.options for one in read(tmp_path, 'design = "grid"\n' + HEAD + system + body).systems]
+    assert [one.body for one in tables] == [{"messages": ["{question}"], "k": k} for k in (1, 1, 2, 2)]
+    assert [one.headers for one in tables] == [{"X-Mode": mode} for mode in "abab"]
 
 
 FACTORS: dict[str, list[Any]] = {
@@ -115,8 +114,8 @@ FACTORS: dict[str, list[Any]] = {
 def test_one_at_a_time_holds_what_the_system_says() -> None:
     table = {"chunk": {"min": 9, "max": 256}, "top_n": 2}
     assert not list(sweep_problems(FACTORS, table, "one_at_a_time"))
-    found = variants("ours", table, FACTORS, "one_at_a_time")
-    assert [tuple(one.settings.values()) for one in found] == [
+    found = list(variants(table, FACTORS, "one_at_a_time"))
+    assert [tuple(settings.values()) for settings, _, _ in found] == [
         (128, 2, "plain"),
         (256, 1, "plain"),
         (256, 2, "plain"),
@@ -124,22 +123,21 @@ def test_one_at_a_time_holds_what_the_system_says() -> None:
         (256, 3, "plain"),
         (512, 2, "plain"),
     ]
-    assert [one.is_base for one in found] == [False, False, True, False, False, False]
-    assert found[0].table == {"chunk": {"min": 9, "max": 128}, "top_n": 2, "strategy": "plain"}
-    assert found[0].name == "ours(chunk.max=128, top_n=2, strategy=plain)"
+    assert [is_base for _, _, is_base in found] == [False, False, True, False, False, False]
+    assert found[0][1] == {"chunk": {"min": 9, "max": 128}, "top_n": 2, "strategy": "plain"}
 
 
 def test_a_grid_has_every_combination() -> None:
-    found = variants("ours", {}, FACTORS, "grid")
-    assert len({one.name for one in found}) == 18
-    assert not any(one.is_base for one in found)
+    found = list(variants({}, FACTORS, "grid"))
+    assert len({tuple(settings.values()) for settings, _, _ in found}) == 18
+    assert not any(is_base for _, _, is_base in found)
     many = {name: list(range(20)) for name in "abc"}
     assert ["8,000 systems: at most 1,000" in one for one in sweep_problems(many, {}, "grid")] == [True]
 
 
 def test_systems_side_by_side(tmp_path: Path) -> None:
     text = ONE + THEIRS + SWEEP + 'top_n = [1, 2]\nindex = ["bm25", "lsa"]\n'
-    assert [variant.name for one in read(tmp_path, text).systems for variant, _ in one.variants] == [
+    assert [one.name for one in read(tmp_path, text).systems] == [
         "ours(top_n=1, index=bm25)",
         "ours(top_n=1, index=lsa)",
         "ours(top_n=2, index=bm25)",
@@ -149,4 +147,4 @@ def test_systems_side_by_side(tmp_path: Path) -> None:
 
 def test_paths_are_taken_from_the_file(tmp_path: Path) -> None:
     (one,) = read(tmp_path, HEAD + THEIRS).systems
-    assert Path(one.variants[0][1].answers) == tmp_path / "a.csv"
+    assert Path(one.options.answers) == tmp_path / "a.csv"

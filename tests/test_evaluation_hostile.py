@@ -12,7 +12,7 @@ import polars
 import pytest
 
 from judgecal.cli import run
-from judgecal.rag.evaluation.states import NAMES
+from judgecal.rag.evaluation.result import NAMES
 from judgecal.rag.evaluation.system import contexts_of
 from judgecal.records import well_formed
 from tests.support.raw_host import raw_host
@@ -64,8 +64,8 @@ def evaluate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., i
     monkeypatch.chdir(tmp_path)
 
     def evaluated(kind: str, root: str = "", half: str = "") -> int:
-        named = [{"question": f"What is {k}{half}?", "reference_answer": f"seven{half}", "document": f"d{half}"}
-                 for k in range(3)]  # fmt: skip
+        beside = {"reference_answer": f"seven{half}", "document": f"d{half}"}
+        named = [{"question": f"What is {k}{half}?", **beside} for k in range(3)]
         lines_of(tmp_path / "questions.jsonl", named)
         (tmp_path / "sweep.toml").write_text(CONFIG + TABLES[kind].replace("ROOT", root), encoding="utf-8")
         return run(["evaluate", "sweep.toml", "--name", "hostile"])
@@ -81,8 +81,8 @@ def answers_of(folder: Path) -> polars.DataFrame:
 def test_half_a_character_ends_no_evaluation(tmp_path: Path, evaluate: Callable[..., int], kind: str) -> None:
     """Wherever it comes from; and what was answered is not asked again."""
     context = {"text": f"c {HALF}", "document_id": f"d {HALF}", "score": 0.5}
-    asked = [{"question": f"What is {k}{HALF}?", "answer": f"It is seven {HALF}", "contexts": [context]}
-             for k in range(3)]  # fmt: skip
+    given = {"answer": f"It is seven {HALF}", "contexts": [context]}
+    asked = [{"question": f"What is {k}{HALF}?", **given} for k in range(3)]
     lines_of(tmp_path / "answers.jsonl", [{**asked[0], "answer": "", "error": f"cut {HALF}"}, *asked[1:]])
     with raw_host() as host:
         host.put("/ask", json.dumps(asked[0]).encode())
@@ -90,26 +90,15 @@ def test_half_a_character_ends_no_evaluation(tmp_path: Path, evaluate: Callable[
         assert len(host.asked) == (3 if kind == "http" else 0)
     assert codes == ([0, 0] if kind == "http" else [4, 4])
     rows = answers_of(tmp_path).rows(named=True)
-    given = [row["answer"] for row in rows if row["error"] is None]
-    assert given == ["It is seven \ufffd"] * (3 if kind == "http" else 2)
+    answers = [row["answer"] for row in rows if row["error"] is None]
+    assert answers == ["It is seven \ufffd"] * (3 if kind == "http" else 2)
     contexts = json.loads(rows[2]["contexts"])
     assert contexts == [{"text": "c \ufffd", "document_id": "d \ufffd", "score": 0.5}]
     assert rows[0]["question"] == "What is 0\ufffd?" and json.loads(rows[0]["documents"]) == ["d\ufffd"]
     assert kind == "http" or rows[0]["error"].endswith("cut \ufffd")
 
 
-def test_a_journal_that_holds_half_a_character_is_resumed(
-    tmp_path: Path, evaluate: Callable[..., int]
-) -> None:
-    assert evaluate("odd") == 0
-    (journal,) = tmp_path.glob("experiments/hostile/**/answers.jsonl")
-    cut = journal.read_text(encoding="utf-8").replace("It is seven", "It is seven \\ud83d")
-    journal.write_text(cut, encoding="utf-8")
-    assert evaluate("odd") == 0
-    assert answers_of(tmp_path)["answer"].to_list() == ["It is seven \ufffd"] * 3
-
-
-def test_a_score_that_is_no_number_is_none_and_said(
+def test_a_journal_that_holds_half_a_character_is_resumed_and_odd_scores_are_none(
     tmp_path: Path, evaluate: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert evaluate("odd") == 0
@@ -118,6 +107,11 @@ def test_a_score_that_is_no_number_is_none_and_said(
     # three answers of five that are no finite number; null is nothing to say anything about
     message = "odd: 15 scores of contexts are no finite numbers (such as nan) and were left out"
     assert capsys.readouterr().err.count(message) == 1
+    (journal,) = tmp_path.glob("experiments/hostile/**/answers.jsonl")
+    cut = journal.read_text(encoding="utf-8").replace("It is seven", "It is seven \\ud83d")
+    journal.write_text(cut, encoding="utf-8")
+    assert evaluate("odd") == 0
+    assert answers_of(tmp_path)["answer"].to_list() == ["It is seven \ufffd"] * 3
 
 
 @pytest.mark.parametrize("score", ["NaN", "Infinity", "1e999", "9" * 400, '"0.5"', "[1]"])

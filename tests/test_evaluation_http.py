@@ -3,38 +3,46 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import statistics
 import time
 import tracemalloc
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from email.utils import formatdate
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import polars
 import pytest
 from yarl import URL
 
 from judgecal.artefacts import validated
 from judgecal.engine import CallFailed
 from judgecal.errors import InputError
-from judgecal.experiment import RunOptions
 from judgecal.rag.answering.questions import Question
-from judgecal.rag.evaluation.http import LEFT_FILE, SETUP_FILE, HttpConfig, HttpSystem
-from judgecal.rag.evaluation.http_client import HttpClient, Received
-from judgecal.rag.evaluation.system import Asking, SystemAnswer
+from judgecal.rag.evaluation.http import LEFT_FILE, SETUP_FILE, HttpSystem
+from judgecal.rag.evaluation.http_client import HttpClient, HttpConfig, Received
+from tests.support.command import Run, one_object
+from tests.support.evaluated import ask, errors
 from tests.support.http import Answer
-from tests.support.rag_service import DOCUMENTS, RagService, rag_service
+from tests.support.rag_service import DOCUMENTS, RagService, inline, rag_service
 from tests.support.raw_host import RawHost, moved, raw_host, sent
 
-KINDS = {"500": "server", "html": "server", "cut": "transport", "shape": "parse", "elsewhere": "server"}
 WORDS = {
-    "500": 'HTTP 500: {"error": "out of memory',
-    "html": "an HTML page: Bad gateway",
-    "cut": "the body was cut off",
-    "shape": "answer answer.text: the reply does not hold it (its keys are result)",
-    "elsewhere": "a redirect to another host (http://elsewhere.example/login)",
+    "500": 'server: HTTP 500: {"error": "out of memory',
+    "html": "is an HTML page: Bad gateway",
+    "cut": "transport: the body was cut off",
+    "shape": "parse: answer answer.text: the reply does not hold it (its keys are result)",
+    "elsewhere": "server: HTTP 307: a redirect to another host (http://elsewhere.example/login)",
 }
+ASKED = (
+    "Where does the Rhine rise",
+    "When does iron melt",
+    "Which bird has the widest wings",
+    "Who cannot fly",
+)
+HOLDS = ("rises in the Alps", "1538 degrees", "albatross", "Penguins")
 
 
 @pytest.fixture
@@ -50,59 +58,124 @@ def host() -> Iterator[RawHost]:
 
 
 def questions(n: int) -> list[Question]:
-    asked = (
-        "Where does the Rhine rise",
-        "When does iron melt",
-        "Which bird has the widest wings",
-        "Who cannot fly",
-    )
-    return [Question(f"q{k}", f"{asked[k % 4]}, number {k}?", ("x",), ()) for k in range(n)]
+    return [Question(f"q{k}", f"{ASKED[k % 4]}, number {k}?", ("x",), ()) for k in range(n)]
 
 
 def made(table: dict[str, Any]) -> HttpSystem:
-    return HttpSystem("mine", validated(HttpConfig, table, "sweep.toml"), documents=lambda: DOCUMENTS)
+    return HttpSystem("mine", validated(HttpConfig, table, "sweep.toml"), lambda: DOCUMENTS)
 
 
-def ask(system: HttpSystem, asked: Sequence[Question], folder: Path, **options: Any) -> list[SystemAnswer]:
-    assert system.check(asked) == []
-    run = RunOptions(quiet=True, **options)
-    return system.answer(asked, Asking(folder, run, run.open_budget(folder)))
+# --- the command
 
 
-def said(answers: Sequence[SystemAnswer]) -> str:
-    assert answers[0].answer is None
-    assert answers[0].error is not None
-    return f"{answers[0].error.kind}: {answers[0].error.message}"
+def written(folder: Path, n: int, **systems: Mapping[str, Any]) -> Path:
+    """A configuration of so many questions and these systems over HTTP, with all that it names."""
+    (folder / "suites" / "short.toml").write_text(
+        '[judges.correctness]\njudge = "checks.py:right@python"\n[judges.answered]\njudge = "checks.py:said@python"\n'
+    )
+    (folder / "checks.py").write_text(
+        "def right(answer: str, reference_answer: str) -> bool:\n    return reference_answer in answer\n\n\n"
+        "def said(answer: str) -> bool:\n    return bool(answer.strip())\n"
+    )
+    rows = "".join(f'"{ASKED[k % 4]}, number {k}?",{HOLDS[k % 4]}\n' for k in range(n))
+    (folder / "questions.csv").write_text(f"question,reference_answer\n{rows}")
+    documents = [{"document_id": one.document_id, "text": one.text} for one in DOCUMENTS]
+    (folder / "documents.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in documents))
+    head = '[questions]\nfile = "questions.csv"\n[documents]\npath = "documents.jsonl"\n[judges]\nsuite = "short"'
+    lines = [head]
+    for name, table in systems.items():
+        fields = {"name": name, "kind": "http", **table}
+        lines += ["[[systems]]", *(f"{key} = {inline(value)}" for key, value in fields.items())]
+    path = folder / "sweep.toml"
+    path.write_text("\n".join(lines))
+    return path
 
 
-def test_every_question_is_asked_once_and_every_fault_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_service_is_evaluated_from_create_to_delete(
+    judgecal: Run, workspace_dir: Path, stream: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Of 60 questions one in twenty meets a fault: each is asked once, each fault named, each answer timed."""
     monkeypatch.setenv("RAG_KEY", "a-secret-of-ours-1234")
-    asked = questions(120)
+    n, texts = 60, [question.question for question in questions(60)]
     with rag_service(faults=0.05, seed=3) as service:
-        hit = {one.group: fault for one in asked if (fault := service.fault_of(one.question))}
-        table = service.table(concurrency=8, headers={"Authorization": "Bearer ${RAG_KEY}"})
-        answers = ask(made(table), asked, tmp_path)
-        assert set(service.asked.values()) == {1}
-        assert len(service.asked) == len(asked)
+        hit = {text: fault for text in texts if (fault := service.fault_of(text))}
+        assert len(hit) >= 3
+        body, headers = {"query": "{question}", "stream": stream}, {"Authorization": "Bearer ${RAG_KEY}"}
+        config = written(
+            workspace_dir, n, service=service.table(concurrency=4, body=body, headers=headers, token="delta")
+        )
+        found = one_object(judgecal("evaluate", config, "--name", "http", "--json"), code=4)
+        assert set(service.asked.values()) == {1} and len(service.asked) == n
+        assert service.requests[:4] == ["POST /collections", *["POST /collections/c1/documents"] * 3]
+        assert service.requests[-1] == "DELETE /collections/c1"
         assert service.keys == {"Bearer a-secret-of-ours-1234"}
-    assert [one.question for one in answers] == [one.group for one in asked]
-    assert {one.question for one in answers if one.error} == set(hit)
-    assert len(hit) >= 3
-    for one in answers:
-        if one.error:
-            assert one.error.kind == KINDS[hit[one.question]]
-            assert WORDS[hit[one.question]] in one.error.message
+        again, slept = judgecal("evaluate", config, "--name", "http"), dict(service.slept)
+    assert again.code == 4  # failures of the wire are asked again, and nothing else
+    assert found["headline"]["kind"] == "measured" and "suite:short" in found["run_line"]
+    (system,) = found["systems"]
+    assert (system["n"], system["n_unscored"], found["n_unscored"]) == (n - len(hit), len(hit), len(hit))
+    assert system["total"]["value"] == pytest.approx(system["outcomes"]["right_answer"]["count"] / n)
+    off = []
+    for row in polars.read_parquet(found["states"]["measured"]).to_dicts():
+        text = row["question_id"]  # the questions of a file without ids
+        if fault := hit.get(text):
+            assert row["answer"] is None and WORDS[fault] in row["error"], row
         else:
-            assert one.contexts
-            assert one.answer == one.contexts[0].text
-    assert "a-secret-of-ours" not in "".join(
-        path.read_text() for path in tmp_path.rglob("*") if path.is_file()
+            whole, first = slept[text]
+            assert row["error"] is None and row["answer"] and row["n_contexts"]
+            off += [abs(row["latency_s"] - whole), abs(row["first_s"] - first)]
+            assert not stream or row["first_s"] < row["latency_s"]
+    # The median, as another process may hold up one of them on a busy machine.
+    assert statistics.median(off) < 0.02
+    said = judgecal("report", "http", "--full").out
+    assert (
+        all(one["message"][:30] in said for one in found["failures"])
+        and "Questions without an answer" in said
+    )
+    files = workspace_dir.joinpath("experiments").rglob("*")
+    assert b"a-secret-of-ours" not in b"".join(path.read_bytes() for path in files if path.is_file())
+
+
+def test_what_no_answer_can_come_of_is_named(judgecal: Run, workspace_dir: Path) -> None:
+    """A page under status 200, a path that replies do not hold, and documents that are never stored."""
+    few = 12
+    with rag_service() as broken, rag_service() as other, rag_service(stores=False) as hanging:
+        broken.fault_of = lambda _: "html"  # type: ignore[method-assign]
+        never = hanging.table()
+        never["setup"]["steps"][2]["time_limit"] = 0.2
+        tables = {"page": broken.table(), "path": other.table(answer="answer.txt"), "hanging": never}
+        ran = judgecal("evaluate", written(workspace_dir, few, **tables), "--name", "broken")
+        assert not hanging.asked and hanging.requests[-1] == "DELETE /collections/c1"
+        assert set(broken.asked.values()) == set(other.asked.values()) == {1}
+    first = "Nothing could be measured: no answer of any system has a score. 12 answers of page"
+    assert ran.code == 4 and ran.said.startswith(first)
+    found = one_object(judgecal("report", "broken", "--json"))["result"]
+    told = {one["system"]: (one["kind"], one["n"], one["message"]) for one in found["failures"]}
+    assert told["page"] == ("server", few, "the answer (text/html) is an HTML page: Bad gateway")
+    assert told["path"][:2] == ("parse", few)
+    assert "answer answer.txt: the reply does not hold it (its keys are" in told["path"][2]
+    assert told["hanging"] == ("timeout", few, "setup step wait: not done within its time limit of 0.2 s")
+    page = judgecal("report", "broken", "--full").out
+    assert "Bad gateway" in page and "answer.txt" in page and "not done within its time limit" in page
+
+
+def test_a_configuration_with_mistakes_calls_nobody(judgecal: Run, workspace_dir: Path) -> None:
+    with rag_service() as service:
+        table = service.table(answer="a[", headers={"Authorization": "Bearer in-the-file-1234"})
+        ran = judgecal("evaluate", written(workspace_dir, 12, service=table))
+        assert not service.asked and not service.requests
+    assert ran.code == 2 and not ran.out and "in-the-file" not in ran.err
+    assert (
+        "'a[' is no JMESPath" in ran.err and "the value of Authorization would stand in the file" in ran.err
     )
 
 
+# --- setup, interruption, teardown
+
+
 def test_the_service_is_set_up_first_and_taken_down_at_last(service: RagService, tmp_path: Path) -> None:
+    service.store_s = 0.1
     answers = ask(made(service.table()), questions(4), tmp_path)
     requests = service.requests
     assert requests[:4] == ["POST /collections", *["POST /collections/c1/documents"] * 3]
@@ -113,26 +186,19 @@ def test_the_service_is_set_up_first_and_taken_down_at_last(service: RagService,
     assert not (tmp_path / SETUP_FILE).exists()
 
 
-def off_by(answers: Sequence[SystemAnswer], asked: Sequence[Question], service: RagService) -> list[float]:
-    """How far the latencies, and the times to the first token, are from what the service took."""
-    took = [service.slept[one.question] for one in asked]
-    pairs = [(one.latency_s, whole) for one, (whole, _) in zip(answers, took, strict=True)]
-    pairs += [(one.first_s, first) for one, (_, first) in zip(answers, took, strict=True)]
-    return [abs((ours or 0.0) - theirs) for ours, theirs in pairs]
+def interrupted(
+    system: HttpSystem, asked: Sequence[Question], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As kill -9 has it after five answers: the last line is torn, and nothing is taken down."""
 
+    async def stays(_: object) -> None:
+        """Take nothing down."""
 
-@pytest.mark.parametrize("stream", [False, True])
-def test_latency_is_what_the_service_took(service: RagService, tmp_path: Path, stream: bool) -> None:
-    asked = questions(12)
-    table = service.table(concurrency=2, body={"query": "{question}", "stream": stream}, token="delta")
-    table |= {"contexts": "sources[].passage"}
-    answers = ask(made(table), asked, tmp_path)
-    assert not [one.error for one in answers if one.error]
-    # The median, as another process may hold up one of them on a busy machine.
-    assert statistics.median(off_by(answers, asked, service)) < 0.02
-    assert all(one.answer == (one.contexts or ())[0].text for one in answers)
-    if stream:
-        assert all((one.first_s or 9.0) < (one.latency_s or 0.0) for one in answers)
+    with monkeypatch.context() as patch:
+        patch.setattr("judgecal.rag.evaluation.http._Run._take_down", stays)
+        ask(system, asked[:5], folder)
+    with (folder / "answers.jsonl").open("ab") as file:
+        file.write(b'{"config": "torn')
 
 
 def test_a_run_that_was_interrupted_asks_nothing_twice(
@@ -142,26 +208,9 @@ def test_a_run_that_was_interrupted_asks_nothing_twice(
     interrupted(made(service.table(concurrency=1)), asked, tmp_path, monkeypatch)
     assert len(service.asked) == 5
     ask(made(service.table(concurrency=3)), asked, tmp_path)
-    assert set(service.asked.values()) == {1}
-    assert len(service.asked) == 10
     n_requests = len(service.requests)
-    assert not [one.error for one in ask(made(service.table()), asked, tmp_path) if one.error]
-    assert (sum(service.asked.values()), len(service.requests)) == (10, n_requests)
-
-
-def interrupted(
-    system: HttpSystem, asked: Sequence[Question], folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As kill -9 has it after five answers: the last line is torn, and nothing is taken down."""
-    with monkeypatch.context() as patch:
-        patch.setattr("judgecal.rag.evaluation.http._Run._take_down", stays)
-        ask(system, asked[:5], folder)
-    with (folder / "answers.jsonl").open("ab") as file:
-        file.write(b'{"config": "torn')
-
-
-async def stays(_: object) -> None:
-    """Take nothing down."""
+    assert not any(errors(ask(made(service.table()), asked, tmp_path)))
+    assert list(service.asked.values()) == [1] * 10 and len(service.requests) == n_requests
 
 
 def test_what_a_killed_run_has_set_up_is_used_and_taken_down(
@@ -190,48 +239,77 @@ def test_another_configuration_is_asked_anew_and_failures_of_the_wire_again(
     assert set(service.asked.values()) == {2}
     url = host.put("/q", sent(b"{}", status=500), b'{"a": "yes"}')
     table = {"url": url, "method": "GET", "answer": "a", "body": {"q": "{question}"}}
-    assert said(ask(made(table), asked[:1], tmp_path)).startswith("server: HTTP 500")
+    assert errors(ask(made(table), asked[:1], tmp_path))[0].startswith("server: HTTP 500")
     assert ask(made(table), asked[:1], tmp_path)[0].answer == "yes"
 
 
 def test_an_ingest_that_hangs_is_ended_by_its_time_limit(service: RagService, tmp_path: Path) -> None:
-    service.stores = False
-    table = service.table()
+    table, service.stores = service.table(), False
     table["setup"]["steps"][2]["time_limit"] = 0.2
     start = time.monotonic()
     answers = ask(made(table), questions(3), tmp_path)
     assert time.monotonic() - start < 4.5
-    assert said(answers) == "timeout: setup step wait: not done within its time limit of 0.2 s"
-    assert len(answers) == 3
-    assert not service.asked
-    assert service.requests[-1] == "DELETE /collections/c1"
+    assert errors(answers) == ["timeout: setup step wait: not done within its time limit of 0.2 s"] * 3
+    assert not service.asked and service.requests[-1] == "DELETE /collections/c1"
     service.stores = True
     table["setup"]["steps"][2]["time_limit"] = 5.0
-    assert not [one.error for one in ask(made(table), questions(3), tmp_path) if one.error]
+    assert not any(errors(ask(made(table), questions(3), tmp_path)))
+
+
+def test_a_setup_that_cannot_be_taken_down_is_said(
+    service: RagService, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table, service.deletes = service.table(), False
+    ask(made(table), questions(1), tmp_path)
+    assert "teardown step delete: " in (told := capsys.readouterr().err)
+    assert 'may be left on the server: collection = "c1", sent = [2, 2, 2]' in told
+    assert '"collection": "c1"' in (tmp_path / SETUP_FILE).read_text()
+    service.deletes = True
+    table["setup"]["steps"][0]["body"] = {"size": 2}  # another setup takes nothing down that it did not make
+    ask(made(table), questions(2), tmp_path)
+    told = capsys.readouterr().err
+    assert 'the setup has changed since; it made collection = "c1"' in told and "c1" in service.chunks
+    assert (tmp_path / LEFT_FILE).exists() and not (tmp_path / SETUP_FILE).exists()
+    (tmp_path / SETUP_FILE).write_text("{torn")
+    ask(made(table), questions(3), tmp_path)
+    assert "it cannot be read (JSONDecodeError), so what it made is not known" in capsys.readouterr().err
+
+
+def test_a_teardown_that_failed_is_made_up_for_by_the_next_run(service: RagService, tmp_path: Path) -> None:
+    service.deletes = False
+    ask(made(service.table()), questions(1), tmp_path)
+    service.deletes = True
+    ask(made(service.table()), questions(1), tmp_path)  # nothing is due: only this
+    assert service.requests[-1] == "DELETE /collections/c1" and "c1" not in service.chunks
+    assert not (tmp_path / SETUP_FILE).exists()
+
+
+# --- requests and replies
 
 
 def test_a_lost_connection_is_not_paid_twice(host: RawHost, tmp_path: Path) -> None:
     """What was sent may have been answered; only GET, or who says so, asks again in the same run."""
-    good = sent(b'{"a": "yes"}')
-    table = {"body": {"q": "{question}"}, "answer": "a"}
-    lost = ask(
-        made({**table, "url": host.put("/post", sent(hang_up=True), good)}), questions(1), tmp_path / "1"
-    )
-    assert said(lost).startswith(
+    good, table = sent(b'{"a": "yes"}'), {"body": {"q": "{question}"}, "answer": "a"}
+    url = host.put("/post", sent(hang_up=True), good)
+    (lost,) = errors(ask(made({**table, "url": url}), questions(1), tmp_path / "1"))
+    assert lost.startswith(
         "transport: the connection was lost after the request was sent: Server disconnected"
     )
-    assert "retry_dropped = true" in said(lost) and host.asked == ["/post"]
+    assert "retry_dropped = true" in lost and host.asked == ["/post"]
     for name, more in (("get", {"method": "GET"}), ("again", {"retry_dropped": True})):
         url = host.put(f"/{name}", sent(hang_up=True), good)
         assert ask(made({**table, "url": url, **more}), questions(1), tmp_path / name)[0].answer == "yes"
-    nobody = ask(made({**table, "url": "http://127.0.0.1:9/"}), questions(1), tmp_path / "2")
-    assert said(nobody).startswith("transport: no connection: ")
+    (nobody,) = errors(ask(made({**table, "url": "http://127.0.0.1:9/"}), questions(1), tmp_path / "2"))
+    assert nobody.startswith("transport: no connection: ")
 
 
-def test_a_wait_that_a_server_asks_for_as_a_date(host: RawHost, tmp_path: Path) -> None:
+def test_a_server_that_is_busy_is_asked_again(service: RagService, host: RawHost, tmp_path: Path) -> None:
+    """And where it asks for a wait, as a date too, not before that."""
+    service.busy = 1
+    assert ask(made(service.table()), questions(1), tmp_path / "1")[0].error is None
+    assert list(service.asked.values()) == [2]
     busy = sent(b"later", status=503, headers={"retry-after": formatdate(time.time() + 2, usegmt=True)})
-    url = host.put("/q", busy, b'{"a": "yes"}')
-    table = {"url": url, "body": {"q": "{question}"}, "answer": "a"}
+    table = {"url": host.put("/q", busy, b'{"a": "yes"}'), "body": {"q": "{question}"}, "answer": "a"}
     start = time.monotonic()
     assert ask(made(table), questions(1), tmp_path)[0].answer == "yes"
     assert time.monotonic() - start > 0.9
@@ -242,10 +320,8 @@ def test_events_end_with_an_empty_line_whatever_ends_a_line() -> None:
     for end in (b"\n", b"\r\n", b"\r"):
         events = [b"event: token" + end + b"data: one" + end + b"data: more", b": comment", b"data: two"]
         body = (end * 2).join(events) + end * 2
-        first = len(events[0])
-        found = Received(
-            "text/event-stream", body, ((0.1, first - 3), (0.2, first + 2), (0.9, len(body))), 1.0
-        )
+        arrivals = ((0.1, len(events[0]) - 3), (0.2, len(events[0]) + 2), (0.9, len(body)))
+        found = Received("text/event-stream", body, arrivals, 1.0)
         assert list(found.events()) == [(0.2, b"one\nmore"), (0.9, b"two")]
 
 
@@ -316,93 +392,51 @@ def test_a_redirect_carries_the_key_to_no_other_port(here: str, there: str, foll
             asyncio.run(led())
 
 
-def test_a_setup_that_cannot_be_taken_down_is_said(
-    service: RagService, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    table, service.deletes = service.table(), False
-    ask(made(table), questions(1), tmp_path)
-    assert "teardown step delete: " in (told := capsys.readouterr().err)
-    assert 'may be left on the server: collection = "c1", sent = [2, 2, 2]' in told
-    assert '"collection": "c1"' in (tmp_path / SETUP_FILE).read_text()
-    service.deletes = True
-    table["setup"]["steps"][0]["body"] = {"size": 2}  # another setup takes nothing down that it did not make
-    ask(made(table), questions(2), tmp_path)
-    told = capsys.readouterr().err
-    assert 'the setup has changed since; it made collection = "c1"' in told and "c1" in service.chunks
-    assert (tmp_path / LEFT_FILE).exists() and not (tmp_path / SETUP_FILE).exists()
-    (tmp_path / SETUP_FILE).write_text("{torn")
-    ask(made(table), questions(3), tmp_path)
-    assert "it cannot be read (JSONDecodeError), so what it made is not known" in capsys.readouterr().err
-
-
-def test_a_teardown_that_failed_is_made_up_for_by_the_next_run(service: RagService, tmp_path: Path) -> None:
-    service.deletes = False
-    ask(made(service.table()), questions(1), tmp_path)
-    service.deletes = True
-    ask(made(service.table()), questions(1), tmp_path)  # nothing is due: only this
-    assert service.requests[-1] == "DELETE /collections/c1" and "c1" not in service.chunks
-    assert not (tmp_path / SETUP_FILE).exists()
-
-
-def test_a_server_that_is_busy_is_asked_again(service: RagService, tmp_path: Path) -> None:
-    service.busy = 1
-    assert ask(made(service.table()), questions(1), tmp_path)[0].error is None
-    assert list(service.asked.values()) == [2]
-
-
-REPLIES: list[tuple[str, Answer, str]] = [
-    (
-        "page",
+REPLIES: dict[str, tuple[Answer, str]] = {
+    "page": (
         sent(b"<!doctype html><p>Sign in"),
         "server: the answer (application/octet-stream) is an HTML page: Sign in",
     ),
-    ("empty", sent(b""), "it is empty"),
-    ("list", sent(b"[1]"), "parse: answer a: the reply does not hold it (it is [1])"),
-    ("number", sent(b'{"a": 7}'), "parse: answer a: a text is needed, found 7"),
-    ("none", sent(b'{"a": "x"}'), "parse: contexts c: the reply does not hold it"),
-    (
-        "odd",
+    "empty": (sent(b""), "it is empty"),
+    "list": (sent(b"[1]"), "parse: answer a: the reply does not hold it (it is [1])"),
+    "number": (sent(b'{"a": 7}'), "parse: answer a: a text is needed, found 7"),
+    "none": (sent(b'{"a": "x"}'), "parse: contexts c: the reply does not hold it"),
+    "odd": (
         sent(b'{"a": "x", "c": [{"passage": "y"}]}'),
         "parse: contexts c, number 1: a text or {text, document_id",
     ),
-    ("cut", sent(b'{"a": "x", "c": []}', cut=5), "transport: the body was cut off"),
-    ("large", sent(b'"' + b"x" * 10_000_001), "length: the answer is larger than 10 MB"),
-    ("slow", sent(b'{"a": "x"}', drip_s=0.4), "timeout: no whole answer within 0.3 s"),
-    (
-        "moved",
+    "cut": (sent(b'{"a": "x", "c": []}', cut=5), "transport: the body was cut off"),
+    "large": (sent(b'"' + b"x" * 10_000_001), "length: the answer is larger than 10 MB"),
+    "slow": (sent(b'{"a": "x"}', drip_s=0.4), "timeout: no whole answer within 0.3 s"),
+    "moved": (
         moved("http://127.0.0.2/x"),
         "server: HTTP 302: a redirect to another host (http://127.0.0.2/x)",
     ),
-    ("dropped", moved("/y"), "that would drop the question: write that address"),
-    (
-        "stream",
+    "dropped": (moved("/y"), "that would drop the question: write that address"),
+    "stream": (
         sent(b"data: {}\n\n", headers={"content-type": "text/event-stream"}),
         "parse: the reply streams",
     ),
-    (
-        "zipped",
+    "zipped": (
         sent(b"x", headers={"content-encoding": "gzip"}),
         "server: the answer is compressed by 'gzip'",
     ),
-]
+}
 
 
-@pytest.mark.parametrize(("name", "reply", "message"), REPLIES, ids=[name for name, _, _ in REPLIES])
-def test_what_is_no_answer_has_a_name(
-    host: RawHost, tmp_path: Path, name: str, reply: Answer, message: str
-) -> None:
-    url = host.put(f"/{name}", reply)
-    table = {"url": f"{url}", "body": {"q": "{question}"}, "answer": "a", "contexts": "c", "timeout": 0.3}
-    answers = ask(made({**table, "method": "GET" if name != "dropped" else "POST"}), questions(1), tmp_path)
-    assert message in said(answers)
+@pytest.mark.parametrize("name", REPLIES)
+def test_what_is_no_answer_has_a_name(host: RawHost, tmp_path: Path, name: str) -> None:
+    reply, message = REPLIES[name]
+    url, method = host.put(f"/{name}", reply), "GET" if name != "dropped" else "POST"
+    table = {"url": url, "body": {"q": "{question}"}, "answer": "a", "contexts": "c", "timeout": 0.3}
+    assert message in errors(ask(made({**table, "method": method}), questions(1), tmp_path))[0]
     assert host.asked == [f"/{name}"]
 
 
 def test_what_a_question_says_is_data(service: RagService, tmp_path: Path) -> None:
     nasty = 'iron", "stream": true, {collection} {question} \x00 ${RAG_KEY} \ud800'
     answers = ask(made(service.table()), [Question("q", nasty, (), ())], tmp_path)
-    assert list(service.asked) == [nasty]
-    assert answers[0].error is None
+    assert list(service.asked) == [nasty] and answers[0].error is None
 
 
 def test_a_table_with_mistakes_is_refused_in_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -415,12 +449,9 @@ def test_a_table_with_mistakes_is_refused_in_one_message(monkeypatch: pytest.Mon
     text = str(refused.value)
     assert "hidden-word" not in text
     for part in (
-        "it holds a user or a password",
-        "the value of X-Api-Key would stand in the file",
-        "did you mean answer?",
-        "'a[' is no JMESPath",
-        "setup.steps.0.url: it is not an http",
-    ):
+        "it holds a user or a password", "the value of X-Api-Key would stand in the file", "did you mean answer?",
+        "'a[' is no JMESPath", "setup.steps.0.url: it is not an http",
+    ):  # fmt: skip
         assert part in text
     monkeypatch.delenv("NOT_SET", raising=False)
     one = made({"url": "http://x.example/{collection}", "headers": {"a": "${NOT_SET}"}})

@@ -7,27 +7,38 @@ import math
 import pytest
 
 from judgecal.errors import InputError
+from judgecal.rag.answering.questions import Question
 from judgecal.rag.evaluation.comparisons import best_of, compare_systems, factor_curves, values_of
-from judgecal.rag.evaluation.measured import Measured
-from judgecal.rag.evaluation.summary import Costs, documents_of, rows_of, summarise
+from judgecal.rag.evaluation.summary import (
+    COMPLEXITY_RULE,
+    KEY_WORDS,
+    Costs,
+    Measured,
+    by_complexity,
+    by_tag,
+    complexity_of,
+    documents_of,
+    rows_of,
+    summarise,
+)
 from judgecal.rag.evaluation.system import Setting
 from tests.benchmarks.sweeps import KINDS, TABLES, Published, simulate, told_apart
 from tests.support.evaluated import measured_row, of_totals
 
 
 def worked() -> list[Measured]:
-    """Ten right answers, four half right; two wrong refusals, a right one; an answer where there is none; two
-    unscored: no reply, and no verdict on correctness.
+    """Ten right answers, four half right; two wrong refusals, a right one; an answer where there is none.
+
+    Two are unscored: no reply, and no verdict on correctness.
     """
-    rows = [measured_row("s", place, 1.0) for place in range(10)] + [
-        measured_row("s", place, 0.5) for place in range(10, 14)
-    ]
-    rows += [measured_row("s", place, None, answered=False) for place in (14, 15)]
-    rows += [
+    return [
+        *(measured_row("s", place, 1.0 if place < 10 else 0.5) for place in range(14)),
+        *(measured_row("s", place, None, answered=False) for place in (14, 15)),
         measured_row("s", 16, None, answered=False, answerable=False),
         measured_row("s", 17, 0.0, answerable=False),
+        measured_row("s", 18, answered=None, failed=True),
+        measured_row("s", 19, None),
     ]
-    return [*rows, measured_row("s", 18, answered=None, failed=True), measured_row("s", 19, None)]
 
 
 def test_a_system_by_hand() -> None:
@@ -35,13 +46,15 @@ def test_a_system_by_hand() -> None:
     assert (found.n, found.n_expected, found.n_unscored) == (18, 20, 2)
     assert found.answered.value == pytest.approx(16 / 19)
     assert (found.answered.n, found.answered.n_expected, found.answered.n_unscored) == (19, 20, 1)
-    # Wilson with t(18) = 2.101; a clustered variance has 18 in its bottom, so 19 count as 18: 0.7747 -+
-    # 0.1753.
+    # Wilson with t(18) = 2.101; a clustered variance has 18 in its bottom, so 19 count as 18: 0.7747 -+ 0.1753
     assert (found.answered.low, found.answered.high) == pytest.approx((0.5994, 0.9500), abs=1e-3)
     assert found.answer_correctness.value == pytest.approx(12 / 15)
     assert (found.answer_correctness.n, found.answer_correctness.n_unscored) == (15, 1)
     assert found.total.value == pytest.approx(12 / 20)  # unscored as wrong
-    assert found.total_complete_case.value == pytest.approx(12 / 18)
+    assert found.total_complete_case.value == pytest.approx(12 / 18)  # the product where nothing is unscored
+    (scored,) = summarise(worked()[:18])
+    product = (scored.answered.value or 0.0) * (scored.answer_correctness.value or 0.0)
+    assert scored.total.value == scored.total_complete_case.value == pytest.approx(product)
     assert found.total.low is not None and found.total.low < 0.6 < (found.total.high or 0.0)
     assert found.measures["faithfulness"].value == pytest.approx(12 / 15)
     assert found.measures_as_wrong["faithfulness"].value == pytest.approx(12 / 20)
@@ -68,26 +81,15 @@ def test_utility_at_stated_costs() -> None:
 def test_times_and_cost() -> None:
     times = [2.0] * 18 + [21.0]
     rows = [measured_row("s", place, latency_s=time) for place, time in enumerate(times)]
-    (found,) = summarise(
-        [*rows, measured_row("s", 19, answered=None, failed=True, cost_usd=None, latency_s=30.0)]
-    )
+    failed = measured_row("s", 19, answered=None, failed=True, cost_usd=None, latency_s=30.0)
+    (found,) = summarise([*rows, failed])
     assert (found.latency_s.mean, found.latency_s.p50, found.latency_s.n) == (3.0, 2.0, 19)
     assert found.latency_s.p95 == pytest.approx(3.9)  # a tenth of the way from the 18th to the 19th
     assert found.queries_per_minute == pytest.approx(20.0)
     assert found.usd_per_1k == pytest.approx(1.0)
     assert found.ttft_s.mean is None and found.ttft_s.n == 0
-
-
-def test_a_cost_that_is_not_known_is_not_averaged_away() -> None:
+    # a cost that is not known is not averaged away
     assert summarise([measured_row("s", 0), measured_row("s", 1, cost_usd=None)])[0].usd_per_1k is None
-
-
-def test_total_is_the_product_where_nothing_is_unscored() -> None:
-    (found,) = summarise(worked()[:18])
-    share, correctness = found.answered.value, found.answer_correctness.value
-    assert share is not None and correctness is not None
-    assert found.total.value == pytest.approx(share * correctness)
-    assert found.total.value == pytest.approx(found.total_complete_case.value)
 
 
 def test_a_question_that_a_system_was_not_asked_is_unscored() -> None:
@@ -95,6 +97,13 @@ def test_a_question_that_a_system_was_not_asked_is_unscored() -> None:
     first, second = summarise(rows)
     assert (first.n_unscored, second.n_unscored, second.n_expected) == (0, 3, 12)
     assert second.total.value == pytest.approx(0.75)
+    rows = [measured_row("a", place, document="de"[place % 2]) for place in range(4)]
+    rows += [measured_row("b", place, document="d") for place in (0, 2)]
+    found = {
+        (one.system, one.document): (one.n, one.n_expected, one.n_unscored)
+        for one in summarise(rows, documents_of(rows))
+    }
+    assert found["b", "d"] == (2, 2, 0) and found["b", "e"] == (0, 2, 2)
 
 
 def test_documents() -> None:
@@ -106,23 +115,11 @@ def test_documents() -> None:
     assert found[0].total.low is None and "fewer than 10" in (found[0].total.reason or "")
 
 
-def test_a_system_without_an_answer_to_a_documents_questions_is_unscored_there() -> None:
-    rows = [measured_row("a", place, document="de"[place % 2]) for place in range(4)]
-    rows += [measured_row("b", place, document="d") for place in (0, 2)]
-    found = {
-        (one.system, one.document): (one.n, one.n_expected, one.n_unscored)
-        for one in summarise(rows, documents_of(rows))
-    }
-    assert found["b", "d"] == (2, 2, 0) and found["b", "e"] == (0, 2, 2)
-
-
 def test_what_cannot_be_read_is_said_at_once() -> None:
     with pytest.raises(InputError, match="no answer was measured"):
         rows_of([])
     with pytest.raises(InputError, match="s: question q0 has more than one answer"):
         rows_of([measured_row("s", 0), measured_row("s", 0)])
-    with pytest.raises(InputError, match=r"right_at is 75.*\n.*wrong costs are -1"):
-        summarise([measured_row("s", 0)], right_at=75.0, costs=Costs(wrong=-1.0))
 
 
 # --- systems held against each other
@@ -163,9 +160,8 @@ def test_five_questions_that_all_differ_one_way_show_nothing(differ: int, best: 
 
 def test_those_that_may_be_the_best() -> None:
     low = [0.0] * 20 + [1.0] * 20
-    rows = (
-        of_totals("low", low) + of_totals("a", [0.8, 1.0] * 20) + of_totals("b", [1.0, 0.8] * 19 + [1.0, 0.7])
-    )
+    rows = of_totals("low", low) + of_totals("a", [0.8, 1.0] * 20)
+    rows += of_totals("b", [1.0, 0.8] * 19 + [1.0, 0.7])
     found = best_of(values_of(rows))
     assert found.best is None and found.highest == "a"
     assert [one.name for one in found.not_told_apart] == ["a", "b"]
@@ -179,10 +175,8 @@ def test_those_that_may_be_the_best() -> None:
 def test_alike_and_too_few() -> None:
     twins = best_of(values_of(of_totals("a", [1.0, 0.5] * 20) + of_totals("b", [1.0, 0.5] * 20)))
     assert (twins.best, len(twins.not_told_apart), twins.questions_needed) == (None, 2, None)
-    assert [one.loss_at_most for one in twins.not_told_apart] == [
-        None,
-        None,
-    ]  # nothing is known of their spread
+    # nothing is known of their spread
+    assert [one.loss_at_most for one in twins.not_told_apart] == [None, None]
     few = best_of(values_of(of_totals("a", [1.0] * 9) + of_totals("b", [0.0] * 9)))
     assert few.best is None and len(few.not_told_apart) == 2
     assert "fewer than 10" in (few.reason or "")
@@ -202,17 +196,14 @@ SETTINGS = {
 def grid() -> list[Measured]:
     totals = {"base": 0.4, "large": 0.6, "more": 0.4, "both": 1.0}
     rows = [measured_row(name, place, total) for name, total in totals.items() for place in range(19)]
-    return rows + [
-        measured_row(name, 19, None if name == "both" else total) for name, total in totals.items()
-    ]
+    last = [measured_row(name, 19, None if name == "both" else total) for name, total in totals.items()]
+    return rows + last
 
 
 def test_curves_of_a_grid_are_means_over_the_other_factors() -> None:
-    chunk, top_n = factor_curves(grid(), SETTINGS, table="ours", design="grid")
-    assert [(one.level, one.systems) for one in chunk.levels] == [
-        (256, ("base", "more")),
-        (512, ("large", "both")),
-    ]
+    chunk, top_n = factor_curves(grid(), SETTINGS, table="ours")
+    systems = {one.level: one.systems for one in chunk.levels}
+    assert systems == {256: ("base", "more"), 512: ("large", "both")}
     assert chunk.levels[0].value.value == pytest.approx(0.4)
     assert chunk.levels[1].value.value == pytest.approx((19 * 0.8 + 0.3) / 20)
     assert chunk.levels[1].complete_case.value == pytest.approx((19 * 0.8 + 0.6) / 20)
@@ -223,25 +214,18 @@ def test_curves_of_a_grid_are_means_over_the_other_factors() -> None:
 
 def test_curves_of_one_at_a_time_hold_the_others_at_the_base() -> None:
     rows = [one for one in grid() if one.system != "both"]
-    chunk, top_n = factor_curves(rows, SETTINGS, table="ours", design="one_at_a_time", base="base")
+    chunk, top_n = factor_curves(rows, SETTINGS, table="ours", base="base")
     assert [one.systems for one in chunk.levels] == [("base",), ("large",)]
     assert [one.systems for one in top_n.levels] == [("base",), ("more",)]
     assert top_n.best_of.best is None and chunk.best_of.best == "512"
-    with pytest.raises(InputError, match=r"(?s)other: its settings are not given.*the base is None"):
-        factor_curves([*rows, measured_row("other", 0)], SETTINGS, table="ours", design="one_at_a_time")
-    lacking = SETTINGS | {"more": {"top_n": 2}}
-    with pytest.raises(
-        InputError, match="more: its factors are top_n, and those of the first system chunk, top_n"
-    ):
-        factor_curves(rows, lacking, table="ours", design="one_at_a_time", base="base")
 
 
 def test_the_best_of_a_curve_pays_for_all_curves() -> None:
     """Six questions of 83 that differ show it at 0.95, as above, and not at 0.975."""
     rows = of_totals("a", [1.0] * 83) + of_totals("b", [0.0] * 6 + [1.0] * 77)
     settings: dict[str, dict[str, Setting]] = {"a": {"top_n": 1}, "b": {"top_n": 2}}
-    (alone,) = factor_curves(rows, settings, table="ours", design="grid")
-    (of_two,) = factor_curves(rows, settings, table="ours", design="grid", n_curves=2)
+    (alone,) = factor_curves(rows, settings, table="ours")
+    (of_two,) = factor_curves(rows, settings, table="ours", n_curves=2)
     assert (alone.best_of.best, of_two.best_of.best) == ("1", None)
     assert alone.levels == of_two.levels
 
@@ -260,8 +244,54 @@ def test_published_tables() -> None:
     assert found.lead < 0.02 < found.detectable
 
 
-def test_measures_of_the_answered_alone_are_not_paired() -> None:
-    with pytest.raises(
-        InputError, match=r"no measure is called correctness: .* total, answered, faithfulness"
-    ):
-        values_of([measured_row("s", 0)], "correctness")
+# --- parts of the questions: tags, and classes of complexity
+
+LONG = " ".join(["word"] * 21)
+
+
+@pytest.mark.parametrize(
+    ("question", "found"),
+    [
+        ("When was the bridge built?", "simple"),
+        ("How many spans has it?", "simple"),
+        ("Show me everyone who knows.", "simple"),
+        ("How was the bridge built?", "medium"),
+        ("How many spans has it, and why?", "medium"),
+        ("When was it built? Who paid?", "medium"),
+        (LONG, "medium"),
+        (" ".join(["word"] * 20), "simple"),
+        ("Why was it built? Who paid?", "complex"),
+        (f"Compare these: {LONG}", "complex"),
+        (f"Why? What? {LONG}", "complex"),
+    ],
+)
+def test_complexity(question: str, found: str) -> None:
+    assert complexity_of(question) == found
+    assert all(word in COMPLEXITY_RULE for word in KEY_WORDS)
+
+
+def questions() -> list[Question]:
+    words = {0: "Why?", 1: "When?", 2: "Why? And what?"}
+    tags = {0: ("a",), 1: ("a", "b"), 2: ()}
+    return [Question(f"q{place}", words[place % 3], ("x",), (), tags[place % 3]) for place in range(36)]
+
+
+def test_parts_by_hand() -> None:
+    """Twelve questions a class; s is right on the simple ones, half right on the medium ones, else unscored."""
+    given = {0: 0.5, 1: 1.0, 2: None}
+    rows = [measured_row("s", place, given[place % 3], latency_s=float(place % 3)) for place in range(36)]
+    found = by_complexity(rows, questions())
+    assert {one.part: one.total.value for one in found} == {"simple": 1.0, "medium": 0.5, "complex": 0.0}
+    assert [one.latency_s.mean for one in found] == [1.0, 0.0, 2.0]
+    assert (found[2].total.n_expected, found[2].total.n_unscored) == (12, 12)
+    tags = by_tag(rows, questions())
+    told = [(one.part, one.total.value, one.total.n_expected) for one in tags]
+    assert told == [("a", 0.75, 24), ("b", 1.0, 12)]
+    assert tags[0].total.low is not None and tags[0].total.low < 0.75
+
+
+def test_few_questions_have_no_interval_and_unknown_ones_are_named() -> None:
+    rows = [measured_row("s", place) for place in range(3)]
+    assert by_tag(rows, questions())[0].total.low is None
+    with pytest.raises(InputError, match="question q99 was measured, and is not among the questions"):
+        by_tag([*rows, measured_row("s", 99)], questions())

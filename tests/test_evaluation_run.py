@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections import Counter
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,11 @@ from judgecal.experiment import RunOptions
 from judgecal.experiment.folder import Experiment
 from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge
-from judgecal.rag.evaluation import states
+from judgecal.rag.evaluation import result as states
 from judgecal.rag.evaluation.config import read_evaluate_config
 from judgecal.rag.evaluation.document import evaluate_document
-from judgecal.rag.evaluation.result import EvaluateResult
+from judgecal.rag.evaluation.result import NAMES, EvaluateResult, StateFiles
 from judgecal.rag.evaluation.run import EvaluateRun
-from judgecal.rag.evaluation.states import NAMES, StateFiles
 from judgecal.stats import Calibration
 from judgecal.workspace import Workspace
 from tests.support.command import Run, check_estimate, one_object
@@ -118,9 +118,19 @@ def workspace(tmp_path: Path) -> Workspace:
     return Workspace(root, root / "experiments")
 
 
+def configured(workspace: Workspace, text: str) -> None:
+    (workspace.root / "sweep.toml").write_text(text, encoding="utf-8")
+
+
 def run_of(workspace: Workspace, **given: Any) -> EvaluateRun:
     options = RunOptions(quiet=True, limit=given.pop("limit", None))
     return EvaluateRun(workspace, read_evaluate_config(workspace.root / "sweep.toml"), options, **given)
+
+
+def use_weak_alone(workspace: Workspace, more: str = "") -> None:
+    swept = '[sweep.two]\nfunction = ["systems.py:good", "systems.py:weak"]'
+    text = CONFIG.replace(swept, 'function = "systems.py:weak"').replace('design = "grid"', "")
+    configured(workspace, text + more)
 
 
 def counted(workspace: Workspace, name: str) -> Counter[str]:
@@ -140,20 +150,16 @@ def test_what_it_comes_to(workspace: Workspace) -> None:
     assert result.frame()["system"].to_list() == [GOOD, WEAK]  # and not the judges
     (failed,), (without,) = result.failures, result.failed_verdicts
     assert (failed.system, failed.n) == (WEAK, 1) and "out of order" in str(failed.message)
-    assert (without.column, without.n) == ("correctness", 1) and "it said nothing that" in str(
-        without.message
-    )
+    assert (without.column, without.n) == ("correctness", 1)
+    assert "it said nothing that" in str(without.message)
     assert weak.outcomes.wrong_refusal.count == 11
     assert result.not_told_apart_from_best == (GOOD,) and result.best.best == GOOD
     (comparison,) = result.comparisons
     assert (comparison.a, comparison.decision) == (GOOD, "A")
     assert [one.level for one in result.curves[0].levels] == ["systems.py:good", "systems.py:weak"]
     assert [one.document for one in result.documents] == ["d0", "d0", "d1", "d1", "d2", "d2"]
-    assert {one.column: one.lock for one in result.judges} == {
-        "correctness": None,
-        "answered": None,
-        "faithfulness": None,
-    }
+    locks = {one.column: one.lock for one in result.judges}
+    assert locks == {"correctness": None, "answered": None, "faithfulness": None}
     assert [(one.system, one.shows_contexts) for one in result.settings] == [(GOOD, True), (WEAK, False)]
     assert (result.questions.n, result.questions.n_sealed, result.questions.made_by) == (N, 0, None)
     first = result.worst[0]
@@ -162,17 +168,18 @@ def test_what_it_comes_to(workspace: Workspace) -> None:
 
 
 def test_the_states_as_files(workspace: Workspace) -> None:
-    result = run_of(workspace).run()
-    frames = [polars.read_parquet(path) for path in dataclasses.astuple(result.states)]
+    paths = dataclasses.astuple(run_of(workspace).run().states)
+    frames = [polars.read_parquet(path) for path in paths]
     assert [frame.height for frame in frames] == [N, 2 * N, 2 * N, 2 + 6]
-    for frame, path, columns in zip(frames, dataclasses.astuple(result.states), TOLD, strict=True):
+    of_answers, of_verdicts = states.ANSWER_COLUMNS, states.VERDICT_COLUMNS
+    told = (states.QUESTION_COLUMNS, of_answers, {**of_answers, **of_verdicts}, states.SUMMARY_COLUMNS)
+    for frame, path, columns in zip(frames, paths, told, strict=True):
         assert frame.columns[: len(columns)] == list(columns)
         same = polars.read_csv(Path(path).with_suffix(".csv"), schema_overrides=frame.schema)
         assert same.equals(frame)
     measured = frames[2].filter(polars.col("system") == WEAK).rows(named=True)
     said = [(row["correctness"], row["answered"], row["error"], row["correctness_error"]) for row in measured]
-    assert said[0] == (1.0, True, None, None)
-    assert said[1] == (-1.0, False, None, None)
+    assert said[:2] == [(1.0, True, None, None), (-1.0, False, None, None)]
     assert said[3][:2] == (None, None) and "out of order" in str(said[3][2])
     assert said[4][:2] == (None, True) and "nothing that could be judged" in said[4][3]
     assert all(row["faithfulness_share"] is None and row["n_contexts"] is None for row in measured)
@@ -181,65 +188,57 @@ def test_the_states_as_files(workspace: Workspace) -> None:
     assert total[0]["query_words"] == 3.0 and total[0]["faithfulness"] == 1.0
 
 
-TOLD = (
-    states.QUESTION_COLUMNS,
-    states.ANSWER_COLUMNS,
-    {**states.ANSWER_COLUMNS, **states.VERDICT_COLUMNS},
-    states.SUMMARY_COLUMNS,
-)
-
-
 def test_the_second_state_is_a_file_of_answers(workspace: Workspace) -> None:
     """So answers that are there are judged anew, by other judges, without asking anybody."""
+
+    def numbers(result: EvaluateResult) -> list[Any]:
+        return [(one.total, one.measures, one.outcomes, one.latency_s) for one in result.systems]
+
     first = run_of(workspace).run()
-    head, _, _ = CONFIG.partition("[[systems]]")
-    tables = "".join(
-        f'[[systems]]\nname = "{name}"\nkind = "answers"\nanswers = "{first.states.answers}"\nsystem = '
-        f'"{system}"\n'
+    table = '[[systems]]\nname = "{name}"\nkind = "answers"\nanswers = "{path}"\nsystem = "{system}"\n'
+    tables = [
+        table.format(name=name, path=first.states.answers, system=system)
         for name, system in (("good", GOOD), ("weak", WEAK))
-    )
-    (workspace.root / "sweep.toml").write_text(head + tables, encoding="utf-8")
+    ]
+    configured(workspace, CONFIG.partition("[[systems]]")[0] + "".join(tables))
     again = run_of(workspace).run()
-    told = [(one.total, one.measures, one.outcomes, one.latency_s) for one in first.systems]
-    assert [(one.total, one.measures, one.outcomes, one.latency_s) for one in again.systems] == told
+    assert numbers(again) == numbers(first)
     assert [one.shows_contexts for one in again.settings] == [True, False]
     assert set(counted(workspace, "asked.log").values()) == {1}
+
+
+def add_questions(workspace: Workspace, *rows: str) -> None:
+    with (workspace.root / "questions.csv").open("a", encoding="utf-8") as file:
+        file.writelines(f"{row}\n" for row in rows)
 
 
 def test_the_sheet_that_a_page_asks_for_has_the_references_as_people_read_them(
     judgecal: Run, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with (workspace.root / "questions.csv").open("a", encoding="utf-8") as file:
-        file.write("What is 1?,It is one.,d1\n")
+    add_questions(workspace, "What is 1?,It is one.,d1")
     monkeypatch.chdir(workspace.root)
-    result = run_of(workspace).run()
-    command = evaluate_document(result).headline.next.split()
+    command = evaluate_document(run_of(workspace).run()).headline.next.split()
     assert command[1:3] == ["gold", "sheet"]
     ran = judgecal("--workspace", ".", *command[1:])
     assert ran.code == 0, ran.err
-    rows = polars.read_csv("labels.csv").rows(named=True)
-    assert {row["reference_answer"] for row in rows if row["question"] == "What is 1?"} == {
-        "It is 1. | It is one."
-    }
+    rows = polars.read_csv("labels.csv").filter(polars.col("question") == "What is 1?")
+    assert set(rows["reference_answer"]) == {"It is 1. | It is one."}
 
 
 def interrupt(*_: object, **__: object) -> None:
     raise KeyboardInterrupt
 
 
-STOPS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
-    NAMES[0]: lambda patch: patch.setattr(StateFiles, "write_questions", interrupt),
-    NAMES[1]: lambda patch: patch.setattr(StateFiles, "write_answers", interrupt),
-    NAMES[2]: lambda patch: patch.setattr(StateFiles, "write_measured", interrupt),
-    NAMES[3]: lambda patch: patch.setattr(StateFiles, "write_summary", interrupt),
-    "summary": lambda patch: patch.setattr(Experiment, "write_summary", interrupt),
+STOPS = {
+    **dict(zip(NAMES, ("write_questions", "write_answers", "write_measured", "write_summary"), strict=True)),
+    "summary": "",
 }
 
 
 @pytest.mark.parametrize("stop", STOPS)
 def test_an_interrupted_run_goes_on(workspace: Workspace, monkeypatch: pytest.MonkeyPatch, stop: str) -> None:
     with monkeypatch.context() as patch:
-        STOPS[stop](patch)
+        patch.setattr(StateFiles if stop in NAMES else Experiment, STOPS[stop] or "write_summary", interrupt)
         with pytest.raises(KeyboardInterrupt):
             run_of(workspace).run()
     folder = run_of(workspace).experiment.folder
@@ -247,9 +246,8 @@ def test_an_interrupted_run_goes_on(workspace: Workspace, monkeypatch: pytest.Mo
     assert sorted(path.stem for path in folder.glob("*.parquet")) == list(NAMES[:reached])
     result = run_of(workspace).run()
     # a failure of the function's own is no failure of the wire, and not tried again
-    assert counted(workspace, "asked.log") == {
-        f"{who} What is {n}?": 1 for who in ("good", "weak") for n in range(N)
-    }
+    asked = {f"{who} What is {n}?": 1 for who in ("good", "weak") for n in range(N)}
+    assert counted(workspace, "asked.log") == asked
     assert set(counted(workspace, "judged.log").values()) == {1}
     assert result.n_unscored == 2
 
@@ -265,7 +263,8 @@ def test_answers_that_came_before_an_interrupt_are_kept(workspace: Workspace) ->
     assert max(times.values()) == 2
 
 
-def test_a_larger_limit_extends_the_run(workspace: Workspace) -> None:
+def test_a_larger_limit_extends_the_run(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And later states of other answers go."""
     small = run_of(workspace, limit=10).run()
     whole = run_of(workspace).run()
     again = run_of(workspace, repeats=3).run()
@@ -273,26 +272,28 @@ def test_a_larger_limit_extends_the_run(workspace: Workspace) -> None:
     assert again.experiment == whole.experiment
     assert set(counted(workspace, "asked.log").values()) == {1}
     assert set(counted(workspace, "judged.log").values()) == {1}
+    monkeypatch.setattr(StateFiles, "write_answers", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        run_of(workspace, limit=12).run()
+    folder = Path(small.states.questions).parent
+    assert [path.stem for path in folder.glob("*.parquet")] == [NAMES[0]]
+
+
+def problems_of(workspace: Workspace, text: str, **given: Any) -> list[str]:
+    configured(workspace, text)
+    with pytest.raises(InputError) as error:
+        run_of(workspace, **given).check()
+    return list(error.value.problems)
 
 
 def test_what_all_of_a_sweep_lack_is_said_once(workspace: Workspace) -> None:
-    sweep = '[[systems]]\nname = "ours"\nkind = "local"\nstrategy = "rerank"\n'
-    sweep += "[sweep.ours]\ntop_n = [1, 2, 20]\n"
-    (workspace.root / "sweep.toml").write_text(CONFIG + sweep, encoding="utf-8")
-    with pytest.raises(InputError) as error:
-        run_of(workspace).check()
-    lacking = [one for one in error.value.problems if "no document" in one]
-    assert len(lacking) == 1 and lacking[0].startswith("ours: ")
-    (own,) = [one for one in error.value.problems if "top_n must not be above" in one]
-    assert own.startswith("ours(top_n=20): ")
-
-
-def test_later_states_of_other_answers_go(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = Path(run_of(workspace, limit=10).run().states.questions).parent
-    monkeypatch.setattr(StateFiles, "write_answers", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        run_of(workspace).run()
-    assert [path.stem for path in folder.glob("*.parquet")] == [NAMES[0]]
+    sweep = (
+        '[[systems]]\nname = "ours"\nkind = "local"\nstrategy = "rerank"\n[sweep.ours]\ntop_n = [1, 2, 20]\n'
+    )
+    problems = problems_of(workspace, CONFIG + sweep)
+    (lacking,) = [one for one in problems if "no document" in one]
+    (unlike,) = [one for one in problems if "top_n must not be above" in one]
+    assert lacking.startswith("ours: ") and unlike.startswith("ours(top_n=20): ")
 
 
 def test_costs_are_no_part_of_what_was_asked(workspace: Workspace) -> None:
@@ -300,35 +301,29 @@ def test_costs_are_no_part_of_what_was_asked(workspace: Workspace) -> None:
     dear = run_of(workspace, wrong_costs=3.0, refusal_costs=1.0).run()
     assert first.experiment == dear.experiment
     assert (first.systems[1].utility.value or 0.0) > (dear.systems[1].utility.value or 0.0)
-    with pytest.raises(InputError, match="--wrong-costs -1: give 0 or more"):
-        run_of(workspace, wrong_costs=-1.0).check()
 
 
 def test_problems_of_every_part_are_one_message(workspace: Workspace) -> None:
     text = CONFIG.replace('"mine"', '"mine"\nlocks = { correctnes = "a.json" }')
     text = text.replace("systems.py:weak", "systems.py:week")
-
-    def said(text: str) -> list[str]:
-        (workspace.root / "sweep.toml").write_text(text, encoding="utf-8")
-        with pytest.raises(InputError) as error:
-            run_of(workspace, wrong_costs=-1.0).check()
-        return error.value.problems
-
-    cost, function, column = said(text)
-    assert "--wrong-costs -1" in cost and "'week': did you mean weak?" in function
+    cost, function, column = problems_of(workspace, text, wrong_costs=-1.0)
+    assert "--wrong-costs -1: give 0 or more" in cost and "'week': did you mean weak?" in function
     assert "'correctnes': did you mean correctness?" in column
-    cost, documents, column = said(text + '[documents]\npath = "none.jsonl"\n')
+    text += '[documents]\npath = "none.jsonl"\n'
+    cost, documents, column = problems_of(workspace, text, wrong_costs=-1.0)
     assert "none.jsonl: there is no such file or folder" in documents and "'correctnes'" in column
+    unknown = CONFIG.replace('file = "questions.csv"', 'gold = "none"').replace(
+        'documents = "document"\n', ""
+    )
+    (problem,) = problems_of(workspace, unknown)
+    assert "'none'" in problem
 
 
 def test_a_suite_without_correctness_is_refused(workspace: Workspace) -> None:
-    (workspace.root / "suites" / "mine.toml").write_text(
-        SUITE.replace("judges.correctness", "judges.rightness")
-    )
-    with pytest.raises(
-        InputError, match=r"suite mine has no judge that is called correctness.*rightness, answered"
-    ):
-        run_of(workspace).check()
+    suite = SUITE.replace("judges.correctness", "judges.rightness")
+    (workspace.root / "suites" / "mine.toml").write_text(suite)
+    (problem,) = problems_of(workspace, CONFIG)
+    assert re.search("suite mine has no judge that is called correctness.*rightness, answered", problem)
 
 
 def test_a_column_that_no_answer_has_anything_for_is_left_out(workspace: Workspace) -> None:
@@ -346,14 +341,6 @@ def test_a_run_without_a_single_answer_ends(workspace: Workspace) -> None:
     assert evaluate_document(result).headline.sentence
 
 
-def test_a_set_that_is_not_there_is_one_problem(workspace: Workspace) -> None:
-    text = CONFIG.replace('file = "questions.csv"', 'gold = "none"').replace('documents = "document"\n', "")
-    (workspace.root / "sweep.toml").write_text(text, encoding="utf-8")
-    with pytest.raises(InputError) as error:
-        run_of(workspace).check()
-    assert len(error.value.problems) == 1 and "'none'" in error.value.problems[0]
-
-
 def test_questions_that_a_judge_was_trained_on_are_said(workspace: Workspace) -> None:
     run = run_of(workspace)
     run.panel.members[0].judge.trained_on = frozenset(one.group for one in run.questions[:3])
@@ -362,10 +349,9 @@ def test_questions_that_a_judge_was_trained_on_are_said(workspace: Workspace) ->
 
 
 def test_questions_without_a_reference_are_refused(workspace: Workspace) -> None:
-    with (workspace.root / "questions.csv").open("a", encoding="utf-8") as file:
-        file.write("What is 99?,,d1\n")
-    with pytest.raises(InputError, match=r"by reference_answer, and 1 of 25 questions have none"):
-        run_of(workspace).check()
+    add_questions(workspace, "What is 99?,,d1")
+    (problem,) = problems_of(workspace, CONFIG)
+    assert "by reference_answer, and 1 of 25 questions have none" in problem
 
 
 def test_a_right_refusal_is_no_bad_answer(workspace: Workspace) -> None:
@@ -382,67 +368,38 @@ def test_a_right_refusal_is_no_bad_answer(workspace: Workspace) -> None:
 
 
 def test_what_was_noticed_in_questions_and_documents_is_said(workspace: Workspace) -> None:
-    with (workspace.root / "questions.csv").open("a", encoding="utf-8") as file:
-        file.write("What is 1?,It is one.,d1\n" * 2)
+    add_questions(workspace, *["What is 1?,It is one.,d1"] * 2)
     pages = workspace.root / "pages"
     pages.mkdir()
     (pages / "d0.txt").write_text("What is 0? It is 0.", encoding="utf-8")
     (pages / "d1.xyz").write_text("It is 1.", encoding="utf-8")
     use_weak_alone(workspace, '[documents]\npath = "pages"\n')
     result = run_of(workspace).run()
-    assert any(
-        note.startswith("1 question stands in several rows with different refer") for note in result.notes
-    )
-    assert any("d1.xyz" in note for note in result.notes)
-    assert (result.questions.n, result.questions.n_with_document, result.questions.n_lexically_easy) == (
-        N,
-        8,
-        8,
-    )
-
-
-def use_weak_alone(workspace: Workspace, more: str = "") -> None:
-    text = CONFIG.replace(
-        '[sweep.two]\nfunction = ["systems.py:good", "systems.py:weak"]', 'function = "systems.py:weak"'
-    )
-    text = text.replace('design = "grid"', "")
-    (workspace.root / "sweep.toml").write_text(text + more, encoding="utf-8")
+    notes = "\n".join(result.notes)
+    assert "1 question stands in several rows with different refer" in notes and "d1.xyz" in notes
+    asked = result.questions
+    assert (asked.n, asked.n_with_document, asked.n_lexically_easy) == (N, 8, 8)
 
 
 def test_the_command(judgecal: Run, workspace: Workspace) -> None:
     config = workspace.root / "sweep.toml"
-    plan = one_object(judgecal("--workspace", workspace.root, "evaluate", config, "--dry-run", "--json"))
+    evaluate = partial(judgecal, "--workspace", workspace.root, "evaluate", config)
+    plan = one_object(evaluate("--dry-run", "--json"))
     assert (plan["calls"], plan["usd_at_most"]) == (2 * N, 0.0)
     assert not workspace.experiments.exists()
-    ran = judgecal("--workspace", workspace.root, "evaluate", config, "--repeats", "0")
+    ran = evaluate("--repeats", "0")
     assert ran.code == 2 and "--repeats must be from 1 to" in ran.err
-    ran = judgecal("--workspace", workspace.root, "evaluate", config, "--json", "--name", "mine")
+    ran = evaluate("--json", "--name", "mine")
     found = one_object(ran, code=4)
     assert "2 of 48 answers are unscored" in ran.err
-    assert set(found) >= {
-        "headline", "run_line", "experiment", "states", "systems", "documents", "comparisons",
-        "not_told_apart_from_best",
-    }  # fmt: skip
-    assert set(found["states"]) == {"questions", "answers", "measured", "summary"}
-    for one in [*found["systems"], *found["documents"]]:
-        assert set(one) >= {
-            "system", "n", "n_unscored", "answered", "answer_correctness", "total", "measures", "outcomes", "latency_s",
-            "ttft_s", "queries_per_minute", "usd_per_1k",
-        }  # fmt: skip
-        for name in ("answered", "answer_correctness", "total"):
-            check_estimate(one[name])
-        assert set(one["outcomes"]) >= {"right_answer", "wrong_answer", "right_refusal", "wrong_refusal"}
-        assert set(one["latency_s"]) >= {"mean", "p50", "p95"}
-    assert set(found["comparisons"][0]) >= {"a", "b", "metric", "difference", "p_value", "decision"}
     stored = json.loads((workspace.experiments / "mine" / "summary.json").read_text(encoding="utf-8"))
     assert stored["systems"] == found["systems"]
     assert Experiment(workspace.experiments / "mine", {}).read_summary(EvaluateResult).n_unscored == 2
 
 
 def test_no_text_of_a_test_question_is_shown(judgecal: Run, workspace_dir: Path) -> None:
-    (workspace_dir / "echo.py").write_text("def echo(question) -> str:\n    return f'You ask: {question}'\n")
-    text = '[questions]\ngold = "starter"\nsplit = "all"\n[judges]\nrepeats = 1\n[[systems]]\nname = "echo"\n'
-    (workspace_dir / "all.toml").write_text(text + 'kind = "python"\nfunction = "echo.py:echo"\n')
+    (workspace_dir / "echo.py").write_text(ECHO)
+    (workspace_dir / "all.toml").write_text(ONE.format(questions='split = "all"', judges=""))
     ran = judgecal("evaluate", "all.toml", "--full", "--name", "all")
     gold = load_gold(workspace_dir / "gold" / "starter")
     sealed = {item.question for item in gold.items if item.group in gold.test_groups}
@@ -455,20 +412,31 @@ def test_no_text_of_a_test_question_is_shown(judgecal: Run, workspace_dir: Path)
 
 
 ECHO = "def echo(question) -> str:\n    return f'Nine. You ask: {question}'\n"
-ONE = (
-    '[questions]\ngold = "starter"\n[judges]\nrepeats = 1\n{judges}[[systems]]\nname = "echo"\nkind = '
-    '"python"\n'
-)
+ONE = """
+[questions]
+gold = "starter"
+{questions}
+[judges]
+repeats = 1
+{judges}
+[[systems]]
+name = "echo"
+kind = "python"
+function = "echo.py:echo"
+"""
+
+
+def locked(judgecal: Run, root: Path, **lock: Any) -> dict[str, Any]:
+    """What a system comes to whose correctness a lock judges."""
+    judge = PromptJudge("correctness_v3@embedded", workspace=Workspace(root, root / "experiments"))
+    lock_file(root / "a.lock.json", judge, load_gold(root / "gold" / "starter"), **lock)
+    (root / "echo.py").write_text(ECHO)
+    (root / "one.toml").write_text(ONE.format(questions="", judges='locks = { correctness = "a.lock.json" }'))
+    return one_object(judgecal("evaluate", "one.toml", "--json"))
 
 
 def test_a_lock_takes_a_column_and_corrects_it(judgecal: Run, workspace_dir: Path) -> None:
-    gold = load_gold(workspace_dir / "gold" / "starter")
-    where = Workspace(workspace_dir, workspace_dir / "experiments")
-    lock_file(workspace_dir / "a.lock.json", PromptJudge("correctness_v3@embedded", workspace=where), gold)
-    (workspace_dir / "echo.py").write_text(ECHO)
-    text = ONE.format(judges='locks = { correctness = "a.lock.json" }\n') + 'function = "echo.py:echo"\n'
-    (workspace_dir / "one.toml").write_text(text)
-    found = one_object(judgecal("evaluate", "one.toml", "--json"))
+    found = locked(judgecal, workspace_dir)
     by_column = {one["column"]: one for one in found["judges"]}
     assert by_column["correctness"]["lock"].endswith("a.lock.json")
     check_estimate(by_column["correctness"]["agreement"])
@@ -484,15 +452,8 @@ def test_a_lock_takes_a_column_and_corrects_it(judgecal: Run, workspace_dir: Pat
 
 def test_correctness_is_the_verdict_on_the_peoples_scale(judgecal: Run, workspace_dir: Path) -> None:
     """The map of a lock is applied to what goes into every number, and the raw verdict stands in state 3."""
-    gold = load_gold(workspace_dir / "gold" / "starter")
-    where = Workspace(workspace_dir, workspace_dir / "experiments")
     by_hand = Calibration(cuts=(30.0,), values=(10.0, 80.0), n=100, n_groups=50)
-    judge = PromptJudge("correctness_v3@embedded", workspace=where)
-    lock_file(workspace_dir / "a.lock.json", judge, gold, calibration=by_hand)
-    (workspace_dir / "echo.py").write_text(ECHO)
-    text = ONE.format(judges='locks = { correctness = "a.lock.json" }\n') + 'function = "echo.py:echo"\n'
-    (workspace_dir / "one.toml").write_text(text)
-    found = one_object(judgecal("evaluate", "one.toml", "--json"))
+    found = locked(judgecal, workspace_dir, calibration=by_hand)
     assert [one["calibrated"] for one in found["judges"] if one["lock"]] == [True]
     rows = polars.read_parquet(found["states"]["measured"])
     raw, share = rows["correctness_raw"].to_list(), rows["correctness_share"].to_list()
@@ -507,11 +468,8 @@ def test_a_service_that_hangs_keeps_no_other_back(workspace: Workspace) -> None:
         table = service.table()
         table["setup"]["steps"][-1] |= {"time_limit": 0.2}
         values = "".join(f"{key} = {inline(one)}\n" for key, one in table.items())
-        text = (
-            CONFIG
-            + f'[[systems]]\nname = "hangs"\nkind = "http"\n{values}[documents]\npath = "documents.jsonl"\n'
-        )
-        (workspace.root / "sweep.toml").write_text(text, encoding="utf-8")
+        system = f'[[systems]]\nname = "hangs"\nkind = "http"\n{values}'
+        configured(workspace, f'{CONFIG}{system}[documents]\npath = "documents.jsonl"\n')
         (workspace.root / "documents.jsonl").write_text('{"document_id": "d1", "text": "It is 1."}\n')
         result = run_of(workspace).run()
     answers = polars.read_parquet(result.states.answers).filter(polars.col("system") == "hangs")

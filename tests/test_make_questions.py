@@ -35,10 +35,8 @@ def text_of(town: str) -> str:
     parts = []
     for place, thing in enumerate(THINGS):
         fact = f"The council of {town} counted {number + place} {thing} in that year"
-        rest = (
-            f", although nobody in {town} had asked for such a count of {thing} or read it with any care" * 5
-        )
-        parts.append(f"{fact}{rest}.")
+        rest = f", although nobody in {town} had asked for such a count of {thing} or read it with any care"
+        parts.append(f"{fact}{rest * 5}.")
     return "\n\n".join(parts)
 
 
@@ -53,10 +51,8 @@ def documents(workspace_dir: Path) -> Path:
 def fields_of(body: dict[str, Any]) -> dict[str, str]:
     """The fields of the last message of a request."""
     parts = re.split(r"\[\[ ## (\w+) ## \]\]\n", body["messages"][-1]["content"])
-    return {
-        name: value.split("\n\nRespond with")[0].strip()
-        for name, value in zip(parts[1::2], parts[2::2], strict=True)
-    }
+    values = (value.split("\n\nRespond with")[0].strip() for value in parts[2::2])
+    return dict(zip(parts[1::2], values, strict=True))
 
 
 def kind_of(body: dict[str, Any]) -> str:
@@ -113,9 +109,8 @@ def good(body: dict[str, Any]) -> str:
 
 
 def spoken(**fields: str) -> str:
-    return "\n\n".join(
-        [*(f"[[ ## {name} ## ]]\n{value}" for name, value in fields.items()), "[[ ## completed ## ]]"]
-    )
+    parts = [f"[[ ## {name} ## ]]\n{value}" for name, value in fields.items()]
+    return "\n\n".join([*parts, "[[ ## completed ## ]]"])
 
 
 @pytest.fixture
@@ -152,18 +147,23 @@ def make(judgecal: Run, documents: Path, served: StubServer) -> Callable[..., An
     return run
 
 
+@pytest.fixture
+def workspace(workspace_dir: Path) -> Workspace:
+    return Workspace(workspace_dir, workspace_dir / "experiments")
+
+
 def items_of(folder: Path, name: str = "made") -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / "gold" / name / "items.jsonl").read_text().splitlines()]
 
 
 def test_exactly_n_of_every_kind_with_quotes_from_the_documents(
-    make: Callable[..., Any], workspace_dir: Path, served: StubServer
+    make: Callable[..., Any], workspace: Workspace, served: StubServer
 ) -> None:
     found = make(kinds=",".join(KINDS), n=10)
     assert {kind: (one["n"], one["wanted"]) for kind, one in found["kinds"].items()} == {
         "factoid": (3, 3), "two_documents": (3, 3), "unanswerable": (2, 2), "distracting": (2, 2),
     }  # fmt: skip
-    gold = load_gold("made", workspace=Workspace(workspace_dir, workspace_dir / "experiments"))
+    gold = load_gold("made", workspace=workspace)
     assert (len(gold.items), gold.card.made_by, gold.labels, len(gold.documents)) == (
         10,
         "llm",
@@ -330,10 +330,10 @@ def test_after_kill_nine_nothing_is_paid_for_twice(
 
 
 def test_labels_stay_when_the_command_is_given_again(
-    make: Callable[..., Any], judgecal: Run, workspace_dir: Path, served: StubServer
+    make: Callable[..., Any], judgecal: Run, workspace: Workspace, served: StubServer
 ) -> None:
     make(n=4)
-    ratings = workspace_dir / "gold" / "made" / "ratings.jsonl"
+    ratings = workspace.gold / "made" / "ratings.jsonl"
     rows = [{"item_id": f"made-000{n}", "rater": "ann", "label": int(n != 2)} for n in (1, 2, 3)]
     ratings.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     called, before = served.calls, ratings.read_bytes()
@@ -343,7 +343,7 @@ def test_labels_stay_when_the_command_is_given_again(
     other = judgecal("gold", "make", "--as", "made", "-n", "3")
     assert (other.code, "--replace" in other.err, ratings.read_bytes()) == (2, True, before)
     # who turned a question down has taken it out of whatever asks the set's questions
-    gold = load_gold("made", workspace=Workspace(workspace_dir, workspace_dir / "experiments"))
+    gold = load_gold("made", workspace=workspace)
     assert gold.drafts == {"made-0001": True, "made-0002": False, "made-0003": True, "made-0004": None}
     for notes, groups in (
         (questions_of(gold).notes, [one.group for one in questions_of(gold).asked]),
@@ -355,14 +355,14 @@ def test_labels_stay_when_the_command_is_given_again(
 
 
 def test_questions_of_test_are_shown_nowhere(
-    make: Callable[..., Any], judgecal: Run, documents: Path, workspace_dir: Path
+    make: Callable[..., Any], judgecal: Run, workspace: Workspace
 ) -> None:
     found = make(kinds=",".join(KINDS), n=16)
-    gold = load_gold("made", workspace=Workspace(workspace_dir, workspace_dir / "experiments"))
+    gold = load_gold("made", workspace=workspace)
     sealed = [item.question for item in gold.items if item.group in gold.test_groups]
     open_ = [item.question for item in gold.items if item.group not in gold.test_groups]
     assert sealed and judgecal("report", found["experiment"]).code == 0
-    folder = workspace_dir / "experiments" / found["experiment"]
+    folder = workspace.experiments / found["experiment"]
     told = json.dumps(found) + judgecal("report", found["experiment"], "--full").out
     told = " ".join((told + (folder / "summary.json").read_text()).split())
     assert not any(question in told for question in sealed) and any(question in told for question in open_)
@@ -381,25 +381,13 @@ def test_a_document_cannot_forge_a_field(
 
 
 def test_what_it_costs_is_told_before(
-    judgecal: Run, documents: Path, served: StubServer, workspace_dir: Path
+    make: Callable[..., Any], served: StubServer, workspace_dir: Path
 ) -> None:
-    words = [
-        "--documents",
-        str(documents),
-        "--as",
-        "made",
-        "-n",
-        "4",
-        "--kinds",
-        "factoid",
-        "--model",
-        "mine",
-    ]
-    plan = one_object(judgecal("gold", "make", *words, "--dry-run", "--json"))
+    plan = make("--dry-run")
     assert (plan["calls"], served.calls, plan["usd_at_most"] > 0) == (16, 0, True)
     assert not (workspace_dir / "experiments").exists()
-    assert one_object(judgecal("gold", "make", *words, "--json"))["usd"] <= plan["usd_at_most"]
-    again = one_object(judgecal("gold", "make", *words, "--dry-run", "--json"))
+    assert make()["usd"] <= plan["usd_at_most"]
+    again = make("--dry-run")
     assert again["calls"] == 0 and again["stored"] == 16
 
 

@@ -24,17 +24,20 @@ from judgecal.rag.retrieval import (
     read_qrels,
     read_run,
 )
-from judgecal.rag.retrieval.corpus import EmptyDocuments, MissingReferences, RunFindings
+from judgecal.rag.retrieval.collection import answerable
+from judgecal.rag.retrieval.findings import EmptyDocuments, MissingReferences, RunFindings
 from judgecal.rag.retrieval.ranking import RankBin
-from judgecal.rag.retrieval.sources import answerable
 from tests.support.corpora import DOCUMENTS, QUESTIONS, ROWS, documents, local_repliqa, questions, table
 
 
-def read(
+def files(
     folder: Path, docs: Iterable[Sequence[str]] = DOCUMENTS, asked: Iterable[Sequence[str]] = QUESTIONS
-) -> Any:
-    found = collection_of_files(documents(folder, docs), questions(folder, asked), columns=FileColumns())
-    return measure_retrieval(found, RetrievalOptions()).result
+) -> Collection:
+    return collection_of_files(documents(folder, docs), questions(folder, asked), columns=FileColumns())
+
+
+def read(folder: Path, *rows: Iterable[Sequence[str]], **more: Iterable[Sequence[str]]) -> Any:
+    return measure_retrieval(files(folder, *rows, **more), RetrievalOptions())
 
 
 def test_a_reference_document_that_the_corpus_lacks_scores_nought_and_is_named(tmp_path: Path) -> None:
@@ -103,9 +106,7 @@ def test_a_document_without_id_and_a_question_without_text_are_refused(tmp_path:
 
 
 def test_a_question_on_several_lines_has_several_references(tmp_path: Path) -> None:
-    found = collection_of_files(
-        documents(tmp_path), questions(tmp_path, [*QUESTIONS, ("q1", "sun?", "d2")]), columns=FileColumns()
-    )
+    found = files(tmp_path, asked=[*QUESTIONS, ("q1", "sun?", "d2")])
     assert found.questions[0].reference_documents == ("d1", "d2")
     assert len(found.questions) == 3
 
@@ -130,7 +131,7 @@ def test_a_folder_of_texts_with_a_pattern(tmp_path: Path) -> None:
     assert any("1 of 4 names do not fit" in note and "readme.txt" in note for note in found.notes)
     assert any("picture.png" in note for note in found.notes)
     plain = collection_of_files(folder, asked, columns=FileColumns())
-    result = measure_retrieval(plain, RetrievalOptions()).result
+    result = measure_retrieval(plain, RetrievalOptions())
     assert (
         result.unmatched_ids.hint
         == "the documents' ids wrap the questions': --id-pattern 'pdfs_repliqa_0_<id>'"
@@ -151,12 +152,9 @@ def test_tables_of_other_kinds_and_names(tmp_path: Path) -> None:
         tmp_path / "corpus.parquet", tmp_path / "queries.jsonl", columns=FileColumns()
     )
     assert found.documents is not None
-    assert [(one.document_id, one.title) for one in found.documents] == [
-        ("d1", None),
-        ("d2", "Rain"),
-        ("d3", None),
-    ]
-    assert measure_retrieval(found, RetrievalOptions()).result.recall["1"].value == 1.0
+    titles = {one.document_id: one.title for one in found.documents}
+    assert titles == {"d1": None, "d2": "Rain", "d3": None}
+    assert measure_retrieval(found, RetrievalOptions()).recall["1"].value == 1.0
     asked = table(tmp_path / "q.csv", ("nr", "ask", "where"), [("q1", "sun?", "d1;d2")])
     columns = FileColumns(question_id="nr", question="ask", reference="where", separator=";")
     found = collection_of_files(tmp_path / "corpus.parquet", asked, columns=columns)
@@ -198,8 +196,7 @@ def test_a_trec_run_is_sorted_as_trec_eval_sorts_it(tmp_path: Path) -> None:
 def test_a_run_of_json_lines_and_what_does_not_meet(tmp_path: Path) -> None:
     path = tmp_path / "mine.jsonl"
     path.write_text('{"question_id": "q1", "ranked": ["x", "d1"]}\n{"question_id": "q8", "ranked": []}\n')
-    asked = collection_of_files(documents(tmp_path), questions(tmp_path), columns=FileColumns())
-    result = measure_retrieval(asked, RetrievalOptions(), read_run(path)).result
+    result = measure_retrieval(files(tmp_path), RetrievalOptions(), read_run(path))
     assert result.reference_document_score.value == pytest.approx(0.8 / 3)
     assert (result.mrr.n, result.mrr.value) == (3, pytest.approx(0.5 / 3))
     assert result.run == RunFindings(("q2", "q3"), ("q8",), ("x",))
@@ -213,7 +210,7 @@ def test_a_run_of_json_lines_and_what_does_not_meet(tmp_path: Path) -> None:
 @pytest.mark.shared_data
 def test_our_own_ranking_as_a_run_gives_the_same_measures(shared_data: Path, tmp_path: Path) -> None:
     """BM25's rankings written down and read again: two roads to the same numbers."""
-    from judgecal.rag.retrieval.bm25 import Bm25, tokenizer_named, top
+    from judgecal.rag.retrieval.indexes import Bm25, tokenizer_named, top
 
     folder = shared_data / "xquad"
     asked = collection_of_files(folder / "documents.csv", folder / "questions.csv", columns=FileColumns())
@@ -226,8 +223,8 @@ def test_our_own_ranking_as_a_run_gives_the_same_measures(shared_data: Path, tmp
         for question, best in zip(asked.questions, top(scores, len(asked.documents)).tolist(), strict=True):
             ranked = [asked.documents[number].document_id for number in best]
             print(json.dumps({"question_id": question.question_id, "ranked": ranked}), file=file)
-    ours, run = (measure_retrieval(asked, RetrievalOptions(), one).result for one in (None, read_run(path)))
-    for name in (
+    ours, run = (measure_retrieval(asked, RetrievalOptions(), one) for one in (None, read_run(path)))
+    for name in [
         "reference_document_score",
         "mrr",
         "recall",
@@ -236,7 +233,7 @@ def test_our_own_ranking_as_a_run_gives_the_same_measures(shared_data: Path, tmp
         "histogram",
         "hand_on",
         "spread",
-    ):
+    ]:
         assert getattr(ours, name) == getattr(run, name), name
     assert [one.question_id for one in ours.worst] == [one.question_id for one in run.worst]
 
@@ -246,7 +243,7 @@ def test_a_gold_set_gives_one_question_a_group(workspace_dir: Path) -> None:
     found = collection_of_gold(gold)
     assert len(found.questions) == gold.n_groups(gold.items)
     named = {item.group for item in gold.items if item.reference_documents}
-    result = measure_retrieval(found, RetrievalOptions()).result
+    result = measure_retrieval(found, RetrievalOptions())
     assert result.n_without_reference == len(found.questions) - len(named)
     assert result.n_documents == len(gold.documents)
     assert gold.sha256[:12] in result.run_line
@@ -266,7 +263,7 @@ def test_repliqa_is_read_through_load_dataset(tmp_path: Path) -> None:
         ("aaaa", "The sun shines."), ("bbbb", "Rain falls."), ("cccc", "It snows on the hills."),
     ]  # fmt: skip
     assert [one.reference_documents for one in found.questions] == [("aaaa",), (), ("bbbb",), (), ("cccc",)]
-    result = measure_retrieval(found, RetrievalOptions()).result
+    result = measure_retrieval(found, RetrievalOptions())
     assert (result.n_questions, result.n_without_reference, result.mrr.value) == (5, 2, 1.0)
     assert "repliqa:repliqa_1@" in result.run_line
 

@@ -1,25 +1,130 @@
-"""Indexes over chunks: the best first, equal ones in the order of the corpus, the same whenever it is
-asked."""
+"""Indexes: BM25 against rank-bm25 itself, every score the same to the last bit, and by hand; any index ranks the
+best first, equal ones in the order of the corpus, the same whenever it is asked."""
 
 from __future__ import annotations
+
+import csv
+import math
+import random
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rank_bm25 import BM25Okapi
 
 from judgecal.errors import InputError
-from judgecal.rag.retrieval.bm25 import Bm25, tokenizer_named
-from judgecal.rag.retrieval.indexes import index_named
+from judgecal.rag.retrieval.indexes import Bm25, index_named, standing, tokenizer_named, top
 
+WORDS = tokenizer_named("words")
 TEXTS = [
     "The tram to the harbour leaves at noon.", "Harbour trams leave every hour.", "Bread is baked in the morning.",
     "The baker sells bread and rolls.", "A judge agrees with people.", "People label what the judge said.",
 ]  # fmt: skip
 KINDS = ("bm25", "lsa", "lsa:3")
-WORDS = st.lists(st.sampled_from(["tram", "harbour", "bread", "judge", "zebra", ""]), max_size=6).map(
+DRAWN = st.lists(st.sampled_from(["tram", "harbour", "bread", "judge", "zebra", ""]), max_size=6).map(
     " ".join
 )
+SCORES = np.array([[2.0, 5.0, 2.0, 2.0], [0.0, 0.0, 0.0, 0.0], [1.0, 2.0, 3.0, 4.0]])
+
+
+def column(path: Path, name: str) -> list[str]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return [row[name] for row in csv.DictReader(file)]
+
+
+def made_up(documents: int, queries: int, seed: int = 7) -> tuple[list[list[str]], list[list[str]]]:
+    """Words by Zipf's law, so that some stand in most documents; queries repeat words and use unknown
+    ones."""
+    rng = random.Random(seed)
+    words = [f"w{number}" for number in range(400)]
+    weights = [1 / (number + 1) for number in range(400)]
+    corpus = [rng.choices(words, weights, k=rng.choice((0, 3, 40, 200))) for _ in range(documents)]
+    asked = [[*rng.choices(words, weights, k=12), "nowhere"] for _ in range(queries)]
+    asked[0] = ["w1", "w1", "w1", "w7", "w1"]
+    asked[1] = []
+    asked[2] = ["nowhere", "never"]
+    return corpus, asked
+
+
+def assert_same_scores(corpus: list[list[str]], queries: list[list[str]]) -> None:
+    theirs = BM25Okapi(corpus)
+    for row, query in zip(Bm25.of(corpus).scores(queries), queries, strict=True):
+        assert row.tobytes() == (theirs.get_scores(query) + 0.0).tobytes()
+
+
+def test_scores_are_those_of_rank_bm25_to_the_last_bit() -> None:
+    assert_same_scores(*made_up(150, 60))
+
+
+@pytest.mark.shared_data
+@pytest.mark.parametrize(
+    ("name", "asked", "step"), [("xquad", "questions.csv:question", 1), ("scifact", "queries.csv:query", 10)]
+)
+def test_so_they_are_on_public_data(shared_data: Path, name: str, asked: str, step: int) -> None:
+    file, _, wording = asked.partition(":")
+    queries = column(shared_data / name / file, wording)[::step]
+    assert_same_scores(
+        *(
+            list(map(WORDS, texts))
+            for texts in (column(shared_data / name / "documents.csv", "text"), queries)
+        )
+    )
+
+
+def test_a_score_by_hand() -> None:
+    # Three documents of 2, 1 and 3 words: mean 2. "sun" stands in one of three: idf = ln 2.5 - ln 1.5; "rain" too.
+    # "sky" stands in two: ln 1.5 - ln 2.5 < 0, so it counts epsilon = 1/4 of the mean (x + x - x) / 3 of all three.
+    # Document 0 holds "sun" once among 2 words: 1 * 2.5 / (1 + 1.5 * (0.25 + 0.75 * 2 / 2)) = 2.5 / 2.5 = 1.
+    index = Bm25.of([["sun", "sky"], ["sky"], ["rain", "rain", "rain"]])
+    idf = math.log(2.5) - math.log(1.5)
+    assert index.scores([["sun"]])[0].tolist() == pytest.approx([idf, 0.0, 0.0])
+    assert index.scores([["sky"]])[0][0] == pytest.approx(0.25 * idf / 3)
+    # Three times among 3 words: 3 * 2.5 / (3 + 1.5 * (0.25 + 0.75 * 3 / 2)) = 7.5 / 5.0625.
+    assert index.scores([["rain"]])[0][2] == pytest.approx(idf * 7.5 / 5.0625)
+    assert index.shares(["sky", "sun", "rain", "none"], 0) == pytest.approx(
+        {"sun": idf, "sky": 0.25 * idf / 3}
+    )
+
+
+def test_a_repeated_word_counts_as_often_as_it_stands_there() -> None:
+    index = Bm25.of([["a", "b"], ["c", "c"], ["d", "e"]])
+    assert index.scores([["a", "a"]])[0][0] == pytest.approx(2 * index.scores([["a"]])[0][0])
+    assert index.shares(["a", "b", "a"], 0)["a"] == pytest.approx(2 * index.scores([["a"]])[0][0])
+
+
+def test_empty_documents_score_nothing_and_no_documents_are_an_error() -> None:
+    assert Bm25.of([[], []]).scores([["a"]])[0].tolist() == [0.0, 0.0]
+    with pytest.raises(ValueError, match="no documents"):
+        Bm25.of([])
+
+
+def test_the_rank_counts_higher_scores_and_equal_ones_before_it() -> None:
+    ranks, ties = standing(SCORES, np.array([2, 3, 0]))
+    assert ranks.tolist() == [3, 4, 4]  # the 5, then the 2 in front of it; the three zeros before it
+    assert ties.tolist() == [2, 3, 0]
+
+
+def test_the_best_come_in_order_and_ties_in_the_order_of_the_corpus() -> None:
+    assert top(SCORES, 3).tolist() == [[1, 0, 2], [0, 1, 2], [3, 2, 1]]
+    assert top(SCORES, 9).shape == (3, 4)
+
+
+def test_rank_and_best_agree() -> None:
+    corpus, queries = made_up(80, 40)
+    scores = Bm25.of(corpus).scores(queries)
+    for place in range(80):
+        ranks, _ = standing(scores, top(scores, 80)[:, place])
+        assert set(ranks.tolist()) == {place + 1}
+
+
+def test_tokenizers_by_name() -> None:
+    text = "The pump's FILTERS,  running"
+    assert tokenizer_named("words")(text) == ["the", "pump", "s", "filters", "running"]
+    assert tokenizer_named("split")(text) == ["The", "pump's", "FILTERS,", "", "running"]
+    assert tokenizer_named("stem:english")(text) == ["the", "pump", "s", "filter", "run"]
+    assert tokenizer_named("stem:german")("Häuser und Hauses") == ["haus", "und", "haus"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -46,8 +151,8 @@ def test_lsa_finds_what_shares_no_word_but_company() -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(
-    st.lists(WORDS, min_size=1, max_size=8),
-    st.lists(WORDS, max_size=3),
+    st.lists(DRAWN, min_size=1, max_size=8),
+    st.lists(DRAWN, max_size=3),
     st.integers(1, 9),
     st.sampled_from(KINDS),
 )
@@ -62,8 +167,7 @@ def test_ranks_hold(texts: list[str], queries: list[str], k: int, kind: str) -> 
 
 
 def test_bm25_scores_are_those_of_the_retriever_test() -> None:
-    words = tokenizer_named("words")
-    scores = Bm25.of(map(words, TEXTS)).scores([words("the harbour")])
+    scores = Bm25.of(map(WORDS, TEXTS)).scores([WORDS("the harbour")])
     found = index_named("bm25", TEXTS).search(["the harbour"], len(TEXTS))
     assert (scores[0, found.chunks[0]] == found.scores[0]).all()
     assert (np.diff(found.scores[0]) <= 0).all()
@@ -84,17 +188,16 @@ def test_texts_without_words_score_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "message"),
+    ("name", "tokenizer", "message"),
     [
-        ("bm52", "unknown index 'bm52': did you mean bm25"),
-        ("bm25:3", "unknown index"),
-        ("lsa:0", "1 to 10,000 dimensions"),
-        ("lsa:x", "1 to 10,000 dimensions"),
+        ("bm52", "words", "unknown index 'bm52': did you mean bm25"), ("bm25:3", "words", "unknown index"),
+        ("lsa:0", "words", "1 to 10,000 dimensions"), ("lsa:x", "words", "1 to 10,000 dimensions"),
+        ("bm25", "word", "did you mean words"), ("bm25", "stem:englsh", "did you mean english"), ("bm25", "stem", "unknown tokenizer"),
     ],
-)
-def test_an_index_that_is_none_is_refused(name: str, message: str) -> None:
+)  # fmt: skip
+def test_an_index_that_is_none_is_refused(name: str, tokenizer: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        index_named(name, TEXTS)
+        index_named(name, TEXTS, tokenizer=tokenizer)
 
 
 def test_nothing_to_index_and_nothing_to_find_are_refused() -> None:

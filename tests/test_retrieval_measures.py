@@ -21,27 +21,22 @@ from judgecal.rag.retrieval import (
     measure_retrieval,
     read_run,
 )
-from judgecal.rag.retrieval.ranking import Measured, Pairs, by_run, cuts, histogram
+from judgecal.rag.retrieval.ranking import by_run, cuts, histogram
 from judgecal.rag.retrieval.result import Observed, Ties, windows
 from judgecal.stats.intervals import mean_estimate
 
 
-def collection(
-    grades: Mapping[str, Mapping[str, int]],
-    documents: Mapping[str, str] | None = None,
-    *,
-    graded: bool = False,
-) -> Collection:
-    """Questions that ask for their own id, on documents whose texts are given."""
-    texts = documents or {}
-    return Collection(
-        name="made-up",
-        documents=tuple(Document(name, None, text) for name, text in texts.items()) if documents else None,
-        questions=tuple(Question(name, name, named) for name, named in grades.items()),
-        documents_from="d",
-        questions_from="q",
-        graded=graded,
-    )
+def collection(grades: Mapping[str, Mapping[str, int]], *, graded: bool = False) -> Collection:
+    """Questions that ask for their own id, on no documents."""
+    questions = tuple(Question(name, name, named) for name, named in grades.items())
+    return Collection("made-up", None, questions, "d", "q", graded=graded)
+
+
+def searched(texts: Mapping[str, str], *asked: tuple[str, str]) -> Collection:
+    """Documents by their texts, and questions each with its reference."""
+    documents = tuple(Document(name, None, text) for name, text in texts.items())
+    questions = tuple(Question(f"q{n}", text, {name: 1}) for n, (text, name) in enumerate(asked, 1))
+    return Collection("made-up", documents, questions, "d", "q")
 
 
 def run(ranked: Mapping[str, Sequence[str]]) -> Run:
@@ -59,13 +54,13 @@ def test_the_score_falls_from_one_to_a_fifth_and_then_to_nought() -> None:
     assert [row.score for row in tested.ranks] == [1.0, 0.8, 0.6, 0.4, 0.2, 0.0]
     assert [row.rank for row in tested.ranks] == [1, 2, 3, 4, 5, 6]
     # (1 + 1/2 + 1/3 + 1/4 + 1/5 + 1/6) / 6: over the full ranking, not cut at k.
-    assert tested.result.mrr.value == pytest.approx(sum(1 / rank for rank in range(1, 7)) / 6)
-    assert tested.result.reference_document_score.value == pytest.approx(0.5)
+    assert tested.mrr.value == pytest.approx(sum(1 / rank for rank in range(1, 7)) / 6)
+    assert tested.reference_document_score.value == pytest.approx(0.5)
 
 
 def test_several_reference_documents_score_as_the_best_and_recall_all() -> None:
     asked = collection({"q": {"x": 1, "b": 1, "d": 1}})
-    result = measure_retrieval(asked, RetrievalOptions(), run({"q": ["a", "b", "c", "d"]})).result
+    result = measure_retrieval(asked, RetrievalOptions(), run({"q": ["a", "b", "c", "d"]}))
     # Ranks 2 and 4 of three; x is not ranked. The best is second: 0.8.
     assert result.reference_document_score.value == pytest.approx(0.8)
     assert result.recall["3"].value == pytest.approx(1 / 3)
@@ -77,7 +72,7 @@ def test_several_reference_documents_score_as_the_best_and_recall_all() -> None:
 
 def test_grades_are_gains_and_the_unjudged_are_counted() -> None:
     asked = collection({"q": {"a": 0, "b": 2, "c": 1, "z": -1}}, graded=True)
-    result = measure_retrieval(asked, RetrievalOptions(k=3), run({"q": ["b", "u", "a", "c"]})).result
+    result = measure_retrieval(asked, RetrievalOptions(k=3), run({"q": ["b", "u", "a", "c"]}))
     # Gains 2 at rank 1 and 1 at rank 4; ideal 2 at 1 and 1 at 2. At 3 the c is not yet there.
     ideal = 2 + 1 / math.log2(3)
     assert result.ndcg["3"].value == pytest.approx(2 / ideal)
@@ -98,18 +93,17 @@ def test_values_are_those_of_trec_eval(shared_data: Path) -> None:
     expected = {line.split()[0]: line.split()[2] for line in (folder / "out.test").read_text().splitlines()}
     asked = collection_of_files(None, None, qrels=folder / "qrels.test", columns=FileColumns())
     tested = measure_retrieval(asked, RetrievalOptions(), read_run(folder / "results.test"))
-    assert f"{tested.result.mrr.value:.4f}" == expected["recip_rank"]
-    assert values(tested.result.ndcg) == NDCG_CUT
-    assert values(tested.result.recall) == RECALL
-    found = values(tested.result.success)
+    assert f"{tested.mrr.value:.4f}" == expected["recip_rank"]
+    assert values(tested.ndcg) == NDCG_CUT
+    assert values(tested.recall) == RECALL
+    found = values(tested.success)
     assert [found[k] for k in ("1", "3", "5", "10")] == [0.3333, 0.3333, 0.3333, 0.6667]
-    assert tested.result.n_documents is None
-    assert tested.result.mrr.reason == "3 groups: fewer than 10 give no interval"
+    assert tested.n_documents is None
+    assert tested.mrr.reason == "3 groups: fewer than 10 give no interval"
     # Precision is recall times the number of relevant documents by k, question by question.
-    pairs = Pairs.of(asked)
-    measured = Measured(pairs, by_run(read_run(folder / "results.test"), asked, pairs, keep=1))
+    ranking = by_run(read_run(folder / "results.test"), asked, keep=1)
     for k in (5, 10, 15, 20, 30, 100, 200, 500):
-        assert f"{(measured.recall(k) * measured.n_references / k).mean():.4f}" == expected[f"P_{k}"]
+        assert f"{(ranking.recall(k) * ranking.n_references / k).mean():.4f}" == expected[f"P_{k}"]
 
 
 @pytest.mark.shared_data
@@ -118,9 +112,9 @@ def test_scifact_has_the_known_values(shared_data: Path) -> None:
     asked = collection_of_files(
         folder / "documents.csv", folder / "queries.csv", qrels=folder / "qrels.txt", columns=FileColumns()
     )
-    text = measure_retrieval(asked, RetrievalOptions()).result
+    text = measure_retrieval(asked, RetrievalOptions())
     assert (round(text.ndcg["10"].value, 3), round(text.recall["100"].value, 3)) == (0.636, 0.871)
-    titled = measure_retrieval(asked, RetrievalOptions(with_title=True)).result
+    titled = measure_retrieval(asked, RetrievalOptions(with_title=True))
     assert (round(titled.ndcg["10"].value, 3), round(titled.recall["100"].value, 3)) == (0.652, 0.873)
     assert "indexed:title+text" in titled.run_line
 
@@ -129,7 +123,7 @@ def test_scifact_has_the_known_values(shared_data: Path) -> None:
 def test_xquad_has_the_known_values(shared_data: Path) -> None:
     folder = shared_data / "xquad"
     asked = collection_of_files(folder / "documents.csv", folder / "questions.csv", columns=FileColumns())
-    result = measure_retrieval(asked, RetrievalOptions()).result
+    result = measure_retrieval(asked, RetrievalOptions())
     found = {name: result.recall[name].value for name in ("1", "5")} | {"mrr": result.mrr.value}
     assert {name: round(value, 4) for name, value in found.items()} == {
         "1": 0.9185,
@@ -164,48 +158,32 @@ def test_the_histogram_counts_every_question_once() -> None:
 
 def test_ties_go_by_the_corpus_and_are_told() -> None:
     texts = {"first": "sun sky", "twin": "sun sky", "other": "rain", "more": "wind", "last": "snow"}
-    asked = Collection(
-        "made-up",
-        tuple(Document(name, None, text) for name, text in texts.items()),
-        (
-            Question("q1", "sun", {"twin": 1}),
-            Question("q2", "rain", {"other": 1}),
-            Question("q3", "x", {"more": 1}),
-        ),
-        "d",
-        "q",
-    )
+    asked = searched(texts, ("sun", "twin"), ("rain", "other"), ("x", "more"))
     tested = measure_retrieval(asked, RetrievalOptions(k=3))
     # q3 shares no word with anything: all five score 0, and "more" is the fourth of them.
     assert [(row.rank, row.ties) for row in tested.ranks] == [(2, 1), (1, 0), (4, 4)]
-    assert tested.result.ties == Ties(2, 1)
-    assert any("2 documents share their text" in note for note in tested.result.notes)
+    assert tested.ties == Ties(2, 1)
+    assert any("2 documents share their text" in note for note in tested.notes)
 
 
 def test_tokens_handed_on_are_the_mean_over_the_questions() -> None:
     texts = {"a": "sun sky sea", "b": "sun", "c": "rain rain"}
-    asked = Collection(
-        "made-up",
-        tuple(Document(name, None, text) for name, text in texts.items()),
-        (Question("q1", "sky", {"a": 1}), Question("q2", "rain", {"c": 1})),
-        "d",
-        "q",
-    )
-    found = measure_retrieval(asked, RetrievalOptions()).result.hand_on
+    asked = searched(texts, ("sky", "a"), ("rain", "c"))
+    found = measure_retrieval(asked, RetrievalOptions()).hand_on
     # q1: a (3), then b (1); q2: c (2), then a (3); in the end all six words.
     assert [(one.k, one.tokens) for one in found] == [(1, 2.5), (2, 4.5), (3, 6.0)]
     many = collection({"q": {"a": 1}})
-    found = measure_retrieval(many, RetrievalOptions(k=7), run({"q": ["a"]})).result.hand_on
+    found = measure_retrieval(many, RetrievalOptions(k=7), run({"q": ["a"]})).hand_on
     assert [one.k for one in found] == [1, 2, 3, 4, 5, 6, 7, 8, 10, 15, 20, 30, 50, 100]
     assert {one.tokens for one in found} == {None}
 
 
 def test_the_worst_question_shows_which_words_won() -> None:
     texts = {"about": "the moon over the sea", "wrong": "sun sun sun", "third": "rain", "fourth": "snow"}
-    documents = tuple(Document(name, None, text) for name, text in texts.items())
-    questions = (Question("q1", "sun sun sea", {"about": 1}), Question("q2", "rain", {"third": 1}))
-    asked = Collection("made-up", documents, questions, "d", "q")  # q2 comes first: nothing to show of it
-    (row,) = measure_retrieval(asked, RetrievalOptions()).result.worst
+    asked = searched(
+        texts, ("sun sun sea", "about"), ("rain", "third")
+    )  # rain comes first: nothing to show of it
+    (row,) = measure_retrieval(asked, RetrievalOptions()).worst
     assert (row.rank, row.reference_document) == (2, "about")
     assert [one.document_id for one in row.above] == ["wrong"]
     (won,) = row.words
@@ -217,9 +195,9 @@ def test_a_question_without_reference_is_counted_and_left_out() -> None:
     tested = measure_retrieval(
         asked, RetrievalOptions(window=2), run({"q1": ["a"], "q2": ["a"], "q3": ["a"]})
     )
-    assert (tested.result.n_questions, tested.result.n_without_reference) == (3, 1)
-    assert (tested.result.mrr.value, tested.result.mrr.n) == (0.5, 2)
-    assert [(row.name, row.n, row.score) for row in tested.result.windows] == [
+    assert (tested.n_questions, tested.n_without_reference) == (3, 1)
+    assert (tested.mrr.value, tested.mrr.n) == (0.5, 2)
+    assert [(row.name, row.n, row.score) for row in tested.windows] == [
         ("00000_00002", 1, 1.0),
         ("00002_00001", 1, 0.0),
     ]
@@ -307,18 +285,6 @@ def test_a_proportion_has_wilsons_interval_even_where_all_are_right() -> None:
     assert found.low == pytest.approx(20 / (20 + 2.0930241**2))
 
 
-def test_rows_of_one_group_do_not_count_as_many() -> None:
-    values = [float(number % 2) for number in range(12) for _ in range(50)]
-    together = mean_estimate(values, [number for number in range(12) for _ in range(50)])
-    apart = mean_estimate(values, range(600))
-    assert together.low is not None and apart.low is not None
-    assert together.low < apart.low - 0.2  # twelve coins, not six hundred
-
-
-def test_few_groups_and_missing_numbers() -> None:
-    found = mean_estimate([1.0, math.nan, 0.0], ["a", "b", "c"])
-    assert (found.value, found.n, found.n_expected, found.n_groups, found.low) == (0.5, 2, 3, 2, None)
-    assert found.reason == "2 groups: fewer than 10 give no interval"
-    assert mean_estimate([math.nan], ["a"]).reason == "no rows to take a mean of"
+def test_a_group_for_each_number() -> None:
     with pytest.raises(InputError):
         mean_estimate([1.0, 0.0], ["a"])

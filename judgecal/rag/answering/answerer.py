@@ -17,22 +17,18 @@ from judgecal.models.embedded import VERSION
 from judgecal.records import ITEM_UNIT, Failure, Item, digest
 from judgecal.scale import Scale, common_scale
 from judgecal.selection.lock import load_lock
-from judgecal.signatures import LoadedSignature, load_signature
+from judgecal.signatures import load_signature
 from judgecal.workspace import Workspace
 
 _INPUTS = ("question", "context", "contexts")
-_ANSWER = "answer"
 _DEFAULT_JUDGE = "correctness_v3@embedded"
 
 
 class Writer:
     """Who writes texts, by a string such as `answer_v1@model`: a signature whose outputs are read as texts.
 
-    Args:
-        in_json: whether a model whose server takes a JSON schema is asked by one, so that no field can be
-            missing.
-
-    A `temperature` stands in the place of that of the model's alias.
+    A `temperature` stands in the place of that of the model's alias. With `in_json` a model whose server
+    takes a JSON schema is asked by one, so that no field can be missing.
     """
 
     unit = ITEM_UNIT
@@ -50,7 +46,8 @@ class Writer:
         self.model = load_catalogue(workspace).resolve(parsed.model)
         if temperature is not None:
             self.model = replace(self.model, temperature=temperature)
-        self.texts = _texts(self.signature)
+        outputs = self.signature.cls.output_fields
+        self.texts = [field for field, info in outputs.items() if info.annotation is str]
         self.schema = reply_schema(self.signature) if in_json and self.model.replies_in_json else None
         self._adapter = JudgeAdapter(in_json=self.schema is not None)
 
@@ -78,13 +75,14 @@ class Writer:
         """The texts of a reply by their names, stripped; a failure where the needed one is not there."""
         if not text.strip():
             return Failure("parse", "the reply is empty")
-        found: dict[str, str] = {}
-        for name, value in reply_fields(text, self.texts):
-            # the first of two with one name, as in DSPy
-            found.setdefault(name, "" if value is None else str(value).strip())
-        if needed not in found:
-            return Failure("parse", f"no {needed} in the reply: {text.strip()[:80]!r}")
-        return found
+        fields: dict[str, str] = {}
+        for name, value in reply_fields(text, self.texts):  # the first of two with one name, as in DSPy
+            fields.setdefault(name, "" if value is None else str(value).strip())
+        return (
+            fields
+            if needed in fields
+            else Failure("parse", f"no {needed} in the reply: {text.strip()[:80]!r}")
+        )
 
     def config(self) -> dict[str, Any]:
         """What a configuration says of it: enough to know that it is the same one."""
@@ -97,11 +95,21 @@ class Writer:
 
 
 class Answerer(Writer):
-    """Who answers questions; `field` is the output field of the answer, a free text behind a marker."""
+    """Who answers questions; `field` is the output of the answer: `answer`, else the last text."""
 
     def __init__(self, spec: str, *, workspace: Workspace, temperature: float | None = None) -> None:
         super().__init__(spec, workspace=workspace, temperature=temperature)
-        self.field = _answer_field(self.signature)
+        signature, name = self.signature, self.signature.name
+        if signature.scale is not None:
+            raise InputError(
+                f"signature {name} gives a verdict ({signature.verdict}): it judges, and cannot answer"
+            )
+        problems = [] if self.texts else [f"signature {name} cannot answer: it has no text among its outputs"]
+        if strange := ", ".join(field for field in signature.inputs if field not in _INPUTS):
+            asked = f"answerers may ask for {', '.join(_INPUTS)}"
+            problems.append(f"signature {name}: there is nothing for input {strange}; {asked}")
+        refuse(problems)
+        self.field = "answer" if "answer" in self.texts else self.texts[-1]
 
     @property
     def reads_contexts(self) -> bool:
@@ -125,40 +133,6 @@ class Answerer(Writer):
             )
 
 
-def _answer_field(signature: LoadedSignature) -> str:
-    """The output field that holds the answer: `answer`, else the last text."""
-    name = signature.name
-    if signature.scale is not None:
-        raise InputError(
-            f"signature {name} gives a verdict ({signature.verdict}): it judges, and cannot answer"
-        )
-    texts = _texts(signature)
-    problems = [] if texts else [f"signature {name} cannot answer: it has no text among its outputs"]
-    if strange := ", ".join(field for field in signature.inputs if field not in _INPUTS):
-        known = ", ".join(_INPUTS)
-        problems.append(
-            f"signature {name}: there is nothing for input {strange}; answerers may ask for {known}"
-        )
-    refuse(problems)
-    return _ANSWER if _ANSWER in texts else texts[-1]
-
-
-def _texts(signature: LoadedSignature) -> list[str]:
-    """The names of the outputs that are texts."""
-    return [field for field, info in signature.cls.output_fields.items() if info.annotation is str]
-
-
-def answerers(
-    signatures: Sequence[str], models: Sequence[str], *, workspace: Workspace
-) -> tuple[Answerer, ...]:
-    """The answerer of every signature x model pair."""
-    if not signatures or not models:
-        raise InputError("no answerer is named: give --models A,B and --signatures S,T, or --answers FILE")
-    return tuple(
-        Answerer(f"{signature}@{model}", workspace=workspace) for signature in signatures for model in models
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class GradedBy:
     """Who graded, as the result names it."""
@@ -166,8 +140,7 @@ class GradedBy:
     described: str  # its string, or the lock that it comes from
     locked_on: str | None  # the gold set; None where it was not locked
     fingerprint: str
-    # half the width of its own uncertainty in percentage points; None where not known
-    band: float | None = None
+    band: float | None = None  # half the width of its own uncertainty in percentage points, where known
     band_from: str | None = None  # what the band is, in words
 
 
@@ -180,28 +153,22 @@ class Grader:
 
     def __post_init__(self) -> None:
         if not self.judge.scale.numeric:
-            raise InputError(
-                f"{self.judge.name} gives words without an order, and an answer is rated in percent: use "
-                "another"
-            )
+            unfit = "gives words without an order, and an answer is rated in percent"
+            raise InputError(f"{self.judge.name} {unfit}: use another")
 
     def warnings(self, answerers: Sequence[Answerer], groups: Collection[str]) -> list[str]:
         """What stands against its grading these answerers' answers to these questions."""
-        notes = []
+        notes, model, trained = [], self.judge.model, self.judge.trained_on & set(groups)
         if self.about.locked_on is None:
             unknown = "how far its ratings agree with people's is not known here"
             notes.append(f"{self.about.described} was not locked on a gold set: {unknown}")
-        model = self.judge.model
-        if model is not None and any(one.model.id == model.id for one in answerers):
+        if model is not None and any(answerer.model.id == model.id for answerer in answerers):
             notes.append(
                 f"model {model.alias} answers and rates its own answers, and judges favour their own"
             )
-        trained = self.judge.trained_on & set(groups)
         if trained:
-            notes.append(
-                f"{self.judge.name} was trained on labels of {len(trained)} of these questions: it may know "
-                "them"
-            )
+            of = f"labels of {len(trained)} of these questions"
+            notes.append(f"{self.judge.name} was trained on {of}: it may know them")
         return notes
 
 
@@ -220,12 +187,12 @@ def choose_grader(
     if judge is not None:
         raise InputError(f"--lock {lock} and --judge {judge} both name who rates: give one of them")
     locked = load_lock(lock)
-    gold, runnable, bias, band = (
+    gold, bias, runnable = (
         locked.gold,
-        locked.runnable(workspace, trust_lock=trust_lock),
         locked.agreement.get("bias"),
-        None,
+        locked.runnable(workspace, trust_lock=trust_lock),
     )
+    band = None
     if bias is not None and bias.low is not None and bias.high is not None:
         span = common_scale(Scale.parse(gold.scale), runnable.scale).span
         band = 100.0 * max(abs(bias.low), abs(bias.high)) / span

@@ -1,5 +1,4 @@
-"""What an answerer is asked, one question a group (no label is read); and answers that were recorded
-elsewhere.
+"""What an answerer is asked, one question a group (no label is read); and answers recorded elsewhere.
 
 Which answers decline, and which references say that there is nothing to find, are rules and no readings. An
 answer refuses where its first 160 characters hold one of the phrases that the embedded model knows (English,
@@ -44,8 +43,7 @@ def refuses(answer: str) -> bool:
 
 
 def says_unanswerable(references: Sequence[str]) -> bool:
-    """Whether the reference answers say that the document does not hold one ("The answer is not in the
-    document.").
+    """Whether the reference answers say that there is none ("The answer is not in the document.").
 
     Narrower than `refuses`: a reference may well be about something that was not found.
     """
@@ -98,22 +96,21 @@ def by_group(items: Iterable[Item]) -> tuple[Question, ...]:
     groups: dict[str, list[Item]] = {}
     for item in items:
         groups.setdefault(well_formed(item.group), []).append(item)
-    return tuple(_question(name, own) for name, own in groups.items())
-
-
-def _question(group: str, items: list[Item]) -> Question:
-    shared = [tag for tag in items[0].tags if all(tag in item.tags for item in items)]
-    return Question(
-        group,
-        well_formed(items[0].question),
-        tuple(dict.fromkeys(well_formed(text) for item in items for text in item.reference_answers)),
-        tuple(dict.fromkeys(well_formed(name) for item in items for name in item.reference_documents)),
-        tuple(map(well_formed, shared)),
+    return tuple(
+        Question(
+            group,
+            well_formed(rows[0].question),
+            tuple(dict.fromkeys(well_formed(text) for item in rows for text in item.reference_answers)),
+            tuple(dict.fromkeys(well_formed(name) for item in rows for name in item.reference_documents)),
+            tuple(well_formed(tag) for tag in rows[0].tags if all(tag in item.tags for item in rows)),
+        )
+        for group, rows in groups.items()
     )
 
 
-_CONTEXTS, _LATENCY, _ERROR = "contexts", "latency_s", "error"
 _QUESTION_COLUMNS = ("question_id", "group", "question")
+_Key = tuple[str, str]
+"""A system and the group of a question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,23 +123,13 @@ class RecordedAnswers:
     rows: Mapping[str, Mapping[str, str]]  # system -> group -> answer, in the order of the file
     unmatched: tuple[str, ...]  # what rows name that is no question
     n_rows: int
-    contexts: Mapping[tuple[str, str], tuple[Context, ...]] = field(default_factory=dict)
-    """By system and group what was answered from; empty where no such column was read."""
-    latency_s: Mapping[tuple[str, str], float] = field(default_factory=dict)
-    """By system and group how long it took; without those whose cell is empty."""
-    errors: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    """By system and group why there is no answer, in the words of the file."""
+    contexts: Mapping[_Key, tuple[Context, ...]] = field(default_factory=dict)  # empty without such a column
+    latency_s: Mapping[_Key, float] = field(default_factory=dict)  # without those whose cell is empty
+    errors: Mapping[_Key, str] = field(default_factory=dict)  # why there is no answer, as the file says it
 
     def config(self) -> dict[str, Any]:
         """What a configuration says of it."""
         return {"file": self.name, "sha256": self.sha256, **self.columns}
-
-    def notes(self) -> list[str]:
-        """What of the file was not used."""
-        if not self.unmatched:
-            return []
-        n, named = len(self.unmatched), listed([repr(name[:60]) for name in self.unmatched], 3)
-        return [f"{n} of {self.n_rows} rows of {self.name} name no question that was asked: {named}"]
 
 
 def read_answers(
@@ -155,25 +142,51 @@ def read_answers(
     measured: bool = False,
     table: Table | None = None,
 ) -> RecordedAnswers:
-    """`--answers FILE`: answers of a system elsewhere to the questions of a set, as CSV, TSV, JSONL or
-    Parquet.
+    """`--answers FILE`: answers of a system elsewhere to the questions of a set, in any format of tables.
 
-    A question is named by its id or by its text. Where no question column is named it is `question_id`,
-    `group` or `question`, the first that is there; the system is column `system`, and without it the file is
-    one system. Where what was `measured` is asked for, columns `contexts`, `latency_s` and `error` are read
-    too, if they are there. `table` is the file where it was read already.
+    A question is named by its id or by its text; a wording that two questions share names neither. Without a
+    question column it is `question_id`, `group` or `question`, the first that is there; the system is column
+    `system`, and without it the file is one system. Where what was `measured` is asked for, columns
+    `contexts`, `latency_s` and `error` are read too, if they are there. `table` is the file, if it was read
+    already.
     """
     table = table or read_table(path)
-    question_column = question_column or next(
-        (n for n in _QUESTION_COLUMNS if n in table.columns), "question_id"
-    )
+    usual = next((name for name in _QUESTION_COLUMNS if name in table.columns), _QUESTION_COLUMNS[0])
+    question_column = question_column or usual
     system_column = system_column or ("system" if "system" in table.columns else None)
-    contexts = (_CONTEXTS,) if measured and _CONTEXTS in table.columns else ()
+    contexts = ("contexts",) if measured and "contexts" in table.columns else ()
     columns = Columns(question_column, answer_column, system=system_column, contexts=contexts)
     table.require(*columns.names)
+    wordings = Counter(each.question.strip() for each in questions)
+    by_name = {
+        each.question.strip(): each.group for each in questions if wordings[each.question.strip()] == 1
+    }
+    by_name |= {each.group.strip(): each.group for each in questions}
     problems: list[str] = []
-    matched, unmatched = _matched(table, columns, questions, problems, default=path.stem)
-    timed = _latencies(table, matched, problems) if measured and _LATENCY in table.columns else {}
+    unmatched: list[str] = []
+    matched: dict[_Key, tuple[Item, Row]] = {}
+    for row in table.rows:
+        item: Item = columns.read_item(row, table.at(row), item_id="", problems=problems)
+        system, group = item.system or path.stem, by_name.get(well_formed(item.question).strip())
+        if group is None:
+            unmatched.append(item.question)
+            continue
+        _, first = matched.setdefault((system, group), (item, row))
+        if first is not row:
+            already = f"{system} answers {group} on line {first.line} already"
+            problems.append(f"{table.at(row)}: {already}: keep one row")
+    latency_s: dict[_Key, float] = {}
+    for key, (_, row) in matched.items() if measured and "latency_s" in table.columns else ():
+        cell = row.cells["latency_s"].strip()
+        try:
+            seconds = float(cell or 0)
+        except ValueError:
+            seconds = math.nan
+        if not 0 <= seconds < math.inf:
+            wrong = f"column 'latency_s': must be seconds from 0, found {cell!r:.40}"
+            problems.append(f"{table.at(row)}: {wrong}")
+        if cell:
+            latency_s[key] = seconds
     refuse(problems)
     if not matched:
         looks = questions[0]
@@ -181,66 +194,20 @@ def read_answers(
             f"{table.where}: no value of column {question_column} is a question of the set (found "
             f"{unmatched[0]!r}; questions look like {looks.group!r} or {looks.question!r})"
         )
-    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
-    named = {
-        "question_column": question_column,
-        "answer_column": answer_column,
-        "system_column": system_column,
-    }
     rows: dict[str, dict[str, str]] = {}
     for (system, group), (item, _) in matched.items():
         rows.setdefault(system, {})[group] = item.answer
-    shown = {key: item.contexts for key, (item, _) in matched.items()} if contexts else {}
-    cells = {key: row.cells.get(_ERROR, "").strip() for key, (_, row) in matched.items()} if measured else {}
-    errors = {key: cell for key, cell in cells.items() if cell}
-    return RecordedAnswers(
-        path.name, sha256, named, rows, tuple(unmatched), len(table.rows), shown, timed, errors
+    errors = (
+        {key: row.cells.get("error", "").strip() for key, (_, row) in matched.items()} if measured else {}
     )
-
-
-def _latencies(
-    table: Table, matched: Mapping[tuple[str, str], tuple[Item, Row]], problems: list[str]
-) -> dict[tuple[str, str], float]:
-    """Seconds by system and group, where the cell holds any; adds what is no such number to the problems."""
-    found: dict[tuple[str, str], float] = {}
-    for key, (_, row) in matched.items():
-        cell = row.cells[_LATENCY].strip()
-        try:
-            seconds = float(cell) if cell else None
-        except ValueError:
-            seconds = math.nan
-        if seconds is None:
-            continue
-        if not 0 <= seconds < math.inf:
-            problems.append(
-                f"{table.at(row)}: column {_LATENCY!r}: must be seconds from 0, found {cell!r:.40}"
-            )
-        found[key] = seconds
-    return found
-
-
-def _matched(
-    table: Table, columns: Columns, questions: Sequence[Question], problems: list[str], *, default: str
-) -> tuple[dict[tuple[str, str], tuple[Item, Row]], list[str]]:
-    """The row of each system and group, and the names of rows that match nothing.
-
-    A wording that two questions share names neither.
-    """
-    wordings = Counter(one.question.strip() for one in questions)
-    by_name = {one.question.strip(): one.group for one in questions if wordings[one.question.strip()] == 1}
-    by_name |= {one.group.strip(): one.group for one in questions}
-    found: dict[tuple[str, str], tuple[Item, Row]] = {}
-    unmatched: list[str] = []
-    for row in table.rows:
-        item: Item = columns.read_item(row, table.at(row), item_id="", problems=problems)
-        system = item.system or default
-        group = by_name.get(well_formed(item.question).strip())
-        if group is None:
-            unmatched.append(item.question)
-            continue
-        _, first = found.setdefault((system, group), (item, row))
-        if first is not row:
-            problems.append(
-                f"{table.at(row)}: {system} answers {group} on line {first.line} already: keep one row"
-            )
-    return found, unmatched
+    return RecordedAnswers(
+        path.name,
+        hashlib.sha256(path.read_bytes()).hexdigest(),
+        {"question_column": question_column, "answer_column": answer_column, "system_column": system_column},
+        rows,
+        tuple(unmatched),
+        len(table.rows),
+        {key: item.contexts for key, (item, _) in matched.items()} if contexts else {},
+        latency_s,
+        {key: error for key, error in errors.items() if error},
+    )

@@ -10,7 +10,8 @@ import statistics
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from itertools import chain
+from typing import Any
 
 from judgecal.errors import InputError
 from judgecal.experiment import Experiment
@@ -21,13 +22,13 @@ from judgecal.rag.answering.answerer import GradedBy
 from judgecal.rag.answering.contexts import ContextKind, Served, system_name
 from judgecal.rag.answering.questions import Question
 from judgecal.rag.evaluation.comparisons import SystemComparison, compare_points
-from judgecal.rag.evaluation.measured import Measured
-from judgecal.rag.evaluation.summary import BEST, LEVEL, mean_points, usd_per_1k
+from judgecal.rag.evaluation.summary import BEST, LEVEL, Measured, mean_points, usd_per_1k
 from judgecal.records import Estimate, Result
 from judgecal.scale import Scale
 from judgecal.stats.intervals import described, mean_estimate
 
 _MIDDLE = 50.0
+_MOST_DIFFERENT = 10
 Percentages = Mapping[str, Sequence[float | None]]
 """Group of a question -> its percentages, one a repeat; None where unscored."""
 
@@ -44,19 +45,15 @@ class SystemRows:
 
     def percentages(self, *, asked: bool = False) -> dict[str, list[float | None]]:
         """By question; of those alone that could be `asked`, if that is wanted."""
-        found: dict[str, list[float | None]] = {}
+        percentages: dict[str, list[float | None]] = {}
         for row in self.rows:
             if not asked or self.problem(row) is None:
-                found.setdefault(row.question, []).append(row.percentage)
-        return found
+                percentages.setdefault(row.question, []).append(row.percentage)
+        return percentages
 
     def problem(self, row: Measured) -> tuple[str, str] | None:
         """Why a question could not be asked with such a context: kind and message."""
         return self.served[row.question].problem if self.served else None
-
-    def should_answer(self, row: Measured) -> bool:
-        """Whether the documents handed over hold an answer; of recorded ones, whether there is one."""
-        return row.answerable and (not self.served or self.served[row.question].holds_reference)
 
     def unscored(self, row: Measured) -> str | None:
         """Why there is no percentage; None where there is one."""
@@ -243,13 +240,8 @@ class Dropped:
 
     experiment: str
     groups: tuple[str, ...]
-    systems: tuple[str, ...] = field(default=(), metadata={"json": False})  # who was asked there
+    models: frozenset[str] = field(default=frozenset(), metadata={"json": False})  # who was asked there
     notes: tuple[str, ...] = field(default=(), metadata={"json": False})
-
-    def strangers(self, models: Sequence[str]) -> list[str]:
-        """Which of these models took no part in that run, so that what they know is not known."""
-        there = {name.model for name in map(JudgeName.read, self.systems) if name is not None}
-        return [model for model in dict.fromkeys(models) if model not in there]
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,73 +274,69 @@ class AnswerResult(Result):
         """Whether the reference document was left out, so that a refusal is right."""
         return bool(self.context_options.get("without_reference"))
 
-    def called(self, one: SystemEntry | ShownAnswer) -> str:
+    def called(self, system: SystemEntry | ShownAnswer) -> str:
         """A system as pairs call it: with its context, where there are several."""
-        return system_name(one.system, one.context, self.context)
+        return system_name(system.system, system.context, self.context)
 
 
 def in_percent(share: Estimate) -> Estimate:
     """An estimate of a share in percentage points."""
-    if share.value is None:
-        return share
-    low, high = (None if end is None else BEST * end for end in (share.low, share.high))
-    return dataclasses.replace(share, value=BEST * share.value, low=low, high=high)
+    value, low, high = (None if end is None else BEST * end for end in (share.value, share.low, share.high))
+    return dataclasses.replace(share, value=value, low=low, high=high)
 
 
-def average(rows: Percentages, *, unscored: Literal["drop", "wrong"]) -> Estimate:
-    """The mean percentage with its interval by question; an unscored answer is left out, or counts as 0."""
-    return in_percent(mean_points(list(rows.values()), list(rows), unscored=unscored))
-
-
-def system_entry(rated: SystemRows) -> SystemEntry:
+def system_entry(asked: SystemRows) -> SystemEntry:
     """The overview of one system."""
-    rows = rated.rows
+    rows, percentages = asked.rows, asked.percentages()
     ratings = [row.percentage for row in rows if row.percentage is not None]
     over: dict[str, Any] = described(ratings)
-    times: dict[str, Any] = described(
-        [row.given.latency_s for row in rows if row.given.latency_s is not None]
+    times = described([row.given.latency_s for row in rows if row.given.latency_s is not None])
+    # whether the documents handed over hold an answer; of recorded ones, whether there is one
+    holds = [
+        row.answerable and (not asked.served or asked.served[row.question].holds_reference) for row in rows
+    ]
+    should, should_not = (
+        [row for row, hold in zip(rows, holds, strict=True) if hold is wanted] for wanted in (True, False)
     )
-    should = [row for row in rows if rated.should_answer(row)]
-    should_not = [row for row in rows if not rated.should_answer(row)]
-    answerable, unanswerable = (
-        Counted(sum(row.answered is True for row in part), sum(row.answered is False for row in part))
-        for part in (should, should_not)
-    )
-    percentages, answered = rated.percentages(), _share(rows, refused=False)
-    prompt, completion = (
-        [count for row in rows if (count := getattr(row.given, f"{name}_tokens")) is not None]
-        for name in ("prompt", "completion")
-    )
+
+    def counted(part: Sequence[Measured]) -> Counted:
+        return Counted(sum(row.answered is True for row in part), sum(row.answered is False for row in part))
+
+    def tokens(kind: str) -> int | None:
+        counts = [count for row in rows if (count := getattr(row.given, f"{kind}_tokens")) is not None]
+        return sum(counts) if counts else None
+
+    def share(part: Sequence[Measured], *, refused: bool) -> Estimate:
+        """Of the answers that there are, the share that decline, or that do not."""
+        there = [row for row in part if row.answered is not None]
+        declines = [float(row.answered is not refused) for row in there]
+        return mean_estimate(declines, [row.question for row in there], level=LEVEL)
+
+    answerable, unanswerable, answered = counted(should), counted(should_not), share(rows, refused=False)
+    points, groups = list(percentages.values()), list(percentages)
+    average = in_percent(mean_points(points, groups))
+    as_wrong = in_percent(mean_points(points, groups, unscored="wrong"))
     return SystemEntry(
-        system=rated.system,
-        context=rated.context,
+        system=asked.system,
+        context=asked.context,
         n=len(ratings),
         n_expected=len(rows),
         n_unscored=len(rows) - len(ratings),
         **over,
         answered=answered.value,
-        usd_per_1k=usd_per_1k([row.given.cost_usd for row in rows if rated.problem(row) is None]),
+        usd_per_1k=usd_per_1k([row.given.cost_usd for row in rows if asked.problem(row) is None]),
         latency_s=Latency(times["p50"], times["p95"]),
-        intervals=Intervals(
-            average(percentages, unscored="drop"), average(percentages, unscored="wrong"), answered
-        ),
+        intervals=Intervals(average, as_wrong, answered),
         refusals=Refusals(
-            answerable=answerable,
-            unanswerable=unanswerable,
-            wrong_refusals=_share(should, refused=True),
-            right_refusals=_share(should_not, refused=True),
+            answerable,
+            unanswerable,
+            wrong_refusals=share(should, refused=True),
+            right_refusals=share(should_not, refused=True),
             n_without_answer=len(rows) - answerable.n - unanswerable.n,
         ),
-        unscored=dict(Counter(why for row in rows if (why := rated.unscored(row)))),
-        tokens=Tokens(sum(prompt) if prompt else None, sum(completion) if completion else None),
+        unscored=dict(Counter(why for row in rows if (why := asked.unscored(row)))),
+        tokens=Tokens(tokens("prompt"), tokens("completion")),
     )
-
-
-def _share(rows: Sequence[Measured], *, refused: bool) -> Estimate:
-    """Of the answers that there are, the share that decline, or that do not."""
-    had = [row for row in rows if row.answered is not None]
-    declines = [float(row.answered is not refused) for row in had]
-    return mean_estimate(declines, [row.question for row in had], level=LEVEL)
 
 
 def comparisons(systems: Sequence[SystemRows], *, seed: int = 0) -> tuple[SystemComparison, ...]:
@@ -358,27 +346,25 @@ def comparisons(systems: Sequence[SystemRows], *, seed: int = 0) -> tuple[System
     """
     pairs: list[SystemComparison] = []
     first = systems[0].context
-    for context in dict.fromkeys(one.context for one in systems):
-        rows = {
-            one.name: one.percentages()
-            for one in systems
-            if one.context == context or (one.context == "recorded" and context == first)
+    for context in dict.fromkeys(system.context for system in systems):
+        beside = (context, "recorded") if context == first else (context,)
+        rows = {system.name: system.percentages() for system in systems if system.context in beside}
+        rated = {
+            name: row
+            for name, row in rows.items()
+            if any(value is not None for value in chain(*row.values()))
         }
         if context != "recorded" or context == first:
-            pairs += _paired({name: own for name, own in rows.items() if _rated(own)}, seed=seed)
+            pairs += _paired(rated, seed=seed)
     return tuple(pairs)
-
-
-def _rated(rows: Percentages) -> bool:
-    return any(value is not None for row in rows.values() for value in row)
 
 
 def _paired(rows: Mapping[str, Percentages], *, seed: int) -> tuple[SystemComparison, ...]:
     """Every two by their mean percentages; one that answered once stands beside repeats with that answer."""
-    width = max((len(row) for own in rows.values() for row in own.values()), default=1)
+    width = max((len(row) for by_question in rows.values() for row in by_question.values()), default=1)
     points = {
-        name: [list(row) * (width if len(row) == 1 else 1) for row in own.values()]
-        for name, own in rows.items()
+        name: [list(row) * (width if len(row) == 1 else 1) for row in by_question.values()]
+        for name, by_question in rows.items()
     }
     return tuple(
         dataclasses.replace(
@@ -393,65 +379,57 @@ def _paired(rows: Mapping[str, Percentages], *, seed: int) -> tuple[SystemCompar
 
 def decomposition(systems: Sequence[SystemRows], *, seed: int = 0) -> Decomposition | None:
     """What retrieval and the answerer each cost the systems that were asked with both contexts."""
-    rows = {(one.system, one.context): one.percentages(asked=True) for one in systems}
-    losses = [
-        system_loss(system, controlled, rows[system, "topk"], seed=seed)
-        for (system, context), controlled in rows.items()
-        if context == "controlled" and (system, "topk") in rows
-    ]
-    known = tuple(loss for loss in losses if loss is not None)
-    return Decomposition(known) if known else None
-
-
-def system_loss(
-    system: str, controlled: Percentages, naive: Percentages, *, seed: int = 0
-) -> SystemLoss | None:
-    """What retrieval costs a system, and what the answerer loses; None where they share no question."""
-    shared = [group for group in controlled if group in naive]
-    if not shared:
-        return None
-    ours, theirs = ({group: rows[group] for group in shared} for rows in (controlled, naive))
-    (pair,) = _paired({"controlled": ours, "topk": theirs}, seed=seed)
-    with_reference = average(ours, unscored="wrong")
-    lost = with_reference
-    if lost.value is not None:  # 100 minus an estimate: the ends change places
-        low, high = (None if end is None else BEST - end for end in (lost.high, lost.low))
-        lost = dataclasses.replace(lost, value=BEST - lost.value, low=low, high=high)
-    return SystemLoss(
-        system=system,
-        n_questions=len(shared),
-        n_left_out=len(controlled.keys() | naive.keys()) - len(shared),
-        controlled=with_reference,
-        topk=average(theirs, unscored="wrong"),
-        retrieval=pair.difference,
-        retrieval_decision={"A": "costs", "B": "helps"}.get(pair.decision, pair.decision),
-        p_value=pair.p_value,
-        answerer=lost,
-    )
+    rows = {(system.system, system.context): system.percentages(asked=True) for system in systems}
+    losses = []
+    for (system, context), controlled in rows.items():
+        naive = rows.get((system, "topk"), {})
+        shared = [group for group in controlled if group in naive]
+        if context != "controlled" or not shared:
+            continue
+        ours, theirs = ({group: points[group] for group in shared} for points in (controlled, naive))
+        (pair,) = _paired({"controlled": ours, "topk": theirs}, seed=seed)
+        with_reference, average = (
+            in_percent(mean_points(list(points.values()), shared, unscored="wrong"))
+            for points in (ours, theirs)
+        )
+        # 100 minus an estimate: the ends change places
+        ends = (with_reference.value, with_reference.high, with_reference.low)
+        value, low, high = (None if end is None else BEST - end for end in ends)
+        losses.append(
+            SystemLoss(
+                system=system,
+                n_questions=len(shared),
+                n_left_out=len(controlled.keys() | naive.keys()) - len(shared),
+                controlled=with_reference,
+                topk=average,
+                retrieval=pair.difference,
+                retrieval_decision={"A": "costs", "B": "helps"}.get(pair.decision, pair.decision),
+                p_value=pair.p_value,
+                answerer=dataclasses.replace(with_reference, value=value, low=low, high=high),
+            )
+        )
+    return Decomposition(tuple(losses)) if losses else None
 
 
 def most_different(
-    systems: Sequence[SystemRows],
-    questions: Sequence[Question],
-    *,
-    shown: int = 10,
-    sealed: Collection[str] = (),
+    systems: Sequence[SystemRows], questions: Sequence[Question], *, sealed: Collection[str] = ()
 ) -> tuple[DifferingQuestion, ...]:
     """The questions on which the systems lie farthest apart, the widest first; unscored answers are left out.
 
     So are the groups that are `sealed`: those of test.
     """
-    wording = {one.group: one.question for one in questions}
+    wording = {question.group: question.question for question in questions}
     means: dict[str, dict[str, float]] = {}
-    for one in systems:
-        for group, row in one.percentages().items():
+    for system in systems:
+        for group, row in system.percentages().items():
             rated = [value for value in row if value is not None]
             if rated and group not in sealed:
-                means.setdefault(group, {})[one.name] = statistics.fmean(rated)
+                means.setdefault(group, {})[system.name] = statistics.fmean(rated)
     spread = {group: max(row.values()) - min(row.values()) for group, row in means.items()}
     widest = sorted((group for group in spread if spread[group] > 0), key=lambda group: -spread[group])
     return tuple(
-        DifferingQuestion(group, wording[group], spread[group], means[group]) for group in widest[:shown]
+        DifferingQuestion(group, wording[group], spread[group], means[group])
+        for group in widest[:_MOST_DIFFERENT]
     )
 
 
@@ -459,20 +437,20 @@ def one_question(systems: Sequence[SystemRows], question: Question, standing: Se
     """One question across all systems: where BM25 ranks its reference document, and every answer."""
     answers = tuple(
         ShownAnswer(
-            system=one.system,
-            context=one.context,
+            system=system.system,
+            context=system.context,
             repeat=row.given.repeat,
             answer=row.given.answer,
             percentage=row.percentage,
             refused=None if row.answered is None else not row.answered,
             reasoning=None if row.rating is None else row.rating.reasoning,
-            unscored=one.unscored(row),
-            documents=tuple(context.document_id for context in one.served[question.group].contexts)
-            if one.served
+            unscored=system.unscored(row),
+            documents=tuple(context.document_id for context in system.served[question.group].contexts)
+            if system.served
             else None,
         )
-        for one in systems
-        for row in one.rows
+        for system in systems
+        for row in system.rows
         if row.question == question.group
     )
     return OneQuestion(
@@ -484,7 +462,7 @@ def one_question(systems: Sequence[SystemRows], question: Question, standing: Se
         rank=standing.rank,
         score=standing.score,
         ties=standing.ties,
-        documents=next((one.documents for one in answers if one.documents is not None), None),
+        documents=next((shown.documents for shown in answers if shown.documents is not None), None),
         answers=answers,
     )
 
@@ -502,16 +480,15 @@ def contaminated(
     sealed: Collection[str] = (),
 ) -> Contaminated | None:
     """The answerable questions that some system answered right in closed book; None without closed book."""
-    rows = [
-        (one.system, row) for one in systems if one.context == "none" for row in one.rows if row.answerable
-    ]
-    if not any(one.context == "none" for one in systems):
+    closed = [system for system in systems if system.context == "none"]
+    if not closed:
         return None
-    wording = {one.group: one.question for one in questions}
+    rows = [(system.system, row) for system in closed for row in system.rows if row.answerable]
+    wording = {question.group: question.question for question in questions}
     known: dict[str, dict[str, None]] = {}
-    for system, row in rows:
+    for name, row in rows:
         if row.percentage is not None and row.percentage >= right_at and row.answered:
-            known.setdefault(row.question, {})[system] = None
+            known.setdefault(row.question, {})[name] = None
     return Contaminated(
         right_at=right_at,
         n_answerable=len({row.question for _, row in rows}),
@@ -533,14 +510,14 @@ def read_contaminated(experiment: Experiment, *, gold: str, gold_sha256: str) ->
     if "none" not in experiment.config.get("context", {}).get("kinds", ()):
         raise InputError(f"{option}: was no closed-book run: give one of judgecal answer --contexts none")
     result = experiment.read_summary(AnswerResult)
-    known = result.contaminated
+    known, notes = result.contaminated, []
     if known is None or result.gold.set != gold:
         raise InputError(f"{option}: was run on {result.gold.set}, and this is {gold}")
-    notes = []
     if result.gold.sha256 != gold_sha256:
         notes.append(f"{gold} has changed since closed-book run {slug}: questions were matched by their ids")
     if known.n_unscored:
         unknown = "whether those questions are contaminated is not known, and they stay"
         notes.append(f"{known.n_unscored} answers of closed-book run {slug} could not be rated: {unknown}")
-    systems = tuple(row.system for row in result.systems if row.context == "none")
-    return Dropped(slug, tuple(row.question for row in known.questions), systems, tuple(notes))
+    names = [JudgeName.read(system.system) for system in result.systems if system.context == "none"]
+    models = frozenset(name.model for name in names if name is not None)
+    return Dropped(slug, tuple(question.question for question in known.questions), models, tuple(notes))

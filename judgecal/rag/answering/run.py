@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from judgecal._version import __version__
-from judgecal.errors import InputError, refuse, unknown_name
+from judgecal.errors import InputError, listed, refuse, unknown_name
 from judgecal.experiment import (
     CostEstimate,
     Experiment,
@@ -19,19 +19,20 @@ from judgecal.experiment import (
     judge_config,
     open_experiment,
     plan_experiment,
+    require_keys,
     stored_notes,
+    stored_rows,
 )
 from judgecal.experiment.stored import Unread, unread_judge
 from judgecal.goldset import GoldSet
 from judgecal.rag.answering.answerer import Answerer, Grader
 from judgecal.rag.answering.contexts import (
+    ANSWERS_FILE,
     ContextAnswerers,
     ContextKind,
     ContextOptions,
-    Served,
     corpus_notes,
     serve,
-    system_name,
 )
 from judgecal.rag.answering.questions import Question, Questions, RecordedAnswers
 from judgecal.rag.answering.result import (
@@ -48,12 +49,9 @@ from judgecal.rag.answering.result import (
     right_from,
     system_entry,
 )
-from judgecal.rag.evaluation.judging import panel_of
-from judgecal.rag.evaluation.measured import Measured
-from judgecal.rag.evaluation.recorded import RecordedTable
-from judgecal.rag.evaluation.summary import LEVEL
-from judgecal.rag.evaluation.system import System, SystemAnswer
-from judgecal.rag.evaluation.system_run import SystemRun
+from judgecal.rag.evaluation.judging import SystemRun, panel_of
+from judgecal.rag.evaluation.summary import LEVEL, Measured
+from judgecal.rag.evaluation.system import RecordedTable, System, SystemAnswer
 from judgecal.records import as_plain
 from judgecal.workspace import Workspace, shown
 
@@ -67,9 +65,9 @@ class AnswerRun:
 
     workspace: Workspace
     gold: GoldSet
-    found: Questions  # of the set, without those that were dropped
+    read: Questions  # of the set, without those that were dropped
     answerers: tuple[Answerer, ...]  # who is called
-    contexts: tuple[ContextOptions, ...]
+    contexts: ContextOptions
     recorded: RecordedAnswers | None
     grader: Grader
     options: RunOptions
@@ -81,33 +79,24 @@ class AnswerRun:
     @property
     def questions(self) -> tuple[Question, ...]:
         """Those that are asked, after the limit."""
-        return self.found.asked[: self.options.limit]
-
-    @cached_property
-    def served(self) -> dict[ContextKind, dict[str, Served]]:
-        """What each question comes with, by kind of context and group."""
-        return {one.kind: serve(self.questions, self.gold, one) for one in self.contexts}
+        return self.read.asked[: self.options.limit]
 
     @cached_property
     def called(self) -> ContextAnswerers:
         """Who is called, with the contexts."""
-        return ContextAnswerers(self.answerers, self.served)
+        return ContextAnswerers(self.answerers, serve(self.questions, self.gold, self.contexts))
 
     @property
     def kinds(self) -> tuple[ContextKind, ...]:
         """Every kind of context in the result."""
         recorded: tuple[ContextKind, ...] = ("recorded",) if self.recorded else ()
-        return (*(one.kind for one in self.contexts), *recorded) if self.answerers else recorded
+        return (*self.contexts.kinds, *recorded) if self.answerers else recorded
 
     @property
     def context_options(self) -> dict[str, Any]:
         """The options that some context depends on."""
-        return {
-            name: value
-            for one in self.contexts
-            for name, value in one.config().items()
-            if self.answerers and name != "kind"
-        }
+        kinds = self.contexts.kinds if self.answerers else ()
+        return {name: value for kind in kinds for name, value in self.contexts.of(kind).items()}
 
     @cached_property
     def experiment(self) -> Experiment:
@@ -116,7 +105,7 @@ class AnswerRun:
             "command": "answer",
             "gold": gold_config(self.gold),
             "context": {"kinds": list(self.kinds), **self.context_options},
-            "systems": [one.config() for one in self.answerers],
+            "systems": [answerer.config() for answerer in self.answerers],
             "answers": self.recorded.config() if self.recorded else None,
             "judge": judge_config(self.grader.judge),
             "drop_contaminated": as_plain(self.dropped) if self.dropped else None,
@@ -127,13 +116,12 @@ class AnswerRun:
 
     @cached_property
     def _trial(self) -> SystemRun:
-        folder = self.experiment.folder
         systems: list[System] = [self.called] if self.answerers else []
         systems += [RecordedTable(self.recorded)] if self.recorded else []
         return SystemRun(
             self.experiment,
             self.questions,
-            [(one, folder) for one in systems],
+            [(system, self.experiment.folder) for system in systems],
             panel_of(self.grader.judge),
             self.options,
             live=False,
@@ -142,16 +130,15 @@ class AnswerRun:
 
     def _guess(self, far: bool) -> Iterator[SystemAnswer]:
         """As long as the reference, or as the model may write."""
-        replies = [one.model.max_tokens or one.model.reply_limit or _LONGEST_REPLY for one in self.answerers]
+        models = [answerer.model for answerer in self.answerers]
+        replies = [model.max_tokens or model.reply_limit or _LONGEST_REPLY for model in models]
         longest = "x" * (max(replies, default=0) * _BYTES_PER_TOKEN)
-        for answerer in self.answerers:
-            for kind, served in self.served.items():
-                name = system_name(answerer.name, kind, self.served)
-                for question in self.questions:
-                    here = served[question.group]
-                    text = longest if far else " | ".join(question.reference_answers)
-                    for repeat in range(self.options.repeats if here.problem is None else 0):
-                        yield SystemAnswer(name, question.group, text, here.contexts, repeat=repeat)
+        for name, _, kind in self.called.systems():
+            for question in self.questions:
+                served = self.called.served[kind][question.group]
+                text = longest if far else " | ".join(question.reference_answers)
+                for repeat in range(self.options.repeats if served.problem is None else 0):
+                    yield SystemAnswer(name, question.group, text, served.contexts, repeat=repeat)
         for system, answers in self.recorded.rows.items() if self.recorded else ():
             for question in self.questions:
                 if question.group in answers:
@@ -160,7 +147,7 @@ class AnswerRun:
     def check(self) -> None:
         """Hold everybody against the questions before anything is written."""
         recorded = self.recorded.rows if self.recorded else {}
-        twice = sorted({one.name for one in self.answerers} & set(recorded))
+        twice = sorted({answerer.name for answerer in self.answerers} & set(recorded))
         if twice:
             raise InputError(
                 f"{', '.join(twice)} is called, and names a system of the answers too: rename it there"
@@ -174,52 +161,47 @@ class AnswerRun:
         self.check()
         return self._trial.preview()
 
-    def run(self, *, question: str | None = None) -> AnswerResult:
-        """Make the calls that are due; `question` is a group to show across all systems."""
+    def run(self, *, show: str | None = None) -> AnswerResult:
+        """Make the calls that are due; `show` is the group of a question to show across all systems."""
         self.check()
-        groups = {one.group: one for one in self.questions}
-        if question in self.gold.test_groups:
-            raise InputError(f"--show {question}: it is one of test, which are counted and never shown")
-        if question is not None and question not in groups:
-            raise unknown_name(
-                "question", question, [name for name in groups if name not in self.gold.test_groups]
-            )
-        self.called.require_keys(self.questions, self.experiment.folder, self.options)
+        groups = {question.group: question for question in self.questions}
+        sealed = self.gold.test_groups
+        if show in sealed:
+            raise InputError(f"--show {show}: it is one of test, which are counted and never shown")
+        if show is not None and show not in groups:
+            raise unknown_name("question", show, [name for name in groups if name not in sealed])
+        requests, journal = self.called.requests(self.questions), self.experiment.folder / ANSWERS_FILE
+        require_keys(self.answerers, requests, stored_rows(journal), self.options)
         self._trial.require_keys()
         open_experiment(self.experiment)
         budget = self.options.open_budget(self.experiment.folder)
         _, measured, _ = self._trial.judge(self._trial.ask(budget), budget)
-        result = _result(self, self._by_system(measured), None if question is None else groups[question])
+        rows: dict[str, list[Measured]] = {}
+        for row in measured:
+            rows.setdefault(row.system, []).append(row)
+        systems = [
+            SystemRows(name, answerer.name, kind, tuple(rows[name]), self.called.served[kind])
+            for name, answerer, kind in self.called.systems()
+        ]
+        recorded = self.recorded.rows if self.recorded else ()
+        systems += [SystemRows(name, name, "recorded", tuple(rows[name]), {}) for name in recorded]
+        result = _result(self, systems, None if show is None else groups[show])
         self.experiment.write_summary(result)
         return result
 
-    def _by_system(self, measured: Sequence[Measured]) -> list[SystemRows]:
-        rows: dict[str, list[Measured]] = {}
-        for one in measured:
-            rows.setdefault(one.system, []).append(one)
-        systems = [
-            SystemRows(name, answerer.name, kind, tuple(rows[name]), served)
-            for answerer in self.answerers
-            for kind, served in self.served.items()
-            for name in [system_name(answerer.name, kind, self.served)]
-        ]
-        recorded = self.recorded.rows if self.recorded else ()
-        return systems + [SystemRows(name, name, "recorded", tuple(rows[name]), {}) for name in recorded]
 
-
-def _result(run: AnswerRun, systems: Sequence[SystemRows], question: Question | None) -> AnswerResult:
+def _result(run: AnswerRun, systems: Sequence[SystemRows], show: Question | None) -> AnswerResult:
     """The object of the contract; `systems` hold every question and repeat, unscored ones included."""
-    gold, sealed = run.gold, run.gold.test_groups
+    gold, sealed, served = run.gold, run.gold.test_groups, run.called.served
     entries = tuple(map(system_entry, systems))
-    mark = right_from(gold.scale) if run.right_at is None else run.right_at
-    first = run.served[run.contexts[0].kind]
     problems = {
-        one.group: problem
-        for served in run.served.values()
-        for one in run.questions
-        if run.answerers and (problem := served[one.group].problem)
+        question.group: problem
+        for by_group in served.values()
+        for question in run.questions
+        if run.answerers and (problem := by_group[question.group].problem)
     }
-    judgements = [row.rating for one in systems for row in one.rows if row.rating is not None]
+    judgements = [row.rating for system in systems for row in system.rows if row.rating is not None]
+    standing = None if show is None else served[run.contexts.kinds[0]][show.group]
     return AnswerResult(
         experiment=run.experiment.slug,
         gold=AskedOf(gold.name, gold.sha256, len(run.questions)),
@@ -228,12 +210,17 @@ def _result(run: AnswerRun, systems: Sequence[SystemRows], question: Question | 
         context=run.kinds,
         context_options=run.context_options,
         systems=entries,
-        n_expected=sum(one.n_expected for one in entries),
-        n_unscored=sum(one.n_unscored for one in entries),
+        n_expected=sum(entry.n_expected for entry in entries),
+        n_unscored=sum(entry.n_unscored for entry in entries),
         comparisons=comparisons(systems, seed=run.seed),
         most_different=most_different(systems, run.questions, sealed=sealed),
         not_asked=tuple(NotAsked(group, *problem, group in sealed) for group, problem in problems.items()),
-        contaminated=contaminated(systems, run.questions, right_at=mark, sealed=sealed),
+        contaminated=contaminated(
+            systems,
+            run.questions,
+            right_at=right_from(gold.scale) if run.right_at is None else run.right_at,
+            sealed=sealed,
+        ),
         dropped=run.dropped,
         decomposition=None
         if run.context_options.get("without_reference")
@@ -241,57 +228,48 @@ def _result(run: AnswerRun, systems: Sequence[SystemRows], question: Question | 
         warnings=tuple(_warnings(run)),
         notes=(*_notes(run), *stored_notes([*run.called.rows, *judgements])),
         run_line=_run_line(run),
-        question=None if question is None else one_question(systems, question, first[question.group]),
-        unread=_unread(run, systems),
+        question=None if show is None or standing is None else one_question(systems, show, standing),
+        unread=_unread(run, [row for system in systems for row in system.rows]),
     )
 
 
-def _unread(run: AnswerRun, systems: Sequence[SystemRows]) -> Unread | None:
+def _unread(run: AnswerRun, measured: Sequence[Measured]) -> Unread | None:
     """Why no answer could be rated: the commonest failure of the judge, or of the systems."""
-    measured = [row for one in systems for row in one.rows]
     if any(row.percentage is not None for row in measured):
         return None
+    sealed, experiment, judge_name = run.gold.test_groups, run.experiment, run.grader.judge.name
     ratings = [row.rating for row in measured if row.rating is not None]
     rows = ratings or [row for row in run.called.rows if row.verdict is None]
-    who = run.grader.judge.name if ratings else ", ".join(dict.fromkeys(row.judge for row in rows))
-    hidden = {row.given.item_id for row in measured if row.question in run.gold.test_groups}
-    judge = unread_judge(who, rows, sealed=hidden | set(run.gold.test_groups))
+    who = judge_name if ratings else ", ".join(dict.fromkeys(row.judge for row in rows))
+    hidden = {row.given.item_id for row in measured if row.question in sealed}
+    judge = unread_judge(who, rows, sealed=hidden | set(sealed))
     if judge is None:
         return None
-    words = ["--gold", run.gold.name, "--contexts", ",".join(run.kinds), "--name", run.experiment.slug]
+    words = ["--gold", run.gold.name, "--contexts", ",".join(run.kinds), "--name", experiment.slug]
     for name, value in run.context_options.items():
         flag = "-k" if name == "k" else f"--{name.replace('_', '-')}"
         words += [flag] * (value is True) if isinstance(value, bool) else [flag, str(value)]
-    signatures = dict.fromkeys(one.signature.name for one in run.answerers)
-    models = dict.fromkeys(one.model.alias for one in run.answerers)
-    words += ["--signatures", ",".join(signatures), "--models", ",".join(models)]
-    words += [
-        "--judge",
-        run.grader.judge.name,
-        "--repeats",
-        str(run.options.repeats),
-        "--seed",
-        str(run.seed),
-    ]
-    words += ["--retry-unscored"]
+    signatures = dict.fromkeys(answerer.signature.name for answerer in run.answerers)
+    models = dict.fromkeys(answerer.model.alias for answerer in run.answerers)
+    words += ["--signatures", ",".join(signatures), "--models", ",".join(models), "--judge", judge_name]
+    words += ["--repeats", str(run.options.repeats), "--seed", str(run.seed), "--retry-unscored"]
     if run.options.limit is not None:
         words += ["--limit", str(run.options.limit)]
     again = shlex.join(["judgecal", "answer", *words])
     if run.recorded or run.dropped or run.grader.about.locked_on is not None:
-        again = f"judgecal report {run.experiment.slug} --open"
-    journal = run.experiment.journal if ratings else run.called.journal(run.experiment.folder)
+        again = f"judgecal report {experiment.slug} --open"
+    journal = experiment.journal if ratings else experiment.folder / ANSWERS_FILE
     return Unread((judge,), 1, shown(journal), again)
 
 
 def _warnings(run: AnswerRun) -> list[str]:
-    warnings = run.grader.warnings(run.answerers, [one.group for one in run.questions])
-    if run.dropped:
-        warnings += [
-            f"{model} took no part in closed-book run {run.dropped.experiment}: what it knows by heart is "
-            "not known"
-            for model in run.dropped.strangers([one.model.alias for one in run.answerers])
-        ]
-    if "none" in run.kinds and any(one.reads_contexts for one in run.answerers):
+    dropped, groups = run.dropped, [each.group for each in run.questions]
+    warnings = run.grader.warnings(run.answerers, groups)
+    for model in dict.fromkeys(answerer.model.alias for answerer in run.answerers):
+        if dropped and model not in dropped.models:
+            absent = f"{model} took no part in closed-book run {dropped.experiment}"
+            warnings.append(f"{absent}: what it knows by heart is not known")
+    if "none" in run.kinds and any(answerer.reads_contexts for answerer in run.answerers):
         warnings.append(
             "a prompt that asks for a context gets an empty one here, and one that demands a refusal then "
             "hides what the model knows: a closed-book test is stricter with a signature whose only input "
@@ -301,25 +279,26 @@ def _warnings(run: AnswerRun) -> list[str]:
 
 
 def _notes(run: AnswerRun) -> list[str]:
-    notes = list(run.found.notes)
+    notes, recorded, dropped = list(run.read.notes), run.recorded, run.dropped
     if run.answerers:
-        for one in run.contexts:
-            notes += corpus_notes(run.questions, run.gold, run.served[one.kind], one)
-    if run.recorded:
-        notes += run.recorded.notes()
-    if run.dropped:
-        n, slug = len(run.dropped.groups), run.dropped.experiment
-        notes += [f"{n} questions that closed-book run {slug} found contaminated are left out"]
-        notes += run.dropped.notes
+        notes += corpus_notes(run.questions, run.gold, run.called.served)
+    if recorded and recorded.unmatched:
+        named = listed([repr(name[:60]) for name in recorded.unmatched], 3)
+        of = f"{len(recorded.unmatched)} of {recorded.n_rows} rows of {recorded.name}"
+        notes.append(f"{of} name no question that was asked: {named}")
+    if dropped:
+        n, slug = len(dropped.groups), dropped.experiment
+        notes.append(f"{n} questions that closed-book run {slug} found contaminated are left out")
+        notes += dropped.notes
     return list(dict.fromkeys(notes))
 
 
 def _run_line(run: AnswerRun) -> str:
     """The line that reproduces the overview: set, contexts, systems, judge, how intervals are made."""
     kinds = []
-    for one in run.contexts:
-        detail = ",".join(f"{key}={value}" for key, value in one.config().items() if key != "kind")
-        kinds.append(one.kind + (f"({detail})" if detail else ""))
+    for kind in run.contexts.kinds:
+        detail = ",".join(f"{name}={value}" for name, value in run.contexts.of(kind).items())
+        kinds.append(kind + (f"({detail})" if detail else ""))
     parts = [
         f"gold:{run.gold.name}@{run.gold.sha256[:12]}",
         f"context:{'+'.join(kinds)}",
@@ -327,7 +306,7 @@ def _run_line(run: AnswerRun) -> str:
         f"repeats:{run.options.repeats}",
     ]
     if run.answerers:
-        parts.append(f"systems:{','.join(one.described for one in run.answerers)}")
+        parts.append(f"systems:{','.join(answerer.described for answerer in run.answerers)}")
     if run.recorded:
         parts.append(f"recorded:{run.recorded.name}@{run.recorded.sha256[:12]}")
     parts += [f"judge:{full_name(run.grader.judge)}", f"level:{LEVEL:g}", "by:group", f"seed:{run.seed}"]

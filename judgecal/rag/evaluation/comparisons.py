@@ -7,27 +7,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from judgecal.errors import InputError
-from judgecal.rag.evaluation.measured import Measured
 from judgecal.rag.evaluation.summary import (
     BEST,
     LEVEL,
     MEAN,
+    Measured,
     Points,
     documents_of,
+    mean_of,
     mean_share,
     rows_of,
-    value_of,
+    totals_of,
 )
 from judgecal.rag.evaluation.system import Setting
 from judgecal.records import Estimate
 from judgecal.stats import compare, compare_all
-from judgecal.stats.best import not_told_apart
 from judgecal.stats.significance import holm
-from judgecal.stats.simultaneous import losses_against_best
+from judgecal.stats.simultaneous import losses_against_best, not_told_apart
 
 Values = Mapping[str, Mapping[str, float | None]]
-"""System, or level of a factor -> question -> a share 0..1; None where it is unscored."""
+"""System, or level of a factor -> question -> its total, 0..1; None where it is unscored."""
 
 Design = Literal["one_at_a_time", "grid"]
 
@@ -93,7 +92,7 @@ class BestOf:
 class FactorLevel:
     """A value of a factor and what the systems that have it come to: their mean, question by question.
 
-    `value` is that of the measure with its interval; a question that a system has not scored counts as 0 for
+    `value` is that of the total with its interval; a question that a system has not scored counts as 0 for
     it. `complete_case` is the mean over what is scored. Their `n_expected` and `n_unscored` count questions
     of all these systems.
     """
@@ -119,25 +118,18 @@ class FactorCurve:
     best_of: BestOf
 
 
-def values_of(measured: Sequence[Measured], metric: str = "total") -> Values:
-    """A measure by system and question: `total`, `answered` or a column of the suite."""
-    known = ("total", "answered", *dict.fromkeys(name for one in measured for name in one.measures))
-    rows = rows_of(measured)
-    if metric not in known:
-        raise InputError(f"no measure is called {metric}: systems are compared by {', '.join(known)}")
-    return {
-        system: {question: value_of(one, metric) for question, one in answers.items()}
-        for system, answers in rows.items()
-    }
+def values_of(measured: Sequence[Measured]) -> Values:
+    """The total by system and question."""
+    return {system: totals_of(answers) for system, answers in rows_of(measured).items()}
 
 
 def compare_points(
-    points: Mapping[str, Points], *, metric: str, level: float = LEVEL, seed: int = 0
+    points: Mapping[str, Points], *, metric: str, seed: int = 0
 ) -> tuple[SystemComparison, ...]:
     """Every two systems by their means in points of 100, paired by question; none where there is but one."""
     if len(points) < 2:
         return ()
-    labels, how = _how(points, level=level, seed=seed)
+    labels, options = _against_best(points, level=LEVEL, seed=seed)
     return tuple(
         SystemComparison(
             a,
@@ -151,65 +143,57 @@ def compare_points(
             pair.smallest_detectable,
             pair.complete_case.difference,
         )
-        for (a, b), pair in compare_all(labels, points, **how).items()
+        for (a, b), pair in compare_all(labels, points, **options).items()
     )
 
 
-def compare_systems(
-    measured: Sequence[Measured], *, metric: str = "total", level: float = LEVEL, seed: int = 0
-) -> tuple[SystemComparison, ...]:
-    """Every two systems, in the order in which they first occur; the seed is of the sign flips."""
-    return compare_points(_points(values_of(measured, metric)), metric=metric, level=level, seed=seed)
+def compare_systems(measured: Sequence[Measured], *, seed: int = 0) -> tuple[SystemComparison, ...]:
+    """Every two systems by total, in the order in which they first occur; the seed is of the sign flips."""
+    return compare_points(_points(values_of(measured)), metric="total", seed=seed)
 
 
 def compare_documents(
-    measured: Sequence[Measured], *, metric: str = "total", level: float = LEVEL, seed: int = 0
+    measured: Sequence[Measured], *, seed: int = 0
 ) -> dict[str, tuple[SystemComparison, ...]]:
-    """Every two systems on the questions of each document that has ten or more, after Holm over all of these
-    pairs.
+    """Every two systems on the questions of each document that has ten or more.
 
-    What could have been shown at least is not known of so many at once, and None. Raises InputError as
-    `values_of`.
+    After Holm over all of these pairs a comparison may no longer decide. What could have been shown at least
+    is not known of so many at once, and None.
     """
-    found: dict[str, tuple[SystemComparison, ...]] = {}
-    for name in documents_of(measured):
-        own = [one for one in measured if name in one.documents]
-        if len({one.question for one in own}) >= _FEWEST:
-            found[name] = compare_systems(own, metric=metric, level=level, seed=seed)
-    every = [one for pairs in found.values() for one in pairs]
-    adjusted = iter(holm([one.p_value for one in every]))
+    compared: dict[str, tuple[SystemComparison, ...]] = {}
+    for document in documents_of(measured):
+        answers = [answer for answer in measured if document in answer.documents]
+        if len({answer.question for answer in answers}) >= _FEWEST:
+            compared[document] = compare_systems(answers, seed=seed)
+    every = [pair for pairs in compared.values() for pair in pairs]
+    adjusted, alpha = iter(holm([pair.p_value for pair in every])), 1.0 - LEVEL
+
+    def among_all(pair: SystemComparison, p: float | None) -> SystemComparison:
+        pair = replace(pair, p_adjusted=p, smallest_detectable=None)
+        if pair.decision == "cannot tell" or (p is not None and p < alpha):
+            return pair
+        why = (
+            f"p = {p:.3g} after Holm over {len(every)} comparisons of all documents is not below {alpha:.3g}"
+        )
+        return replace(pair, decision="cannot tell", why=why)
+
     return {
-        name: tuple(_among_more(one, next(adjusted), len(every), level) for one in found[name])
-        for name in found
+        document: tuple(among_all(pair, next(adjusted)) for pair in pairs)
+        for document, pairs in compared.items()
     }
 
 
-def _among_more(one: SystemComparison, p_adjusted: float | None, of: int, level: float) -> SystemComparison:
-    """A comparison whose p value was adjusted over more of them: it may no longer decide."""
-    one = replace(one, p_adjusted=p_adjusted, smallest_detectable=None)
-    if one.decision == "cannot tell" or (p_adjusted is not None and p_adjusted < 1.0 - level):
-        return one
-    why = (
-        f"p = {p_adjusted:.3g} after Holm over {of} comparisons of all documents is not below "
-        f"{1.0 - level:.3g}"
-    )
-    return replace(one, decision="cannot tell", why=why)
-
-
-def best_of(values: Values, *, metric: str = "total", level: float = LEVEL, seed: int = 0) -> BestOf:
+def best_of(values: Values, *, level: float = LEVEL, seed: int = 0) -> BestOf:
     """Those that cannot be told apart from the best, by `stats.best`; a single one only where it is shown.
 
-    Args:
-        values: as `values_of` gives them.
-        metric: what they are, for the result.
-        seed: of the sign flips and of the draws behind the bounds.
+    The seed is of the sign flips and of the draws behind the bounds.
     """
     points = _points(values)
-    labels, how = _how(points, level=level, seed=seed)
-    losses = losses_against_best(labels, points, **how)
-    ranked = sorted(losses.by_judge, key=lambda name: losses.by_judge[name].loss or 0.0)
-    ranked.remove(losses.best)
-    ranked.insert(0, losses.best)
+    labels, options = _against_best(points, level=level, seed=seed)
+    losses = losses_against_best(labels, points, **options)
+    ranked = sorted(
+        losses.by_judge, key=lambda name: (name != losses.best, losses.by_judge[name].loss or 0.0)
+    )
     left = not_told_apart(losses)
     shown = len(left) == 1 and len(ranked) > 1 and losses.pairs is not None
     candidates = []
@@ -222,11 +206,11 @@ def best_of(values: Values, *, metric: str = "total", level: float = LEVEL, seed
     runner_up = ranked[1] if len(ranked) > 1 else None
     needed = None
     if runner_up is not None:  # were the difference seen the true one
-        pair = compare(labels, points[losses.best], points[runner_up], **how)
+        pair = compare(labels, points[losses.best], points[runner_up], **options)
         if pair.planned is not None and pair.difference.value is not None:
             needed = pair.planned.groups_for(abs(pair.difference.value))
     return BestOf(
-        metric=metric,
+        metric="total",
         highest=losses.best,
         best=losses.best if shown else None,
         not_told_apart=tuple(candidates),
@@ -243,11 +227,8 @@ def factor_curves(
     settings: Mapping[str, Mapping[str, Setting]],
     *,
     table: str,
-    design: Design,
     base: str | None = None,
     n_curves: int = 1,
-    metric: str = "total",
-    level: float = LEVEL,
     seed: int = 0,
 ) -> tuple[FactorCurve, ...]:
     """The curve of each factor that has more than one level, in the order of the first system's settings.
@@ -255,41 +236,25 @@ def factor_curves(
     Args:
         settings: system -> factor -> value, of every system that was measured, with the same factors.
         table: the name of their table in the configuration.
+        base: of one factor at a time, the system that the others differ from: a curve is of those that differ
+            from it in this factor alone; None in a grid, where it is of all.
         n_curves: of all tables together: what is called the best of a curve is held at a level that pays for
             all of them, 1 - (1 - level) / n_curves; the intervals are each at `level`.
-        design: `one_at_a_time` takes the systems that differ from the base in this factor alone; `grid` all
-            of them.
-        base: the system that the others differ from; needed for `one_at_a_time`.
-        metric: as `values_of`.
     """
-    values = values_of(measured, metric)
-    wrong = [f"{name}: its settings are not given" for name in values if name not in settings]
-    factors = {name: tuple(settings[name]) for name in values if name in settings}
-    first = next(iter(factors.values()), ())
-    wrong += [
-        f"{name}: its factors are {', '.join(own)}, and those of the first system {', '.join(first)}"
-        for name, own in factors.items()
-        if set(own) != set(first)
-    ]
-    if design == "one_at_a_time" and base not in values:
-        wrong.append(f"the base is {base}, which was not measured: the systems are {', '.join(values)}")
-    if wrong:
-        raise InputError("\n".join(wrong))
+    values = values_of(measured)
+    first = settings[next(iter(values))]
     curves = []
     for factor in first:
-        at = {
-            name: settings[name]
-            for name in values
-            if design == "grid" or _differs(settings, name, base, factor)
-        }
-        having: dict[Setting, tuple[str, ...]] = {}  # level -> the systems that have it
-        for name in at:
-            having[at[name][factor]] = (*having.get(at[name][factor], ()), name)
+        having: dict[Setting, list[str]] = {}  # level -> the systems that have it
+        for name in values:
+            differ = {key for key in first if base is not None and settings[name][key] != settings[base][key]}
+            if differ <= {factor}:
+                having.setdefault(settings[name][factor], []).append(name)
         if len(having) > 1:
-            by_level = {str(one): _averaged(values, names) for one, names in having.items()}
-            levels = tuple(_factor_level(values, one, names, level=level) for one, names in having.items())
-            best = best_of(by_level, metric=metric, level=1.0 - (1.0 - level) / n_curves, seed=seed)
-            curves.append(FactorCurve(table, factor, metric, levels, best))
+            by_level = {str(level): _averaged(values, names) for level, names in having.items()}
+            levels = tuple(_factor_level(values, level, tuple(names)) for level, names in having.items())
+            best = best_of(by_level, level=1.0 - (1.0 - LEVEL) / n_curves, seed=seed)
+            curves.append(FactorCurve(table, factor, "total", levels, best))
     return tuple(curves)
 
 
@@ -302,20 +267,12 @@ def _points(values: Values) -> dict[str, list[float | None]]:
     }
 
 
-def _how(
+def _against_best(
     points: Mapping[str, Sequence[object]], *, level: float, seed: int
 ) -> tuple[list[float], dict[str, Any]]:
     """The labels, and how `stats` is to compare what lies beside them; each question is a group."""
     labels = [BEST] * len(next(iter(points.values()), ()))
     return labels, {"scale": "percentage", "metric": MEAN, "level": level, "seed": seed}
-
-
-def _differs(settings: Mapping[str, Mapping[str, Setting]], name: str, base: str | None, factor: str) -> bool:
-    """Whether a system has the base's settings but for one factor."""
-    if base is None:
-        return False
-    fixed = {key: value for key, value in settings[base].items() if key != factor}
-    return {key: value for key, value in settings[name].items() if key != factor} == fixed
 
 
 def _averaged(values: Values, names: Sequence[str]) -> dict[str, float | None]:
@@ -326,21 +283,14 @@ def _averaged(values: Values, names: Sequence[str]) -> dict[str, float | None]:
     }
 
 
-def _factor_level(values: Values, one: Setting, names: tuple[str, ...], *, level: float) -> FactorLevel:
-    scored = {
-        question: [score for name in names if (score := values[name][question]) is not None]
-        for question in values[names[0]]
-    }
-    n_expected = len(scored) * len(names)
-    n_unscored = n_expected - sum(len(row) for row in scored.values())
-    means = {question: statistics.fmean(row) if row else None for question, row in scored.items()}
-
-    def counted(found: Estimate) -> Estimate:
-        return replace(found, n=n_expected - n_unscored, n_expected=n_expected, n_unscored=n_unscored)
-
-    return FactorLevel(
-        level=one,
-        systems=names,
-        value=counted(mean_share(_averaged(values, names), level=level)),
-        complete_case=counted(mean_share(means, level=level)),
+def _factor_level(values: Values, level: Setting, names: tuple[str, ...]) -> FactorLevel:
+    by_question = {question: [values[name][question] for name in names] for question in values[names[0]]}
+    n_expected = len(by_question) * len(names)
+    n_unscored = sum(row.count(None) for row in by_question.values())
+    n = n_expected - n_unscored
+    means = {question: mean_of(row) for question, row in by_question.items()}
+    value, complete = (
+        replace(mean_share(shares), n=n, n_expected=n_expected, n_unscored=n_unscored)
+        for shares in (_averaged(values, names), means)
     )
+    return FactorLevel(level, names, value, complete)

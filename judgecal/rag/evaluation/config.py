@@ -36,36 +36,37 @@ A list that does not stand under [sweep] is that option's own value. Paths are t
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from judgecal.artefacts import read_toml, validated
-from judgecal.errors import InputError, refuse, unknown_name
-from judgecal.goldset import Document
+from judgecal.errors import InputError, listed, refuse, unknown_name
+from judgecal.goldset import Columns, Document, load_gold
+from judgecal.rag.answering.questions import Question, by_group, questions_of
 from judgecal.rag.evaluation.comparisons import Design
 from judgecal.rag.evaluation.function import FunctionConfig, FunctionSystem
-from judgecal.rag.evaluation.http import HttpConfig, HttpSystem
+from judgecal.rag.evaluation.http import HttpSystem
+from judgecal.rag.evaluation.http_client import HttpConfig
 from judgecal.rag.evaluation.local import LocalConfig, LocalSystem
-from judgecal.rag.evaluation.recorded import RecordedConfig, RecordedSystem
-from judgecal.rag.evaluation.system import Setting, System
+from judgecal.rag.evaluation.system import RecordedConfig, RecordedSystem, Setting, System
+from judgecal.rag.retrieval import FileColumns, collection_of_files
+from judgecal.rag.retrieval.collection import references_in
+from judgecal.tables import read_table
 from judgecal.workspace import Workspace, shown
 
-SystemKind = Literal["local", "http", "python", "answers"]
-Factors = Mapping[str, Sequence[Setting]]  # dotted path of an option -> its levels, in the order of the file
-
-_CONFIGS: Mapping[SystemKind, type[BaseModel]] = {
+_CONFIGS: Mapping[str, type[BaseModel]] = {
     "local": LocalConfig,
     "http": HttpConfig,
     "python": FunctionConfig,
     "answers": RecordedConfig,
 }
-_HEAD = ("name", "kind")
 _MOST = 1000  # systems of one table
 _TABLE = ConfigDict(extra="forbid", strict=True)
 Cost = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -133,83 +134,77 @@ class EvaluateConfig(BaseModel):
     systems: list[dict[str, Any]]
     sweep: dict[str, dict[str, Any]] = {}  # name of a system -> option -> levels
 
+    def problems(self) -> Iterator[str]:
+        """What of the tables goes together with no other one."""
+        asked = self.questions
+        if (asked.gold is None) == (asked.file is None):
+            either = "either gold, a gold set, or file, a table of questions with reference answers"
+            yield f"questions: give {either}"
+        if asked.file is not None and "split" in asked.model_fields_set:
+            yield "questions: split belongs to a gold set: leave it out, or name the set with gold"
+        of_file = {"question", "reference", "separator", "id", "documents", "tags"} & asked.model_fields_set
+        if asked.gold is not None and of_file:
+            columns = ", ".join(sorted(of_file))
+            yield f"questions: {columns}: columns of a file, and a gold set has its own: leave them out"
+        if not self.systems:
+            yield "systems: there is none: add [[systems]] with name and kind"
+        names = [name for table in self.systems if isinstance(name := table.get("name"), str)]
+        for name in self.sweep:
+            if name not in names:
+                unknown = unknown_name("system", name, names)
+                yield f"sweep: {unknown}: options stand under the name of a system"
+
 
 class _Head(BaseModel):
     """What every system's table has beside the keys of its kind."""
 
     model_config = _TABLE
     name: Annotated[str, Field(min_length=1, max_length=100)]
-    kind: SystemKind
-
-
-@dataclass(frozen=True, slots=True)
-class Variant:
-    """A system's table with one level of each factor."""
-
-    name: str  # `NAME`, in a sweep `NAME(chunk.max=512, top_n=2)`
-    settings: Mapping[str, Setting]  # the factors with their values, in the order of the file
-    table: Mapping[str, Any]
-    is_base: bool = False  # whether the others of its sweep differ from it in one factor
+    kind: Literal["local", "http", "python", "answers"]
 
 
 @dataclass(frozen=True, slots=True)
 class SystemTable:
-    """A table of systems, read: its variants, and the configuration of each."""
+    """A table of systems with one level of each of its factors."""
 
-    name: str
-    kind: SystemKind
-    variants: tuple[tuple[Variant, Any], ...]
+    name: str  # `NAME`, in a sweep `NAME(chunk.max=512, top_n=2)`
+    table: str  # NAME, which all systems of a sweep share
+    kind: str  # local, http, python or answers
+    options: Any  # the model of its kind
+    settings: Mapping[str, Setting]  # the factors with their values, in the order of the file
+    is_base: bool  # whether the others of its sweep differ from it in one factor
 
 
 @dataclass(frozen=True, slots=True)
 class ReadConfig:
-    """A configuration that holds no mistake that its text shows; paths are taken from `folder`."""
+    """A configuration that holds no mistake that its text shows."""
 
-    path: Path
+    path: Path  # paths in the file are taken from its folder
     tables: EvaluateConfig
     systems: tuple[SystemTable, ...]
-
-    @property
-    def folder(self) -> Path:
-        """The file's own."""
-        return self.path.parent
-
-
-@dataclass(frozen=True, slots=True)
-class ConfiguredSystem:
-    """A system, and where it stands in the configuration: its table, its kind, whether it is a base."""
-
-    system: System
-    table: str
-    kind: str
-    is_base: bool = False
 
 
 def read_evaluate_config(path: Path) -> ReadConfig:
     """Read a configuration; every problem is told at once: where, what was found, the nearest key."""
     table, where = read_toml(path), shown(path)
-    problems: list[str] = []
-    tables: EvaluateConfig | None = None
+    problems, tables = list[str](), None
     try:
         tables = validated(EvaluateConfig, table, where)
-        problems += [f"{where}: {problem}" for problem in _problems(tables)]
+        problems += [f"{where}: {problem}" for problem in tables.problems()]
     except InputError as error:
         problems += error.problems
     rows, sweep = table.get("systems"), table.get("sweep")
-    design = table.get("design") if table.get("design") in ("one_at_a_time", "grid") else None
-    read: list[SystemTable] = []
+    design = table.get("design") if table.get("design") in get_args(Design) else None
+    systems: list[SystemTable] = []
     for place, row in enumerate(rows if isinstance(rows, list) else [], start=1):
-        if not isinstance(row, Mapping):
-            continue
-        name = row.get("name")
-        levels = sweep.get(name) if isinstance(sweep, Mapping) and isinstance(name, str) else None
-        try:
-            read.append(
-                _system_table(row, levels if isinstance(levels, Mapping) else {}, design, where, place, path)
-            )
-        except InputError as error:
-            problems += error.problems
-    names = [variant.name for one in read for variant, _ in one.variants]
+        if isinstance(row, Mapping):
+            try:
+                systems += _read_systems(
+                    row, sweep if isinstance(sweep, Mapping) else {}, design, place, path
+                )
+            except InputError as error:
+                problems += error.problems
+    names = [system.name for system in systems]
     problems += [
         f"{where}: systems: {name} stands there twice: give each a name of its own"
         for name in dict.fromkeys(names)
@@ -217,59 +212,41 @@ def read_evaluate_config(path: Path) -> ReadConfig:
     ]
     refuse(list(dict.fromkeys(problems)))
     assert tables is not None
-    return ReadConfig(path, tables, tuple(read))
+    return ReadConfig(path, tables, tuple(systems))
 
 
-def _problems(tables: EvaluateConfig) -> Iterator[str]:
-    asked = tables.questions
-    if (asked.gold is None) == (asked.file is None):
-        yield "questions: give either gold, a gold set, or file, a table of questions with reference answers"
-    if asked.file is not None and "split" in asked.model_fields_set:
-        yield "questions: split belongs to a gold set: leave it out, or name the set with gold"
-    of_file = {"question", "reference", "separator", "id", "documents", "tags"} & asked.model_fields_set
-    if asked.gold is not None and of_file:
-        yield (
-            f"questions: {', '.join(sorted(of_file))}: columns of a file, and a gold set has its own: leave "
-            "them out"
-        )
-    if not tables.systems:
-        yield "systems: there is none: add [[systems]] with name and kind"
-    names = [name for table in tables.systems if isinstance(name := table.get("name"), str)]
-    for name in tables.sweep:
-        if name not in names:
-            yield f"sweep: {unknown_name('system', name, names)}: options stand under the name of a system"
-
-
-def _system_table(
-    row: Mapping[str, Any], sweep: Mapping[str, Any], design: Design | None, file: str, place: int, path: Path
-) -> SystemTable:
-    """A table of systems with its variants; `place` is its number, for one without a name."""
-    name = row.get("name")
-    where = (
-        f"{file}: systems: {name}" if isinstance(name, str) and name else f"{file}: systems: number {place}"
-    )
-    head = validated(_Head, {key: row[key] for key in _HEAD if key in row}, where)
-    table = {key: value for key, value in row.items() if key not in _HEAD}
-    factors = dict(_flat(sweep))
+def _read_systems(
+    row: Mapping[str, Any], sweep: Mapping[str, Any], design: Design | None, place: int, path: Path
+) -> list[SystemTable]:
+    """The systems of one table; `place` is its number, for one without a name."""
+    file, name = shown(path), row.get("name")
+    where = f"{file}: systems: {name if isinstance(name, str) and name else f'number {place}'}"
+    head = validated(_Head, {key: row[key] for key in _Head.model_fields if key in row}, where)
+    table = {key: value for key, value in row.items() if key not in _Head.model_fields}
+    levels = sweep.get(head.name)
+    factors = dict(_flat(levels)) if isinstance(levels, Mapping) else {}
     problems = [f"{file}: sweep: {head.name}: {text}" for text in sweep_problems(factors, table, design)]
     if problems:  # the rest is read all the same, so that every mistake is told at once
         factors = {name: levels for name, levels in factors.items() if isinstance(levels, list) and levels}
         design = "one_at_a_time"
     lists = [key for key, value in _flat(table) if isinstance(value, list)]
-    read = []
-    for variant in variants(head.name, table, factors, design):
-        filled = dict(variant.table)
+    systems = []
+    for settings, filled, is_base in variants(table, factors, design):
         if head.kind == "answers" and isinstance(filled.get("answers"), str):
-            filled["answers"] = str(path.parent / filled["answers"])
+            filled = {**filled, "answers": str(path.parent / filled["answers"])}
         try:
-            read.append((variant, validated(_CONFIGS[head.kind], filled, where)))
+            options = validated(_CONFIGS[head.kind], filled, where)
         except InputError as error:
             for problem in error.problems:
                 if any(problem.startswith((f"{where}: {key}:", f"{where}: {key} must")) for key in lists):
                     problem += f"; the levels of a sweep stand under [sweep.{head.name}]"
                 problems.append(problem)
+            continue
+        label = ", ".join(f"{factor}={printed(level)}" for factor, level in settings.items())
+        full = f"{head.name}({label})" if factors else head.name
+        systems.append(SystemTable(full, head.name, head.kind, options, settings, is_base))
     refuse(list(dict.fromkeys(problems)))
-    return SystemTable(head.name, head.kind, tuple(read))
+    return systems
 
 
 # --- factors of a sweep
@@ -279,77 +256,63 @@ def sweep_problems(
     factors: Mapping[str, Any], table: Mapping[str, Any], design: Design | None
 ) -> Iterator[str]:
     """What is wrong with the levels of a system, beside what its own table says of the same options."""
+    held = dict(_flat(table))
     for factor, levels in factors.items():
         if not isinstance(levels, list) or not levels:
             yield f"{factor}: give its levels as a list, found {levels!r:.60}"
-        elif odd := [level for level in levels if not isinstance(level, str | int | float | bool)]:
+            continue
+        if odd := [level for level in levels if not isinstance(level, str | int | float | bool)]:
             yield f"{factor}: a level is a text, a number, true or false, found {odd[0]!r:.60}"
-        else:
-            for a, b in itertools.combinations(levels, 2):
-                if a == b or printed(a) == printed(b):
-                    yield f"{factor}: the levels {a!r} and {b!r} cannot be told apart: keep one"
-            yield from _held_problems(factor, levels, dict(_flat(table)), design)
+            continue
+        for a, b in itertools.combinations(levels, 2):
+            if a == b or printed(a) == printed(b):
+                yield f"{factor}: the levels {a!r} and {b!r} cannot be told apart: keep one"
+        if factor in held and design == "grid":
+            yield (
+                f'{factor}: with design = "grid" no level is held: leave it out of the system\'s table, or '
+                'say design = "one_at_a_time"'
+            )
+        elif factor in held and not any(_same(held[factor], level) for level in levels):
+            known = ", ".join(map(repr, levels))
+            yield f"{factor} is {held[factor]!r} in the system's table, and its levels are {known}"
     if factors and design is None:
         yield (
             'say design = "one_at_a_time" (the others held at the base) or design = "grid" (every '
-            "combination) "
-            "at the top of the file"
+            "combination) at the top of the file"
         )
     n = math.prod(len(levels) for levels in factors.values() if isinstance(levels, list))
     if design == "grid" and n > _MOST:
         yield f'{n:,} systems: at most {_MOST:,} are taken: leave out levels, or say design = "one_at_a_time"'
 
 
-def _held_problems(
-    factor: str, levels: Sequence[Setting], table: Mapping[str, Any], design: Design | None
-) -> Iterator[str]:
-    """What a system's own table says of an option that is swept: the level that is held."""
-    if factor not in table:
-        return
-    if design == "grid":
-        yield (
-            f'{factor}: with design = "grid" no level is held: leave it out of the system\'s table, or say '
-            'design = "one_at_a_time"'
-        )
-    elif not any(_same(table[factor], level) for level in levels):
-        yield (
-            f"{factor} is {table[factor]!r} in the system's table, and its levels are "
-            f"{', '.join(map(repr, levels))}"
-        )
+def variants(
+    table: Mapping[str, Any], factors: Mapping[str, Sequence[Setting]], design: Design | None
+) -> Iterator[tuple[Mapping[str, Setting], Mapping[str, Any], bool]]:
+    """The settings of each system of a table, the table with them, and whether it is the base of the others.
 
-
-def variants(name: str, table: Mapping[str, Any], factors: Factors, design: Design | None) -> list[Variant]:
-    """The systems of a table, each level in the order of the file; `factors` are without `sweep_problems`.
-
-    One at a time the other factors are held at what the table says of them, else at their first level.
+    Each level comes in the order of the file; `factors` (by dotted path) are without `sweep_problems`. One at
+    a time the other factors are held at what the table says of them, else at their first level.
     """
-    if not factors:
-        return [Variant(name, {}, table)]
-    own = dict(_flat(table))
-    base = [
-        next((place for place, level in enumerate(levels) if factor in own and _same(own[factor], level)), 0)
-        for factor, levels in factors.items()
-    ]
-    places = [range(len(levels)) for levels in factors.values()]
-    if design == "grid":
-        wanted = list(itertools.product(*places))
-    else:
-        one_changed = (
-            (*base[:n], place, *base[n + 1 :]) for n, levels in enumerate(places) for place in levels
+    held = dict(_flat(table))
+    base = tuple(
+        next(
+            (place for place, level in enumerate(levels) if factor in held and _same(held[factor], level)), 0
         )
-        wanted = sorted(set(one_changed))
-    found = []
-    for chosen in wanted:
-        settings = {
-            factor: levels[place] for (factor, levels), place in zip(factors.items(), chosen, strict=True)
-        }
-        filled: Mapping[str, Any] = table
+        for factor, levels in factors.items()
+    )
+    places = [range(len(levels)) for levels in factors.values()]
+    chosen = {(*base[:n], place, *base[n + 1 :]) for n, levels in enumerate(places) for place in levels}
+    for at in itertools.product(*places) if design == "grid" else sorted({base} | chosen):
+        settings = {factor: levels[n] for (factor, levels), n in zip(factors.items(), at, strict=True)}
+        filled = dict(table)
         for factor, level in settings.items():
-            filled = _with(filled, factor.split("."), level)
-        label = ", ".join(f"{factor}={printed(level)}" for factor, level in settings.items())
-        is_base = design == "one_at_a_time" and list(chosen) == base
-        found.append(Variant(f"{name}({label})", settings, filled, is_base))
-    return found
+            *path, last = factor.split(".")
+            inner = filled
+            for key in path:
+                inner[key] = dict(inner[key]) if isinstance(inner.get(key), Mapping) else {}
+                inner = inner[key]
+            inner[last] = level
+        yield settings, filled, design == "one_at_a_time" and bool(factors) and at == base
 
 
 def printed(level: Setting) -> str:
@@ -372,35 +335,93 @@ def _same(a: Any, b: Any) -> bool:
     return type(a) is type(b) and bool(a == b)
 
 
-def _with(table: Mapping[str, Any], path: Sequence[str], value: Any) -> dict[str, Any]:
-    """A table with a value at a path in it."""
-    key, *rest = path
-    inner = table.get(key)
-    return {**table, key: _with(inner if isinstance(inner, Mapping) else {}, rest, value) if rest else value}
+# --- what a configuration names
 
 
-# --- systems
+def system_of(
+    table: SystemTable, config: ReadConfig, workspace: Workspace, documents: Callable[[], Sequence[Document]]
+) -> System:
+    """A system as its table has it; nobody is called, `documents` are read when they are needed."""
+    name, options = table.name, table.options
+    if table.kind == "local":
+        return LocalSystem(name, options, documents, workspace)
+    if table.kind == "http":
+        return HttpSystem(name, options, documents)
+    if table.kind == "python":
+        return FunctionSystem(name, options, (config.path.parent, workspace.root, Path()))
+    return RecordedSystem(name, options)
 
 
-def systems_of(
-    config: ReadConfig, workspace: Workspace, documents: Callable[[], Sequence[Document]]
-) -> tuple[ConfiguredSystem, ...]:
-    """Every system in the order of the file; nobody is called, `documents` are read when they are needed."""
-    found = []
-    for table in config.systems:
-        for variant, options in table.variants:
-            name, settings = variant.name, variant.settings
-            system: System
-            if table.kind == "local":
-                system = LocalSystem(
-                    name, options, settings=settings, documents=documents, workspace=workspace
-                )
-            elif table.kind == "http":
-                system = HttpSystem(name, options, settings=settings, documents=documents)
-            elif table.kind == "python":
-                folders = (config.folder, workspace.root, Path())
-                system = FunctionSystem(name, options, settings=settings, folders=folders)
-            else:
-                system = RecordedSystem(name, options, settings=settings)
-            found.append(ConfiguredSystem(system, table.name, table.kind, variant.is_base))
-    return tuple(found)
+@dataclass(frozen=True, slots=True)
+class QuestionSource:
+    """Questions, as they were read."""
+
+    name: str  # of the set, or of the file without its ending
+    sha256: str  # of the content
+    asked: tuple[Question, ...]  # one a group, in file order, after `split` and without `limit`
+    notes: tuple[str, ...]  # what was noticed while they were read
+    sealed: frozenset[str] = frozenset()  # groups of test, whose text is shown nowhere
+    split: str | None = None  # of the set; None for a file
+    made_by: str | None = None  # as the set's card says; None where nothing says so
+    documents: tuple[Document, ...] = ()  # of the set; empty where it has none
+
+
+def read_questions(table: QuestionsTable, folder: Path, workspace: Workspace) -> QuestionSource:
+    """The questions of a configuration; paths are taken from `folder`."""
+    if table.file is not None:
+        return _questions_of_file(folder / table.file, table)
+    place = folder / str(table.gold)
+    gold = load_gold(place if (place / "items.jsonl").is_file() else str(table.gold), workspace=workspace)
+    groups = {item.group for item in gold.select(table.split)}
+    questions = questions_of(gold, without={item.group for item in gold.items} - groups)
+    return QuestionSource(
+        gold.name,
+        gold.sha256,
+        questions.asked,
+        questions.notes,
+        sealed=gold.test_groups & groups,
+        split=table.split,
+        made_by=gold.card.made_by,
+        documents=gold.documents,
+    )
+
+
+def _questions_of_file(path: Path, columns: QuestionsTable) -> QuestionSource:
+    table = read_table(path)
+    single = (columns.question, columns.reference, columns.id, columns.documents)
+    table.require(*(name for name in single if name is not None), *columns.tags)
+    read = Columns(
+        columns.question,
+        None,
+        reference=columns.reference,
+        group=columns.id,
+        reference_separator=columns.separator,
+        tags=tuple(columns.tags),
+    )
+    items, problems = [], list[str]()
+    references: dict[str, set[tuple[str, ...]]] = {}
+    for row in table.rows:
+        item = read.read_item(row, table.at(row), item_id=str(row.line), problems=problems)
+        named = () if columns.documents is None else references_in(row, columns.documents, columns.separator)
+        items.append(replace(item, reference_documents=tuple(named)))
+        references.setdefault(item.group, set()).add(item.reference_answers)
+    refuse(problems)
+    if not items:
+        raise InputError(f"{table.where}: holds no question")
+    notes = list(table.notes)
+    if several := [group for group, found in references.items() if len(found) > 1]:
+        n = "1 question stands" if len(several) == 1 else f"{len(several)} questions stand"
+        differing = "in several rows with different references, each of which is taken as right"
+        notes.append(f"{n} {differing}: {listed(several)}")
+    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+    return QuestionSource(path.stem, sha256, by_group(items), tuple(notes))
+
+
+def read_documents(path: Path) -> tuple[tuple[Document, ...], tuple[str, ...]]:
+    """Those of a table, a folder of files, or one file, and what was noticed while they were read."""
+    if not path.exists():
+        raise InputError(f"documents: {shown(path)}: there is no such file or folder")
+    collection = collection_of_files(path, None, columns=FileColumns())
+    if not collection.documents:
+        raise InputError(f"{shown(path)}: holds no document")
+    return collection.documents, collection.notes

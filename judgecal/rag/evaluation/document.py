@@ -1,36 +1,23 @@
-"""The document of `evaluate`: outcomes, what may be the best, factor curves, systems, what lies behind."""
+"""The document of `evaluate`: what it says first, outcomes, what may be the best, the systems."""
 
 from __future__ import annotations
 
-from functools import partial
+import dataclasses
+import shlex
+import textwrap
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from judgecal.rag.evaluation.comparisons import FactorCurve
-from judgecal.rag.evaluation.document_parts import (
-    comparisons_section,
-    complexity_section,
-    corrected_section,
-    documents_section,
-    failures_section,
-    judges_section,
-    tags_section,
-    worst_section,
-)
-from judgecal.rag.evaluation.headline import (
-    candidates,
-    evaluate_facts,
-    evaluate_headline,
-    made_by_model,
-    noun,
-)
-from judgecal.rag.evaluation.result import EvaluateResult
+from judgecal.rag.evaluation.document_parts import curves_section, sections_behind
+from judgecal.rag.evaluation.result import EvaluateResult, FailedVerdicts, MeasuredBy
 from judgecal.rag.evaluation.summary import OutcomeShare, SystemSummary
+from judgecal.records import Headline
 from judgecal.report import numbers
-from judgecal.report.charts import Frame, Mark, Tick, apart, shortened
+from judgecal.report.charts import Axis, IntervalRow, interval_picture
 from judgecal.report.document import (
     Block,
     Document,
-    Gallery,
+    Fact,
     Paragraph,
     Picture,
     Section,
@@ -39,11 +26,13 @@ from judgecal.report.document import (
     notes_section,
     table,
 )
-from judgecal.report.intervals import Axis, IntervalRow, interval_picture
-from judgecal.report.wording import in_a_row, sentence
+from judgecal.report.wording import in_a_row, path_from_here, sentence, sentences
 
+_NAMED = 3  # systems in the headline
+_FEWEST = 10  # questions from which on anything is decided, as everywhere in judgecal
+_OF_TOTAL = ("correctness", "answered")  # the columns that the total is made of
+_TO_LABEL = 60  # answers for people to label, where nobody has labelled any
 _DRAWN = 20  # systems beside each other
-_CURVE = 330  # pixels
 _BESIDE = 4  # measures in a table
 _WORDS = (
     (
@@ -66,78 +55,287 @@ _WORDS = (
 
 def evaluate_document(result: EvaluateResult) -> Document:
     """What systems, or settings of one, come to on the same questions."""
-    headline, facts, stored = evaluate_headline(result), tuple(evaluate_facts(result)), from_summary(result)
-    return Document(
-        title=f"{result.experiment}: {noun(result)} compared",
-        about=_about(result),
-        headline=headline,
-        facts=facts,
-        picture=_totals(result),
-        sections=[
-            _outcomes(result),
-            _best(result),
-            *([_curves(result)] if result.curves else []),
-            _systems(result),
-            *corrected_section(result),
-            *comparisons_section(result),
-            *documents_section(result),
-            *complexity_section(result),
-            *tags_section(result),
-            *worst_section(result),
-            *failures_section(result),
-            judges_section(result),
-            *notes_section([sentence(note) for note in _notes(result)], words=_WORDS, short=True),
-        ],
-        **stored,
-    )
-
-
-def _about(result: EvaluateResult) -> str:
-    asked, n = result.questions, len(result.systems)
+    asked, n, states = result.questions, len(result.systems), result.states
     how = ", every combination" if result.design == "grid" else ""
     if result.design == "one_at_a_time":
         how = f", one factor at a time from the base {in_a_row(result.bases)}"
     made = {"llm": ", made by a model", "people": ", made by people", "project": ", made by the project"}
-    return (
-        f"{result.experiment} · {n} {noun(result, n)}{how} · {numbers.count_of(asked.n, 'question')} of "
-        f"{asked.source}{made.get(asked.made_by or '', '')}, {numbers.count(asked.n_answerable)} with an "
-        "answer"
-    )
-
-
-def _notes(result: EvaluateResult) -> list[str]:
-    asked = result.questions
-    notes = [made_by_model(result)] if asked.made_by == "llm" else []
-    if asked.n_sealed:
-        sealed = numbers.count_of(asked.n_sealed, "question")
-        notes.append(f"{sealed} of test are in every number here, and none of them is shown")
-    states = result.states
     files = [Path(one).name for one in (states.questions, states.answers, states.measured, states.summary)]
-    rows = (
-        f"rows of every state, in the experiment's folder: {', '.join(files)}, each with a CSV file beside it"
+    sealed = numbers.count_of(asked.n_sealed, "question")
+    notes = sentences(
+        asked.made_by == "llm" and sentence(_made_by_model(result)),
+        asked.n_sealed > 0 and f"{sealed} of test are in every number here, and none of them is shown.",
+        map(sentence, result.notes),
+        f"Rows of every state, in the experiment's folder: {', '.join(files)}, each with a CSV file beside "
+        "it.",
     )
-    return [*notes, *result.notes, rows]
+    return Document(
+        title=f"{result.experiment}: {_noun(result)} compared",
+        about=(
+            f"{result.experiment} · {n} {_noun(result, n)}{how} · {numbers.count_of(asked.n, 'question')} of "
+            f"{asked.source}{made.get(asked.made_by or '', '')}, {numbers.count(asked.n_answerable)} with an "
+            "answer"
+        ),
+        headline=_headline(result),
+        facts=tuple(_facts(result)),
+        picture=_totals(result),
+        sections=[
+            _outcomes(result),
+            _best(result),
+            *curves_section(result),
+            _systems(result),
+            *sections_behind(result),
+            *notes_section(notes, words=_WORDS, short=True),
+        ],
+        **from_summary(result),
+    )
 
 
-def ranked(result: EvaluateResult) -> list[SystemSummary]:
+def _noun(result: EvaluateResult, n: int | None = None) -> str:
+    """What is compared: settings of a sweep, else systems; in the plural unless there is one."""
+    return f"{'setting' if result.design else 'system'}{'s' * (n != 1)}"
+
+
+def _tied(result: EvaluateResult) -> list[SystemSummary]:
+    """The systems that cannot be told apart from the best, the highest first."""
+    by_name = {system.system: system for system in result.systems}
+    return [by_name[name] for name in result.not_told_apart_from_best if name in by_name]
+
+
+def _ranked(result: EvaluateResult) -> list[SystemSummary]:
     """The systems by `total`, those that may be the best first."""
-    tied = candidates(result)
-    rest = [one for one in result.systems if one not in tied]
-    return [*tied, *sorted(rest, key=lambda one: -(one.total.value or 0.0))]
+    tied = _tied(result)
+    rest = [system for system in result.systems if system not in tied]
+    return [*tied, *sorted(rest, key=lambda system: -(system.total.value or 0.0))]
+
+
+def _highest(result: EvaluateResult) -> SystemSummary:
+    return next(system for system in result.systems if system.system == result.best.highest)
+
+
+def _cheapest(result: EvaluateResult) -> SystemSummary | None:
+    """Of those that may be the best; None where a price is not known, or all cost the same."""
+    systems = _tied(result)
+    prices = [system.usd_per_1k for system in systems]
+    if None in prices or len(set(prices)) < 2:
+        return None
+    return min(systems, key=lambda system: system.usd_per_1k or 0.0)
+
+
+# --- the headline
+
+
+def _headline(result: EvaluateResult) -> Headline:
+    """The one voice of `evaluate`: which cannot be told apart from the best, and what is not known."""
+    kind, first = _decided(result)
+    # those that nobody held against people; that of correctness first, as the rest hangs on it
+    unlocked = sorted(
+        (judge for judge in result.judges if judge.lock is None),
+        key=lambda judge: judge.column != "correctness",
+    )
+    following = f"judgecal report {result.experiment} --open"
+    if kind in ("unread", "none"):
+        following = result.again or following
+    elif unlocked:
+        following = _calibrate(result, unlocked[0])
+    blind = [_called(result, setting.system) for setting in result.settings if not setting.shows_contexts]
+    unknown = sentences(  # what weighs most comes first
+        [
+            f"Whether {judge.judge}, the judge of {judge.column}, agrees with people: nobody knows, as it "
+            f"has no lock. Calibrate it: {_calibrate(result, judge)}"
+            for judge in unlocked
+        ],
+        result.questions.made_by == "llm"
+        and f"How much harder the questions of users are. {sentence(_made_by_model(result))}",
+        kind == "tied"
+        and "Which of those that cannot be told apart is the best: that no difference is shown is no proof "
+        "of none.",
+        any(system.usd_per_1k is None for system in result.systems)
+        and f"What some {_noun(result)} cost: not every answer has a price.",
+        bool(blind) and f"Whether the answers of {in_a_row(blind)} rest on documents: no contexts are shown.",
+        result.design == "one_at_a_time" and "How factors act together: each was varied alone.",
+    )
+    return Headline(kind, first, _because(result, kind), unknown, following)
+
+
+def _called(result: EvaluateResult, system: str) -> str:
+    """A system in a sentence: in a grid a label is a list, and a sentence needs the brackets of the name."""
+    return result.labels[system] if result.design == "one_at_a_time" else system
+
+
+def _decided(result: EvaluateResult) -> tuple[str, str]:
+    """The kind, and what it comes to; the best is named with all its settings."""
+    n, best = len(result.systems), result.best
+    first = _called(result, best.highest)
+    total = f"a total of {numbers.estimate(_highest(result).total, 2)}"
+    these = f"the {n} {_noun(result)}"
+    if not any(system.n for system in result.systems):
+        kind = "unread" if result.failed_verdicts and not result.failures else "none"
+        return kind, f"Nothing could be measured: no answer of any {_noun(result, 1)} has a score."
+    if best.n_questions < _FEWEST:
+        asked = numbers.count_of(best.n_questions, "question")
+        return "too few", f"Too few questions to decide anything: {asked}, and {_FEWEST} are the least."
+    if n == 1:
+        return "measured", f"{first} reaches {total}; no other system was held against it."
+    if best.best is not None:
+        return "use", f"Use {best.best}: it reaches {total}, and is shown to be the best of {these}."
+    if best.reason is not None:
+        return "cannot tell", f"Cannot tell which of {these} is best: {best.reason}."
+    names = [_called(result, name) for name in result.not_told_apart_from_best]
+    if len(names) == n:
+        both = "Neither of the two" if n == 2 else f"None of {these}"
+        return "tied", f"{both} can be told apart from the best: the highest is {first}, with {total}."
+    more = [f"{len(names) - _NAMED} more"] if len(names) > _NAMED else []
+    named = in_a_row([*names[:_NAMED], *more])
+    return "tied", f"{len(names)} of {n} {_noun(result)} cannot be told apart from the best: {named}."
+
+
+def _because(result: EvaluateResult, kind: str) -> tuple[str, ...]:
+    def brief(message: str | None) -> str:
+        """What a failure said, shortened; nothing of a test question's."""
+        text = message or "its message is of a test question"
+        return textwrap.shorten(text, 160, placeholder=" ...").rstrip(".")
+
+    def mute(failed: FailedVerdicts, answers: str) -> str:
+        said = f"by {failed.kind}: {brief(failed.message)}"
+        return f"The judge of {failed.column} gave no verdict on {answers}, {said}."
+
+    best, reasons = result.best, list[str]()
+    if kind == "none" and result.failures:
+        most = result.failures[0]
+        failing = f"{numbers.count(most.n)} answers of {_called(result, most.system)} failed by {most.kind}"
+        reasons.append(f"{failing}: {brief(most.message)}.")
+    elif kind == "unread" and result.failed_verdicts:
+        worst = max(result.failed_verdicts, key=lambda failed: (failed.column in _OF_TOTAL, failed.n))
+        reasons.append(mute(worst, numbers.count_of(worst.n, "answer")))
+    else:
+        first_of = {failed.column: failed for failed in reversed(result.failed_verdicts)}
+        reasons += [
+            mute(failed, "any answer")
+            for column, failed in first_of.items()
+            if not any(one.measures[column].n for one in result.systems if column in one.measures)
+        ]
+    if kind == "tied":
+        if len(result.not_told_apart_from_best) < len(result.systems):
+            total = numbers.estimate(_highest(result).total, 2)
+            reasons.append(f"The highest total is {total}, of {_called(result, best.highest)}.")
+        reasons += _economy(result)
+    if kind in ("tied", "cannot tell") and best.runner_up is not None:
+        pair = f"the highest from the runner-up, {_called(result, best.runner_up)}"
+        if best.questions_needed is None:
+            reasons.append(f"No number of questions up to a million is known to tell {pair}.")
+        else:
+            needed, n = numbers.count(best.questions_needed), numbers.count(best.n_questions)
+            reasons.append(f"About {needed} questions like these {n} would tell {pair}.")
+    of_correctness = [judge for judge in result.judges if judge.column == "correctness"]
+    n_expected = sum(system.n_expected for system in result.systems)
+    n_unscored = sum(system.n_unscored for system in result.systems)
+    verbs = "is unscored and counts" if n_unscored == 1 else "are unscored and count"
+    return sentences(
+        reasons,
+        any(judge.lock is None for judge in of_correctness)
+        and "Nobody knows whether the judge of correctness agrees with people: it has no lock.",
+        [
+            f"The judge of correctness agrees with people by {numbers.estimate(judge.agreement, 2)}."
+            for judge in of_correctness
+            if judge.agreement is not None
+        ],
+        n_unscored > 0
+        and f"{numbers.count(n_unscored)} of {numbers.count(n_expected)} answers {verbs} as 0.",
+    )
+
+
+def _economy(result: EvaluateResult) -> Iterator[str]:
+    """Who of those that may be the best costs and waits least, and how far below the best it may lie."""
+    tied, cheap = _tied(result), _cheapest(result)
+    merits: dict[str, list[str]] = {}
+    if cheap is not None:
+        merits[cheap.system] = [f"cheapest (USD {numbers.money(cheap.usd_per_1k)} per 1k)"]
+    if len(tied) > 1 and all(system.latency_s.p50 is not None for system in tied):
+        quick = min(tied, key=lambda system: system.latency_s.p50 or 0.0)
+        median = numbers.seconds(quick.latency_s.p50)
+        merits.setdefault(quick.system, []).append(f"quickest (median {median})")
+    at_most = {candidate.name: candidate.loss_at_most for candidate in result.best.not_told_apart}
+    parts = []
+    for name, whys in merits.items():
+        below = at_most.get(name)
+        bound = "" if below is None else f", at most {numbers.plain(below, 2)} below the best"
+        parts.append(f"{_called(result, name)} is the {' and the '.join(whys)}{bound}")
+    if parts:
+        yield f"Of those that may be the best {'; '.join(parts)}."
+
+
+def _made_by_model(result: EvaluateResult) -> str:
+    """What questions of a model's own making are worth."""
+    easier = "answers that stand wholly in one passage are easier than what users ask"
+    text = f"a model made these questions, and {easier}"
+    easy, n = result.questions.n_lexically_easy, result.questions.n_with_document
+    if easy is None:
+        return text
+    lexically_easy = "with a document are lexically easy: BM25 ranks it first"
+    return f"{text}; {numbers.count(easy)} of {numbers.count(n)} {lexically_easy}"
+
+
+def _calibrate(result: EvaluateResult, judge: MeasuredBy) -> str:
+    """The command that holds a judge against people.
+
+    On the set that was asked, where people may have labelled it, else by having answers of this run labelled.
+    """
+    asked = result.questions
+    if asked.made_by not in (None, "llm"):  # neither a file nor drafts
+        return f"judgecal score --judge {shlex.quote(judge.judge)} --gold {shlex.quote(asked.source)}"
+    rows = path_from_here(Path(result.states.measured).with_suffix(".csv"))
+    return f"judgecal gold sheet {shlex.quote(rows)} --scale binary -n {_TO_LABEL} -o labels.csv"
+
+
+def _facts(result: EvaluateResult) -> Iterator[Fact]:
+    """The large numbers under the headline; of the best, how far it leads and what it takes."""
+    best, n = result.best, len(result.systems)
+    if not any(system.n for system in result.systems):
+        return
+    highest, cheap = _highest(result), _cheapest(result)
+    yield Fact(numbers.estimate(highest.total, 2), "is the highest total." if n > 1 else "is its total.")
+    if n > 1 and best.best is None:
+        yield Fact(f"{len(best.not_told_apart)} of {n}", f"{_noun(result)} that may be the best.")
+    if best.best is None and best.questions_needed is not None:
+        needed, asked = numbers.count(best.questions_needed), numbers.count(best.n_questions)
+        yield Fact(f"about {needed}", f"questions would tell it from the runner-up; {asked} were asked.")
+    if cheap is not None:
+        yield Fact(f"USD {numbers.money(cheap.usd_per_1k)}", "per 1k answers is the least of these.")
+    if best.best is None:
+        return
+    for pair in result.comparisons:
+        if best.runner_up is not None and {pair.a, pair.b} == {highest.system, best.runner_up}:
+            lead = pair.difference
+            if pair.a != highest.system:  # a difference the other way round
+                ends = (lead.value, lead.high, lead.low)
+                value, low, high = (None if end is None else -end for end in ends)
+                lead = dataclasses.replace(lead, value=value, low=low, high=high)
+            yield Fact(numbers.difference(lead, 2), f"over the runner-up, {result.labels[best.runner_up]}.")
+    if highest.usd_per_1k is not None:
+        yield Fact(f"USD {numbers.money(highest.usd_per_1k)}", "per 1k answers.")
+    if highest.latency_s.p50 is not None:
+        yield Fact(numbers.seconds(highest.latency_s.p50), "is its median latency.")
+
+
+# --- the sections
 
 
 def _totals(result: EvaluateResult) -> Picture | None:
     """Under the headline: the total of each, in colour where it may be the best."""
-    shown = ranked(result)[:_DRAWN]
-    if len(shown) < 2 or not any(one.n for one in shown):
+    shown = _ranked(result)[:_DRAWN]
+    if len(shown) < 2 or not any(system.n for system in shown):
         return None
-    tied = result.not_told_apart_from_best
-    some, label = len(tied) < len(result.systems), result.labels
+    tied, labels = result.not_told_apart_from_best, result.labels
+    some = len(tied) < len(result.systems)
     rows = [
         IntervalRow(
-            label[one.system], one.total, numbers.estimate(one.total, 2), strong=some and one.system in tied
+            labels[system.system],
+            system.total,
+            numbers.estimate(system.total, 2),
+            strong=some and system.system in tied,
         )
-        for one in shown
+        for system in shown
     ]
     title = "total, 0 to 1; in colour: may be the best" if some else "total, 0 to 1"
     return interval_picture(
@@ -152,7 +350,7 @@ def _outcomes(result: EvaluateResult) -> Section:
             return numbers.percent(value)
         return f"{numbers.percent(value)} [{numbers.points(low, 0)}, {numbers.points(high, 0)}]"
 
-    label, best = result.labels, result.best.best
+    labels, best = result.labels, result.best.best
     level, right_at = result.systems[0].total.level, result.systems[0].outcomes.right_at
     caption = (
         "Serves the question what a user meets: a refusal is neither right nor wrong by itself. Shares of "
@@ -162,172 +360,103 @@ def _outcomes(result: EvaluateResult) -> Section:
         "takes an unscored one for a wrong answer."
     )
     shares = table(
-        ranked(result),
+        _ranked(result),
         {
-            "system": lambda one: label[one.system],
-            "right answer": lambda one: share(one.outcomes.right_answer),
-            "wrong answer": lambda one: share(one.outcomes.wrong_answer),
-            "right refusal": lambda one: share(one.outcomes.right_refusal),
-            "wrong refusal": lambda one: share(one.outcomes.wrong_refusal),
-            "utility": lambda one: numbers.estimate(one.utility, 2),
-            "n": lambda one: f"{one.n_expected - one.outcomes.n_unscored:,}/{one.n_expected:,}",
+            "system": lambda system: labels[system.system],
+            "right answer": lambda system: share(system.outcomes.right_answer),
+            "wrong answer": lambda system: share(system.outcomes.wrong_answer),
+            "right refusal": lambda system: share(system.outcomes.right_refusal),
+            "wrong refusal": lambda system: share(system.outcomes.wrong_refusal),
+            "utility": lambda system: numbers.estimate(system.utility, 2),
+            "n": lambda system: f"{system.n_expected - system.outcomes.n_unscored:,}/{system.n_expected:,}",
         },
-        chosen=best and label[best],
+        chosen=best and labels[best],
         short=True,
     )
     return Section("outcomes", "Answerable and answered", caption, [shares])
 
 
 def _best(result: EvaluateResult) -> Section:
-    label, best, several = result.labels, result.best.best, len(result.systems) > 1
+    labels, best, several = result.labels, result.best.best, len(result.systems) > 1
     losses = {one.name: one.loss_at_most if several else None for one in result.best.not_told_apart}
     title, caption = (
-        f"{noun(result).capitalize()} that may be the best",
-        "Serves the choice: no difference among these is shown, which is no proof that there is none. What "
-        "decides between them is cost and latency, and how far below the best one may lie.",
+        f"{_noun(result).capitalize()} that may be the best",
+        "no difference among these is shown, which is no proof that there is none. What decides between them "
+        "is cost and latency, and how far below the best one may lie.",
     )
     if not several:
-        title = "What it reaches and takes"
-        caption = "Serves the choice: there is nothing here to hold it against."
+        title, caption = "What it reaches and takes", "there is nothing here to hold it against."
     elif best is not None:
-        caption = (
-            "Serves the choice: this one alone is shown to be the best, by total and paired by question."
-        )
+        caption = "this one alone is shown to be the best, by total and paired by question."
     may_be_best = table(
-        candidates(result),
+        _tied(result),
         {
-            "system": lambda one: label[one.system],
-            "total": lambda one: numbers.estimate(one.total, 2),
-            "may lose": lambda one: numbers.plain(losses[one.system], 2),
-            "USD/1k": lambda one: numbers.money(one.usd_per_1k),
-            "p50": lambda one: numbers.seconds(one.latency_s.p50),
-            "p95": lambda one: numbers.seconds(one.latency_s.p95),
-            "first token": lambda one: numbers.seconds(one.ttft_s.p50),
+            "system": lambda system: labels[system.system],
+            "total": lambda system: numbers.estimate(system.total, 2),
+            "may lose": lambda system: numbers.plain(losses[system.system], 2),
+            "USD/1k": lambda system: numbers.money(system.usd_per_1k),
+            "p50": lambda system: numbers.seconds(system.latency_s.p50),
+            "p95": lambda system: numbers.seconds(system.latency_s.p95),
+            "first token": lambda system: numbers.seconds(system.ttft_s.p50),
         },
-        chosen=best and label[best],
+        chosen=best and labels[best],
         short=True,
     )
     unknown = [Paragraph(f"No bounds: {result.best.reason}.")] if result.best.reason is not None else []
-    return Section("best", title, caption, [may_be_best, *unknown])
-
-
-def _curves(result: EvaluateResult) -> Section:
-    rows: list[list[str]] = []
-    for curve in result.curves:
-        tied = {one.name for one in curve.best_of.not_told_apart}
-        rows.append([_curve_in_words(result, curve)])
-        for level in curve.levels:
-            may_be, n, n_unscored = (
-                "yes" if str(level.level) in tied else "no",
-                level.value.n,
-                level.value.n_unscored,
-            )
-            total = numbers.estimate(level.value, 2)
-            rows.append([str(level.level), total, may_be, numbers.count(n), numbers.count(n_unscored)])
-    levels = Table(["level", "total", "may be the best", "n", "unscored"], rows, short=True)
-    held = "averaged over the others" if result.design == "grid" else "the others held at the base"
-    caption = (
-        f"Serves the next sweep: what each factor does to the total, {held}. Lines are intervals of each "
-        "level by itself; levels answer the same questions, so that lines which overlap may still differ: "
-        f"the table says which may be the best, at {result.best.level:.0%} for all factors together."
-    )
-    pictures = []
-    for curve in result.curves:
-        says = "; ".join(f"{level.level}: {numbers.estimate(level.value, 2)}" for level in curve.levels)
-        title = _curve_in_words(result, curve)
-        pictures.append(Picture(partial(_curve_drawn, curve), f"{curve.factor}: {says}", title=title))
-    return Section("factors", "What each factor does", caption, [Gallery(pictures), levels])
-
-
-def _curve_in_words(result: EvaluateResult, curve: FactorCurve) -> str:
-    several = len({one.table for one in result.curves}) > 1
-    best, factor = curve.best_of, f"{curve.table}, {curve.factor}" if several else curve.factor
-    if best.best is not None:
-        return f"{factor}: {best.best} is shown to be the best"
-    if len(best.not_told_apart) == len(curve.levels):
-        return f"{factor}: any may be the best"
-    return f"{factor}: {in_a_row([one.name for one in best.not_told_apart])} may be the best"
-
-
-def _curve_drawn(curve: FactorCurve) -> str:
-    """Levels side by side in their order, joined where they are numbers."""
-    known = [
-        end
-        for one in curve.levels
-        for end in (one.value.value, one.value.low, one.value.high)
-        if end is not None
-    ]
-    low, high = min(known, default=0.0), max(known, default=1.0)
-    room = 0.08 * (high - low) or 0.05
-    titles = (curve.factor, "total")
-    frame = Frame(_CURVE, (0.0, float(len(curve.levels))), (low - room, min(high + room, 1.0 + room)), titles)
-    tied = {one.name for one in curve.best_of.not_told_apart}
-    marks, course = [], []
-    for place, one in enumerate(curve.levels):
-        x = frame.x(place + 0.5)
-        if one.value.low is not None and one.value.high is not None:
-            marks.append(Mark("line", x, frame.y(one.value.low), x, frame.y(one.value.high)))
-        if one.value.value is not None:
-            y = frame.y(one.value.value)
-            course.append(f"{x} {y}")
-            marks.append(Mark("dot", x, y, tone="accent" if str(one.level) in tied else "soft"))
-    if all(isinstance(one.level, int | float) and not isinstance(one.level, bool) for one in curve.levels):
-        marks.insert(0, Mark("path", text=f"M{'L'.join(course)}", tone="soft"))
-    most = int((frame.right - frame.left) / len(curve.levels) / 7.0)
-    below = [
-        Tick(frame.x(n + 0.5), shortened(str(one.level), max(most, 5))) for n, one in enumerate(curve.levels)
-    ]
-    return frame.drawn(marks, apart(below))
+    return Section("best", title, f"Serves the choice: {caption}", [may_be_best, *unknown])
 
 
 def _systems(result: EvaluateResult) -> Section:
-    shown, label = ranked(result), result.labels
-    blind = {one.system for one in result.settings if not one.shows_contexts}
-    columns = list(dict.fromkeys(name for one in shown for name in one.measures))
+    shown, labels = _ranked(result), result.labels
+    blind = {setting.system for setting in result.settings if not setting.shows_contexts}
+    columns = list(dict.fromkeys(name for system in shown for name in system.measures))
 
-    def measure(name: str, one: SystemSummary) -> str:
-        estimate = one.measures.get(name)
+    def measure(name: str, system: SystemSummary) -> str:
+        estimate = system.measures.get(name)
         if estimate is None or not estimate.n:  # what rests on contexts is not there where none are shown
-            return "no contexts" if one.system in blind else numbers.DASH
+            return "no contexts" if system.system in blind else numbers.DASH
         n = "" if estimate.n == estimate.n_expected else f" ({estimate.n:,}/{estimate.n_expected:,})"
         return f"{numbers.estimate(estimate, 2)}{n}"
+
+    def times(system: SystemSummary) -> Sequence[str]:
+        latency, first = system.latency_s, system.ttft_s
+        return list(map(numbers.seconds, (latency.mean, latency.p50, latency.p95, first.p50, first.p95)))
 
     blocks: list[Block] = [
         table(
             shown,
             {
-                "system": lambda one: label[one.system],
-                "total": lambda one: numbers.estimate(one.total, 3),
-                "answered": lambda one: numbers.estimate(one.answered, 2),
-                "answer_correctness": lambda one: numbers.estimate(one.answer_correctness, 2),
-                "total of the scored": lambda one: numbers.plain(one.total_complete_case.value, 3),
-                "n": lambda one: numbers.count(one.n),
-                "unscored": lambda one: numbers.count(one.n_unscored),
+                "system": lambda system: labels[system.system],
+                "total": lambda system: numbers.estimate(system.total, 3),
+                "answered": lambda system: numbers.estimate(system.answered, 2),
+                "answer_correctness": lambda system: numbers.estimate(system.answer_correctness, 2),
+                "total of the scored": lambda system: numbers.plain(system.total_complete_case.value, 3),
+                "n": lambda system: numbers.count(system.n),
+                "unscored": lambda system: numbers.count(system.n_unscored),
             },
         ),
         Table(
             ["system", "mean", "p50", "p95", "first token p50", "p95", "queries/min", "n", "USD/1k"],
             [
                 [
-                    label[one.system],
-                    *map(numbers.seconds, (one.latency_s.mean, one.latency_s.p50, one.latency_s.p95)),
-                    *map(numbers.seconds, (one.ttft_s.p50, one.ttft_s.p95)),
-                    numbers.plain(one.queries_per_minute, 1),
-                    numbers.count(one.latency_s.n),
-                    numbers.money(one.usd_per_1k),
+                    labels[system.system],
+                    *times(system),
+                    numbers.plain(system.queries_per_minute, 1),
+                    numbers.count(system.latency_s.n),
+                    numbers.money(system.usd_per_1k),
                 ]
-                for one in shown
+                for system in shown
             ],
             title="Latency and cost",
         ),
     ]
     for at in range(0, len(columns), _BESIDE):  # a few columns of the suite beside each other
         some = columns[at : at + _BESIDE]
-        rows = [[label[one.system], *(measure(name, one) for name in some)] for one in shown]
+        rows = [[labels[system.system], *(measure(name, system) for name in some)] for system in shown]
         title = "" if at else "Judged, 0 to 1, over the questions that have a verdict"
         blocks.append(Table(["system", *some], rows, title=title))
     caption = (
-        f"Serves whoever reports the numbers: {noun(result)} by total, which counts an unscored question as "
+        f"Serves whoever reports the numbers: {_noun(result)} by total, which counts an unscored question as "
         f"0. Intervals by question, {shown[0].total.level:.0%}."
     )
-    return Section("systems", f"The {noun(result)}", caption, blocks)
+    return Section("systems", f"The {_noun(result)}", caption, blocks)

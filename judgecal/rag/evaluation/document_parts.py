@@ -1,26 +1,119 @@
-"""What lies behind the numbers of `evaluate`: pairs, documents, kinds of questions, the worst, who judged."""
+"""What lies behind the numbers of `evaluate`: factors, pairs, parts of questions, the worst, who judged."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from functools import partial
 from itertools import groupby
 
-from judgecal.rag.evaluation.question_parts import COMPLEXITY_RULE
+from judgecal.rag.evaluation.comparisons import FactorCurve
 from judgecal.rag.evaluation.result import EvaluateResult, WorstAnswer, WorstQuestion
+from judgecal.rag.evaluation.summary import COMPLEXITY_RULE
 from judgecal.records import Estimate
 from judgecal.report import numbers
-from judgecal.report.document import Block, Cell, Folded, Paragraph, Record, Section, Table, table
-from judgecal.report.intervals import in_percent
+from judgecal.report.charts import Frame, Mark, Tick, apart, in_percent, shortened
+from judgecal.report.document import (
+    Block,
+    Cell,
+    Folded,
+    Gallery,
+    Paragraph,
+    Picture,
+    Record,
+    Section,
+    Table,
+    table,
+)
+from judgecal.report.wording import in_a_row
 
 _SHOWN = 20  # rows of a long table that stand open
 _LETTERS, _APART, _NARROWEST = 110, 3, 6
 """Letters of a table beside its first column, between two columns, of the narrowest column."""
 _OPEN = 2  # coloured tables that stand open
+_CURVE = 330  # pixels
 _WIDTH = 60  # characters of a question in a table
 
 
-def corrected_section(result: EvaluateResult) -> list[Section]:
+def curves_section(result: EvaluateResult) -> list[Section]:
+    """What each factor of a sweep does; none without a sweep."""
+    if not result.curves:
+        return []
+    several = len({curve.table for curve in result.curves}) > 1
+    rows: list[list[str]] = []
+    pictures = []
+    for curve in result.curves:
+        best = curve.best_of
+        tied = [candidate.name for candidate in best.not_told_apart]
+        verdict = f"{in_a_row(tied)} may be the best"
+        if best.best is not None:
+            verdict = f"{best.best} is shown to be the best"
+        elif len(tied) == len(curve.levels):
+            verdict = "any may be the best"
+        title = f"{f'{curve.table}, ' if several else ''}{curve.factor}: {verdict}"
+        rows.append([title])
+        totals = []
+        for level in curve.levels:
+            name, total = str(level.level), numbers.estimate(level.value, 2)
+            counts = map(numbers.count, (level.value.n, level.value.n_unscored))
+            rows.append([name, total, "yes" if name in tied else "no", *counts])
+            totals.append(f"{name}: {total}")
+        alternative = f"{curve.factor}: {'; '.join(totals)}"
+        pictures.append(Picture(partial(_curve_drawn, curve), alternative, title=title))
+    levels = Table(["level", "total", "may be the best", "n", "unscored"], rows, short=True)
+    held = "averaged over the others" if result.design == "grid" else "the others held at the base"
+    caption = (
+        f"Serves the next sweep: what each factor does to the total, {held}. Lines are intervals of each "
+        "level by itself; levels answer the same questions, so that lines which overlap may still differ: "
+        f"the table says which may be the best, at {result.best.level:.0%} for all factors together."
+    )
+    return [Section("factors", "What each factor does", caption, [Gallery(pictures), levels])]
+
+
+def _curve_drawn(curve: FactorCurve) -> str:
+    """Levels side by side in their order, joined where they are numbers."""
+    values = [level.value for level in curve.levels]
+    known = [
+        end for estimate in values for end in (estimate.value, estimate.low, estimate.high) if end is not None
+    ]
+    low, high = min(known, default=0.0), max(known, default=1.0)
+    room = 0.08 * (high - low) or 0.05
+    titles = (curve.factor, "total")
+    frame = Frame(_CURVE, (0.0, float(len(values))), (low - room, min(high + room, 1.0 + room)), titles)
+    tied = {candidate.name for candidate in curve.best_of.not_told_apart}
+    names = [str(level.level) for level in curve.levels]
+    marks, course, below = [], [], []
+    widest = max(int((frame.right - frame.left) / len(values) / 7.0), 5)
+    for place, (name, estimate) in enumerate(zip(names, values, strict=True)):
+        x = frame.x(place + 0.5)
+        below.append(Tick(x, shortened(name, widest)))
+        if estimate.low is not None and estimate.high is not None:
+            marks.append(Mark("line", x, frame.y(estimate.low), x, frame.y(estimate.high)))
+        if estimate.value is not None:
+            y = frame.y(estimate.value)
+            course.append(f"{x} {y}")
+            marks.append(Mark("dot", x, y, tone="accent" if name in tied else "soft"))
+    levels = [level.level for level in curve.levels]
+    if all(isinstance(level, int | float) and not isinstance(level, bool) for level in levels):
+        marks.insert(0, Mark("path", text=f"M{'L'.join(course)}", tone="soft"))
+    return frame.drawn(marks, apart(below))
+
+
+def sections_behind(result: EvaluateResult) -> list[Section]:
+    """Those that have anything to show, in their order."""
+    return [
+        *_corrected(result),
+        *_comparisons(result),
+        *_documents(result),
+        *_complexity(result),
+        *_tags(result),
+        *_worst(result),
+        *_failures(result),
+        _judges(result),
+    ]
+
+
+def _corrected(result: EvaluateResult) -> list[Section]:
     """Shares of right answers with the judge's own errors taken out; none where no lock allows it."""
     if not result.corrected:
         return []
@@ -31,34 +124,37 @@ def corrected_section(result: EvaluateResult) -> list[Section]:
     shares = table(
         result.corrected,
         {
-            "system": lambda one: result.labels[one.system],
-            "corrected": lambda one: numbers.DASH if one.corrected is None else in_percent(one.corrected),
-            "raw": lambda one: in_percent(one.raw),
-            "n": lambda one: f"{one.raw.n:,}/{one.raw.n_expected:,}",
-            "made by": lambda one: one.method or one.reason or numbers.DASH,
+            "system": lambda system: result.labels[system.system],
+            "corrected": lambda system: (
+                numbers.DASH if system.corrected is None else in_percent(system.corrected)
+            ),
+            "raw": lambda system: in_percent(system.raw),
+            "n": lambda system: f"{system.raw.n:,}/{system.raw.n_expected:,}",
+            "made by": lambda system: system.method or system.reason or numbers.DASH,
         },
     )
     return [Section("corrected", "Right answers, corrected for the judge's errors", caption, [shares])]
 
 
-def comparisons_section(result: EvaluateResult) -> list[Section]:
+def _comparisons(result: EvaluateResult) -> list[Section]:
     """Every two systems; those that are told apart first. None where there is but one."""
     if not result.comparisons:
         return []
-    label, best = result.labels, result.best.best
-    apart = sum(pair.decision in ("A", "B") for pair in result.comparisons)
-    text = f"{apart:,} of {numbers.count_of(len(result.comparisons), 'pair')} are told apart, after Holm."
-    pairs = sorted(result.comparisons, key=lambda one: one.p_adjusted if one.p_adjusted is not None else 1.0)
-    if best is not None and any(best in (one.a, one.b) and one.decision not in ("A", "B") for one in pairs):
+    labels, best = result.labels, result.best.best
+    open_pairs = [pair for pair in result.comparisons if pair.decision not in ("A", "B")]
+    n_apart = len(result.comparisons) - len(open_pairs)
+    text = f"{n_apart:,} of {numbers.count_of(len(result.comparisons), 'pair')} are told apart, after Holm."
+    if best is not None and any(best in (pair.a, pair.b) for pair in open_pairs):
         text += (
-            f" That {label[best]} is shown to be the best is one question, asked of the highest alone: it "
+            f" That {labels[best]} is shown to be the best is one question, asked of the highest alone: it "
             "needs no correction for the number of pairs, so that single pairs may stay open here."
         )
+    pairs = sorted(result.comparisons, key=lambda pair: 1.0 if pair.p_adjusted is None else pair.p_adjusted)
     differences = table(
         pairs,
         {
-            "a": lambda pair: label[pair.a],
-            "b": lambda pair: label[pair.b],
+            "a": lambda pair: labels[pair.a],
+            "b": lambda pair: labels[pair.b],
             f"a - b [{pairs[0].difference.level:.4g}]": lambda pair: numbers.difference(pair.difference, 3),
             "p (Holm)": lambda pair: numbers.plain(pair.p_adjusted),
             "higher": lambda pair: {"A": "a", "B": "b"}.get(pair.decision, pair.decision),
@@ -77,33 +173,32 @@ def comparisons_section(result: EvaluateResult) -> list[Section]:
 def _long(whole: Table) -> list[Block]:
     """A table; what goes beyond the first rows opens on demand."""
     first, rest = whole.rows[:_SHOWN], whole.rows[_SHOWN:]
-    shown: list[Block] = [Table(whole.header, first, left=whole.left, title=whole.title)]
+    blocks: list[Block] = [Table(whole.header, first, left=whole.left, title=whole.title)]
     if rest:
-        shown.append(Folded(f"{len(rest):,} more", [Table(whole.header, rest, left=whole.left)]))
-    return shown
+        blocks.append(Folded(f"{len(rest):,} more", [Table(whole.header, rest, left=whole.left)]))
+    return blocks
 
 
-def documents_section(result: EvaluateResult) -> list[Section]:
+def _documents(result: EvaluateResult) -> list[Section]:
     """Totals by document, and what is told apart within one; none where no question names its document."""
     if not result.documents:
         return []
-    label = result.labels
-    means = [(str(one.document), label[one.system], one.total) for one in result.documents]
+    labels, compared = result.labels, result.document_comparisons
     apart = [
         (document, pair)
-        for document, pairs in result.document_comparisons.items()
+        for document, pairs in compared.items()
         for pair in pairs
         if pair.decision in ("A", "B")
     ]
-    within: list[Block]
+    within: list[Block] = [Paragraph("No document has ten questions: nothing is compared within one.")]
     if apart:
         within = _long(
             table(
                 apart,
                 {
                     "document": lambda row: row[0],
-                    "higher": lambda row: label[row[1].higher],
-                    "lower": lambda row: label[row[1].b if row[1].decision == "A" else row[1].a],
+                    "higher": lambda row: labels[row[1].higher],
+                    "lower": lambda row: labels[row[1].b if row[1].decision == "A" else row[1].a],
                     "by": lambda row: numbers.plain(abs(row[1].difference.value or 0.0)),
                     "p (Holm)": lambda row: numbers.plain(row[1].p_adjusted),
                 },
@@ -111,22 +206,21 @@ def documents_section(result: EvaluateResult) -> list[Section]:
                 title="Told apart within a document",
             )
         )
-    elif not result.document_comparisons:
-        within = [Paragraph("No document has ten questions: nothing is compared within one.")]
-    else:
-        pairs = sum(map(len, result.document_comparisons.values()))
-        documents = numbers.count_of(len(result.document_comparisons), "document")
-        within = [Paragraph(f"None of {pairs:,} pairs is told apart within any of {documents}, after Holm.")]
+    elif compared:
+        n_pairs = sum(map(len, compared.values()))
+        documents = numbers.count_of(len(compared), "document")
+        text = f"None of {n_pairs:,} pairs is told apart within any of {documents}, after Holm."
+        within = [Paragraph(text)]
     every = table(
         result.documents,
         {
-            "document": lambda one: str(one.document),
-            "system": lambda one: label[one.system],
-            "total": lambda one: numbers.estimate(one.total, 2),
-            "answered": lambda one: numbers.estimate(one.answered, 2),
-            "answer_correctness": lambda one: numbers.estimate(one.answer_correctness, 2),
-            "n": lambda one: f"{one.n:,}/{one.n_expected:,}",
-            "p50": lambda one: numbers.seconds(one.latency_s.p50),
+            "document": lambda summary: str(summary.document),
+            "system": lambda summary: labels[summary.system],
+            "total": lambda summary: numbers.estimate(summary.total, 2),
+            "answered": lambda summary: numbers.estimate(summary.answered, 2),
+            "answer_correctness": lambda summary: numbers.estimate(summary.answer_correctness, 2),
+            "n": lambda summary: f"{summary.n:,}/{summary.n_expected:,}",
+            "p50": lambda summary: numbers.seconds(summary.latency_s.p50),
         },
         left=2,
     )
@@ -134,33 +228,29 @@ def documents_section(result: EvaluateResult) -> list[Section]:
         "Serves the next mend: which documents are answered badly by all, and which by one. Total, the "
         "darker the higher, the lowest first; n is the number of questions."
     )
-    heatmap = _heatmap(means, "document", result, worst_first=True)
+    totals = {(str(summary.document), labels[summary.system]): summary.total for summary in result.documents}
+    heatmap = _heatmap(totals, "document", result, worst_first=True)
     folded = Folded("Every document and system", [every])
     return [Section("documents", "By document", caption, [*heatmap, *within, folded])]
 
 
 def _heatmap(
-    means: Sequence[tuple[str, str, Estimate]],
-    name: str,
-    result: EvaluateResult,
-    *,
-    worst_first: bool = False,
+    totals: dict[tuple[str, str], Estimate], name: str, result: EvaluateResult, *, worst_first: bool = False
 ) -> list[Block]:
-    """Totals (part, system, estimate) as coloured tables, with as many columns beside each other as fit.
+    """Totals by (part, system) as coloured tables, with as many columns beside each other as fit.
 
     What takes more room, parts or systems, stands in the rows; of many rows the first ones are open.
     """
-    totals = {(part, system): total for part, system, total in means}
-    parts = list(dict.fromkeys(part for part, _, _ in means))
-    systems = [result.labels[one.system] for one in result.systems]
+    systems = [result.labels[system.system] for system in result.systems]
+    parts = list(dict.fromkeys(part for part, _ in totals))
     if worst_first:
         parts.sort(key=lambda part: sum(totals[part, system].value or 0.0 for system in systems))
-    n = {part: total.n_expected for part, _, total in means}
+    n = {part: total.n_expected for (part, _), total in totals.items()}
     counted = {part: f"{part} ({n[part]:,})" for part in parts}
     texts = {key: Cell(numbers.estimate(total, 2), heat=total.value) for key, total in totals.items()}
     names = list(counted.values())
-    breadths = (len(some) * max(map(len, some), default=0) for some in (names, systems))
-    if next(breadths) < next(breadths):
+    breadth, breadth_of_systems = (len(some) * max(map(len, some), default=0) for some in (names, systems))
+    if breadth < breadth_of_systems:
         header, columns, rows = "system", names, systems
         cells = {(system, counted[part]): cell for (part, system), cell in texts.items()}
     else:
@@ -180,23 +270,22 @@ def _heatmap(
     return blocks
 
 
-def complexity_section(result: EvaluateResult) -> list[Section]:
+def _complexity(result: EvaluateResult) -> list[Section]:
     """Latency by class of complexity: a heading for each, and a row a system."""
     if not result.by_complexity:
         return []
     rows: list[list[str]] = []
-    for name, parts in groupby(result.by_complexity, key=lambda one: one.part):
+    for name, parts in groupby(result.by_complexity, key=lambda part: part.part):
         some = list(parts)
         rows.append([f"{name}: {numbers.count_of(some[0].total.n_expected, 'question')}"])
         rows += [
             [
-                result.labels[one.system],
-                numbers.seconds(one.latency_s.p50),
-                numbers.seconds(one.latency_s.p95),
-                numbers.count(one.latency_s.n),
-                numbers.estimate(one.total, 2),
+                result.labels[part.system],
+                *map(numbers.seconds, (part.latency_s.p50, part.latency_s.p95)),
+                numbers.count(part.latency_s.n),
+                numbers.estimate(part.total, 2),
             ]
-            for one in some
+            for part in some
         ]
     caption = (
         "Serves who plans for load: whether questions that ask for more take longer, and are answered worse."
@@ -208,40 +297,53 @@ def complexity_section(result: EvaluateResult) -> list[Section]:
     return [Section("complexity", "By complexity of the question", caption, blocks)]
 
 
-def tags_section(result: EvaluateResult) -> list[Section]:
+def _tags(result: EvaluateResult) -> list[Section]:
     """Totals by tag as a coloured table; none where no question has one."""
     if not result.by_tag:
         return []
-    means = [(one.part, result.labels[one.system], one.total) for one in result.by_tag]
+    totals = {(part.part, result.labels[part.system]): part.total for part in result.by_tag}
     caption = (
         "Serves the next mend: what kind of question goes wrong. Total, the darker the higher, with its n; "
         "nothing here is corrected for the number of cells, and below ten questions there is no interval."
     )
-    return [Section("tags", "By tag", caption, _heatmap(means, "tag", result))]
+    return [Section("tags", "By tag", caption, _heatmap(totals, "tag", result))]
 
 
-def worst_section(result: EvaluateResult) -> list[Section]:
+def _worst(result: EvaluateResult) -> list[Section]:
     """The questions that went worst over all systems, with what was retrieved."""
     if not result.worst:
         return []
 
-    def found_by(one: WorstQuestion) -> str:
+    def found_by(question: WorstQuestion) -> str:
         """How many systems retrieved a reference document."""
-        retrieved = [answer.retrieved for answer in one.answers if answer.retrieved is not None]
+        retrieved = [answer.retrieved for answer in question.answers if answer.retrieved is not None]
         if not retrieved:
             return "no contexts"
-        if not one.documents:
+        if not question.documents:
             return numbers.DASH
-        return f"{sum(bool(set(one.documents) & set(names)) for names in retrieved)} of {len(retrieved)}"
+        return f"{sum(bool(set(question.documents) & set(names)) for names in retrieved)} of {len(retrieved)}"
 
-    def record(one: WorstQuestion) -> Record:
-        facts = [
-            ("Reference", " | ".join(one.reference) or "none: the right answer is a refusal"),
-            ("Document", ", ".join(one.documents) or "none named"),
-            *((result.labels[answer.system], _answer(answer)) for answer in one.answers),
-        ]
-        return Record(one.text, facts, f"{one.question} · mean score {numbers.plain(one.mean_score, 2)}")
+    def told(answer: WorstAnswer) -> str:
+        text = answer.answer if answer.answer is not None else "(no answer)"
+        if answer.error is not None:
+            text = f"{answer.error.kind}: {answer.error.message}"
+        sources = answer.retrieved
+        retrieved = "no contexts" if sources is None else ", ".join(sources) or "nothing retrieved"
+        scored = "unscored" if answer.total is None else f"total {numbers.plain(answer.total, 2)}"
+        return f"{text or '(empty)'}\n{scored}; from: {retrieved}"
 
+    records = [
+        Record(
+            question.text,
+            [
+                ("Reference", " | ".join(question.reference) or "none: the right answer is a refusal"),
+                ("Document", ", ".join(question.documents) or "none named"),
+                *((result.labels[answer.system], told(answer)) for answer in question.answers),
+            ],
+            f"{question.question} · mean score {numbers.plain(question.mean_score, 2)}",
+        )
+        for question in result.worst
+    ]
     caption = (
         "Serves the next step: what to mend in the documents, the retrieval or the prompt. By mean score "
         f"over all {len(result.systems)} {'systems' if result.design is None else 'settings'}: the total, "
@@ -251,27 +353,18 @@ def worst_section(result: EvaluateResult) -> list[Section]:
     worst = table(
         result.worst,
         {
-            "question": lambda one: textwrap.shorten(one.text, _WIDTH, placeholder=" ..."),
-            "reference document": lambda one: ", ".join(one.documents) or numbers.DASH,
+            "question": lambda question: textwrap.shorten(question.text, _WIDTH, placeholder=" ..."),
+            "reference document": lambda question: ", ".join(question.documents) or numbers.DASH,
             "retrieved by": found_by,
-            "mean score": lambda one: numbers.plain(one.mean_score, 2),
+            "mean score": lambda question: numbers.plain(question.mean_score, 2),
         },
         left=3,
     )
-    records = Folded("What each answered, and from what", list(map(record, result.worst)))
-    return [Section("worst", "Worst questions", caption, [worst, records])]
+    folded = Folded("What each answered, and from what", records)
+    return [Section("worst", "Worst questions", caption, [worst, folded])]
 
 
-def _answer(one: WorstAnswer) -> str:
-    text = one.answer if one.answer is not None else "(no answer)"
-    if one.error is not None:
-        text = f"{one.error.kind}: {one.error.message}"
-    retrieved = "no contexts" if one.retrieved is None else ", ".join(one.retrieved) or "nothing retrieved"
-    scored = "unscored" if one.total is None else f"total {numbers.plain(one.total, 2)}"
-    return f"{text or '(empty)'}\n{scored}; from: {retrieved}"
-
-
-def failures_section(result: EvaluateResult) -> list[Section]:
+def _failures(result: EvaluateResult) -> list[Section]:
     """Why there are no answers, and no verdicts on answers; none where nothing failed."""
 
     def failed(
@@ -293,8 +386,13 @@ def failures_section(result: EvaluateResult) -> list[Section]:
         )
         return [columns] if rows else []
 
-    of_systems = [(result.labels[one.system], one.kind, one.message, one.n) for one in result.failures]
-    of_columns = [(one.column, one.kind, one.message, one.n) for one in result.failed_verdicts]
+    of_systems = [
+        (result.labels[failure.system], failure.kind, failure.message, failure.n)
+        for failure in result.failures
+    ]
+    of_columns = [
+        (failure.column, failure.kind, failure.message, failure.n) for failure in result.failed_verdicts
+    ]
     blocks = failed("Questions without an answer", "system", "questions", of_systems)
     blocks += failed("Answers without a verdict", "column", "answers", of_columns)
     caption = (
@@ -305,25 +403,23 @@ def failures_section(result: EvaluateResult) -> list[Section]:
     return [Section("failures", "What failed", caption, blocks)] if blocks else []
 
 
-def judges_section(result: EvaluateResult) -> Section:
+def _judges(result: EvaluateResult) -> Section:
     """Who filled each column, and whether anybody held it against people."""
     caption = (
         "Serves whoever relies on the numbers: who judged, and whether that was held against people. A "
         "judge without a lock is used all the same, and nobody knows whether it agrees with people."
     )
-    if any(one.calibrated for one in result.judges):
-        caption += (
-            " Verdicts of a lock with a map are taken to the people's scale by it; the raw ones stand in "
-            "state 3."
-        )
+    if any(judge.calibrated for judge in result.judges):
+        caption += " Verdicts of a lock with a map are taken to the people's scale by it; the raw ones stand "
+        caption += "in state 3."
     who = table(
         result.judges,
         {
-            "column": lambda one: one.column,
-            "judge": lambda one: one.judge,
-            "lock": lambda one: one.lock or "none",
-            "agreement with people": lambda one: (
-                "nobody knows" if one.lock is None else numbers.estimate(one.agreement, 2)
+            "column": lambda judge: judge.column,
+            "judge": lambda judge: judge.judge,
+            "lock": lambda judge: judge.lock or "none",
+            "agreement with people": lambda judge: (
+                "nobody knows" if judge.lock is None else numbers.estimate(judge.agreement, 2)
             ),
         },
         left=3,

@@ -35,7 +35,6 @@ import re
 import urllib.parse
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Annotated, Any, Literal
 
 import aiohttp
@@ -49,6 +48,7 @@ from judgecal.engine.transport.http import proxy_for
 from judgecal.engine.transport.provider_errors import asked_wait, excerpt
 from judgecal.engine.transport.redaction import one_line
 from judgecal.rag.evaluation.system import MOST_BYTES
+from judgecal.records import ErrorKind
 
 DOCUMENT_NAMES = ("document_id", "title", "text")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -78,7 +78,7 @@ _NEVER_SENT = (aiohttp.ClientConnectorError, aiohttp.InvalidURL, ValueError)
 _NEVER_WILL = (aiohttp.ClientConnectorCertificateError, aiohttp.InvalidURL, ValueError)
 
 
-# The table of a system
+# --- the table of a system
 
 
 def _is_path(text: str) -> str:
@@ -134,8 +134,7 @@ class StepConfig(BaseModel):
     method: Method = "POST"
     headers: Headers | None = None  # None for those of the system
     body: Any = None  # sent as JSON; None for none
-    # once a document; what is captured is then a list, one value each
-    each: Literal["document"] | None = None
+    each: Literal["document"] | None = None  # once a document; what is captured is then a list, a value each
     capture: dict[str, JmesPath] = {}  # names for what the reply holds, for later steps and the question
     until: JmesPath | None = None  # over `{reply, captured}`: the step is repeated until it is true
     every: Seconds = 1.0  # between two of these tries
@@ -154,6 +153,11 @@ class SetupConfig(BaseModel):
         """Names that the steps give values to."""
         return [name for step in self.steps for name in step.capture]
 
+    @property
+    def sends_documents(self) -> bool:
+        """Whether some step is made once a document."""
+        return any(step.each for step in self.steps)
+
 
 class HttpConfig(BaseModel):
     """The table of a system over HTTP; at the top of this module is one."""
@@ -166,8 +170,7 @@ class HttpConfig(BaseModel):
     answer: JmesPath | None = None  # a text in a reply of JSON
     # What was answered from: a list of texts or of `{text, document_id?, score?}`; None where none is shown.
     contexts: JmesPath | None = None
-    # a piece of the answer in an event of a stream (server-sent, or JSON lines)
-    token: JmesPath | None = None
+    token: JmesPath | None = None  # a piece of the answer in an event of a stream
     timeout: Seconds = 60.0  # for one question, from the request to the whole answer
     concurrency: Annotated[int, Field(ge=1, le=1024)] = 4  # questions at once
     # Send a request again whose connection was lost after it was sent. Without it that is done for GET alone,
@@ -175,7 +178,7 @@ class HttpConfig(BaseModel):
     retry_dropped: bool = False
     setup: SetupConfig = SetupConfig()
 
-    def variables(self) -> tuple[str, ...]:
+    def _variables(self) -> tuple[str, ...]:
         """Environment variables that headers name, of the steps too."""
         steps = [*self.setup.steps, *self.setup.teardown]
         tables = [self.headers, *(step.headers or {} for step in steps)]
@@ -184,7 +187,7 @@ class HttpConfig(BaseModel):
 
     def secrets(self) -> tuple[str, ...]:
         """Values of the variables that headers name, the longest first."""
-        values = {os.environ.get(name, "").strip() for name in self.variables()}
+        values = {os.environ.get(name, "").strip() for name in self._variables()}
         return tuple(sorted((value for value in values if len(value) >= 8), key=len, reverse=True))
 
     def problems(self) -> Iterator[str]:
@@ -194,11 +197,9 @@ class HttpConfig(BaseModel):
         if "question" not in names_in([self.url, self.body]):
             yield "{question} stands neither in body nor in url, so that every request would be the same"
         if "question" in names_in(self.url.partition("?")[0]):
-            yield (
-                "url: {question} stands in the path, where it may lead elsewhere: put it behind a ?, or in "
-                "body"
-            )
-        for name in self.variables():
+            where = "where it may lead elsewhere: put it behind a ?, or in body"
+            yield f"url: {{question}} stands in the path, {where}"
+        for name in self._variables():
             if not os.environ.get(name, "").strip():
                 yield f"the environment variable {name} is not set, which headers ask for: set it"
         known: set[str] = set()
@@ -222,7 +223,7 @@ def names_in(template: Any) -> set[str]:
     if isinstance(template, str):
         return set(_PLACE.findall(template))
     if isinstance(template, Mapping):
-        return {name for part in template.values() for name in names_in(part)}
+        template = list(template.values())
     return {name for part in template for name in names_in(part)} if isinstance(template, list) else set()
 
 
@@ -245,16 +246,13 @@ def filled(template: Any, values: Mapping[str, Any]) -> Any:
 
 def address(template: str, values: Mapping[str, Any]) -> URL:
     """An address with values in their places, each quoted, so that none adds a part or a parameter."""
-
-    def quoted(match: re.Match[str]) -> str:
-        if match[1] not in values:
-            return match[0]
-        return urllib.parse.quote(str(values[match[1]]), safe="", errors="replace")
-
-    return URL(_PLACE.sub(quoted, template))
+    texts = {
+        name: urllib.parse.quote(str(value), safe="", errors="replace") for name, value in values.items()
+    }
+    return URL(_PLACE.sub(lambda match: texts.get(match[1], match[0]), template))
 
 
-# A request and its reply
+# --- a request and its reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,11 +284,6 @@ class Received:
         """Whether it is a stream of events, or of lines of JSON."""
         return self.kind in _STREAMS
 
-    def arrived_s(self, end: int) -> float:
-        """Seconds until so many bytes of the body were there."""
-        place = bisect.bisect_left(self.arrivals, end, key=lambda arrival: arrival[1])
-        return self.arrivals[place][0] if place < len(self.arrivals) else self.latency_s
-
     def events(self) -> Iterator[tuple[float, bytes]]:
         """The data of each event or line, with the seconds until it was there; `[DONE]` ends them.
 
@@ -305,14 +298,19 @@ class Received:
         start = 0
         for number, (end, following) in enumerate(places):
             if number >= _MOST_EVENTS:
-                message = f"the answer streams more than {_MOST_EVENTS:,} events"
-                raise CallFailed("length", message, retry=False)
+                raise failed("length", f"the answer streams more than {_MOST_EVENTS:,} events")
             block, start = self.body[start:end], following
             data = (block if lines else b"\n".join(_DATA.findall(block))).strip()
             if data == b"[DONE]":
                 return
             if data:
-                yield self.arrived_s(end), data
+                arrival = bisect.bisect_left(self.arrivals, end, key=lambda arrival: arrival[1])
+                yield self.arrivals[arrival][0] if arrival < len(self.arrivals) else self.latency_s, data
+
+
+def failed(kind: ErrorKind, message: str) -> CallFailed:
+    """What asking again does not mend."""
+    return CallFailed(kind, message, retry=False)
 
 
 class HttpClient:
@@ -322,22 +320,13 @@ class HttpClient:
         secrets: what no message may hold.
         concurrency: requests at once; one that waits to be tried again is none.
         retry_dropped: as in `HttpConfig`.
-        policy: of trying again.
     """
 
-    def __init__(
-        self,
-        secrets: Sequence[str],
-        concurrency: int,
-        *,
-        retry_dropped: bool = False,
-        policy: Policy = _POLICY,
-    ) -> None:
+    def __init__(self, secrets: Sequence[str], concurrency: int, *, retry_dropped: bool = False) -> None:
         self._secrets = secrets
         self._retry_dropped = retry_dropped
-        self._policy = policy
         self._places = asyncio.Semaphore(concurrency)
-        self._random = random.Random(policy.seed)
+        self._random = random.Random(_POLICY.seed)
         # No cookies: one question must not change what the next is told. Not `trust_env`: it reads .netrc.
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0),
@@ -349,9 +338,7 @@ class HttpClient:
     async def __aenter__(self) -> HttpClient:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._session.close()
 
     async def send(self, request: Request, *, timeout_s: float) -> Received:
@@ -364,8 +351,8 @@ class HttpClient:
             try:
                 async with self._places:
                     return await self._attempt(request, timeout_s)
-            except CallFailed as failed:
-                wait = self._policy.wait(attempts, failed, self._random)
+            except CallFailed as failure:
+                wait = _POLICY.wait(attempts, failure, self._random)
                 if wait is None:
                     raise
             await asyncio.sleep(wait)
@@ -375,22 +362,21 @@ class HttpClient:
         try:
             return await self._exchange(request, timeout_s)
         except TimeoutError:
-            raise CallFailed("timeout", f"no whole answer within {timeout_s:g} s", retry=False) from None
+            raise failed("timeout", f"no whole answer within {timeout_s:g} s") from None
         except aiohttp.ClientPayloadError as error:
-            message = f"the body was cut off: {self._line(str(error))}"
-            raise CallFailed("transport", message, retry=False) from error
+            raise failed("transport", f"the body was cut off: {self._line(str(error))}") from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
             reason = self._line(str(error) or type(error).__name__)
             if isinstance(error, _NEVER_SENT):
-                retry = not isinstance(error, _NEVER_WILL)
-                raise CallFailed("transport", f"no connection: {reason}", retry=retry) from error
-            if request.method == "GET" or self._retry_dropped:
-                raise CallFailed("transport", f"the connection was lost: {reason}", retry=True) from error
-            message = (
-                f"the connection was lost after the request was sent: {reason}; it may have been worked on, "
-                "so only the next run asks again (retry_dropped = true asks at once)"
-            )
-            raise CallFailed("transport", message, retry=False) from error
+                message, retry = f"no connection: {reason}", not isinstance(error, _NEVER_WILL)
+            elif retry := request.method == "GET" or self._retry_dropped:
+                message = f"the connection was lost: {reason}"
+            else:
+                message = (
+                    f"the connection was lost after the request was sent: {reason}; it may have been worked "
+                    "on, so only the next run asks again (retry_dropped = true asks at once)"
+                )
+            raise CallFailed("transport", message, retry=retry) from error
 
     async def _exchange(self, request: Request, timeout_s: float) -> Received:
         """One request and those that it is redirected to on its own host."""
@@ -407,11 +393,10 @@ class HttpClient:
                 request.method, url, data=data, headers=headers, timeout=left, proxy=proxy_for(url),
                 allow_redirects=False,
             ) as answer:  # fmt: skip
-                if answer.status in _REDIRECTS:
-                    url = self._redirected(request.method, url, answer)
-                    continue
-                return await self._received(answer, start)
-        raise CallFailed("server", f"more than {_MOST_REDIRECTS} redirects", retry=False)
+                if answer.status not in _REDIRECTS:
+                    return await self._received(answer, start)
+                url = self._redirected(request.method, url, answer)
+        raise failed("server", f"more than {_MOST_REDIRECTS} redirects")
 
     def _redirected(self, method: str, url: URL, answer: aiohttp.ClientResponse) -> URL:
         """Where a redirect leads; a header's secret and a question go to the host of the file alone."""
@@ -423,16 +408,13 @@ class HttpClient:
         shown = self._line(str(to.with_query(None).with_user(None)) if to.host else location)[:200]
         ports = (url.scheme, url.port, to.scheme, to.port)
         upgraded = ports == ("http", 80, "https", 443)  # the ports of the names
-        if to.host != url.host or not (upgraded or (to.scheme, to.port) == (url.scheme, url.port)):
+        if to.host != url.host or not (upgraded or ports[:2] == ports[2:]):
             other = "port" if to.host == url.host else "host"
-            message = f"HTTP {answer.status}: a redirect to another {other} ({shown}), which is not followed"
-            raise CallFailed("server", message, retry=False)
+            message = f"a redirect to another {other} ({shown}), which is not followed"
+            raise failed("server", f"HTTP {answer.status}: {message}")
         if answer.status in (301, 302, 303) and method != "GET":
-            message = (
-                f"HTTP {answer.status}: a redirect to {shown} that would drop the question: write that "
-                "address"
-            )
-            raise CallFailed("server", message, retry=False)
+            message = f"a redirect to {shown} that would drop the question: write that address"
+            raise failed("server", f"HTTP {answer.status}: {message}")
         return to
 
     async def _received(self, answer: aiohttp.ClientResponse, start: float) -> Received:
@@ -447,8 +429,7 @@ class HttpClient:
                 when, _ = arrivals.pop()
             arrivals.append((when, len(body)))
             if good and len(body) > MOST_BYTES:
-                message = f"the answer is larger than {MOST_BYTES // 1_000_000} MB"
-                raise CallFailed("length", message, retry=False)
+                raise failed("length", f"the answer is larger than {MOST_BYTES // 1_000_000} MB")
         if not good:  # 429 and 503 say that it may go well later
             message = f"HTTP {status}: {self.quoted(bytes(body)) or answer.reason or 'no reason given'}"
             raise CallFailed(
@@ -460,7 +441,7 @@ class HttpClient:
         encoding = answer.headers.get("content-encoding", "identity").strip().lower()
         if encoding != "identity":
             message = f"the answer is compressed by {encoding[:20]!r}, which was not asked for"
-            raise CallFailed("server", message, retry=False)
+            raise failed("server", message)
         return Received(answer.content_type.lower(), bytes(body), tuple(arrivals), clock() - start)
 
     def quoted(self, body: bytes) -> str:

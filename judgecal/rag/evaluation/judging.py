@@ -1,49 +1,58 @@
-"""Answers as items, judged by a suite, by locks and by local judges; and what the verdicts come to."""
+"""Systems answer questions, and suites, locks and local judges rate the answers: `evaluate` and `answer`.
+
+Each answer and each verdict is had once, whatever interrupts the run: the systems' journals, the journal of
+judgements and `items.jsonl` are in the experiment's folder.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from judgecal.engine import Budget, Journal
+from judgecal.engine import Budget, Journal, require_prices
 from judgecal.errors import InputError, refuse, unknown_name
 from judgecal.experiment import (
     CostEstimate,
     Due,
+    Experiment,
     ReadRow,
     RunOptions,
     item_scale,
     judge_config,
     judge_to_journal,
     judgement_of,
+    models_of,
+    open_journal,
     plan_trials,
     require_keys,
+    stored_notes,
+    stored_rows,
+    together,
 )
+from judgecal.goldset import item_row, read_items
 from judgecal.judges import Judge, JudgeName, Respondent, lacking_inputs
 from judgecal.judges.suite import Suite, SuiteJudge, load_suite
-from judgecal.production.suite import LoadedJudge, SuiteColumn, load_columns, survey
+from judgecal.production.suite import LeftOut, LoadedJudge, SuiteColumn, load_columns, survey
 from judgecal.rag.answering.questions import Question, refuses
 from judgecal.rag.evaluation.config import JudgesTable
-from judgecal.rag.evaluation.measured import ANSWERED, CORRECTNESS, Measured, Verdicts, mean_of
 from judgecal.rag.evaluation.result import CorrectedSystem, MeasuredBy
-from judgecal.rag.evaluation.summary import LEVEL
-from judgecal.rag.evaluation.system import SystemAnswer
+from judgecal.rag.evaluation.summary import ANSWERED, CORRECTNESS, LEVEL, Measured, Verdicts, mean_of
+from judgecal.rag.evaluation.system import Asking, System, SystemAnswer
 from judgecal.records import Estimate, Item
 from judgecal.scale import Label, Scale
 from judgecal.selection.pass_rates import chance
 from judgecal.stats.error_rates import carried_rate
 from judgecal.stats.intervals import mean_estimate
-from judgecal.workspace import Workspace
+from judgecal.tables import write_json_lines
+from judgecal.workspace import Workspace, shown
 
 _FROM_CONTEXTS = ("context", "contexts", "chunk")
 """What an answer may bring, so that no question lacks it."""
-
-
-Judged = Mapping[str, Mapping[str, Verdicts]]
-"""Answer, by the id of its item -> column -> verdicts."""
+ITEMS_FILE = "items.jsonl"
+"""The answers as items, in the format of a gold set: what `gold sheet` draws from."""
 
 
 @dataclass(frozen=True)
@@ -51,18 +60,18 @@ class Panel:
     """Who judges the answers."""
 
     suite: str
-    measures: tuple[SuiteColumn, ...]  # `correctness` among them
+    columns: tuple[SuiteColumn, ...]  # `correctness` among them
     repeats: int  # of judges that call a model
     label: str = ""  # what progress shows instead of the suite's name
 
     @property
     def members(self) -> tuple[LoadedJudge, ...]:
         """Every judge."""
-        return tuple(judge for column in self.measures for judge in column.judges)
+        return tuple(judge for column in self.columns for judge in column.judges)
 
     @cached_property
     def _correctness(self) -> SuiteColumn:
-        return next(column for column in self.measures if column.name == CORRECTNESS)
+        return next(column for column in self.columns if column.name == CORRECTNESS)
 
     @property
     def correctness_by(self) -> LoadedJudge:
@@ -71,9 +80,7 @@ class Panel:
 
     @property
     def right_at(self) -> float | None:
-        """The people's pass mark of a locked judge of correctness as a share, 0..1; None where there is
-        none.
-        """
+        """The people's pass mark of a locked judge of correctness as a share, 0..1; None without one."""
         judge = self.correctness_by
         if judge.lock is None or judge.rule.mark is None:
             return None
@@ -83,139 +90,94 @@ class Panel:
         """What a configuration says of the judges; more repeats extend a run."""
         return [
             {"column": column.name, **judge_config(judge.judge)}
-            for column in self.measures
+            for column in self.columns
             for judge in column.judges
         ]
 
-    def repeats_of(self, judge: Respondent) -> int:
-        """How often it judges an answer: one that calls nobody says the same again."""
-        return 1 if judge.model is None or judge.model.embedded else self.repeats
-
     def measured_by(self) -> tuple[MeasuredBy, ...]:
         """Who fills which column."""
-        measured = []
-        for column in self.measures:
-            for judge in column.judges:
-                lock, agreement = judge.lock, None
-                if lock is not None:
-                    agreement = lock.calibrated.get(lock.metric) or lock.agreement.get(lock.metric)
-                mapped = lock is not None and lock.calibration is not None
-                measured.append(MeasuredBy(column.name, judge.judge.name, judge.lock_path, agreement, mapped))
-        return tuple(measured)
+        return tuple(
+            MeasuredBy(
+                column.name,
+                judge.judge.name,
+                judge.lock_path,
+                None if lock is None else lock.calibrated.get(lock.metric) or lock.agreement.get(lock.metric),
+                lock is not None and lock.calibration is not None,
+            )
+            for column in self.columns
+            for judge in column.judges
+            for lock in [judge.lock]
+        )
 
     def lacking(self, questions: Sequence[Question]) -> list[str]:
         """Questions whose answers the judge of correctness could not judge, as problems."""
-        judge, why = self.correctness_by.judge, dict[str, list[str]]()
+        judge, groups_by_lack = self.correctness_by.judge, dict[str, list[str]]()
         for question in questions:
             probe = ReadRow(SystemAnswer("any", question.group, "An answer.").item(question))
             absent = [name for name in lacking_inputs(judge.inputs, probe.item) if name not in _FROM_CONTEXTS]
             if absent and self._correctness.judge_of(probe)[1] is not None:
-                why.setdefault(", ".join(absent), []).append(question.group)
+                groups_by_lack.setdefault(", ".join(absent), []).append(question.group)
         return [
             f"{judge.name} judges correctness by {names}, and {len(groups)} of {len(questions)} questions "
             "have none: give each of them one, or leave them out"
-            for names, groups in why.items()
+            for names, groups in groups_by_lack.items()
         ]
 
     def trained_notes(self, questions: Sequence[Question]) -> list[str]:
-        """Of each judge that was trained on some of these questions, that its verdicts on them may be too
-        good.
-        """
-        seen = {
+        """Of each judge that was trained on some of these questions, that it may be too good on them."""
+        n_seen = {
             judge.judge.name: sum(question.group in judge.judge.trained_on for question in questions)
             for judge in self.members
         }
         return [
             f"{name} was trained on {n} of these {len(questions)} questions: there it may judge better than "
             "elsewhere"
-            for name, n in seen.items()
+            for name, n in n_seen.items()
             if n
         ]
 
-    def _trials(
-        self, columns: Sequence[SuiteColumn], rows: Sequence[ReadRow], journal: Journal, options: RunOptions
-    ) -> list[Due]:
-        """What the judges of some columns are asked, each as often as it says anything new."""
+    def _repeats_of(self, judge: Respondent) -> int:
+        """How often it judges an answer: one that calls nobody says the same again."""
+        return 1 if judge.model is None or judge.model.embedded else self.repeats
+
+    def due(self, rows: Sequence[ReadRow], journal: Journal, options: RunOptions) -> list[Due]:
+        """What the judges of these columns are asked, each as often as it says anything new."""
         return [
             Due(
                 trial.judge,
                 trial.items,
                 journal,
-                replace(options, repeats=self.repeats_of(trial.judge), limit=None),
+                replace(options, repeats=self._repeats_of(trial.judge), limit=None),
             )
-            for column in columns
+            for column in self.columns
             for trial in column.trials(rows, journal, options)
         ]
 
-    def _running(self, rows: Sequence[ReadRow]) -> tuple[SuiteColumn, ...]:
-        return survey(self.measures, rows)[0] if rows else ()
+    def running(self, rows: Sequence[ReadRow]) -> tuple[Panel, Sequence[LeftOut]]:
+        """The judges and columns that some of these answers have anything for, and who is left out."""
+        columns, left_out = survey(self.columns, rows) if rows else ((), ())
+        return replace(self, columns=columns), left_out
 
-    def preview(self, rows: Sequence[ReadRow], journal: Journal, options: RunOptions) -> CostEstimate:
-        """What judging these answers would call."""
-        return plan_trials(self._trials(self._running(rows), rows, journal, options))
-
-    def require_keys(self, rows: Sequence[ReadRow], journal: Journal, options: RunOptions) -> None:
-        """InputError: a call is due, and the key for it is not set."""
-        for trial in self._trials(self._running(rows), rows, journal, options):
-            require_keys([trial.judge], trial.items, journal, trial.options)
-
-    def judge(
-        self, rows: Sequence[ReadRow], *, journal: Journal, options: RunOptions, budget: Budget
-    ) -> tuple[Panel, Judged, tuple[str, ...]]:
-        """Have every answer judged; what the journal holds is not called again.
-
-        Gives the panel without the columns that no answer has anything for, what was said of each answer, and
-        a note on each judge that is left out.
-        """
-        if not rows:
-            return self, {}, ()
-        running, left_out = survey(self.measures, rows)
-        trials = self._trials(running, rows, journal, options)
-        judge_to_journal(trials, budget=budget, label=self.label or f"suite {self.suite}")
-        judged: dict[str, dict[str, Verdicts]] = {}
-        for row in rows:
-            verdicts = judged[row.item.item_id] = {}
-            for column in running:
-                judge, lacking = column.judge_of(row)
-                if lacking is None:
-                    verdicts[column.name] = self._verdicts(journal, judge, row.shown(judge.judge))
-        able = {CORRECTNESS, ANSWERED, *(column.name for column in running)}
-        panel = replace(self, measures=tuple(column for column in self.measures if column.name in able))
-        return panel, judged, tuple(f"{judge.name} is left out: {judge.why}" for judge in left_out)
+    def verdicts(self, row: ReadRow, journal: Journal) -> dict[str, Verdicts]:
+        """What the journal holds of an answer, by column; without those that it has nothing for."""
+        said = {}
+        for column in self.columns:
+            judge, lacking = column.judge_of(row)
+            if lacking is None:
+                said[column.name] = self._verdicts(journal, judge, row.shown(judge.judge))
+        return said
 
     def _verdicts(self, journal: Journal, judge: LoadedJudge, item: Item) -> Verdicts:
-        repeats = range(self.repeats_of(judge.judge))
+        repeats = range(self._repeats_of(judge.judge))
         rows = tuple(judgement_of(journal, judge.judge, item, repeat=repeat) for repeat in repeats)
         failed = next((row for row in rows if row.verdict is None), None)
         error = None
         if failed is not None:
             error = f"{failed.error.kind}: {failed.error.message}" if failed.error else "parse: no verdict"
-        raw = tuple(_share(row.verdict, item_scale(judge.judge)) for row in rows)
-        shares = raw
+        shares = raw = tuple(_share(row.verdict, item_scale(judge.judge)) for row in rows)
         if judge.lock is not None and (to_people := judge.lock.calibration) is not None:
             shares = tuple(_share(to_people.apply(row.verdict), judge.rule.people) for row in rows)
         return Verdicts(shares, raw, error, tuple(judge.rule.passes(row.verdict) for row in rows), rows)
-
-    def measured(self, question: Question, given: SystemAnswer, verdicts: Mapping[str, Verdicts]) -> Measured:
-        """An answer with what was said of it."""
-        names = [column.name for column in self.measures]
-        values = {name: verdicts[name].share if name in verdicts else None for name in names}
-        answered: bool | None = None
-        if given.answer is not None:
-            share = values[ANSWERED] if ANSWERED in values else float(not refuses(given.answer))
-            answered = None if share is None else share >= 0.5
-        return Measured(
-            system=given.system,
-            question=question.group,
-            documents=question.reference_documents,
-            answerable=question.answerable,
-            given=given,
-            answered=answered,
-            correctness=values[CORRECTNESS],
-            measures=values,
-            n_unscored=sum(column.n_unscored for column in verdicts.values()),
-            verdicts=verdicts,
-        )
 
 
 def _share(label: Label | None, scale: Scale) -> float | None:
@@ -238,20 +200,18 @@ def corrected_systems(panel: Panel, measured: Sequence[Measured]) -> tuple[Corre
     for answer in measured:
         verdicts = answer.verdicts.get(CORRECTNESS)
         marks = () if verdicts is None else verdicts.passed
-        passed.setdefault(answer.system, {})[answer.question] = mean_of(
-            [None if mark is None else float(mark) for mark in marks]
-        )
+        passed.setdefault(answer.system, {})[answer.question] = mean_of(marks)
     systems = []
     for system, shares in passed.items():
         known = {question: share for question, share in shares.items() if share is not None}
         raw = mean_estimate(list(known.values()), list(known), low=0.0, high=1.0, level=LEVEL)
         raw = replace(raw, n_expected=len(shares), n_unscored=len(shares) - len(known))
-        if warning is not None:
-            systems.append(CorrectedSystem(system, CORRECTNESS, raw, None, None, warning))
-            continue
-        rate = carried_rate(raw, sensitivity, specificity, level=LEVEL).estimate
-        corrected, method = (None, None) if rate.value is None else (rate, "Rogan-Gladen")
-        systems.append(CorrectedSystem(system, CORRECTNESS, raw, corrected, method, rate.reason))
+        corrected, method, why = None, None, warning
+        if warning is None:
+            rate = carried_rate(raw, sensitivity, specificity, level=LEVEL).estimate
+            corrected, method = (None, None) if rate.value is None else (rate, "Rogan-Gladen")
+            why = rate.reason
+        systems.append(CorrectedSystem(system, CORRECTNESS, raw, corrected, method, why))
     return tuple(systems)
 
 
@@ -263,8 +223,9 @@ def panel_of(judge: Judge) -> Panel:
 
 def read_panel(table: JudgesTable, folder: Path, workspace: Workspace) -> Panel:
     """The judges of a configuration; paths of locks and of a suite are taken from its `folder`."""
-    name = str(folder / table.suite) if table.suite.endswith(".toml") else table.suite
-    suite = load_suite(name, workspace=workspace)
+    suite = load_suite(
+        str(folder / table.suite) if table.suite.endswith(".toml") else table.suite, workspace=workspace
+    )
     names = [judge.name for judge in suite.judges]
     problems = [
         str(unknown_name("column to lock in the suite", column, names))
@@ -293,7 +254,7 @@ def read_panel(table: JudgesTable, folder: Path, workspace: Workspace) -> Panel:
     columns = load_columns(
         Suite(suite.name, tuple(judges)), workspace, model=table.model, trust_lock=table.trust_lock
     )
-    names = [column.name for column in columns]
+    panel, names = Panel(suite.name, columns, table.repeats), [column.name for column in columns]
     if CORRECTNESS not in names:
         problems.append(
             f"suite {suite.name} has no judge that is called {CORRECTNESS}, which says how right an answer "
@@ -301,9 +262,139 @@ def read_panel(table: JudgesTable, folder: Path, workspace: Workspace) -> Panel:
         )
     problems += [
         f"{judge.judge.name} gives words, of which there is no mean: leave it out"
-        for column in columns
-        for judge in column.judges
+        for judge in panel.members
         if not judge.judge.scale.numeric
     ]
     refuse([f"judges: {problem}" for problem in problems])
-    return Panel(suite.name, columns, table.repeats)
+    return panel
+
+
+def answered_items(folder: Path) -> tuple[Item, ...]:
+    """The items of an experiment: question, reference, answer, system and the documents handed over."""
+    path = folder / ITEMS_FILE
+    if not path.is_file():
+        raise InputError(
+            f"{shown(folder)}: holds no answers ({ITEMS_FILE}): give an experiment of `judgecal answer`; one "
+            "that was interrupted is finished by the same command"
+        )
+    return read_items(path)
+
+
+@dataclass(frozen=True)
+class SystemRun:
+    """Systems, their questions, and the judges of their answers."""
+
+    experiment: Experiment
+    questions: Sequence[Question]
+    systems: Sequence[tuple[System, Path]]  # its journals' folder; one may answer under several names
+    panel: Panel
+    options: RunOptions
+    live: bool  # systems are asked live, and once, whatever the options say: how long they take is measured
+    # The answers that may come, for a preview: likely ones, or, given True, as long as may be.
+    guess: Callable[[bool], Iterable[SystemAnswer]]
+
+    @cached_property
+    def _by_group(self) -> dict[str, Question]:
+        return {question.group: question for question in self.questions}
+
+    def check_prices(self) -> None:
+        """InputError: a budget meets a model without a price, or batches no model that has them."""
+        models = [model for system, _ in self.systems for model in system.models()]
+        judges = models_of([member.judge for member in self.panel.members])
+        if self.live:
+            require_prices(models, self.options.limit_usd)
+        self.options.check_models(judges if self.live else [*models, *judges])
+
+    def _asking(self, folder: Path, budget: Budget) -> Asking:
+        options = replace(self.options, limit=None)
+        return Asking(folder, replace(options, repeats=1, batch=False) if self.live else options, budget)
+
+    def preview(self) -> CostEstimate:
+        """What a run would call; nothing is written. Answers that are not there yet are guessed."""
+        budget = Budget(self.options.limit_usd)
+        asked = [
+            system.preview(self.questions, self._asking(folder, budget)) for system, folder in self.systems
+        ]
+        if self.live:
+            asked = [replace(estimate, usd_in_batches=estimate.usd_at_most) for estimate in asked]
+        near, far = (plan_trials(self._due(self.expected(far))) for far in (False, True))
+        judging = replace(near, usd_at_most=far.usd_at_most, usd_in_batches=far.usd_in_batches)
+        return together([*asked, judging])
+
+    def _due(self, rows: Sequence[ReadRow]) -> list[Due]:
+        """What judges would be asked of these answers."""
+        return self.panel.running(rows)[0].due(rows, stored_rows(self.experiment.journal), self.options)
+
+    def expected(self, far: bool = False) -> list[ReadRow]:
+        """Every answer as judges will see it; one that is not there yet as `guess` has it."""
+        folder = self.experiment.folder
+        stored = answered_items(folder) if (folder / ITEMS_FILE).is_file() else ()
+        items = {item.item_id: item for item in stored}
+        return [
+            ReadRow(items.get(answer.item_id) or answer.item(self._by_group[answer.question]))
+            for answer in self.guess(far)
+        ]
+
+    def require_keys(self) -> None:
+        """InputError: a judge will be called, and the key for it is not set."""
+        for trial in self._due(self.expected()):
+            require_keys([trial.judge], trial.items, trial.journal, trial.options)
+
+    def ask(self, budget: Budget) -> list[SystemAnswer]:
+        """Every answer, by system; what a journal holds is not asked again."""
+        return [
+            answer
+            for system, folder in self.systems
+            for answer in system.answer(self.questions, self._asking(folder, budget))
+        ]
+
+    def judge(
+        self, answers: Sequence[SystemAnswer], budget: Budget
+    ) -> tuple[Panel, list[Measured], tuple[str, ...]]:
+        """What the judges say of the answers, which are kept as items; what is journalled is not called.
+
+        Gives the panel without the columns that no answer has anything for, a row for each answer, and notes.
+        """
+        panel = self.panel
+        rows = {
+            answer.item_id: ReadRow(answer.item(self._by_group[answer.question]))
+            for answer in answers
+            if answer.answer is not None
+        }
+        asked = list(rows.values())
+        write_json_lines(self.experiment.folder / ITEMS_FILE, (item_row(row.item) for row in asked))
+        running, left_out = panel.running(asked)
+        if rows:
+            able = {CORRECTNESS, ANSWERED, *(column.name for column in running.columns)}
+            panel = replace(panel, columns=tuple(one for one in panel.columns if one.name in able))
+        measured = []
+        with open_journal(self.experiment.journal, self.options) as journal:
+            if rows:
+                due = running.due(asked, journal, self.options)
+                judge_to_journal(due, budget=budget, label=panel.label or f"suite {panel.suite}")
+            for answer in answers:
+                verdicts = running.verdicts(rows[answer.item_id], journal) if answer.item_id in rows else {}
+                measured.append(self._measured(answer, panel, verdicts))
+        judgements = (row for one in measured for verdicts in one.verdicts.values() for row in verdicts.rows)
+        notes = [f"{judge.name} is left out: {judge.why}" for judge in left_out]
+        return panel, measured, (*notes, *stored_notes(judgements))
+
+    def _measured(self, answer: SystemAnswer, panel: Panel, verdicts: dict[str, Verdicts]) -> Measured:
+        question, names = self._by_group[answer.question], [column.name for column in panel.columns]
+        shares = {name: verdicts[name].share if name in verdicts else None for name in names}
+        answered: bool | None = None
+        if answer.answer is not None:
+            share = shares[ANSWERED] if ANSWERED in shares else float(not refuses(answer.answer))
+            answered = None if share is None else share >= 0.5
+        return Measured(
+            system=answer.system,
+            question=question.group,
+            documents=question.reference_documents,
+            answerable=question.answerable,
+            given=answer,
+            answered=answered,
+            correctness=shares[CORRECTNESS],
+            measures=shares,
+            n_unscored=sum(column.n_unscored for column in verdicts.values()),
+            verdicts=verdicts,
+        )

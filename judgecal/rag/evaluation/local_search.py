@@ -13,12 +13,12 @@ import json
 import math
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from judgecal.engine import Message, ParsedReply
 from judgecal.errors import InputError
-from judgecal.experiment import CostEstimate, RunOptions, open_journal, plan_calls, run_trials, stored_rows
+from judgecal.experiment import CostEstimate, Judgements, open_journal, plan_calls, run_trials, stored_rows
 from judgecal.judges import JudgeName, Respondent, judge_named
 from judgecal.models import ModelSpec, for_task, load_catalogue
 from judgecal.models.catalogue import Task
@@ -30,11 +30,46 @@ from judgecal.records import ITEM_UNIT, Context, Failure, Item, Judgement, diges
 from judgecal.signatures import list_signatures
 from judgecal.workspace import Workspace
 
-RERANKING_FILE = "reranking.jsonl"
-"""In the system's folder: the journal of the reranker's judgements."""
-
 _TEXTS_A_CALL = 32  # embedded at once; of 4,096 dimensions they keep within the largest reply of the engine
 _HELD = 2  # indexes at once: what most settings of a sweep share, and another
+
+
+def call(
+    respondent: Respondent,
+    items: Sequence[Item],
+    asking: Asking,
+    file: str,
+    *,
+    long: bool = False,
+    label: str | None = None,
+) -> Judgements:
+    """A reply to each item; what the journal of this name in the folder holds is not called for again."""
+    options = asking.options
+    with open_journal(asking.folder / file, options, long=long) as journal:
+        return run_trials(
+            [respondent], items, journal=journal, options=options, budget=asking.budget, label=label
+        )
+
+
+def plan(respondent: Respondent, items: Sequence[Item], asking: Asking, file: str) -> CostEstimate:
+    """What `call` would call; nothing is written."""
+    return plan_calls([respondent], items, stored_rows(asking.folder / file), asking.options)
+
+
+def added(*values: float | None) -> float | None:
+    """The sum; None where a part of it is not known."""
+    return None if None in values else sum(value for value in values if value is not None)
+
+
+def price_of(row: Judgement, model: ModelSpec | None) -> float | None:
+    """What a call costs whoever makes it: of a stored reply its model's price, None where not known."""
+    if not row.cached or model is None:
+        return row.cost_usd
+    written = row.completion_tokens if model.task == "chat" else 0
+    return model.cost_usd(row.prompt_tokens, written)
+
+
+# --- what is searched
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,56 +100,42 @@ class QueryVector:
     cost_usd: float | None = None
 
 
+@dataclass(frozen=True)
 class Searched:
-    """Chunks, and the index over them, or over their children where there are any.
+    """Chunks, and the index over them, or over their children where there are any."""
 
-    `queries`: the vectors by question, where the index is one of vectors.
-    """
+    index: Index
+    chunks: Sequence[Chunk]
+    children: Sequence[Child] | None
+    queries: Mapping[str, QueryVector] | None = None  # by question, where the index is one of vectors
 
-    def __init__(
-        self,
-        index: Index,
-        chunks: Sequence[Chunk],
-        children: Sequence[Child] | None,
-        queries: Mapping[str, QueryVector] | None = None,
-    ) -> None:
-        self._index, self._chunks, self._children, self._queries = index, chunks, children, queries
-        # So many children more than one a chunk may stand before the last chunk that is wanted.
-        self._most = 1 if children is None else max(Counter(child.parent for child in children).values())
+    @functools.cached_property
+    def _most(self) -> int:
+        """So many children more than one a chunk may stand before the last chunk that is wanted."""
+        return 1 if self.children is None else max(Counter(child.parent for child in self.children).values())
 
     def best(self, question: str, k: int) -> Retrieved:
         """The best k chunks, or all where there are fewer."""
-        query = QueryVector(None, None, 0.0, 0.0) if self._queries is None else self._queries[question]
+        query = QueryVector(None, None, 0.0, 0.0) if self.queries is None else self.queries[question]
         failure = query.failure
-        if failure is None and query.vector is not None and isinstance(self._index, DenseIndex):
-            size, needed = len(query.vector), self._index.dimensions
+        if failure is None and query.vector is not None and isinstance(self.index, DenseIndex):
+            size, needed = len(query.vector), self.index.dimensions
             if size != needed:  # as where the server has changed
                 failure = Failure("server", f"a vector of {size} dimensions, the chunks have {needed}")
         if failure:
             return Retrieved(failure=failure)
         start = time.perf_counter()
-        hits = self._index.search([question], (k - 1) * self._most + 1)
-        numbers, children = hits.chunks[0].tolist(), self._children
+        hits = self.index.search([question], (k - 1) * self._most + 1)
+        numbers, children = hits.chunks[0].tolist(), self.children
         scores = dict(zip(numbers, hits.scores[0].tolist(), strict=True))
         candidates = []
         for number in numbers if children is None else best_children(numbers, children, k):
-            chunk = self._chunks[number if children is None else children[number].parent]
+            chunk = self.chunks[number if children is None else children[number].parent]
             context = Context(chunk.text.strip(), chunk.document_id, scores[number])
             text = context.text if children is None else children[number].text
             candidates.append(Candidate(text, context))
         seconds = added(query.seconds, time.perf_counter() - start)
         return Retrieved(tuple(candidates), None, seconds, query.cost_usd)
-
-
-def dense(vectors: Vectors, queries: Mapping[str, QueryVector]) -> DenseIndex:
-    """The index of vectors, searched by those of questions."""
-
-    def vector_of(question: str) -> Vectors:
-        vector = queries[question].vector
-        assert vector is not None, "a question without a vector is not searched for"
-        return vector
-
-    return DenseIndex(vectors, vector_of)
 
 
 _built: OrderedDict[str, Searched] = OrderedDict()
@@ -139,21 +160,11 @@ def query_vectors(embedder: str) -> dict[str, QueryVector]:
     return {}
 
 
-def added(*values: float | None) -> float | None:
-    """The sum; None where a part of it is not known."""
-    return None if None in values else sum(value for value in values if value is not None)
-
-
-def price_of(row: Judgement, model: ModelSpec | None) -> float | None:
-    """What a call costs whoever makes it: of a stored reply its model's price, None where not known."""
-    if not row.cached or model is None:
-        return row.cost_usd
-    written = row.completion_tokens if model.task == "chat" else 0
-    return model.cost_usd(row.prompt_tokens, written)
+# --- models with another task than chat
 
 
 class _TaskModel:
-    """A model with another task than chat; its `name` is that of the model's alias, or its id."""
+    """One of them; its `name` is that of the model's alias, or its id."""
 
     unit = ITEM_UNIT
     schema = None
@@ -184,7 +195,7 @@ class Embedder(_TaskModel):
 
     def read(self, text: str) -> ParsedReply:
         """The text, where it holds vectors that can be used."""
-        from judgecal.engine.transport.embeddings import vectors_in
+        from judgecal.engine.transport.wires import vectors_in
 
         try:
             vectors_in(text)
@@ -199,12 +210,17 @@ def texts_to_embed(texts: Sequence[str]) -> list[Item]:
     A text that is blank, which servers refuse, is sent as a full stop.
     """
     sent = [text if text.strip() else "." for text in texts]
-    items = []
-    for start in range(0, len(sent), _TEXTS_A_CALL):
-        batch = sent[start : start + _TEXTS_A_CALL]
-        name = digest(batch)[:16]
-        items.append(Item(name, name, "", "", contexts=tuple(map(Context, batch))))
-    return items
+    batches = [sent[start : start + _TEXTS_A_CALL] for start in range(0, len(sent), _TEXTS_A_CALL)]
+    names = [digest(batch)[:16] for batch in batches]
+    return [
+        Item(name, name, "", "", contexts=tuple(map(Context, batch)))
+        for name, batch in zip(names, batches, strict=True)
+    ]
+
+
+def asked_each(questions: Iterable[str]) -> list[Item]:
+    """Questions as items of one text each."""
+    return [texts_to_embed([question])[0] for question in questions]
 
 
 class RerankModel(_TaskModel):
@@ -219,94 +235,69 @@ class RerankModel(_TaskModel):
         return ParsedReply(text)
 
 
-def once(asking: Asking) -> RunOptions:
-    """The options with one call an item: repeats are the judges', the limit was applied to the questions."""
-    return dataclasses.replace(asking.options, repeats=1, limit=None)
-
-
-def reranker_named(name: str, *, workspace: Workspace) -> Reranker:
+def reranker_named(name: str, *, workspace: Workspace) -> Respondent:
     """A judge of single contexts by its string, or a reranking model by its alias or id."""
     if JudgeName.read(name) is None:
         if name in list_signatures(workspace):
             raise InputError(f"reranker {name} is a signature: write {name}@MODEL, such as {name}@embedded")
-        return Reranker(RerankModel(name, workspace=workspace))
+        return RerankModel(name, workspace=workspace)
     judge = judge_named(name, workspace=workspace)
     if judge.unit == ITEM_UNIT or not judge.scale.numeric:
         raise InputError(
             f"reranker {judge.name} must judge single contexts on a scale with an order, such as "
             "mosaic/chunk_relevance@embedded"
         )
-    return Reranker(judge)
+    return judge
 
 
-class Reranker:
-    """The better the verdict on a candidate, the further to the front; equal ones stay as they were.
-
-    The seconds are those of the longest call, as the calls of a question are made at once; of the model
-    inside judgecal, which has one core, those of all.
-    """
-
-    def __init__(self, respondent: Respondent) -> None:
-        self.respondent = respondent
-
-    def config(self) -> dict[str, str]:
-        """Who it is, and what makes its verdicts."""
-        return {"name": self.respondent.name, "fingerprint": self.respondent.fingerprint}
-
-    def preview(
-        self, questions: Sequence[Question], retrieved: Sequence[Retrieved], asking: Asking
-    ) -> CostEstimate:
-        """What `rerank` would call; nothing is written."""
-        journal = stored_rows(asking.folder / RERANKING_FILE)
-        return plan_calls([self.respondent], _items(questions, retrieved), journal, once(asking))
-
-    def rerank(
-        self, questions: Sequence[Question], retrieved: Sequence[Retrieved], asking: Asking
-    ) -> list[Retrieved]:
-        """The candidates of each question in the new order, with its own scores, and its time and cost added.
-
-        What the journal in the folder holds is not judged again.
-        """
-        items, options = _items(questions, retrieved), once(asking)
-        rows: dict[str, list[Judgement]] = {item.item_id: [] for item in items}
-        with open_journal(asking.folder / RERANKING_FILE, options) as journal:
-            judged = run_trials(
-                [self.respondent], items, journal=journal, options=options, budget=asking.budget
-            )
-            for row in judged:
-                rows[row.item_id].append(row)
-        return [
-            self._reranked(before, rows[question.group]) if before.candidates else before
-            for question, before in zip(questions, retrieved, strict=True)
-        ]
-
-    def _reranked(self, before: Retrieved, rows: Sequence[Judgement]) -> Retrieved:
-        failed = next((row.error for row in rows if row.error is not None), None)
-        if failed is not None:
-            message = f"reranker {self.respondent.name}: {failed.message}"
-            return Retrieved(failure=Failure(failed.kind, message))
-        if self.respondent.unit == ITEM_UNIT:  # one call for all candidates
-            scores = [float(score) for score in json.loads(str(rows[0].verdict))]
-        else:
-            scores = [float(row.verdict or 0) for row in rows]
-        scored = [
-            Candidate(candidate.text, dataclasses.replace(candidate.context, score=score))
-            for candidate, score in zip(before.candidates, scores, strict=True)
-        ]
-        model, times = self.respondent.model, [row.latency_s for row in rows]
-        at_once = model is not None and not model.embedded and None not in times
-        longest = max((seconds for seconds in times if seconds is not None), default=0.0)
-        return Retrieved(
-            tuple(sorted(scored, key=lambda candidate: -(candidate.context.score or 0.0))),
-            seconds=added(before.seconds, *([longest] if at_once else times)),
-            cost_usd=added(before.cost_usd, *(price_of(row, model) for row in rows)),
-        )
-
-
-def _items(questions: Sequence[Question], retrieved: Sequence[Retrieved]) -> list[Item]:
+def with_candidates(questions: Sequence[Question], retrieved: Sequence[Retrieved]) -> list[Item]:
     """Questions with the texts of their candidates as contexts; without those that have none."""
     return [
-        question.item(tuple(Context(candidate.text) for candidate in each.candidates))
-        for question, each in zip(questions, retrieved, strict=True)
-        if each.candidates
+        question.item(tuple(Context(candidate.text) for candidate in found.candidates))
+        for question, found in zip(questions, retrieved, strict=True)
+        if found.candidates
     ]
+
+
+def rerank(
+    reranker: Respondent,
+    questions: Sequence[Question],
+    retrieved: Sequence[Retrieved],
+    asking: Asking,
+    file: str,
+) -> list[Retrieved]:
+    """The candidates of each question in the new order, with its own scores, and its time and cost added.
+
+    The better the verdict on a candidate, the further to the front; equal ones stay as they were. The seconds
+    are those of the longest call, as the calls of a question are made at once; of the model inside judgecal,
+    which has one core, those of all.
+    """
+    rows: dict[str, list[Judgement]] = {}
+    for row in call(reranker, with_candidates(questions, retrieved), asking, file):
+        rows.setdefault(row.item_id, []).append(row)
+    return [
+        _reranked(reranker, before, rows[question.group]) if before.candidates else before
+        for question, before in zip(questions, retrieved, strict=True)
+    ]
+
+
+def _reranked(reranker: Respondent, before: Retrieved, rows: Sequence[Judgement]) -> Retrieved:
+    failed = next((row.error for row in rows if row.error is not None), None)
+    if failed is not None:
+        return Retrieved(failure=Failure(failed.kind, f"reranker {reranker.name}: {failed.message}"))
+    if reranker.unit == ITEM_UNIT:  # one call for all candidates
+        scores = [float(score) for score in json.loads(str(rows[0].verdict))]
+    else:
+        scores = [float(row.verdict or 0) for row in rows]
+    scored = [
+        Candidate(candidate.text, dataclasses.replace(candidate.context, score=score))
+        for candidate, score in zip(before.candidates, scores, strict=True)
+    ]
+    model, times = reranker.model, [row.latency_s for row in rows]
+    at_once = model is not None and not model.embedded and None not in times
+    longest = max((seconds for seconds in times if seconds is not None), default=0.0)
+    return Retrieved(
+        tuple(sorted(scored, key=lambda candidate: -(candidate.context.score or 0.0))),
+        seconds=added(before.seconds, *([longest] if at_once else times)),
+        cost_usd=added(before.cost_usd, *(price_of(row, model) for row in rows)),
+    )

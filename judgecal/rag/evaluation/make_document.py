@@ -4,16 +4,7 @@ from __future__ import annotations
 
 from judgecal.rag.evaluation.make_questions import MadeQuestions
 from judgecal.records import Headline
-from judgecal.report.document import (
-    Block,
-    Bullets,
-    Document,
-    Record,
-    Section,
-    from_summary,
-    notes_section,
-    table,
-)
+from judgecal.report.document import Bullets, Document, Record, section, stored_document, table
 from judgecal.report.gold import splits_table
 from judgecal.report.numbers import count, count_of, estimate, money, percent
 from judgecal.report.wording import sentence, sentences
@@ -40,16 +31,35 @@ def make_document(result: MadeQuestions, *, again: str = "") -> Document:
         },
         short=True,
     )
-    blocks: list[Block] = [kinds, Bullets(_facts(result), short=True)]
-    if result.rejected:
-        columns = {"turned down because": lambda row: row[0], "drafts": lambda row: count(row[1])}
-        title = "Drafts that are no questions of the set"
-        blocks.append(table(result.rejected.items(), columns, title=title))
-    blocks += [splits_table(result.splits)] if result.splits else []
-    caption = "Serves whoever accepts them: what there is, and what fell out on the way."
-    sections = [Section("questions", "Questions", caption, blocks)]
-    if result.examples:
-        examples: list[Block] = [
+    rejected = table(
+        result.rejected.items(),
+        {"turned down because": lambda row: row[0], "drafts": lambda row: count(row[1])},
+        title="Drafts that are no questions of the set",
+    )
+    easy, n_rejected = result.lexically_easy, sum(result.rejected.values())
+    ranks = ", ".join(f"{band}: {n}" for band, n in result.ranks.items())
+    why, n_most = next(iter(result.rejected.items()), ("", 0))
+    facts = sentences(
+        easy.value is not None
+        and f"Lexically easy: {estimate(easy, write=percent, digits=0)} of {easy.n} answerable questions, "
+        f"whose own document BM25 ranks first. Ranks: {ranks}.",
+        n_rejected > 0 and f"{count_of(n_rejected, 'draft')} turned down, {count(n_most)} of them as {why}.",
+        f"Cost of all drafts and critics: {money(result.usd)} USD.",
+    )
+    questions = section(
+        "questions",
+        "Questions",
+        "Serves whoever accepts them: what there is, and what fell out on the way.",
+        kinds,
+        Bullets(facts, short=True),
+        bool(result.rejected) and rejected,
+        bool(result.splits) and splits_table(result.splits),
+    )
+    examples = section(
+        "examples",
+        "Examples",
+        "Serves a first look: one of each kind; questions of test are shown nowhere but to who labels them.",
+        [
             Record(
                 example.kind,
                 [
@@ -60,18 +70,16 @@ def make_document(result: MadeQuestions, *, again: str = "") -> Document:
                 ", ".join(example.documents),
             )
             for example in result.examples
-        ]
-        caption = (
-            "Serves a first look: one of each kind; questions of test are shown nowhere but to who labels "
-            "them."
-        )
-        sections.append(Section("examples", "Examples", caption, examples))
-    return Document(
-        title=f"{result.set}: questions made from documents",
-        about=f"{count_of(result.n, 'question')}, {count_of(result.n_documents, 'document')}.",
-        headline=_headline(result, again),
-        sections=[*sections, *notes_section([sentence(note) for note in result.notes])],
-        **from_summary(result),
+        ],
+    )
+    return stored_document(
+        result,
+        f"{result.set}: questions made from documents",
+        f"{count_of(result.n, 'question')}, {count_of(result.n_documents, 'document')}.",
+        _headline(result, again),
+        questions,
+        bool(result.examples) and examples,
+        notes=map(sentence, result.notes),
     )
 
 
@@ -94,16 +102,3 @@ def _headline(result: MadeQuestions, again: str) -> Headline:
     because = sentences(result.offline and _OFFLINE, short, accept)
     kind = "short" if short else "made"
     return Headline(kind, what, because, (_EASIER,), f"judgecal gold label {result.set}")
-
-
-def _facts(result: MadeQuestions) -> tuple[str, ...]:
-    easy, n_rejected = result.lexically_easy, sum(result.rejected.values())
-    ranks = ", ".join(f"{band}: {n}" for band, n in result.ranks.items())
-    why, n_most = next(iter(result.rejected.items()), ("", 0))
-    return sentences(
-        easy.value is not None
-        and f"Lexically easy: {estimate(easy, write=percent, digits=0)} of {easy.n} answerable questions, "
-        f"whose own document BM25 ranks first. Ranks: {ranks}.",
-        n_rejected > 0 and f"{count_of(n_rejected, 'draft')} turned down, {count(n_most)} of them as {why}.",
-        f"Cost of all drafts and critics: {money(result.usd)} USD.",
-    )

@@ -8,7 +8,8 @@ in the journals, so the same command goes on after a kill, and no stored reply i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
@@ -40,9 +41,9 @@ from judgecal.rag.evaluation.question_drafts import (
     CRITICS,
     DRAFTS_PER_QUESTION,
     KINDS,
-    NEAREST,
     NO_CALL,
     UNANSWERABLE,
+    Ask,
     Corpus,
     Draft,
     Maker,
@@ -51,19 +52,19 @@ from judgecal.rag.evaluation.question_drafts import (
     Seen,
     checks,
     criticise,
+    expected_draft,
     item_of,
     lost,
     read_draft,
 )
 from judgecal.rag.retrieval import Collection
-from judgecal.records import Context, Estimate, Item, Judgement, Result
+from judgecal.records import Estimate, Judgement, Result
 from judgecal.scale import Scale
 from judgecal.stats.intervals import mean_estimate
 from judgecal.tables import write_json_lines
 from judgecal.workspace import Workspace
 
 _FOLDER = "gold_make"
-_LONGEST_ANSWER = 400  # characters of an answer, for the bound of a preview
 _EXAMPLES = 4
 _ANCHORS = {
     "1": "accepted: a user could ask it, the answer is right, and the quoted words bear it out",
@@ -129,27 +130,82 @@ class MadeQuestions(Result):
     run_line: str
 
 
-@dataclass(frozen=True)
-class MakeInput:
-    """What `gold make` is to do.
-
-    `model` makes the questions, `critic` judges them; `replace`: a set of that name gives way.
-    """
+@dataclass
+class MakeRun:
+    """What `gold make` is to do; `experiment` holds two journals, and every draft with what became of it."""
 
     workspace: Workspace
-    name: str
+    name: str  # of the set
     collection: Collection
     n: int
     kinds: tuple[str, ...]
     model: str  # makes the questions
     critic: str  # judges them
     options: RunOptions
-    per_document: int = 3
-    seed: int = 0
-    replace: bool = False  # a set of that name gives way
+    per_document: int
+    seed: int
+    replace: bool  # a set of that name gives way
+    out: str | None
+    drafts: list[Draft] = field(default_factory=list)
+
+    @cached_property
+    def corpus(self) -> Corpus:
+        """The documents with their passages."""
+        return Corpus(self.collection.documents or ())
+
+    @cached_property
+    def makers(self) -> Mapping[str, Maker]:
+        """Who makes the questions of each kind."""
+        return {
+            kind: Maker(f"{_FOLDER}/{kind}@{self.model}", workspace=self.workspace) for kind in self.kinds
+        }
+
+    @cached_property
+    def critics(self) -> Mapping[str, Judge]:
+        """Who judges them, in this order."""
+        return {
+            name: judge_named(f"{_FOLDER}/{name}@{self.critic}", workspace=self.workspace) for name in CRITICS
+        }
+
+    @cached_property
+    def experiment(self) -> Experiment:
+        """Where the journals go."""
+        config = {
+            "command": "make",
+            "gold": {"set": self.name},
+            "documents": {"from": self.collection.documents_from, "sha256": self.collection.shas[0]},
+            "kinds": list(self.kinds),
+            "n": self.n,
+            "per_document": self.per_document,
+            "makers": [maker.config() for maker in self.makers.values()],
+            "critics": [judge_config(judge) for judge in self.critics.values()],
+            "seed": self.seed,
+        }
+        return plan_experiment(self.workspace, config, out=self.out)
+
+    @property
+    def replies(self) -> Path:
+        """`drafts.jsonl`: a journal like `judgements.jsonl`; its verdicts are replies' fields as JSON."""
+        return self.experiment.folder / "drafts.jsonl"
+
+    @cached_property
+    def pools(self) -> dict[str, Pool]:
+        """The requests of each kind: equal shares are wanted, and the first kinds get one more."""
+        each, more = divmod(self.n, len(self.kinds))
+        return {
+            kind: Pool(each + (place < more), self.corpus.requests(kind, seed=self.seed))
+            for place, kind in enumerate(self.kinds)
+        }
+
+    @property
+    def accepted(self) -> dict[str, Draft]:
+        """The drafts that nothing stands against by the names of their items, in the order of requests."""
+        fine = [draft for draft in self.drafts if draft.rejected is None]
+        fine.sort(key=lambda draft: (self.kinds.index(draft.request.kind), draft.request.name))
+        return {f"{self.name}-{place:04d}": draft for place, draft in enumerate(fine, 1)}
 
     def check(self) -> None:
-        """Refuse what makes no set."""
+        """Refuse what makes no set, and what would be refused after the calls."""
         unknown = [kind for kind in self.kinds if kind not in KINDS]
         problems = [f"--kinds: there is no kind {kind!r}: choose from {', '.join(KINDS)}" for kind in unknown]
         problems += name_problems(self.name, workspace=self.workspace, replace=True)
@@ -160,53 +216,13 @@ class MakeInput:
         if not any(document.text.strip() for document in self.collection.documents or ()):
             problems.append(f"{self.collection.documents_from}: its documents hold no text")
         refuse(problems)
-
-    @property
-    def targets(self) -> dict[str, int]:
-        """How many questions of each kind are wanted: equal shares, the first kinds get one more."""
-        each, more = divmod(self.n, len(self.kinds))
-        return {kind: each + (place < more) for place, kind in enumerate(self.kinds)}
-
-
-@dataclass
-class MakeRun:
-    """One run of `gold make`; `experiment` holds two journals, and every draft with what became of it."""
-
-    given: MakeInput
-    corpus: Corpus
-    makers: Mapping[str, Maker]
-    critics: Mapping[str, Judge]
-    experiment: Experiment
-    drafts: list[Draft] = field(default_factory=list)
-
-    @property
-    def replies(self) -> Path:
-        """`drafts.jsonl`: a journal like `judgements.jsonl`; its verdicts are replies' fields as JSON."""
-        return self.experiment.folder / "drafts.jsonl"
-
-    @cached_property
-    def pools(self) -> dict[str, Pool]:
-        """The requests of each kind that may be made, at most as many as will be paid for."""
-        seed = self.given.seed
-        targets = self.given.targets.items()
-        return {kind: Pool(kind, wanted, self.corpus.requests(kind, seed=seed)) for kind, wanted in targets}
-
-    @property
-    def kept(self) -> list[Draft]:
-        """The drafts that nothing stands against, by kind in the order of their requests."""
-        fine = [draft for draft in self.drafts if draft.rejected is None]
-        order = self.given.kinds.index
-        return sorted(fine, key=lambda draft: (order(draft.request.kind), draft.request.name))
-
-    def check(self) -> None:
-        """Refuse what would be refused after the calls."""
-        self.given.workspace.require_writable("gold make")
-        problems = name_problems(self.given.name, workspace=self.given.workspace, replace=self.given.replace)
-        may_be_ours = self._there() and self.replies.is_file()  # what this very run has made
-        if problems and not may_be_ours:
-            raise InputError(problems)
         called = models_of([*self.makers.values(), *self.critics.values()])
-        require_prices(called, self.given.options.limit_usd)
+        may_be_ours = self.replies.is_file() and self._stands()  # what this very run has made
+        self.workspace.require_writable("gold make")
+        taken = name_problems(self.name, workspace=self.workspace, replace=self.replace)
+        if taken and not may_be_ours:
+            raise InputError(taken)
+        require_prices(called, self.options.limit_usd)
 
     def preview(self) -> CostEstimate:
         """What a run would call where every draft is kept; at most, where as many are made as may be.
@@ -215,45 +231,38 @@ class MakeRun:
         """
         likely: list[CostEstimate] = []
         most: list[CostEstimate] = []
-        rows = stored_rows(self.replies).latest
-        for pool in self.pools.values():
-            every = self.corpus.requests(pool.kind, seed=self.given.seed)
+        replies, judged = stored_rows(self.replies), stored_rows(self.experiment.journal)
+        stored = {row.item_id: row for row in reversed([*replies.latest.values()])}
+        for kind, pool in self.pools.items():
+            every = self.corpus.requests(kind, seed=self.seed)
             requests = list(islice(every, DRAFTS_PER_QUESTION * pool.wanted))
-            drafts = [self._expected(request, rows.values()) for request in requests]
+            drafts = [
+                read_draft(request, stored[request.name], self.corpus)
+                if request.name in stored
+                else expected_draft(request, self.corpus)
+                for request in requests
+            ]
             for estimates, n in ((likely, pool.wanted), (most, len(requests))):
-                estimates.append(self._plan(pool.kind, requests[:n], drafts[:n]))
+                to_draft, left = (
+                    [each.item() for each in requests[:n]],
+                    [each for each in drafts[:n] if not each.rejected],
+                )
+                plans = [plan_calls([self.makers[kind]], to_draft, replies, self.options)]
+                for critic, judge in self.critics.items():
+                    items = [item for draft in left for item, _, _ in checks(critic, draft)]
+                    plans.append(plan_calls([judge], items, judged, self.options))
+                estimates.append(together(plans))
         return replace(together(likely), usd_at_most=together(most).usd_at_most)
-
-    def _plan(self, kind: str, requests: Sequence[Request], drafts: Sequence[Draft]) -> CostEstimate:
-        options, to_draft = self.given.options, [request.item() for request in requests]
-        plans = [plan_calls([self.makers[kind]], to_draft, stored_rows(self.replies), options)]
-        journal, left = (
-            stored_rows(self.experiment.journal),
-            [draft for draft in drafts if not draft.rejected],
-        )
-        for critic, judge in self.critics.items():
-            items = [item for draft in left for item, _, _ in checks(critic, draft)]
-            plans.append(plan_calls([judge], items, journal, options))
-        return together(plans)
-
-    def _expected(self, request: Request, rows: Iterable[Judgement]) -> Draft:
-        stored = next((row for row in rows if row.item_id == request.name), None)
-        if stored is not None:
-            return read_draft(request, stored, self.corpus)
-        passages = (request.passage, *([request.other] if request.other else []))
-        if request.kind == UNANSWERABLE:
-            passages = tuple(self.corpus.nearest(request.passage.text, NEAREST))
-        contexts = tuple(Context(passage.text, passage.document_id) for passage in passages)
-        return Draft(request, request.passage.text[:200], "x" * _LONGEST_ANSWER, contexts=contexts)
 
     def run(self) -> MadeQuestions:
         """Make the calls that are due, write the set, and give the result."""
         self.check()
         open_experiment(self.experiment)
-        options, budget = self.given.options, self.given.options.open_budget(self.experiment.folder)
-        seen = Seen()
+        budget, seen = self.options.open_budget(self.experiment.folder), Seen()
         while requests := self._next_round():
-            drafts = self._judged(self._drafted(requests, seen, options, budget), options, budget)
+            drafts = self._drafted(requests, seen, budget)
+            with self._asking(self.experiment.journal, budget) as ask:
+                drafts = criticise(drafts, self.critics, ask)
             self.drafts += drafts
             for draft in drafts:
                 self.pools[draft.request.kind].kept += draft.rejected is None
@@ -261,89 +270,8 @@ class MakeRun:
                 break  # nobody answers any more, or the money is spent
         short = any(pool.short() for pool in self.pools.values())
         failed = sum(map(_had_no_reply, self.drafts))
-        gold = None if (short and failed) or not self.kept else self._written()
-        self._keep_drafts()
-        result = _result(self, gold, failed if short else 0)
-        self.experiment.write_summary(result)
-        return result
-
-    def _next_round(self) -> list[Request]:
-        """The requests of as many questions as are still wanted, no document above its number."""
-        taken = Counter(name for draft in self.kept for name in draft.request.documents)
-        per_document = self.given.per_document
-        return [request for pool in self.pools.values() for request in pool.take(taken, per_document)]
-
-    def _drafted(
-        self, requests: Sequence[Request], seen: Seen, options: RunOptions, budget: Budget
-    ) -> list[Draft]:
-        """The drafts of a round, those turned down that a rule does not let pass."""
-        rows: dict[str, Judgement] = {}
-        with open_journal(self.replies, options) as journal:
-            for kind, maker in self.makers.items():
-                items = [request.item() for request in requests if request.kind == kind]
-                label = f"{kind} questions"
-                made = run_trials(
-                    [maker], items, journal=journal, options=options, budget=budget, label=label
-                )
-                rows |= {row.item_id: row for row in made}
-        drafts = []
-        for request in requests:
-            row = rows[request.name]
-            draft = Draft(request).reject(lost(row)) if lost(row) else read_draft(request, row, self.corpus)
-            if draft.rejected is None and not seen.new(draft):
-                draft = draft.reject("the question is there already, or nearly the same one")
-            drafts.append(draft)
-        return drafts
-
-    def _judged(self, drafts: Sequence[Draft], options: RunOptions, budget: Budget) -> list[Draft]:
-        """The drafts of a round with what the critics say of them."""
-        with open_journal(self.experiment.journal, options) as journal:
-
-            def ask(judge: Judge, items: Sequence[Item], label: str) -> Sequence[Judgement]:
-                return run_trials(
-                    [judge], items, journal=journal, options=options, budget=budget, label=label
-                )
-
-            return criticise(drafts, self.critics, ask)
-
-    def _there(self) -> bool:
-        return (self.given.workspace.gold / self.given.name).is_dir()
-
-    def _written(self) -> GoldSet:
-        """The set: as it stands where this run has made it before, else written."""
-        given = self.given
-        items = [item_of(draft, self._name(place)) for place, draft in enumerate(self.kept, 1)]
-        if self._there():
-            stands = load_gold(given.name, workspace=given.workspace, labelling=True)
-            if list(stands.items) == items:
-                return stands  # with the labels that people have given
-        model = listed(sorted({maker.model.alias for maker in self.makers.values()}))
-        source = f"Made from {given.collection.documents_from} by {model}; critics: {given.critic}."
-        card = Card(
-            given.name,
-            Scale.parse("binary"),
-            version="1",
-            source=source,
-            made_by="llm",
-            sampling="curated",
-            anchors=_ANCHORS,
-        )
-        return write_gold(
-            card,
-            items,
-            (),
-            documents=list(self.corpus.documents.values()),
-            workspace=given.workspace,
-            replace=given.replace,
-            readme=_README.format(name=given.name, n=len(items), source=given.collection.documents_from),
-        )
-
-    def _name(self, place: int) -> str:
-        return f"{self.given.name}-{place:04d}"
-
-    def _keep_drafts(self) -> None:
-        """`questions.jsonl`: every draft, and what became of it."""
-        names = {draft.request.name: self._name(place) for place, draft in enumerate(self.kept, 1)}
+        gold = None if (short and failed) or not self.accepted else self._written()
+        names = {draft.request.name: name for name, draft in self.accepted.items()}
         rows = (
             {
                 "draft": draft.request.name,
@@ -360,6 +288,71 @@ class MakeRun:
             for draft in self.drafts
         )
         write_json_lines(self.experiment.folder / "questions.jsonl", rows)
+        result = _result(self, gold, failed if short else 0)
+        self.experiment.write_summary(result)
+        return result
+
+    def _next_round(self) -> list[Request]:
+        """The requests of as many questions as are still wanted, no document above its number."""
+        taken = Counter(name for draft in self.accepted.values() for name in draft.request.documents)
+        pools = self.pools.values()
+        return [request for pool in pools for request in pool.take(taken, self.per_document)]
+
+    @contextmanager
+    def _asking(self, path: Path, budget: Budget) -> Iterator[Ask]:
+        """What asks somebody about items, and keeps the replies in a journal."""
+        options = self.options
+        with open_journal(path, options) as journal:
+            yield lambda who, items, label: run_trials(
+                [who], items, journal=journal, options=options, budget=budget, label=label
+            )
+
+    def _drafted(self, requests: Sequence[Request], seen: Seen, budget: Budget) -> list[Draft]:
+        """The drafts of a round, those turned down that a rule does not let pass."""
+        rows: dict[str, Judgement] = {}
+        with self._asking(self.replies, budget) as ask:
+            for kind, maker in self.makers.items():
+                items = [request.item() for request in requests if request.kind == kind]
+                rows |= {row.item_id: row for row in ask(maker, items, f"{kind} questions")}
+        drafts = []
+        for request in requests:
+            row = rows[request.name]
+            draft = Draft(request).reject(lost(row)) if lost(row) else read_draft(request, row, self.corpus)
+            if draft.rejected is None and not seen.new(draft):
+                draft = draft.reject("the question is there already, or nearly the same one")
+            drafts.append(draft)
+        return drafts
+
+    def _stands(self) -> bool:
+        return (self.workspace.gold / self.name).is_dir()
+
+    def _written(self) -> GoldSet:
+        """The set: as it stands where this run has made it before, else written."""
+        items = [item_of(draft, name) for name, draft in self.accepted.items()]
+        if self._stands():
+            stands = load_gold(self.name, workspace=self.workspace, labelling=True)
+            if list(stands.items) == items:
+                return stands  # with the labels that people have given
+        made_from = self.collection.documents_from
+        model = listed(sorted({maker.model.alias for maker in self.makers.values()}))
+        card = Card(
+            self.name,
+            Scale.parse("binary"),
+            version="1",
+            source=f"Made from {made_from} by {model}; critics: {self.critic}.",
+            made_by="llm",
+            sampling="curated",
+            anchors=_ANCHORS,
+        )
+        return write_gold(
+            card,
+            items,
+            (),
+            documents=list(self.corpus.documents.values()),
+            workspace=self.workspace,
+            replace=self.replace,
+            readme=_README.format(name=self.name, n=len(items), source=made_from),
+        )
 
 
 def _had_no_reply(draft: Draft) -> bool:
@@ -367,90 +360,59 @@ def _had_no_reply(draft: Draft) -> bool:
     return draft.rejected is not None and draft.rejected.startswith(NO_CALL)
 
 
-def plan_make(given: MakeInput, *, out: str | None = None) -> MakeRun:
-    """The run of `gold make`, held against the documents; nothing is written or called."""
-    given.check()
-    home = given.workspace
-    makers = {kind: Maker(f"{_FOLDER}/{kind}@{given.model}", workspace=home) for kind in given.kinds}
-    critics: dict[str, Judge] = {
-        name: judge_named(f"{_FOLDER}/{name}@{given.critic}", workspace=home) for name in CRITICS
-    }
-    config = {
-        "command": "make",
-        "gold": {"set": given.name},
-        "documents": {"from": given.collection.documents_from, "sha256": given.collection.shas[0]},
-        "kinds": list(given.kinds),
-        "n": given.n,
-        "per_document": given.per_document,
-        "makers": [maker.config() for maker in makers.values()],
-        "critics": [judge_config(judge) for judge in critics.values()],
-        "seed": given.seed,
-    }
-    experiment = plan_experiment(given.workspace, config, out=out)
-    run = MakeRun(given, Corpus(given.collection.documents or ()), makers, critics, experiment)
-    run.check()
-    return run
-
-
 def _result(run: MakeRun, gold: GoldSet | None, n_unscored: int) -> MadeQuestions:
-    given, kept = run.given, run.kept
-    answered = [draft for draft in kept if draft.request.kind != UNANSWERABLE]
-    of = [draft.request.documents[0] for draft in answered]
-    easy = mean_estimate([float(draft.easy) for draft in answered], of)
+    accepted, makers = run.accepted, run.makers.values()
+    answered = [draft for draft in accepted.values() if draft.request.kind != UNANSWERABLE]
     ranks = Counter(draft.band for draft in answered)
     rejected = Counter(draft.rejected for draft in run.drafts if draft.rejected is not None)
-    rows = [*stored_rows(run.replies).latest.values(), *stored_rows(run.experiment.journal).latest.values()]
-    costs = [row.cost_usd for row in rows]
+    journals = (stored_rows(path) for path in (run.replies, run.experiment.journal))
+    costs = [row.cost_usd for journal in journals for row in journal.latest.values()]
+    made_by, critics = (
+        tuple(maker.described for maker in makers),
+        tuple(full_name(judge) for judge in run.critics.values()),
+    )
+    # The first question of each kind; those of test are shown nowhere once the set is written.
+    examples: dict[str, MadeExample] = {}
+    for name, draft in accepted.items() if gold is not None else ():
+        request = draft.request
+        if gold is not None and name not in gold.test_groups:
+            example = MadeExample(request.kind, draft.question, draft.answer, draft.quotes, request.documents)
+            examples.setdefault(request.kind, example)
+    line = [
+        f"documents:{run.collection.documents_from}@{str(run.collection.shas[0])[:12]}",
+        f"n:{run.n}",
+        f"kinds:{','.join(run.kinds)}",
+        f"per_document:{run.per_document}",
+        f"makers:{','.join(made_by)}",
+        f"critics:{','.join(critics)}",
+        f"seed:{run.seed}",
+        f"version:{__version__}",
+    ]
     return MadeQuestions(
         experiment=run.experiment.slug,
-        set=given.name,
+        set=run.name,
         path=None if gold is None else str(gold.path),
-        n_wanted=given.n,
-        n=len(kept),
+        n_wanted=run.n,
+        n=len(accepted),
         kinds={
             kind: KindMade(pool.wanted, pool.kept, pool.made, pool.short())
             for kind, pool in run.pools.items()
         },
         rejected=dict(rejected.most_common()),
         n_documents=len(run.corpus.documents),
-        n_documents_used=len({name for draft in kept for name in draft.request.documents}),
-        per_document=given.per_document,
-        lexically_easy=easy,
+        n_documents_used=len({name for draft in accepted.values() for name in draft.request.documents}),
+        per_document=run.per_document,
+        lexically_easy=mean_estimate(
+            [float(draft.easy) for draft in answered], [draft.request.documents[0] for draft in answered]
+        ),
         ranks={band: ranks[band] for band in ("1", "2 to 5", "6 on")},
         splits={} if gold is None else split_counts(gold),
-        made_by=tuple(maker.described for maker in run.makers.values()),
-        critics=tuple(full_name(judge) for judge in run.critics.values()),
+        made_by=made_by,
+        critics=critics,
         usd=None if None in costs else sum(cost for cost in costs if cost is not None),
         n_unscored=n_unscored,
-        offline=any(maker.model.embedded for maker in run.makers.values()),
-        examples=_examples(run, gold),
-        notes=given.collection.notes,
-        run_line=_run_line(run),
+        offline=any(maker.model.embedded for maker in makers),
+        examples=tuple(examples.values())[:_EXAMPLES],
+        notes=run.collection.notes,
+        run_line="|".join(line),
     )
-
-
-def _examples(run: MakeRun, gold: GoldSet | None) -> tuple[MadeExample, ...]:
-    """The first question of each kind; those of test are shown nowhere once the set is written."""
-    sealed = frozenset[str]() if gold is None else gold.test_groups
-    first: dict[str, MadeExample] = {}
-    for place, draft in enumerate(run.kept, 1):
-        kind = draft.request.kind
-        if gold is not None and run._name(place) not in sealed:
-            example = MadeExample(kind, draft.question, draft.answer, draft.quotes, draft.request.documents)
-            first.setdefault(kind, example)
-    return tuple(first.values())[:_EXAMPLES]
-
-
-def _run_line(run: MakeRun) -> str:
-    """The line that reproduces the set: documents@sha, kinds, makers, critics, seed, version."""
-    given, config = run.given, run.experiment.config
-    parts = [
-        f"documents:{given.collection.documents_from}@{config['documents']['sha256'][:12]}",
-        f"n:{given.n}",
-        f"kinds:{','.join(given.kinds)}",
-        f"per_document:{given.per_document}",
-        f"makers:{','.join(maker.described for maker in run.makers.values())}",
-        f"critics:{','.join(full_name(judge) for judge in run.critics.values())}",
-        f"seed:{given.seed}",
-    ]
-    return "|".join([*parts, f"version:{__version__}"])

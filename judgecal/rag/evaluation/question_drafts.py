@@ -19,11 +19,10 @@ from rapidfuzz import fuzz, process, utils
 
 from judgecal.engine import ParsedReply
 from judgecal.goldset import Document
-from judgecal.judges import Judge
+from judgecal.judges import Judge, Respondent
 from judgecal.rag.answering.answerer import Writer
-from judgecal.rag.retrieval.bm25 import tokenizer_named
 from judgecal.rag.retrieval.chunking import Chunk, ChunkOptions, chunks_of
-from judgecal.rag.retrieval.indexes import Bm25Index
+from judgecal.rag.retrieval.indexes import Bm25Index, tokenizer_named
 from judgecal.records import RETRIED_ON_RESUME, Context, Failure, Item, Judgement, canonical_json
 from judgecal.workspace import Workspace
 
@@ -35,19 +34,18 @@ CRITICS = (UNDERSTANDABLE, ANSWERABLE, FOLLOWS)
 """The critics, in the order in which they are called; each is the signature of that name in `gold_make/`."""
 NO_CALL = "no reply was had"
 """How the reason of a draft begins whose call has to be made again."""
-NOT_THERE = "The answer is not found in the documents."
-"""The reference answer of a question that no document answers."""
 DRAFTS_PER_QUESTION = 4
 """Drafts that are asked for at most, for each question that is wanted."""
-NEAREST = 5
-"""Passages nearest by BM25 in which the answer to an unanswerable question is looked for."""
 
+_NOT_THERE = "The answer is not found in the documents."  # the reference of a question that none answers
+_NEAREST = 5  # passages in which the answer to an unanswerable question is looked for
 _PASSAGES = ChunkOptions(min=400, max=900)
 _LEAST_WORDS = 12  # of a passage: below it stands a heading, or a line of a table
 _NEAR = 20  # passages among which one of another document is looked for
 _OTHERS = 5  # of them, from which the document is taken that was taken least: else one serves in every pair
 _SAME = 90.0  # of rapidfuzz's token_sort_ratio, 0..100
 _LONG = 4  # letters of a word that can be the other document's own
+_LONGEST_ANSWER = 400  # characters of an answer, for the bound of a preview
 _TELLING = re.compile(r"\d+|\b[A-Z]\w+")  # what tells apart two questions that are alike otherwise
 
 
@@ -131,18 +129,9 @@ class Corpus:
     def _by_document(self) -> Bm25Index:
         return Bm25Index([document.text for document in self.documents.values()])
 
-    def nearest(self, text: str, k: int) -> list[Chunk]:
+    def nearest(self, text: str, k: int = _NEAREST) -> list[Chunk]:
         """The k passages that share most with a text, best first."""
         return [self.passages[number] for number in self._by_passage.search([text], k).chunks[0].tolist()]
-
-    def neighbour(self, passage: Chunk, used: Counter[str]) -> Chunk | None:
-        """A passage of another document that shares much with this one: of the nearest the one used least.
-
-        None where none is near.
-        """
-        near = self.nearest(passage.text, _NEAR)
-        others = [chunk for chunk in near if chunk.document_id != passage.document_id][:_OTHERS]
-        return min(others, key=lambda chunk: used[chunk.document_id], default=None)
 
     def rank(self, question: str, documents: Sequence[str]) -> int:
         """At which place BM25 finds the last of these documents, from 1."""
@@ -151,7 +140,11 @@ class Corpus:
         return 1 + max(int(order.index(places[name])) for name in documents)
 
     def requests(self, kind: str, *, seed: int) -> Iterator[Request]:
-        """Every passage once, from document to document in an order drawn by the seed, paired if needed."""
+        """Every passage once, from document to document in an order drawn by the seed.
+
+        Where a kind needs a pair, the other passage is one that shares much with the first, of another
+        document: of the nearest the one used least. A passage near to which there is none is passed over.
+        """
         draw = random.Random(f"{seed}:{kind}")
         by_document: dict[str, list[Chunk]] = {}
         for passage in self.passages:
@@ -162,21 +155,23 @@ class Corpus:
             draw.shuffle(pile)
         number, used = 0, Counter[str]()
         for turn in range(max(map(len, piles), default=0)):
-            for pile in piles:
-                if turn >= len(pile):
-                    continue
-                other = self.neighbour(pile[turn], used) if kind in (TWO_DOCUMENTS, DISTRACTING) else None
-                if other is not None or kind in (FACTOID, UNANSWERABLE):
-                    number += 1
-                    used.update([other.document_id] if other else [])
-                    yield Request(f"{kind}-{number:04d}", kind, pile[turn], other)
+            for passage in (pile[turn] for pile in piles if turn < len(pile)):
+                other = None
+                if kind in (TWO_DOCUMENTS, DISTRACTING):
+                    near = self.nearest(passage.text, _NEAR)
+                    others = [chunk for chunk in near if chunk.document_id != passage.document_id][:_OTHERS]
+                    if not others:
+                        continue
+                    other = min(others, key=lambda chunk: used[chunk.document_id])
+                    used[other.document_id] += 1
+                number += 1
+                yield Request(f"{kind}-{number:04d}", kind, passage, other)
 
 
 @dataclass
 class Pool:
     """The requests of one kind that are left, and how many may still be made."""
 
-    kind: str
     wanted: int
     more: Iterator[Request]  # not asked for yet; made when they are taken
     left: deque[Request] = field(default_factory=deque)  # passed over, as their documents had enough
@@ -219,47 +214,46 @@ def read_draft(request: Request, row: Judgement, corpus: Corpus) -> Draft:
     """A reply as a draft, turned down where a rule does it."""
     if row.verdict is None:
         kind = row.error.kind if row.error else "parse"
-        why = "the reply could not be read" if kind == "parse" else f"no reply ({kind})"
-        return Draft(request, rejected=why)
+        return Draft(request).reject(
+            "the reply could not be read" if kind == "parse" else f"no reply ({kind})"
+        )
     fields: Mapping[str, str] = json.loads(str(row.verdict))
     draft = Draft(request, " ".join(fields["question"].split()))
     if not draft.question:
         return draft.reject("the model found nothing to ask for")
-    rank = corpus.rank(draft.question, request.documents)
+    draft = dataclasses.replace(draft, rank=corpus.rank(draft.question, request.documents))
     if request.kind == UNANSWERABLE:
-        nearest = corpus.nearest(draft.question, NEAREST)
-        near = tuple(Context(chunk.text.strip(), chunk.document_id) for chunk in nearest)
-        return dataclasses.replace(draft, answer=NOT_THERE, rank=rank, contexts=near)
-    quotes = tuple(
-        _as_it_stands(fields.get(name, ""), corpus.documents[document].text)
-        for name, document in zip(("quote", "other_quote"), request.documents, strict=False)
-    )
+        near = (Context(chunk.text.strip(), chunk.document_id) for chunk in corpus.nearest(draft.question))
+        return dataclasses.replace(draft, answer=_NOT_THERE, contexts=tuple(near))
+    quotes = []
+    for name, document in zip(("quote", "other_quote"), request.documents, strict=False):
+        # as it stands in the document, whatever its white space; empty where it does not
+        words = [re.escape(word) for word in fields.get(name, "").split()]
+        match = re.search(r"\s+".join(words), corpus.documents[document].text) if words else None
+        quotes.append(match[0] if match else "")
     contexts = tuple(Context(text, name) for text, name in zip(quotes, request.documents, strict=True))
     answer = fields.get("answer", "")
-    draft = dataclasses.replace(draft, answer=answer, rank=rank, quotes=quotes, contexts=contexts)
+    draft = dataclasses.replace(draft, answer=answer, quotes=tuple(quotes), contexts=contexts)
     if not answer:
         return draft.reject("there is no answer")
     if not all(quotes):
         return draft.reject("a quote does not stand in its document")
-    if request.kind == DISTRACTING and not _mentions_other(draft.question, request, corpus):
-        return draft.reject("it names nothing of the other document")
+    if request.kind == DISTRACTING and request.other is not None:
+        # a longer word of the question stands in the other passage and not in its own document
+        words_of, own = tokenizer_named("words"), corpus.documents[request.passage.document_id].text
+        others = set(words_of(request.other.text)) - set(words_of(own))
+        if not any(len(word) >= _LONG and word in others for word in words_of(draft.question)):
+            return draft.reject("it names nothing of the other document")
     return draft
 
 
-def _as_it_stands(quote: str, text: str) -> str:
-    """The quote as it stands in a text, whatever its white space; empty where it does not."""
-    words = [re.escape(word) for word in quote.split()]
-    match = re.search(r"\s+".join(words), text) if words else None
-    return match[0] if match else ""
-
-
-def _mentions_other(question: str, request: Request, corpus: Corpus) -> bool:
-    """Whether a longer word of the question stands in the other passage and not in its own document."""
-    words = tokenizer_named("words")
-    if request.other is None:
-        return False
-    others = set(words(request.other.text)) - set(words(corpus.documents[request.passage.document_id].text))
-    return any(len(word) >= _LONG and word in others for word in words(question))
+def expected_draft(request: Request, corpus: Corpus) -> Draft:
+    """What may be drafted, for the bound of a preview: the whole passage as its quote."""
+    passages = [request.passage, *([request.other] if request.other else [])]
+    if request.kind == UNANSWERABLE:
+        passages = corpus.nearest(request.passage.text)
+    contexts = tuple(Context(passage.text, passage.document_id) for passage in passages)
+    return Draft(request, request.passage.text[:200], "x" * _LONGEST_ANSWER, contexts=contexts)
 
 
 class Seen:
@@ -304,8 +298,8 @@ def item_of(draft: Draft, name: str) -> Item:
 
 # The critics of drafted questions
 
-Ask = Callable[[Judge, Sequence[Item], str], Sequence[Judgement]]
-"""Has a judge judge items; the text is what progress shows."""
+Ask = Callable[[Respondent, Sequence[Item], str], Sequence[Judgement]]
+"""Has somebody asked about items; the text is what progress shows."""
 
 
 def criticise(drafts: Sequence[Draft], critics: Mapping[str, Judge], ask: Ask) -> list[Draft]:

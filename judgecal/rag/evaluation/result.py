@@ -1,15 +1,31 @@
-"""What `evaluate` comes to: the systems, what sets them apart, and where the rows of it stand."""
+"""What `evaluate` comes to: the systems, what sets them apart; and the four states of it as files.
+
+A state is a Parquet and a CSV file, each written whole when it is reached. Texts of test questions, and what
+was answered to them, stand in none of them: these rows are `sealed` and counted.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+import statistics
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
+from judgecal.rag.answering.questions import Question
 from judgecal.rag.evaluation.comparisons import BestOf, Design, FactorCurve, SystemComparison
-from judgecal.rag.evaluation.question_parts import QuestionPart
-from judgecal.rag.evaluation.summary import Costs, SystemSummary
-from judgecal.rag.evaluation.system import Setting
-from judgecal.records import Estimate, Failure, Result
+from judgecal.rag.evaluation.summary import (
+    Costs,
+    Measured,
+    QuestionPart,
+    SystemSummary,
+    complexity_of,
+    mean_of,
+)
+from judgecal.rag.evaluation.system import Setting, SystemAnswer
+from judgecal.records import Estimate, Failure, Result, as_plain
+from judgecal.tables.formats import write_frame
 
 BASE = "the base"
 
@@ -57,20 +73,20 @@ def labelled(
 
     Systems without factors keep their names, and all do where two would read alike.
     """
-    tables = {one.table for one in settings if one.settings}
-    held = {one.table: one.settings for one in settings if one.system in bases}
+    tables = {setting.table for setting in settings if setting.settings}
+    held = {setting.table: setting.settings for setting in settings if setting.system in bases}
     labels = {}
-    for one in settings:
-        labels[one.system] = one.system
-        if swept and one.settings:
-            base = held.get(one.table, {})
-            apart = [
-                f"{factor}={value}" for factor, value in one.settings.items() if base.get(factor) != value
-            ]
+    for setting in settings:
+        labels[setting.system] = setting.system
+        if swept and setting.settings:
+            base = held.get(setting.table, {})
+            apart = [f"{name}={value}" for name, value in setting.settings.items() if base.get(name) != value]
             label = ", ".join(apart) or BASE
-            labels[one.system] = f"{one.table}: {label}" if len(tables) > 1 else label
+            labels[setting.system] = f"{setting.table}: {label}" if len(tables) > 1 else label
     alike = len(set(labels.values())) < len(labels)
-    return tuple(replace(one, label=one.system if alike else labels[one.system]) for one in settings)
+    return tuple(
+        replace(setting, label=setting.system if alike else labels[setting.system]) for setting in settings
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,8 +174,9 @@ class EvaluateResult(Result):
     comparisons: tuple[SystemComparison, ...]  # by `total`, paired by question, after Holm
     document_comparisons: Mapping[str, tuple[SystemComparison, ...]]
     """The same within each document that has ten questions or more, after Holm over all."""
-    # the highest first; of one only where it is shown to be the best
-    not_told_apart_from_best: tuple[str, ...]
+    not_told_apart_from_best: tuple[
+        str, ...
+    ]  # the highest first; of one only where it is shown to be the best
     best: BestOf  # the same with what lies behind it
     curves: tuple[FactorCurve, ...]
     judges: tuple[MeasuredBy, ...]
@@ -180,3 +197,189 @@ class EvaluateResult(Result):
     def labels(self) -> dict[str, str]:
         """System -> how pages call it."""
         return {one.system: one.label for one in self.settings}
+
+
+# --- the four states as files
+
+NAMES = ("1_questions", "2_answers", "3_measured", "4_summary")
+"""The files, without `.parquet` and `.csv`; each is there once its state is reached."""
+
+QUESTION_COLUMNS: Mapping[str, tuple[type, str]] = {
+    "question_id": (str, "the group of the question"),
+    "question": (str, "its wording; empty where it is sealed"),
+    "reference_answer": (str, "a vertical bar stands between equally right ones; empty where it is sealed"),
+    "documents": (str, "its reference documents, a JSON list of ids"),
+    "tags": (str, "a JSON list"),
+    "answerable": (bool, "whether the reference gives an answer"),
+    "complexity": (str, "simple, medium or complex, by the rule of judgecal.rag.evaluation.summary"),
+    "query_words": (int, "words of the question"),
+    "sealed": (bool, "whether it is one of test, whose texts are shown nowhere"),
+}
+"""Column -> its type and meaning, of state 1."""
+ANSWER_COLUMNS: Mapping[str, tuple[type, str]] = {
+    "system": (str, "its name"),
+    **QUESTION_COLUMNS,
+    "answer": (str, "what it gave; empty where there is none or the question is sealed"),
+    "contexts": (str, "a JSON list of {text, document_id, score}, best first; empty where it shows none"),
+    "n_contexts": (int, "how many; empty where it shows none"),
+    "latency_s": (float, "seconds from the request to the whole answer"),
+    "first_s": (float, "seconds to the first token or byte"),
+    "prompt_tokens": (int, "as the model told them"),
+    "completion_tokens": (int, "as the model told them"),
+    "cost_usd": (float, "over all attempts; empty where it is not known"),
+    "error": (str, "kind: message, where there is no answer; the kind alone where the question is sealed"),
+}
+"""Column -> its type and meaning, of state 2: a row a system and question."""
+VERDICT_COLUMNS: Mapping[str, tuple[type, str]] = {
+    "answered": (bool, "whether it answered at all; empty where that is unscored"),
+    "correctness": (
+        float,
+        "0..1, the mean over repeats; -1 where it did not answer, empty where it is unscored",
+    ),
+    "total": (float, "correctness where it answered, 0 where it refused; empty where either is unscored"),
+    "n_unscored": (int, "judgements that were asked for and gave no verdict"),
+}
+"""Column -> its type and meaning, of state 3, behind those of state 2; then `<column>_share`, 0..1,
+`<column>_raw`, the same before a lock's map to the people's scale, and `<column>_error` for each column of
+the suite."""
+SUMMARY_COLUMNS: Mapping[str, tuple[type, str]] = {
+    "system": (str, "its name"),
+    "document": (str, "over the questions that name it; empty over all questions"),
+    "n": (int, "questions with a total"),
+    "n_expected": (int, "questions that were asked"),
+    "n_unscored": (int, "questions without a total"),
+    "answered": (float, "share of those where that is known"),
+    "answer_correctness": (float, "the mean over the answered"),
+    "total": (float, "the mean, a question without one as 0"),
+    "query_words": (float, "mean words of the questions"),
+    "latency_s": (float, "mean seconds of the answers"),
+    "latency_p95_s": (float, "the 95th percentile"),
+    "usd_per_1k": (float, "cost of a thousand answers; empty where that of any is not known"),
+}
+"""Column -> its type and meaning, of state 4: a row a system and document; then each column of the suite."""
+
+_Row = dict[str, Any]
+
+
+class StateFiles:
+    """The files of one experiment.
+
+    Args:
+        folder: the experiment's.
+        questions: what was asked, in order.
+        sealed: groups of test.
+    """
+
+    def __init__(self, folder: Path, questions: Sequence[Question], sealed: Collection[str]) -> None:
+        self._folder, self._questions, self._sealed = folder, questions, sealed
+        self._question_rows = {one.group: self._question(one) for one in questions}
+
+    @property
+    def paths(self) -> States:
+        """The Parquet files."""
+        return States(*(str(self._folder / f"{name}.parquet") for name in NAMES))
+
+    def write_questions(self) -> None:
+        """State 1."""
+        self._write(0, self._question_rows.values(), QUESTION_COLUMNS)
+
+    def write_answers(self, answers: Iterable[SystemAnswer]) -> None:
+        """State 2."""
+        self._write(1, map(self._answer, answers), ANSWER_COLUMNS)
+
+    def write_measured(self, measured: Iterable[Measured], columns: Sequence[str]) -> None:
+        """State 3; `columns` are those of the suite."""
+        kinds = {"share": (float, ""), "raw": (float, ""), "error": (str, "")}
+        of_suite = {f"{column}_{part}": kind for column in columns for part, kind in kinds.items()}
+        rows = []
+        for answer in measured:
+            correctness = (
+                -1.0 if answer.answered is False else answer.correctness if answer.answered else None
+            )
+            row = self._answer(answer.given) | _row(VERDICT_COLUMNS, answer, correctness=correctness)
+            for column in columns:
+                row[f"{column}_share"] = answer.measures.get(column)
+                if column in answer.verdicts:
+                    error = answer.verdicts[column].error
+                    if error is not None and answer.question in self._sealed:
+                        error = error.partition(":")[0]
+                    row[f"{column}_raw"] = mean_of(answer.verdicts[column].raw_shares)
+                    row[f"{column}_error"] = error
+            rows.append(row)
+        self._write(2, rows, {**ANSWER_COLUMNS, **VERDICT_COLUMNS, **of_suite})
+
+    def write_summary(self, summaries: Iterable[SystemSummary], columns: Sequence[str]) -> None:
+        """State 4; `summaries` over all questions, and by document."""
+        words: dict[str | None, list[int]] = {}
+        for question in self._questions:
+            for document in (None, *question.reference_documents):
+                words.setdefault(document, []).append(len(question.question.split()))
+        rows = [
+            _row(
+                SUMMARY_COLUMNS,
+                summary,
+                answered=summary.answered.value,
+                answer_correctness=summary.answer_correctness.value,
+                total=summary.total.value,
+                query_words=statistics.fmean(words[summary.document]),
+                latency_s=summary.latency_s.mean,
+                latency_p95_s=summary.latency_s.p95,
+            )
+            | {column: estimate.value for column, estimate in summary.measures.items()}
+            for summary in summaries
+        ]
+        self._write(3, rows, {**SUMMARY_COLUMNS, **dict.fromkeys(columns, (float, ""))})
+
+    def _question(self, question: Question) -> _Row:
+        sealed = question.group in self._sealed
+        return _row(
+            QUESTION_COLUMNS,
+            question,
+            question_id=question.group,
+            question=None if sealed else question.question,
+            reference_answer=None if sealed else " | ".join(question.reference_answers),
+            documents=_json(question.reference_documents),
+            tags=_json(question.tags),
+            complexity=complexity_of(question.question),
+            query_words=len(question.question.split()),
+            sealed=sealed,
+        )
+
+    def _answer(self, given: SystemAnswer) -> _Row:
+        sealed, contexts, error = given.question in self._sealed, given.contexts, given.error
+        return _row(
+            ANSWER_COLUMNS,
+            given,
+            **self._question_rows[given.question],
+            answer=None if sealed else given.answer,
+            contexts=None if sealed or contexts is None else _json(as_plain(contexts)),
+            n_contexts=None if contexts is None else len(contexts),
+            error=error and (error.kind if sealed else f"{error.kind}: {error.message}"),
+        )
+
+    def _write(
+        self, state: int, rows: Iterable[Mapping[str, Any]], columns: Mapping[str, tuple[type, str]]
+    ) -> None:
+        """Both files of a state; where it is another than before, those of later states go."""
+        import polars
+
+        types = {str: polars.String, float: polars.Float64, int: polars.Int64, bool: polars.Boolean}
+        schema = {name: types[kind] for name, (kind, _) in columns.items()}
+        frame = polars.DataFrame([{name: row.get(name) for name in schema} for row in rows], schema=schema)
+        path = self._folder / f"{NAMES[state]}.csv"
+        before = path.read_bytes() if path.exists() else b""
+        write_frame(path.with_suffix(".parquet"), frame)
+        write_frame(path, frame)
+        if path.read_bytes() != before:
+            for name in NAMES[state + 1 :]:
+                (self._folder / f"{name}.csv").unlink(missing_ok=True)
+                (self._folder / f"{name}.parquet").unlink(missing_ok=True)
+
+
+def _row(columns: Iterable[str], source: object, **values: Any) -> _Row:
+    """A value for each column: the one that is given, else the source's attribute of this name."""
+    return {name: values[name] if name in values else getattr(source, name) for name in columns}
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

@@ -6,11 +6,11 @@ import re
 import shlex
 import statistics
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from judgecal._version import __version__
 from judgecal.errors import InputError, refuse
@@ -24,7 +24,6 @@ from judgecal.experiment import (
 )
 from judgecal.goldset import Document
 from judgecal.rag.answering.questions import Question
-from judgecal.rag.evaluation.asked import QuestionSource, lexically_easy, read_documents, read_questions
 from judgecal.rag.evaluation.comparisons import (
     FactorCurve,
     best_of,
@@ -33,27 +32,42 @@ from judgecal.rag.evaluation.comparisons import (
     factor_curves,
     values_of,
 )
-from judgecal.rag.evaluation.config import ConfiguredSystem, ReadConfig, read_evaluate_config, systems_of
-from judgecal.rag.evaluation.judging import Panel, corrected_systems, read_panel
-from judgecal.rag.evaluation.measured import Measured
-from judgecal.rag.evaluation.question_parts import by_complexity, by_tag
+from judgecal.rag.evaluation.config import (
+    QuestionSource,
+    ReadConfig,
+    SystemTable,
+    read_documents,
+    read_evaluate_config,
+    read_questions,
+    system_of,
+)
+from judgecal.rag.evaluation.judging import Panel, SystemRun, corrected_systems, read_panel
 from judgecal.rag.evaluation.result import (
     AskedQuestions,
     EvaluateResult,
     FailedAnswers,
     FailedVerdicts,
+    StateFiles,
+    States,
     SystemSetting,
     WorstAnswer,
     WorstQuestion,
     labelled,
 )
-from judgecal.rag.evaluation.states import StateFiles
-from judgecal.rag.evaluation.summary import LEVEL, Costs, documents_of, summarise
-from judgecal.rag.evaluation.system import Setting, SystemAnswer
-from judgecal.rag.evaluation.system_run import SystemRun
+from judgecal.rag.evaluation.summary import (
+    LEVEL,
+    Costs,
+    Measured,
+    by_complexity,
+    by_tag,
+    documents_of,
+    summarise,
+)
+from judgecal.rag.evaluation.system import Setting, System, SystemAnswer
 from judgecal.records import Context, digest
 from judgecal.workspace import Workspace, find_workspace, shown
 
+_F = TypeVar("_F")
 _WORST = 10  # questions that went worst, of which a result tells
 _LIKELY, _MOST = 2_000, 20_000
 """Characters of the contexts of an answer that is not there yet: likely ones, and for a preview's bound."""
@@ -61,28 +75,26 @@ _LIKELY, _MOST = 2_000, 20_000
 
 @dataclass(frozen=True)
 class EvaluateRun:
-    """What `evaluate` is to do; nothing is read before it is asked for.
-
-    Attributes:
-        options: its `limit` goes before the file's.
-        repeats, wrong_costs, refusal_costs: instead of the file's; None for those.
-        seed: of the comparisons.
-        out: the slug of the experiment; None for the usual one.
-    """
+    """What `evaluate` is to do; nothing is read before it is asked for."""
 
     workspace: Workspace
     config: ReadConfig
-    options: RunOptions
-    repeats: int | None = None
+    options: RunOptions  # its `limit` goes before the file's
+    repeats: int | None = None  # this and the costs instead of the file's; None for those
     wrong_costs: float | None = None
     refusal_costs: float | None = None
-    seed: int = 0
-    out: str | None = None
+    seed: int = 0  # of the comparisons
+    out: str | None = None  # the slug of the experiment; None for the usual one
+
+    @property
+    def _folder(self) -> Path:
+        """From where paths of the configuration are taken."""
+        return self.config.path.parent
 
     @cached_property
     def source(self) -> QuestionSource:
         """The questions of the configuration."""
-        return read_questions(self.config.tables.questions, self.config.folder, self.workspace)
+        return read_questions(self.config.tables.questions, self._folder, self.workspace)
 
     @cached_property
     def questions(self) -> tuple[Question, ...]:
@@ -90,32 +102,30 @@ class EvaluateRun:
         return self.source.asked[: self.options.limit or self.config.tables.questions.limit]
 
     @cached_property
-    def _collection(self) -> tuple[tuple[Document, ...], tuple[str, ...]]:
+    def collection(self) -> tuple[tuple[Document, ...], tuple[str, ...]]:
+        """The documents that systems search, empty where there are none; and what was noticed in them."""
         path = self.config.tables.documents.path
-        return (self.source.documents, ()) if path is None else read_documents(self.config.folder / path)
-
-    @property
-    def documents(self) -> tuple[Document, ...]:
-        """Those that systems search; empty where there are none."""
-        return self._collection[0]
+        return (self.source.documents, ()) if path is None else read_documents(self._folder / path)
 
     @cached_property
-    def systems(self) -> tuple[ConfiguredSystem, ...]:
+    def systems(self) -> tuple[tuple[SystemTable, System], ...]:
         """Every system, in the order of the configuration."""
-        return systems_of(self.config, self.workspace, lambda: self.documents)
+        return tuple(
+            (table, system_of(table, self.config, self.workspace, lambda: self.collection[0]))
+            for table in self.config.systems
+        )
 
     @cached_property
     def panel(self) -> Panel:
         """Who judges."""
         table = self.config.tables.judges
         wanted = table if self.repeats is None else table.model_copy(update={"repeats": self.repeats})
-        return read_panel(wanted, self.config.folder, self.workspace)
+        return read_panel(wanted, self._folder, self.workspace)
 
     @property
     def costs(self) -> Costs:
         """What wrong answers and refusals take away."""
-        table = self.config.tables.costs
-        wrong, refusal = self.wrong_costs, self.refusal_costs
+        table, wrong, refusal = self.config.tables.costs, self.wrong_costs, self.refusal_costs
         return Costs(table.wrong if wrong is None else wrong, table.refusal if refusal is None else refusal)
 
     @cached_property
@@ -127,11 +137,11 @@ class EvaluateRun:
             **({} if source.split is None else {"gold": {"set": source.name, "sha256": source.sha256}}),
             "suite": self.panel.suite,
             "questions": {"name": source.name, "sha256": source.sha256, "split": source.split},
-            "documents": digest([[one.document_id, one.title, one.text] for one in self.documents]),
+            "documents": digest([[one.document_id, one.title, one.text] for one in self.collection[0]]),
             "design": self.config.tables.design,
             "systems": [
-                {"system": one.system.name, "kind": one.kind, "config": digest(one.system.config())}
-                for one in self.systems
+                {"system": table.name, "kind": table.kind, "config": digest(system.config())}
+                for table, system in self.systems
             ],
             "judges": self.panel.config(),
             "seed": self.seed,
@@ -142,10 +152,10 @@ class EvaluateRun:
     def _trial(self) -> SystemRun:
         """Each system's folder is named by it, and by everything that decides its answers."""
         systems = []
-        for one in self.systems:
-            name = re.sub(r"[^A-Za-z0-9.=-]+", "_", one.system.name).strip("_.")[:60]
-            named = f"{name}-{digest([one.system.name, one.system.config()])[:8]}"
-            systems.append((one.system, self.experiment.folder / "systems" / named))
+        for table, system in self.systems:
+            name = re.sub(r"[^A-Za-z0-9.=-]+", "_", table.name).strip("_.")[:60]
+            folder = f"{name}-{digest([table.name, system.config()])[:8]}"
+            systems.append((system, self.experiment.folder / "systems" / folder))
         return SystemRun(
             self.experiment, self.questions, systems, self.panel, self.options, live=True, guess=self._guess
         )
@@ -153,11 +163,11 @@ class EvaluateRun:
     def _guess(self, far: bool) -> Iterator[SystemAnswer]:
         """Its reference, with contexts of 2,000 characters; at most 20,000 characters of both."""
         contexts = (Context("x" * (_MOST if far else _LIKELY)),)
-        for one in self.systems:
+        for _, system in self.systems:
+            given = contexts if system.shows_contexts else None
             for question in self.questions:
                 text = "x" * _MOST if far else " | ".join(question.reference_answers)
-                given = contexts if one.system.shows_contexts else None
-                yield SystemAnswer(one.system.name, question.group, text, given)
+                yield SystemAnswer(system.name, question.group, text, given)
 
     def check(self) -> None:
         """Refuse what cannot be done before anybody is called or anything is written, with every problem."""
@@ -176,15 +186,14 @@ class EvaluateRun:
                     problems.extend(error.problems)
             return len(problems) == n
 
-        if able("documents", "questions", "systems"):
+        if able("collection", "questions", "systems"):
             # what all of a sweep lack is said once, of their table
             lacking: dict[tuple[str, str], list[str]] = {}
-            for one in self.systems:
-                for problem in one.system.check(self.questions):
-                    text = problem.removeprefix(f"{one.system.name}: ")
-                    lacking.setdefault((one.table, text), []).append(one.system.name)
-            for (table, text), names in lacking.items():
-                problems.append(f"{names[0] if len(names) == 1 else table}: {text}")
+            for table, system in self.systems:
+                for problem in system.check(self.questions):
+                    lacking.setdefault((table.table, problem), []).append(table.name)
+            for (table_name, problem), names in lacking.items():
+                problems.append(f"{names[0] if len(names) == 1 else table_name}: {problem}")
         if able("questions", "panel"):
             problems += self.panel.lacking(self.questions)
         refuse(list(dict.fromkeys(problems)))
@@ -206,13 +215,14 @@ class EvaluateRun:
         answers = self._trial.ask(budget)
         states.write_answers(answers)
         panel, measured, notes = self._trial.judge(answers, budget)
-        columns = [one.name for one in panel.measures]
+        columns = [column.name for column in panel.columns]
         states.write_measured(measured, columns)
-        models = [one.judge.model for one in self.panel.members if one.judge.model is not None]
+        models = [judge.judge.model for judge in self.panel.members if judge.judge.model is not None]
         unknown = any(one.given.prompt_tokens is not None and one.given.cost_usd is None for one in measured)
         priced = not unknown and all(model.priced for model in models)
-        notes = (*self.source.notes, *self._collection[1], *self.panel.trained_notes(self.questions), *notes)
-        result = _result(self, panel, measured, states, notes, usd=budget.spent_usd if priced else None)
+        notes = (*self.source.notes, *self.collection[1], *self.panel.trained_notes(self.questions), *notes)
+        usd = budget.spent_usd if priced else None
+        result = _result(self, panel, measured, states.paths, notes, usd=usd)
         states.write_summary([*result.systems, *result.documents], columns)
         self.experiment.write_summary(result)
         return result
@@ -222,123 +232,132 @@ def _result(
     run: EvaluateRun,
     panel: Panel,
     measured: Sequence[Measured],
-    states: StateFiles,
+    states: States,
     notes: tuple[str, ...],
     *,
     usd: float | None,
 ) -> EvaluateResult:
     """All that the measured answers come to; `usd` is what this run spent, None where that is not known."""
-    source, seed, given = run.source, run.seed, run.config.tables.judges.right_at
-    mark = run.panel.right_at
-    right_at = given if given is not None else mark if mark is not None else 0.5
-    best = best_of(values_of(measured), seed=seed)
+    source, seed, judges = run.source, run.seed, run.panel
+    marks = (run.config.tables.judges.right_at, judges.right_at, 0.5)
+    right_at = next(mark for mark in marks if mark is not None)
     curves = tuple(_curves(run, measured))
-    bases = tuple(one.system.name for one in run.systems if one.is_base)
-    design = run.config.tables.design if curves else None
+    bases = tuple(table.name for table, _ in run.systems if table.is_base)
     settings = [
-        SystemSetting(one.system.name, one.table, one.kind, one.system.settings, one.system.shows_contexts)
-        for one in run.systems
+        SystemSetting(table.name, table.table, table.kind, table.settings, system.shows_contexts)
+        for table, system in run.systems
     ]
-    n_with_document, n_lexically_easy = lexically_easy(run.questions, run.documents)
-    answer_errors = [
-        (one.system, one.question, f"{one.given.error.kind}: {one.given.error.message}")
-        for one in measured
-        if one.given.error is not None
-    ]
-    verdict_errors = [
-        (column, one.question, verdicts.error)
-        for one in measured
-        for column, verdicts in one.verdicts.items()
-        if verdicts.error is not None
-    ]
+    best = best_of(values_of(measured), seed=seed)
+    split = f"({source.split})" if source.split else ""
+    run_line = (
+        f"questions:{source.name}@{source.sha256[:12]}{split}|n:{len(run.questions)}|"
+        f"systems:{len(run.systems)}|suite:{judges.suite}|"
+        f"judges:{','.join(full_name(one.judge) for one in judges.members)}|repeats:{judges.repeats}|"
+        f"level:{LEVEL:g}|seed:{seed}|version:{__version__}"
+    )
+    again = ["judgecal", "evaluate", shown(run.config.path), *(["--name", run.out] if run.out else [])]
     return EvaluateResult(
         experiment=run.experiment.slug,
-        states=states.paths,
-        questions=AskedQuestions(
-            source=source.name,
-            sha256=source.sha256,
-            n=len(run.questions),
-            n_answerable=sum(one.answerable for one in run.questions),
-            n_sealed=sum(one.group in source.sealed for one in run.questions),
-            made_by=source.made_by,
-            n_with_document=n_with_document,
-            n_lexically_easy=n_lexically_easy,
-        ),
-        design=design,
+        states=states,
+        questions=_asked(source, run.questions, run.collection[0]),
+        design=run.config.tables.design if curves else None,
         bases=bases,
-        settings=labelled(settings, bases, swept=design is not None),
+        settings=labelled(settings, bases, swept=bool(curves)),
         systems=summarise(measured, right_at=right_at, costs=run.costs),
         documents=summarise(measured, documents_of(measured), right_at=right_at, costs=run.costs),
         comparisons=compare_systems(measured, seed=seed),
         document_comparisons=compare_documents(measured, seed=seed),
-        not_told_apart_from_best=tuple(one.name for one in best.not_told_apart),
+        not_told_apart_from_best=tuple(candidate.name for candidate in best.not_told_apart),
         best=best,
         curves=curves,
-        judges=run.panel.measured_by(),
+        judges=judges.measured_by(),
         corrected=corrected_systems(panel, measured),
         by_complexity=by_complexity(measured, run.questions),
         by_tag=by_tag(measured, run.questions),
-        failures=tuple(FailedAnswers(*row) for row in _tallied(answer_errors, source.sealed)),
-        failed_verdicts=tuple(FailedVerdicts(*row) for row in _tallied(verdict_errors, source.sealed)),
+        failures=_tallied(
+            FailedAnswers,
+            source,
+            (
+                (answer.system, answer.question, f"{answer.given.error.kind}: {answer.given.error.message}")
+                for answer in measured
+                if answer.given.error is not None
+            ),
+        ),
+        failed_verdicts=_tallied(
+            FailedVerdicts,
+            source,
+            (
+                (column, answer.question, verdicts.error)
+                for answer in measured
+                for column, verdicts in answer.verdicts.items()
+                if verdicts.error is not None
+            ),
+        ),
         worst=tuple(_worst(run, measured)),
         costs=run.costs,
         n_unscored=sum(one.total is None or one.n_unscored > 0 for one in measured),
         usd=usd,
         notes=notes,
-        run_line=_run_line(run),
-        again=shlex.join(
-            [
-                "judgecal",
-                "evaluate",
-                shown(run.config.path),
-                *(["--name", run.out] if run.out else []),
-                "--retry-unscored",
-            ]
-        ),
-    )
-
-
-def _run_line(run: EvaluateRun) -> str:
-    source, panel = run.source, run.panel
-    split = f"({source.split})" if source.split else ""
-    judges = ",".join(full_name(one.judge) for one in panel.members)
-    return (
-        f"questions:{source.name}@{source.sha256[:12]}{split}|n:{len(run.questions)}|"
-        f"systems:{len(run.systems)}|suite:{panel.suite}|judges:{judges}|repeats:{panel.repeats}|"
-        f"level:{LEVEL:g}|seed:{run.seed}|version:{__version__}"
+        run_line=run_line,
+        again=shlex.join([*again, "--retry-unscored"]),
     )
 
 
 def _curves(run: EvaluateRun, measured: Sequence[Measured]) -> Iterator[FactorCurve]:
     """Of each table with factors, from its own systems."""
-    design = run.config.tables.design
-    tables: dict[str, dict[str, Mapping[str, Setting]]] = {}
-    for one in run.systems if design is not None else ():
-        if one.system.settings:
-            tables.setdefault(one.table, {})[one.system.name] = one.system.settings
+    swept: dict[str, dict[str, Mapping[str, Setting]]] = {}
+    for table, _ in run.systems:
+        if table.settings:
+            swept.setdefault(table.table, {})[table.name] = table.settings
     levels = {
-        (table, *level)
-        for table, settings in tables.items()
-        for each in settings.values()
-        for level in each.items()
+        (name, *level) for name, systems in swept.items() for its in systems.values() for level in its.items()
     }
-    n_curves = sum(n > 1 for n in Counter((table, factor) for table, factor, _ in levels).values())
-    for table, settings in tables.items():
-        assert design is not None
+    n_curves = sum(n > 1 for n in Counter((name, factor) for name, factor, _ in levels).values())
+    bases = {table.table: table.name for table, _ in run.systems if table.is_base}
+    for name, systems in swept.items():
+        answers = [answer for answer in measured if answer.system in systems]
         yield from factor_curves(
-            [one for one in measured if one.system in settings],
-            settings,
-            table=table,
-            design=design,
-            base=next((one.system.name for one in run.systems if one.table == table and one.is_base), None),
-            n_curves=max(n_curves, 1),
-            seed=run.seed,
+            answers, systems, table=name, base=bases.get(name), n_curves=max(n_curves, 1), seed=run.seed
         )
 
 
+def _asked(
+    source: QuestionSource, questions: Sequence[Question], documents: Sequence[Document]
+) -> AskedQuestions:
+    """What was asked, and how many questions name a document that is there, which BM25 ranks first for them.
+
+    A tie for the first place counts.
+    """
+    place = {document.document_id: number for number, document in enumerate(documents)}
+    places = [[place[name] for name in one.reference_documents if name in place] for one in questions]
+    naming = [(question.question, named) for question, named in zip(questions, places, strict=True) if named]
+    n_easy = None
+    if naming:
+        from judgecal.rag.retrieval.indexes import Bm25, tokenizer_named
+
+        words = tokenizer_named("words")
+        index = Bm25.of([words(f"{document.title or ''} {document.text}") for document in documents])
+        scores = index.scores([words(text) for text, _ in naming])
+        n_easy = sum(
+            bool(row[named].max() >= row.max()) for (_, named), row in zip(naming, scores, strict=True)
+        )
+    return AskedQuestions(
+        source=source.name,
+        sha256=source.sha256,
+        n=len(questions),
+        n_answerable=sum(question.answerable for question in questions),
+        n_sealed=sum(question.group in source.sealed for question in questions),
+        made_by=source.made_by,
+        n_with_document=len(naming),
+        n_lexically_easy=n_easy,
+    )
+
+
 def _tallied(
-    errors: Sequence[tuple[str, str, str]], sealed: frozenset[str]
-) -> list[tuple[str, str, int, str | None]]:
+    failure: Callable[[str, str, int, str | None], _F],
+    source: QuestionSource,
+    errors: Iterable[tuple[str, str, str]],
+) -> tuple[_F, ...]:
     """Of (name, question, "kind: message"): name, kind, how many and the first message, most frequent first.
 
     A message may quote the question, so none of a sealed one is shown.
@@ -346,44 +365,45 @@ def _tallied(
     messages: dict[tuple[str, str], list[str | None]] = {}
     for name, question, error in errors:
         kind, _, message = error.partition(": ")
-        messages.setdefault((name, kind), []).append(None if question in sealed else message)
+        messages.setdefault((name, kind), []).append(None if question in source.sealed else message)
     rows = [(*key, len(some), next(filter(None, some), None)) for key, some in messages.items()]
-    return sorted(rows, key=lambda row: -row[2])
+    return tuple(failure(*row) for row in sorted(rows, key=lambda row: -row[2]))
 
 
 def _worst(run: EvaluateRun, measured: Sequence[Measured]) -> Iterator[WorstQuestion]:
     """The lowest mean score first; what every system got right is none, and a right refusal scores 1."""
     answers: dict[str, list[Measured]] = {}
-    for one in measured:
-        if one.question not in run.source.sealed:
-            answers.setdefault(one.question, []).append(one)
+    for answer in measured:
+        if answer.question not in run.source.sealed:
+            answers.setdefault(answer.question, []).append(answer)
     means = {
         group: statistics.fmean(
-            (one.total or 0.0) if one.answerable else float(one.answered is False) for one in own
+            (answer.total or 0.0) if answer.answerable else float(answer.answered is False)
+            for answer in given
         )
-        for group, own in answers.items()
+        for group, given in answers.items()
     }
-    by_group = {one.group: one for one in run.questions}
+    by_group = {question.group: question for question in run.questions}
     for group in sorted((name for name in means if means[name] < 1.0), key=lambda name: means[name])[:_WORST]:
         question = by_group[group]
+        rows = [
+            WorstAnswer(
+                answer.system,
+                answer.given.answer,
+                answer.given.error,
+                answer.total,
+                None if contexts is None else tuple(context.document_id or "?" for context in contexts),
+            )
+            for answer in answers[group]
+            for contexts in [answer.given.contexts]
+        ]
         yield WorstQuestion(
             question=group,
             text=question.question,
             reference=question.reference_answers,
             documents=question.reference_documents,
             mean_score=means[group],
-            answers=tuple(
-                WorstAnswer(
-                    one.system,
-                    one.given.answer,
-                    one.given.error,
-                    one.total,
-                    None
-                    if one.given.contexts is None
-                    else tuple(context.document_id or "?" for context in one.given.contexts),
-                )
-                for one in answers[group]
-            ),
+            answers=tuple(rows),
         )
 
 

@@ -1,18 +1,22 @@
-"""What the answers of each system come to, over all questions and document by document."""
+"""What was measured of each answer, and what those of each system come to, on parts of the questions too."""
 
 from __future__ import annotations
 
+import re
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, get_args
 
 from judgecal.errors import InputError
-from judgecal.rag.evaluation.measured import Measured
-from judgecal.records import Estimate
+from judgecal.rag.answering.questions import Question
+from judgecal.rag.evaluation.system import SystemAnswer
+from judgecal.records import Estimate, Judgement
 from judgecal.stats import agreement
 from judgecal.stats.intervals import described, mean_estimate
 
+CORRECTNESS, ANSWERED = "correctness", "answered"
+"""The columns that say how right an answer is, and whether it is one at all."""
 BEST = 100.0
 """A mean in points of 100 is the mean agreement with this label; as wrong, an unscored item counts 0."""
 MEAN = "mean_agreement"
@@ -20,6 +24,80 @@ LEVEL = 0.95
 """Nominal coverage of every interval here."""
 Points = Sequence[float | Sequence[float | None] | None]
 """Of each question in points of 100, or of each repeat of it; None where unscored."""
+Unscored = Literal["drop", "wrong"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """What the judge of a column said of one answer, a repeat each."""
+
+    shares: tuple[float | None, ...]
+    """A verdict's place on its scale, 0..1, through a lock's map on the people's; None where unscored."""
+    raw_shares: tuple[float | None, ...] = ()  # the same before any map
+    error: str | None = None  # `kind: message` of the first repeat without a verdict
+    passed: tuple[bool | None, ...] = ()  # by its judge's mark, through the lock's map; None where not known
+    rows: tuple[Judgement, ...] = ()  # as the journal has them
+
+    @property
+    def share(self) -> float | None:
+        """The mean over the repeats that have a verdict; None where none has."""
+        return mean_of(self.shares)
+
+    @property
+    def n_unscored(self) -> int:
+        """Repeats without a verdict."""
+        return self.shares.count(None)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A question put to a system: a row of state 3, and what comparisons take."""
+
+    system: str
+    question: str  # its group; answers of all systems to it are paired
+    documents: tuple[str, ...]  # the reference documents of the question; empty where it names none
+    answerable: bool  # whether its reference gives an answer
+    given: SystemAnswer
+    # whether it answered at all, by the judge of the column `answered`; None where that is unscored, and
+    # where there is no answer
+    answered: bool | None
+    # 0..1, the mean over the judge's repeats; None where it is unscored. It is defined for whatever was said;
+    # what leaves out refusals, or writes -1, is made of this and `answered`.
+    correctness: float | None
+    # every column of the suite by name, the mean over repeats on the column's own scale as a share 0..1; None
+    # where unscored
+    measures: Mapping[str, float | None]
+    n_unscored: int = 0  # judgements that were asked for and gave no verdict
+    # by column; one whose judge the answer has nothing for is not there
+    verdicts: Mapping[str, Verdicts] = field(default_factory=dict)
+
+    @property
+    def total(self) -> float | None:
+        """Correctness where it answered and 0 where it refused; None where either is unscored.
+
+        Its mean over questions is the share answered times the mean correctness over the answered.
+        """
+        if self.answered is None:
+            return None
+        return self.correctness if self.answered else 0.0
+
+    @property
+    def percentage(self) -> float | None:
+        """Correctness in percent, whether or not it answered."""
+        return None if self.correctness is None else round(100.0 * self.correctness, 9)
+
+    @property
+    def rating(self) -> Judgement | None:
+        """The judgement that correctness rests on, the first of several."""
+        verdicts = self.verdicts.get(CORRECTNESS)
+        return verdicts.rows[0] if verdicts is not None and verdicts.rows else None
+
+
+def mean_of(values: Sequence[float | None]) -> float | None:
+    """The mean of those that are there; None where none is."""
+    known = [value for value in values if value is not None]
+    return statistics.fmean(known) if known else None
+
 
 OutcomeKind = Literal["right_answer", "wrong_answer", "right_refusal", "wrong_refusal"]
 Rows = Mapping[str, Mapping[str, Measured | None]]
@@ -28,12 +106,10 @@ Rows = Mapping[str, Mapping[str, Measured | None]]
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What answers are worth: a right answer or a right refusal 1, a wrong answer minus `wrong`, a wrong
-    refusal minus `refusal`; both are 0 or more.
-    """
+    """What answers are worth: 1 where right or a right refusal, else minus these, which are 0 or more."""
 
     wrong: float = 1.0
-    refusal: float = 0.0
+    refusal: float = 0.0  # a wrong one
 
     def worth(self, outcome: OutcomeKind) -> float:
         """Of one answer."""
@@ -100,66 +176,45 @@ def rows_of(measured: Sequence[Measured]) -> Rows:
     """The answers by system and question, both in the order in which they first occur."""
     if not measured:
         raise InputError("no answer was measured: there is nothing to compare")
-    questions = dict.fromkeys(one.question for one in measured)
-    found: dict[str, dict[str, Measured | None]] = {}
-    twice = []
-    for one in measured:
-        row = found.setdefault(one.system, dict.fromkeys(questions))
-        if row[one.question] is not None:
-            twice.append(f"{one.system}: question {one.question} has more than one answer: give one of them")
-        row[one.question] = one
-    if twice:
-        raise InputError("\n".join(dict.fromkeys(twice)))
-    return found
+    questions = dict.fromkeys(answer.question for answer in measured)
+    rows: dict[str, dict[str, Measured | None]] = {}
+    for answer in measured:
+        row = rows.setdefault(answer.system, dict.fromkeys(questions))
+        if row[answer.question] is not None:
+            twice = f"question {answer.question} has more than one answer: give one of them"
+            raise InputError(f"{answer.system}: {twice}")
+        row[answer.question] = answer
+    return rows
 
 
 def documents_of(measured: Iterable[Measured]) -> tuple[str, ...]:
     """Every document that a question names, in the order in which they first occur."""
-    return tuple(dict.fromkeys(document for one in measured for document in one.documents))
+    return tuple(dict.fromkeys(document for answer in measured for document in answer.documents))
 
 
-def value_of(one: Measured | None, measure: str) -> float | None:
-    """`total`, `answered`, `correctness` or a column of the suite, 0..1; None where it is unscored."""
-    if one is None:
-        return None
-    if measure == "answered":
-        return None if one.answered is None else float(one.answered)
-    if measure == "total":
-        return one.total
-    return one.correctness if measure == "correctness" else one.measures.get(measure)
+def totals_of(answers: Mapping[str, Measured | None]) -> dict[str, float | None]:
+    """The total of each question; None where it is unscored."""
+    return {question: None if answer is None else answer.total for question, answer in answers.items()}
 
 
-def outcome_of(one: Measured | None, *, right_at: float) -> OutcomeKind | None:
-    """What became of a question; None where it is unscored."""
-    if one is None or one.answered is None:
-        return None
-    if not one.answered:
-        return "wrong_refusal" if one.answerable else "right_refusal"
-    if not one.answerable:
-        return "wrong_answer"
-    if one.correctness is None:
-        return None
-    return "right_answer" if one.correctness >= right_at else "wrong_answer"
-
-
-def mean_points(
-    points: Points,
-    questions: Sequence[str],
-    *,
-    unscored: Literal["drop", "wrong"] = "drop",
-    level: float = LEVEL,
-) -> Estimate:
+def mean_points(points: Points, questions: Sequence[str], *, unscored: Unscored = "drop") -> Estimate:
     """The mean as a share, with its interval by question; an unscored one is left out, or counts as 0."""
-    how: dict[str, Any] = {"groups": questions, "metrics": (MEAN,), "unscored": unscored, "level": level}
-    return agreement([BEST] * len(points), list(points), scale="percentage", **how)[MEAN]
+    labels = [BEST] * len(points)
+    return agreement(
+        labels,
+        list(points),
+        scale="percentage",
+        groups=questions,
+        metrics=(MEAN,),
+        unscored=unscored,
+        level=LEVEL,
+    )[MEAN]
 
 
-def mean_share(
-    values: Mapping[str, float | None], *, unscored: Literal["drop", "wrong"] = "drop", level: float = LEVEL
-) -> Estimate:
+def mean_share(values: Mapping[str, float | None], *, unscored: Unscored = "drop") -> Estimate:
     """The same of shares by question."""
     points = [None if value is None else BEST * value for value in values.values()]
-    return mean_points(points, list(values), unscored=unscored, level=level)
+    return mean_points(points, list(values), unscored=unscored)
 
 
 def summarise(
@@ -167,95 +222,100 @@ def summarise(
     documents: Sequence[str | None] = (None,),
     *,
     right_at: float = 0.5,
-    costs: Costs | None = None,
-    level: float = LEVEL,
+    costs: Costs = Costs(),
 ) -> tuple[SystemSummary, ...]:
     """Each system over all questions, or those that name a document, in the order in which they first occur.
 
     Args:
         documents: None for all questions; a question may name several.
         right_at: correctness, 0..1, from which an answer is right.
-        costs: of wrong answers and wrong refusals; those of `Costs` where not given.
+        costs: of wrong answers and wrong refusals.
     """
-    costs = costs or Costs()
-    problems = (
-        [] if 0.0 <= right_at <= 1.0 else [f"right_at is {right_at:g}: a correctness lies between 0 and 1"]
-    )
-    problems += [
-        f"{name} costs are {cost:g}: give 0 or more, what such an answer takes away"
-        for name, cost in (("wrong", costs.wrong), ("refusal", costs.refusal))
-        if not cost >= 0.0
-    ]
-    if problems:
-        raise InputError("\n".join(problems))
     rows = rows_of(measured)
-    columns = tuple(dict.fromkeys(name for one in measured for name in one.measures))
-    asked_of = {
-        document: {one.question for one in measured if document is None or document in one.documents}
-        for document in documents
-    }
-    return tuple(
-        _summary(
-            system,
-            document,
-            {question: one for question, one in answers.items() if question in asked_of[document]},
-            columns,
-            right_at=right_at,
-            costs=costs,
-            level=level,
-        )
-        for document in documents
-        for system, answers in rows.items()
-    )
+    columns = dict.fromkeys(name for answer in measured for name in answer.measures)
+    summaries = []
+    for document in documents:
+        asked = {one.question for one in measured if document is None or document in one.documents}
+        for system, row in rows.items():
+            answers = {question: answer for question, answer in row.items() if question in asked}
+            summaries.append(_summary(system, document, answers, columns, right_at=right_at, costs=costs))
+    return tuple(summaries)
+
+
+def _outcome(answer: Measured | None, right_at: float) -> OutcomeKind | None:
+    """What became of a question; None where it is unscored."""
+    if answer is None or answer.answered is None:
+        return None
+    if not answer.answered:
+        return "wrong_refusal" if answer.answerable else "right_refusal"
+    if not answer.answerable:
+        return "wrong_answer"
+    if answer.correctness is None:
+        return None
+    return "right_answer" if answer.correctness >= right_at else "wrong_answer"
 
 
 def _summary(
     system: str,
     document: str | None,
     answers: Mapping[str, Measured | None],
-    columns: Sequence[str],
+    columns: Iterable[str],
     *,
     right_at: float,
     costs: Costs,
-    level: float,
 ) -> SystemSummary:
-    def by_question(measure: str) -> dict[str, float | None]:
-        return {question: value_of(one, measure) for question, one in answers.items()}
+    outcomes = {question: _outcome(answer, right_at) for question, answer in answers.items()}
+    n_unknown = sum(outcome is None for outcome in outcomes.values())
 
     def cell(kind: OutcomeKind) -> OutcomeShare:
-        among = {name: None if one is None else float(one == kind) for name, one in outcomes.items()}
-        return OutcomeShare(sum(one == kind for one in outcomes.values()), mean_share(among, level=level))
+        is_kind = {
+            name: None if outcome is None else float(outcome == kind) for name, outcome in outcomes.items()
+        }
+        return OutcomeShare(sum(outcome == kind for outcome in outcomes.values()), mean_share(is_kind))
 
-    total = by_question("total")
-    outcomes = {name: outcome_of(one, right_at=right_at) for name, one in answers.items()}
-    given = [one.given for one in answers.values() if one is not None and one.given.answer is not None]
+    def utility(unscored: OutcomeKind | None) -> Estimate:
+        """The mean worth; an unscored question counts as this outcome, or is left out."""
+        counted = {name: outcome or unscored for name, outcome in outcomes.items()}
+        worth = {name: costs.worth(outcome) for name, outcome in counted.items() if outcome is not None}
+        low = -max(costs.wrong, costs.refusal)
+        estimate = mean_estimate(list(worth.values()), list(worth), low=low, high=1.0, level=LEVEL)
+        return replace(estimate, n_expected=len(outcomes), n_unscored=n_unknown)
+
+    asked = [answer for answer in answers.values() if answer is not None]
+    answered = dict.fromkeys(answers) | {
+        answer.question: None if answer.answered is None else float(answer.answered) for answer in asked
+    }
+    measures = {
+        column: {
+            name: None if answer is None else answer.measures.get(column) for name, answer in answers.items()
+        }
+        for column in columns
+    }
+    total = totals_of(answers)
+    n_unscored = list(total.values()).count(None)
+    given = [answer.given for answer in asked if answer.given.answer is not None]
     latency = seconds_of(answer.latency_s for answer in given)
-    answered = {name: one.correctness for name, one in answers.items() if one is not None and one.answered}
-    n_unscored = sum(value is None for value in total.values())
     return SystemSummary(
         system=system,
         document=document,
         n=len(total) - n_unscored,
         n_expected=len(total),
         n_unscored=n_unscored,
-        answered=mean_share(by_question("answered"), level=level),
-        answer_correctness=mean_share(answered, level=level),
-        total=mean_share(total, unscored="wrong", level=level),
-        total_complete_case=mean_share(total, level=level),
-        measures={name: mean_share(by_question(name), level=level) for name in columns},
+        answered=mean_share(answered),
+        answer_correctness=mean_share(
+            {answer.question: answer.correctness for answer in asked if answer.answered}
+        ),
+        total=mean_share(total, unscored="wrong"),
+        total_complete_case=mean_share(total),
+        measures={column: mean_share(values) for column, values in measures.items()},
         measures_as_wrong={
-            name: mean_share(by_question(name), unscored="wrong", level=level) for name in columns
+            column: mean_share(values, unscored="wrong") for column, values in measures.items()
         },
         outcomes=Outcomes(
-            right_answer=cell("right_answer"),
-            wrong_answer=cell("wrong_answer"),
-            right_refusal=cell("right_refusal"),
-            wrong_refusal=cell("wrong_refusal"),
-            right_at=right_at,
-            n_unscored=sum(one is None for one in outcomes.values()),
+            **{kind: cell(kind) for kind in get_args(OutcomeKind)}, right_at=right_at, n_unscored=n_unknown
         ),
-        utility=_utility(outcomes, costs, unscored="wrong_answer", level=level),
-        utility_complete_case=_utility(outcomes, costs, unscored=None, level=level),
+        utility=utility("wrong_answer"),
+        utility_complete_case=utility(None),
         latency_s=latency,
         ttft_s=seconds_of(answer.first_s for answer in given),
         queries_per_minute=60.0 / latency.mean if latency.mean else None,
@@ -263,25 +323,90 @@ def _summary(
     )
 
 
-def _utility(
-    outcomes: Mapping[str, OutcomeKind | None], costs: Costs, *, unscored: OutcomeKind | None, level: float
-) -> Estimate:
-    """The mean worth; an unscored question counts as `unscored`, or is left out."""
-    counted = {name: outcome or unscored for name, outcome in outcomes.items()}
-    worth = {name: costs.worth(outcome) for name, outcome in counted.items() if outcome is not None}
-    low = -max(costs.wrong, costs.refusal)
-    estimate = mean_estimate(list(worth.values()), list(worth), low=low, high=1.0, level=level)
-    n_unscored = sum(outcome is None for outcome in outcomes.values())
-    return replace(estimate, n_expected=len(outcomes), n_unscored=n_unscored)
-
-
 def seconds_of(times: Iterable[float | None]) -> Seconds:
     """Times as mean and percentiles; one that is not known is left out."""
-    over = described([one for one in times if one is not None])
+    over = described([time for time in times if time is not None])
     return Seconds(over["average"], over["p50"], over["p95"], int(over["count"] or 0))
 
 
 def usd_per_1k(costs: Sequence[float | None]) -> float | None:
     """Cost of a thousand answers; None where that of any is not known."""
-    known = [cost for cost in costs if cost is not None]
-    return 1000.0 * statistics.fmean(known) if known and len(known) == len(costs) else None
+    mean = None if None in costs else mean_of(costs)
+    return None if mean is None else 1000.0 * mean
+
+
+# --- parts of the questions: those with a tag, and those of one class of complexity
+
+Complexity = Literal["simple", "medium", "complex"]
+
+LONG = 20
+"""A question of more words than this is long."""
+KEY_WORDS = (
+    "why", "how", "explain", "compare", "comparison", "difference", "differences", "differ", "versus",
+    "advantages", "disadvantages", "steps", "summarise", "summarize",
+)  # fmt: skip
+"""Words that ask for more than a fact. "How many" and its like ask for a number, and do not count."""
+COMPLEXITY_RULE = (
+    f"one point each for more than {LONG} words, for two question marks or more, and for a key word "
+    f"({', '.join(KEY_WORDS)}; English only, and not how many, much, long, old, often, far or large); "
+    "no point is simple, one is medium, two or three are complex"
+)
+"""The rule of `complexity_of`, as pages print it. We made it; nobody has rated questions by it."""
+
+_KEY = re.compile(
+    rf"\b(?:(?!how\s+(?:many|much|long|old|often|far|large)\b)(?:{'|'.join(KEY_WORDS)}))\b", re.IGNORECASE
+)
+_CLASSES: tuple[Complexity, ...] = ("simple", "medium", "complex")
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionPart:
+    """One system on one part of the questions."""
+
+    system: str
+    part: str  # a tag, or a class of complexity
+    total: Estimate  # by question, 0..1, an unscored one as 0; without an interval below ten questions
+    latency_s: Seconds  # of the answers to them
+
+
+def complexity_of(question: str) -> Complexity:
+    """The class of a question by `COMPLEXITY_RULE`."""
+    points = (len(question.split()) > LONG, question.count("?") >= 2, _KEY.search(question) is not None)
+    return _CLASSES[min(2, sum(points))]
+
+
+def by_complexity(measured: Sequence[Measured], questions: Iterable[Question]) -> tuple[QuestionPart, ...]:
+    """Each system on each class that has questions, from simple to complex."""
+    return _parts(measured, questions, lambda each: (complexity_of(each.question),), _CLASSES)
+
+
+def by_tag(measured: Sequence[Measured], questions: Iterable[Question]) -> tuple[QuestionPart, ...]:
+    """Each system on the questions of each tag, in the order in which the tags first occur."""
+    return _parts(measured, questions, lambda each: each.tags, ())
+
+
+def _parts(
+    measured: Sequence[Measured],
+    questions: Iterable[Question],
+    parts_of: Callable[[Question], Sequence[str]],
+    parts: Sequence[str],
+) -> tuple[QuestionPart, ...]:
+    """By part, those of `parts` first and in their order."""
+    rows, known = rows_of(measured), {each.group: each for each in questions}
+    asked = dict.fromkeys(row.question for row in measured)
+    missing = [name for name in asked if name not in known]
+    if missing:
+        raise InputError(f"question {name} was measured, and is not among the questions" for name in missing)
+    inside: dict[str, list[str]] = {part: [] for part in parts}
+    for name in asked:
+        for part in dict.fromkeys(parts_of(known[name])):
+            inside.setdefault(part, []).append(name)
+    shares = []
+    for part, names in inside.items():
+        for system, answers in rows.items() if names else ():
+            total = totals_of({name: answers[name] for name in names})
+            given = [row.given for name in names if (row := answers[name]) is not None]
+            times = seconds_of(answer.latency_s for answer in given if answer.answer is not None)
+            estimate = mean_share(total, unscored="wrong")
+            shares.append(QuestionPart(system, part, estimate, times))
+    return tuple(shares)

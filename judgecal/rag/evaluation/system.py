@@ -1,19 +1,44 @@
-"""What a system is: anything that answers questions and may show the contexts that it answered from."""
+"""What a system is: anything that answers questions and may show the contexts that it answered from.
+
+Answers are kept in a journal, `answers.jsonl` in the system's folder, one line an answer, written as it
+arrives. A line belongs to the whole configuration that was asked and to the question's wording, so that a
+setting that changes is asked anew and one that does not is asked once, whatever interrupts the run.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import dataclasses
+import hashlib
+import json
 import math
 import numbers
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, get_args
 
-from judgecal.engine import Budget
+from pydantic import BaseModel, ConfigDict
+
+from judgecal.engine import Budget, Progress
+from judgecal.engine.log import Log
+from judgecal.engine.run import run_to_end
+from judgecal.errors import InputError, listed, notice, unknown_name
 from judgecal.experiment import CostEstimate, RunOptions
 from judgecal.models import ModelSpec
-from judgecal.rag.answering.questions import Question
-from judgecal.records import Context, Failure, Item, well_formed
+from judgecal.rag.answering.questions import Question, RecordedAnswers, read_answers
+from judgecal.records import (
+    RETRIED_ON_RESUME,
+    Context,
+    ErrorKind,
+    Failure,
+    Item,
+    as_plain,
+    digest,
+    well_formed,
+)
+from judgecal.tables import Table, read_table
 
 MOST_BYTES = 10_000_000
 """The longest answer that is taken, its contexts included; contexts are larger than what a judge says."""
@@ -24,42 +49,32 @@ Setting = str | int | float | bool
 
 @dataclass(frozen=True, slots=True)
 class SystemAnswer:
-    """What a system gave for one question, or the failure in its place.
+    """What a system gave for one question, or the failure in its place."""
 
-    Attributes:
-        system: its name, with the settings that differ in a sweep.
-        question: the group of the question.
-        answer: the text, "" where the system said nothing; None where there is no answer, then `error` says
-            why.
-        contexts: what it answered from, best first; None where the system shows none.
-        error: why there is no answer; None where there is one.
-        latency_s: from the request to the whole answer, None where the system was not asked now.
-        first_s: from the request to the first token or byte, None where that cannot be told.
-        prompt_tokens, completion_tokens: as the model told them, None where it did not.
-        cost_usd: summed over attempts, None where it is not known.
-        at: UTC, ISO 8601; "" where it is not known.
-        repeat: which of several answers to one question, from 0.
-    """
-
-    system: str
-    question: str
-    answer: str | None
-    contexts: tuple[Context, ...] | None = None
+    system: str  # its name, with the settings that differ in a sweep
+    question: str  # the group of the question
+    answer: str | None  # "" where the system said nothing; None where `error` says why there is none
+    contexts: tuple[Context, ...] | None = None  # best first; None where the system shows none
     error: Failure | None = None
-    latency_s: float | None = None
-    first_s: float | None = None
-    prompt_tokens: int | None = None
+    latency_s: float | None = None  # from the request to the whole answer; None where it was not asked now
+    first_s: float | None = None  # to the first token or byte; None where that cannot be told
+    prompt_tokens: int | None = None  # as the model told them, as `completion_tokens`
     completion_tokens: int | None = None
-    cost_usd: float | None = None
-    at: str = ""
-    repeat: int = field(default=0, metadata={"json": False})  # journals of evaluate hold one answer each
+    cost_usd: float | None = None  # summed over attempts, None where it is not known
+    at: str = ""  # UTC, ISO 8601; "" where it is not known
+    # which of several answers to one question, from 0; journals of evaluate hold one answer each
+    repeat: int = field(default=0, metadata={"json": False})
 
     def __post_init__(self) -> None:
         """Whoever gave it, and through whichever file: texts that every file can hold."""
-        if self.answer is not None:
-            object.__setattr__(self, "answer", well_formed(self.answer))
+
+        def clean(context: Context) -> Context:
+            document = context.document_id and well_formed(context.document_id)
+            return Context(well_formed(context.text), document, context.score)
+
+        object.__setattr__(self, "answer", self.answer and well_formed(self.answer))
         if self.contexts is not None:
-            object.__setattr__(self, "contexts", tuple(map(_well_formed, self.contexts)))
+            object.__setattr__(self, "contexts", tuple(map(clean, self.contexts)))
         if self.error is not None:
             object.__setattr__(self, "error", Failure(self.error.kind, well_formed(self.error.message)))
 
@@ -85,32 +100,19 @@ class SystemAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """How systems are asked.
+    """How systems are asked."""
 
-    Attributes:
-        folder: the system's own, in the experiment: its journals and what it has built are kept there.
-        options: of calls to models.
-        budget: shared by all systems and judges of the run. What calls models spends of it; the servers and
-            functions of others have no price that we know.
-    """
-
-    folder: Path
-    options: RunOptions
+    folder: Path  # the system's own, in the experiment: its journals and what it has built are kept there
+    options: RunOptions  # of calls to models
+    # Shared by all systems and judges of the run. What calls models spends of it; the servers and functions
+    # of others have no price that we know.
     budget: Budget
 
 
 class System(Protocol):
     """A system, made of its table in the configuration; making it calls nobody and reads no document."""
 
-    @property
-    def name(self) -> str:
-        """As tables show it: `NAME`, in a sweep `NAME(chunk=512, top_n=2)`."""
-        ...
-
-    @property
-    def settings(self) -> Mapping[str, Setting]:
-        """The factors with their values, in the order of the configuration."""
-        ...
+    name: str  # as tables show it: `NAME`, in a sweep `NAME(chunk=512, top_n=2)`
 
     @property
     def shows_contexts(self) -> bool:
@@ -123,19 +125,23 @@ class System(Protocol):
 
     def models(self) -> Sequence[ModelSpec]:
         """The models that it calls through the engine, whose prices a budget must know."""
-        ...
+        return ()
 
     def check(self, questions: Sequence[Question]) -> list[str]:
-        """What would keep it from answering, said before the first call."""
-        ...
+        """What would keep it from answering, without its name, said before the first call."""
+        return []
 
     def preview(self, questions: Sequence[Question], asking: Asking) -> CostEstimate:
-        """What `answer` would call now; nothing is written."""
-        ...
+        """What `answer` would call now; nothing is written. What others' systems cost is not known."""
+        retry = asking.options.retry_unscored
+        journal = AnswerJournal(asking.folder / ANSWERS_FILE, self.config(), retry_unscored=retry)
+        stored = len(journal.settled(questions))
+        return CostEstimate(len(questions) - stored, stored, 0, 0.0)
 
     def answer(self, questions: Sequence[Question], asking: Asking) -> list[SystemAnswer]:
-        """One answer a question, in their order. What the folder holds of an earlier run is not asked again,
-        but for failures of the wire.
+        """One answer a question, in their order.
+
+        What the folder holds of an earlier run is not asked again, but for failures of the wire.
         """
         ...
 
@@ -143,39 +149,300 @@ class System(Protocol):
 def contexts_of(value: Any) -> tuple[Context, ...]:
     """What a system gave as its contexts: a text, or a list of texts or of `{text, document_id?, score?}`.
 
-    A score that is no finite number becomes NaN or stays infinite; `ask_all` leaves it out and says so.
+    A score that is no finite number (numpy's are numbers) becomes NaN or stays infinite; `ask_all` leaves it
+    out and says so.
 
     Raises:
         ValueError: it is something else; the message says which one and what was found.
     """
-    listed = value if isinstance(value, list | tuple) else [value]
-    return tuple(_context(one, place) for place, one in enumerate(listed, start=1))
+    contexts = []
+    for place, given in enumerate(value if isinstance(value, list | tuple) else [value], start=1):
+        fields: Any = given if isinstance(given, Mapping) else {"text": given}
+        if isinstance(given, Context):
+            fields = dataclasses.asdict(given)
+        text, document, score = fields.get("text"), fields.get("document_id"), fields.get("score")
+        if not isinstance(text, str):
+            needed = "a text or {text, document_id, score} is needed"
+            raise ValueError(f"number {place}: {needed}, found {given!r:.80}")
+        if score is not None:
+            try:
+                is_number = isinstance(score, numbers.Real) and not isinstance(score, bool)
+                score = float(score) if is_number else math.nan
+            except OverflowError:  # whole numbers have no end
+                score = math.nan
+        contexts.append(Context(text, None if document is None else str(document), score))
+    return tuple(contexts)
 
 
-def _context(value: Any, place: int) -> Context:
-    if isinstance(value, Context):
-        value = {"text": value.text, "document_id": value.document_id, "score": value.score}
-    given: Mapping[str, Any] = value if isinstance(value, Mapping) else {"text": value}
-    text, document, score = given.get("text"), given.get("document_id"), given.get("score")
-    if not isinstance(text, str):
-        raise ValueError(
-            f"number {place}: a text or {{text, document_id, score}} is needed, found {value!r:.80}"
-        )
-    return Context(
-        text, None if document is None else str(document), None if score is None else number_of(score)
+# --- answers that were given
+
+ANSWERS_FILE = "answers.jsonl"
+
+_Row = tuple[str, str, SystemAnswer]
+"""A configuration, a question's key, and the answer."""
+
+
+class AnswerJournal(Log[_Row]):
+    """The answers to one configuration of a system; for one question the last line counts.
+
+    Args:
+        config: what decides its answers, as JSON values.
+        retry_unscored: whether failures are due again that are none of the wire.
+    """
+
+    def __init__(self, path: Path, config: Mapping[str, Any], *, retry_unscored: bool) -> None:
+        super().__init__(path, "answer", encode=_line_of, decode=_row_of)
+        self._config, self._retry = digest(config)[:16], retry_unscored
+
+    def settled(self, questions: Sequence[Question]) -> dict[str, SystemAnswer]:
+        """The answers that make asking needless, by group; a question without one is due."""
+        latest = {key: answer for config, key, answer in self.rows() if config == self._config}
+        answers = {one.group: latest.get(_key(one)) for one in questions}
+        return {
+            group: answer
+            for group, answer in answers.items()
+            if answer is not None
+            and (answer.error is None or not (self._retry or answer.error.kind in RETRIED_ON_RESUME))
+        }
+
+    def add(self, question: Question, answer: SystemAnswer) -> None:
+        self.append((self._config, _key(question), answer))
+
+
+def _key(question: Question) -> str:
+    return digest([question.group, question.question])[:16]
+
+
+def _line_of(row: _Row) -> bytes:
+    config, question, answer = row
+    return json.dumps({"config": config, "asked": question, **as_plain(answer)}).encode("ascii")
+
+
+def _row_of(line: bytes) -> _Row:
+    """Raises one of DAMAGED: the line holds no answer."""
+    values = json.loads(line)
+    config, question = values.pop("config"), values.pop("asked")
+    contexts, error = values.pop("contexts"), values.pop("error")
+    if type(values["answer"]) not in (str, type(None)):
+        raise ValueError("its answer is no text")
+    answer = SystemAnswer(
+        **values,
+        contexts=None if contexts is None else tuple(Context(**context) for context in contexts),
+        error=None if error is None else Failure(error["kind"], error["message"]),
     )
+    if not (answer.answer is None) == (answer.error is not None):
+        raise ValueError("it holds neither an answer nor why there is none")
+    return config, question, answer
 
 
-def number_of(value: Any) -> float:
-    """A number, one of numpy's too; NaN where it is none, or none that a double holds."""
+Answered = Callable[[Question, SystemAnswer], None]
+"""Takes each answer as it comes."""
+
+
+def ask_all(
+    system: System,
+    questions: Sequence[Question],
+    asking: Asking,
+    work_off: Callable[[Sequence[Question], Answered], Awaitable[None]],
+) -> list[SystemAnswer]:
+    """One answer a question, in their order: what the journal holds, what `work_off` gives for the others.
+
+    `work_off` gets the questions that are due, which may be none.
+
+    Raises:
+        BusyError: another process holds the folder.
+    """
+    options, journal_file = asking.options, asking.folder / ANSWERS_FILE
+    odd: list[float] = []  # scores of contexts that are no finite numbers
+    with AnswerJournal(
+        journal_file, system.config(), retry_unscored=options.retry_unscored
+    ).open() as journal:
+        answers = journal.settled(questions)
+        due = [question for question in questions if question.group not in answers]
+        progress = None if options.quiet else Progress(system.name, len(due))
+
+        def take(question: Question, answer: SystemAnswer) -> None:
+            contexts = list(answer.contexts or ())
+            for place, context in enumerate(contexts):
+                if context.score is not None and not math.isfinite(context.score):
+                    odd.append(context.score)
+                    contexts[place] = dataclasses.replace(context, score=None)
+            if contexts:
+                answer = dataclasses.replace(answer, contexts=tuple(contexts))
+            journal.add(question, answer)
+            answers[question.group] = answer
+            if progress:
+                progress.add(scored=answer.error is None, cost_usd=answer.cost_usd)
+
+        async def main() -> None:
+            await work_off(due, take)
+
+        try:
+            run_to_end(main)
+        finally:
+            if progress:
+                progress.close()
+            if odd:
+                notice(
+                    f"judgecal: {system.name}: {len(odd):,} scores of contexts are no finite numbers (such "
+                    f"as {odd[0]}) and were left out"
+                )
+    return [dataclasses.replace(answers[question.group], system=system.name) for question in questions]
+
+
+async def ask_at_once(
+    due: Sequence[Question],
+    take: Answered,
+    answer: Callable[[Question], Awaitable[SystemAnswer]],
+    *,
+    concurrency: int,
+) -> None:
+    """Ask questions, so many at once, and hand on each answer as it comes; an exception ends the others."""
+    waiting = iter(due)
+
+    async def one_after_the_other() -> None:
+        for question in waiting:
+            take(question, await answer(question))
+
+    tasks = [asyncio.create_task(one_after_the_other()) for _ in range(min(concurrency, len(due)))]
     try:
-        return math.nan if isinstance(value, bool) or not isinstance(value, numbers.Real) else float(value)
-    except OverflowError:  # whole numbers have no end
-        return math.nan
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _well_formed(context: Context) -> Context:
-    document = context.document_id
-    return Context(
-        well_formed(context.text), None if document is None else well_formed(document), context.score
+# --- systems whose answers stand in a file
+
+
+class RecordedConfig(BaseModel):
+    """The table of such a system."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    answers: str  # the file, from the current folder
+    system: str | None = None  # whose rows, where the file holds those of several
+    question_column: str | None = None  # its id or text; None for `question_id`, `group` or `question`
+    answer_column: str = "answer"
+    system_column: str | None = None  # None for `system`, or for a file of one system
+
+
+@dataclass
+class RecordedSystem(System):
+    """A table of answers as `judgecal answer --answers` reads it: it is asked nothing.
+
+    Columns `contexts` (a text, or a list of texts or of `{document_id, text, score}`), `latency_s` (seconds)
+    and `error` (why there is no answer, perhaps with one of our kinds in front, as in "timeout: no reply")
+    are taken too where they are there. So state 2 of an evaluation can be read.
+    """
+
+    name: str
+    table: RecordedConfig
+
+    @cached_property
+    def _rows(self) -> Table:
+        return read_table(Path(self.table.answers))
+
+    @cached_property
+    def shows_contexts(self) -> bool:
+        """Whether some row of this system has contexts; an empty list is some."""
+        system, column = self.table.system, self.table.system_column or "system"
+        return any(
+            row.cells.get("contexts", "").strip()
+            for row in self._rows.rows
+            if system is None or row.cells.get(column, "").strip() == system
+        )
+
+    def config(self) -> dict[str, Any]:
+        """The table with the file's sha256 in the place of its path."""
+        sha256 = hashlib.sha256(Path(self.table.answers).read_bytes()).hexdigest()
+        return {**self.table.model_dump(exclude={"answers"}), "sha256": sha256}
+
+    def check(self, questions: Sequence[Question]) -> list[str]:
+        try:
+            self._read(questions)
+        except InputError as error:
+            return list(error.problems)
+        return []
+
+    def preview(self, questions: Sequence[Question], asking: Asking) -> CostEstimate:
+        return CostEstimate(0, len(questions), 0, 0.0)
+
+    def answer(self, questions: Sequence[Question], asking: Asking) -> list[SystemAnswer]:
+        recorded, system = self._read(questions)
+        if recorded.unmatched:  # counted alone, as they may name sealed questions
+            n, of = len(recorded.unmatched), recorded.n_rows
+            notice(
+                f"judgecal: {self.name}: {n} of {of} rows of {recorded.name} name no question that was asked"
+            )
+        contexts = self.shows_contexts
+        return [_recorded(recorded, system, one, self.name, contexts=contexts) for one in questions]
+
+    def _read(self, questions: Sequence[Question]) -> tuple[RecordedAnswers, str]:
+        """The answers of the file, and whose rows are this system's."""
+        table = self.table
+        recorded = read_answers(
+            Path(table.answers),
+            questions,
+            table.question_column,
+            table.answer_column,
+            table.system_column,
+            measured=True,
+            table=self._rows,
+        )
+        systems = list(recorded.rows)
+        if table.system is not None and table.system not in systems:
+            raise unknown_name(f"system in {recorded.name}", table.system, systems)
+        if table.system is None and len(systems) > 1:
+            raise InputError(f"{recorded.name}: holds the answers of {listed(systems)}: name one with system")
+        return recorded, table.system or systems[0]
+
+
+class RecordedTable(System):
+    """The systems of a file whose answers were matched with the questions already; contexts are not read."""
+
+    shows_contexts = False
+
+    def __init__(self, recorded: RecordedAnswers) -> None:
+        self.name, self.recorded = "recorded", recorded
+
+    def config(self) -> dict[str, Any]:
+        return self.recorded.config()
+
+    def preview(self, questions: Sequence[Question], asking: Asking) -> CostEstimate:
+        return CostEstimate(0, 0, 0, 0.0)
+
+    def answer(self, questions: Sequence[Question], asking: Asking) -> list[SystemAnswer]:
+        """One answer a system and question; a question without a row is a failure."""
+        return [
+            _recorded(self.recorded, system, question, system, contexts=False)
+            for system in self.recorded.rows
+            for question in questions
+        ]
+
+
+def _recorded(
+    recorded: RecordedAnswers, system: str, question: Question, name: str, *, contexts: bool
+) -> SystemAnswer:
+    """What the file has of a system and question, under a name.
+
+    An error of the file is of kind `server` where it does not name one of ours.
+    """
+    key = (system, question.group)
+    text, message = recorded.rows[system].get(question.group), recorded.errors.get(key)
+    error = None
+    if message is not None:
+        kind, _, rest = message.partition(": ")
+        ours: dict[str, ErrorKind] = {known: known for known in get_args(ErrorKind)}
+        text = None
+        error = Failure(ours[kind], rest or message) if kind in ours else Failure("server", message)
+    elif text is None:
+        error = Failure("parse", f"{recorded.name} has no row for this question")
+    return SystemAnswer(
+        name,
+        question.group,
+        text,
+        recorded.contexts.get(key) if contexts and error is None else None,
+        error=error,
+        latency_s=recorded.latency_s.get(key),
     )

@@ -1,17 +1,19 @@
 """The retriever test: where the reference document ranks."""
 
-from judgecal.rag.retrieval.corpus import Collection, Question, Run, collection_of_gold
-from judgecal.rag.retrieval.result import RetrievalOptions, RetrievalResult, Tested, measure_retrieval
-from judgecal.rag.retrieval.sources import (
+from judgecal.rag.retrieval.collection import (
+    Collection,
     FileColumns,
+    Question,
     collection_of_files,
+    collection_of_gold,
     load_repliqa,
     read_qrels,
-    read_run,
 )
+from judgecal.rag.retrieval.ranking import Run, read_run
+from judgecal.rag.retrieval.result import RetrievalOptions, RetrievalResult, measure_retrieval
 
 __all__ = [
-    "Collection", "FileColumns", "Question", "RetrievalOptions", "RetrievalResult", "Run", "Tested",
+    "Collection", "FileColumns", "Question", "RetrievalOptions", "RetrievalResult", "Run",
     "collection_of_files", "collection_of_gold", "load_repliqa", "measure_retrieval", "read_qrels",
     "read_run",
 ]  # fmt: skip

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from judgecal.errors import not_installed, refuse, unknown_name
-from judgecal.goldset.rows import Document
-from judgecal.rag.retrieval.bm25 import tokenizer_named
+from judgecal.goldset import Document
+from judgecal.rag.retrieval.indexes import tokenizer_named
 
 Span = tuple[int, int]
 """From a character to the one behind the last, in a text."""

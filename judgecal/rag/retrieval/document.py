@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from judgecal.rag.retrieval import RetrievalResult
-from judgecal.rag.retrieval.result import Spread, WorstQuestion
+from judgecal.rag.retrieval.result import RetrievalResult, WorstQuestion
 from judgecal.records import Estimate, Headline
-from judgecal.report import numbers
 from judgecal.report.charts import Frame, Mark, Tick, apart
 from judgecal.report.document import (
-    FROM_SUMMARY,
     Block,
     Document,
     Folded,
@@ -20,10 +17,12 @@ from judgecal.report.document import (
     Record,
     Section,
     Table,
-    notes_section,
+    section,
+    stored_document,
     table,
 )
 from judgecal.report.html import plot, source
+from judgecal.report.numbers import DASH, count, count_of, estimate, percent, plain
 from judgecal.report.wording import sentence, sentences
 
 Chart = Callable[[RetrievalResult, int], str]
@@ -41,9 +40,7 @@ _VARIABLE = re.compile(r"(--[a-z-]+): ([^;]+);")
 def retrieval_document(result: RetrievalResult) -> Document:
     """What a retriever comes to: ranks, documents to hand on, windows, worst questions, measures."""
     n, n_without, n_sealed = result.n_questions, result.n_without_reference, result.n_test_questions
-    documents = (
-        f"{numbers.count(result.n_documents)} documents" if result.n_documents else "documents not given"
-    )
+    documents = f"{count(result.n_documents)} documents" if result.n_documents else "documents not given"
     notes = sentences(
         n_without > 0
         and f"{n_without:,} of {n:,} questions name no reference document and are left out of the means.",
@@ -52,30 +49,23 @@ def retrieval_document(result: RetrievalResult) -> Document:
         and "A document that nobody judged counts as no reference: judged@k says how many of the first k "
         "were judged.",
         n_sealed > 0
-        and f"{numbers.count_of(n_sealed, 'question')} of the set's sealed split are in every number here, "
+        and f"{count_of(n_sealed, 'question')} of the set's sealed split are in every number here, "
         "and none of them is shown.",
     )
-    sections = [_ranks(result), _hand_on(result), _windows(result)]
-    sections += [_worst(result.worst)] if result.worst else []
-    return Document(
-        title=f"{result.experiment}: a retriever tested",
-        about=f"{numbers.count(n)} questions, {documents}, k = {result.k}.",
-        headline=_headline(result),
-        sections=[*sections, _measures(result), *notes_section(notes, short=True)],
-        run_lines=(f"experiment: {result.experiment}", f"run: {result.run_line}"),
-        foot=FROM_SUMMARY,
-        data={"result": result},
-    )
+    about = f"{count(n)} questions, {documents}, k = {result.k}."
+    parts = (_ranks, _hand_on, _windows, _worst, _measures)
+    title, sections = f"{result.experiment}: a retriever tested", [part(result) for part in parts]
+    return stored_document(result, title, about, _headline(result), *sections, notes=notes, short=True)
 
 
 def _headline(result: RetrievalResult) -> Headline:
     """What an answerer that reads the first k documents can reach at best."""
-    k, within_k, first = result.k, result.success[str(result.k)], result.success["1"]
-    unsure, n_without = result.reference_document_score.reason, result.n_without_reference
+    k, within_k, n_without = result.k, result.success[str(result.k)], result.n_without_reference
+    unsure, lost = result.reference_document_score.reason, result.missing_references.n_unanswerable
     unknown = sentences(
         unsure and f"How sure these numbers are: {unsure}.",
         n_without > 0
-        and f"Where the right document of {numbers.count(n_without)} of {numbers.count(result.n_questions)} "
+        and f"Where the right document of {count(n_without)} of {count(result.n_questions)} "
         "questions ranks: they name none, and are left out.",
         "Whether documents that nobody judged answer too: they count as no reference."
         if result.judged
@@ -86,26 +76,23 @@ def _headline(result: RetrievalResult) -> Headline:
     again = f"judgecal answer --gold {result.gold} --contexts controlled,topk"
     if result.gold is None:
         again = f"judgecal report {result.experiment} --open"
-    over = f"{within_k.n:,} questions" + (
-        f" on {result.n_documents:,} documents" if result.n_documents else ""
-    )
-    lost = result.missing_references.n_unanswerable
+    on_documents = f" on {result.n_documents:,} documents" if result.n_documents else ""
+    over = f"{within_k.n:,} questions{on_documents}"
     if lost == within_k.n:
-        what = (
-            f"None of the {over} can be answered from this corpus: it holds none of their reference "
-            "documents."
-        )
+        holds = "it holds none of their reference documents"
+        what = f"None of the {over} can be answered from this corpus: {holds}."
         return Headline("none", what, unknown=unknown, next=again)
 
-    def percent(share: Estimate) -> str:
+    def reached(share: Estimate) -> str:
         known = share.low is not None and share.high is not None
         ends = f" [{100.0 * (share.low or 0.0):.1f}, {100.0 * (share.high or 0.0):.1f}]" if known else ""
-        return numbers.percent(share.value, 1) + ends
+        return percent(share.value, 1) + ends
 
     which = "The reference document is" if result.one_reference else "A reference document is"
     what = (
-        f"{which} among the first {k} for {percent(within_k)} of {over}, and first for {percent(first)}: an "
-        f"answerer that reads {k} can do no better than {100 * (within_k.value or 0.0):.1f}%."
+        f"{which} among the first {k} for {reached(within_k)} of {over}, and first for "
+        f"{reached(result.success['1'])}: an answerer that reads {k} can do no better than "
+        f"{100 * (within_k.value or 0.0):.1f}%."
     )
     because = sentences(lost > 0 and f"{lost:,} of the questions name documents that the corpus lacks.")
     return Headline("measured", what, because, unknown, again)
@@ -123,12 +110,12 @@ def _picture(chart: Chart, result: RetrievalResult, behind: Table, *, short: boo
 
 
 def _ranks(result: RetrievalResult) -> Section:
-    total = sum(bin_.n for bin_ in result.histogram)
+    total, ties = sum(bin_.n for bin_ in result.histogram), result.ties
     text = f"Where the best reference document of {total:,} questions stands."
-    if result.ties.n_questions:
+    if ties.n_questions:
         text += (
-            f" For {result.ties.n_questions:,} of them other documents have the same score "
-            f"({result.ties.n_in_first_k:,} within the first {result.k}): their order is no merit."
+            f" For {ties.n_questions:,} of them other documents have the same score ({ties.n_in_first_k:,} "
+            f"within the first {result.k}): their order is no merit."
         )
     caption = (
         "Serves the choice between a better order and a better index: what ranks just behind the first k "
@@ -138,48 +125,63 @@ def _ranks(result: RetrievalResult) -> Section:
         result.histogram,
         {
             "rank": lambda row: row.ranks,
-            "questions": lambda row: numbers.count(row.n),
-            "share": lambda row: numbers.percent(row.n / total, 1),
+            "questions": lambda row: count(row.n),
+            "share": lambda row: percent(row.n / total, 1),
         },
     )
-    blocks = [Paragraph(text), _picture(rank_chart, result, columns)]
-    return Section("ranks", "Rank of the reference document", caption, blocks)
+    picture = _picture(rank_chart, result, columns)
+    return section("ranks", "Rank of the reference document", caption, text, picture)
 
 
 def _hand_on(result: RetrievalResult) -> Section:
-    recalls = [row.recall.value or 0.0 for row in result.hand_on]
-    before = dict(zip((row.k for row in result.hand_on), [0.0, *recalls], strict=False))
+    recall = {row.k: row.recall.value or 0.0 for row in result.hand_on}
+    before = dict(zip(recall, [0.0, *recall.values()], strict=False))
     columns = table(
         result.hand_on,
         {
             "k": lambda row: str(row.k),
-            "tokens": lambda row: numbers.DASH if row.tokens is None else f"{row.tokens:,.0f}",
-            "recall": lambda row: numbers.estimate(row.recall),
-            "points gained": lambda row: f"{100 * ((row.recall.value or 0.0) - before[row.k]):+.1f}",
+            "tokens": lambda row: DASH if row.tokens is None else f"{row.tokens:,.0f}",
+            "recall": lambda row: estimate(row.recall),
+            "points gained": lambda row: f"{100 * (recall[row.k] - before[row.k]):+.1f}",
         },
     )
     # The smallest k whose recall comes near to that of the deepest.
-    best, most = result.hand_on[-1], recalls[-1]
-    enough = next(row for row in result.hand_on if most - (row.recall.value or 0.0) <= _NEAR)
+    deepest = result.hand_on[-1]
+    enough = next(row for row in result.hand_on if recall[deepest.k] - recall[row.k] <= _NEAR)
     text = (
-        f"The first {enough.k} come within {100 * _NEAR:g} point of the recall of the first {best.k} "
-        f"({enough.recall.value or 0.0:.3f} and {most:.3f})"
+        f"The first {enough.k} come within {100 * _NEAR:g} point of the recall of the first {deepest.k} "
+        f"({recall[enough.k]:.3f} and {recall[deepest.k]:.3f})"
     )
-    if enough.tokens is None or best.tokens is None:
+    if enough.tokens is None or deepest.tokens is None:
         text += ". Tokens are not known: no documents were given."
     else:
         text += (
-            f", for {enough.tokens:,.0f} and {best.tokens:,.0f} tokens on average. Tokens are counted by the "
-            f"tokenizer {result.tokens_by}; a model's own count is higher."
+            f", for {enough.tokens:,.0f} and {deepest.tokens:,.0f} tokens on average. Tokens are counted by "
+            f"the tokenizer {result.tokens_by}; a model's own count is higher."
         )
     caption = "Serves the choice of k: each further document costs tokens with every question."
-    blocks = [Paragraph(text, short=True), _picture(hand_on_chart, result, columns, short=True)]
-    return Section("hand-on", "How many documents to hand on", caption, blocks)
+    picture = _picture(hand_on_chart, result, columns, short=True)
+    return section("hand-on", "How many documents to hand on", caption, Paragraph(text, short=True), picture)
 
 
 def _windows(result: RetrievalResult) -> Section:
-    scored = [row for row in result.windows if row.score is not None]
-    text = _spread(result.spread, len(scored))
+    scored, spread = [row for row in result.windows if row.score is not None], result.spread
+    if spread is None:
+        text = f"{len(scored)} window: nothing to compare it with."
+    else:
+        seen, chance = spread.observed, spread.chance
+        sd, low, high = (
+            f"{drawn.mean:.3f} [{drawn.low:.3f}, {drawn.high:.3f}]"
+            for drawn in (chance.sd, chance.min, chance.max)
+        )
+        verdict = "more than" if min(spread.p_sd, spread.p_min) < 0.05 else "no more than"
+        mixed = "" if spread.documents_together else " (in the file the questions of a document stand apart)"
+        text = (
+            f"The {len(scored)} windows differ by {verdict} the draw of documents explains: SD "
+            f"{seen.sd:.3f}, in {spread.draws:,} random orders of the documents {sd} "
+            f"(p = {spread.p_sd:.3f}); lowest {seen.min:.3f}, there {low} (p = {spread.p_min:.3f}); highest "
+            f"{seen.max:.3f}, there {high}{mixed}."
+        )
     if len(scored) > _WINDOWS_SHOWN:
         scored = sorted(scored, key=lambda row: row.score or 0.0)[:_LOWEST_SHOWN]
         text += f" Shown: the lowest {_LOWEST_SHOWN} of {len(result.windows)}."
@@ -189,52 +191,48 @@ def _windows(result: RetrievalResult) -> Section:
             "window": lambda row: row.name,
             "n": lambda row: str(row.n),
             "documents": lambda row: str(row.n_documents),
-            "score": lambda row: numbers.plain(row.score),
-            "95% of draws": lambda row: "{:.3f}..{:.3f}".format(*row.chance) if row.chance else numbers.DASH,
+            "score": lambda row: plain(row.score),
+            "95% of draws": lambda row: "{:.3f}..{:.3f}".format(*row.chance) if row.chance else DASH,
             "outside": lambda row: row.outside or "",
         },
     )
-    block = columns if result.spread is None else _picture(window_chart, result, columns)
+    block = columns if spread is None else _picture(window_chart, result, columns)
     caption = (
         "Serves the question whether some part of the collection is worse than the rest, or only looks so."
     )
-    return Section("windows", "Windows of consecutive questions", caption, [Paragraph(text), block])
+    return section("windows", "Windows of consecutive questions", caption, text, block)
 
 
-def _spread(spread: Spread | None, n: int) -> str:
-    if spread is None:
-        return f"{n} window: nothing to compare it with."
-    seen, chance = spread.observed, spread.chance
-    sd, low, high = (
-        f"{drawn.mean:.3f} [{drawn.low:.3f}, {drawn.high:.3f}]"
-        for drawn in (chance.sd, chance.min, chance.max)
-    )
-    verdict = "more than" if min(spread.p_sd, spread.p_min) < 0.05 else "no more than"
-    mixed = "" if spread.documents_together else " (in the file the questions of a document stand apart)"
-    return (
-        f"The {n} windows differ by {verdict} the draw of documents explains: SD {seen.sd:.3f}, in "
-        f"{spread.draws:,} random orders of the documents {sd} (p = {spread.p_sd:.3f}); lowest "
-        f"{seen.min:.3f}, there {low} (p = {spread.p_min:.3f}); highest {seen.max:.3f}, there {high}{mixed}."
-    )
-
-
-def _worst(worst: Sequence[WorstQuestion]) -> Section:
+def _worst(result: RetrievalResult) -> Section | None:
+    if not result.worst:
+        return None
     text = "The first documents of each ranking"
-    if all(row.words is None for row in worst):
+    if all(row.words is None for row in result.worst):
         text += ". Which words won is not known of a retriever of your own."
     else:
-        text += (
-            ", and the words by which the first beat the reference document: what each adds to the two "
-            "scores."
-        )
+        text += ", and the words by which the first beat the reference document: what each adds to the two "
+        text += "scores."
 
     def clipped(words: str, width: int) -> str:
         """Text of the user's as one line, shortened."""
         line = " ".join(words.split())
         return line if len(line) <= width else f"{line[: width - 1]}…"
 
+    def record(row: WorstQuestion) -> Block:
+        above = [
+            f"{each.document_id} ({each.title})" if each.title else each.document_id for each in row.above
+        ]
+        words = (f"{won.word} {won.above:.1f} against {won.reference:.1f}" for won in row.words or ())
+        facts = [
+            ("Question", row.question),
+            ("Reference", f"{row.reference_document}, rank {row.rank or 'none: not found'}"),
+            ("Above it", "\n".join(above) or DASH),
+            *([("Words that won", ", ".join(words))] if row.words else []),
+        ]
+        return Record(row.question_id, facts)
+
     columns = table(
-        worst,
+        result.worst,
         {
             "question": lambda row: clipped(row.question_id, 24),
             "text": lambda row: clipped(row.question, 60),
@@ -249,47 +247,31 @@ def _worst(worst: Sequence[WorstQuestion]) -> Section:
         left=6,
     )
     caption = "Serves the next step: what to mend in the documents, the index or the questions."
-    blocks = [Paragraph(text), columns, Folded("The whole texts", list(map(_record, worst)))]
-    return Section("worst", "Worst questions", caption, blocks)
-
-
-def _record(row: WorstQuestion) -> Block:
-    above = [f"{each.document_id} ({each.title})" if each.title else each.document_id for each in row.above]
-    facts = [
-        ("Question", row.question),
-        ("Reference", f"{row.reference_document}, rank {row.rank or 'none: not found'}"),
-        ("Above it", "\n".join(above) or numbers.DASH),
-    ]
-    if row.words:
-        words = (f"{won.word} {won.above:.1f} against {won.reference:.1f}" for won in row.words)
-        facts.append(("Words that won", ", ".join(words)))
-    return Record(row.question_id, facts)
+    whole = Folded("The whole texts", list(map(record, result.worst)))
+    return section("worst", "Worst questions", caption, text, columns, whole)
 
 
 def _measures(result: RetrievalResult) -> Section:
-    score, k, judged = result.reference_document_score, result.k, result.judged
+    score, k, judged, success = result.reference_document_score, result.k, result.judged, result.success
     text = (
-        f"Score with k = {k}: {numbers.estimate(score)} (1 where the reference document comes first, less "
-        f"1/{k} for each place behind). MRR over the full ranking: {numbers.estimate(result.mrr)}. "
+        f"Score with k = {k}: {estimate(score)} (1 where the reference document comes first, less "
+        f"1/{k} for each place behind). MRR over the full ranking: {estimate(result.mrr)}. "
         f"Intervals: {score.level:.4g}, by document ({score.n_groups:,} of them; a question with several "
-        "counts to "
-        "the first)." + (f" No interval: {score.reason}." if score.reason else "")
+        "counts to the first)." + (f" No interval: {score.reason}." if score.reason else "")
     )
     columns = table(
         result.recall,
         {
             "k": lambda depth: depth,
-            "recall": lambda depth: numbers.estimate(result.recall[depth]),
+            "recall": lambda depth: estimate(result.recall[depth]),
             # With one reference document each, success is recall.
-            "success": None
-            if result.one_reference
-            else lambda depth: numbers.estimate(result.success[depth]),
-            "ndcg": lambda depth: numbers.estimate(result.ndcg[depth]),
-            "judged": None if judged is None else lambda depth: numbers.estimate(judged[depth]),
+            "success": None if result.one_reference else lambda depth: estimate(success[depth]),
+            "ndcg": lambda depth: estimate(result.ndcg[depth]),
+            "judged": None if judged is None else lambda depth: estimate(judged[depth]),
         },
     )
     caption = "Serves the comparison with another retriever on the same questions."
-    return Section("measures", "Measures", caption, [Paragraph(text), columns])
+    return section("measures", "Measures", caption, text, columns)
 
 
 # The charts: rank histogram, recall over what is handed on, windows beside chance.
@@ -311,8 +293,8 @@ def chart_file(result: RetrievalResult) -> str:
 def rank_chart(result: RetrievalResult, width: int) -> str:
     """How many questions have their reference document at which rank; those of the first k in the accent."""
     bins, total = result.histogram, sum(bin_.n for bin_ in result.histogram)
-    top = max(*(bin_.n for bin_ in bins), 1) * 1.02
-    frame = Frame(width, (0.0, len(bins)), (0.0, top), ("rank of the reference document", "questions"))
+    highest = max(*(bin_.n for bin_ in bins), 1) * 1.02
+    frame = Frame(width, (0.0, len(bins)), (0.0, highest), ("rank of the reference document", "questions"))
     digits = 1 if frame.x(1.0) - frame.x(0.0) >= _SHARE_FROM else 0
     marks, shares, ranks = [], [], []
     heights: dict[float, float] = {}
@@ -334,18 +316,17 @@ def hand_on_chart(result: RetrievalResult, width: int) -> str:
     by_tokens = all(point.tokens for point in points)
     at = [float(point.tokens or 0.0) if by_tokens else float(point.k) for point in points]
     known = [end for point in points for end in (point.recall.value, point.recall.low) if end is not None]
+    ends_of = [point.recall.high for point in points], [point.recall.low for point in points]
     title = f"{'tokens handed on, on average' if by_tokens else 'documents handed on'} (log scale)"
     ends = (0.85 * min(at), 1.18 * max(at))
     frame = Frame(width, ends, (min(known, default=0.0) - 0.02, 1.0), (title, "recall"), log=True)
     dots = [
         (frame.x(x), frame.y(point.recall.value or 0.0), point) for x, point in zip(at, points, strict=True)
     ]
+    highs, lows = ([(x, end) for x, end in zip(at, each, strict=True) if end is not None] for each in ends_of)
     marks = []
-    lows = [point.recall.low for point in points if point.recall.low is not None]
-    highs = [point.recall.high for point in points if point.recall.high is not None]
     if len(lows) == len(highs) == len(points):
-        course = [*zip(at, highs, strict=True), *reversed([*zip(at, lows, strict=True)])]
-        corners = (f"{frame.x(x)} {frame.y(min(end, 1.0))}" for x, end in course)
+        corners = (f"{frame.x(x)} {frame.y(min(end, 1.0))}" for x, end in (*highs, *reversed(lows)))
         marks.append(Mark("path", text=f"M{'L'.join(corners)}Z", tone="area"))
     marks.append(Mark("path", text="M" + "L".join(f"{x} {y}" for x, y, _ in dots), tone="map"))
     marks += [Mark("dot", x, y, tone="warm" if point.k == result.k else "accent") for x, y, point in dots]

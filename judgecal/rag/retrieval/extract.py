@@ -13,15 +13,12 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from judgecal.errors import InputError, not_installed
 from judgecal.records import well_formed
 from judgecal.tables import decode, read_bytes
 from judgecal.workspace import shown
-
-if TYPE_CHECKING:
-    import pypdf
 
 _LARGEST = 256 * 2**20  # bytes of a DOCX, unpacked
 _MOST_CHARACTERS = 20_000_000  # of a file; some 8,000 pages
@@ -185,11 +182,22 @@ def _from_pdf(data: bytes, path: Path) -> Extracted:
         raise not_installed("PDF files are read by", "pypdf", "documents") from error
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it warns of each oddity, in words of the file
     encrypted = NoTextError("encrypted PDF: save it without a password")
+    known: dict[int, str] = {}  # the text of a page that is listed again
+
+    def pages() -> Iterator[str]:
+        for number, page in enumerate(reader.pages):
+            place = page.indirect_reference
+            text = known.get(place.idnum) if place is not None else None
+            text = page.extract_text() if text is None else text
+            if place is not None:
+                known[place.idnum] = text
+            yield f"\n{text}" if number else text
+
     try:
         reader = pypdf.PdfReader(io.BytesIO(data))
         if reader.is_encrypted and not reader.decrypt(""):
             raise encrypted
-        text = _joined(_pages(reader), "PDF")
+        text = _joined(pages(), "PDF")
     except DependencyError:  # ciphers need another library
         raise encrypted from None
     except (PyPdfError, *_BROKEN) as error:
@@ -197,20 +205,6 @@ def _from_pdf(data: bytes, path: Path) -> Extracted:
     if not text.strip():
         raise NoTextError("PDF without text, perhaps scanned: run text recognition (OCR) over it first")
     return Extracted(text)
-
-
-def _pages(reader: pypdf.PdfReader) -> Iterator[str]:
-    """The text of each page, an end of line between two; of one that is listed again it is known."""
-    known: dict[Any, str] = {}
-    for number, page in enumerate(reader.pages):
-        place = page.indirect_reference
-        if place is None or place.idnum not in known:
-            text = page.extract_text()
-            if place is not None:
-                known[place.idnum] = text
-        else:
-            text = known[place.idnum]
-        yield f"\n{text}" if number else text
 
 
 def _from_docx(data: bytes, path: Path) -> Extracted:

@@ -1,25 +1,172 @@
-"""Indexes over chunks: which chunks answer a query best, by BM25, by latent semantic analysis, or by vectors.
+"""Indexes over texts: what answers a query best, by BM25, latent semantic analysis, or vectors given to them.
 
-None calls a model: the vectors of a `DenseIndex` are given to it.
+BM25 is as rank-bm25's `BM25Okapi` has it: the same scores, bit for bit. With f the times a word stands in a
+document, n the documents that hold it, N all documents, l the document's words and L their mean:
+
+    idf(word) = ln(N - n + 0.5) - ln(n + 0.5); where that is below 0, epsilon times the mean idf of all words
+    score = sum over the query's words of idf f (k1 + 1) / (f + k1 (1 - b + b l / L))
+
+Everything behind `idf` is known when the index is made, so a query is a sum of rows of one sparse matrix, in
+the order of the query's words, repeated ones as often as they stand there: floating-point sums depend on it.
+Source: Trotman, Puurula and Burgess (2014), with the floor of idf as in rank-bm25.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+import math
+import operator
+import os
+import re
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import cache, reduce
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_array
 
-from judgecal.errors import InputError, refuse, unknown_name
-from judgecal.rag.retrieval.bm25 import Bm25, Floats, Ints, tokenizer_named, top
+from judgecal.errors import InputError, not_installed, refuse, unknown_name
 
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 Vectors = npt.NDArray[np.float32]
-_KINDS = ("bm25", "lsa")
-_EMBED = "embed"
+Tokenizer = Callable[[str], list[str]]
+"""From a text to its words, in order, repeated ones included."""
+
+K1, B, EPSILON = 1.5, 0.75, 0.25
+_BLOCK = 1_000_000  # scores held at once
 _DIGITS = 10  # of a cosine: beyond them equal texts may differ by the order in which a machine adds
 _DIGITS_OF_VECTORS = 6  # the same of vectors of 32-bit floats
+_WORD = re.compile(r"\w+")
+_PLAIN: dict[str, Tokenizer] = {
+    "words": lambda text: _WORD.findall(text.lower()),
+    "split": lambda text: text.split(" "),  # as rank-bm25's own examples do: case and punctuation stay
+}
+
+
+def tokenizer_named(name: str) -> Tokenizer:
+    """`words` (lower-cased `\\w+`), `split` (at single spaces), or `stem:LANGUAGE` (Snowball)."""
+    kind, _, language = name.partition(":")
+    if name in _PLAIN:
+        return _PLAIN[name]
+    if kind != "stem" or name == kind:
+        raise unknown_name("tokenizer", name, [*_PLAIN, "stem:english"])
+    try:
+        import Stemmer
+    except ModuleNotFoundError as error:
+        raise not_installed("stemming needs", "PyStemmer", "stem", instead="use --tokenizer words") from error
+    if language not in (languages := Stemmer.algorithms()):
+        raise unknown_name("stemmer", language, languages)
+    stem: Callable[[str], str] = cache(Stemmer.Stemmer(language).stemWord)
+    return lambda text: [stem(word) for word in _PLAIN["words"](text)]
+
+
+@dataclass(frozen=True, slots=True)
+class Bm25:
+    """An index over documents: what a word in a query adds to a document's score."""
+
+    vocabulary: dict[str, int]  # word to its row, in the order of first appearance
+    weights: csr_array  # words x documents
+
+    @classmethod
+    def of(cls, documents: Iterable[Sequence[str]]) -> Bm25:
+        """Index documents, each given as its words and read once; ValueError where there are none."""
+        vocabulary: defaultdict[str, int] = defaultdict(itertools.count().__next__)
+        words, times, ends, sizes = array("i"), array("i"), array("q", [0]), array("q")
+        for document in documents:
+            counts = Counter(document)
+            words.extend(map(vocabulary.__getitem__, counts))
+            times.extend(counts.values())
+            ends.append(len(words))
+            sizes.append(len(document))
+        if not sizes:
+            raise ValueError("no documents to index")
+        lengths, n = np.array(sizes, dtype=np.int64), len(sizes)
+        columns, counted = (np.array(values, dtype=np.int32) for values in (words, times))
+        index_type = np.int32 if len(columns) <= np.iinfo(np.int32).max else np.int64
+        by_document = csr_array(
+            (counted, columns, np.array(ends, dtype=index_type)), shape=(n, len(vocabulary))
+        )
+        # A counting sort, linear in the pairs: by word, and within a word in the order of the documents.
+        by_word = by_document.tocsc()
+        held = np.diff(by_word.indptr).astype(np.int64)
+        # The sum for the mean goes word by word, and logarithms are libm's, as in rank-bm25.
+        known = {k: math.log(n - k + 0.5) - math.log(k + 0.5) for k in np.unique(held).tolist()}
+        idf = np.array([known[k] for k in held.tolist()], dtype=np.float64)
+        total = reduce(operator.add, idf.tolist(), 0.0)  # not sum(), which adds more exactly
+        idf = np.where(idf < 0.0, EPSILON * (total / len(idf)) if len(idf) else 0.0, idf)
+        # In rank-bm25's order of operations: the scores are to be the same to the last bit.
+        mean_length = int(lengths.sum()) / n
+        spread = K1 * (1 - B + B * lengths / mean_length) if mean_length else np.zeros(n)
+        data = np.repeat(idf, held) * (by_word.data * (K1 + 1) / (by_word.data + spread[by_word.indices]))
+        weights = csr_array((data, by_word.indices, by_word.indptr), shape=(len(vocabulary), n))
+        return cls(dict(vocabulary), weights)
+
+    @property
+    def n_documents(self) -> int:
+        """Documents in the index, empty ones included."""
+        return int(self.weights.shape[1])
+
+    def each_block(self, queries: Sequence[Sequence[str]], work: Callable[[int, Floats], None]) -> None:
+        """Call `work` with the number of a first query and the scores from there on; in several threads."""
+        step = max(1, _BLOCK // self.n_documents)
+        with ThreadPoolExecutor(os.cpu_count()) as pool:  # scipy and numpy release the interpreter
+            starts = range(0, len(queries), step)
+            list(pool.map(lambda start: work(start, self.scores(queries[start : start + step])), starts))
+
+    def scores(self, queries: Sequence[Sequence[str]]) -> Floats:
+        """Scores of queries against all documents: queries x documents."""
+        # Queries x words, in the order of the words and repeated as they are, so that sums keep their order.
+        known = [[self.vocabulary[word] for word in query if word in self.vocabulary] for query in queries]
+        ends = np.cumsum([0, *map(len, known)])
+        columns = np.fromiter(itertools.chain(*known), dtype=np.int32, count=int(ends[-1]))
+        shape = (len(queries), len(self.vocabulary))
+        words = csr_array((np.ones(len(columns)), columns, ends.astype(np.int32)), shape=shape)
+        scores: Floats = (words @ self.weights).toarray()
+        return scores
+
+    def shares(self, query: Sequence[str], document: int) -> dict[str, float]:
+        """What each word of a query adds to a document's score, the largest first; only words that add."""
+        column = self.weights[:, [document]].toarray()[:, 0]
+        shares: dict[str, float] = {}
+        for word in query:
+            added = float(column[self.vocabulary[word]]) if word in self.vocabulary else 0.0
+            if added:
+                shares[word] = shares.get(word, 0.0) + added
+        return dict(sorted(shares.items(), key=lambda entry: -entry[1]))
+
+
+def standing(scores: Floats, documents: Ints) -> tuple[Ints, Ints]:
+    """The rank of one document in each row of queries x documents scores, and how many others share it.
+
+    Ranks count from 1: strictly higher scores, and equal ones earlier in the corpus, stand before it.
+    """
+    reached = np.take_along_axis(scores, documents[:, None], axis=1)
+    equal = scores == reached
+    before = equal & (np.arange(scores.shape[1]) < documents[:, None])
+    ranks = 1 + (scores > reached).sum(axis=1) + before.sum(axis=1)
+    return ranks.astype(np.int64), (equal.sum(axis=1) - 1).astype(np.int64)
+
+
+def top(scores: Floats, k: int) -> Ints:
+    """The best documents of each row, ties in the order of the corpus: queries x min(k, documents)."""
+    k = min(k, scores.shape[1])
+    best = np.argpartition(scores, scores.shape[1] - k, axis=1)[:, scores.shape[1] - k :]
+    best.sort(axis=1)
+    values = np.take_along_axis(scores, best, axis=1)
+    bound = values.min(axis=1)
+    # Where equal scores go on beyond the k-th place, the partition took any of them; the first ones are due.
+    for row in np.flatnonzero((scores >= bound[:, None]).sum(axis=1) > k).tolist():
+        above = np.flatnonzero(scores[row] > bound[row])
+        equal = np.flatnonzero(scores[row] == bound[row])[: k - len(above)]
+        best[row] = np.sort(np.concatenate((above, equal)))
+        values[row] = scores[row, best[row]]
+    return np.take_along_axis(best, np.argsort(-values, axis=1, kind="stable"), axis=1).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +177,16 @@ class Hits:
     scores: Floats  # BM25's sum, unbounded, or a cosine -1..1
 
 
-class Index(Protocol):
+class Index:
     """Texts in which queries are searched."""
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
         """The best k texts for each query, or all where there are fewer; the same on every call."""
-        ...
+        refuse([f"k must be at least 1 chunk, found {k}"] if k < 1 else [])
+        return self._search(queries, k)
+
+    def _search(self, queries: Sequence[str], k: int) -> Hits:
+        raise NotImplementedError
 
 
 def index_named(name: str, texts: Sequence[str], *, tokenizer: str = "words", seed: int = 0) -> Index:
@@ -45,7 +196,7 @@ def index_named(name: str, texts: Sequence[str], *, tokenizer: str = "words", se
         raise InputError("there are no chunks to index: the documents hold no text")
     if kind == "bm25":
         return Bm25Index(texts, tokenizer)
-    return LsaIndex(texts, tokenizer=tokenizer, dimensions=dimensions, seed=seed)
+    return LsaIndex(texts, tokenizer, dimensions, seed)
 
 
 def check_index(name: str, *, tokenizer: str = "words") -> None:
@@ -58,35 +209,31 @@ def check_index(name: str, *, tokenizer: str = "words") -> None:
 def embedding_model(name: str) -> str | None:
     """The model of `embed:MODEL`, whose vectors a `DenseIndex` is made of; None for another index."""
     kind, _, model = name.partition(":")
-    if kind != _EMBED:
-        return None
-    if not model:
+    if kind == "embed" and not model:
         raise InputError(
             f"index {name!r}: name a model behind embed:, such as embed:openai/text-embedding-3-small"
         )
-    return model
+    return model if kind == "embed" else None
 
 
 def _parsed(name: str) -> tuple[str, int]:
     """The kind of an index and its dimensions."""
     kind, _, dimensions = name.partition(":")
-    if kind not in _KINDS or (dimensions and kind != "lsa"):
-        raise unknown_name("index", name, ["bm25", "lsa", "lsa:100", f"{_EMBED}:MODEL"])
+    if kind not in ("bm25", "lsa") or (dimensions and kind != "lsa"):
+        raise unknown_name("index", name, ["bm25", "lsa", "lsa:100", "embed:MODEL"])
     if dimensions and not (dimensions.isdecimal() and 1 <= int(dimensions[:9]) <= 10_000):
         raise InputError(f"index {name!r}: lsa takes 1 to 10,000 dimensions, such as lsa:100")
     return kind, int(dimensions or 100)
 
 
-class Bm25Index:
-    """Texts indexed by BM25 (judgecal.rag.retrieval.bm25)."""
+class Bm25Index(Index):
+    """Texts indexed by BM25."""
 
     def __init__(self, texts: Sequence[str], tokenizer: str = "words") -> None:
         self._tokens = tokenizer_named(tokenizer)
         self._index = Bm25.of(self._tokens(text) for text in texts)
 
-    def search(self, queries: Sequence[str], k: int) -> Hits:
-        """See Index."""
-        _at_least_one(k)
+    def _search(self, queries: Sequence[str], k: int) -> Hits:
         n = min(k, self._index.n_documents)
         chunks, scores = np.empty((len(queries), n), dtype=np.int64), np.empty((len(queries), n))
 
@@ -99,17 +246,15 @@ class Bm25Index:
         return Hits(chunks, scores)
 
 
-class LsaIndex:
+class LsaIndex(Index):
     """Latent semantic analysis: tf-idf (with 1 + ln tf), its largest singular directions, cosine.
 
     Where there are not more texts and words than dimensions, it is the cosine of tf-idf itself. A text
     without a known word has cosine 0 with everything. Deerwester et al. (1990), by scikit-learn's
-    TruncatedSVD with a seed.
+    TruncatedSVD.
     """
 
-    def __init__(
-        self, texts: Sequence[str], *, tokenizer: str = "words", dimensions: int = 100, seed: int = 0
-    ) -> None:
+    def __init__(self, texts: Sequence[str], tokenizer: str, dimensions: int, seed: int) -> None:
         from sklearn.decomposition import TruncatedSVD
         from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -127,9 +272,7 @@ class LsaIndex:
             self._project = TruncatedSVD(dimensions, random_state=seed).fit(weights)
         self._texts = self._directions(weights)
 
-    def search(self, queries: Sequence[str], k: int) -> Hits:
-        """See Index."""
-        _at_least_one(k)
+    def _search(self, queries: Sequence[str], k: int) -> Hits:
         if self._weigh is None or not queries:
             return _nearest(np.zeros((len(queries), self._texts.shape[0])), k, _DIGITS)
         product = self._directions(self._weigh.transform(queries)) @ self._texts.T
@@ -141,17 +284,14 @@ class LsaIndex:
         return normalize(self._project.transform(weights)) if self._project is not None else weights
 
 
-class DenseIndex:
+class DenseIndex(Index):
     """Vectors of texts, searched by the cosine with the vector of a query; all of length 1."""
 
     def __init__(self, vectors: Vectors, query: Callable[[str], Vectors]) -> None:
         self.dimensions = int(vectors.shape[1])
-        self._vectors = vectors
-        self._query = query
+        self._vectors, self._query = vectors, query
 
-    def search(self, queries: Sequence[str], k: int) -> Hits:
-        """See Index."""
-        _at_least_one(k)
+    def _search(self, queries: Sequence[str], k: int) -> Hits:
         products = [self._vectors @ self._query(text) for text in queries]
         shape = (len(queries), len(self._vectors))
         return _nearest(np.array(products, dtype=np.float64).reshape(shape), k, _DIGITS_OF_VECTORS)
@@ -162,7 +302,3 @@ def _nearest(products: Floats, k: int, digits: int) -> Hits:
     cosines: Floats = np.round(products, digits) + 0.0  # adding 0 makes one zero of both
     chunks = top(cosines, k)
     return Hits(chunks, np.take_along_axis(cosines, chunks, axis=1))
-
-
-def _at_least_one(k: int) -> None:
-    refuse([f"k must be at least 1 chunk, found {k}"] if k < 1 else [])

@@ -6,15 +6,20 @@ trec_eval has too are as it defines them.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from judgecal.rag.retrieval.bm25 import Bm25, Floats, Ints, standing, top
-from judgecal.rag.retrieval.corpus import Collection, Run
+from judgecal.errors import refuse
+from judgecal.rag.retrieval.collection import Collection, cut_lines
+from judgecal.rag.retrieval.indexes import Bm25, Floats, Ints, standing, top
+from judgecal.tables import decode, json_lines, read_bytes
+from judgecal.workspace import shown
 
 Marks = npt.NDArray[np.bool_]
 
@@ -23,107 +28,90 @@ _BINS = (10, 20, 50, 100)  # the last ranks of the histogram's wider bins
 
 
 @dataclass(frozen=True, slots=True)
-class Pairs:
-    """The judged documents of all questions, question by question: P pairs."""
+class Run:
+    """The rankings of a retriever of the user's own."""
 
-    question: Ints
-    document: Ints  # -1 for one that the corpus lacks
-    grade: Ints
-    names: tuple[str, ...]  # the documents' ids
-    n_questions: int
-
-    @classmethod
-    def of(cls, collection: Collection) -> Pairs:
-        number = _numbered(collection)
-        rows = [
-            (place, number.get(name, -1), grade, name)
-            for place, question in enumerate(collection.questions)
-            for name, grade in question.grades.items()
-        ]
-        question, document, grade = np.array([row[:3] for row in rows], dtype=np.int64).reshape(-1, 3).T
-        return cls(question, document, grade, tuple(row[3] for row in rows), len(collection.questions))
+    name: str
+    sha256: str
+    ranked: dict[str, list[str]]  # question id to document ids, best first
+    scores: dict[str, list[float]]  # their scores, where there are any
 
 
-def _numbered(collection: Collection) -> dict[str, int]:
-    return {document.document_id: place for place, document in enumerate(collection.documents or ())}
+def read_run(path: Path) -> Run:
+    """JSON lines of `{"question_id": ..., "ranked": [ids]}` (.jsonl, .ndjson), else TREC's six columns.
+
+    TREC's are put into order by score, ties by document id from z to a, scores in single precision and the
+    rank column of no account: as trec_eval reads them, so that its numbers are ours.
+    """
+    data, where = read_bytes(path), shown(path)
+    problems: list[str] = []
+    ranked: dict[str, list[str]] = {}
+    scores: dict[str, list[float]] = {}
+    if path.suffix.lower() in (".jsonl", ".ndjson"):
+        text, wrong = decode(data, where)
+        lines = json_lines(text, where)
+        problems += [*wrong, *lines.problems]
+        for line, row in lines.rows:
+            name, ids = row.get("question_id"), row.get("ranked")
+            fit = isinstance(ids, list) and all(type(value) in (str, int) for value in ids)
+            if not isinstance(name, str | int) or not isinstance(ids, list) or not fit:
+                problems.append(f'{where}:{line}: not {{"question_id": id, "ranked": [ids]}}: mend the line')
+                continue
+            ranking = [str(value) for value in ids]
+            if len(set(ranking)) < len(ranking):
+                twice = next(each for place, each in enumerate(ranking) if each in ranking[:place])
+                problems.append(f"{where}:{line}: document {twice} is ranked twice: keep one")
+            elif ranked.setdefault(str(name), ranking) is not ranking:
+                problems.append(f"{where}:{line}: question {name} stands there already: keep one line")
+    else:
+        by_question: dict[str, dict[str, float]] = {}
+        for line, parts in cut_lines(path, problems):
+            try:
+                score = float(np.float32(parts[4])) if len(parts) == 6 else np.nan
+            except ValueError:
+                score = np.nan
+            if np.isnan(score):
+                form = (
+                    "`question Q0 document rank score tag`: mend the line (name a file of JSON lines .jsonl)"
+                )
+                problems.append(f"{where}:{line}: not {form}")
+                continue
+            scored = by_question.setdefault(parts[0], {})
+            if parts[2] in scored:
+                twice = f"question {parts[0]} has document {parts[2]} twice"
+                problems.append(f"{where}:{line}: {twice}: keep one line")
+            scored[parts[2]] = score
+        for question, scored in by_question.items():
+            ranked[question] = sorted(sorted(scored, reverse=True), key=scored.__getitem__, reverse=True)
+            scores[question] = [scored[name] for name in ranked[question]]
+    if not ranked and not problems:
+        problems.append(f"{where}:1: the file holds no ranking")
+    refuse(problems)
+    return Run(path.name, hashlib.sha256(data).hexdigest(), ranked, scores)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Ranking:
-    """Ranks of P pairs, and the head of each of Q rankings."""
+    """Ranks of the P judged documents of Q questions, question by question, and what they come to.
 
+    A measure of a question without a reference document is NaN.
+    """
+
+    n_questions: int
+    question: Ints  # P
+    document: Ints  # P; -1 for one that the corpus lacks
+    grade: Ints  # P
+    names: tuple[str, ...]  # P ids of documents
     rank: Ints  # P, from 1; 0 where the document is not in the ranking
     ties: Ints  # P counts of other documents with the same score
     score: Floats  # P; NaN where there is none
     head: Ints  # Q x K document numbers, best first; -1 beyond the end, and for one that the corpus lacks
     depth: Ints  # Q counts of documents ranked
 
-
-def by_bm25(index: Bm25, queries: Sequence[Sequence[str]], pairs: Pairs, *, keep: int) -> Ranking:
-    """Rank all documents for each query, ties in the order of the corpus. `keep`: documents of each head."""
-    n_pairs, n_documents = len(pairs.question), index.n_documents
-    keep = min(keep, n_documents)
-    rank, ties = np.zeros(n_pairs, dtype=np.int64), np.zeros(n_pairs, dtype=np.int64)
-    score = np.full(n_pairs, np.nan)
-    head = np.empty((len(queries), keep), dtype=np.int64)
-
-    def rank_block(start: int, scores: Floats) -> None:  # blocks write to rows of their own
-        end = start + len(scores)
-        head[start:end] = top(scores, keep)
-        first, last = np.searchsorted(pairs.question, [start, end]).tolist()
-        present = first + np.flatnonzero(pairs.document[first:last] >= 0)
-        for part in np.array_split(present, -(-len(present) // len(scores)) or 1):
-            rows, documents = pairs.question[part] - start, pairs.document[part]
-            rank[part], ties[part] = standing(scores[rows], documents)
-            score[part] = scores[rows, documents]
-
-    index.each_block(queries, rank_block)
-    return Ranking(rank, ties, score, head, np.full(len(queries), n_documents, dtype=np.int64))
-
-
-def by_run(run: Run, collection: Collection, pairs: Pairs, *, keep: int) -> Ranking:
-    """The ranks in a run; a question that the run lacks has an empty ranking."""
-    number = _numbered(collection)
-    n_pairs = len(pairs.question)
-    rank, ties = np.zeros(n_pairs, dtype=np.int64), np.zeros(n_pairs, dtype=np.int64)
-    score = np.full(n_pairs, np.nan)
-    head = np.full((pairs.n_questions, keep), -1, dtype=np.int64)
-    depth = np.zeros(pairs.n_questions, dtype=np.int64)
-    ends = np.searchsorted(pairs.question, np.arange(pairs.n_questions + 1)).tolist()
-    for place, question in enumerate(collection.questions):
-        ranked = run.ranked.get(question.question_id, [])
-        scores = run.scores.get(question.question_id, [])
-        depth[place] = len(ranked)
-        head[place, : len(ranked)] = [number.get(name, -1) for name in ranked[:keep]]
-        at = {name: position for position, name in enumerate(ranked)}
-        for pair in range(ends[place], ends[place + 1]):
-            position = at.get(pairs.names[pair])
-            if position is None:
-                continue
-            rank[pair] = position + 1
-            if scores:
-                score[pair] = scores[position]
-                ties[pair] = scores.count(scores[position]) - 1
-    return Ranking(rank, ties, score, head, depth)
-
-
-def cuts(k: int, n_documents: int | None) -> list[int]:
-    """The depths that are reported: the usual ones that the corpus has documents for, and the chosen one."""
-    deepest = n_documents if n_documents is not None else max(CUTS)
-    return sorted({k, *(cut for cut in CUTS if cut <= deepest)})
-
-
-@dataclass(frozen=True)
-class Measured:
-    """The measures of Q questions; a question without a reference document has NaN throughout."""
-
-    pairs: Pairs
-    ranking: Ranking
-
     @cached_property
     def n_references(self) -> Ints:
         """Of each question, those that the corpus lacks included."""
-        return self._count(self.pairs.grade > 0)
+        return self._count(self.grade > 0)
 
     @cached_property
     def has_reference(self) -> Marks:
@@ -133,52 +121,47 @@ class Measured:
     @cached_property
     def best(self) -> Ints:
         """The pair of each question's best ranked reference document; -1 where none is ranked."""
-        best = np.full(self.pairs.n_questions, -1, dtype=np.int64)
-        ranked = np.flatnonzero((self.pairs.grade > 0) & (self.ranking.rank > 0))
-        worst_first = ranked[np.argsort(-self.ranking.rank[ranked], kind="stable")]
-        best[self.pairs.question[worst_first]] = worst_first  # the last one written stays
+        best = np.full(self.n_questions, -1, dtype=np.int64)
+        ranked = np.flatnonzero((self.grade > 0) & (self.rank > 0))
+        worst_first = ranked[np.argsort(-self.rank[ranked], kind="stable")]
+        best[self.question[worst_first]] = worst_first  # the last one written stays
         return best
 
     @cached_property
-    def rank(self) -> Ints:
+    def best_rank(self) -> Ints:
         """The rank of the best reference document, from 1; 0 where none is ranked."""
-        return self._of_best(self.ranking.rank)
+        return np.append(self.rank, 0)[self.best]  # of -1 it is the 0 behind the last
 
     @cached_property
-    def ties(self) -> Ints:
+    def best_ties(self) -> Ints:
         """Other documents with the score of the best reference document."""
-        return self._of_best(self.ranking.ties)
+        return np.append(self.ties, 0)[self.best]
 
-    def _of_best(self, values: Ints) -> Ints:
-        if not len(values):
-            return np.zeros(self.pairs.n_questions, dtype=np.int64)
-        return np.where(self.best >= 0, values[self.best], 0)
-
-    def score(self, k: int) -> Floats:
+    def reference_score(self, k: int) -> Floats:
         """1 for a reference document that comes first, less 1/k for each place behind, 0 beyond k."""
-        inside = (self.rank > 0) & (self.rank <= k)
-        return self._defined(np.where(inside, (k + 1 - self.rank) / k, 0.0))
+        inside = (self.best_rank > 0) & (self.best_rank <= k)
+        return self._defined(np.where(inside, (k + 1 - self.best_rank) / k, 0.0))
 
     def reciprocal_rank(self) -> Floats:
         """1 / rank over the full ranking; 0 where no reference document is ranked (`recip_rank`)."""
-        return self._defined(np.where(self.rank > 0, 1.0 / np.maximum(self.rank, 1), 0.0))
+        return self._defined(np.where(self.best_rank > 0, 1.0 / np.maximum(self.best_rank, 1), 0.0))
 
     def success(self, k: int) -> Floats:
         """1 where some reference document is among the first k (`success_k`)."""
-        return self._defined((self.rank > 0) & (self.rank <= k))
+        return self._defined((self.best_rank > 0) & (self.best_rank <= k))
 
     def recall(self, k: int) -> Floats:
         """The share of the reference documents among the first k (`recall_k`)."""
-        inside = self._count((self.pairs.grade > 0) & self._within(k))
+        inside = self._count((self.grade > 0) & self._within(k))
         return self._defined(inside / np.maximum(self.n_references, 1))
 
     def ndcg(self, k: int) -> Floats:
         """Gain: the grade, discount: log2(rank + 1) (`ndcg_cut_k`; Jarvelin and Kekalainen 2002)."""
-        gain = np.maximum(self.pairs.grade, 0).astype(np.float64)
-        discounted = gain / np.log2(np.maximum(self.ranking.rank, 1) + 1.0)
+        gain = np.maximum(self.grade, 0).astype(np.float64)
+        discounted = gain / np.log2(np.maximum(self.rank, 1) + 1.0)
         reached = self._sum(np.where(self._within(k), discounted, 0.0))
-        order = np.lexsort((-gain, self.pairs.question))
-        owner = self.pairs.question[order]
+        order = np.lexsort((-gain, self.question))
+        owner = self.question[order]
         place = np.arange(len(owner)) - np.searchsorted(owner, owner)  # 0 for a question's highest grade
         ideal = np.zeros(len(gain))
         ideal[order] = np.where(place < k, gain[order] / np.log2(place + 2.0), 0.0)
@@ -187,22 +170,92 @@ class Measured:
 
     def judged(self, k: int) -> Floats:
         """The share of the first k that were judged at all; NaN where nothing was ranked."""
-        shown = np.minimum(self.ranking.depth, k)
+        first = np.minimum(self.depth, k)
         judged = self._count(self._within(k))
-        return self._defined(np.where(shown > 0, judged / np.maximum(shown, 1), np.nan))
+        return self._defined(np.where(first > 0, judged / np.maximum(first, 1), np.nan))
 
     def _within(self, k: int) -> Marks:
-        return (self.ranking.rank > 0) & (self.ranking.rank <= k)
+        return (self.rank > 0) & (self.rank <= k)
 
     def _count(self, marked: Marks) -> Ints:
-        return np.bincount(self.pairs.question[marked], minlength=self.pairs.n_questions)
+        return np.bincount(self.question[marked], minlength=self.n_questions)
 
     def _sum(self, values: Floats) -> Floats:
-        total = np.bincount(self.pairs.question, weights=values, minlength=self.pairs.n_questions)
+        total = np.bincount(self.question, weights=values, minlength=self.n_questions)
         return total.astype(np.float64, copy=False)
 
     def _defined(self, values: Floats | Marks) -> Floats:
         return np.where(self.has_reference, values, np.nan)
+
+
+def _unranked(collection: Collection, keep: int) -> Ranking:
+    """The judged documents before any of them has a rank, to be filled in; `keep`: documents of each head."""
+    numbers = collection.numbers
+    rows = [
+        (place, numbers.get(name, -1), grade, name)
+        for place, question in enumerate(collection.questions)
+        for name, grade in question.grades.items()
+    ]
+    question, document, grade = np.array([row[:3] for row in rows], dtype=np.int64).reshape(-1, 3).T
+    n_questions, zeros = len(collection.questions), np.zeros(len(rows), dtype=np.int64)
+    return Ranking(
+        n_questions,
+        question,
+        document,
+        grade,
+        names=tuple(row[3] for row in rows),
+        rank=zeros,
+        ties=zeros.copy(),
+        score=np.full(len(rows), np.nan),
+        head=np.full((n_questions, keep), -1, dtype=np.int64),
+        depth=np.zeros(n_questions, dtype=np.int64),
+    )
+
+
+def by_bm25(index: Bm25, queries: Sequence[Sequence[str]], collection: Collection, *, keep: int) -> Ranking:
+    """Rank all documents for each query, ties in the order of the corpus. `keep`: documents of each head."""
+    keep = min(keep, index.n_documents)
+    ranking = _unranked(collection, keep)
+    ranking.depth[:] = index.n_documents
+
+    def rank_block(start: int, scores: Floats) -> None:  # blocks write to rows of their own
+        end = start + len(scores)
+        ranking.head[start:end] = top(scores, keep)
+        first, last = np.searchsorted(ranking.question, [start, end]).tolist()
+        present = first + np.flatnonzero(ranking.document[first:last] >= 0)
+        for part in np.array_split(present, -(-len(present) // len(scores)) or 1):
+            rows, documents = ranking.question[part] - start, ranking.document[part]
+            ranking.rank[part], ranking.ties[part] = standing(scores[rows], documents)
+            ranking.score[part] = scores[rows, documents]
+
+    index.each_block(queries, rank_block)
+    return ranking
+
+
+def by_run(run: Run, collection: Collection, *, keep: int) -> Ranking:
+    """The ranks in a run; a question that the run lacks has an empty ranking."""
+    ranking, numbers, first = _unranked(collection, keep), collection.numbers, 0
+    for place, question in enumerate(collection.questions):
+        ranked = run.ranked.get(question.question_id, [])
+        scores = run.scores.get(question.question_id, [])
+        ranking.depth[place] = len(ranked)
+        ranking.head[place, : len(ranked)] = [numbers.get(name, -1) for name in ranked[:keep]]
+        at = {name: position for position, name in enumerate(ranked)}
+        for pair, name in enumerate(question.grades, start=first):
+            position = at.get(name)
+            if position is not None:
+                ranking.rank[pair] = position + 1
+            if position is not None and scores:
+                ranking.score[pair] = scores[position]
+                ranking.ties[pair] = scores.count(scores[position]) - 1
+        first += len(question.grades)
+    return ranking
+
+
+def cuts(k: int, n_documents: int | None) -> list[int]:
+    """The depths that are reported: the usual ones that the corpus has documents for, and the chosen one."""
+    deepest = n_documents if n_documents is not None else max(CUTS)
+    return sorted({k, *(cut for cut in CUTS if cut <= deepest)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,8 +272,7 @@ def histogram(ranks: Sequence[int] | Ints, k: int) -> tuple[RankBin, ...]:
     The last bin is "not found" (rank 0); empty bins behind the last rank are left out.
     """
     every = np.asarray(ranks, dtype=np.int64)
-    deepest = int(every.max(initial=0))
-    singles = min(k, max(_BINS))
+    deepest, singles = int(every.max(initial=0)), min(k, max(_BINS))
     bins = [(rank, rank) for rank in range(1, singles + 1)]
     for last in (*(cut for cut in _BINS if cut > singles), deepest):
         first = bins[-1][1] + 1

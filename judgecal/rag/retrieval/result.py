@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 
 from judgecal._version import __version__
 from judgecal.errors import InputError, refuse
-from judgecal.rag.retrieval.bm25 import EPSILON, K1, B, Bm25, Floats, Ints, tokenizer_named
-from judgecal.rag.retrieval.corpus import (
-    Collection,
+from judgecal.rag.retrieval.collection import Collection
+from judgecal.rag.retrieval.findings import (
     Duplicates,
     EmptyDocuments,
     MissingReferences,
-    Run,
     RunFindings,
     UnmatchedIds,
     findings_of,
 )
-from judgecal.rag.retrieval.ranking import CUTS, Measured, Pairs, RankBin, by_bm25, by_run, cuts, histogram
+from judgecal.rag.retrieval.indexes import EPSILON, K1, B, Bm25, Floats, Ints, tokenizer_named
+from judgecal.rag.retrieval.ranking import CUTS, RankBin, Ranking, Run, by_bm25, by_run, cuts, histogram
 from judgecal.records import Estimate, Result
 from judgecal.stats.intervals import mean_estimate
 
@@ -32,9 +31,7 @@ _BAND = (0.025, 0.975)
 _EPS = 1e-12  # the same numbers summed in another order
 _ABOVE = 3  # documents shown above a reference document
 _WORDS = 5
-
-MOST_DOCUMENTS = 10**9
-"""The largest number of documents or questions that an option takes."""
+_MOST = 10**9  # documents or questions of an option
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +50,9 @@ class RetrievalOptions:
         ranges = (("-k", self.k, 1), ("--window", self.window, 1), ("--worst", self.worst, 0))
         refuse(
             [
-                f"{name} {str(value)[:12]}: it must be from {least} to {MOST_DOCUMENTS:,}"
+                f"{name} {str(value)[:12]}: it must be from {least} to {_MOST:,}"
                 for name, value, least in ranges
-                if not least <= value <= MOST_DOCUMENTS
+                if not least <= value <= _MOST
             ]
         )
 
@@ -203,17 +200,12 @@ class RetrievalResult(Result):
     gold: str | None = None  # the gold set that the questions are of; None of files
     n_test_questions: int = 0  # of its sealed split: they are in every number, and none of them is shown
     experiment: str = ""
+    ranks: tuple[RankRow, ...] = field(default=(), metadata={"json": False})  # a row a question
 
 
-@dataclass(frozen=True, slots=True)
-class Tested:
-    """A finished test, and a row a question."""
-
-    result: RetrievalResult
-    ranks: tuple[RankRow, ...]
-
-
-def measure_retrieval(collection: Collection, options: RetrievalOptions, run: Run | None = None) -> Tested:
+def measure_retrieval(
+    collection: Collection, options: RetrievalOptions, run: Run | None = None
+) -> RetrievalResult:
     """Rank by BM25, or take the rankings of a retriever of the user's own from `run`, and measure."""
     options.check()
     if run is None and not collection.documents:
@@ -223,7 +215,7 @@ def measure_retrieval(collection: Collection, options: RetrievalOptions, run: Ru
             f"none of the {len(collection.questions)} questions of {collection.questions_from} names a "
             "reference document: name them in a column document_id (--reference), or with --qrels"
         )
-    tokens, pairs, keep = tokenizer_named(options.tokenizer), Pairs.of(collection), max(options.k, *CUTS)
+    tokens, keep = tokenizer_named(options.tokenizer), max(options.k, *CUTS)
     lengths: list[int] = []
 
     def documents() -> Iterator[list[str]]:
@@ -234,51 +226,41 @@ def measure_retrieval(collection: Collection, options: RetrievalOptions, run: Ru
             lengths.append(len(words))
             yield words
 
-    index, queries = None, list[list[str]]()
     if run is not None:
-        measured = Measured(pairs, by_run(run, collection, pairs, keep=keep))
+        ranking = by_run(run, collection, keep=keep)
         for _ in documents():  # for their lengths alone
             pass
+        worst = _worst_questions(collection, ranking, options.worst, run=run)
     else:
         index = Bm25.of(documents())
         queries = [tokens(question.question) for question in collection.questions]
-        measured = Measured(pairs, by_bm25(index, queries, pairs, keep=keep))
-    worst = _worst_questions(collection, measured, options.worst, run=run, index=index, queries=queries)
-    result = _result(collection, options, measured, run=run, lengths=lengths, worst=worst)
-    score, reciprocal = measured.score(options.k).tolist(), measured.reciprocal_rank().tolist()
-    ranks, ties, has = measured.rank.tolist(), measured.ties.tolist(), measured.has_reference.tolist()
-    rows = (
-        RankRow(
-            question.question_id,
-            question.reference_documents,
-            ranks[place] or None,
-            ties[place],
-            score[place] if has[place] else None,
-            reciprocal[place] if has[place] else None,
-        )
-        for place, question in enumerate(collection.questions)
-    )
-    return Tested(result, tuple(rows))
+        ranking = by_bm25(index, queries, collection, keep=keep)
+        worst = _worst_questions(collection, ranking, options.worst, index=index, queries=queries)
+    known_lengths = None if collection.documents is None else lengths
+    return _result(collection, options, ranking, run=run, lengths=known_lengths, worst=worst)
 
 
 def _result(
     collection: Collection,
     options: RetrievalOptions,
-    measured: Measured,
+    ranking: Ranking,
     *,
     run: Run | None,
-    lengths: Sequence[int],
+    lengths: Sequence[int] | None,
     worst: tuple[WorstQuestion, ...],
 ) -> RetrievalResult:
-    k, n_questions, scored = options.k, len(collection.questions), measured.has_reference
+    k, n_questions, scored = options.k, len(collection.questions), ranking.has_reference
     n_documents = None if collection.documents is None else len(collection.documents)
     # The group of a question is its first reference document; a question without one is alone.
     number: dict[tuple[str, ...], int] = {}
     keys = (each.reference_documents[:1] or ("", each.question_id) for each in collection.questions)
     groups = np.array([number.setdefault(key, len(number)) for key in keys], dtype=np.int64)
-    tied, findings = measured.ties > 0, findings_of(collection, run)
-    rows, spread = windows(measured.score(k), groups, size=options.window, seed=options.seed)
-    of_scored, n = groups[scored].tolist(), int(scored.sum())
+    of_scored, n, rank, tied = (
+        groups[scored].tolist(),
+        int(scored.sum()),
+        ranking.best_rank,
+        ranking.best_ties > 0,
+    )
 
     def mean(values: Floats) -> Estimate:
         """Over the questions that name a reference document, with the interval by document."""
@@ -287,24 +269,37 @@ def _result(
     def by_depth(measure: Callable[[int], Floats]) -> dict[str, Estimate]:
         return {str(depth): mean(measure(depth)) for depth in cuts(k, n_documents)}
 
-    notes = findings.notes(n_questions=n, n_documents=n_documents, sealed=collection.sealed)
+    findings = findings_of(collection, run)
+    of_windows, spread = windows(ranking.reference_score(k), groups, size=options.window, seed=options.seed)
+    score, reciprocal = ranking.reference_score(k).tolist(), ranking.reciprocal_rank().tolist()
+    ranks = [
+        RankRow(
+            question.question_id,
+            question.reference_documents,
+            int(rank[place]) or None,
+            int(ranking.best_ties[place]),
+            score[place] if scored[place] else None,
+            reciprocal[place] if scored[place] else None,
+        )
+        for place, question in enumerate(collection.questions)
+    ]
     return RetrievalResult(
         n_questions=n_questions,
         n_documents=n_documents,
         n_without_reference=n_questions - n,
         k=k,
-        reference_document_score=mean(measured.score(k)),
-        mrr=mean(measured.reciprocal_rank()),
-        recall=by_depth(measured.recall),
-        success=by_depth(measured.success),
-        ndcg=by_depth(measured.ndcg),
-        judged=by_depth(measured.judged) if collection.graded else None,
-        one_reference=bool(measured.n_references.max() == 1),
-        histogram=histogram(measured.rank[scored], k),
-        ties=Ties(int(tied.sum()), int((tied & (measured.rank <= k)).sum())),
-        hand_on=_hand_on(measured, mean, None if n_documents is None else lengths, k=k),
+        reference_document_score=mean(ranking.reference_score(k)),
+        mrr=mean(ranking.reciprocal_rank()),
+        recall=by_depth(ranking.recall),
+        success=by_depth(ranking.success),
+        ndcg=by_depth(ranking.ndcg),
+        judged=by_depth(ranking.judged) if collection.graded else None,
+        one_reference=bool(ranking.n_references.max() == 1),
+        histogram=histogram(rank[scored], k),
+        ties=Ties(int(tied.sum()), int((tied & (rank <= k)).sum())),
+        hand_on=_hand_on(ranking, mean, lengths, k),
         tokens_by=options.tokenizer,
-        windows=rows,
+        windows=of_windows,
         spread=spread,
         worst=worst,
         missing_references=findings.missing_references,
@@ -312,29 +307,30 @@ def _result(
         empty_documents=findings.empty_documents,
         duplicates=findings.duplicates,
         run=findings.run,
-        notes=(*notes, *collection.notes),
-        run_line=_run_line(collection, options, n, run=run),
+        notes=(*findings.notes(collection, n), *collection.notes),
+        run_line=_run_line(collection, options, n, run),
         gold=collection.gold,
         n_test_questions=len(collection.sealed),
+        ranks=tuple(ranks),
     )
 
 
 def _hand_on(
-    measured: Measured, mean: Callable[[Floats], Estimate], lengths: Sequence[int] | None, *, k: int
+    ranking: Ranking, mean: Callable[[Floats], Estimate], lengths: Sequence[int] | None, k: int
 ) -> tuple[HandOn, ...]:
     """Recall and the mean tokens of the first documents, over how many are handed on; k is among them."""
-    head = measured.ranking.head[measured.has_reference]
+    head = ranking.head[ranking.has_reference]
     most = head.shape[1] if lengths is None else min(head.shape[1], len(lengths))
     # A head's -1 is the 0 behind the last document.
     totals = None if lengths is None else np.cumsum(np.array([*lengths, 0])[head], axis=1)
     rows = []
     for depth in (depth for depth in sorted({k, *_HANDED_ON}) if depth <= most):
         tokens = None if totals is None else float(totals[:, depth - 1].mean())
-        rows.append(HandOn(depth, mean(measured.recall(depth)), tokens))
+        rows.append(HandOn(depth, mean(ranking.recall(depth)), tokens))
     return tuple(rows)
 
 
-def _run_line(collection: Collection, options: RetrievalOptions, n: int, *, run: Run | None) -> str:
+def _run_line(collection: Collection, options: RetrievalOptions, n: int, run: Run | None) -> str:
     documents, questions = collection.shas
     parts = [f"documents:{collection.documents_from}@{documents[:12]}"] if documents else []
     parts += [f"questions:{collection.questions_from}@{questions[:12]}", f"n:{n}"]
@@ -356,55 +352,42 @@ def windows(
     windows: what the windows show beyond that is more than which documents happen to stand together. NaN is
     not scored.
     """
-    starts = range(0, len(scores), size)
     known = ~np.isnan(scores)
-    counts = np.array([known[start : start + size].sum() for start in starts])
+    slices = [slice(start, start + size) for start in range(0, len(scores), size)]
+    counts = np.array([known[inside].sum() for inside in slices])
     drawn = _drawn(scores[known], groups[known], counts, seed=seed)
     rows = []
-    for place, start in enumerate(starts):
-        inside = slice(start, start + size)
-        name = f"{start:05d}_{len(scores[inside]):05d}"
-        scored = scores[inside][known[inside]]
+    for place, inside in enumerate(slices):
+        name, scored = f"{inside.start:05d}_{len(scores[inside]):05d}", scores[inside][known[inside]]
         if not len(scored):
             rows.append(Window(name, 0))
             continue
-        score = float(scored.mean())
+        score, n_documents = float(scored.mean()), len(np.unique(groups[inside][known[inside]]))
         low, high = np.quantile(drawn[:, place], _BAND).tolist()
         below, above = score < low - _EPS, score > high + _EPS
         outside: Literal["below", "above"] | None = "above" if above else "below" if below else None
-        rows.append(
-            Window(
-                name, len(scored), score, len(np.unique(groups[inside][known[inside]])), (low, high), outside
-            )
-        )
-    of_windows = np.array([row.score for row in rows if row.score is not None])
-    if len(of_windows) < 2:
+        rows.append(Window(name, len(scored), score, n_documents, (low, high), outside))
+    seen = np.array([row.score for row in rows if row.score is not None])
+    if len(seen) < 2:
         return tuple(rows), None
-    observed = Observed(float(of_windows.std(ddof=1)), float(of_windows.min()), float(of_windows.max()))
+    observed = Observed(float(seen.std(ddof=1)), float(seen.min()), float(seen.max()))
     filled = drawn[:, counts > 0]
     sd, lowest, highest = filled.std(axis=1, ddof=1), filled.min(axis=1), filled.max(axis=1)
     chance = Chance(
-        *(
-            Drawn(float(of_draws.mean()), *np.quantile(of_draws, _BAND).tolist())
-            for of_draws in (sd, lowest, highest)
-        )
+        *(Drawn(float(each.mean()), *np.quantile(each, _BAND).tolist()) for each in (sd, lowest, highest))
     )
     # The p values of Monte Carlo tests: the data are one draw more (Davison and Hinkley 1997).
-    p_sd, p_min = (
-        (int(as_far.sum()) + 1) / (_DRAWS + 1)
-        for as_far in (sd >= observed.sd - _EPS, lowest <= observed.min + _EPS)
-    )
+    as_far = (sd >= observed.sd - _EPS, lowest <= observed.min + _EPS)
+    p_sd, p_min = ((int(draws.sum()) + 1) / (_DRAWS + 1) for draws in as_far)
     together = bool(1 + np.count_nonzero(np.diff(groups[known])) == len(np.unique(groups[known])))
-    return tuple(rows), Spread(len(of_windows), observed, chance, p_sd, p_min, _DRAWS, together)
+    return tuple(rows), Spread(len(seen), observed, chance, p_sd, p_min, _DRAWS, together)
 
 
 def _drawn(scores: Floats, groups: Ints, counts: Ints, *, seed: int) -> Floats:
     """Draws x windows: the means of the windows over documents in random order; NaN for an empty window."""
-    order = np.argsort(groups, kind="stable")
+    by_group = scores[np.argsort(groups, kind="stable")]
     sizes = np.unique(groups, return_counts=True)[1]
-    firsts = np.cumsum(sizes) - sizes
-    by_group = scores[order]
-    ends = np.cumsum(counts)
+    firsts, ends = np.cumsum(sizes) - sizes, np.cumsum(counts)
     rng = np.random.default_rng(seed)
     means = np.full((_DRAWS, len(counts)), np.nan)
     for draw in range(_DRAWS):
@@ -412,43 +395,41 @@ def _drawn(scores: Floats, groups: Ints, counts: Ints, *, seed: int) -> Floats:
         before = np.cumsum(sizes[turn]) - sizes[turn]
         places = np.repeat(firsts[turn] - before, sizes[turn]) + np.arange(len(scores))
         total = np.concatenate(([0.0], np.cumsum(by_group[places])))
-        sums = total[ends] - total[ends - counts]
-        np.divide(sums, counts, out=means[draw], where=counts > 0)
+        np.divide(total[ends] - total[ends - counts], counts, out=means[draw], where=counts > 0)
     return means
 
 
 def _worst_questions(
     collection: Collection,
-    measured: Measured,
+    ranking: Ranking,
     n: int,
     *,
-    run: Run | None,
-    index: Bm25 | None,
-    queries: Sequence[Sequence[str]],
+    run: Run | None = None,
+    index: Bm25 | None = None,
+    queries: Sequence[Sequence[str]] = (),
 ) -> tuple[WorstQuestion, ...]:
     """The n questions whose best reference document ranks lowest, and not first; ties in file order.
 
     Questions none of whose reference documents is in the corpus are no fault of the retriever: they are left
     out here. So are the test questions of a gold set.
     """
-    rank, pairs, documents = measured.rank, measured.pairs, collection.documents or ()
+    rank, documents = ranking.best_rank, collection.documents or ()
     findable = np.zeros(len(rank), dtype=np.bool_)
-    there = (pairs.document >= 0) | (collection.documents is None)
-    findable[pairs.question[(pairs.grade > 0) & there]] = True
+    there = (ranking.document >= 0) | (collection.documents is None)
+    findable[ranking.question[(ranking.grade > 0) & there]] = True
     shown = np.array([question.question_id not in collection.sealed for question in collection.questions])
     candidates = np.flatnonzero(findable & shown & (rank != 1))
     depth = np.where(rank > 0, rank, np.iinfo(np.int64).max)
-    chosen = candidates[np.argsort(-depth[candidates], kind="stable")][:n]
     titles = {document.document_id: document.title for document in documents}
     rows = []
-    for place in chosen.tolist():
-        question, pair, reached = collection.questions[place], int(measured.best[place]), int(rank[place])
-        head = measured.ranking.head[place, :_ABOVE].tolist()
+    for place in candidates[np.argsort(-depth[candidates], kind="stable")][:n].tolist():
+        question, pair, reached = collection.questions[place], int(ranking.best[place]), int(rank[place])
+        head = ranking.head[place, :_ABOVE].tolist()
         # The ids of a run may be unknown to the corpus.
         first = run.ranked.get(question.question_id, []) if run else [documents[k].document_id for k in head]
         words = None
         if index is not None:
-            beaten = index.shares(queries[place], int(pairs.document[pair]))
+            beaten = index.shares(queries[place], int(ranking.document[pair]))
             adds = index.shares(queries[place], head[0])
             ahead = {word: added - beaten.get(word, 0.0) for word, added in adds.items()}
             won = sorted([word for word in ahead if ahead[word] > 0.0], key=ahead.__getitem__, reverse=True)
@@ -458,9 +439,9 @@ def _worst_questions(
             WorstQuestion(
                 question.question_id,
                 question.question,
-                reference_document=question.reference_documents[0] if pair < 0 else pairs.names[pair],
+                reference_document=question.reference_documents[0] if pair < 0 else ranking.names[pair],
                 rank=reached or None,
-                ties=int(measured.ties[place]),
+                ties=int(ranking.best_ties[place]),
                 above=tuple(Above(name, titles.get(name)) for name in above),
                 words=words,
             )

@@ -1,0 +1,387 @@
+"""`judgecal retrieval`, `answer`, `evaluate` and `gold make`: their options, and what these come to."""
+
+from __future__ import annotations
+
+import json as json_module
+from collections import Counter
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from judgecal.cli import options as shared
+from judgecal.cli.options import Answer, TrustLock, argument, column, option
+from judgecal.cli.output import print_result
+from judgecal.errors import InputError, unknown_name
+
+if TYPE_CHECKING:
+    from judgecal.rag.retrieval import Collection
+    from judgecal.workspace import Workspace
+
+_CHARTS = (".html", ".svg")
+
+Name = str | None
+File = Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionArguments:
+    """The documents and questions that are tested on, and where they stand in files."""
+
+    gold: Annotated[Name, option("Gold set: a name under gold/, or a path; by default starter.")] = None
+    questions: Annotated[File, option("Table of questions.")] = None
+    documents: Annotated[
+        File, option("Table of documents, or a folder of them (txt, md, HTML, PDF, DOCX).")
+    ] = None
+    repliqa: Annotated[
+        Name, option("Split of RepLiQA, as repliqa_0; DIR:SPLIT reads a local copy.", metavar="SPLIT")
+    ] = None
+    qrels: Annotated[File, option("TREC qrels, instead of a column of the questions.")] = None
+    run: Annotated[
+        File, option("Rankings of your own retriever: a TREC run, or JSONL of question_id, ranked.")
+    ] = None
+    id_pattern: Annotated[Name, option("What wraps the documents' ids, such as pdfs_repliqa_0_<id>.txt.")] = (
+        None
+    )
+    document_id: Annotated[
+        Name, option("By default document_id, doc_id, docid, _id or id.", "--document", metavar="COL")
+    ] = None
+    text: Annotated[Name, option("By default text.", "--text-column", metavar="COL")] = None
+    title: Annotated[
+        Name, option("By default title, where it is there.", "--title-column", metavar="COL")
+    ] = None
+    question_id: Annotated[
+        Name, option("By default question_id, query_id, qid, _id or id.", "--group", metavar="COL")
+    ] = None
+    question: Annotated[Name, option("By default question, query or text.", metavar="COL")] = None
+    reference: Annotated[
+        Name, option("Ids or a JSON list; by default reference_documents or document_id.", metavar="COL")
+    ] = None
+    separator: Annotated[
+        Name, option("The text between ids in one cell.", "--reference-separator", metavar="TEXT")
+    ] = None
+
+    def collection(self, workspace: Workspace) -> Collection:
+        """The collection that the options name; the gold set starter where they name none."""
+        from judgecal.goldset import load_gold
+        from judgecal.rag.retrieval import FileColumns, collection_of_files, collection_of_gold, load_repliqa
+
+        files = any((self.documents, self.questions, self.qrels))
+        sources = {"--gold": self.gold, "--repliqa": self.repliqa, "--documents/--questions": files}
+        given = [name for name, source in sources.items() if source]
+        if len(given) > 1:
+            raise InputError(f"{' and '.join(given)} exclude each other: name one collection")
+        if self.repliqa:
+            return load_repliqa(self.repliqa)
+        if not files:
+            return collection_of_gold(load_gold(self.gold or "starter", workspace=workspace))
+        missing = []
+        if self.documents is None and self.run is None:
+            missing.append("--documents FILE is missing: a table of documents, or a folder of them")
+        if self.questions is None and (self.qrels is None or self.run is None):
+            missing.append("--questions FILE is missing: only --qrels with --run do without it")
+        if missing:
+            raise InputError(missing)
+        columns = FileColumns(**{field.name: getattr(self, field.name) for field in fields(FileColumns)})
+        return collection_of_files(self.documents, self.questions, qrels=self.qrels, columns=columns)
+
+
+@dataclass(frozen=True, slots=True)
+class RetrieverArguments:
+    """What is asked of the test."""
+
+    k: Annotated[int, option("How many documents are handed on.", "-k", "--k")] = 5
+    tokenizer: Annotated[str, option("words, split, or stem:LANGUAGE.")] = "words"
+    with_title: Annotated[bool, option("Index titles in front of the texts.")] = False
+    window: Annotated[int, option("Consecutive questions in a window.")] = 110
+    worst: Annotated[int, option("How many of the worst questions to show.")] = 10
+    seed: shared.Seed = 0
+
+
+def retrieval(
+    ctx: typer.Context,
+    source: CollectionArguments,
+    test: RetrieverArguments,
+    markdown: Annotated[File, option("Write the report as Markdown too.", metavar="FILE")] = None,
+    chart: Annotated[File, option("Write charts: .html (the page) or .svg.", metavar="FILE")] = None,
+    name: shared.Name = None,
+    full: shared.Full = False,
+    json: shared.Json = False,
+) -> None:
+    """Test the retriever alone: where the right document ranks."""
+    from judgecal.experiment import open_experiment, plan_experiment
+    from judgecal.rag.retrieval import RetrievalOptions, measure_retrieval, read_run
+    from judgecal.rag.retrieval.document import chart_file
+    from judgecal.records import as_plain, digest
+    from judgecal.report.experiments import report_of
+    from judgecal.workspace import write_text
+
+    options = RetrievalOptions(**asdict(test))
+    options.check()
+    if chart is not None and chart.suffix.lower() not in _CHARTS:
+        raise InputError(f"--chart {chart}: the ending must be one of {', '.join(_CHARTS)}")
+    workspace = shared.workspace_of(ctx)
+    collection = source.collection(workspace)
+    run = None if source.run is None else read_run(source.run)
+    documents, questions = collection.shas
+    shas = {"documents_sha256": documents or "", "questions_sha256": questions}
+    config: dict[str, Any] = {
+        "command": "retrieval",
+        "collection": {"name": collection.name, **shas},
+        "retriever": {"run": run.name, "sha256": run.sha256} if run else {"bm25": "okapi"},
+        **asdict(options),
+    }
+    slug = name or f"retrieval-{collection.name}-{digest(config)[:8]}"
+    experiment = plan_experiment(workspace, config, out=slug)  # a slug that cannot be used is told now
+    result = replace(measure_retrieval(collection, options, run), experiment=experiment.slug)
+    open_experiment(experiment)
+    lines = (json_module.dumps(as_plain(row), ensure_ascii=False) for row in result.ranks)
+    write_text(experiment.folder / "ranks.jsonl", "".join(f"{line}\n" for line in lines))
+    experiment.write_summary(result)
+    report = report_of(workspace, experiment.slug)
+    if markdown is not None:
+        markdown.write_text(report.markdown, encoding="utf-8")
+    if chart is not None and chart.suffix.lower() == ".html":
+        report.write(chart)
+    elif chart is not None:
+        chart.write_text(chart_file(result), encoding="utf-8")
+    print_result(result, report.document, json=json, full=full)
+
+
+@dataclass(frozen=True, slots=True)
+class GraderArguments:
+    """Who rates the answers."""
+
+    judge: Annotated[str | None, option("Who rates, such as correctness_v3@embedded.")] = None
+    lock: Annotated[File, option("Rate with a locked judge (judge.lock.json).", metavar="L")] = None
+    trust_lock: TrustLock = False
+
+
+@dataclass(frozen=True, slots=True)
+class ContextArguments:
+    """What an answerer is shown."""
+
+    contexts: Annotated[
+        str, option("controlled, topk (the naive chain) or none (closed book); several by commas.")
+    ] = "controlled"
+    distractors: Annotated[int, option("Documents beside the reference document, best by BM25.")] = 3
+    position: Annotated[str, option("Of the reference document: first, last, middle or a number from 1.")] = (
+        "first"
+    )
+    without_reference: Annotated[bool, option("Leave the reference document out: does it refuse?")] = False
+    k: Annotated[int, option("Documents of --contexts topk.", "-k")] = 5
+    tokenizer: Annotated[str, option("Which words BM25 sees.")] = "words"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedArguments:
+    """Answers that a system elsewhere gave."""
+
+    answers: Annotated[File, option("Answers of a system elsewhere: CSV, TSV, JSONL or Parquet.")] = None
+    question: Annotated[
+        Name, column("Of --answers: question id or text; by default question_id, group or question.")
+    ] = None
+    answer: Answer = None
+    system: Annotated[Name, column("Of --answers: by default system, or else it is one system.")] = None
+
+
+DropContaminated = Annotated[
+    Name,
+    option(
+        "Leave out what a --contexts none run answered right.", "--drop-contaminated", metavar="EXPERIMENT"
+    ),
+]
+RightAt = Annotated[
+    float | None,
+    option("Percentage from which an answer is right; else the set's mark, or 50.", "--right-at"),
+]
+OneQuestion = Annotated[Name, option("Show this question across all systems.", "--show", metavar="GROUP")]
+
+
+def answer(
+    ctx: typer.Context,
+    models: Annotated[Name, option("Models, separated by commas.")] = None,
+    signatures: Annotated[Name, option("Answerers' signatures, separated by commas.")] = None,
+    gold: shared.GoldName = "starter",
+    drop_contaminated: DropContaminated = None,
+    right_at: RightAt = None,
+    show: OneQuestion = None,
+    repeats: Annotated[int, option("Answers to each question by each system.")] = 1,
+    *,
+    who: GraderArguments,
+    how: ContextArguments,
+    table: RecordedArguments,
+    call: shared.BatchArguments,
+) -> None:
+    """Test the answerer alone, with the right document in hand. Each signature x model pair answers, a judge
+    rates."""
+    from judgecal.experiment.stored import find_experiment
+    from judgecal.goldset import load_gold
+    from judgecal.rag.answering.answerer import Answerer, choose_grader
+    from judgecal.rag.answering.contexts import ANSWERS_FILE, ContextOptions
+    from judgecal.rag.answering.document import question_document
+    from judgecal.rag.answering.questions import questions_of, read_answers
+    from judgecal.rag.answering.result import read_contaminated
+    from judgecal.rag.answering.run import AnswerRun
+
+    workspace = shared.workspace_of(ctx)
+    gold_set, dropped = load_gold(gold, workspace=workspace), None
+    if drop_contaminated is not None:
+        experiment = find_experiment(workspace, drop_contaminated)
+        dropped = read_contaminated(experiment, gold=gold_set.name, gold_sha256=gold_set.sha256)
+    questions = questions_of(gold_set, without=dropped.groups if dropped else ())
+    answerers: tuple[Answerer, ...] = ()
+    if table.answers is None or models or signatures:
+        pairs = shared.names(signatures or "answer_v1"), shared.names(models or "embedded")
+        answerers = tuple(
+            Answerer(f"{a}@{model}", workspace=workspace) for a in pairs[0] for model in pairs[1]
+        )
+        if not answerers:
+            raise InputError(
+                "no answerer is named: give --models A,B and --signatures S,T, or --answers FILE"
+            )
+    options = asdict(how)
+    kinds = shared.names(options.pop("contexts"))
+    contexts = ContextOptions.named(kinds if answerers else None, **options)
+    recorded = None
+    if table.answers is not None:
+        columns = (table.question, table.answer or "answer", table.system)
+        recorded = read_answers(table.answers, questions.asked, *columns)
+    run = AnswerRun(
+        workspace=workspace,
+        gold=gold_set,
+        read=questions,
+        answerers=answerers,
+        contexts=contexts,
+        recorded=recorded,
+        grader=choose_grader(who.judge, who.lock, workspace=workspace, trust_lock=who.trust_lock),
+        options=call.options(repeats=repeats),
+        seed=call.seed,
+        right_at=right_at,
+        dropped=dropped,
+        out=call.name,
+    )
+    if call.dry_run:
+        shared.show_plan(run.preview(), json=call.json)
+        return
+    result = run.run(show=show)
+    document = None if result.question is None else question_document(result, result.question)
+    print_result(result, document, json=call.json, full=call.full)
+    kinds_of_failure = sum((Counter(system.unscored) for system in result.systems), Counter[str]())
+    why = ", ".join(f"{count} {kind}" for kind, count in kinds_of_failure.items())
+    shared.finish(
+        result.n_unscored,
+        f"{result.n_unscored} of {result.n_expected} answers have no rating ({why}); "
+        f"{run.experiment.folder / ANSWERS_FILE} and {run.experiment.journal.name} hold why",
+    )
+
+
+def evaluate(
+    ctx: typer.Context,
+    config: Annotated[Path, argument("Questions, systems, judges and costs.", metavar="CONFIG.toml")],
+    repeats: Annotated[int | None, option("Judgements of each answer by a judge that calls a model.")] = None,
+    wrong_costs: Annotated[
+        float | None, option("What a wrong answer takes away, where a right one gives 1.")
+    ] = None,
+    refusal_costs: Annotated[float | None, option("The same of a refusal where there is an answer.")] = None,
+    *,
+    call: shared.BatchArguments,
+) -> None:
+    """Compare whole RAG systems and their settings.
+
+    The file says which. An option goes before what the file says; what was asked and judged before is not
+    again.
+    """
+    from judgecal.rag.evaluation.config import read_evaluate_config
+    from judgecal.rag.evaluation.run import EvaluateRun
+
+    run = EvaluateRun(
+        workspace=shared.workspace_of(ctx),
+        config=read_evaluate_config(config),
+        options=call.options(repeats=1 if repeats is None else repeats),
+        repeats=repeats,
+        wrong_costs=wrong_costs,
+        refusal_costs=refusal_costs,
+        seed=call.seed,
+        out=call.name,
+    )
+    if call.dry_run:
+        shared.show_plan(run.preview(), json=call.json)
+        return
+    result = run.run()
+    print_result(result, json=call.json, full=call.full)
+    n = len(result.systems) * result.questions.n
+    why = f"{result.n_unscored:,} of {n:,} answers are unscored, in part at least; "
+    shared.finish(result.n_unscored, f"{why}{result.states.measured} says why, row by row")
+
+
+@dataclass(frozen=True, slots=True)
+class MakeArguments:
+    """What questions are made of, how many of which kind, and by whom."""
+
+    documents: Annotated[
+        str,
+        option(
+            "Folder of documents (txt, md, HTML, PDF, DOCX), one such file, a table (document_id, title, "
+            "text), or a gold set with documents.",
+            metavar="PATH|SET",
+        ),
+    ] = "starter"
+    n: Annotated[int, option("Questions, over all kinds in equal shares.", "-n", metavar="N")] = 20
+    kinds: Annotated[
+        str, option("factoid, two_documents, unanswerable, distracting; with commas between.")
+    ] = "factoid,two_documents,unanswerable,distracting"
+    model: Annotated[str, option("Who makes the questions.")] = "embedded"
+    critic: Annotated[Name, option("Who judges the drafts; by default --model.", metavar="MODEL")] = None
+    per_document: Annotated[int, option("Questions of one document at most.", metavar="K")] = 3
+    replace: Annotated[bool, option("Replace a set of this name.")] = False
+
+
+def make(
+    ctx: typer.Context,
+    gold_set: Annotated[str, option("The name of the set.", "--as", metavar="SET")],
+    *,
+    what: MakeArguments,
+    call: shared.ResumeArguments,
+) -> None:
+    """Make questions of documents, with answers and quotes.
+
+    Each answer has the words of its document that bear it out. Rules and critics turn drafts down; the rest
+    waits for people to accept it. The same command goes on after an interruption and pays for nothing twice.
+    """
+    from judgecal.goldset import list_gold, load_gold
+    from judgecal.rag.evaluation.make_document import make_document
+    from judgecal.rag.evaluation.make_questions import MakeRun
+    from judgecal.rag.retrieval import FileColumns, collection_of_files, collection_of_gold
+
+    workspace = shared.workspace_of(ctx)
+    known, path = list_gold(workspace), Path(what.documents)
+    if what.documents in known:
+        collection = collection_of_gold(load_gold(what.documents, workspace=workspace))
+    elif not path.exists():
+        raise unknown_name("file, folder or gold set", what.documents, known)
+    else:
+        collection = collection_of_files(path, None, columns=FileColumns())
+    run = MakeRun(
+        workspace=workspace,
+        name=gold_set,
+        collection=collection,
+        n=what.n,
+        kinds=tuple(shared.names(what.kinds)),
+        model=what.model,
+        critic=what.critic or what.model,
+        options=call.options(),
+        per_document=what.per_document,
+        seed=call.seed,
+        replace=what.replace,
+        out=call.name,
+    )
+    run.check()
+    if call.dry_run:
+        shared.show_plan(run.preview(), json=call.json, live=True)
+        return
+    result = run.run()
+    again = shared.typed_command(ctx, "gold make", without=("json", "full"))
+    print_result(result, make_document(result, again=again), json=call.json, full=call.full)
+    shared.finish(result.n_unscored, journal=run.experiment.folder)

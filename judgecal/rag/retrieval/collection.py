@@ -1,0 +1,440 @@
+"""What a retriever is tested on: documents, questions with references; of a gold set, files or RepLiQA."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from judgecal.errors import InputError, listed, refuse, unknown_name
+from judgecal.goldset import Document, GoldSet
+from judgecal.rag.retrieval.extract import ENDINGS, NoTextError, extract
+from judgecal.records import Item
+from judgecal.tables import Row, Table, decode, read_bytes, read_table
+from judgecal.workspace import shown
+
+_Placed = tuple[Document, str, str]
+"""A document, the name that an id pattern is held against, and where it stands."""
+
+_SAYS_NOTHING = ("documents", "corpus", "questions", "queries", "qrels")  # then the folder's name says more
+
+# The name of the contract first, then what data sets of the field call the same.
+_DOCUMENT_ID = ("document_id", "doc_id", "docid", "_id", "id")
+_TEXT = ("text", "document_extracted", "contents", "body")
+_QUESTION_ID = ("question_id", "query_id", "qid", "_id", "id")
+_QUESTION = ("question", "query", "text")
+_REFERENCE = ("reference_documents", "document_id", "doc_id", "docid")
+_HEADER = 10_000  # characters of a first line
+
+REPLIQA = "ServiceNow/repliqa"
+_UNANSWERABLE = "the answer is not found in the document"
+_NEAR = 0.8  # of difflib's ratio; the wordings differ in a word or two
+_REPLIQA_COLUMNS = ["document_id", "document_extracted", "question_id", "question", "answer"]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question and what is known of its documents; its text is empty where only qrels and a run were given.
+
+    `grades`: document id to relevance, in the order given; above 0 a reference document, else judged only.
+    """
+
+    question_id: str
+    question: str
+    grades: Mapping[str, int]
+
+    @property
+    def reference_documents(self) -> tuple[str, ...]:
+        """The ids of the documents that answer it."""
+        return tuple(name for name, grade in self.grades.items() if grade > 0)
+
+
+@dataclass(frozen=True)
+class Collection:
+    """Documents and questions, both in file order with unique ids, and what was noticed while reading."""
+
+    name: str  # what the results are called after: a gold set, a file, a split
+    documents: tuple[Document, ...] | None  # None where only qrels and a run were given
+    questions: tuple[Question, ...]
+    documents_from: str  # as the run line names it
+    questions_from: str
+    graded: bool = False  # by qrels: a document may have been judged and be no reference
+    repeated: Mapping[str, int] = field(default_factory=dict)  # how often an id came again with the same text
+    notes: tuple[str, ...] = ()
+    sealed: frozenset[str] = frozenset()  # test questions of a gold set: they count, and are shown nowhere
+
+    @property
+    def gold(self) -> str | None:
+        """The gold set that all of it comes from."""
+        return self.name if self.questions_from.startswith("gold:") else None
+
+    @cached_property
+    def numbers(self) -> dict[str, int]:
+        """The place of each document by its id, from 0."""
+        return {document.document_id: place for place, document in enumerate(self.documents or ())}
+
+    def lacks(self, document_id: str) -> bool:
+        """Whether the corpus is known and has no such document."""
+        return self.documents is not None and document_id not in self.numbers
+
+    @cached_property
+    def shas(self) -> tuple[str | None, str]:
+        """sha256 of the documents (ids, titles, texts) and the questions (ids, texts, grades), in order."""
+        documents = None
+        if self.documents is not None:
+            documents = _sha((each.document_id, each.title or "", each.text) for each in self.documents)
+        questions = (
+            (each.question_id, each.question, *(f"{name} {grade}" for name, grade in each.grades.items()))
+            for each in self.questions
+        )
+        return documents, _sha(questions)
+
+
+def _sha(rows: Iterable[tuple[str, ...]]) -> str:
+    total = hashlib.sha256()
+    for row in rows:
+        for part in row:
+            data = part.encode("utf-8", "surrogatepass")
+            total.update(b"%d:" % len(data))
+            total.update(data)
+        total.update(b"\n")
+    return total.hexdigest()
+
+
+class _Pile:
+    """Documents as they are read: an id may come again with the same text, never with another one."""
+
+    def __init__(self) -> None:
+        self._first: dict[str, tuple[Document, str]] = {}
+        self.repeated: Counter[str] = Counter()
+        self.problems: list[str] = []
+
+    def add(self, document: Document, where: str) -> None:
+        """One document, and where it stands."""
+        name = document.document_id
+        before, first = self._first.setdefault(name, (document, where))
+        if before is document:
+            return
+        if (before.text, before.title) == (document.text, document.title):
+            self.repeated[name] += 1
+            return
+        what = "text" if before.text != document.text else "title"
+        message = f"document {name!r} has another {what} than at {first}: give each document an id of its own"
+        self.problems.append(f"{where}: {message}")
+
+    def documents(self) -> tuple[Document, ...]:
+        """In the order of their first appearance."""
+        refuse(self.problems)
+        return tuple(document for document, _ in self._first.values())
+
+
+def collection_of_gold(gold: GoldSet) -> Collection:
+    """One question a group, with the reference documents of all its items; no label is read."""
+    if not gold.documents:
+        raise InputError(
+            f"gold set {gold.name} has no documents: put them into documents.jsonl "
+            "(document_id, title, text), or give --documents and --questions"
+        )
+    groups: dict[str, list[Item]] = {}
+    for item in gold.items:
+        if item.group not in gold.turned_down:
+            groups.setdefault(item.group, []).append(item)
+    questions = tuple(
+        Question(group, items[0].question, {name: 1 for item in items for name in item.reference_documents})
+        for group, items in groups.items()
+    )
+    source = f"gold:{gold.name}@{gold.sha256[:12]}"
+    several = sum(len({item.question for item in items}) > 1 for items in groups.values())
+    notes = [f"{several} groups hold more than one wording: the first was asked"] if several else []
+    notes += gold.draft_notes()
+    sealed = gold.test_groups
+    return Collection(gold.name, gold.documents, questions, source, source, notes=tuple(notes), sealed=sealed)
+
+
+# --- of files
+
+
+@dataclass(frozen=True, slots=True)
+class FileColumns:
+    """Which column is what; None takes the first usual name that the file has."""
+
+    document_id: str | None = None
+    text: str | None = None
+    title: str | None = None  # may be absent
+    question_id: str | None = None  # without ids questions are numbered by their line
+    question: str | None = None
+    reference: str | None = None  # an id, a JSON list, or ids between separators
+    separator: str | None = None
+    id_pattern: str | None = None  # what wraps an id in a file's name or a document's id, `<id>` in its place
+
+
+def collection_of_files(
+    documents: Path | None, questions: Path | None, *, qrels: Path | None = None, columns: FileColumns
+) -> Collection:
+    """Documents (a table, a folder of files or one file), questions (a table), qrels instead of references.
+
+    `documents` is None where a run is all there is to rank, `questions` where qrels name them.
+    """
+    pattern, notes, pile = columns.id_pattern, list[str](), _Pile()
+    if pattern is not None and pattern.count("<id>") != 1:
+        raise InputError(f"--id-pattern {pattern!r}: write <id> once, such as manual_<id>.txt")
+    corpus = None if documents is None else _documents(documents, columns, pile, notes)
+    judged = None if qrels is None else read_qrels(qrels)
+    if questions is not None:
+        asked = _questions(questions, columns, judged)
+        known = {question.question_id for question in asked}
+        missing = [name for name in judged or {} if name not in known]
+        if missing:
+            of = f"{len(missing)} of {len(judged or {})} questions of the qrels are not in {questions.name}"
+            notes.append(f"{of} and could not be asked: {listed(missing)}")
+    else:
+        asked = tuple(Question(name, "", grades) for name, grades in (judged or {}).items())
+    path = documents or questions or qrels or Path("run")
+    return Collection(
+        name=path.resolve().parent.name if path.stem in _SAYS_NOTHING else path.stem,
+        documents=corpus,
+        questions=asked,
+        documents_from=documents.name if documents else "",
+        questions_from="+".join(path.name for path in (questions, qrels) if path is not None),
+        graded=judged is not None,
+        repeated=pile.repeated,
+        notes=tuple(notes),
+    )
+
+
+def _documents(path: Path, columns: FileColumns, pile: _Pile, notes: list[str]) -> tuple[Document, ...]:
+    """The documents of a table, folder or file, by way of a pile; what else was seen goes to `notes`."""
+    pattern, odd = columns.id_pattern, list[str]()
+    form = None if pattern is None else re.compile(re.escape(pattern).replace("<id>", "(.+)"), re.DOTALL)
+    rows: Iterable[_Placed]
+    if path.is_dir():
+        rows = _folder(path, pattern, notes)
+    elif path.suffix.lower() in ENDINGS and not _is_table(path, columns):
+        try:
+            rows = [_file(path, pattern)]
+        except NoTextError as error:
+            raise InputError(f"{shown(path)}: {error}") from error
+    else:
+        rows = _table_of_documents(path, columns, pile.problems)
+    for document, name, where in rows:
+        match = None if form is None else form.fullmatch(name)
+        if match is not None:
+            document = dataclasses.replace(document, document_id=match[1])
+        elif form is not None:
+            odd.append(name)
+        pile.add(document, where)
+    documents = pile.documents()
+    if not documents:
+        raise InputError("; ".join([f"{shown(path)}: holds no documents", *notes]))
+    if odd:
+        of = f"{len(odd)} of {len(documents)} names do not fit --id-pattern {pattern}"
+        notes.append(f"{of} and are ids as they are: {listed(odd)}")
+    return documents
+
+
+def _is_table(path: Path, columns: FileColumns) -> bool:
+    """Whether a file with a document's ending is a table: a text whose first line names an id and a text."""
+    if path.suffix.lower() != ".txt":
+        return False
+    with path.open(encoding="utf-8", errors="replace") as file:
+        first = set(re.findall(r"\w+", file.readline(_HEADER)))
+    named = columns.document_id is not None or columns.text is not None
+    return named or bool(first & set(_DOCUMENT_ID) and first & set(_TEXT))
+
+
+def _file(path: Path, pattern: str | None) -> _Placed:
+    """The document in a file; without a pattern its id is the name without ending."""
+    named_with_ending = pattern is not None and pattern.lower().endswith(tuple(ENDINGS))
+    extracted = extract(path)
+    document = Document(path.stem, extracted.title, extracted.text)
+    return document, path.name if named_with_ending else path.stem, shown(path)
+
+
+def _folder(path: Path, pattern: str | None, notes: list[str]) -> list[_Placed]:
+    """A document for each file with an ending of a document, in the order of names; not of hidden ones."""
+    files = [file for file in sorted(path.iterdir()) if file.is_file() and not file.name.startswith(".")]
+    documents: list[_Placed] = []
+    problems: dict[str, None] = {}
+    without: dict[str, list[str]] = {}
+    for file in files:
+        if file.suffix.lower() in ENDINGS:
+            try:
+                documents.append(_file(file, pattern))
+            except NoTextError as error:
+                without.setdefault(str(error), []).append(file.name)
+            except InputError as error:
+                problems |= dict.fromkeys(error.problems)
+    refuse(list(problems))
+    for cause, names in without.items():
+        of = f"{len(names)} of {len(files)} files of {shown(path)} are not in the corpus"
+        notes.append(f"{of}: {cause} ({listed(names)})")
+    others = [file.name for file in files if file.suffix.lower() not in ENDINGS]
+    if others:
+        of = f"{len(others)} files of {shown(path)} are no documents ({', '.join(ENDINGS)})"
+        notes.append(f"{of} and were passed over: {listed(others)}")
+    return documents
+
+
+def _table_of_documents(path: Path, columns: FileColumns, problems: list[str]) -> Iterator[_Placed]:
+    table = read_table(path)
+    name, text = _column(table, columns.document_id, _DOCUMENT_ID), _column(table, columns.text, _TEXT)
+    title = columns.title or ("title" if "title" in table.columns else None)
+    table.require(name, text, *([title] if title else []))
+    for row in table.rows:
+        if row.cells[name].strip():
+            headed = (row.cells[title] or None) if title else None
+            yield Document(row.cells[name], headed, row.cells[text]), row.cells[name], table.at(row)
+        else:
+            problems.append(f"{table.at(row)}: {name} is empty: give the document an id or take the row out")
+
+
+def _column(table: Table, given: str | None, usual: Sequence[str]) -> str:
+    """The column that was named, else the first usual one; the contract's name where there is none."""
+    return given or next((name for name in usual if name in table.columns), usual[0])
+
+
+def _questions(
+    path: Path, columns: FileColumns, judged: Mapping[str, Mapping[str, int]] | None
+) -> tuple[Question, ...]:
+    """The questions of a table; those of several rows with the references of all of them."""
+    table = read_table(path)
+    text = _column(table, columns.question, _QUESTION)
+    id_column = columns.question_id or next((name for name in _QUESTION_ID if name in table.columns), None)
+    reference = None if judged is not None else _column(table, columns.reference, _REFERENCE)
+    table.require(*(name for name in (text, id_column, reference) if name is not None))
+    questions: dict[str, Question] = {}
+    problems: list[str] = []
+    for row in table.rows:
+        name = row.cells[id_column] if id_column else f"line-{row.line}"
+        before = questions.get(name)
+        if not name.strip() or not row.cells[text].strip():
+            empty = text if name.strip() else id_column
+            problems.append(f"{table.at(row)}: {empty} is empty: fill it in or take the row out")
+        elif before is not None and before.question != row.cells[text]:
+            twice = f"question {name!r} has another text before: give it an id of its own"
+            problems.append(f"{table.at(row)}: {twice}")
+        else:
+            grades = dict(before.grades) if before else {}
+            if reference:
+                grades |= dict.fromkeys(references_in(row, reference, columns.separator), 1)
+            else:
+                grades |= (judged or {}).get(name, {})
+            questions[name] = Question(name, row.cells[text], grades)
+    refuse(problems)
+    return tuple(questions.values())
+
+
+def references_in(row: Row, column: str, separator: str | None) -> Sequence[str]:
+    """The ids in a cell: a list of JSON, or text, which may hold a JSON list itself."""
+    text = row.cells[column].strip()
+    if text.startswith("[") and not isinstance(row.raw.get(column), list):
+        try:
+            ids = json.loads(text)
+        except (ValueError, RecursionError):  # an id that begins with a bracket
+            ids = None
+        if isinstance(ids, list):
+            return [str(name) for name in ids]
+    return row.parts(column, separator)
+
+
+def cut_lines(path: Path, problems: list[str]) -> Iterator[tuple[int, list[str]]]:
+    """Each line of a file that is not blank by its number, cut at white space."""
+    text, wrong = decode(read_bytes(path), shown(path))
+    problems += wrong
+    for line, source in enumerate(text.split("\n"), start=1):
+        if parts := source.split():
+            yield line, parts
+
+
+def read_qrels(path: Path) -> dict[str, dict[str, int]]:
+    """Relevance by question and document.
+
+    Lines are `question 0 document relevance` (TREC), or `question document relevance` under a header (BEIR).
+    """
+    relevance: dict[str, dict[str, int]] = {}
+    problems: list[str] = []
+    name, form = shown(path), "`question 0 document relevance`"
+    for line, parts in cut_lines(path, problems):
+        where, whole = f"{name}:{line}", parts[-1].removeprefix("-").isdecimal()
+        if line == 1 and not whole:
+            continue  # a header
+        if len(parts) not in (3, 4) or not whole:
+            problems.append(f"{where}: not {form} with a whole number: mend the line")
+            continue
+        judged, document, grade = relevance.setdefault(parts[0], {}), parts[-2], int(parts[-1])
+        if judged.setdefault(document, grade) != grade:
+            already = f"{document} is judged {judged[document]} for question {parts[0]} already"
+            problems.append(f"{where}: {already}: keep one line")
+    if not relevance and not problems:
+        problems.append(f"{name}:1: the file holds no judgement: each line is {form}")
+    refuse(problems)
+    return relevance
+
+
+# --- of RepLiQA
+
+
+def load_repliqa(split: str, *, cache_dir: str | None = None) -> Collection:
+    """A split of RepLiQA (Monteiro et al. 2024, https://arxiv.org/abs/2406.11811): made-up documents.
+
+    A row is a question, so documents repeat. About one in five has no answer in its document and names no
+    reference. `split` is such as `repliqa_0`, or `DIR:repliqa_0` for a local copy; `cache_dir` is that of
+    `datasets`.
+    """
+    folder, _, name = split.rpartition(":")
+    rows = _load(folder or REPLIQA, name, cache_dir)
+    missing = [column for column in _REPLIQA_COLUMNS if column not in rows.column_names]
+    if missing:
+        raise InputError(f"{split}: {unknown_name('column', each, rows.column_names)}" for each in missing)
+    pile, questions, problems = _Pile(), dict[str, Question](), list[str]()
+    for number, row in enumerate(rows.select_columns(_REPLIQA_COLUMNS), start=1):
+        cells = ["" if row[column] is None else str(row[column]) for column in _REPLIQA_COLUMNS]
+        document_id, text, question_id, wording, answer = cells
+        where = f"{split}: row {number}"
+        pile.add(Document(document_id, None, text), where)
+        question = Question(question_id, wording, {document_id: 1} if answerable(answer) else {})
+        if not wording.strip():
+            problems.append(f"{where}: question is empty")
+        elif questions.setdefault(question_id, question) is not question:
+            problems.append(f"{where}: question_id {question_id!r} stands in a row before already")
+    documents = pile.documents()  # every question repeats its document: that is the form of the data
+    if not documents:
+        raise InputError(f"{split}: holds no rows")
+    refuse(problems)
+    none = '"The answer is not found in the document.", or nearly so'
+    note = f"a question whose answer is {none}, names no reference document"
+    source = f"repliqa:{name}"
+    return Collection(name, documents, tuple(questions.values()), source, source, notes=(note,))
+
+
+def _load(source: str, split: str, cache_dir: str | None) -> Any:
+    """The one call that loads it."""
+    from datasets import load_dataset
+
+    if source != REPLIQA and not Path(source).is_dir():
+        raise InputError(f"--repliqa {source}:{split}: there is no folder {source}")
+    try:
+        return load_dataset(source, split=split, cache_dir=cache_dir)
+    except (OSError, ValueError) as error:  # what `datasets` raises offline, without such a set or split
+        message = " ".join(str(error).split())[:300]
+        raise InputError(
+            f"--repliqa {split}: {source} cannot be loaded ({type(error).__name__}: {message}): the splits "
+            "are repliqa_0 to repliqa_4; where the Hub cannot be reached, give a local copy of the data set "
+            "as DIR:SPLIT"
+        ) from error
+
+
+def answerable(answer: str) -> bool:
+    """Whether an answer is one, and not (nearly) the sentence that there is none in the document."""
+    words = " ".join(re.findall(r"\w+", answer.lower().replace("n't", " not").replace("cannot", "can not")))
+    if "not" not in words.split():
+        return True
+    return difflib.SequenceMatcher(None, words, _UNANSWERABLE, autojunk=False).ratio() < _NEAR
