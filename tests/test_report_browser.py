@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from judgecal.desk.flagged import read_flagged
+from judgecal.desk.command import read_flagged
 from judgecal.goldset import load_gold
 from tests.support.browser import Browser, Tab, browser, needs_browser
 from tests.support.command import Run
-from tests.support.gold import made_gold, made_items, rated
+from tests.support.gold import made_items
 from tests.support.many_items import many_items
-from tests.support.pages import ATTACK, OPEN, items_of, page_of, recorded
+from tests.support.pages import ATTACK, by_kind, items_of, made_set, page_of, recorded
 
 pytestmark = needs_browser
 
@@ -34,16 +34,17 @@ def chromium() -> Iterator[Browser]:
 def page(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> Path:
     """20 questions of three answers; `high` passes the half answers, `low` fails the full ones and the first
     half."""
-    made = made_items(20)
-    for place, row in enumerate(made):
-        row["tags"] = [row["kind"], f"tag {ATTACK}"] if row["kind"] == "half" else [row["kind"]]
-        row["system"] = "one" if place % 2 else "two"
-        row["answer"] += f" {ATTACK}"
-    labels = rated(made, {"full": 1, "half": 0, "none": 0})
-    made_gold(workspace_dir / "gold" / "made", made, labels, scale='kind = "binary"', splits=OPEN)
-    high = ["no" if row["kind"] == "none" else "yes" for row in made]
+    more = {
+        place: {
+            "tags": [row["kind"], f"tag {ATTACK}"] if row["kind"] == "half" else [row["kind"]],
+            "system": "one" if place % 2 else "two",
+            "answer": f"{row['answer']} {ATTACK}",
+        }
+        for place, row in enumerate(made_items(20))
+    }
+    made = made_set(workspace_dir, more=more)
     low = ["yes" if row["kind"] == "half" and place < 3 else "no" for place, row in enumerate(made)]
-    slug = recorded(judgecal, tmp_path, {"high": high, "low": low}, made)
+    slug = recorded(judgecal, tmp_path, {"high": by_kind(made, "yes", "yes", "no"), "low": low}, made)
     page_of(judgecal, slug)
     return workspace_dir / "experiments" / slug / "report.html"
 
@@ -64,9 +65,19 @@ def chip(tab: Tab, name: str) -> None:
 
 def choose(tab: Tab, control: str, value: str) -> None:
     tab.run(
-        f"(() => {{ const one = document.getElementById('{control}'); one.value = {json.dumps(value)};"
-        "one.dispatchEvent(new Event('input', {bubbles: true})); })()"
+        f"(() => {{ const one = document.getElementById('{control}'); one.value = "
+        f"{json.dumps(value)};one.dispatchEvent(new Event('input', {{bubbles: true}})); }})()"
     )
+
+
+def saved(tab: Tab, button: str) -> str:
+    """What a button gives to be saved."""
+    tab.run(
+        "URL.createObjectURL = (blob) => { window.csv = blob; return '#'; }; URL.revokeObjectURL = () => {}"
+    )
+    tab.run(f"document.getElementById('{button}').click()")
+    text: str = tab.run("window.csv.text()")
+    return text
 
 
 def test_filters_and_sorts(opened: Tab, page: Path) -> None:
@@ -126,12 +137,8 @@ def test_keys_move_flag_and_stand_in_the_address(opened: Tab, chromium: Browser,
     assert second.run(CURRENT) == opened.run(CURRENT) and second.run(IDS) == opened.run(IDS)
     assert second.run("document.querySelector('#chips [aria-pressed=true]').textContent") == "false pass"
     assert f"flag={ids[2]}" in link and f"wrong={ids[2]}" in link
-    opened.run(
-        "URL.createObjectURL = (blob) => { window.csv = blob; return '#'; }; URL.revokeObjectURL = () => {}"
-    )
     chip(opened, "false pass")
-    opened.run("document.getElementById('csv').click()")
-    assert '"label looks wrong; judge is wrong"' in opened.run("window.csv.text()")
+    assert '"label looks wrong; judge is wrong"' in saved(opened, "csv")
     opened.run(
         f"location.href = {json.dumps(link)}"
     )  # as the address that is no file here took the flags away
@@ -139,9 +146,8 @@ def test_keys_move_flag_and_stand_in_the_address(opened: Tab, chromium: Browser,
     assert "judgecal gold label made --flagged flagged.csv" in opened.run(
         "document.getElementById('flagged').innerText"
     )
-    opened.run("document.getElementById('save-flagged').click()")
     flagged = page.parent / "flagged.csv"
-    flagged.write_text(opened.run("window.csv.text()"), encoding="utf-8")
+    flagged.write_text(saved(opened, "save-flagged"), encoding="utf-8")
     assert read_flagged(flagged, load_gold(page.parent.parent.parent / "gold" / "made")) == {ids[2]}
 
 
@@ -162,12 +168,8 @@ def test_what_stands_beside_the_list(opened: Tab) -> None:
 
 
 def test_the_shown_items_leave_as_csv(opened: Tab) -> None:
-    opened.run(
-        "URL.createObjectURL = (blob) => { window.csv = blob; return '#'; }; URL.revokeObjectURL = () => {}"
-    )
     chip(opened, "false fail")
-    opened.run("document.getElementById('csv').click()")
-    lines = opened.run("window.csv.text()").split("\r\n")
+    lines = saved(opened, "csv").split("\r\n")
     assert (
         lines[0].startswith('"item_id","question","reference_answer"')
         and len(lines) == 22
@@ -182,9 +184,7 @@ def test_a_calibrated_verdict_leaves_with_the_raw_one(
     chromium: Browser, judgecal: Run, workspace_dir: Path, tmp_path: Path
 ) -> None:
     """Bad answers have 40 to 79 and good ones 60 to 99: the cut lies above 60, where the raw one is 50."""
-    made = made_items(20)
-    labels = rated(made, {"full": 1, "half": 1, "none": 0})
-    made_gold(workspace_dir / "gold" / "made", made, labels, scale='kind = "binary"', splits=OPEN)
+    made = made_set(workspace_dir, labels=(1, 1, 0))
     graded = [place * 7 % 40 + (40 if row["kind"] == "none" else 60) for place, row in enumerate(made)]
     slug = recorded(judgecal, tmp_path, {"graded": graded}, made)
     said = [item["said"][0] for item in items_of(page_of(judgecal, slug))["items"]]
@@ -192,11 +192,7 @@ def test_a_calibrated_verdict_leaves_with_the_raw_one(
         one["error"] for one in said
     }
     tab = chromium.tab().open((workspace_dir / "experiments" / slug / "report.html").as_uri())
-    tab.run(
-        "URL.createObjectURL = (blob) => { window.csv = blob; return '#'; }; URL.revokeObjectURL = () => {}"
-    )
-    tab.run("document.getElementById('csv').click()")
-    rows = list(csv.DictReader(tab.run("window.csv.text()").removeprefix("\ufeff").splitlines()))
+    rows = list(csv.DictReader(saved(tab, "csv").removeprefix("\ufeff").splitlines()))
     assert [(one["graded"], one["graded raw verdict"], one["graded error"]) for one in rows] == [
         (one["verdict"], one["given"], one["error"]) for one in said
     ]

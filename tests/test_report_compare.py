@@ -16,8 +16,17 @@ from judgecal.experiment.compare import CompareResult
 from judgecal.experiment.stored import find_experiment
 from judgecal.workspace import find_workspace
 from tests.support.command import Run, one_object, tree
-from tests.support.gold import made_gold, made_items, rated
-from tests.support.pages import ATTACK, OPEN, Parsed, check_page, page_of, printed_by, recorded, told
+from tests.support.pages import (
+    ATTACK,
+    Parsed,
+    by_kind,
+    check_page,
+    made_set,
+    page_of,
+    printed_by,
+    recorded,
+    told,
+)
 
 JUDGES = ("correctness_v1@embedded", "correctness_v3@embedded")
 
@@ -33,12 +42,9 @@ def scored(judgecal: Run) -> str:
 @pytest.fixture
 def taken_in(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> str:
     """Three recorded judges over items of dev: one right, one as right but for an unscored item, one lax."""
-    made = made_items(20)
-    labels = rated(made, {"full": 1, "half": 0, "none": 0})
-    made_gold(workspace_dir / "gold" / "made", made, labels, scale='kind = "binary"', splits=OPEN)
-    right = ["yes" if row["kind"] == "full" else "no" for row in made]
-    lax = ["no" if row["kind"] == "none" else "yes" for row in made]
-    judges = {"sharp": right, f"short {ATTACK}": [None, *right[1:]], "lax": lax}
+    made = made_set(workspace_dir)
+    right = by_kind(made, "yes", "no", "no")
+    judges = {"sharp": right, f"short {ATTACK}": [None, *right[1:]], "lax": by_kind(made, "yes", "yes", "no")}
     return recorded(judgecal, tmp_path, judges, made)
 
 
@@ -53,14 +59,6 @@ def test_the_page_of_two_recorded_judges(judgecal: Run, taken_in: str) -> None:
     shown = Parsed(page_of(judgecal, unscored["experiment"]))
     assert {f"unscored {how}" for how in ("as wrong", "left out", "as right")} <= set(shown.text)
     assert not shown.all("img") and f"B: short {ATTACK}" in shown.text
-
-
-def test_the_page_of_every_pair(judgecal: Run, taken_in: str) -> None:
-    printed = printed_by(judgecal, "compare", taken_in, "--metric", "kappa", "--name", "every")
-    page = Parsed(page_of(judgecal, "every"))
-    assert printed["experiment"] == "every" and len(printed["pairs"]) == 3
-    told_apart = sum(pair["decision"] != "cannot tell" for pair in printed["pairs"])
-    assert f"{told_apart} of 3" in page.text and told_apart == 2
 
 
 def test_an_interval_without_0_beside_a_pair_that_holm_leaves_open_is_explained(

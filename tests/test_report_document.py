@@ -17,14 +17,23 @@ from rich.cells import cell_len
 from judgecal.records import Estimate, Headline, as_plain
 from judgecal.report import document as doc
 from judgecal.report import numbers
-from judgecal.report.charts import Frame, Mark, Tick, apart, shortened
+from judgecal.report.charts import (
+    Axis,
+    Frame,
+    IntervalRow,
+    Mark,
+    Tick,
+    apart,
+    in_points,
+    interval_picture,
+    shortened,
+)
 from judgecal.report.html import html, rendered
-from judgecal.report.intervals import Axis, IntervalRow, in_points, interval_picture
-from judgecal.report.judge import _overview
+from judgecal.report.judge import overview
 from judgecal.report.markdown import markdown
 from judgecal.report.terminal import terminal
 from judgecal.scale import Scale
-from judgecal.selection.pass_rates import Overview, PassRule
+from judgecal.selection.pass_rates import PassRule, SystemRatesCounter
 from tests.support.pages import ATTACK, Parsed
 
 EVIL = "</script><script>alert(1)</script><b>x</b> `a` | *b* @you \x1b[2J\u202eold"
@@ -226,10 +235,10 @@ def test_an_average_has_as_many_digits_as_its_verdicts_ask_for(
     verdicts: tuple[float, ...], scale: str, average: str
 ) -> None:
     people = Scale.parse(scale)
-    told = Overview(PassRule(people, people, people, None))
+    told = SystemRatesCounter(PassRule(people, people, people, None))
     for place, verdict in enumerate(verdicts):
         told.add(None, f"q{place}", verdict)
-    (row,) = _overview([told.overall()]).rows
+    (row,) = overview([told.overall()]).rows
     assert average in row
 
 

@@ -1,10 +1,9 @@
-"""Pages of retrieval, gate and judge: numbers of the command, text that is never run; results in a notebook."""
+"""Pages of retrieval, gate and judge: test items, text that is never run; results in a notebook."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
-from html import unescape
 from pathlib import Path
 
 import pytest
@@ -16,27 +15,25 @@ from judgecal.rag.retrieval import RetrievalResult
 from judgecal.report.experiments import load_report
 from judgecal.report.gate import gate_document
 from judgecal.selection.gate import GateResult
-from judgecal.selection.gate_rule import GateDecision
+from judgecal.selection.rules import GateDecision
 from judgecal.workspace import find_workspace
 from tests.support.command import Run
-from tests.support.gold import made_gold, made_items, rated
 from tests.support.locks import Served, flips
 from tests.support.locks import served as served
-from tests.support.pages import ATTACK, HOSTILE, OPEN, Parsed, check_page, page_of, printed_by, recorded, told
+from tests.support.pages import (
+    ATTACK,
+    HOSTILE,
+    Parsed,
+    by_kind,
+    check_page,
+    made_set,
+    page_of,
+    printed_by,
+    recorded,
+    told,
+)
 
 # --- retrieval
-
-
-def test_retrieval(judgecal: Run) -> None:
-    printed = printed_by(judgecal, "retrieval", "--window", "11")
-    sections = ["ranks", "hand-on", "windows", "worst", "measures", "notes"]
-    first, last = (told(one["recall"]) for one in (printed["hand_on"][0], printed["hand_on"][-1]))
-    page = check_page(judgecal, printed, sections, first, last, told(printed["mrr"]))
-    percent = f"{100 * printed['success']['5']['value']:.1f}%"
-    no_better = f"an answerer that reads 5 can do no better than {percent}."
-    assert printed["headline"]["sentence"].endswith(no_better)
-    assert f"<strong>{printed['headline']['sentence']}</strong>" in unescape(page)
-    assert page.count("<svg ") == 6  # three pictures, each wide and narrow
 
 
 def test_texts_of_a_retriever_are_never_run(judgecal: Run, tmp_path: Path) -> None:
@@ -145,12 +142,9 @@ def test_what_cannot_be_read_is_one_message(judgecal: Run, workspace_dir: Path) 
 
 
 def test_judges_in_a_notebook(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:
-    made = made_items(20)
-    labels = rated(made, {"full": 1, "half": 0, "none": 0})
-    made_gold(workspace_dir / "gold" / "made", made, labels, scale='kind = "binary"', splits=OPEN)
-    sharp = ["yes" if row["kind"] == "full" else "no" for row in made]
-    lax = ["no" if row["kind"] == "none" else "yes" for row in made]
-    slug = recorded(judgecal, tmp_path, {f"sharp {ATTACK}": sharp, "lax": lax}, made)
+    made = made_set(workspace_dir)
+    verdicts = {f"sharp {ATTACK}": by_kind(made, "yes", "no", "no"), "lax": by_kind(made, "yes", "yes", "no")}
+    slug = recorded(judgecal, tmp_path, verdicts, made)
     workspace = find_workspace(None)
     result = find_experiment(workspace, slug).read_summary(AgreementResult)
     printed = json.loads(judgecal("report", slug, "--json").out)

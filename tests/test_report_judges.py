@@ -11,35 +11,39 @@ from typing import Any, cast
 
 import pytest
 
-from judgecal.experiment import AgreementResult, read_experiment
+from judgecal.experiment import AgreementResult
 from judgecal.experiment.losses import FloorLoss, JudgeLoss, LossPicture, PersonLoss, PromptModelGrid
 from judgecal.experiment.verdicts import Confusion, Cut, judge_shape, parted_items
-from judgecal.records import Estimate
+from judgecal.records import Estimate, Headline
 from judgecal.report import html as html_module
-from judgecal.report.experiments import load_report
+from judgecal.report.experiments import Listed, load_report
 from judgecal.report.explorer import MOST_PACKED, Explorer
 from judgecal.report.html import index_page
-from judgecal.report.index import Listed
 from judgecal.report.judges import agreement_plot, first_facts
 from judgecal.report.judges_headline import judges_headline
 from judgecal.report.markdown import escaped
 from judgecal.scale import Scale
-from judgecal.selection.decision import ChosenJudge, DecisionItems, JudgesDecision, decide_on_judges
+from judgecal.selection.decision import ChosenJudge, DecisionItems, JudgesDecision
 from judgecal.stats.simultaneous import Losses
-from judgecal.workspace import find_workspace
 from tests.support.command import Run
-from tests.support.gold import made_gold, made_items, rated
+from tests.support.gold import made_gold, made_items
 from tests.support.made_judge import made_judge
 from tests.support.pages import (
     ATTACK,
+    BINARY,
     ESCAPE,
     LONG,
     OPEN,
     OVERRIDE,
+    PERCENTAGE,
     RIGHT_TO_LEFT,
     Parsed,
+    by_kind,
+    decided,
     items_of,
+    made_set,
     page_of,
+    printed_by,
     recorded,
     told,
 )
@@ -48,23 +52,19 @@ from tests.support.pages import (
 @pytest.fixture
 def rows(workspace_dir: Path) -> list[dict[str, Any]]:
     """20 questions with three answers each, of which the full one passes; texts that attack a page."""
-    made = made_items(20)
     attacks = [ATTACK, RIGHT_TO_LEFT, OVERRIDE, ESCAPE, LONG, "&lt;b&gt; & \u2028 <!--"]
-    for row, text in zip(made[1::3], attacks, strict=False):
-        row["answer"] = text
-        row["tags"] = [f"tag {ATTACK}"]
-        row["system"] = f"sys {ATTACK}"
-    labels = rated(made, {"full": 1, "half": 0, "none": 0})
-    made_gold(workspace_dir / "gold" / "made", made, labels, scale='kind = "binary"', splits=OPEN)
-    return made
+    marks = [f"tag {ATTACK}"], f"sys {ATTACK}"
+    more = [{"answer": text, "tags": marks[0], "system": marks[1]} for text in attacks]
+    return made_set(workspace_dir, more=dict(zip(range(1, 60, 3), more, strict=False)))
 
 
 @pytest.fixture
 def slug(judgecal: Run, rows: list[dict[str, Any]], tmp_path: Path) -> str:
     """`sharp` is always right; `lax` passes every half answer and leaves the last item unscored."""
-    sharp = ["yes" if row["kind"] == "full" else "no" for row in rows]
-    lax = ["no" if row["kind"] == "none" else "yes" for row in rows]
-    return recorded(judgecal, tmp_path, {"sharp": sharp, "lax": [*lax[:-1], None]}, rows)
+    lax = by_kind(rows, "yes", "yes", "no")
+    return recorded(
+        judgecal, tmp_path, {"sharp": by_kind(rows, "yes", "no", "no"), "lax": [*lax[:-1], None]}, rows
+    )
 
 
 # --- numbers and order
@@ -77,10 +77,8 @@ def test_the_numbers_are_those_of_score(judgecal: Run, argv: tuple[str, ...], wo
     printed = json.loads(ran.out)
     summary = workspace_dir / "experiments" / printed["experiment"] / "summary.json"
     summary.unlink()
-    workspace = find_workspace(None)
-    found = decide_on_judges(workspace, read_experiment(workspace, printed["experiment"]), margin=0.03)
     del printed["headline"]
-    assert found.result.as_json() == printed
+    assert decided(printed["experiment"])[1].result.as_json() == printed
     page = page_of(judgecal, printed["experiment"])
     for judge in printed["judges"]:
         for value in (judge["agreement"]["macro_agreement"], judge["calibrated"]["macro_agreement"]):
@@ -89,24 +87,17 @@ def test_the_numbers_are_those_of_score(judgecal: Run, argv: tuple[str, ...], wo
 
 
 def test_the_numbers_are_those_of_agreement(judgecal: Run, slug: str, tmp_path: Path) -> None:
-    again = judgecal(
-        "agreement", "--gold", "made", "--judgements", tmp_path / "recorded.jsonl", "--name", "rec", "--json"
-    )
-    workspace = find_workspace(None)
-    found = decide_on_judges(workspace, read_experiment(workspace, slug), margin=0.03)
-    assert json.loads(again.out).items() >= found.result.as_json().items()
-
-
-def test_text_is_the_table_and_markdown_is_short(judgecal: Run, slug: str) -> None:
-    text, short = judgecal("report", slug).out, judgecal("report", slug, "--format", "md").out
-    assert text.startswith("Use sharp to triage") and "Cost and latency" not in text
-    assert "Cost and latency" in judgecal("report", slug, "--full").out
-    # 20 half answers pass, one of 40 fails is unscored: 20 of 39.
+    judgements = tmp_path / "recorded.jsonl"
+    again = printed_by(judgecal, "agreement", "--gold", "made", "--judgements", judgements, "--name", "rec")
+    assert again.items() >= decided(slug)[1].result.as_json().items()
+    # 20 half answers pass, one of 40 fails is unscored: 20 of 39
+    short = judgecal("report", slug, "--format", "md").out
     assert re.search(r"\| lax \|.*\| 59/60 \| 51% \| 0% \|", short)
     assert len(short) < 5_000 and ATTACK not in short
 
 
-def test_margin_and_wrong_use(judgecal: Run, slug: str) -> None:
+def test_margin_and_wrong_use(judgecal: Run, slug: str, workspace_dir: Path) -> None:
+    before = sorted(path.name for path in (workspace_dir / "experiments").iterdir())
     page = Path(judgecal("report", slug, "--format", "html", "--margin", "0.6").out.strip())
     assert "margin of 60 points" in page.read_text(encoding="utf-8")
     for argv, said in (
@@ -118,19 +109,8 @@ def test_margin_and_wrong_use(judgecal: Run, slug: str) -> None:
     ):
         ran = judgecal(*argv)
         assert ran.code == 2 and said in ran.err, argv
-
-
-def test_no_look_is_logged_by_a_report(judgecal: Run, slug: str, workspace_dir: Path) -> None:
-    before = sorted(path.name for path in (workspace_dir / "experiments").iterdir())
-    judgecal("report", slug)
+    # a report logs no look
     assert sorted(path.name for path in (workspace_dir / "experiments").iterdir()) == before
-
-
-def test_json_says_the_decision(judgecal: Run, slug: str) -> None:
-    found = json.loads(judgecal("report", slug, "--json").out)
-    assert found["headline"]["kind"] == "use" and found["choice"]["judge"] == "sharp"
-    assert found["headline"]["unknown"] and found["run_line"].startswith("gold:made@")
-    assert json.loads(judgecal("report", "--all", "--json").out)["path"].endswith("index.html")
 
 
 GRADES = 'kind = "ordinal"\nmin = 0\nmax = 4'
@@ -160,16 +140,12 @@ def test_every_scale_has_its_page(
     splits: str,
     says: str,
 ) -> None:
-    made = made_items(n_groups)
-    given = dict(zip(("full", "half", "none"), labels, strict=True))
-    made_gold(workspace_dir / "gold" / "made", made, rated(made, given), scale=scale, splits=splits)
-    right = [given[row["kind"]] for row in made]
-    slug = recorded(judgecal, tmp_path, {"right": right, "same": [wrong] * len(made)}, made)
-    page = page_of(judgecal, slug)
-    text = "".join(Parsed(page).text)
+    made = made_set(workspace_dir, n_groups, labels=labels, scale=scale, splits=splits)
+    verdicts = {"right": by_kind(made, *labels), "same": [wrong] * len(made)}
+    slug = recorded(judgecal, tmp_path, verdicts, made)
+    text = "".join(Parsed(page := page_of(judgecal, slug)).text)
     assert says in text and ">NaN<" not in page and "None" not in text
     assert judgecal("report", slug).out.startswith(says)
-    assert judgecal("report", slug, "--format", "md").out.startswith(f"**{says}")
 
 
 # --- the decision
@@ -232,47 +208,31 @@ def found_with(
     )
 
 
-def in_full(found: JudgesDecision) -> str:
-    headline = judges_headline(found)
+def in_full(headline: Headline) -> str:
     return " ".join([headline.sentence, *headline.because])
 
 
 def test_the_cheaper_judge_first_in_the_headline() -> None:
     found = judges_headline(found_with())
-    assert found.kind == "tied"
-    assert found.sentence == "Use B to triage; whether it could replace a person is not known."
-    assert found.because == (
-        "It agrees with people on 89.0% of answers [84.0, 94.0], good and bad ones weighing alike; always "
-        "saying 50 reaches 50.0%.",
-        "It is 1.0 points below A, the best, at most 2.1, for 0.200 instead of 2.000 USD per 1,000.",
+    assert (found.kind, found.next) == ("tied", "judgecal select x")
+    assert in_full(found) == (
+        "Use B to triage; whether it could replace a person is not known. It agrees with people on 89.0% of "
+        "answers [84.0, 94.0], good and bad ones weighing alike; always saying 50 reaches 50.0%. It is 1.0 "
+        "points below A, the best, at most 2.1, for 0.200 instead of 2.000 USD per 1,000."
     )
     assert found.unknown[0].startswith("Whether it holds on questions that did not choose it: judgecal sel")
-    assert [one for one in found.unknown if "production" in one] and found.next == "judgecal select x"
+    assert [one for one in found.unknown if "production" in one]
 
 
-def test_nobody_is_named_who_does_not_beat_a_constant() -> None:
-    made = found_with(constant=loss(-0.01, 0.02, 0.05), pick=NOBODY)
-    headline = judges_headline(made)
-    assert (made.chosen, headline.kind) == (None, "none")
-    # a recorded judge has no prompt to begin with
-    assert headline.next == "judgecal optimize --gold made --model embedded"
-    assert in_full(made) == (
-        "Use none of these 2 judges: none is shown to agree with people better than always saying 50. The "
-        "best, A, agrees with people on 90.0% of answers [85.0, 95.0], good and bad ones weighing alike; "
-        "always saying 50 reaches 50.0% (2.0 points apart, -1.0 to 5.0)."
-    )
-
-
-def test_one_judge_has_its_interval_and_nobody_beside_it() -> None:
-    made = found_with(judges=LOSSES[:1], pick=ChosenJudge("use", "A", "A", ("A",), 0.95, CONSTANT))
-    assert judges_headline(made).kind == "use"
-    assert in_full(made).startswith(
+def test_one_judge_and_test_items_alone() -> None:
+    one = found_with(judges=LOSSES[:1], pick=ChosenJudge("use", "A", "A", ("A",), 0.95, CONSTANT))
+    assert in_full(judges_headline(one)).startswith(
         "Use A to triage; whether it could replace a person is not known. It agrees with people on 90.0% of "
         "answers [85.0, 95.0]"
     )
-
-
-def test_test_items_alone_choose_nobody() -> None:
+    # a recorded judge has no prompt to begin with
+    below = judges_headline(found_with(constant=loss(-0.01, 0.02, 0.05), pick=NOBODY))
+    assert (below.kind, below.next) == ("none", "judgecal optimize --gold made --model embedded")
     found = judges_headline(found_with(pick=NOBODY, may_choose=False))
     assert found.sentence.startswith("Choose nobody from this: all of its items are test items, which")
     assert found.next == "judgecal agreement --gold made --help"
@@ -281,11 +241,10 @@ def test_test_items_alone_choose_nobody() -> None:
 def test_what_is_not_known_is_said() -> None:
     free = FloorLoss("wer@local", loss(-0.01, 0.01, 0.03))
     pick = ChosenJudge("tied", "A", "A", ("A",), 0.95, CONSTANT, 1200, "B", free=free)
-    made = found_with(people=(), usd=None, pick=pick, labels_by="project", n_test_items=90)
-    told = "\n".join(judges_headline(made).unknown)
+    found = judges_headline(found_with(people=(), usd=None, pick=pick, labels_by="project", n_test_items=90))
     assert (
         "A is not shown to beat the free wer@local on the 110 questions of train and dev: 1.0 points, -1.0 "
-        "to 3.0." in judges_headline(made).because
+        "to 3.0." in found.because
     )
     for words in (
         "The 90 test items here took no part",
@@ -295,7 +254,7 @@ def test_what_is_not_known_is_said() -> None:
         "each item was judged once",
         "What A costs: without a price it ranks as the dearest",
     ):
-        assert words in told
+        assert words in "\n".join(found.unknown)
 
 
 # --- errors and examples
@@ -322,12 +281,9 @@ def test_errors_at_the_cut() -> None:
 
 def test_the_worst_come_first(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:
     """60 labels of 0 and a judge that is off by 1, 2 ... 60: 50 of them lie farther off than 10 points."""
-    made = made_items(20)
-    labels = rated(made, {"full": 0, "half": 0, "none": 0})
-    made_gold(workspace_dir / "gold" / "made", made, labels, splits=OPEN)
-    slug = recorded(judgecal, tmp_path, {"off": list(range(1, 61))}, made)
-    kept = read_experiment(find_workspace(None), slug)
-    columns = [(column, column) for column in kept.columns[: kept.asked]]
+    made = made_set(workspace_dir, labels=(0, 0, 0), scale=PERCENTAGE)
+    kept, _ = decided(recorded(judgecal, tmp_path, {"off": list(range(1, 61))}, made))
+    columns = [(column, column) for column in kept.judges]
     found = parted_items(kept.gold, columns, kept.items)
     assert [one.said[0].verdicts[0] for one in found] == list(range(60, 10, -1))
     assert {one.said[0].error for one in found} == {"too high"}
@@ -337,17 +293,14 @@ def test_who_differs_from_whom(judgecal: Run, workspace_dir: Path, tmp_path: Pat
     """One rater is against the other two on full answers; `half` is without a verdict by the second judge."""
     made = made_items(20)
     labels = [
-        (item, rater, int((rater == "c") != (kind == "full")) if kind == "full" else 0)
+        (row["item_id"], rater, int(row["kind"] == "full" and rater != "c"))
         for row in made
-        for item, kind in [(row["item_id"], row["kind"])]
         for rater in "abc"
     ]
-    made_gold(workspace_dir / "gold" / "made", made, labels, scale='kind = "binary"', splits=OPEN)
-    one = ["no"] * len(made)
-    two = [None if row["kind"] == "half" else "yes" for row in made]
-    slug = recorded(judgecal, tmp_path, {"one": one, "two": two}, made)
-    kept = read_experiment(find_workspace(None), slug)
-    columns = [(column, column) for column in kept.columns[: kept.asked]]
+    made_gold(workspace_dir / "gold" / "made", made, labels, scale=BINARY, splits=OPEN)
+    verdicts = {"one": ["no"] * len(made), "two": by_kind(made, "yes", None, "yes")}
+    kept, _ = decided(recorded(judgecal, tmp_path, verdicts, made))
+    columns = [(column, column) for column in kept.judges]
     found = {item.item.item_id: item for item in parted_items(kept.gold, columns, kept.items)}
     kinds = {row["item_id"]: row["kind"] for row in made}
     assert set(found) == set(kinds)  # `one` fails the full ones, `two` has no verdict or passes fails
@@ -358,20 +311,14 @@ def test_who_differs_from_whom(judgecal: Run, workspace_dir: Path, tmp_path: Pat
 
 
 def test_test_items_are_counted_and_not_shown(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:
-    made = made_items(20)
-    labels = rated(made, {"full": 1, "half": 0, "none": 0})
-    made_gold(workspace_dir / "gold" / "made", made, labels, scale='kind = "binary"')
-    wrong = ["no" if row["kind"] == "full" else "yes" for row in made]
-    slug = recorded(judgecal, tmp_path, {"wrong": wrong}, made)
-    workspace = find_workspace(None)
-    kept = read_experiment(workspace, slug)
-    found = decide_on_judges(workspace, kept, margin=0.03)
-    splits = {kept.gold.split_of(item.group) for item in kept.items}
+    made = made_set(workspace_dir, splits="seed = 0")
+    slug = recorded(judgecal, tmp_path, {"wrong": by_kind(made, "no", "yes", "yes")}, made)
+    kept, found = decided(slug)
+    splits = {item.item_id: kept.gold.split_of(item.group) for item in kept.items}
     shown = {one.item.item_id for one in found.parted}
-    assert "test" in splits and shown
-    assert "test" not in {kept.gold.split_of(item.group) for item in kept.items if item.item_id in shown}
+    assert "test" in splits.values() and shown and "test" not in {splits[name] for name in shown}
     page, n_test = page_of(judgecal, slug), found.result.gold.n_test_items
-    sealed = {item.item_id for item in kept.items} - shown
+    sealed = splits.keys() - shown
     assert n_test == len(sealed) and f"{n_test} test answers sealed" in page
     assert {one["id"] for one in items_of(page)["items"]} == shown
     assert not [name for name in sealed if name in page]
@@ -381,21 +328,14 @@ def test_test_items_are_counted_and_not_shown(judgecal: Run, workspace_dir: Path
 
 def test_curves_by_hand(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:
     """A judge that says 80 where people pass and 30 where they fail."""
-    made = made_items(20)
-    labels = rated(made, {"full": 1, "half": 0, "none": 0})
-    made_gold(workspace_dir / "gold" / "made", made, labels, scale='kind = "binary"', splits=OPEN)
-    graded = [80 if row["kind"] == "full" else 30 for row in made]
-    slug = recorded(judgecal, tmp_path, {"graded": graded}, made)
-    workspace = find_workspace(None)
-    kept = read_experiment(workspace, slug)
-    found = decide_on_judges(workspace, kept, margin=0.03)
-    shape = found.shapes[0]
+    made = made_set(workspace_dir)
+    kept, found = decided(recorded(judgecal, tmp_path, {"graded": by_kind(made, 80, 30, 30)}, made))
+    shape, column = found.shapes[0], kept.judges[0]
     bins = shape.calibration
     assert [(part.verdict, part.label, part.n) for part in bins] == [(30.0, 0.0, 40), (80.0, 100.0, 20)]
     assert all(part.low is not None and part.high is not None and part.high > part.low for part in bins)
     assert shape.calibration_map == ((0.0, 0.0), (80.0, 100.0))
     assert shape.confusion == Confusion(("fail", "pass"), ((40, 0), (0, 20)))
-    column = kept.columns[0]
     assert judge_shape(kept.table, column, kept.table.described(column)) == shape
 
 
@@ -420,12 +360,9 @@ def test_confusion_of_each_scale(
     rows: tuple[tuple[int, ...], ...],
 ) -> None:
     """A judge that always says the same, but for the first item (a full answer), where it has no verdict."""
-    made = made_items(20)
-    given = dict(zip(("full", "half", "none"), labels, strict=True))
-    made_gold(workspace_dir / "gold" / "made", made, rated(made, given), scale=scale, splits=OPEN)
+    made = made_set(workspace_dir, labels=labels, scale=scale)
     slug = recorded(judgecal, tmp_path, {"same": [None, *[wrong] * (len(made) - 1)]}, made)
-    found = decide_on_judges(find_workspace(None), read_experiment(find_workspace(None), slug), margin=0.03)
-    assert found.shapes[0].confusion == Confusion(classes, rows)
+    assert decided(slug)[1].shapes[0].confusion == Confusion(classes, rows)
     page = "".join(Parsed(page_of(judgecal, slug)).text)
     assert "people ↓ judge →" in page and all(one in page for one in classes) and "no verdict" in page
 
@@ -435,7 +372,7 @@ def test_confusion_of_each_scale(
 
 def test_the_first_facts(judgecal: Run, slug: str) -> None:
     """`sharp` errs nowhere and `lax` on half of what people fail; prices of recorded judges are not known."""
-    found = decide_on_judges(find_workspace(None), read_experiment(find_workspace(None), slug), margin=0.03)
+    _, found = decided(slug)
     values = [(fact.value, fact.says) for fact in first_facts(found)]
     assert values[0][0] == "0 of 100" and values[0][1].startswith("bad answers it lets through [0, ")
     assert values[1][0] == "0 of 100" and values[1][1].startswith("good answers it rejects [0, ")
@@ -450,8 +387,8 @@ def test_the_first_facts(judgecal: Run, slug: str) -> None:
 def test_judges_of_the_same_verdicts_are_drawn_once(
     judgecal: Run, rows: list[dict[str, Any]], tmp_path: Path
 ) -> None:
-    verdicts = ["yes" if row["kind"] == "full" else "no" for row in rows]
-    slug = recorded(judgecal, tmp_path, dict.fromkeys(("one", "two", "three"), verdicts), rows)
+    verdicts = dict.fromkeys(("one", "two", "three"), by_kind(rows, "yes", "no", "no"))
+    slug = recorded(judgecal, tmp_path, verdicts, rows)
     page = page_of(judgecal, slug)
     assert page.count("people ↓ judge →") == 1 and "one, two, three: the same verdicts" in page
     assert "one and 2 alike" in page
@@ -603,12 +540,9 @@ def test_an_index_of_nothing(judgecal: Run) -> None:
 @pytest.mark.slow
 def test_a_thousand_long_items(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:
     """The items in the page end near 2 MB, however many there are and though every answer is long."""
-    made = made_items(334)[:1_000]
-    for row in made:
-        row["answer"] = row["answer"] + " and so on" * 300
-    labels = rated(made, {"full": 90, "half": 50, "none": 5})
+    long = {n: {"answer": f"{row['answer']}{' and so on' * 300}"} for n, row in enumerate(made_items(334))}
     scale = 'kind = "percentage"\npass_at = 75'
-    made_gold(workspace_dir / "gold" / "made", made, labels, scale=scale, splits=OPEN)
+    made = made_set(workspace_dir, 334, labels=(90, 50, 5), scale=scale, more=long)
     verdicts = {
         f"judge {number}": [(37 * place * (number + 1) + 11) % 101 for place in range(len(made))]
         for number in range(3)
@@ -621,12 +555,9 @@ def test_a_thousand_long_items(judgecal: Run, workspace_dir: Path, tmp_path: Pat
 def test_no_name_acts_on_a_terminal_or_ends_the_renderer(
     judgecal: Run, workspace_dir: Path, tmp_path: Path
 ) -> None:
-    rows = made_items(40)
-    labels = rated(rows, {"full": 1, "half": 0, "none": 0})
-    made_gold(workspace_dir / "gold" / "made", rows, labels, scale='kind = "binary"')
+    rows = made_set(workspace_dir, 40, splits="seed = 0")
     evil = "sharp\x1b[2J\x00\u202e\ufffe"  # the last is no control, and no XML may hold it
-    sharp = ["yes" if row["kind"] == "full" else "no" for row in rows]
-    lax = ["no" if row["kind"] == "none" else "yes" for row in rows]
+    sharp, lax = by_kind(rows, "yes", "no", "no"), by_kind(rows, "yes", "yes", "no")
     slug = recorded(judgecal, tmp_path, {evil: sharp, "lax": lax}, rows)
     file = tmp_path / "recorded.jsonl"
     printed = [

@@ -12,19 +12,18 @@ from typing import Any
 import pytest
 
 from tests.support.command import Run
-from tests.support.gold import made_gold, made_items, rated
-from tests.support.pages import OPEN, Parsed, page_of, printed_by, recorded
-
-BINARY = 'kind = "binary"'
-LABELS = {"full": 1, "half": 0, "none": 0}
-
-
-def set_of(
-    workspace_dir: Path, n_groups: int, *, scale: str = BINARY, labels: dict[str, Any] | None = None
-) -> Any:
-    made = made_items(n_groups)
-    made_gold(workspace_dir / "gold" / "made", made, rated(made, labels or LABELS), scale=scale, splits=OPEN)
-    return made
+from tests.support.gold import made_gold, made_items
+from tests.support.pages import (
+    BINARY,
+    OPEN,
+    PERCENTAGE,
+    Parsed,
+    by_kind,
+    made_set,
+    page_of,
+    printed_by,
+    recorded,
+)
 
 
 def right(made: Sequence[dict[str, Any]], *, but_every: int = 0) -> list[str]:
@@ -76,7 +75,7 @@ def test_nq301_in_one_sentence_everywhere(judgecal: Run, shared_data: Path, work
 
 def test_few_questions_recommend_nobody(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:
     """Sixteen questions: perfect or not, how many more is said."""
-    made = set_of(workspace_dir, 16)
+    made = made_set(workspace_dir, 16)
     slug = recorded(judgecal, tmp_path, {"good": right(made), "poor": right(made, but_every=3)}, made)
     found = json.loads(judgecal("report", slug, "--json").out)["headline"]
     assert found["kind"] == "too few"
@@ -88,9 +87,7 @@ def test_few_questions_recommend_nobody(judgecal: Run, workspace_dir: Path, tmp_
 
 def test_select_chooses_nobody_by_few_questions(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:
     """As the report of the same judges; whoever wants to may have one all the same, and is told."""
-    made = made_items(25)
-    splits = "seed = 0\ntrain = 0.3\ndev = 0.3\ntest = 0.4"
-    made_gold(workspace_dir / "gold" / "made", made, rated(made, LABELS), scale=BINARY, splits=splits)
+    made = made_set(workspace_dir, 25, splits="seed = 0\ntrain = 0.3\ndev = 0.3\ntest = 0.4")
     slug = recorded(judgecal, tmp_path, {"good": right(made), "poor": right(made, but_every=3)}, made)
     report = json.loads(judgecal("report", slug, "--json").out)["headline"]
     refused = judgecal("select", slug, "--json")
@@ -121,7 +118,7 @@ def test_a_thin_stratum_is_named(judgecal: Run, workspace_dir: Path, tmp_path: P
 
 
 def test_the_same_verdicts_are_one_row(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:
-    made = set_of(workspace_dir, 30)
+    made = made_set(workspace_dir, 30)
     same = right(made, but_every=7)
     slug = recorded(judgecal, tmp_path, {"a": same, "b": same, "c": same}, made)
     text = judgecal("report", slug).out
@@ -132,9 +129,8 @@ def test_the_same_verdicts_are_one_row(judgecal: Run, workspace_dir: Path, tmp_p
 
 def test_a_rescaled_twin_is_no_rival(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:
     """A judge that says the same in other numbers is a twin, not one that cannot be told apart."""
-    labels = {"full": 100, "half": 50, "none": 0}
-    made = set_of(workspace_dir, 40, scale='kind = "percentage"', labels=labels)
-    grades = [labels[row["kind"]] * 0.8 + n % 3 * 10 for n, row in enumerate(made)]
+    made = made_set(workspace_dir, 40, scale=PERCENTAGE, labels=(100, 50, 0))
+    grades = [grade + n % 3 * 10 for n, grade in enumerate(by_kind(made, 80.0, 40.0, 0.0))]
     slug = recorded(judgecal, tmp_path, {"a": grades, "b": [one / 2 for one in grades], "c": grades}, made)
     choice = json.loads(judgecal("report", slug, "--json").out)["choice"]
     assert (choice["judge"], choice["twins"], choice["rescaled"]) == ("a", ["b", "c"], ["b"])
@@ -144,9 +140,9 @@ def test_a_rescaled_twin_is_no_rival(judgecal: Run, workspace_dir: Path, tmp_pat
 
 
 def test_words_have_no_pass_mark(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:
-    words = {"full": "good", "half": "odd", "none": "bad"}
-    made = set_of(workspace_dir, 30, scale='kind = "nominal"', labels=words)
-    slug = recorded(judgecal, tmp_path, {"a": [words[row["kind"]] for row in made]}, made)
+    words = ("good", "odd", "bad")
+    made = made_set(workspace_dir, 30, scale='kind = "nominal"', labels=words)
+    slug = recorded(judgecal, tmp_path, {"a": by_kind(made, *words)}, made)
     page, text = page_of(judgecal, slug), judgecal("report", slug, "--full").out
     assert "pass_at" not in page.partition("</style>")[2] and "pass_at" not in text
     assert "A agrees" not in text and "agrees with people on 100.0% of answers" in flat(text)

@@ -18,11 +18,9 @@ from typing import Annotated
 
 import typer
 
-from judgecal.cli import completion
-from judgecal.cli.internal_error import forget_experiment, internal_error, what_is_kept
 from judgecal.cli.options import State
-from judgecal.cli.output import Decided, print_text
-from judgecal.cli.parser import CommandGroup
+from judgecal.cli.output import Decided, forget_experiment, internal_error, print_text, what_is_kept
+from judgecal.cli.parser import CommandGroup, complete_line, completion_wanted
 from judgecal.cli.streams import claim_descriptors, safe_streams
 from judgecal.errors import InputError, JudgecalError, notice
 from judgecal.workspace import shown
@@ -78,8 +76,8 @@ def main() -> None:
 
 def run(argv: Sequence[str]) -> int:
     """Run one command line and give its exit code; what goes wrong is one message on stderr."""
-    if completion.asked(argv):
-        return completion.completing(lambda: app(args=argv, prog_name="judgecal"))
+    if completion_wanted(argv):
+        return complete_line(lambda: app(args=argv, prog_name="judgecal"))
     forget_experiment()
     with safe_streams() as (stdout, _):
         code, decided = _run(argv)

@@ -12,15 +12,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from judgecal.cli import options as shared
-from judgecal.cli.options import Json, Split, argument, option, workspace_of
+from judgecal.cli.options import (
+    Json,
+    JudgedArguments,
+    Split,
+    TableFile,
+    TrustLock,
+    argument,
+    option,
+    workspace_of,
+)
 from judgecal.cli.output import print_result
-from judgecal.cli.row_columns import JudgedArguments, TrustLock
-from judgecal.cli.table_file import TableFile
 from judgecal.errors import InputError
 
 if TYPE_CHECKING:
-    from judgecal.experiment.drawn import Drawing
-    from judgecal.experiment.label_source import LabelSource
+    from judgecal.experiment.label_source import LabelSample, LabelSource
     from judgecal.goldset import GoldSet, Sheets
     from judgecal.records import Item
     from judgecal.workspace import Workspace
@@ -136,18 +142,18 @@ class TableArguments(JudgedArguments):
         """What labels of the set are for, as a command: the rate of a judged table, else a score."""
         if self.lock is None:
             return f"judgecal score --gold {shlex.quote(name)}"
-        from judgecal.production.judged_table import JudgedColumns
+        from judgecal.production.judged import judged_columns, typed_columns
 
         words = ["judgecal", "rate", source, "--lock", str(self.lock), "--labels", name]
-        columns = JudgedColumns.of(Path(source), self.columns())
-        words += [word for part, name in columns.untold(Path(source)).items() for word in (f"--{part}", name)]
+        typed = typed_columns(Path(source), judged_columns(Path(source), self.columns()))
+        words += [word for part, name in typed.items() for word in (f"--{part}", name)]
         return shlex.join(words)
 
     def drawing(
         self, path: Path, workspace: Workspace, *, strata: str | None, n: int | None, name: str, seed: int
-    ) -> Drawing:
+    ) -> LabelSample:
         """The rows of the table that a sheet takes, as the set `name`."""
-        from judgecal.production.judged_draw import draw_rows
+        from judgecal.production.judged import draw_rows
 
         return draw_rows(
             path,

@@ -11,9 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from judgecal.cli.options import Full, Json, argument, option, typed_command, workspace_of
+from judgecal.cli.options import (
+    ColumnArguments,
+    Full,
+    Json,
+    argument,
+    column,
+    option,
+    typed_command,
+    workspace_of,
+)
 from judgecal.cli.output import print_result
-from judgecal.cli.row_columns import ColumnArguments, column
 from judgecal.errors import InputError, listed, refuse
 from judgecal.wings import wing
 
@@ -218,7 +226,7 @@ def import_command(
     The table holds people's labels; filled sheets of `gold sheet` are added to their set with --sheet.
     Nothing is written unless all of it is right. Without a label the set waits for labels (gold sheet).
     """
-    from judgecal.report.gold_import import import_document, understood_document
+    from judgecal.report.gold import import_document, understood_document
 
     tool = None if choices.sheet else _tool_of(files, choices.tool, table)
     how, guessed = (

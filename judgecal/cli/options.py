@@ -1,7 +1,8 @@
-"""The options that several commands share, and what they come to."""
+"""The options that several commands share, which column is what among them, and what they come to."""
 
 from __future__ import annotations
 
+import dataclasses
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,11 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from judgecal.cli.output import print_json, print_prose
+from judgecal.cli.output import print_json, print_prose, print_result
 from judgecal.errors import notice
 
 if TYPE_CHECKING:
-    from judgecal.experiment import CostEstimate, Look, RunOptions
+    from judgecal.experiment import AgreementResult, CostEstimate, Look, RunOptions, StoredExperiment
+    from judgecal.records import Result
+    from judgecal.tables import Columns
     from judgecal.workspace import Workspace
 
 
@@ -222,3 +225,190 @@ def finish(n_unscored: int, *why: str, journal: Path | None = None) -> None:
         reasons = [f"{n_unscored} judgements are unscored; {journal} holds why"] if journal else why
         notice(*(f"judgecal: {reason}" for reason in reasons))
         raise typer.Exit(UNSCORED)
+
+
+def column(what: str) -> Any:
+    """An option that names a column."""
+    return option(what, metavar="COL")
+
+
+Question = Annotated[str | None, column("The question; by default question. Not needed with --field.")]
+Answer = Annotated[str | None, column("The answer, which may be empty; by default answer.")]
+Item = Annotated[str | None, column("The row's id; by default item_id, else a hash of its texts.")]
+Group = Annotated[str | None, column("The question's id, for intervals; by default group, else its text.")]
+System = Annotated[str | None, column("Who gave the answer; by default system.")]
+Verdict = Annotated[str | None, column("The judge's verdict; by default verdict.")]
+TrustLock = Annotated[
+    bool, option("Run the lock's own signature, which is code, where the workspace has another or none.")
+]
+
+
+@dataclass(frozen=True)
+class LockArguments:
+    """The lock of a command that needs one, and whether its code may run."""
+
+    lock: Annotated[Path, option("The judge.lock.json of select.", metavar="LOCK")]
+    trust_lock: TrustLock = False
+
+
+@dataclass(frozen=True)
+class ColumnArguments:
+    """The column options of a table of answers; a table that judgecal wrote needs none of them."""
+
+    question: Question = None
+    answer: Answer = None
+    reference: Annotated[
+        str | None, column("The reference answer; by default reference_answer or reference.")
+    ] = None
+    context: Annotated[
+        list[str] | None,
+        column(
+            "The contexts: a text, or a list of texts or of {document_id, text, score}; repeatable; by "
+            "default "
+            "contexts or context."
+        ),
+    ] = None
+    conversation: Annotated[
+        str | None, column("The turns before: a list of {role, content}; by default conversation.")
+    ] = None
+    field: Annotated[
+        list[str] | None, option("Any other input of the judge, by its name; repeatable.", metavar="NAME=COL")
+    ] = None
+    item: Item = None
+    group: Group = None
+    system: System = None
+    reference_separator: Annotated[
+        str | None, option("The text between equally right references.", metavar="TEXT")
+    ] = None
+
+    def given(self) -> list[str]:
+        """The options that are given, as they are typed."""
+        return [
+            f"--{field.name.replace('_', '-')}"
+            for field in dataclasses.fields(self)
+            if getattr(self, field.name)
+        ]
+
+    def columns(self) -> Columns:
+        """As tables are read by them, with the usual names for what none of them names."""
+        from judgecal.tables import Columns, read_fields
+
+        return Columns(
+            self.question,
+            self.answer,
+            reference=self.reference,
+            item=self.item,
+            group=self.group,
+            system=self.system,
+            reference_separator=self.reference_separator,
+            contexts=tuple(self.context or ()),
+            conversation=self.conversation,
+            fields=read_fields(self.field or ()),
+            usual=True,
+        )
+
+
+@dataclass(frozen=True)
+class JudgedArguments(ColumnArguments):
+    """Those of a table that a judge judged."""
+
+    verdict: Verdict = None
+
+    def columns(self) -> Columns:
+        """As tables are read by them."""
+        return dataclasses.replace(super().columns(), verdict=self.verdict)
+
+
+def output(what: str) -> Any:
+    """The option `-o` that says what is written there."""
+    return option(what, "--output", "-o", metavar="FILE")
+
+
+@dataclass(frozen=True, slots=True)
+class TableFile:
+    """Where a result is written as a table, beside what is printed; a file that is there stays without
+    `--replace`."""
+
+    output: Annotated[
+        Path | None,
+        output(
+            "Also write it as a table, .csv, .xlsx, .parquet ...: each number a row, with its interval and n."
+        ),
+    ] = None
+    replace: Replace = False
+
+    @property
+    def files(self) -> list[Path]:
+        """Those that are asked for."""
+        return [] if self.output is None else [self.output]
+
+    def check(self) -> None:
+        """Refuse (InputError) a place where one cannot be written, before anything is called."""
+        if self.files:
+            from judgecal.errors import InputError
+            from judgecal.tables import check_output
+
+            if len({path.resolve() for path in self.files}) < len(self.files):
+                raise InputError(f"--output and --rows name one file, {self.files[0]}: name two")
+            for path in self.files:
+                check_output(path, replace=self.replace)
+
+    def write(self, result: Result, *, parts: bool = False) -> None:
+        """Every estimate of the result, a row each; with `parts` the result's parts, such as sets or
+        problems."""
+        if self.output is not None:
+            from judgecal.tables.formats import write_frame
+
+            frame = result.frame() if parts else result.numbers()
+            write_frame(self.output, frame)
+            notice(f"judgecal: {frame.height:,} row{'s' * (frame.height != 1)} in {self.output}")
+
+
+@dataclass(frozen=True, slots=True)
+class JudgementFiles(TableFile):
+    """Beside the numbers the judgements that they rest on."""
+
+    rows: Annotated[
+        Path | None,
+        option(
+            "Also write a row an item and judge: label, verdict, calibrated verdict; without the items of "
+            "test.",
+            metavar="FILE",
+        ),
+    ] = None
+
+    @property
+    def files(self) -> list[Path]:
+        """Both."""
+        return [path for path in (self.output, self.rows) if path is not None]
+
+    def write_rows(self, stored: StoredExperiment) -> None:
+        """The judgements of an experiment."""
+        if self.rows is not None:
+            from judgecal.experiment.verdicts import judgement_rows
+            from judgecal.tables.formats import write_frame
+
+            frame, n_sealed = judgement_rows(stored)
+            write_frame(self.rows, frame)
+            left = f"; {n_sealed:,} items of test are left out, as they are shown nowhere" if n_sealed else ""
+            notice(f"judgecal: {frame.height:,} rows in {self.rows}{left}")
+
+
+def show_agreement(
+    workspace: Workspace,
+    found: tuple[AgreementResult, StoredExperiment],
+    files: JudgementFiles,
+    *,
+    json: bool,
+    full: bool,
+) -> None:
+    """Print what `score` and `agreement` come to, and write what was asked for."""
+    from judgecal.report.judges import judges_document
+    from judgecal.selection.decision import decide_on_judges
+    from judgecal.stats.significance import MARGIN
+
+    result, stored = found
+    document = judges_document(decide_on_judges(workspace, stored, margin=MARGIN, result=result))
+    print_result(result, document, json=json, full=full)
+    files.write(result)
+    files.write_rows(stored)

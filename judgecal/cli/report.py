@@ -61,8 +61,7 @@ def report(
     model."""
     if every == (experiment is not None):
         raise InputError("name one EXPERIMENT, or give --all for the index of all of them")
-    from judgecal.report.experiments import report_of
-    from judgecal.report.index import write_index
+    from judgecal.report.experiments import report_of, write_index
 
     workspace = shared.workspace_of(ctx)
     if experiment is not None:

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from judgecal.cli import options as shared
-from judgecal.cli.options import argument, option
+from judgecal.cli.options import JudgementFiles, TableFile, Verdict, argument, column, option, show_agreement
 from judgecal.cli.output import print_prose, print_result
-from judgecal.cli.row_columns import Verdict, column
-from judgecal.cli.table_file import JudgementFiles, TableFile, show_agreement
 from judgecal.errors import InputError
 
 if TYPE_CHECKING:
@@ -133,7 +131,7 @@ def agreement(
 ) -> None:
     """Hold judgements recorded elsewhere against people."""
     table.check()
-    from judgecal.experiment import AgreementRun, RunOptions
+    from judgecal.experiment import RunOptions, ScoreRun
     from judgecal.goldset import load_gold
     from judgecal.judges import judge_named
 
@@ -142,11 +140,11 @@ def agreement(
     workspace = shared.workspace_of(ctx)
     gold_set = load_gold(gold, workspace=workspace)
     recorded = how.read(judgements or _with_the_set(gold_set), gold_set)
-    run = AgreementRun(
+    run = ScoreRun(
         workspace=workspace,
         gold=gold_set,
         recorded=recorded,
-        beside=tuple(judge_named(string, workspace=workspace) for string in dict.fromkeys(judge or ())),
+        judges=tuple(judge_named(string, workspace=workspace) for string in dict.fromkeys(judge or ())),
         split=split,
         options=options,
         seed=seed,

@@ -1,7 +1,8 @@
-"""`judgecal select`."""
+"""`judgecal select`, `gate` and `migrate`."""
 
 from __future__ import annotations
 
+import datetime
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,11 +11,16 @@ import typer
 
 from judgecal.cli import options as shared
 from judgecal.cli.options import option
-from judgecal.cli.output import print_result
-from judgecal.errors import InputError
+from judgecal.cli.output import Decided, print_prose, print_result
+from judgecal.errors import InputError, notice, refuse
 
 if TYPE_CHECKING:
-    from judgecal.selection.choice import Caps
+    from judgecal.experiment import TableRows
+    from judgecal.judges import Judge
+    from judgecal.report.document import Document
+    from judgecal.selection.decision import Caps
+    from judgecal.selection.gate import GateResult
+    from judgecal.selection.migrate import MigrateResult
 
 _NOBODY = 1
 _SPLITS = ("open", "all")
@@ -41,7 +47,7 @@ class CapArguments:
 
     def caps(self) -> Caps:
         """As the selection takes them."""
-        from judgecal.selection.choice import Caps
+        from judgecal.selection.decision import Caps
 
         most = (self.max_usd_per_1k, self.max_p95_s, self.max_unscored)
         providers = tuple(self.allow_provider or ())
@@ -72,7 +78,7 @@ def select(
     """Choose the cheapest judge within the margin, and lock it. It is shown to lose no more; confirmed on
     test."""
     from judgecal.experiment import read_experiment
-    from judgecal.selection.choice import repeats_of
+    from judgecal.selection.decision import repeats_of
     from judgecal.selection.select import SelectRun
 
     if split not in _SPLITS:
@@ -102,3 +108,185 @@ def select(
     if result.chosen is None:
         raise typer.Exit(_NOBODY)
     shared.finish(result.n_unscored, journal=run.experiment.journal)
+
+
+@dataclass(frozen=True, slots=True)
+class CiFiles:
+    """A summary and JUnit XML; a file that is there is written over, as the last run's."""
+
+    markdown: Annotated[
+        Path | None, option('Also write a summary, as for "$GITHUB_STEP_SUMMARY".', metavar="FILE")
+    ] = None
+    junit: Annotated[
+        Path | None,
+        option("Also write the decision as JUnit XML; one that cannot tell is an error.", metavar="FILE"),
+    ] = None
+
+    def begin(self) -> datetime.datetime:
+        """When the command begins; InputError: a file cannot be written, before anything is called."""
+        given = {"--markdown": self.markdown, "--junit": self.junit}
+        paths = {name: path for name, path in given.items() if path is not None}
+        if len(paths) == 2 and len({path.resolve() for path in paths.values()}) == 1:
+            raise InputError(f"--markdown and --junit name one file, {self.junit}: name two")
+        refuse([
+            f"{name} {path}: give a file in a folder that is there"
+            for name, path in paths.items()
+            if path.is_dir() or not path.absolute().parent.is_dir()
+        ])  # fmt: skip
+        return datetime.datetime.now(datetime.UTC)
+
+    def write(
+        self, result: GateResult | MigrateResult, document: Document, started: datetime.datetime
+    ) -> None:
+        """Write those that are asked for; that one cannot be written does not undo what was decided."""
+        texts: dict[Path, str] = {}
+        if self.markdown is not None:
+            from judgecal.report.markdown import markdown
+
+            texts[self.markdown] = markdown(document)
+        if self.junit is not None:
+            from judgecal.report.junit import junit
+
+            seconds = (datetime.datetime.now(datetime.UTC) - started).total_seconds()
+            texts[self.junit] = junit(result, document, started=started, seconds=seconds)
+        for path, text in texts.items():
+            try:
+                path.write_text(text, encoding="utf-8")
+            except OSError as error:
+                notice(f"judgecal: {error}; {path.name} is not written")
+
+
+def gate(
+    ctx: typer.Context,
+    margin: Annotated[float | None, option("The loss that is allowed; the lock's by default.")] = None,
+    repeats_max: Annotated[
+        int,
+        option(
+            "Passes over the items at most, the first included; further ones only where it cannot tell yet."
+        ),
+    ] = 3,
+    level: Annotated[float, option("Level of the interval and of the bound on the loss.")] = 0.95,
+    *,
+    lock: shared.LockArguments,
+    files: CiFiles,
+    call: shared.CallArguments,
+) -> None:
+    """Score the locked judge again: has it drifted?
+
+    It is called afresh. Exits 0 pass, 1 fail, 3 inconclusive or changed. Pass: the loss against the locked
+    verdicts is shown to stay under the margin. Fail: over two passes the interval of the difference lies
+    beyond the margin, or below 0 with a loss beyond the margin that lasts; or many more items are unscored.
+    Changed: the verdicts lie further from the locked ones than the judge's own noise, so another judge
+    answers under this name.
+    """
+    from judgecal.report.gate import gate_document, texts_of
+    from judgecal.selection.gate import plan_gate
+    from judgecal.selection.lock import load_lock
+
+    started = files.begin()
+    planned = plan_gate(
+        shared.workspace_of(ctx),
+        load_lock(lock.lock),
+        lock.lock,
+        margin=margin,
+        level=level,
+        budget_usd=call.budget_usd,
+        budget_total_usd=call.budget_total_usd,
+        repeats_max=repeats_max,
+        seed=call.seed,
+        out=call.name,
+        trust_lock=lock.trust_lock,
+    )
+    if call.dry_run:
+        shared.show_plan(planned.preview(), json=call.json, live=True)
+        more = planned.repeats_max - 1
+        if more and not call.json:
+            print_prose(f"That is one pass; where it cannot tell, up to {more} more take as much each.")
+        return
+    planned.check()
+    slug = planned.experiment.slug
+    notice(f"judgecal: gate in {slug}; if it is interrupted, --name {slug} goes on with it")
+    document = gate_document(result := planned.run(), texts_of(planned.gold))
+    print_result(result, document, json=call.json, full=call.full)
+    files.write(result, document, started)
+    raise Decided(result.decision)
+
+
+def migrate(
+    ctx: typer.Context,
+    to: Annotated[
+        str, option("A model, a signature, or both: correctness_v3@gemini-flash.", metavar="JUDGE")
+    ],
+    on: Annotated[
+        Path | None, option("Recent production answers without labels, for the churn.", metavar="FILE")
+    ] = None,
+    output: Annotated[
+        Path | None, option("Lock the new judge here.", "--output", "-o", metavar="LOCK")
+    ] = None,
+    margin: Annotated[float | None, option("The loss that is allowed; by default that of the lock.")] = None,
+    gold: Annotated[
+        str | None, option("The lock's gold set, where it has another name or place now.")
+    ] = None,
+    force: Annotated[bool, option("Lock the new judge whatever was decided.")] = False,
+    replace: shared.Replace = False,
+    *,
+    lock: shared.LockArguments,
+    table: shared.ColumnArguments,
+    files: CiFiles,
+    call: shared.RunArguments,
+) -> None:
+    """Say whether another judge may take the locked one's place. Both are held to the margin; --on adds the
+    churn."""
+    options = call.options()
+    started = files.begin()
+    from judgecal.goldset import load_gold
+    from judgecal.report.gate import migrate_document
+    from judgecal.selection.lock import load_lock
+    from judgecal.selection.migrate import MigrateRun, judge_to
+
+    workspace = shared.workspace_of(ctx)
+    locked = load_lock(lock.lock)
+    old, new = locked.runnable(workspace, trust_lock=lock.trust_lock), judge_to(to, locked, workspace)
+    run = MigrateRun(
+        workspace,
+        locked,
+        lock.lock,
+        load_gold(gold or locked.gold.set, workspace=workspace),
+        old,
+        new,
+        margin=locked.margin if margin is None else margin,
+        options=options,
+        seed=call.seed,
+        recent=_recent(on, table, (old, new), options.limit),
+        output=output,
+        replace=replace,
+        force=force,
+        out=call.name,
+    )
+    if call.dry_run:
+        plan, look = run.preview(), shared.would_look(run.foresee(), run.gold.name)
+        shared.show_plan(plan, json=call.json, look=f"{look} {run.could_show()}", live=True)
+        return
+    result = run.run()
+    print_result(result, document := migrate_document(result), json=call.json, full=call.full)
+    files.write(result, document, started)
+    if result.n_unscored:
+        notice(f"judgecal: {result.n_unscored} judgements are unscored; {run.experiment.journal} holds why")
+    raise Decided(result.decision)
+
+
+def _recent(
+    path: Path | None, table: shared.ColumnArguments, judges: tuple[Judge, Judge], limit: int | None
+) -> TableRows | None:
+    """The table of `--on`; the column options belong to it alone."""
+    if path is None:
+        if table.given():
+            raise InputError(
+                f"{', '.join(table.given())} without --on: columns are those of a table of answers"
+            )
+        return None
+    from judgecal.experiment import RowReader, TableRows
+    from judgecal.tables import open_source
+
+    source = open_source(path)
+    return TableRows(source, RowReader.of(table.columns(), source, *judges), limit)

@@ -1,16 +1,103 @@
-"""Charts within a page: Python places every mark in pixels, `plots.html` draws, the style sheet colours."""
+"""Pictures of values with their intervals and of two axes, and how the values of a metric are written.
+
+Python places every mark in pixels, `plots.html` draws, the style sheet colours.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from judgecal.records import Estimate
+from judgecal.report.document import Block, Picture, Table, blocks_of, table
 from judgecal.report.html import plot
+from judgecal.report.numbers import DASH, count, count_of, difference, estimate
+from judgecal.scale import Scale
+from judgecal.stats.metrics import digits_of, metric_facts
+from judgecal.stats.sample import as_scale
 
-_BELOW = 40.0  # pixels under the axis, for its numbers and its title
-_LETTER = 6.2  # pixels of a letter beside an axis, on average
+_NAMED = 3  # words whose shares are in a sentence
+_ROOM = 0.06  # of an axis beyond the outermost end
+
+# --- how values are written, and in which units
+
+
+def in_points(share: Estimate) -> Estimate:
+    """A share, or a difference of shares, in points of 100."""
+    return _times(share, 100.0)
+
+
+def _times(value: Estimate, factor: float) -> Estimate:
+    ends = (value.value, value.low, value.high)
+    middle, low, high = (None if end is None else factor * end for end in ends)
+    return dataclasses.replace(value, value=middle, low=low, high=high)
+
+
+def in_units(value: Estimate, metric: str) -> Estimate:
+    """The value of a metric as an axis has it: a share in points of 100, else as it is."""
+    return in_points(value) if metric_facts(metric).unit == "share" else value
+
+
+def axis_of(metric: str) -> str:
+    """What stands at an axis of a metric."""
+    return f"{metric}{', %' * (metric_facts(metric).unit == 'share')}"
+
+
+def of_metric(
+    value: Estimate | None, metric: str, unit: Scale | str, *, on: Scale | str | None = None
+) -> str:
+    """The value of a metric with its interval: a share in percent, else with the digits that it needs.
+
+    `unit` is the scale that it is in units of, `on` the one in whose units it is to be written.
+    """
+    kind = metric_facts(metric).unit
+    if value is None or kind == "coefficient":
+        return estimate(value)
+    if kind == "share":
+        return in_percent(value)
+    shown = as_scale(on or unit)
+    return estimate(_times(value, shown.span / as_scale(unit).span), digits_of(metric, shown))
+
+
+def change_of(change: Estimate | None, metric: str, unit: Scale | str) -> str:
+    """A change of a metric with its interval: of a share in points of 100, else as `of_metric`."""
+    if change is not None and change.value is not None and metric_facts(metric).unit == "share":
+        return f"{change_in_points(change)} points"
+    return difference(change, digits_of(metric, unit))
+
+
+def points_of(share: Estimate) -> str:
+    """A share with its interval in points of 100: `84.9 [82.3, 87.0]`."""
+    return estimate(in_points(share), 1)
+
+
+def change_in_points(change: Estimate | None) -> str:
+    """A difference of shares with its interval in points of 100: `+2.5 [-1.5, +6.6]`."""
+    return DASH if change is None else difference(in_points(change), 1)
+
+
+def in_percent(share: Estimate) -> str:
+    """A share with its interval in percent; a dash where it has no value."""
+    return DASH if share.value is None else f"{points_of(share)}%"
+
+
+def said_in_words(shares: Mapping[str, Estimate]) -> str:
+    """`Of 1,200 answers 62.0% [59.0, 65.0] are "refund"`: the most frequent words, and how many more.
+
+    `shares` is word -> share of the answers that have a verdict; there is one word at least.
+    """
+    first, more = list(shares.items())[:_NAMED], len(shares) - _NAMED
+    parts = [f'{in_percent(share)} {"are " * (not at)}"{word}"' for at, (word, share) in enumerate(first)]
+    if more > 0:
+        parts.append(f"{count_of(more, 'other word')} make up the rest")
+    listed = " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
+    return f"Of {count(first[0][1].n)} answers {listed}"
+
+
+# --- axes
 
 
 def shortened(name: str, width: int) -> str:
@@ -41,6 +128,9 @@ def ticks(low: float, high: float, begin: float, end: float, *, most: int = 7) -
     return [Tick(place(n * step, low, high, begin, end), f"{n * step:.6g}") for n in range(first, last + 1)]
 
 
+_LETTER = 6.2  # pixels of a letter of a number on an axis, on average
+
+
 def apart(every: Iterable[Tick]) -> list[Tick]:
     """Those of the texts, from left to right, that do not run into the one before."""
     shown: list[Tick] = []
@@ -49,6 +139,195 @@ def apart(every: Iterable[Tick]) -> list[Tick]:
         if not shown or tick.at - shown[-1].at >= half + _LETTER:
             shown.append(tick)
     return shown
+
+
+# --- values with their intervals, a line each
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalRow:
+    """One line of the picture."""
+
+    name: str
+    value: Estimate  # in the units of the axis
+    text: str  # behind the line, as `numbers` writes it
+    strong: bool = False  # what the decision is about
+    hollow: bool = False  # stands beside: drawn as an empty square
+    beside: float | None = None  # a second value of the same thing on another footing: drawn as a diamond
+    band: bool = False  # what the band of the axis shows
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """What the lines stand on."""
+
+    title: str  # quantity and unit
+    full: float | None = None  # drawn as an upright line: what a value is held against, such as 0
+    dashed: float | None = None  # drawn as a dashed one: a margin
+    low: float | None = None  # what the axis reaches at least
+    high: float | None = None
+    band: tuple[float, float] | None = None  # where values lie that the others are held against
+
+
+def metric_row(
+    name: str, value: Estimate, metric: str, unit: Scale | str, *, strong: bool = False, hollow: bool = False
+) -> IntervalRow:
+    """The value of a metric in the units of `axis_of`, written as `of_metric`."""
+    return IntervalRow(name, in_units(value, metric), of_metric(value, metric, unit), strong, hollow)
+
+
+def change_row(name: str, change: Estimate, metric: str, unit: Scale | str, *, strong: bool) -> IntervalRow:
+    """A change of a metric; one that decides nothing is hollow."""
+    text = change_of(change, metric, unit)
+    return IntervalRow(name, in_units(change, metric), text, strong, hollow=not strong)
+
+
+def share_row(name: str, share: Estimate, *, strong: bool = False) -> IntervalRow:
+    """A share in percent; one from when the judge was locked is hollow."""
+    return IntervalRow(name, in_points(share), in_percent(share), strong, hollow=name.endswith("lock time"))
+
+
+def share_blocks(
+    shares: Sequence[tuple[str, Estimate, bool]], axis: Axis, *, of: str = "", short: bool = False
+) -> list[Block]:
+    """Shares (name, 0..1, whether the decision is about it) on one axis, and why one has no value."""
+    known = [row for row in shares if row[1].value is not None]
+    cells = table(
+        known,
+        {
+            "": lambda row: row[0],
+            f"share{of}": lambda row: in_percent(row[1]),
+            "level": lambda row: f"{row[1].level:.4g}",
+            "n": lambda row: count(row[1].n),
+            "unscored": lambda row: count(row[1].n_unscored),
+        },
+    )
+    rows = [share_row(name, share, strong=strong) for name, share, strong in known]
+    return blocks_of(
+        bool(rows) and interval_picture(rows, axis, numbers=cells, short=short),
+        (f"No number for {name}: {share.reason}." for name, share, _ in shares if share.value is None),
+    )
+
+
+def change_picture(
+    changes: Sequence[tuple[str, Estimate, bool]], metric: str, *, unit: Scale | str, margin: float
+) -> Picture:
+    """Changes of a metric (name, change, whether it decides) held against 0 and the loss that is allowed."""
+    facts = metric_facts(metric)
+    share = facts.unit == "share"
+    rows = [change_row(name, change, metric, unit, strong=strong) for name, change, strong in changes]
+    dashed = (margin if facts.direction == "less" else -margin) * (100.0 if share else 1.0)
+    return interval_picture(rows, Axis(f"change of {metric}{', points' * share}", full=0.0, dashed=dashed))
+
+
+def interval_picture(
+    rows: Sequence[IntervalRow],
+    axis: Axis,
+    *,
+    title: str = "",
+    numbers: Table | None = None,
+    short: bool = False,
+) -> Picture:
+    """The picture, wide and for a phone; `numbers` is the table behind it, which stands alone where short."""
+    return Picture(
+        draw=lambda: _drawn(rows, axis, _WIDE),
+        says="; ".join(f"{row.name}: {row.text}" for row in rows),
+        title=title,
+        narrow=lambda: _drawn(rows, axis, _NARROW),
+        numbers=numbers,
+        short=short,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """Where names, lines and numbers stand, in pixels; on a phone names and numbers are above their lines."""
+
+    width: int
+    left: float  # of the lines
+    right: float
+    step: float  # from line to line
+    name_x: float
+    text_x: float
+    above: bool
+
+
+_WIDE = _Shape(860, 236.0, 660.0, 26.0, 216.0, 684.0, above=False)
+_NARROW = _Shape(340, 8.0, 332.0, 40.0, 2.0, 338.0, above=True)
+_TOP = 4.0
+_BAND = 3.0  # pixels of a band at least
+_WIDER_LETTER, _GAP = 7.6, 20.0  # pixels of a letter of a name on average, and between a name and its line
+_BOLD = 1.1  # how much wider letters are in bold
+
+
+def _drawn(rows: Sequence[IntervalRow], axis: Axis, shape: _Shape) -> str:
+    """The lines as SVG; their axis is wide enough for every end and every upright line.
+
+    Names beside the lines have up to half of the picture, those above them what the numbers leave.
+    """
+    ends = [end for row in rows for end in (row.value.value, row.value.low, row.value.high, row.beside)]
+    ends += [axis.full, axis.dashed, axis.low, axis.high, *(axis.band or ())]
+    known = [end for end in ends if end is not None]
+    low, high = min(known, default=0.0), max(known, default=1.0)
+    room = _ROOM * (high - low) or 1.0
+    low, high = low - room * (low != axis.low), high + room * (high != axis.high)
+    left, name_x = shape.left, shape.name_x
+    if shape.above:
+        letters = 3 + max((len(row.text) for row in rows), default=0)
+        for_names = shape.text_x - _WIDER_LETTER * letters
+    else:
+        letters = max((int(len(row.name) * (_BOLD if row.strong else 1.0)) for row in rows), default=0)
+        left = min(max(left, _WIDER_LETTER * letters + _GAP), shape.width / 2.0)
+        name_x = for_names = left - _GAP
+
+    def at(value: float | None) -> float | None:
+        return None if value is None else place(value, low, high, left, shape.right)
+
+    lines = []
+    for number, row in enumerate(rows):
+        top, value = _TOP + shape.step * number, row.value
+        bounded = value.value is not None and value.low is not None and value.high is not None
+        tones = {"strong": row.strong, "hollow": row.hollow, "people": row.band, "plain": True}
+        lines.append(
+            {
+                "name": shortened(row.name, int(for_names / _WIDER_LETTER)),
+                "text": row.text,
+                "tone": next(tone for tone, is_so in tones.items() if is_so),
+                "y": top + shape.step * (0.72 if shape.above else 0.5),
+                "text_y": top + (14.0 if shape.above else shape.step * 0.5 + 4.5),
+                "at": at(value.value),
+                "low": at(value.low) if bounded else None,
+                "high": at(value.high) if bounded else None,
+                "beside": at(row.beside),
+            }
+        )
+    band = None
+    if axis.band is not None:
+        begin, end = (place(value, low, high, left, shape.right) for value in axis.band)
+        band = (begin - max(0.0, (_BAND - (end - begin)) / 2.0), max(_BAND, round(end - begin, 1)))
+    return plot(
+        "intervals",
+        {
+            "width": shape.width,
+            "left": left,
+            "right": shape.right,
+            "top": _TOP,
+            "bottom": _TOP + shape.step * len(rows) + 4.0,
+            "name_x": name_x,
+            "name_anchor": "start" if shape.above else "end",
+            "text_x": shape.text_x,
+            "text_anchor": "end" if shape.above else "start",
+            "title": axis.title,
+            "ticks": ticks(low, high, left, shape.right),
+            "rows": lines,
+            "band": band,
+            "full": at(axis.full),
+            "dashed": at(axis.dashed),
+        },
+    )
+
+
+# --- charts of two axes
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +368,8 @@ class Frame:
 
     @property
     def height(self) -> float:
-        """Of the whole chart."""
-        return self.bottom + _BELOW
+        """Of the whole chart, with the numbers and the title of the axis below."""
+        return self.bottom + 40.0
 
     def x(self, value: float) -> float:
         """The pixel of a value on the axis below."""

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from judgecal.records import Headline
+from judgecal.report.wording import Word, glossary
 
 FROM_JOURNAL = (
     "Rebuilt from what the experiment stored: no model was called, and nothing here is loaded from elsewhere."
@@ -217,6 +218,27 @@ class Document:
     explorer: Block | None = None  # the items behind the numbers, on the page alone
 
 
+Part = Block | str | bool | None | Iterable[Block | str]
+"""What a section is made of: a text is a paragraph, None and False are nothing."""
+
+
+def blocks_of(*parts: Part) -> list[Block]:
+    """The blocks that are there, in order: `bool(rows) and table(rows, ...)`; lists are taken in."""
+    lists = ([part] if isinstance(part, Block | str) else part for part in parts if part and part is not True)
+    return [Paragraph(block) if isinstance(block, str) else block for inner in lists for block in inner]
+
+
+def section(name: str, title: str, caption: str, *parts: Part) -> Section:
+    """A section of the blocks that are there."""
+    return Section(name, title, caption, blocks_of(*parts))
+
+
+def listing(title: str, headline: Headline, *parts: Part, about: str = "", caption: str = "") -> Document:
+    """The document of a command that lists: all of it in one section, none where there is nothing."""
+    word, blocks = title.split(maxsplit=1)[0].lower(), blocks_of(*parts)
+    return Document(title, about, headline, [Section(word, title, caption, blocks)] if blocks else [])
+
+
 class StoredResult(Protocol):
     """A result whose command left it in an experiment's folder."""
 
@@ -241,22 +263,37 @@ def from_summary(result: StoredResult) -> dict[str, Any]:
     return {"run_lines": lines, "foot": FROM_SUMMARY, "data": {"result": result.as_json()}}
 
 
-def listing(
-    title: str, headline: Headline, blocks: Sequence[Block], *, about: str = "", caption: str = ""
+def stored_document(
+    result: StoredResult,
+    title: str,
+    about: str,
+    headline: Headline,
+    *sections: Section | bool | None,
+    facts: Sequence[Fact] = (),
+    notes: Iterable[str] = (),
+    words: Sequence[Word] = (),
+    short: bool = False,
 ) -> Document:
-    """The document of a command that lists: all of it in one section, none where there is nothing."""
-    word = title.split(maxsplit=1)[0].lower()
-    return Document(title, about, headline, [Section(word, title, caption, blocks)] if blocks else [])
+    """The document of such a result: the sections that are there, then its notes and words."""
+    there = [part for part in sections if isinstance(part, Section)]
+    last = notes_section([*notes], words=glossary(*words), short=short)
+    return Document(title, about, headline, [*there, *last], facts, **from_summary(result))
 
 
 def notes_section(
     notes: Sequence[str], *, words: Sequence[tuple[str, str]] = (), short: bool = False
 ) -> list[Section]:
     """The last section: what else to know, and the words of the page; none where there is neither."""
-    if not notes and not words:
-        return []
-    if not notes:
-        return [Section("notes", "Words on this page", "Serves whoever meets them here.", [Glossary(words)])]
-    folded = [Folded("Words on this page", [Glossary(words)])] if words else []
-    caption = "Serves whoever repeats this: what else to know."
-    return [Section("notes", "Notes", caption, [Bullets(notes, short=short), *folded])]
+    meanings, title = Glossary(words), "Words on this page"
+    if notes:
+        caption = "Serves whoever repeats this: what else to know."
+        return [
+            section(
+                "notes",
+                "Notes",
+                caption,
+                Bullets(notes, short=short),
+                bool(words) and Folded(title, [meanings]),
+            )
+        ]
+    return [Section("notes", title, "Serves whoever meets them here.", [meanings])] if words else []

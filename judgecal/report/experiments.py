@@ -1,94 +1,53 @@
-"""The report of any experiment, by the command that made it."""
+"""The report of any experiment, the list of all with the page of each, and a result in a notebook."""
 
 from __future__ import annotations
 
-import dataclasses
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html import unescape
 from pathlib import Path
+from typing import Any
 
 from judgecal.commands import COMMANDS, document_of, load
+from judgecal.engine import Progress
 from judgecal.errors import InputError
-from judgecal.experiment.folder import Experiment
-from judgecal.experiment.stored import find_experiment, read_experiment
-from judgecal.goldset import load_gold
-from judgecal.report.document import Document
-from judgecal.report.html import Report
-from judgecal.selection.choice import MARGIN
-from judgecal.selection.decision import decide_on_judges
-from judgecal.workspace import Workspace, find_workspace
+from judgecal.experiment.folder import code_sha, read_config
+from judgecal.experiment.result import AgreementResult
+from judgecal.experiment.stored import find_experiment
+from judgecal.records import Result
+from judgecal.report.document import Document, Picture, Table
+from judgecal.report.html import Report, index_page, rendered
+from judgecal.stats.significance import MARGIN
+from judgecal.workspace import Workspace, find_workspace, write_text
 
 REPORTS = {command.word: command.report for command in COMMANDS.values() if command.report}
 """Command, as an experiment's configuration names it -> how its document is made anew."""
 
-_BY_OTHER_MAPS = ("agreement", "losses")  # sections about judges that hold cross-fitted numbers
-
 PAGE = "report.html"
 """The page of an experiment, in its folder."""
 
+_STAMP = re.compile(r'name="judgecal" content="([^"]*)"')
+_HEAD = 20_000  # bytes of a page within which its stamp stands
+_ROWS = 20  # of a table in a notebook
+
 
 def report_of(workspace: Workspace, name: str, *, margin: float = MARGIN) -> Report:
-    """The report of one experiment, rebuilt from what it stored; no model is called.
-
-    Raises:
-        InputError: there is no such experiment, it is of a kind without a report, or what it stored cannot be
-            read.
-    """
+    """The report of one experiment, rebuilt from what it stored; no model is called."""
     if not margin > 0.0:
         raise InputError(f"--margin must be above 0, found {margin:g}")
     experiment = find_experiment(workspace, name)
     command = str(experiment.config.get("command"))
     if command not in REPORTS:
-        raise InputError(
-            f"{experiment.folder}: an experiment of {command!r} has no report; those of {', '.join(REPORTS)} "
-            "do"
-        )
-    maker = load(REPORTS[command])
-    day = experiment.last_written
+        kinds = ", ".join(REPORTS)
+        what = f"an experiment of {command!r} has no report; those of {kinds} do"
+        raise InputError(f"{experiment.folder}: {what}")
+    maker, day = load(REPORTS[command]), experiment.last_written
     stored = isinstance(maker, type)
     document = document_of(experiment.read_summary(maker)) if stored else maker(workspace, experiment, margin)
     return Report(document, f"{day.day} {day:%B %Y}")
-
-
-def optimize_report(workspace: Workspace, experiment: Experiment, margin: float) -> Document:
-    """The document of `optimize`, with both prompts, and both judges over the test items where test was
-    looked at.
-
-    What is fitted on test itself is left out: its numbers come by other maps than those that decided.
-
-    Raises:
-        InputError: as `Experiment.read_summary`; or the compiled program cannot be read.
-    """
-    from judgecal.optimize import OptimizeResult, read_prompts
-    from judgecal.report.judges import judges_sections
-    from judgecal.report.optimize import optimize_document
-
-    result, prompts = experiment.read_summary(OptimizeResult), read_prompts(experiment)
-    if result.test.before is None:
-        return optimize_document(result, prompts)
-    judges = decide_on_judges(workspace, read_experiment(workspace, str(experiment.folder)), margin=margin)
-    entries = tuple(dataclasses.replace(judge, calibrated={}) for judge in judges.result.judges)
-    raw = dataclasses.replace(judges, result=dataclasses.replace(judges.result, judges=entries))
-    return optimize_document(
-        result, prompts, [one for one in judges_sections(raw) if one.name not in _BY_OTHER_MAPS]
-    )
-
-
-def gate_report(workspace: Workspace, experiment: Experiment, _margin: float) -> Document:
-    """The document of `gate`, with the flipped items' texts; test items are counted, all of them where the
-    set is gone.
-
-    Raises:
-        InputError: as `Experiment.read_summary`.
-    """
-    from judgecal.report.gate import gate_document, texts_of
-    from judgecal.selection.gate import GateResult
-
-    result = experiment.read_summary(GateResult)
-    try:
-        gold = load_gold(result.gold.set, workspace=workspace)
-        texts = texts_of(gold) if gold.sha256 == result.gold.sha256 else {}
-    except InputError:
-        texts = {}
-    return gate_document(result, texts)
 
 
 def load_report(
@@ -100,9 +59,128 @@ def load_report(
         experiment: its slug, or the path of its folder.
         workspace: the folder with `signatures/` and `gold/`; found as on the command line where not given.
         margin: the loss against the best judge that is allowed, in units of the metric.
-
-    Raises:
-        InputError: as `report_of`.
     """
     where = find_workspace(None if workspace is None else Path(workspace))
     return report_of(where, str(experiment), margin=margin)
+
+
+# --- the list of all experiments
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A line of the index."""
+
+    slug: str
+    command: str
+    made: str = ""  # the day of its result in words
+    kind: str = ""
+    headline: str = ""  # what it came to, or why it cannot be read
+    about: str = ""  # what was measured on what
+    state: str = "done"  # or `unfinished` (the command did not come to its end), `not readable`
+    page: str | None = None  # where its page lies, beside the index; None where it has none
+
+
+def write_index(workspace: Workspace, *, margin: float = MARGIN) -> Path:
+    """Write `experiments/index.html` and the page of each experiment that has changed; gives its path.
+
+    An experiment that cannot be read stands in it with the reason: one broken folder hides no other.
+    """
+    folders = sorted(path.parent for path in workspace.experiments.glob("*/experiment.toml"))
+    if not folders:
+        raise InputError(f"{workspace.experiments}: there is no experiment yet")
+    path = workspace.experiments / "index.html"
+    if not path.exists():
+        write_text(path, "")  # so that the pages made now link to it
+    progress, listed = Progress("pages", len(folders)), list[Listed]()
+    for folder in folders:
+        listed.append(_listed(workspace, folder, margin))
+        progress.add(scored=True, cost_usd=0.0)
+    progress.close()
+    listed.sort(key=lambda line: (line.state != "done", line.slug))
+    write_text(path, index_page(listed))
+    return path
+
+
+def _listed(workspace: Workspace, folder: Path, margin: float) -> Listed:
+    """A line, from the page where that is still right, else from the experiment, whose page is then made."""
+    page, slug, command = folder / PAGE, folder.name, ""
+    here = f"{slug}/{PAGE}" if page.exists() else None
+    finished = (folder / "summary.json").exists()
+    try:
+        command = str(read_config(folder).get("command"))
+        if command not in REPORTS:
+            raise InputError("there is no report of this kind")
+        about = dict[str, Any]()
+        if page.exists():  # what the page says of itself
+            with page.open("rb") as opened:
+                match = _STAMP.search(opened.read(_HEAD).decode("utf-8", "replace"))
+            about = json.loads(unescape(match[1])) if match else {}
+        stamp = _stamp(workspace, folder, margin)
+        if about.get("stamp") != stamp:
+            about = report_of(workspace, slug, margin=margin).write(page, stamp=stamp)
+    except InputError as error:
+        state = "unfinished" if command in REPORTS and not finished else "not readable"
+        return Listed(slug, command, headline=str(error), state=state, page=here)
+    texts = {name: str(about.get(name, "")) for name in ("made", "kind", "headline", "about")}
+    return Listed(slug, command, **texts, state="done" if finished else "unfinished", page=f"{slug}/{PAGE}")
+
+
+def _stamp(workspace: Workspace, folder: Path, margin: float) -> str:
+    """16 hex digits over all that a page is made of: code, the experiment's own files, the gold set, the
+    signatures in whatever folder, the suites.
+    """
+    names = ("experiment.toml", "summary.json", "judgements.jsonl", "program.json")
+    sources = [path for name in names if (path := folder / name).is_file()]
+    gold = read_config(folder).get("gold")
+    if isinstance(gold, dict) and "set" in gold:
+        sources += sorted(path for path in (workspace.gold / str(gold["set"])).glob("*") if path.is_file())
+    sources += [*sorted(workspace.signatures.rglob("*.py")), *sorted(workspace.suites.glob("*.toml"))]
+    digest = hashlib.sha256(json.dumps([code_sha(), margin]).encode())
+    for path in sources:
+        digest.update(str(path.relative_to(path.parent.parent)).encode())
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()[:16]
+
+
+# --- in a notebook
+
+
+def block_of(result: Result) -> str:
+    """The markup of a result's headline and first short table; of a part of a result its table alone."""
+    document = _document(result)
+    first = next(_short_tables(document), None) if document else None
+    if first is None:
+        frame = result.frame()
+        rows = [
+            ["" if cell is None else f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row]
+            for row in frame.head(_ROWS).iter_rows()
+        ]
+        first = Table(list(frame.columns), rows)
+    facts = document.facts if document else ()
+    return rendered("notebook.html", headline=document and document.headline, facts=facts, table=first)
+
+
+def _document(result: Result) -> Document | None:
+    """What the table of commands names, but for results whose documents need more than themselves."""
+    if isinstance(
+        result, AgreementResult
+    ):  # its headline rests on the judgements, which the experiment holds
+        try:
+            return load_report(result.experiment).document
+        except InputError:
+            return None
+    of_a_gate = type(result).__name__ == "GateResult"
+    document: Document | None = (
+        load("report.gate:gate_document")(result, {}) if of_a_gate else document_of(result)
+    )
+    return document
+
+
+def _short_tables(document: Document) -> Iterator[Table]:
+    """Those that stand behind a picture too."""
+    for block in (block for section in document.sections for block in section.blocks if block.short):
+        if isinstance(block, Table):
+            yield block
+        elif isinstance(block, Picture) and block.numbers is not None:
+            yield block.numbers

@@ -10,30 +10,28 @@ import base64
 import gzip
 import json
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, NamedTuple
 
 from judgecal.errors import visible
 from judgecal.experiment.verdicts import JudgeOfItem, PartedItem
 from judgecal.goldset import GOLD
 from judgecal.records import Rating
-from judgecal.report import numbers
 from judgecal.report.document import Block
+from judgecal.report.numbers import count, count_of
 from judgecal.report.wording import sentences
 from judgecal.scale import Label
 
 MOST_PACKED = 2_000_000
 """Characters of the packed items in a page at most; one that needs more carries the worst and says so."""
 
-_T = TypeVar("_T")
 _TEXT_LIMITS = (8_000, 2_000, 500)  # characters of a text, the first with which all of them are small enough
 _ALL_TEXTS = 8_000_000  # characters of all of them before they are compressed
 
 
-@dataclass(frozen=True, slots=True)
-class Packed:
+class Packed(NamedTuple):
     """The items as the page carries them."""
 
     text: str  # gzip in base64
@@ -55,8 +53,7 @@ class Explorer(Block):
     @property
     def title(self) -> str:
         """How many there are."""
-        of = f"{numbers.count(len(self.items))} of {numbers.count(self.n_open)} open answers"
-        return f"{of} where a judge and people part"
+        return f"{count(len(self.items))} of {count(self.n_open)} open answers where a judge and people part"
 
     @property
     def relabel(self) -> str:
@@ -66,7 +63,7 @@ class Explorer(Block):
     @property
     def sealed(self) -> str:
         """What stands in place of the test items."""
-        return f"{numbers.count_of(self.n_sealed, 'test answer')} sealed" if self.n_sealed else ""
+        return f"{count_of(self.n_sealed, 'test answer')} sealed" if self.n_sealed else ""
 
     @cached_property
     def packed(self) -> Packed:
@@ -82,43 +79,42 @@ class Explorer(Block):
     @property
     def capped(self) -> str:
         """What the page does not carry; empty where it carries all."""
-        n, of, cut_at = self.packed.n_items, len(self.items), self.packed.cut_at
-        worst = f"Here are the worst {numbers.count(n)} of {numbers.count(of)}"
+        _, n, cut_at = self.packed
         return " ".join(
             sentences(
-                n < of and f"{worst}: a page carries at most 2 MB of items.",
-                self._length(cut_at) < self._length(None)
-                and f"Texts end after {numbers.count(cut_at)} characters.",
+                n < len(self.items)
+                and f"Here are the worst {count(n)} of {count(len(self.items))}: a page carries at most 2 MB "
+                "of items.",
+                self._length(cut_at) < sum(self._lengths) and f"Texts end after {count(cut_at)} characters.",
             )
         )
 
-    def _length(self, most: int | None) -> int:
+    def _length(self, most: int) -> int:
         """Characters of all texts, each cut after `most`."""
-        return sum(self._lengths) if most is None else sum(min(length, most) for length in self._lengths)
+        return sum(min(length, most) for length in self._lengths)
 
     @cached_property
     def _lengths(self) -> list[int]:
-        return [len(text) for parted in self.items for text in _texts(parted)]
+        lengths: list[int] = []
+        for parted in self.items:
+            item = parted.item
+            texts = [item.question, item.answer, *item.reference_answers, *item.fields.values()]
+            texts += [context.text for context in item.contexts]
+            texts += [turn.content for turn in item.conversation]
+            texts += [rating.note or "" for rating in parted.ratings]
+            texts += [text for verdict in parted.said for text in (verdict.reasoning, verdict.raw_reply)]
+            lengths += map(len, texts)
+        return lengths
 
     def _packed(self, n: int, most: int) -> str:
-        judges = [
-            {"name": visible(name), "prompt": visible(self.prompts.get(name, ""))} for name in self.judges
-        ]
         carried = {
-            "judges": judges,
+            "judges": [
+                {"name": visible(name), "prompt": visible(self.prompts.get(name, ""))} for name in self.judges
+            ],
             "items": [_carried(parted, self.judges, most) for parted in self.items[:n]],
         }
         text = json.dumps(carried, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
         return base64.b64encode(gzip.compress(text.encode("utf-8"), 6, mtime=0)).decode("ascii")
-
-
-def _texts(parted: PartedItem) -> Iterator[str]:
-    item = parted.item
-    yield from (item.question, item.answer, *item.reference_answers, *item.fields.values())
-    yield from (context.text for context in item.contexts)
-    yield from (turn.content for turn in item.conversation)
-    yield from (rating.note or "" for rating in parted.ratings)
-    yield from (text for verdict in parted.said for text in (verdict.reasoning, verdict.raw_reply))
 
 
 def _carried(parted: PartedItem, judges: Sequence[str], most: int) -> dict[str, Any]:
@@ -129,43 +125,44 @@ def _carried(parted: PartedItem, judges: Sequence[str], most: int) -> dict[str, 
         return visible(text if more <= 0 else f"{text[:most]} … ({more:,} more characters)")
 
     def rater(rating: Rating) -> list[str]:
-        unlabelled = rating.reason or "no label"
-        label = unlabelled if rating.label is None else shown(rating.label, binary=parted.binary)
+        label = rating.reason or "no label"
+        if rating.label is not None:
+            label = _shown(rating.label, binary=parted.binary)
         return [visible(rating.rater), visible(label), cut(rating.note or "")]
 
-    def verdict(said: JudgeOfItem) -> dict[str, str]:
-        return _filled({
-            "verdict": ", ".join(shown(label, binary=said.binary) for label in said.verdicts),
-            "given": ", ".join(shown(label, binary=False) for label in said.raw),
-            "error": said.error or (f"unscored: {said.unscored}" if said.unscored else ""),
-            "why": cut(said.reasoning),
-            "raw": cut(said.raw_reply),
-        })  # fmt: skip
+    def verdict(judge: JudgeOfItem) -> dict[str, Any]:
+        return _filled(
+            verdict=", ".join(_shown(label, binary=judge.binary) for label in judge.verdicts),
+            given=", ".join(_shown(label, binary=False) for label in judge.raw),
+            error=judge.error or (f"unscored: {judge.unscored}" if judge.unscored else ""),
+            why=cut(judge.reasoning),
+            raw=cut(judge.raw_reply),
+        )
 
-    item, by_judge = parted.item, {said.judge: said for said in parted.said}
+    item, by_judge = parted.item, {judge.judge: judge for judge in parted.said}
     further = [*item.fields.items(), *((turn.role, turn.content) for turn in item.conversation)]
     further += [(f"Context {at.document_id or place}", at.text) for place, at in enumerate(item.contexts, 1)]
-    return _filled({
-        "id": visible(item.item_id),
-        "question": cut(item.asked),
-        "references": [cut(text) for text in item.reference_answers],
-        "answer": cut(item.answer),
-        "further": [[name, cut(text)] for name, text in further],
-        "system": visible(item.system or ""),
-        "tags": list(map(visible, item.tags)),
-        "label": shown(parted.label, binary=parted.binary),
-        "raters": [rater(rating) for rating in parted.ratings if rating.rater != GOLD],
-        "said": [verdict(by_judge[judge]) if judge in by_judge else None for judge in judges],
-        "differ": parted.judges_differ,
-        "people": parted.people_differ,
-    })  # fmt: skip
+    return _filled(
+        id=visible(item.item_id),
+        question=cut(item.asked),
+        references=[cut(text) for text in item.reference_answers],
+        answer=cut(item.answer),
+        further=[[name, cut(text)] for name, text in further],
+        system=visible(item.system or ""),
+        tags=list(map(visible, item.tags)),
+        label=_shown(parted.label, binary=parted.binary),
+        raters=[rater(rating) for rating in parted.ratings if rating.rater != GOLD],
+        said=[verdict(by_judge[judge]) if judge in by_judge else None for judge in judges],
+        differ=parted.judges_differ,
+        people=parted.people_differ,
+    )
 
 
-def _filled(values: Mapping[str, _T]) -> dict[str, _T]:
+def _filled(**values: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value}
 
 
-def shown(label: Label | None, *, binary: bool) -> str:
+def _shown(label: Label | None, *, binary: bool) -> str:
     """A label or a verdict: pass or fail, or a number without needless digits."""
     if label is None:
         return "unscored"

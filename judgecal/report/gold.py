@@ -1,17 +1,43 @@
-"""The documents of `gold list`, `gold check` and `gold sheet`."""
+"""The documents of `gold list`, `check`, `sheet`, `import` and `agreement`.
+
+What loads scipy is imported where it is used: `gold list` does without.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from judgecal.goldset import GoldCheck, GoldChecks, GoldList, ListedSet, Problem, Sheets
+from judgecal.errors import listed
+from judgecal.goldset import GOLD, JUDGEMENTS, GoldCheck, GoldChecks, GoldList, Imported, Problem, Sheets
 from judgecal.goldset.gold_set import SplitCounts
+from judgecal.goldset.understood import LabelSpread, Understood
 from judgecal.records import Estimate, Headline
-from judgecal.report.document import Block, Bullets, Document, Paragraph, Section, Table
-from judgecal.report.numbers import count_of
+from judgecal.report.document import (
+    Block,
+    Bullets,
+    Document,
+    Paragraph,
+    Part,
+    Record,
+    Section,
+    Table,
+    section,
+)
+from judgecal.report.numbers import between, count, count_of, estimate, percent
+from judgecal.report.wording import path_from_here, sentence, sentences
+
+if TYPE_CHECKING:
+    from judgecal.experiment.people import RaterAgreement, RaterAmongOthers
 
 _SHOWN = 6  # kinds of findings in the short form
+_NAMED = 4  # raters or judges in a sentence; of more the first ones, or their number
+_LINES = 3  # of raters, and of judges, in the short form
+_LEFT_OUT = 8
+_LABELS = 4  # of a rater's labels, in a table
+_OF_ITEM = ("question", "answer", "reference_answer", "contexts")
+_FACTS = 5  # of them
+_FACT = 56  # characters of a text of the first item
 
 
 def list_document(result: GoldList) -> Document:
@@ -20,70 +46,62 @@ def list_document(result: GoldList) -> Document:
     if not n:
         headline = Headline("none", "There is no gold set here yet.", next="judgecal gold import --help")
         return Document("Gold sets", "", headline, [])
-    broken = [one.set_ for one in result.sets if one.error is not None]
-    because = tuple(f"{name} cannot be loaded: see judgecal gold check {name}." for name in broken)
+    broken = [gold.set_ for gold in result.sets if gold.error is not None]
     headline = Headline(
         "sets",
         f"There {'is 1 gold set' if n == 1 else f'are {n} gold sets'} here.",
-        because,
+        tuple(f"{name} cannot be loaded: see judgecal gold check {name}." for name in broken),
         next=f"judgecal gold check {broken[0] if broken else result.sets[0].set_}",
     )
+    rows = []
+    for gold in result.sets:
+        facts = (
+            gold.scale,
+            gold.sampling,
+            gold.labels_by,
+            gold.n_items,
+            gold.n_groups,
+            len(gold.raters or ()),
+        )
+        broken_row = (gold.set_, "cannot be loaded", *["-"] * 5)
+        rows.append(broken_row if gold.error is not None else (gold.set_, *map(str, facts)))
     header = ("set", "scale", "sampling", "labels by", "items", "questions", "raters")
-    table = Table(header, [_list_row(one) for one in result.sets], left=4, short=True)
-    return Document("Gold sets", "", headline, [Section("sets", "Sets", "", [table])])
+    sets = section("sets", "Sets", "", Table(header, rows, left=4, short=True))
+    return Document("Gold sets", "", headline, [sets])
 
 
-def _list_row(one: ListedSet) -> tuple[str, ...]:
-    if one.error is not None:
-        return (one.set_, "cannot be loaded", "-", "-", "-", "-", "-")
-    texts = (
-        one.set_,
-        one.scale,
-        one.sampling,
-        one.labels_by,
-        one.n_items,
-        one.n_groups,
-        len(one.raters or ()),
-    )
-    return tuple(map(str, texts))
+# --- check
 
 
 def check_document(result: GoldCheck, *, full: bool = False) -> Document:
     """The counts of a set, what a constant reaches on it, and its findings; `full` prints all of them."""
-    still_open = [problem for problem in result.problems if problem.explained is None]
-    if still_open:
-        found = f"{count_of(len(still_open), 'finding')} of {count_of(len(_by_kind(still_open)), 'kind')}"
-        again = (
-            _after(result.set_, result.n_labelled) if full else f"judgecal gold check {result.set_} --full"
-        )
-        headline = Headline("findings", f"{result.set_} has {found}.", next=again)
-    else:
-        found = "no findings but those that the card explains" if result.problems else "no findings"
-        headline = Headline(
-            "sound", f"{result.set_} has {found}.", next=_after(result.set_, result.n_labelled)
-        )
-    return Document(f"Gold set {result.set_}", _about(result), headline, [_check_section(result)])
-
-
-def _after(name: str, n_labelled: int) -> str:
-    """What a set that was looked through is for: to hold judges against its labels, once it has some."""
-    return f"judgecal score --gold {name}" if n_labelled else f"judgecal gold sheet {name} -o sheet.csv"
+    name, findings = result.set_, [problem for problem in result.problems if problem.explained is None]
+    # what a set that was looked through is for: to hold judges against its labels, once it has some
+    following = (
+        f"judgecal score --gold {name}" if result.n_labelled else f"judgecal gold sheet {name} -o sheet.csv"
+    )
+    kind, what = "sound", "no findings but those that the card explains" if result.problems else "no findings"
+    if findings:
+        kind, n_kinds = "findings", len(_by_kind(findings))
+        what = f"{count_of(len(findings), 'finding')} of {count_of(n_kinds, 'kind')}"
+        following = following if full else f"judgecal gold check {name} --full"
+    headline = Headline(kind, f"{name} has {what}.", next=following)
+    return Document(f"Gold set {name}", _about(result), headline, [_check_section(result)])
 
 
 def checks_document(result: GoldChecks) -> Document:
     """All sets of a workspace, one below the other."""
-    counts = {one.set_: sum(problem.explained is None for problem in one.problems) for one in result.sets}
-    n, worst = sum(counts.values()), max(result.sets, key=lambda one: counts[one.set_], default=None)
+    counts = {
+        checked.set_: sum(problem.explained is None for problem in checked.problems)
+        for checked in result.sets
+    }
+    n, worst = sum(counts.values()), max(result.sets, key=lambda checked: counts[checked.set_], default=None)
     headline = Headline(
         "findings" if n else "sound",
         f"{count_of(len(result.sets), 'gold set')} checked: {count_of(n, 'finding')}.",
         next=f"judgecal gold check {worst.set_} --full" if worst else "judgecal gold list",
     )
-    sections = []
-    for one in result.sets:
-        section = _check_section(one)
-        blocks = [Paragraph(_about(one), short=True), *section.blocks]
-        sections.append(replace(section, blocks=blocks))
+    sections = [_check_section(checked, Paragraph(_about(checked), short=True)) for checked in result.sets]
     return Document("Gold sets", "", headline, sections)
 
 
@@ -94,19 +112,35 @@ def _about(result: GoldCheck) -> str:
     )
 
 
-def _check_section(result: GoldCheck) -> Section:
-    tags = [(tag, str(count)) for tag, count in result.tags.items()]
-    blocks: list[Block] = [splits_table(result.splits)]
-    blocks += [Table(("tag", "items"), tags)] if tags else []
-    blocks += [Bullets(list(_baselines(result)), short=True)]
-    still_open = [problem for problem in result.problems if problem.explained is None]
+def _check_section(result: GoldCheck, *first: Paragraph) -> Section:
+    findings = [problem for problem in result.problems if problem.explained is None]
     explained = [problem for problem in result.problems if problem.explained is not None]
-    blocks += _findings(still_open)
-    if explained:
-        lines = [f"{own[0].kind} ({len(own)}): {own[0].explained}" for own in _by_kind(explained).values()]
-        blocks += [Paragraph("Explained in the card:", short=True), Bullets(lines, short=True)]
-        blocks += [_all("explained", explained)]
-    return Section(result.set_, result.set_, "Serves whoever relies on the set.", blocks)
+    kinds = list(_by_kind(findings).values())
+    lines = [f"{kind[0].kind} ({len(kind)}): {kind[0].where}: {kind[0].message}" for kind in kinds[:_SHOWN]]
+    if len(kinds) > _SHOWN:
+        lines.append(f"... and {len(kinds) - _SHOWN} more kinds of findings (all of them with --full)")
+    reasons = [f"{kind[0].kind} ({len(kind)}): {kind[0].explained}" for kind in _by_kind(explained).values()]
+
+    def every(name: str, problems: Sequence[Problem], title: str = "") -> Table:
+        rows = [(problem.kind, problem.where, problem.message) for problem in problems]
+        return Table((name, "where", "what"), rows, left=3, title=title)
+
+    return section(
+        result.set_,
+        result.set_,
+        "Serves whoever relies on the set.",
+        first,
+        splits_table(result.splits),
+        bool(result.tags) and Table(("tag", "items"), [(tag, str(n)) for tag, n in result.tags.items()]),
+        Bullets(list(_baselines(result)), short=True),
+        bool(findings) and (Bullets(lines, short=True), every("finding", findings, "All findings")),
+        bool(explained)
+        and (
+            Paragraph("Explained in the card:", short=True),
+            Bullets(reasons, short=True),
+            every("explained", explained),
+        ),
+    )
 
 
 def splits_table(splits: Mapping[str, SplitCounts]) -> Table:
@@ -117,7 +151,7 @@ def splits_table(splits: Mapping[str, SplitCounts]) -> Table:
 
 def _baselines(result: GoldCheck) -> Iterator[str]:
     """What a judge that looks at nothing reaches, and how many labels stand at the mark."""
-    from judgecal.report.intervals import of_metric  # loads scipy, which `gold list` does without
+    from judgecal.report.charts import of_metric
 
     for metric, best in result.baselines.items():
         constant = best.label if isinstance(best.label, str) else f"{best.label:g}"
@@ -129,22 +163,6 @@ def _baselines(result: GoldCheck) -> Iterator[str]:
         yield f"{near.share.value:.1%} of {near.share.n} labels lie within {near.within:g} of the pass mark."
 
 
-def _findings(problems: Sequence[Problem]) -> list[Block]:
-    """The first finding of each kind in short, all of them in full."""
-    if not problems:
-        return []
-    kinds = list(_by_kind(problems).values())
-    lines = [f"{own[0].kind} ({len(own)}): {own[0].where}: {own[0].message}" for own in kinds[:_SHOWN]]
-    if len(kinds) > _SHOWN:
-        lines.append(f"... and {len(kinds) - _SHOWN} more kinds of findings (all of them with --full)")
-    return [Bullets(lines, short=True), _all("finding", problems, title="All findings")]
-
-
-def _all(name: str, problems: Sequence[Problem], *, title: str = "") -> Table:
-    rows = [(problem.kind, problem.where, problem.message) for problem in problems]
-    return Table((name, "where", "what"), rows, left=3, title=title)
-
-
 def _by_kind(problems: Sequence[Problem]) -> dict[str, list[Problem]]:
     kinds: dict[str, list[Problem]] = {}
     for problem in problems:
@@ -152,12 +170,259 @@ def _by_kind(problems: Sequence[Problem]) -> dict[str, list[Problem]]:
     return kinds
 
 
+# --- sheet
+
+
 def sheets_document(result: Sheets, following: str) -> Document:
     """Which sheets were written, what the raters must be told, and the command that reads the sheets back."""
     rows = [(path, str(result.n_items)) for path in result.sheets]
-    blocks: list[Block] = [Table(("sheet", "items"), rows, short=True), Bullets(result.notes, short=True)]
-    written = (
-        f"{count_of(len(result.sheets), 'sheet')} of {count_of(result.n_items, 'item')} of {result.set_}."
+    sheets, items = count_of(len(result.sheets), "sheet"), count_of(result.n_items, "item")
+    headline = Headline("written", f"{sheets} of {items} of {result.set_}.", next=following)
+    blocks = Table(("sheet", "items"), rows, short=True), Bullets(result.notes, short=True)
+    return Document(f"Sheets of {result.set_}", "", headline, [section("sheets", "Sheets", "", blocks)])
+
+
+# --- import
+
+
+def import_document(result: Imported, *, guessed: str | None = None) -> Document:
+    """What was read, and what is to be said of the set; `guessed`: the tool that the file told."""
+    lines = [*_accounted(result), *result.notes]
+    labels = "and waits for labels"
+    if result.n_ratings:
+        labels = (
+            f"{count_of(result.n_ratings, 'rating')} by {listed(result.people, _NAMED) or 'no single rater'}"
+        )
+    following = f"judgecal gold check {result.set_}"
+    if not result.n_ratings:
+        following = f"judgecal gold sheet {result.set_} -o labels.csv"
+    elif not result.n_labelled:  # people tie everywhere
+        following = f"judgecal gold adjudicate {result.set_}"
+    elif result.judges or (result.path / JUDGEMENTS).is_file():  # with the items that a sheet's labels are of
+        following = f"judgecal agreement --gold {result.set_}"
+    judged = [
+        f"{judge} gave {count_of(n, 'judgement')}{_without(result.unscored.get(judge, 0))}."
+        for judge, n in result.judges.items()
+    ]
+    if len(judged) > _NAMED:  # of many judges the sum
+        total, unscored = sum(result.judges.values()), sum(result.unscored.values())
+        judged = [f"{len(result.judges):,} judges gave {total:,} judgements{_without(unscored)}."]
+    headline = Headline(
+        "imported" if result.n_ratings else "waits for labels",
+        f"{result.set_} has {_items(result)}, {labels}.",
+        sentences(
+            _guessed(guessed),
+            f"Say in {path_from_here(result.path / 'card.toml')} what is known of it.",
+            judged,
+        ),
+        next=following,
     )
-    headline = Headline("written", written, next=following)
-    return Document(f"Sheets of {result.set_}", "", headline, [Section("sheets", "Sheets", "", blocks)])
+    about = f"{result.set_}@{result.sha256[:12]}, scale {result.scale}"
+    blocks = splits_table(result.splits), *[Bullets(lines, short=True)] * bool(lines)
+    return Document(f"Gold set {result.set_}", about, headline, [section("set", "The set", "", blocks)])
+
+
+def understood_document(result: Understood, following: str, *, guessed: str | None = None) -> Document:
+    """How a file was understood; `following` is the command that imports it, `guessed` the tool."""
+    labels = "no label"
+    if result.n_ratings:
+        people = listed([rater for rater in result.raters if rater != GOLD], _NAMED) or "no single rater"
+        labels = f"{count_of(result.n_ratings, 'rating')} by {people}"
+    headline = Headline(
+        "understood" if result.n_ratings else "waits for labels",
+        f"{result.set_} would have {_items(result)}, and {labels}. Nothing is written.",
+        sentences(
+            _guessed(guessed),  # a note says how a scale was told that is not declared
+            result.scale_from == "declared" and f"The labels' scale is {result.scale}, as --scale says.",
+        ),
+        next=following,
+    )
+    columns = sentences(
+        bool(result.columns)
+        and f"Columns taken: {', '.join(f'{column} as {what}' for column, what in result.columns.items())}.",
+        bool(result.left_out) and f"Columns left: {listed(result.left_out, _LEFT_OUT)}.",
+    )
+    raters = [
+        f"{rater} gave {count_of(spread.n, 'label')}: {_labels(spread)}."
+        for rater, spread in result.labels.items()
+    ]
+    judges = [
+        f"{judge} gave {count_of(given.n, 'judgement')}, read as {given.scale}{_without(given.n_unscored)}."
+        for judge, given in result.verdicts.items()
+    ]
+    labelled = [(rater, _labels(spread), f"{spread.n:,}") for rater, spread in result.labels.items()]
+    judged = [
+        (judge, given.scale, f"{given.n:,}", f"{given.n_unscored:,}")
+        for judge, given in result.verdicts.items()
+    ]
+    file = section(
+        "file",
+        "The file",
+        "",
+        Bullets([*columns, *_accounted(result), *result.notes], short=True),
+        _first_item(result),
+        Bullets([*_first(raters, "rater"), *_first(judges, "judge")], short=True),
+        len(labelled) > _LINES and Table(("rater", "labels", "ratings"), labelled, left=2),
+        len(judged) > _LINES
+        and Table(("judge", "verdicts read as", "judgements", "unscored"), judged, left=2),
+    )
+    return Document(f"Gold set {result.set_}", "", headline, [file])
+
+
+def _items(result: Imported | Understood) -> str:
+    return f"{count_of(result.n_items, 'item')} on {count_of(result.n_groups, 'question')}"
+
+
+def _accounted(result: Imported | Understood) -> list[str]:
+    """What became of what was read: a table's rows without effect, an export's items and scores."""
+    if result.tool is None:
+        return [f"{n:,} of {result.n_rows:,} rows {why}." for why, n in result.skipped.items()]
+    n_judged, n_skipped = sum(result.judges.values()), sum(result.skipped.values())
+    parts = {"item": result.n_items, "rating": result.n_ratings, "judgement": n_judged}
+    taken = ", ".join(count_of(n, part) for part, n in parts.items())
+    reasons = "; ".join(f"{n:,} {why}" for why, n in result.skipped.items())
+    return [
+        f"{count_of(result.n_rows, 'record')} read: {taken}, {n_skipped:,} skipped.",
+        *[f"Skipped: {reasons}."] * bool(reasons),
+    ]
+
+
+def _without(unscored: int) -> str:
+    return f", {unscored:,} of them without a verdict" if unscored else ""
+
+
+def _guessed(tool: str | None) -> str:
+    how = "told by what stands in it (--from says another)"
+    return "" if tool is None else f"Read as an export of {tool}, {how}."
+
+
+def _labels(spread: LabelSpread) -> str:
+    """`0 (33%), 1 (67%)`, or quantiles."""
+    named = set(spread.shares)
+    if len(named) > _LABELS + 1:
+        named = set(sorted(spread.shares, key=lambda label: -spread.shares[label])[:_LABELS])
+    parts = [f"{label} ({percent(share)})" for label, share in spread.shares.items() if label in named]
+    parts += [f"{len(spread.shares) - len(named)} more"] * (len(named) < len(spread.shares))
+    parts += [f"{name} {value:g}" for name, value in spread.quantiles.items()]
+    return ", ".join([*parts, *[f"{spread.n_cannot_tell:,} cannot tell"] * bool(spread.n_cannot_tell)])
+
+
+def _first(lines: list[str], what: str) -> list[str]:
+    """The first ones; the document holds all of them in a table."""
+    if len(lines) <= _LINES:
+        return lines
+    return [*lines[: _LINES - 1], f"... and {count_of(len(lines) - _LINES + 1, f'more {what}')} (--full)."]
+
+
+def _first_item(result: Understood) -> Part:
+    if result.first_item is None:
+        return Bullets(["Every item is of test, and none of these is shown."], short=True)
+    facts = dict(result.first_item)
+    title = f"First item {facts.pop('item_id')}"
+    named = [name for name in facts if name in _OF_ITEM or name.startswith("fields")][:_FACTS]
+    short = [(name, text if len(text := facts[name]) <= _FACT else f"{text[:_FACT]}...") for name in named]
+    whole = [Record(f"{title}, all of it", list(facts.items()))] * (dict(short) != facts)
+    return [Record(title, short, short=True), *whole]
+
+
+# --- agreement of the raters
+
+
+def agreement_document(result: RaterAgreement) -> Document:
+    """A line a rater: the ceiling as reports print it; a table a pair of raters, and one of all of them."""
+    from judgecal.stats.stand_in import MIN_SHARED
+
+    n = len(result.raters) - len(result.tie_breakers)
+    many = [rater for rater in result.ceiling if rater.n >= MIN_SHARED]
+    few = [rater for rater in result.ceiling if rater.n < MIN_SHARED]
+    names = ", ".join(rater.rater for rater in few)
+    what = f"Fewer than {MIN_SHARED} items with another, so in the whole table alone (--full): {names}."
+    pairs: list[Block] = []
+    for pair in result.pairs:
+        pairs.append(Paragraph(f"{pair.a} with {pair.b}, {count_of(pair.n, 'item')} with both"))
+        pairs += _estimates(pair.agreement)
+    together = {name: value for name, value in result.reliability.items() if "[" not in name}
+    raters = section(
+        "raters",
+        "Raters",
+        "Serves whoever asks how far people agree.",
+        bool(many) and _against_others(many, result.scale, short=True),
+        bool(few) and (Paragraph(what, short=True), _against_others(few, result.scale, short=False)),
+        (
+            Paragraph(f"{rater} is in no ceiling: {why}.", short=True)
+            for rater, why in result.tie_breakers.items()
+        ),
+        pairs,
+        bool(result.reliability)
+        and (f"all {n} raters at once (each pair's kappas: --json)", *_estimates(together)),
+        (
+            Paragraph(
+                f"{rater} saw a machine's label beside {n_items} items: that agreement is no independent one",
+                short=True,
+            )
+            for rater, n_items in result.saw_draft.items()
+        ),
+        (
+            Paragraph(
+                f"{rater} could not tell {count_of(n_items, 'item')}: no number here counts them", short=True
+            )
+            for rater, n_items in result.cannot_tell.items()
+        ),
+    )
+    headline = _agreement_headline(result, many, n)
+    about = f"{result.set_}@{result.sha256[:12]}, scale {result.scale}: raters against raters"
+    return Document(f"Gold set {result.set_}: raters against raters", about, headline, [raters])
+
+
+def _against_others(raters: Sequence[RaterAmongOthers], scale: str, *, short: bool) -> Table:
+    from judgecal.report.charts import of_metric
+    from judgecal.stats import columns_of, metric_facts
+
+    columns = columns_of(raters[0].agreement, scale)
+    names = [name for name in columns if (facts := metric_facts(name)).unit != "scale" and not facts.is_rate]
+    ranked = sorted(raters, key=lambda rater: -(rater.agreement[names[0]].value or 0.0))
+    rows = [
+        (rater.rater, count(rater.n), *(of_metric(rater.agreement[name], name, scale) for name in names))
+        for rater in ranked
+    ]
+    title = "Each rater against each other one, on all items that they share"
+    return Table(("rater", "items", *names), rows, title=title, short=short)
+
+
+def _agreement_headline(result: RaterAgreement, many: Sequence[RaterAmongOthers], n: int) -> Headline:
+    """`many`: the raters who share enough items with others; `n`: all but those asked to settle ties."""
+    from judgecal.stats import columns_of, metric_facts
+
+    again = f"judgecal score --gold {result.set_}"
+    if not result.pairs:
+        sheet = f"judgecal gold sheet {result.set_} -o sheet.csv"
+        what = f"No two human raters ({len(result.raters)} there): nothing to compare."
+        return Headline("none", what, next=sheet)
+    ties: tuple[str, ...] = ()
+    if result.n_tied:
+        ties = (f"They tie on {count_of(result.n_tied, 'item')}, which have no gold label.",)
+        again = f"judgecal gold adjudicate {result.set_}"
+    alpha = result.reliability.get("krippendorff_alpha")
+    if alpha is None or alpha.value is None or not many:
+        return Headline("raters", f"{len(result.raters)} raters rated {result.set_}.", ties, next=again)
+    leading = columns_of(many[0].agreement, result.scale)[0]
+    reach = between([rater.agreement[leading].value for rater in many])
+    graded = leading == "macro_agreement" and result.scale != "binary"
+    to, of = ("to", "on") if graded else ("on", "of")
+    who = "The project's raters" if result.labels_by == "project" else "People"
+    how = f"{metric_facts(leading).name} of {n} raters; Krippendorff's alpha {estimate(alpha)}"
+    rests = f"{sentence(how)} It rests on {count_of(alpha.n, 'item')}."
+    what = f"{who} agree with each other {to} {reach} {of} {result.set_}."
+    return Headline("raters", what, (rests, *ties), next=again)
+
+
+def _estimates(values: Mapping[str, Estimate]) -> list[Block]:
+    """The estimates, and below them why one has no value or no interval."""
+    rows = [
+        (name, estimate(value, 4), *map(str, (value.n, value.n_expected, value.n_unscored, value.n_groups)))
+        for name, value in values.items()
+    ]
+    reasons = [f"{name}: {value.reason}" for name, value in values.items() if value.reason]
+    header = ("metric", "value [interval]", "n", "of", "unscored", "questions")
+    blocks: list[Block] = [Table(header, rows, left=2)] if rows else []
+    return blocks + ([Bullets(reasons)] if reasons else [])

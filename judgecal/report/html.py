@@ -25,10 +25,7 @@ from judgecal.report.markdown import markdown
 from judgecal.report.terminal import terminal
 from judgecal.workspace import write_text
 
-_FRAME = {
-    "style": "width:100%;height:48rem;border:1px solid #8884;border-radius:6px",
-    "sandbox": "allow-scripts",
-}
+_FRAME = "width:100%;height:48rem;border:1px solid #8884;border-radius:6px"
 
 
 @cache
@@ -51,11 +48,14 @@ def _finalize(value: Any) -> Any:
     return visible(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 
+def _macro(template: str, name: str, value: object) -> str:
+    drawn: str = getattr(_environment().get_template(template).module, name)(value)
+    return drawn
+
+
 def _draw(block: Block) -> str:
     """A block by the macro of `blocks.html` that has the name of its class."""
-    macros = _environment().get_template("blocks.html").module
-    drawn: str = getattr(macros, type(block).__name__.lower())(block)
-    return drawn
+    return _macro("blocks.html", type(block).__name__.lower(), block)
 
 
 def _meaning(header: str) -> str:
@@ -75,13 +75,18 @@ def source(name: str) -> Markup:
 
 def plot(name: str, placed: object) -> str:
     """A picture of `plots.html` by its name, as SVG; `placed` is what its macro draws, in pixels."""
-    drawn: str = getattr(_environment().get_template("plots.html").module, name)(placed)
-    return drawn.strip()
+    return _macro("plots.html", name, placed).strip()
 
 
 def rendered(template: str, **values: Any) -> str:
     """A template of `report/templates/` with its values; text is escaped, a missing value is an error."""
     return _environment().get_template(template).render(**values)
+
+
+def _page(template: str, script: str, **values: Any) -> str:
+    """A page whose policy lets that script alone run."""
+    digest = hashlib.sha256(source(script).encode()).digest()
+    return rendered(template, script_hash=base64.b64encode(digest).decode(), **values)
 
 
 def html(
@@ -95,24 +100,13 @@ def html(
         index: where the list of all experiments lies; empty where there is none.
         about_itself: what the page says of itself to the index.
     """
-    told = json.dumps(about_itself) if about_itself else ""
-    allowed = _hash_of("page.js")
-    return rendered("page.html", document=document, script_hash=allowed, made=made, index=index, told=told)
+    carried = json.dumps(about_itself) if about_itself else ""
+    return _page("page.html", "page.js", document=document, made=made, index=index, told=carried)
 
 
 def index_page(experiments: Sequence[object]) -> str:
     """The list of all experiments."""
-    return rendered("index.html", experiments=experiments, script_hash=_hash_of("index.js"))
-
-
-def _hash_of(script: str) -> str:
-    """What the page's policy lets run."""
-    return base64.b64encode(hashlib.sha256(source(script).encode()).digest()).decode()
-
-
-def frame(document: Document, *, made: str = "") -> str:
-    """The page in a frame of its own, for a notebook."""
-    return rendered("frame.html", document=document, page=html(document, made=made), **_FRAME)
+    return _page("index.html", "index.js", experiments=experiments)
 
 
 @dataclass(frozen=True)
@@ -163,7 +157,9 @@ class Report:
         return about_itself
 
     def _repr_html_(self) -> str:
-        return frame(self.document, made=self.made)
+        return rendered(
+            "frame.html", document=self.document, page=self.html, style=_FRAME, sandbox="allow-scripts"
+        )
 
     def __repr__(self) -> str:
         return f"Report({self.document.title!r}: {self.document.headline.sentence})"

@@ -12,30 +12,23 @@ from pathlib import Path
 
 from judgecal.errors import InputError
 from judgecal.experiment import Experiment
-from judgecal.production.results import JudgeResult, SuiteRate, SuiteResult
+from judgecal.production.judge_counts import SuiteRate
+from judgecal.production.results import JudgeResult, SuiteResult
 from judgecal.records import Estimate, Headline
-from judgecal.report import numbers
+from judgecal.report.charts import Axis, in_percent, interval_picture, said_in_words, share_blocks, share_row
 from judgecal.report.document import (
     Block,
     Document,
     Heading,
-    Paragraph,
     Record,
     Section,
     Table,
-    from_summary,
-    notes_section,
+    section,
+    stored_document,
     table,
 )
-from judgecal.report.intervals import (
-    Axis,
-    in_percent,
-    interval_picture,
-    said_in_words,
-    share_blocks,
-    share_row,
-)
-from judgecal.report.wording import IN_NO_RATE, glossary, in_a_row, sentence, sentences
+from judgecal.report.numbers import DASH, count, count_of, estimate, money, plain
+from judgecal.report.wording import IN_NO_RATE, in_a_row, sentence, sentences
 from judgecal.selection.pass_rates import SystemRates
 from judgecal.tables import Row, open_source
 from judgecal.tables.partitions import ENDINGS
@@ -45,6 +38,21 @@ _EXAMPLES = 3  # rows of each verdict that are shown
 _SEARCHED = 2_000  # rows of the output that they are taken from
 _SHARE_OF = {"rating": "rows", "precision": "chunks", "share": "its scale"}
 _PASSES = {"rating": "of the rows pass", "precision": "of a row's chunks pass", "share": "on average"}
+_TRIED_AGAIN = (
+    "Serves the next run: transport errors and the like are tried again by the same command, the others with "
+    "--retry-unscored"
+)
+_UNSCORED = "Unscored, and in no number above"
+_SUITE_WORDS = (
+    (
+        "share",
+        "Of the rows with a verdict, the share that passes, through the lock's map where the judge has one.",
+    ),
+    "precision",
+    ("average", "The mean verdict on the judge's own scale."),
+    IN_NO_RATE,
+    "lock",
+)
 
 
 def judge_report(_workspace: Workspace, experiment: Experiment, _margin: float) -> Document:
@@ -55,8 +63,12 @@ def judge_report(_workspace: Workspace, experiment: Experiment, _margin: float) 
     return judge_document(result, example_rows(result))
 
 
+def _judged(result: JudgeResult | SuiteResult) -> str:
+    return f"{result.experiment} · {count_of(result.n, 'row')} of {result.input}, judged by"
+
+
 def _notes(result: JudgeResult | SuiteResult, no_model: str) -> list[str]:
-    usd = f"USD per 1,000 rows: {numbers.money(result.usd_per_1k)}; paid: {numbers.money(result.usd)}."
+    usd = f"USD per 1,000 rows: {money(result.usd_per_1k)}; paid: {money(result.usd)}."
     return [f"{usd} Model: {', '.join(result.model_ids) or no_model}.", *map(sentence, result.notes)]
 
 
@@ -66,48 +78,55 @@ def _notes(result: JudgeResult | SuiteResult, no_model: str) -> list[str]:
 def judge_document(result: JudgeResult, examples: Sequence[Row] | None = None) -> Document:
     """What a table judged by a lock comes to; `examples`: rows of its output, None where it was not read."""
     mark = "" if result.pass_at is None else f", pass at {result.pass_at:g}"
-    words = glossary("raw rate", "calibrated rate", "sensitivity", "specificity", IN_NO_RATE)
-    return Document(
-        title=f"{result.experiment}: answers judged",
-        about=(
-            f"{result.experiment} · {numbers.count_of(result.n, 'row')} of {result.input}, judged by "
-            f"{result.judge} ({result.lock}){mark}; rows with their verdicts: {result.output}"
+    unscored = table(
+        result.overall.unscored.items(),
+        {"why": lambda row: row[0], "rows": lambda row: count(row[1])},
+        title=_UNSCORED,
+        short=True,
+    )
+    return stored_document(
+        result,
+        f"{result.experiment}: answers judged",
+        f"{_judged(result)} {result.judge} ({result.lock}){mark}; rows with their verdicts: {result.output}",
+        _lock_headline(result),
+        _words(result) if result.overall.intervals.words else _systems(result),
+        _rate(result),
+        result.n_unscored > 0
+        and section(
+            "unscored",
+            "Unscored, and why",
+            f"{_TRIED_AGAIN}. The column {result.columns['error']} of {result.output} has the reason of each "
+            "row.",
+            unscored,
         ),
-        headline=_lock_headline(result),
-        sections=[
-            _systems(result),
-            _rate(result),
-            *([_unscored_rows(result)] if result.n_unscored else []),
-            *([] if examples is None else [_examples(result, examples)]),
-            *notes_section(_notes(result, "unknown"), words=words, short=True),
-        ],
-        **from_summary(result),
+        examples is not None and _examples(result, examples),
+        notes=_notes(result, "unknown"),
+        words=("raw rate", "calibrated rate", "sensitivity", "specificity", IN_NO_RATE),
+        short=True,
     )
 
 
 def _lock_headline(result: JudgeResult) -> Headline:
     """What passes; and that it is the judge's rate and not the people's."""
     rate, words = result.overall.intervals.share_passing, result.overall.intervals.words
-    known, unscored = rate.value is not None, numbers.count(result.n_unscored)
+    known, unscored = rate.value is not None, count(result.n_unscored)
     kind, says = "no rate", "No rate to read."
     if known or words:
-        kind = "calibrated rate" if result.mapped else "raw rate"
-        own = "calibrated" if result.mapped else "own"
+        kind, own = ("calibrated rate", "calibrated") if result.mapped else ("raw rate", "own")
         passes = f"{in_percent(rate)} of the answers pass by the judge's {own} verdicts"
         says = f"{passes}, which is not the share that people would pass."
     if words:
         says = f"{said_in_words(words)} by the judge's own verdicts, which are not people's."
     if result.warning:
         says = f"Warning: do not use this judge: {result.warning}."
-    shares = [*words.values()]
-    n_groups = (shares[0] if shares else result.overall.intervals.average).n_groups
-    scope = f"{unscored} of {numbers.count(result.n)} unscored; {numbers.count_of(n_groups, 'question')}."
+    share = next(iter(words.values()), None)
+    n_groups = (share or result.overall.intervals.average).n_groups
     unknown = sentences(
         known and "What share people would pass: the rate is the judge's, and its errors are in it.",
         known and rate.reason and f"How sure the rate is: {rate.reason}.",
         bool(words)
         and "What shares people would find: they are the judge's own, and its errors are in them.",
-        bool(shares and shares[0].reason) and f"How sure the shares are: {shares[0].reason}.",
+        share is not None and bool(share.reason) and f"How sure the shares are: {share.reason}.",
         result.n_unscored > 0
         and f"What the {unscored} unscored rows are worth: they are in no rate, and need not be like the "
         "others.",
@@ -118,16 +137,13 @@ def _lock_headline(result: JudgeResult) -> Headline:
         f"Whether it agrees with people on these rows as on {result.gold.set}, where it was tested: nobody "
         "labelled them.",
     )
-    return Headline(kind, says, (sentence(result.note), scope), unknown, _after_lock(result))
-
-
-def _after_lock(result: JudgeResult) -> str:
-    """Correct the rate; where there is none that could be, see whether the lock still holds."""
+    scope = f"{unscored} of {count(result.n)} unscored; {count_of(n_groups, 'question')}."
+    # correct the rate; where there is none that could be, see whether the lock still holds
     in_parts = "://" in result.output or Path(result.output).is_dir()  # which `rate` does not read
-    known = result.overall.intervals.share_passing.value is not None
-    if in_parts or not known or not {"question", "answer"} <= result.named.keys():
-        return shlex.join(["judgecal", "gate", "--lock", result.lock])
-    return shlex.join(["judgecal", "rate", result.output, "--lock", result.lock])
+    correct = known and not in_parts and {"question", "answer"} <= result.named.keys()
+    command = ["rate", result.output] if correct else ["gate"]
+    following = shlex.join(["judgecal", *command, "--lock", result.lock])
+    return Headline(kind, says, (sentence(result.note), scope), unknown, following)
 
 
 def _system_name(entry: SystemRates) -> str:
@@ -138,43 +154,43 @@ def _systems(result: JudgeResult) -> Section:
     """A row for each system, then all."""
     overall = result.overall
     entries = [overall] if [*result.systems] == [overall] else [*result.systems, overall]
-    if overall.intervals.words:
-        return _words(entries)
-    blocks: list[Block] = []
     rows = [
         share_row(_system_name(entry), entry.intervals.share_passing, strong=entry is overall)
         for entry in entries
         if entry.intervals.share_passing.value is not None
     ]
-    if rows:
-        title = f"Pass rate by the judge's {'calibrated ' * result.mapped}verdicts"
-        blocks.append(interval_picture(rows, Axis("% of rows that pass", low=0.0, high=100.0), title=title))
-    blocks.append(_overview(entries))
-    caption = (
+    title = f"Pass rate by the judge's {'calibrated ' * result.mapped}verdicts"
+    axis = Axis("% of rows that pass", low=0.0, high=100.0)
+    return section(
+        "systems",
+        "By system",
         "Serves the question which system to look at first. The pass rate has an interval by question, and "
-        "leaves unscored rows out; average and the like are of raw verdicts, on the judge's own scale."
+        "leaves unscored rows out; average and the like are of raw verdicts, on the judge's own scale.",
+        bool(rows) and interval_picture(rows, axis, title=title),
+        overview(entries),
     )
-    return Section("systems", "By system", caption, blocks)
 
 
-def _overview(entries: Sequence[SystemRates]) -> Table:
+def overview(entries: Sequence[SystemRates]) -> Table:
+    """The rates of systems, that of all last; an average has a thousandth of the largest verdict."""
     ends = [abs(end) for entry in entries for end in (entry.min, entry.max) if end is not None]
     largest = max(1.0, max(ends, default=100.0))
-    digits = max(0, 3 - math.ceil(math.log10(largest)))  # a thousandth of it: 3 of 0..1, 1 of 0..100
-    level = entries[-1].intervals.share_passing.level
+    digits = max(0, 3 - math.ceil(math.log10(largest)))  # 3 of 0..1, 1 of 0..100
     return table(
         entries,
         {
             "system": _system_name,
-            f"passing [{level:.4g}]": lambda row: in_percent(row.intervals.share_passing),
-            "rows": lambda row: f"{numbers.count(row.count)}/{numbers.count(row.n_expected)}",
-            "unscored": lambda row: numbers.count(row.n_unscored),
-            "average": lambda row: numbers.plain(row.average, digits),
-            "p50": lambda row: numbers.plain(row.p50, digits),
-            "p90": lambda row: numbers.plain(row.p90, digits),
-            "p95": lambda row: numbers.plain(row.p95, digits),
-            "min": lambda row: numbers.plain(row.min, digits),
-            "max": lambda row: numbers.plain(row.max, digits),
+            f"passing [{entries[-1].intervals.share_passing.level:.4g}]": lambda row: in_percent(
+                row.intervals.share_passing
+            ),
+            "rows": lambda row: f"{count(row.count)}/{count(row.n_expected)}",
+            "unscored": lambda row: count(row.n_unscored),
+            "average": lambda row: plain(row.average, digits),
+            "p50": lambda row: plain(row.p50, digits),
+            "p90": lambda row: plain(row.p90, digits),
+            "p95": lambda row: plain(row.p95, digits),
+            "min": lambda row: plain(row.min, digits),
+            "max": lambda row: plain(row.max, digits),
         },
         title="Overview",
         short=True,
@@ -182,93 +198,79 @@ def _overview(entries: Sequence[SystemRates]) -> Table:
     )
 
 
-def _words(entries: Sequence[SystemRates]) -> Section:
+def _words(result: JudgeResult) -> Section:
     """What share of the rows each word has: of all rows, then by system."""
-    *systems, overall = entries
-    words = overall.intervals.words
+    overall = result.overall
+    systems, words = [entry for entry in result.systems if entry != overall], overall.intervals.words
     share = f"share [{next(iter(words.values())).level:.4g}]"
-    rows = [share_row(word, estimate, strong=False) for word, estimate in words.items()]
     axis = Axis("% of rows with a verdict", low=0.0, high=100.0)
 
     def rows_of(entry: SystemRates, word: str) -> str:
-        return f"{numbers.count(entry.words[word])}/{numbers.count(entry.n)}"
+        return f"{count(entry.words[word])}/{count(entry.n)}"
 
-    blocks: list[Block] = [
-        interval_picture(rows, axis, title="Share of each verdict as the judge sees it"),
-        table(
-            words.items(),
-            {
-                "verdict": lambda row: row[0],
-                share: lambda row: in_percent(row[1]),
-                "rows": lambda row: rows_of(overall, row[0]),
-            },
-            title="Verdicts",
-            short=True,
-        ),
-    ]
-    if systems:
-        by_system = table(
-            [(entry, word) for entry in systems for word in entry.intervals.words],
-            {
-                "system": lambda row: _system_name(row[0]),
-                "verdict": lambda row: row[1],
-                share: lambda row: in_percent(row[0].intervals.words[row[1]]),
-                "rows": lambda row: rows_of(*row),
-                "unscored": lambda row: numbers.count(row[0].n_unscored),
-            },
-            left=2,
-            title="Verdicts by system",
-        )
-        blocks.append(by_system)
-    caption = (
+    verdicts = table(
+        words.items(),
+        {
+            "verdict": lambda row: row[0],
+            share: lambda row: in_percent(row[1]),
+            "rows": lambda row: rows_of(overall, row[0]),
+        },
+        title="Verdicts",
+        short=True,
+    )
+    by_system = table(
+        [(entry, word) for entry in systems for word in entry.intervals.words],
+        {
+            "system": lambda row: _system_name(row[0]),
+            "verdict": lambda row: row[1],
+            share: lambda row: in_percent(row[0].intervals.words[row[1]]),
+            "rows": lambda row: rows_of(*row),
+            "unscored": lambda row: count(row[0].n_unscored),
+        },
+        left=2,
+        title="Verdicts by system",
+    )
+    return section(
+        "systems",
+        "Shares of the verdicts",
         "Serves the question what the answers are like. Each share has an interval by question of its own, "
         "and leaves unscored rows out; the shares add up to 100%, so that where one is larger others are "
-        "smaller."
+        "smaller.",
+        interval_picture(
+            [share_row(word, share) for word, share in words.items()],
+            axis,
+            title="Share of each verdict as the judge sees it",
+        ),
+        verdicts,
+        bool(systems) and by_system,
     )
-    return Section("systems", "Shares of the verdicts", caption, blocks)
 
 
 def _rate(result: JudgeResult) -> Section:
-    if (
-        result.overall.intervals.words
-    ):  # there is no rate that passes, and nothing yet that corrects their shares
-        caption = (
-            "Serves whoever reports the shares: a judge that takes one word for another moves both of their "
-            "shares."
-        )
-        return Section("rate", "What the shares are not", caption, [Paragraph(sentence(result.note))])
     rates = result.overall.intervals
-    shares: list[tuple[str, Estimate, bool]] = []
-    if result.mapped:
-        shares.append(("calibrated rate, here", rates.share_passing, True))
-    shares.append(("raw rate, here", rates.share_passing_raw, not result.mapped))
-    if result.sensitivity is not None:
-        shares.append(("sensitivity, at lock time", result.sensitivity, False))
-    if result.specificity is not None:
-        shares.append(("specificity, at lock time", result.specificity, False))
-    caption = (
+    if rates.words:  # there is no rate that passes, and nothing yet that corrects their shares
+        return section(
+            "rate",
+            "What the shares are not",
+            "Serves whoever reports the shares: a judge that takes one word for another moves both of their "
+            "shares.",
+            sentence(result.note),
+        )
+    shares: list[tuple[str, Estimate | None, bool]] = [
+        ("calibrated rate, here", rates.share_passing if result.mapped else None, True),
+        ("raw rate, here", rates.share_passing_raw, not result.mapped),
+        ("sensitivity, at lock time", result.sensitivity, False),
+        ("specificity, at lock time", result.specificity, False),
+    ]
+    known = [(name, share, decides) for name, share, decides in shares if share is not None]
+    return section(
+        "rate",
+        "What the rate is not",
         "Serves whoever reports the rate: it is not the share that people would pass. A judge of low "
         "sensitivity lowers it, one of low specificity raises it, and by how much depends on the share of "
-        "good answers."
+        "good answers.",
+        share_blocks(known, Axis("%", low=0.0, high=100.0)),
     )
-    return Section(
-        "rate", "What the rate is not", caption, share_blocks(shares, Axis("%", low=0.0, high=100.0))
-    )
-
-
-def _unscored_rows(result: JudgeResult) -> Section:
-    caption = (
-        "Serves the next run: transport errors and the like are tried again by the same command, the others "
-        f"with --retry-unscored. The column {result.columns['error']} of {result.output} has the reason of "
-        "each row."
-    )
-    rows = table(
-        result.overall.unscored.items(),
-        {"why": lambda row: row[0], "rows": lambda row: numbers.count(row[1])},
-        title="Unscored, and in no number above",
-        short=True,
-    )
-    return Section("unscored", "Unscored, and why", caption, [rows])
 
 
 def example_rows(result: JudgeResult) -> list[Row]:
@@ -294,13 +296,7 @@ def _class_of(result: JudgeResult, row: Row) -> str:
 
 
 def _examples(result: JudgeResult, rows: Sequence[Row]) -> Section:
-    caption = (
-        "Serves whoever wants to see what the judge lets through and what it stops: the first rows of the "
-        "output with each verdict, as they come and not drawn at random."
-    )
     blocks: list[Block] = []
-    if not rows:
-        blocks.append(Paragraph(f"{result.output} is gone or cannot be read any more."))
     above = ""
     for row in rows:
         heading = _class_of(result, row) or "unscored"
@@ -308,7 +304,13 @@ def _examples(result: JudgeResult, rows: Sequence[Row]) -> Section:
             blocks.append(Heading(heading.capitalize()))
         above = heading
         blocks.append(Record(f"Line {row.line}", [(name, text) for name, text in row.cells.items() if text]))
-    return Section("examples", "Examples by verdict", caption, blocks)
+    return section(
+        "examples",
+        "Examples by verdict",
+        "Serves whoever wants to see what the judge lets through and what it stops: the first rows of the "
+        "output with each verdict, as they come and not drawn at random.",
+        blocks or f"{result.output} is gone or cannot be read any more.",
+    )
 
 
 # --- a suite
@@ -316,34 +318,80 @@ def _examples(result: JudgeResult, rows: Sequence[Row]) -> Section:
 
 def suite_document(result: SuiteResult) -> Document:
     """What a table judged by a suite comes to."""
-    words = glossary(
-        (
-            "share",
-            "Of the rows with a verdict, the share that passes, through the lock's map where the judge has "
-            "one.",
-        ),
-        "precision",
-        ("average", "The mean verdict on the judge's own scale."),
-        IN_NO_RATE,
-        "lock",
+    rule, unlocked = "none: a rule, which is what it says", "none: nobody knows whether it agrees with people"
+    left_out = table(
+        result.left_out, {"judge": lambda row: row.name, "why": lambda row: row.why}, left=2, short=True
     )
-    return Document(
-        title=f"{result.experiment}: rows judged by a suite",
-        about=(
-            f"{result.experiment} · {numbers.count_of(result.n, 'row')} of {result.input}, judged by "
-            f"{numbers.count_of(len(result.judges), 'judge')} of suite {result.suite}; rows with their "
-            f"verdicts: {result.output}"
+    judges = table(
+        result.judges,
+        {
+            "judge": lambda row: row.name,
+            "its string": lambda row: row.judge,
+            "lock": lambda row: row.lock or (rule if row.kind == "local" else unlocked),
+        },
+        left=3,
+    )
+    unscored = table(
+        [(name, kind, n) for name, rate in result.rates.items() for kind, n in rate.unscored.items()],
+        {"judge": lambda row: row[0], "why": lambda row: row[1], "verdicts": lambda row: count(row[2])},
+        left=2,
+        title=_UNSCORED,
+    )
+    metrics = table(
+        result.metrics.items(),
+        {
+            "metric": lambda row: row[0],
+            "value": lambda row: estimate(row[1]),
+            "n": lambda row: count(row[1].n),
+            "unscored": lambda row: count(row[1].n_unscored),
+        },
+        title="Metrics of the run",
+    )
+    columns = table(
+        [(name, *pair) for name, parts in result.columns.items() for pair in parts.items()],
+        {"judge": lambda row: row[0], "part": lambda row: row[1], "column": lambda row: row[2]},
+        left=3,
+        title="Columns of the output",
+    )
+    return stored_document(
+        result,
+        f"{result.experiment}: rows judged by a suite",
+        f"{_judged(result)} {count_of(len(result.judges), 'judge')} of suite {result.suite}; rows with their "
+        f"verdicts: {result.output}",
+        _suite_headline(result),
+        _rates(result),
+        bool(result.left_out)
+        and section(
+            "left_out",
+            "Judges left out",
+            "Serves whoever misses a column: a judge runs where some row has all that it asks for.",
+            left_out,
         ),
-        headline=_suite_headline(result),
-        sections=[
-            _rates(result),
-            *([_left_out(result)] if result.left_out else []),
-            _judges(result),
-            *([_unscored_verdicts(result)] if result.n_unscored else []),
-            _names(result),
-            *notes_section(_notes(result, "none"), words=words, short=True),
-        ],
-        **from_summary(result),
+        section(
+            "judges",
+            "The judges, and who was held against people",
+            "Serves whoever reports a rate: a judge without a lock was never held against people here, so "
+            "nobody knows what its rate is worth.",
+            judges,
+        ),
+        result.n_unscored > 0
+        and section(
+            "unscored",
+            "Unscored, and why",
+            f"{_TRIED_AGAIN}; input says that the row lacks what the judge asks for. {result.output} has the "
+            "reason of each row in the judge's column of errors.",
+            unscored,
+        ),
+        section(
+            "names",
+            "Columns and metrics by name",
+            f"Serves whoever reads {result.output}, or has a dashboard that knows these names.",
+            metrics,
+            columns,
+        ),
+        notes=_notes(result, "none"),
+        words=_SUITE_WORDS,
+        short=True,
     )
 
 
@@ -370,9 +418,11 @@ def _suite_headline(result: SuiteResult) -> Headline:
     else:
         kind = "no rate"
     n_groups = (share.n_groups for rate in rates.values() for share in (rate.raw, *rate.shares.values()))
-    unscored = f"{numbers.count(result.n_unscored)} of {numbers.count(result.n)} rows are unscored in part"
     left_out = f"; left out: {in_a_row([judge.name for judge in result.left_out])}" if result.left_out else ""
-    scope = f"{unscored}; {numbers.count_of(max(n_groups, default=0), 'question')}{left_out}."
+    scope = (
+        f"{count(result.n_unscored)} of {count(result.n)} rows are unscored in part; "
+        f"{count_of(max(n_groups, default=0), 'question')}{left_out}."
+    )
     few = next((rate.reason for rate in known.values() if rate.reason), None)
     unknown = sentences(
         "What share people would pass: each rate is its judge's, and its errors are in it.",
@@ -384,12 +434,12 @@ def _suite_headline(result: SuiteResult) -> Headline:
 
 
 def _of_unlocked(result: SuiteResult) -> str:
-    unlocked, asked = result.unlocked, [judge for judge in result.judges if judge.kind != "local"]
+    unlocked, fallible = result.unlocked, [judge for judge in result.judges if judge.kind != "local"]
     if not unlocked:
         return "Every judge that can be wrong has a lock: it was held against labels."
     label = f"; people's labels could tell of {result.to_label.name} first" if result.to_label else ""
     who = in_a_row([judge.name for judge in unlocked])
-    if len(unlocked) == len(asked) > 1:
+    if len(unlocked) == len(fallible) > 1:
         who = "these judges"
     agree = "agree" if len(unlocked) > 1 else "agrees"
     return f"Nobody knows whether {who} {agree} with people: no lock says so{label}."
@@ -406,32 +456,23 @@ def _after_suite(result: SuiteResult) -> str:
     if result.unlocked:
         return "judgecal judges"
     locks = [judge.lock for judge in result.judges if judge.lock is not None]
-    return (
-        shlex.join(["judgecal", "gate", "--lock", locks[0]])
-        if locks
-        else f"judgecal report {result.experiment} --open"
-    )
+    if not locks:
+        return f"judgecal report {result.experiment} --open"
+    return shlex.join(["judgecal", "gate", "--lock", locks[0]])
 
 
 def _rates(result: SuiteResult) -> Section:
     rates = result.rates
-    rows = [
-        share_row(name, rate.shown, strong=False)
-        for name, rate in rates.items()
-        if rate.shown.value is not None
-    ]
-    blocks: list[Block] = []
-    if rows:
-        axis = Axis("% by the judges' verdicts", low=0.0, high=100.0)
-        blocks.append(interval_picture(rows, axis, title="What each judge passes"))
+    rows = [share_row(name, rate.shown) for name, rate in rates.items() if rate.shown.value is not None]
+    axis = Axis("% by the judges' verdicts", low=0.0, high=100.0)
     level = next((rate.raw.level for rate in rates.values()), 0.95)
     mapped = any(rate.calibrated.value is not None for rate in rates.values())
 
     def graded(rate: SuiteRate) -> bool:  # its mean verdict says more than its share
         return rate.aggregate == "rating" and rate.scale != "binary"
 
-    def average(rate: SuiteRate) -> str:
-        return numbers.estimate(rate.average, 2) if graded(rate) else numbers.DASH
+    def average(row: tuple[str, SuiteRate]) -> str:
+        return estimate(row[1].average, 2) if graded(row[1]) else DASH
 
     passing = table(
         rates.items(),
@@ -439,101 +480,35 @@ def _rates(result: SuiteResult) -> Section:
             "judge": lambda row: row[0],
             f"share [{level:.4g}]": lambda row: in_percent(row[1].shown),
             "raw": (lambda row: in_percent(row[1].raw)) if mapped else None,
-            "rows": lambda row: f"{numbers.count(row[1].n)}/{numbers.count(row[1].n_expected)}",
-            "unscored": lambda row: numbers.count(row[1].n_unscored + row[1].n_chunks_unscored),
-            "raw average": (lambda row: average(row[1])) if any(map(graded, rates.values())) else None,
+            "rows": lambda row: f"{count(row[1].n)}/{count(row[1].n_expected)}",
+            "unscored": lambda row: count(row[1].n_unscored + row[1].n_chunks_unscored),
+            "raw average": average if any(map(graded, rates.values())) else None,
             "share of": lambda row: _SHARE_OF[row[1].aggregate],
         },
         title="Rates",
         short=True,
     )
-    blocks.append(passing)
     words = [(name, rate, word) for name, rate in rates.items() for word in rate.words]
-    if words:
-        verdicts = table(
-            words,
-            {
-                "judge": lambda row: row[0],
-                "verdict": lambda row: row[2],
-                f"share [{level:.4g}]": lambda row: (
-                    in_percent(row[1].shares[row[2]]) if row[2] in row[1].shares else numbers.DASH
-                ),
-                "verdicts": lambda row: numbers.count(row[1].words[row[2]]),
-            },
-            left=2,
-            title="Verdicts that are words",
-            short=True,
-        )
-        blocks.append(verdicts)
-    caption = (
-        "Serves the question what to look at first. A share has an interval by question and leaves unscored "
-        "rows out; of a judge of chunks, unscored counts its rows and chunks without a verdict."
-    )
-    return Section("rates", "What each judge passes", caption, blocks)
-
-
-def _left_out(result: SuiteResult) -> Section:
-    caption = "Serves whoever misses a column: a judge runs where some row has all that it asks for."
-    columns = {"judge": lambda row: row.name, "why": lambda row: row.why}
-    return Section(
-        "left_out", "Judges left out", caption, [table(result.left_out, columns, left=2, short=True)]
-    )
-
-
-def _judges(result: SuiteResult) -> Section:
-    caption = (
-        "Serves whoever reports a rate: a judge without a lock was never held against people here, so "
-        "nobody knows what its rate is worth."
-    )
-    rule = "none: a rule, which is what it says"
-    unlocked = "none: nobody knows whether it agrees with people"
-    judges = table(
-        result.judges,
-        {
-            "judge": lambda row: row.name,
-            "its string": lambda row: row.judge,
-            "lock": lambda row: row.lock or (rule if row.kind == "local" else unlocked),
-        },
-        left=3,
-    )
-    return Section("judges", "The judges, and who was held against people", caption, [judges])
-
-
-def _unscored_verdicts(result: SuiteResult) -> Section:
-    caption = (
-        "Serves the next run: transport errors and the like are tried again by the same command, the others "
-        f"with --retry-unscored; input says that the row lacks what the judge asks for. {result.output} has "
-        "the reason of each row in the judge's column of errors."
-    )
     verdicts = table(
-        [(name, kind, n) for name, rate in result.rates.items() for kind, n in rate.unscored.items()],
+        words,
         {
             "judge": lambda row: row[0],
-            "why": lambda row: row[1],
-            "verdicts": lambda row: numbers.count(row[2]),
+            "verdict": lambda row: row[2],
+            f"share [{level:.4g}]": lambda row: (
+                in_percent(row[1].shares[row[2]]) if row[2] in row[1].shares else DASH
+            ),
+            "verdicts": lambda row: count(row[1].words[row[2]]),
         },
         left=2,
-        title="Unscored, and in no number above",
+        title="Verdicts that are words",
+        short=True,
     )
-    return Section("unscored", "Unscored, and why", caption, [verdicts])
-
-
-def _names(result: SuiteResult) -> Section:
-    caption = f"Serves whoever reads {result.output}, or has a dashboard that knows these names."
-    metrics = table(
-        result.metrics.items(),
-        {
-            "metric": lambda row: row[0],
-            "value": lambda row: numbers.estimate(row[1]),
-            "n": lambda row: numbers.count(row[1].n),
-            "unscored": lambda row: numbers.count(row[1].n_unscored),
-        },
-        title="Metrics of the run",
+    return section(
+        "rates",
+        "What each judge passes",
+        "Serves the question what to look at first. A share has an interval by question and leaves unscored "
+        "rows out; of a judge of chunks, unscored counts its rows and chunks without a verdict.",
+        bool(rows) and interval_picture(rows, axis, title="What each judge passes"),
+        passing,
+        bool(words) and verdicts,
     )
-    columns = table(
-        [(name, *pair) for name, parts in result.columns.items() for pair in parts.items()],
-        {"judge": lambda row: row[0], "part": lambda row: row[1], "column": lambda row: row[2]},
-        left=3,
-        title="Columns of the output",
-    )
-    return Section("names", "Columns and metrics by name", caption, [metrics, columns])

@@ -6,43 +6,33 @@ A further section is a function of `JudgesDecision` here or beside, and a line o
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations
-from typing import Any
 
 from judgecal.experiment.folder import Experiment
 from judgecal.experiment.losses import LossPicture
 from judgecal.experiment.result import Entry, JudgeEntry, RaterEntry
-from judgecal.experiment.score import summarised_result
 from judgecal.experiment.stored import read_experiment
+from judgecal.experiment.summary import summarised_result
 from judgecal.records import Estimate
-from judgecal.report import numbers
+from judgecal.report.charts import Axis, IntervalRow, in_points, interval_picture, points_of
 from judgecal.report.document import (
-    Block,
     Bullets,
     Cell,
     Document,
     Fact,
     Folded,
     Lines,
-    Paragraph,
     Picture,
     Section,
     Table,
+    section,
     table,
 )
 from judgecal.report.explorer import Explorer
-from judgecal.report.intervals import Axis, IntervalRow, in_points, interval_picture
-from judgecal.report.judges_errors import diagnostics, errors_section
-from judgecal.report.judges_headline import (
-    always,
-    deciding,
-    entry_of,
-    judges_headline,
-    raters_in_words,
-    unread_section,
-)
-from judgecal.report.judges_people import ceiling_notes, people_section
+from judgecal.report.judges_headline import always, deciding, entry_of, judges_headline, raters_in_words
+from judgecal.report.judges_sections import ceiling_notes, diagnostics, errors_section, people_section
+from judgecal.report.numbers import DASH, count, estimate, interval, money, percent, plain, points, signed
 from judgecal.report.wording import sentence, sentences
 from judgecal.selection.decision import JudgesDecision, decide_on_judges
 from judgecal.stats.metrics import digits_of, metric_facts
@@ -54,24 +44,48 @@ _TURNS = 5  # pairs whose order turns that are named
 
 def judges_document(decision: JudgesDecision) -> Document:
     """The document of `score`, of `agreement`, and of `report` on either."""
-    result, n, unread = decision.result, len(decision.result.judges), decision.unread
+    result, losses, n = decision.result, decision.losses, len(decision.result.judges)
     head = Document(
         title=f"{result.experiment}: judges held against people",
         about=f"{result.experiment} · {n} judge{'s' * (n != 1)} on {result.gold.in_words}",
         headline=judges_headline(decision),
         sections=[],
         run_lines=(f"experiment: {result.experiment}", f"run: {result.run_line}"),
-        data=judges_data(decision),
+        data={
+            "experiment": result.experiment,
+            "run_line": result.run_line,
+            "choice": decision.pick,
+            "margin": decision.margin,
+            "judges": losses.judges if losses else (),
+            "floor": losses.floor if losses else (),
+            "people": losses.people if losses else (),
+        },
     )
-    if unread is not None and unread.all:
-        return dataclasses.replace(head, sections=[unread_section(unread)])
-    n_open = decision.basis.n_items * decision.basis.may_choose
-    judges, n_sealed = [judge.judge for judge in result.judges], result.gold.n_test_items
+    if decision.unread is not None and decision.unread.all:
+        failures = table(
+            decision.unread.judges,
+            {
+                "judge": lambda judge: judge.judge,
+                "without a verdict": lambda judge: count(judge.n),
+                "failure": lambda judge: judge.kind,
+                "with this message": lambda judge: count(judge.n_message),
+                "message": lambda judge: judge.message or DASH,
+            },
+        )
+        caption = "Serves whoever mends it: the commonest failure of each judge, and what it says."
+        why = Section("unread", "Why nothing could be read", caption, [failures])
+        return dataclasses.replace(head, sections=[why])
+    n_open, judges = (
+        decision.basis.n_items * decision.basis.may_choose,
+        [judge.judge for judge in result.judges],
+    )
     return dataclasses.replace(
         head,
         facts=[*first_facts(decision)],
         picture=agreement_plot(decision),
-        explorer=Explorer(decision.parted, judges, n_open, n_sealed, decision.prompts, result.gold.set),
+        explorer=Explorer(
+            decision.parted, judges, n_open, result.gold.n_test_items, decision.prompts, result.gold.set
+        ),
         sections=judges_sections(decision),
     )
 
@@ -86,7 +100,7 @@ def judges_sections(decision: JudgesDecision) -> list[Section]:
         _grid(decision),
         diagnostics(decision),
     )
-    return [section for section in sections if section is not None]
+    return [part for part in sections if part is not None]
 
 
 def judges_report(workspace: Workspace, experiment: Experiment, margin: float) -> Document:
@@ -94,20 +108,6 @@ def judges_report(workspace: Workspace, experiment: Experiment, margin: float) -
     stored = read_experiment(workspace, str(experiment.folder))
     result = summarised_result(stored, workspace)
     return judges_document(decide_on_judges(workspace, stored, margin=margin, result=result))
-
-
-def judges_data(decision: JudgesDecision) -> dict[str, Any]:
-    """The numbers for programs, without the texts."""
-    losses = decision.losses
-    return {
-        "experiment": decision.result.experiment,
-        "run_line": decision.result.run_line,
-        "choice": decision.pick,
-        "margin": decision.margin,
-        "judges": losses.judges if losses else (),
-        "floor": losses.floor if losses else (),
-        "people": losses.people if losses else (),
-    }
 
 
 # --- the first screen
@@ -128,35 +128,34 @@ def first_facts(decision: JudgesDecision) -> Iterator[Fact]:
     judge = _subject(decision)
     shape = next(shape for shape in decision.shapes if shape.judge == judge.judge)
     rates = {metric_facts(name).name: rate for name, rate in shape.rates.items()}
+
+    def in_a_hundred(share: Estimate, what: str) -> Fact:
+        if share.value is None:
+            return Fact("unknown", f"{what}: {share.reason}")
+        return Fact(f"{points(share.value, 0)} of 100", what + interval(in_points(share), 0))
+
+    def rest(share: Estimate) -> Estimate:
+        value, low, high = (
+            None if end is None else 1.0 - end for end in (share.value, share.high, share.low)
+        )
+        return Estimate(value, low, high, reason=share.reason)
+
     if "tnr" in rates and "tpr" in rates:
-        yield _in_a_hundred(_complement(rates["tnr"]), "bad answers it lets through")
-        yield _in_a_hundred(_complement(rates["tpr"]), "good answers it rejects")
+        yield in_a_hundred(rest(rates["tnr"]), "bad answers it lets through")
+        yield in_a_hundred(rest(rates["tpr"]), "good answers it rejects")
     elif "mae" in rates:
         mae, digits, once = rates["mae"], digits_of("mae", shape.unit), " once calibrated" * shape.mapped
-        off = f"mean distance from people's labels{once}{numbers.interval(mae, digits)}"
-        yield Fact(numbers.plain(mae.value, digits), off)
+        off = f"mean distance from people's labels{once}{interval(mae, digits)}"
+        yield Fact(plain(mae.value, digits), off)
         if "within_10" in rates:
-            yield _in_a_hundred(rates["within_10"], f"verdicts lie within 10% of the scale{once}")
+            yield in_a_hundred(rates["within_10"], f"verdicts lie within 10% of the scale{once}")
     elif "kappa" in rates:
-        beyond = f"kappa{numbers.interval(rates['kappa'], 2)}: beyond chance"
-        yield Fact(numbers.plain(rates["kappa"].value, 2), beyond)
+        yield Fact(plain(rates["kappa"].value, 2), f"kappa{interval(rates['kappa'], 2)}: beyond chance")
     if decision.losses is not None:
         yield _lead(decision, decision.losses, judge)
-    usd = judge.usd_per_1k
-    price = "price unknown" if usd is None else f"${numbers.money(usd)}" if usd else "free"
-    lost = f"{numbers.count(judge.n_unscored)} of {numbers.count(judge.n_expected)} unscored"
+    usd, lost = judge.usd_per_1k, f"{count(judge.n_unscored)} of {count(judge.n_expected)} unscored"
+    price = "price unknown" if usd is None else f"${money(usd)}" if usd else "free"
     yield Fact(price, f"per 1,000 answers; {lost}" if usd else lost)
-
-
-def _in_a_hundred(share: Estimate, what: str) -> Fact:
-    if share.value is None:
-        return Fact("unknown", f"{what}: {share.reason}")
-    return Fact(f"{numbers.points(share.value, 0)} of 100", what + numbers.interval(in_points(share), 0))
-
-
-def _complement(share: Estimate) -> Estimate:
-    value, low, high = (None if end is None else 1.0 - end for end in (share.value, share.high, share.low))
-    return Estimate(value, low if share.low is not None else None, high, reason=share.reason)
 
 
 def _lead(decision: JudgesDecision, losses: LossPicture, judge: JudgeEntry) -> Fact:
@@ -167,20 +166,18 @@ def _lead(decision: JudgesDecision, losses: LossPicture, judge: JudgeEntry) -> F
         alike |= {*pick.twins}
     lost = by_judge.get(judge.judge)
     if lost is not None and lost.loss and pick is not None and judge.judge != pick.best:
-        most = "" if lost.high is None else f", at most {numbers.points(lost.high)}"
-        return Fact(f"{numbers.points(lost.loss)} points", f"below the best, {pick.best}{most}")
+        most = "" if lost.high is None else f", at most {points(lost.high)}"
+        return Fact(f"{points(lost.loss)} points", f"below the best, {pick.best}{most}")
     others = [loss for loss in by_judge.values() if loss.judge not in alike and loss.loss is not None]
-    constant = losses.floor[0]
-    lead, over = constant.loss, always(constant.judge, decision.result.gold.scale)
+    lead, over = losses.floor[0].loss, always(losses.floor[0].judge, decision.result.gold.scale)
     if others:
         after = min(others, key=lambda loss: loss.loss or 0.0)
         lead, over = Estimate(after.loss, after.low, after.high), after.judge
-    ends = numbers.interval(in_points(lead), 1, write=numbers.signed)
+    ends = interval(in_points(lead), 1, write=signed)
     all_items = decision.basis.n_items == decision.result.gold.n_items
     on = "" if all_items else f" on the {decision.basis.split} answers"
     unsure = "" if lead.low is not None and lead.low > 0.0 else ": cannot tell"
-    points = numbers.signed(None if lead.value is None else 100.0 * lead.value, 1)
-    return Fact(f"{points} points", f"over {over}{ends}{on}{unsure}")
+    return Fact(f"{signed(in_points(lead).value, 1)} points", f"over {over}{ends}{on}{unsure}")
 
 
 def agreement_plot(decision: JudgesDecision) -> Picture | None:
@@ -202,25 +199,19 @@ def agreement_plot(decision: JudgesDecision) -> Picture | None:
     rows, band = [], None
     if people:
         reached = [100.0 * (deciding(rater, metric).value or 0.0) for rater in people]
-        low, high = min(reached), max(reached)
-        band, span = (low, high), f"{low:.0f}–{high:.0f}" if round(low) < round(high) else f"{high:.0f}"
+        low, high = band = min(reached), max(reached)
+        span = f"{low:.0f}–{high:.0f}" if round(low) < round(high) else f"{high:.0f}"
         rows.append(IntervalRow(f"{raters} with each other", Estimate(None), span, band=True))
     for judge, names in judges[:_DRAWN]:
         value = in_points(judge.decided_by(metric))
         lines = [line for rater in people for line in rater.judges if line.judge == judge.judge]
         single = [end for line in lines if (end := line.decided_by(metric).value) is not None]
-        rows.append(
-            IntervalRow(
-                judge.judge if len(names) == 1 else f"{judge.judge} and {len(names) - 1} alike",
-                value,
-                numbers.estimate(value, 1),
-                strong=subject in names,
-                beside=100.0 * sum(single) / len(single) if single else None,
-            )
-        )
+        name = judge.judge if len(names) == 1 else f"{judge.judge} and {len(names) - 1} alike"
+        beside = 100.0 * sum(single) / len(single) if single else None
+        rows.append(IntervalRow(name, value, estimate(value, 1), strong=subject in names, beside=beside))
     for constant in filter(known, _floor(decision)):
         value = in_points(constant.decided_by(metric))
-        rows.append(IntervalRow(f"{constant.judge} (floor)", value, numbers.estimate(value, 1), hollow=True))
+        rows.append(IntervalRow(f"{constant.judge} (floor)", value, estimate(value, 1), hollow=True))
     footing = ": ● with their label, ◇ with single people, as people are with each other (green)."
     more = "" if len(judges) <= _DRAWN else f" The best {_DRAWN} of {len(judges)} judges."
     title = f"Agreement with {whom}, in %{footing if people else '.'}{more}"
@@ -257,27 +248,25 @@ def _rater(decision: JudgesDecision) -> str:
 
 def _agreement(decision: JudgesDecision) -> Section:
     result, gold, metric = decision.result, decision.result.gold, decision.metric
-    reasons = {
-        judge.decided_by(metric).reason for judge in result.judges if judge.decided_by(metric).low is None
-    }
+    deciding_on = [judge.decided_by(metric) for judge in result.judges]
+    reasons = {value.reason for value in deciding_on if value.low is None and value.reason}
     first = sentences(
         [
             f"{judge.judge}: {judge.n_unscored} of {judge.n_expected} unscored "
-            f"({', '.join(f'{count} {kind}' for kind, count in judge.unscored.items())})."
+            f"({', '.join(f'{n} {kind}' for kind, n in judge.unscored.items())})."
             for judge in result.judges
             if judge.n_unscored
         ],
         map(sentence, result.notes),
         bool(gold.n_test_items)
-        and f"{numbers.count(gold.n_test_items)} of the items are test items: this look at their labels is "
-        "logged.",
+        and f"{count(gold.n_test_items)} of the items are test items: this look at their labels is logged.",
         f"Decisions taken on the test labels of {gold.set} so far: {result.test_looks}.",
     )
     stand = f"; raters tie on {gold.n_tied} of them, which stand where people are held against people"
     further = sentences(
         f"{metric}: an unscored item counts as {gold.unscored_counts_as}; the other columns: scored items "
         "alone.",
-        [f"No interval for {metric}: {reason}." for reason in sorted(filter(None, reasons))],
+        [f"No interval for {metric}: {reason}." for reason in sorted(reasons)],
         order_notes(result.judges, metric),
         bool(gold.n_unlabelled)
         and f"{gold.n_unlabelled} items have no gold label and are left out{stand * bool(gold.n_tied)}.",
@@ -307,92 +296,85 @@ def _agreement_table(decision: JudgesDecision) -> Table:
         *((f"{person.judge} ({rater})", person) for person in people),
     ]
     entries = [entry for _, entry in lines]
-    rates = {metric_facts(name).name: name for name in entries[0].agreement}
+    columns = {metric_facts(name).name: name for name in entries[0].agreement}
     level, mapped = entries[0].agreement[metric].level, any(entry.calibrated for entry in entries)
     uneven = any(entry.n_unscored for entry in entries) or len({entry.n_expected for entry in entries}) > 1
-    whom, _ = raters_in_words(result.gold.labels_by)
     beside = f"; a {rater} against each other one" * bool(people)
 
-    def missed(base: str) -> Callable[[tuple[str, Entry]], str] | None:
-        return (lambda line: _missed(decision, line[1], rates[base])) if base in rates else None
+    shapes = {shape.judge: shape.rates for shape in decision.shapes}
+
+    def missed(entry: Entry, base: str) -> str:
+        """What is missing of a rate, of the same verdicts as the line's agreement."""
+        rates = shapes.get(entry.judge, entry.calibrated)
+        if isinstance(entry, RaterEntry) and deciding(entry, metric) is entry.as_wrong[metric]:
+            rates = entry.agreement
+        rate = rates.get(columns[base])
+        return DASH if rate is None or rate.value is None else percent(1.0 - rate.value)
 
     return table(
         lines,
         {
             "judge": lambda line: line[0],
-            f"agreement [{level:.4g}]": lambda line: _in_points(deciding(line[1], metric)),
-            "raw": (lambda line: numbers.points(line[1].as_wrong[metric].value)) if mapped else None,
+            f"agreement [{level:.4g}]": lambda line: points_of(deciding(line[1], metric)),
+            "raw": (lambda line: points(line[1].as_wrong[metric].value)) if mapped else None,
             "n": (lambda line: f"{line[1].n}/{line[1].n_expected}") if uneven else None,
-            "false pass": missed("tnr"),
-            "false fail": missed("tpr"),
+            "false pass": (lambda line: missed(line[1], "tnr")) if "tnr" in columns else None,
+            "false fail": (lambda line: missed(line[1], "tpr")) if "tpr" in columns else None,
         },
-        title=f"Agreement with {whom}{_once(decision)}, in % ({metric}{beside})",
+        title=f"Agreement with {raters_in_words(result.gold.labels_by)[0]}{_once(decision)}, in % "
+        f"({metric}{beside})",
         short=True,
         chosen=next((_together(names) for names in decision.alike if decision.chosen in names), None),
         last=len(floor) + len(people),
     )
 
 
-def _in_points(share: Estimate) -> str:
-    return numbers.estimate(in_points(share), 1)
-
-
 def _together(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names)} (the same verdicts)"
 
 
-def _missed(decision: JudgesDecision, entry: Entry, rate: str) -> str:
-    """What is missing of a rate, of the same verdicts as the line's agreement."""
-    shape = next((shape for shape in decision.shapes if shape.judge == entry.judge), None)
-    rates = shape.rates if shape else entry.calibrated
-    metric = decision.metric
-    if isinstance(entry, RaterEntry) and deciding(entry, metric) is entry.as_wrong[metric]:
-        rates = entry.agreement
-    value = rates[rate].value if rate in rates else None
-    return numbers.percent(None if value is None else 1.0 - value)
-
-
 def order_notes(judges: Sequence[JudgeEntry], metric: str) -> Iterator[str]:
     """A sentence for each pair of judges whose order hangs on how their unscored items count."""
+
+    def at_best(judge: JudgeEntry) -> float | None:  # with unscored items counted as right
+        counted = judge.best_case or {}
+        return counted.get(metric, judge.decided_by(metric)).value
+
     turned = []
     for a, b in combinations(judges, 2):
-        worst = (a.decided_by(metric).value, b.decided_by(metric).value)
-        best = (_best(a, metric), _best(b, metric))
-        apart = [x - y for x, y in (worst, best) if x is not None and y is not None]
+        ends = (a.decided_by(metric).value, b.decided_by(metric).value), (at_best(a), at_best(b))
+        apart = [x - y for x, y in ends if x is not None and y is not None]
         if len(apart) == 2 and apart[0] * apart[1] < 0.0:
-            turned.append((a.judge, b.judge, *map(numbers.plain, (*worst, *best))))
-    for a_name, b_name, worst_a, worst_b, best_a, best_b in turned[:_TURNS]:
-        yield (
-            f"The order of {a_name} and {b_name} hangs on unscored items: {metric} {worst_a} against "
-            f"{worst_b} with unscored items as wrong, {best_a} against {best_b} as right."
-        )
+            worst, best = (" against ".join(map(plain, values)) for values in ends)
+            turned.append(
+                f"The order of {a.judge} and {b.judge} hangs on unscored items: {metric} {worst} with "
+                f"unscored items as wrong, {best} as right."
+            )
+    yield from turned[:_TURNS]
     hidden = len(turned) - _TURNS
     if hidden > 0:
         yield f"So it is with {hidden} more pair{'s' * (hidden > 1)}."
-
-
-def _best(judge: JudgeEntry, metric: str) -> float | None:
-    """The metric with unscored items counted as right; as it is where nothing is unscored."""
-    if judge.best_case and metric in judge.best_case:
-        return judge.best_case[metric].value
-    return judge.decided_by(metric).value
 
 
 # --- losses
 
 
 def _losses(decision: JudgesDecision, losses: LossPicture) -> Section:
-    margin, basis = 100.0 * decision.margin, decision.basis
+    margin, basis, chosen = 100.0 * decision.margin, decision.basis, decision.chosen
     judges = [
         (loss.judge, Estimate(loss.loss, loss.low, loss.high, reason=loss.reason))
         for loss in sorted(losses.judges, key=lambda loss: (loss.loss is None, loss.loss or 0.0))
     ]
     prices = {judge.judge: judge.usd_per_1k for judge in decision.measured}
+
+    def price(usd: float | None) -> str:
+        return "price unknown" if usd is None else f"{money(usd)} USD" if usd else "free"
+
     rows = [
-        *((name, loss, _price(prices[name])) for name, loss in judges),
+        *((name, loss, price(prices[name])) for name, loss in judges),
         *((f"{constant.judge} (floor)", constant.loss, "free") for constant in losses.floor),
         *(
-            (f"{person.rater} ({_rater(decision)}), {numbers.count(person.n_items)} items", person.loss, "")
+            (f"{person.rater} ({_rater(decision)}), {count(person.n_items)} items", person.loss, "")
             for person in losses.people
         ),
     ]
@@ -400,30 +382,30 @@ def _losses(decision: JudgesDecision, losses: LossPicture) -> Section:
         rows,
         {
             "": lambda row: row[0],
-            f"points lost [{losses.losses.level:.4g}]": lambda row: _in_points(row[1]),
+            f"points lost [{losses.losses.level:.4g}]": lambda row: points_of(row[1]),
             "USD per 1,000": lambda row: row[2],
         },
-        chosen=decision.chosen,
+        chosen=chosen,
     )
     drawn = [
-        IntervalRow(name, in_points(loss), _in_points(loss), strong=name == decision.chosen)
-        for name, loss in judges
+        IntervalRow(name, in_points(loss), points_of(loss), strong=name == chosen) for name, loss in judges
     ]
     where = f"the {basis.split} items" if basis.may_choose else "the test items alone"
     caption = (
         "Serves the choice: a judge may be taken where the right end of its line stays left of the dashed "
         f"margin of {margin:g} points of {decision.metric}. That end is a bound for all judges at once, on "
-        f"{where} ({numbers.count(basis.n_items)} items, {numbers.count(basis.n_groups)} questions). A "
-        "person below 0 agrees better with the other people than the best judge does with them."
+        f"{where} ({count(basis.n_items)} items, {count(basis.n_groups)} questions). A person below 0 agrees "
+        "better with the other people than the best judge does with them."
     )
-    notes = [f"No interval for {name}: {loss.reason}." for name, loss, _ in rows if loss.reason]
-    notes += [f"{why}." for why in losses.losses.driven]
-    picture = interval_picture(drawn, Axis("points lost against the best judge", full=0.0, dashed=margin))
-    return Section("losses", "What each judge loses", caption, [picture, lost, *map(Paragraph, notes)])
-
-
-def _price(usd: float | None) -> str:
-    return "price unknown" if usd is None else f"{numbers.money(usd)} USD" if usd else "free"
+    return section(
+        "losses",
+        "What each judge loses",
+        caption,
+        interval_picture(drawn, Axis("points lost against the best judge", full=0.0, dashed=margin)),
+        lost,
+        (f"No interval for {name}: {loss.reason}." for name, loss, _ in rows if loss.reason),
+        (f"{why}." for why in losses.losses.driven),
+    )
 
 
 # --- prompts and models
@@ -433,18 +415,10 @@ def _grid(decision: JudgesDecision) -> Section:
     grid, metric = decision.grid, decision.metric
     values = {judge.judge: judge.decided_by(metric).value for judge in decision.result.judges}
     by_cell = {(cell.prompt, cell.model): values[cell.judge] for cell in grid.cells}
-    blocks: list[Block] = []
-    if len(grid.cells) > 1 and grid.prompts != [""]:
-        rows: list[list[str | Cell]] = [
-            [
-                prompt,
-                *(Cell(numbers.plain(value := by_cell.get((prompt, model))), value) for model in grid.models),
-            ]
-            for prompt in grid.prompts
-        ]
-        blocks.append(Table(["prompt", *grid.models], rows, title=f"{metric} by prompt and model"))
-    for judge, prompt in decision.prompts.items():
-        blocks.append(Folded(f"The prompt of {judge}", [Lines(prompt.splitlines())]))
+    rows: list[list[str | Cell]] = [
+        [prompt, *(Cell(plain(value := by_cell.get((prompt, model))), value) for model in grid.models)]
+        for prompt in grid.prompts
+    ]
     if grid.tested is not None:
         tested = f"Interaction test: {grid.tested.why}."
     elif grid.prompts == [""]:
@@ -456,4 +430,15 @@ def _grid(decision: JudgesDecision) -> Section:
         "Serves the choice of prompt and model together: a prompt that fits one model may not fit another, "
         f"and a newer model may do worse. {tested}"
     )
-    return Section("pairs", "Prompt and model", caption, blocks)
+    return section(
+        "pairs",
+        "Prompt and model",
+        caption,
+        len(grid.cells) > 1
+        and grid.prompts != [""]
+        and Table(["prompt", *grid.models], rows, title=f"{metric} by prompt and model"),
+        (
+            Folded(f"The prompt of {judge}", [Lines(prompt.splitlines())])
+            for judge, prompt in decision.prompts.items()
+        ),
+    )

@@ -14,8 +14,7 @@ from judgecal.experiment.result import Entry, GoldSummary, JudgeEntry, RaterEntr
 from judgecal.experiment.stored import Unread, UnreadJudge
 from judgecal.judges.protocol import JudgeName
 from judgecal.records import Estimate, Headline
-from judgecal.report import numbers
-from judgecal.report.document import Section, table
+from judgecal.report.numbers import between, count, count_of, money, percent, points
 from judgecal.report.wording import OWN_LABELS, in_a_row, sentences
 from judgecal.selection.decision import ChosenJudge, JudgesDecision
 from judgecal.stats.significance import OUT_OF_REACH
@@ -50,26 +49,27 @@ def _ranked(decision: JudgesDecision) -> Headline:
         values = [judge.entry.decided_by(decision.metric) for judge in decision.measured]
         why = next((value.reason for value in values if value.reason), "nothing was judged")
         return Headline("too few", f"Cannot tell whom to use: {why}.", next=f"judgecal gold check {gold.set}")
-    best, where, unknown = pick.best, _choosing(decision), _unknown(decision, losses, pick)
-    entry = entry_of(decision, pick.judge or best)
-    if not decision.basis.may_choose:
+    best, may_choose, floor = pick.best, decision.basis.may_choose, losses.floor[0]
+    unknown, entry = _unknown(decision, floor.loss, pick), entry_of(decision, pick.judge or best)
+    if not may_choose:
         what = "Choose nobody from this: all of its items are test items, which confirm and do not choose."
         following = f"judgecal score --gold {gold.set} --judge '{best}'"
         if entry.kind == "recorded":
             option = "--split open" if decision.kept else "--help"
             following = f"judgecal agreement --gold {gold.set} {option}"
-        return Headline("none", what, (agreement_sentence(decision, best, best),), unknown, following)
+        return Headline("none", what, (_agreement(decision, losses, best, best),), unknown, following)
+    where = on_train_and_dev(decision.basis.n_groups) * bool(gold.n_test_items)
     if pick.judge is None:
-        several, lead = len(losses.judges) > 1, losses.floor[0].loss
-        what, following = nobody(pick, gold, entry.kind, _constant(decision), len(losses.judges))
-        if pick.too_few:
-            reached = agreement_sentence(decision, best, f"So far {best}{', the best,' * several}")
-        else:
-            apart = f" ({numbers.points(lead.value)} points apart, {_ends(lead)}{where})"
-            reached = agreement_sentence(decision, best, f"The best, {best}," if several else "It", apart)
+        several, constant = len(losses.judges) > 1, always(floor.judge, gold.scale)
+        what, following = nobody(pick, gold, entry.kind, constant, len(losses.judges))
+        who, apart = f"So far {best}{', the best,' * several}", ""
+        if not pick.too_few:
+            who = f"The best, {best}," if several else "It"
+            apart = f" ({points(floor.loss.value)} points apart, {_ends(floor.loss)}{where})"
+        reached = _agreement(decision, losses, best, who, apart)
         return Headline(pick.kind, what, (reached, *beside_free(pick, where)), unknown, following)
     because = sentences(
-        agreement_sentence(decision, pick.judge),
+        _agreement(decision, losses, pick.judge),
         _beside_a_person(entry.stand_in, decision.margin),
         _beside_the_best(decision, losses, pick),
         beside_free(pick, where),
@@ -115,14 +115,13 @@ def unread_headline(unread: Unread | None) -> Headline | None:
         return None
     most, several = max(unread.judges, key=lambda judge: judge.n), len(unread.judges) > 1
     who = f"none of {len(unread.judges)} judges gave a" if several else f"{most.judge} gave no"
-    what = f"Nothing could be read: {who} verdict on any of {numbers.count_of(most.n, 'item')}."
+    what = f"Nothing could be read: {who} verdict on any of {count_of(most.n, 'item')}."
     because = [
         f"{f'Of {judge.judge} most often' if several else 'Most often'}: {_failure(judge)}."
         for judge in unread.judges[:3]
     ]
-    return Headline(
-        "unread", what, (*because, f"{unread.journal} holds what came instead."), next=unread.again
-    )
+    journal = f"{unread.journal} holds what came instead."
+    return Headline("unread", what, (*because, journal), next=unread.again)
 
 
 def naming_unread(headline: Headline, unread: Unread | None) -> Headline:
@@ -130,28 +129,12 @@ def naming_unread(headline: Headline, unread: Unread | None) -> Headline:
     if unread is None or not unread.judges:
         return headline
     reasons = [
-        f"{judge.judge} gave no verdict on any of {numbers.count_of(judge.n, 'item')}: {_failure(judge)}."
+        f"{judge.judge} gave no verdict on any of {count_of(judge.n, 'item')}: {_failure(judge)}."
         for judge in unread.judges
     ]
     names = in_a_row([judge.judge for judge in unread.judges])
     again = f"How {names} would do: {unread.again} asks again."
     return replace(headline, because=(*headline.because, *reasons), unknown=(*headline.unknown, again))
-
-
-def unread_section(unread: Unread) -> Section:
-    """A line a judge: the commonest failure."""
-    failures = table(
-        unread.judges,
-        {
-            "judge": lambda judge: judge.judge,
-            "without a verdict": lambda judge: numbers.count(judge.n),
-            "failure": lambda judge: judge.kind,
-            "with this message": lambda judge: numbers.count(judge.n_message),
-            "message": lambda judge: judge.message or numbers.DASH,
-        },
-    )
-    caption = "Serves whoever mends it: the commonest failure of each judge, and what it says."
-    return Section("unread", "Why nothing could be read", caption, [failures])
 
 
 def _failure(judge: UnreadJudge) -> str:
@@ -165,12 +148,13 @@ def _failure(judge: UnreadJudge) -> str:
 # --- what a judge reaches
 
 
-def agreement_sentence(decision: JudgesDecision, judge: str, who: str = "It", apart: str = "") -> str:
+def _agreement(
+    decision: JudgesDecision, losses: LossPicture, judge: str, who: str = "It", apart: str = ""
+) -> str:
     """How well a judge agrees with people, people with each other, it with each of them, and the floor."""
-    result, metric = decision.result, decision.metric
+    result, metric, pick = decision.result, decision.metric, decision.pick
     entry, people = entry_of(decision, judge), [rater for rater in result.raters if rater.enough]
-    beside = [line for rater in people for line in rater.judges if line.judge == judge]
-    free = decision.pick.free.judge if decision.pick and decision.pick.free else None
+    free = pick.free.judge if pick and pick.free else None
     every = {line.judge: line for line in (*result.floor, *result.judges)}
     return reach_in_words(
         who,
@@ -178,9 +162,11 @@ def agreement_sentence(decision: JudgesDecision, judge: str, who: str = "It", ap
         result.gold,
         mapped=bool(entry.calibrated),
         floor=result.floor[0].decided_by(metric).value,
-        constant=_constant(decision),
+        constant=always(losses.floor[0].judge, result.gold.scale),
         people=[deciding(rater, metric).value for rater in people],
-        beside=[deciding(line, metric).value for line in beside],
+        beside=[
+            deciding(line, metric).value for rater in people for line in rater.judges if line.judge == judge
+        ],
         free=(free, deciding(every[free], metric).value) if free in every else None,
         ties=result.gold.ties_in_words,
         apart=apart,
@@ -217,20 +203,20 @@ def reach_in_words(
     weighing = {"nominal": "", "binary": ", good and bad ones weighing alike"}.get(
         gold.scale, f"{' once calibrated' * mapped}, low, middle and high labels weighing alike"
     )
-    share = f"{numbers.points(value.value)}%{'' if graded else ' of answers'}"
+    share = f"{points(value.value)}%{'' if graded else ' of answers'}"
     if value.low is not None:
-        share += f" [{numbers.points(value.low)}, {numbers.points(value.high)}]"
+        share += f" [{points(value.low)}, {points(value.high)}]"
     to = "to" if graded else "on"  # graded labels agree to a share and not on answers
     among = ""
     if people:
-        each, its = numbers.between(people), numbers.between(beside)
-        among = f"{raters} agree with each other {to} {each}, and it with each of them {to} {its}"
+        each = f"{raters} agree with each other {to} {between(people)}"
+        among = f"{each}, and it with each of them {to} {between(beside)}"
     without = f", without the {ties}" if ties else ""
-    also = f", {free[0]}, which is free, {numbers.percent(free[1], 1)}" if free else ""
+    also = f", {free[0]}, which is free, {percent(free[1], 1)}" if free else ""
     parts = sentences(
         f"{who} agrees with {whom} {to} {share}{weighing}{without}",
         not ties and among,
-        f"{constant} reaches {numbers.percent(floor, 1)}{apart}{also}",
+        f"{constant} reaches {percent(floor, 1)}{apart}{also}",
     )
     on_all = f" On all that two raters share, ties included, {among}." if among and ties else ""
     return f"{'; '.join(parts)}.{on_all}"
@@ -261,10 +247,9 @@ def always(constant: str, scale: str) -> str:
     return f"always saying {word}"
 
 
-def _constant(decision: JudgesDecision) -> str:
-    if decision.losses is None:
-        return "the best constant"
-    return always(decision.losses.floor[0].judge, decision.result.gold.scale)
+def on_train_and_dev(n_groups: int) -> str:
+    """On which questions a choice rests, where they are not all."""
+    return f" on the {count(n_groups)} questions of train and dev"
 
 
 # --- beside whom
@@ -275,20 +260,19 @@ def beside_free(pick: ChosenJudge, where: str) -> tuple[str, ...]:
     free, judge = pick.free, pick.judge or pick.best
     if free is None:
         return ()
+    lead = f"{points(free.loss.value)} points"
     if free.shown:
-        lead = f"{numbers.points(free.loss.value)} points above {free.judge}, the strongest free judge"
-        return (f"{judge} is {lead}{where} ({_ends(free.loss)}).",)
+        above = f"{lead} above {free.judge}, the strongest free judge"
+        return (f"{judge} is {above}{where} ({_ends(free.loss)}).",)
     bounded = free.loss.low is not None and free.loss.high is not None
     ends = _ends(free.loss) if bounded else "without an interval"
-    lead = f"{numbers.points(free.loss.value)} points, {ends}"
-    return (f"{judge} is not shown to beat the free {free.judge}{where}: {lead}.",)
+    return (f"{judge} is not shown to beat the free {free.judge}{where}: {lead}, {ends}.",)
 
 
 def not_told_apart(pick: ChosenJudge, where: str) -> tuple[str, ...]:
     """Who gave the same verdicts as the judge to use, and who cannot be told from it."""
     same = [judge for judge in pick.twins if judge not in pick.rescaled]
-    free = pick.free.judge if pick.free else None
-    others = [name for name in pick.tied if name not in (pick.judge, free)]
+    others = [name for name in pick.tied if name not in (pick.judge, pick.free and pick.free.judge)]
     beside = "it" if pick.judge == pick.best or pick.judge not in pick.tied else f"it or {pick.best}"
     return sentences(
         bool(same) and f"{in_a_row(same)} gave the same verdicts.",
@@ -304,10 +288,9 @@ def _beside_a_person(stand_in: StandIn | None, margin: float) -> str:
     shown = stand_in.shown(margin)
     if stand_in.at_worst > -margin and not shown:
         return "It is not shown to agree with every person better than a constant does."
-    worst, rater, n = min(
-        (beside.at_worst or 0.0, name, beside.n) for name, beside in stand_in.raters.items()
-    )
-    below = f"{numbers.points(-worst)} points below {rater} ({numbers.count(n)} shared items)"
+    raters = stand_in.raters.items()
+    worst, rater, n = min((beside.at_worst or 0.0, name, beside.n) for name, beside in raters)
+    below = f"{points(-worst)} points below {rater} ({count(n)} shared items)"
     if shown:
         return f"It is shown to lie at most {below}."
     return f"It may lie up to {below}, and {100.0 * margin:g} are allowed."
@@ -318,48 +301,40 @@ def _beside_the_best(decision: JudgesDecision, losses: LossPicture, pick: Chosen
     chosen = next(loss for loss in losses.judges if loss.judge == pick.judge)
     if chosen.judge == pick.best or not chosen.loss:
         return ""
-    bound = f", at most {numbers.points(chosen.high)}"
+    bound = f", at most {points(chosen.high)}"
     if chosen.high is None:
         bound = f", without a bound ({chosen.reason})"
     prices = {judge.judge: judge.usd_per_1k for judge in decision.measured}
-    ours, theirs = prices[chosen.judge], prices[pick.best]
-    price = ""
-    if ours is not None and theirs:
-        price = f", for {numbers.money(ours)} instead of {numbers.money(theirs)} USD per 1,000"
-    elif ours is not None and theirs is not None:
-        price = f", for {numbers.money(ours)} USD per 1,000, as much as the best"
-    return f"It is {numbers.points(chosen.loss)} points below {pick.best}, the best{bound}{price}."
+    price, best_price = prices[chosen.judge], prices[pick.best]
+    cost = ""
+    if price is not None and best_price is not None:
+        instead = f" instead of {money(best_price)}" * bool(best_price)
+        cost = f", for {money(price)}{instead} USD per 1,000{', as much as the best' * (not best_price)}"
+    return f"It is {points(chosen.loss)} points below {pick.best}, the best{bound}{cost}."
 
 
 def _ends(loss: Estimate) -> str:
-    return f"{numbers.points(loss.low)} to {numbers.points(loss.high)}"
-
-
-def _choosing(decision: JudgesDecision) -> str:
-    """Which questions a choice rests on, where they are not all."""
-    if not decision.result.gold.n_test_items or not decision.basis.may_choose:
-        return ""
-    return f" on the {numbers.count(decision.basis.n_groups)} questions of train and dev"
+    return f"{points(loss.low)} to {points(loss.high)}"
 
 
 # --- what is not known
 
 
-def _unknown(decision: JudgesDecision, losses: LossPicture, pick: ChosenJudge) -> tuple[str, ...]:
-    """What weighs most comes first."""
+def _unknown(decision: JudgesDecision, lead: Estimate, pick: ChosenJudge) -> tuple[str, ...]:
+    """What weighs most comes first; `lead`: of the best judge over the best constant."""
     result, may_choose, judge = decision.result, decision.basis.may_choose, pick.judge or pick.best
-    sealed = f" The {numbers.count(result.gold.n_test_items)} test items here took no part in it."
-    stand_in, to_show = entry_of(decision, judge).stand_in, questions_to_show(losses.floor[0].loss)
+    sealed = f" The {count(result.gold.n_test_items)} test items here took no part in it."
+    stand_in, to_show = entry_of(decision, judge).stand_in, _questions_to_show(lead)
     unpriced = [judge.judge for judge in decision.measured if judge.usd_per_1k is None]
     costs, rank = ("costs", "it ranks") if len(unpriced) == 1 else ("cost", "they rank")
+    shown = "more questions would show it, if it is as good as it looks."
     return sentences(
         "Whom to use: judges are chosen on train and dev (judgecal score --split open)."
         if not may_choose
         else "Whether another prompt or model would do: only these were asked."
         if decision.chosen is None
-        else "Whether it holds on questions that did not choose it: "
-        f"judgecal select {result.experiment} confirms once on "
-        f"test.{sealed * bool(result.gold.n_test_items)}",
+        else f"Whether it holds on questions that did not choose it: judgecal select {result.experiment} "
+        f"confirms once on test.{sealed * bool(result.gold.n_test_items)}",
         result.gold.labels_by == "project" and OWN_LABELS,
         stand_in is not None
         and stand_in.at_worst is None
@@ -367,11 +342,9 @@ def _unknown(decision: JudgesDecision, losses: LossPicture, pick: ChosenJudge) -
         may_choose
         and pick.kind == "none"
         and to_show is not None
-        and f"Whether {pick.best} beats the best constant: about {numbers.count(to_show)} more questions "
-        "would show it, if it is as good as it looks.",
+        and f"Whether {pick.best} beats the best constant: about {count(to_show)} {shown}",
         pick.more_questions is not None
-        and f"Whether {pick.cheaper} is good enough: about {numbers.count(pick.more_questions)} more "
-        "questions would show it, if it is as good as it looks.",
+        and f"Whether {pick.cheaper} is good enough: about {count(pick.more_questions)} {shown}",
         not any(rater.enough for rater in result.raters)
         and f"How well people agree with each other: no two raters share {MIN_SHARED} items.",
         not any(entry.retest for entry in result.judges)
@@ -384,7 +357,7 @@ def _unknown(decision: JudgesDecision, losses: LossPicture, pick: ChosenJudge) -
     )
 
 
-def questions_to_show(lead: Estimate) -> int | None:
+def _questions_to_show(lead: Estimate) -> int | None:
     """About how many more questions would show a lead as large as this; None without one, or out of reach."""
     if lead.value is None or lead.low is None or lead.value <= 0.0 or lead.low > 0.0:
         return None

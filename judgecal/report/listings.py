@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from judgecal.engine.cache import StoredReplies
 from judgecal.experiment.rules import POOLED, RulesResult
-from judgecal.judges.listing import JudgesHere
+from judgecal.judges.listing import JudgesHere, SignatureHere
 from judgecal.judges.signature_files import (
     CheckedSignature,
     ListedSignature,
@@ -15,18 +15,17 @@ from judgecal.judges.signature_files import (
     SignatureList,
 )
 from judgecal.records import Headline
-from judgecal.report import numbers
 from judgecal.report.document import (
-    Block,
     Bullets,
     Document,
     Paragraph,
-    Section,
     Table,
     listing,
     notes_section,
+    section,
     table,
 )
+from judgecal.report.numbers import DASH, between, count, count_of, estimate, percent
 from judgecal.report.wording import sentence, sentences
 
 _PROBLEMS = 8  # in the short form
@@ -34,21 +33,16 @@ _PROBLEMS = 8  # in the short form
 
 def replies_document(result: StoredReplies) -> Document:
     """`cache path` and `cache clear`: where the store is and what it holds, or held."""
-    if result.n_deleted is not None:
-        what = f"{_replies(result.n_deleted)} deleted from {result.path}."
-        because = "Journals of experiments stay: what they hold is not called again."
-        headline = Headline("cleared", what, (because,), next="judgecal score")
-    else:
-        where = f"Replies are stored in {result.path} ({_replies(result.n)}, {result.n_bytes / 1e6:,.1f} MB)."
-        because = "A request that was answered before is taken from there and costs nothing"
-        headline = Headline(
-            "stored", where, (f"{because}; --no-cache asks anew.",), next="judgecal cache clear"
-        )
-    return listing("Stored replies", headline, [])
-
-
-def _replies(n: int) -> str:
-    return "1 reply" if n == 1 else f"{numbers.count(n)} replies"
+    n = result.n if result.n_deleted is None else result.n_deleted
+    replies = "1 reply" if n == 1 else f"{count(n)} replies"
+    kind, what = "cleared", f"{replies} deleted from {result.path}."
+    because, following = "Journals of experiments stay: what they hold is not called again.", "judgecal score"
+    if result.n_deleted is None:
+        kind, following = "stored", "judgecal cache clear"
+        what = f"Replies are stored in {result.path} ({replies}, {result.n_bytes / 1e6:,.1f} MB)."
+        again = "A request that was answered before is taken from there and costs nothing"
+        because = f"{again}; --no-cache asks anew."
+    return listing("Stored replies", Headline(kind, what, (because,), next=following))
 
 
 # --- signatures
@@ -59,65 +53,69 @@ def signatures_document(result: SignatureList) -> Document:
     signatures = result.signatures
     if not signatures:
         following = "judgecal signature new my_judge --scale binary"
-        return listing("Signatures", Headline("none", "There is no signature here yet.", next=following), [])
+        return listing("Signatures", Headline("none", "There is no signature here yet.", next=following))
     broken = [signature.name for signature in signatures if signature.error is not None]
-    judging = sum(signature.scale is not None for signature in signatures)
     headline = Headline(
         "signatures",
-        f"{judging} of {len(signatures)} signatures can judge.",
+        f"{sum(signature.scale is not None for signature in signatures)} of {len(signatures)} signatures can "
+        "judge.",
         tuple(f"{name} cannot be loaded." for name in broken),
         next=f"judgecal signature check{f' {broken[0]}' if broken else ''}",
     )
     rows = [
         (signature, "cannot be loaded" if signature.error else "none: it answers") for signature in signatures
     ]
-    return listing("Signatures", headline, [_signatures(rows)])
+    return listing("Signatures", headline, _signatures(rows))
 
 
-def _signatures(rows: Iterable[tuple[ListedSignature | CheckedSignature, str]]) -> Table:
+def _signatures(
+    rows: Iterable[tuple[ListedSignature | CheckedSignature | SignatureHere, str]], *, short: bool = True
+) -> Table:
     """A line a signature; beside each what stands where it has no scale."""
     return table(
         rows,
         {
             "signature": lambda row: row[0].name,
             "scale": lambda row: row[0].scale or row[1],
-            "unit": lambda row: row[0].unit or numbers.DASH,
-            "inputs": lambda row: ", ".join(row[0].inputs) or numbers.DASH,
+            "unit": lambda row: row[0].unit or DASH,
+            "inputs": lambda row: ", ".join(row[0].inputs) or DASH,
         },
         left=4,
-        short=True,
+        short=short,
     )
 
 
 def signature_checks_document(result: SignatureChecks) -> Document:
     """`signature check`: every problem with its place, and what items lack."""
     signatures = result.signatures
-    problems = [f"{problem.where}: {problem.message}" for one in signatures for problem in one.problems]
-    lacking = [
-        f"{signature.name} on {result.gold}: of the items "
-        + ", ".join(f"{part.n_items} of {result.n_items} have no {part.input} ({part.first[0]})"
-                    for part in signature.lacking)
-        + "."
-        for signature in signatures if signature.lacking
-    ]  # fmt: skip
+    problems = [f"{found.where}: {found.message}" for signature in signatures for found in signature.problems]
+    lacking = []
+    for signature in signatures:
+        missing = (
+            f"{part.n_items} of {result.n_items} have no {part.input} ({part.first[0]})"
+            for part in signature.lacking
+        )
+        if signature.lacking:
+            lacking.append(f"{signature.name} on {result.gold}: of the items {', '.join(missing)}.")
     wrong = next((signature.name for signature in signatures if signature.problems), None)
-    ready = next((one.name for one in signatures if one.scale and not one.lacking), None)
+    ready = next(
+        (signature.name for signature in signatures if signature.scale and not signature.lacking), None
+    )
+    following = "judgecal signature list"
+    if wrong:
+        following = f"judgecal signature check {wrong}"
+    elif ready:
+        following = f"judgecal score --signatures {ready} --models embedded --gold {result.gold or 'starter'}"
     who = f"{signatures[0].name} has" if len(signatures) == 1 else "The signatures have"
     headline = Headline(
         "problems" if problems or lacking else "sound",
-        f"{who} {numbers.count_of(len(problems), 'problem') if problems else 'no problem'}.",
+        f"{who} {count_of(len(problems), 'problem') if problems else 'no problem'}.",
         tuple(lacking),
-        next=f"judgecal signature check {wrong}"
-        if wrong
-        else f"judgecal score --signatures {ready} --models embedded --gold {result.gold or 'starter'}"
-        if ready
-        else "judgecal signature list",
+        next=following,
     )
-    blocks: list[Block] = []
-    if problems:
-        blocks = [Bullets(problems[:_PROBLEMS], short=True), Bullets(problems[_PROBLEMS:])]
-    rows = [(signature, numbers.DASH) for signature in signatures]
-    return listing("Signatures", headline, [*blocks, _signatures(rows)])
+    lists = Bullets(problems[:_PROBLEMS], short=True), Bullets(problems[_PROBLEMS:])
+    rows = [(signature, DASH) for signature in signatures]
+    return listing("Signatures", headline, bool(problems) and lists, _signatures(rows))
 
 
 def new_signature_document(result: NewSignature) -> Document:
@@ -125,7 +123,7 @@ def new_signature_document(result: NewSignature) -> Document:
     about = f"A judge of {result.unit}s on the scale {result.scale}; it asks for {', '.join(result.inputs)}."
     what = f"{result.path} is written: fill in what stands in parentheses."
     following = f"judgecal signature check {result.name}"
-    return listing(f"Signature {result.name}", Headline("written", what, (about,), next=following), [])
+    return listing(f"Signature {result.name}", Headline("written", what, (about,), next=following))
 
 
 # --- judges
@@ -135,69 +133,70 @@ def judges_here_document(here: JudgesHere) -> Document:
     """`judges`: local judges with their source and needs, signatures, suites; and what cannot be loaded."""
     signatures = [signature for signature in here.signatures if not signature.problem]
     suites = [suite for suite in here.suites if not suite.problem]
-    local = [judge for judge in here.local if not judge.problem]
+    n_local = sum(not judge.problem for judge in here.local)
     broken = [
-        *(f"signature {one.name}: {one.problem}" for one in here.signatures if one.problem),
-        *(f"suite {one.name}: {one.problem}" for one in here.suites if one.problem),
-        *(one.problem for one in here.local if one.problem),
+        *(
+            f"signature {signature.name}: {signature.problem}"
+            for signature in here.signatures
+            if signature.problem
+        ),
+        *(f"suite {suite.name}: {suite.problem}" for suite in here.suites if suite.problem),
+        *(judge.problem for judge in here.local if judge.problem),
     ]
     they_are = "it is" if len(broken) == 1 else "they are"
     headline = Headline(
         "judges",
-        f"{numbers.count_of(len(signatures), 'signature')}, {numbers.count_of(len(suites), 'suite')} and "
-        f"{numbers.count_of(len(local), 'local judge')} can judge here.",
+        f"{count_of(len(signatures), 'signature')}, {count_of(len(suites), 'suite')} and "
+        f"{count_of(n_local, 'local judge')} can judge here.",
         sentences(bool(broken) and f"{len(broken):,} more cannot judge as {they_are}: --full says why."),
         next="judgecal score --judge exact_match@local",
     )
-    needs = table(
-        here.local, {"local judge": lambda one: one.judge, "needs": lambda one: one.needs}, left=2, short=True
+    needs = Table(
+        ("local judge", "needs"), [(judge.judge, judge.needs) for judge in here.local], left=2, short=True
     )
     origins = table(
         here.local,
         {
-            "local judge": lambda one: one.judge,
-            "source": lambda one: one.source or numbers.DASH,
-            "settings": lambda one: "; ".join(one.settings) or numbers.DASH,
+            "local judge": lambda judge: judge.judge,
+            "source": lambda judge: judge.source or DASH,
+            "settings": lambda judge: "; ".join(judge.settings) or DASH,
         },
         left=3,
     )
     verdicts = table(
         here.local,
         {
-            "local judge": lambda one: one.judge,
-            "scale": lambda one: one.scale,
-            "verdict": lambda one: one.about,
+            "local judge": lambda judge: judge.judge,
+            "scale": lambda judge: judge.scale,
+            "verdict": lambda judge: judge.about,
         },
         left=3,
     )
-    prompts = table(
-        signatures,
-        {
-            "signature": lambda one: one.name,
-            "scale": lambda one: one.scale,
-            "unit": lambda one: one.unit,
-            "inputs": lambda one: ", ".join(one.inputs),
-        },
-        left=4,
-    )
-    named = Paragraph(f"Signatures: {_by_folder([one.name for one in signatures])}.", short=True)
-    together = Paragraph(f"Suites: {', '.join(one.name for one in suites) or 'none'}.", short=True)
-    members = table(
-        suites, {"suite": lambda one: one.name, "judges": lambda one: ", ".join(one.judges)}, left=2
-    )
+    members = Table(("suite", "judges"), [(suite.name, ", ".join(suite.judges)) for suite in suites], left=2)
+    by_folder = _by_folder([signature.name for signature in signatures])
+    together = ", ".join(suite.name for suite in suites) or "none"
     silent = ", ".join(here.no_verdict)
     notes = sentences(broken, silent and f"Signatures without a verdict, which cannot judge: {silent}.")
-    asked = "Prompts that judge on any model: SIGNATURE@MODEL."
     return Document(
         title="Judges",
         about="",
         headline=headline,
         sections=[
-            Section(
-                "local", "Local judges", "Rules and metrics that call nobody.", [needs, origins, verdicts]
+            section("local", "Local judges", "Rules and metrics that call nobody.", needs, origins, verdicts),
+            section(
+                "signatures",
+                "Signatures",
+                "Prompts that judge on any model: SIGNATURE@MODEL.",
+                Paragraph(f"Signatures: {by_folder}.", short=True),
+                _signatures([(signature, DASH) for signature in signatures], short=False),
             ),
-            Section("signatures", "Signatures", asked, [named, prompts]),
-            Section("suites", "Suites", "Judges that run together.", [together, *[members] * bool(suites)]),
+            section(
+                "suites",
+                "Suites",
+                "Judges that run together.",
+                Paragraph(f"Suites: {together}.", short=True),
+                bool(suites) and members,
+            ),
             *notes_section(notes),
         ],
         run_lines=("run: judgecal judges",),
@@ -220,18 +219,20 @@ def _by_folder(names: Sequence[str]) -> str:
 def rules_document(result: RulesResult) -> Document:
     """`rules`: the totals, each rule, and the conditions without a verdict."""
     where = f"answers of {result.answers}" if result.answers else "answers of the set"
-    shares = "What share of the conditions is met, with its 95% interval."
-    unscored = [f"{one.item_id}, {one.rule}: {one.reason}" for one in result.unscored]
+    unscored = [f"{missing.item_id}, {missing.rule}: {missing.reason}" for missing in result.unscored]
     return Document(
         title=f"{result.set_}: answers held to their rules",
-        about=(
-            f"{result.set_}: {numbers.count_of(result.n_items, 'answer')}, {where}. Totals are pooled over "
-            "conditions."
-        ),
+        about=f"{result.set_}: {count_of(result.n_items, 'answer')}, {where}. Totals are pooled over "
+        "conditions.",
         headline=_rules_headline(result),
         sections=[
-            Section("rules", "Rules", shares, _rules_tables(result)),
-            Section("unscored", "Conditions without a verdict", "", [Bullets(unscored, short=True)]),
+            section(
+                "rules",
+                "Rules",
+                "What share of the conditions is met, with its 95% interval.",
+                _rules_tables(result),
+            ),
+            section("unscored", "Conditions without a verdict", "", Bullets(unscored, short=True)),
             *notes_section([sentence(note) for note in result.notes], short=True),
         ],
         run_lines=(f"judges: {' '.join(result.judge_names)}",),
@@ -239,25 +240,24 @@ def rules_document(result: RulesResult) -> Document:
 
 
 def _rules_headline(result: RulesResult) -> Headline:
-    n = numbers.count_of(sum(result.conditions.values()), "condition")
-    met = {one.rule: one.substring for one in result.scores}
-    totals = [one.substring for one in result.scores if one.rule == "total"]
+    n = count_of(sum(result.conditions.values()), "condition")
+    met = {score.rule: score.substring for score in result.scores}
+    totals = [score.substring for score in result.scores if score.rule == "total"]
     if not totals:
         return Headline("none", f"No item of {result.set_} has a rule.", next="judgecal judges --full")
+    what = f"{len(totals)} systems meet {between([total.value for total in totals])} of {n} in all"
     if len(totals) == 1:
-        pooled = [name for name in POOLED if name in met and name != "total"]
-        parts = " and ".join(f"{name} {numbers.percent(met[name].value, 1)}" for name in pooled)
-        both = f": {parts}" * (len(pooled) > 1)
-        what = f"The answers meet {numbers.percent(totals[0].value, 1)} of {n}{both}"
-    else:
-        reach = numbers.between([total.value for total in totals])
-        what = f"{len(totals)} systems meet {reach} of {n} in all"
+        pooled = [
+            f"{name} {percent(met[name].value, 1)}" for name in POOLED if name in met and name != "total"
+        ]
+        both = f": {' and '.join(pooled)}" * (len(pooled) > 1)
+        what = f"The answers meet {percent(totals[0].value, 1)} of {n}{both}"
     lost = sum(total.n_unscored for total in totals)
     because = sentences(
-        lost > 0 and f"{numbers.count_of(lost, 'condition')} could not be scored.",
+        lost > 0 and f"{count_of(lost, 'condition')} could not be scored.",
         result.n_inside > 0
-        and f"In {numbers.count_of(result.n_inside, 'condition')} a phrase stands only inside other words, "
-        "as EMS in HEMS: the column of whole words counts it as absent.",
+        and f"In {count_of(result.n_inside, 'condition')} a phrase stands only inside other words, as EMS in "
+        "HEMS: the column of whole words counts it as absent.",
     )
     unknown = ("Whether these rules say of an answer what people would say of it.",)
     return Headline("rules", f"{what}.", because, unknown, f"judgecal gold sheet {result.set_} -o labels.csv")
@@ -266,30 +266,24 @@ def _rules_headline(result: RulesResult) -> Headline:
 def _rules_tables(result: RulesResult) -> list[Table]:
     """Each system's rules, the totals first; of several systems the totals of all before that."""
     several = len(result.systems) > 1
-    by_system = {system: {score.rule: score for score in result.of(system)} for system in result.systems}
-    each = [
-        table(
+    tables, totals = [], []
+    for system in result.systems:
+        scores, name = {score.rule: score for score in result.of(system)}, system or "the answers"
+        rules = table(
             sorted(scores.values(), key=lambda score: score.rule not in POOLED),
             {
                 "": lambda score: score.rule,
-                "conditions": lambda score: numbers.count(score.substring.n_expected),
-                "unscored": lambda score: numbers.count(score.substring.n_unscored),
-                "substring": lambda score: numbers.estimate(score.substring, 1, write=numbers.percent),
-                "whole words": lambda score: numbers.estimate(score.phrase, 1, write=numbers.percent),
+                "conditions": lambda score: count(score.substring.n_expected),
+                "unscored": lambda score: count(score.substring.n_unscored),
+                "substring": lambda score: estimate(score.substring, 1, write=percent),
+                "whole words": lambda score: estimate(score.phrase, 1, write=percent),
             },
-            title=(system or "the answers") * several,
+            title=name * several,
             short=not several,
         )
-        for system, scores in by_system.items()
-    ]
+        tables.append(rules)
+        met = [percent(scores[rule].substring.value, 1) if rule in scores else DASH for rule in POOLED]
+        totals.append([name, *met, percent(scores["total"].phrase.value, 1) if "total" in scores else DASH])
     if not several:
-        return each
-    rows = []
-    for system, scores in by_system.items():
-        met = [
-            numbers.percent(scores[name].substring.value, 1) if name in scores else numbers.DASH
-            for name in POOLED
-        ]
-        whole = numbers.percent(scores["total"].phrase.value, 1) if "total" in scores else numbers.DASH
-        rows.append([system or "the answers", *met, whole])
-    return [Table(["system", *POOLED, "total, whole words"], rows, short=True), *each]
+        return tables
+    return [Table(["system", *POOLED, "total, whole words"], totals, short=True), *tables]

@@ -6,13 +6,25 @@ import re
 from collections.abc import Iterable
 
 from judgecal.errors import visible
-from judgecal.report import document as doc
+from judgecal.report.document import (
+    Block,
+    Bullets,
+    Diff,
+    Document,
+    Folded,
+    Glossary,
+    Heading,
+    Lines,
+    Paragraph,
+    Picture,
+    Table,
+)
 
 _MARKS = str.maketrans({mark: f"\\{mark}" for mark in "\\`*_[]<>|#!~&$@"})
 _FENCE = re.compile("`{3,}")
 
 
-def markdown(document: doc.Document) -> str:
+def markdown(document: Document) -> str:
     """The headline, what is not known, and every block that is short."""
     headline = document.headline
     parts = [" ".join([f"**{escaped(headline.sentence)}**", *map(escaped, headline.because)])]
@@ -40,30 +52,30 @@ def _code(line: str) -> str:
     return f"`{' '.join(visible(line).split()).replace('`', ' ')}`"
 
 
-def _blocks(blocks: Iterable[doc.Block]) -> list[str]:
+def _blocks(blocks: Iterable[Block]) -> list[str]:
     return [drawn for block in blocks if block.short and (drawn := _block(block))]
 
 
-def _block(block: doc.Block) -> str:
+def _block(block: Block) -> str:
     """A block that only a page can show comes out empty."""
     match block:
-        case doc.Paragraph(text=text):
+        case Paragraph(text=text):
             return escaped(text)
-        case doc.Heading(text=text):
+        case Heading(text=text):
             return f"#### {escaped(text)}"
-        case doc.Bullets(items=items):
+        case Bullets(items=items):
             return "\n".join(f"- {escaped(item)}" for item in items)
-        case doc.Lines(lines=lines):
+        case Lines(lines=lines):
             return "\n".join(f"- {_code(line)}" for line in lines)
-        case doc.Table():
+        case Table():
             return _table(block)
-        case doc.Picture(numbers=numbers, says=says):
+        case Picture(numbers=numbers, says=says):
             return _table(numbers) if numbers else escaped(says)
-        case doc.Glossary(words=words):
+        case Glossary(words=words):
             return "\n".join(f"- **{escaped(word)}**: {escaped(means)}" for word, means in words)
-        case doc.Folded(title=title, blocks=blocks):
+        case Folded(title=title, blocks=blocks):
             return "\n\n".join([f"**{escaped(title)}**", *_blocks(blocks)])
-        case doc.Diff():
+        case Diff():
             inner = "\n".join(f"{sign} {visible(text)}" for sign, text in block.lines())
             # a fence longer than any in the text, which could end it otherwise
             fence = "`" * (1 + max((len(run) for run in _FENCE.findall(inner)), default=2))
@@ -71,7 +83,7 @@ def _block(block: doc.Block) -> str:
     return ""
 
 
-def _table(block: doc.Table) -> str:
+def _table(block: Table) -> str:
     width = len(block.header)
     rule = ["---" if place < block.left else "---:" for place in range(width)]
     rows = [[escaped(cell.text) for cell in row] for row in block.cells()]

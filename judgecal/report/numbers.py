@@ -21,16 +21,16 @@ def estimate(
     measured: Estimate | None, digits: int = 3, *, write: Callable[[float | None, int], str] = plain
 ) -> str:
     """`0.842 [0.781, 0.903]`; the value alone where there is no interval."""
-    if measured is None or measured.value is None:
-        return DASH if measured is None else write(None, digits)
+    if measured is None:
+        return DASH
     return write(measured.value, digits) + interval(measured, digits, write=write)
 
 
 def interval(
     measured: Estimate, digits: int = 3, *, write: Callable[[float | None, int], str] = plain
 ) -> str:
-    """What stands behind a value: ` [0.781, 0.903]`; empty where there is no interval."""
-    if measured.low is None or measured.high is None:
+    """What stands behind a value: ` [0.781, 0.903]`; empty where there is no value or no interval."""
+    if measured.value is None or measured.low is None or measured.high is None:
         return ""
     return f" [{write(measured.low, digits)}, {write(measured.high, digits)}]"
 
@@ -80,10 +80,14 @@ def count_of(value: int | None, thing: str) -> str:
     return f"{count(value)} {thing}{'s' * (value != 1)}"
 
 
+def p_value(value: float | None) -> str:
+    """A p value: `<0.001`, `0.042`."""
+    return "<0.001" if value is not None and value < 0.001 else plain(value)
+
+
 def between(values: Sequence[float | None]) -> str:
     """The range of shares, `87%` or `91 to 95%`."""
-    ends = sorted(points(value, 0) for value in values if value is not None)
+    ends = sorted((points(value, 0) for value in values if value is not None), key=float)
     if not ends:
         return "an unknown share"
-    low, high = min(ends, key=float), max(ends, key=float)
-    return f"{high}%" if low == high else f"{low} to {high}%"
+    return f"{ends[-1]}%" if ends[0] == ends[-1] else f"{ends[0]} to {ends[-1]}%"

@@ -2,13 +2,34 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from judgecal.optimize.decision import BETTER, CANNOT_TELL, NOTHING_CHANGED, RESCALED_ONLY, WORSE
-from judgecal.optimize.result import OptimizeResult, Prompts
+from judgecal.experiment import Experiment
+from judgecal.experiment.stored import read_experiment
+from judgecal.optimize import read_prompts
+from judgecal.optimize.result import (
+    BETTER,
+    CANNOT_TELL,
+    NOTHING_CHANGED,
+    RESCALED_ONLY,
+    WORSE,
+    OptimizeResult,
+    Prompts,
+)
 from judgecal.records import Estimate, Headline
-from judgecal.report import numbers
+from judgecal.report.charts import (
+    Axis,
+    IntervalRow,
+    axis_of,
+    change_in_points,
+    change_of,
+    in_points,
+    interval_picture,
+    metric_row,
+    of_metric,
+)
 from judgecal.report.document import (
     Block,
     Diff,
@@ -19,28 +40,40 @@ from judgecal.report.document import (
     Record,
     Section,
     Table,
-    notes_section,
+    section,
+    stored_document,
     table,
 )
-from judgecal.report.intervals import (
-    Axis,
-    IntervalRow,
-    axis_of,
-    change_of,
-    in_points,
-    interval_picture,
-    metric_row,
-    of_metric,
-)
+from judgecal.report.judges import judges_sections
 from judgecal.report.judges_headline import raters_in_words, unread_headline
+from judgecal.report.numbers import DASH, money, signed
 from judgecal.report.wording import OWN_LABELS, sentence, sentences
+from judgecal.selection.decision import decide_on_judges
 from judgecal.stats import rows_of
+from judgecal.workspace import Workspace
 
 _FOOT = (
     "Both judges over the test items are rebuilt from the journal; what was tried on dev and the calibrated "
     "difference are from summary.json, as the journal alone does not hold them. No model was called, and "
     "nothing here is loaded from elsewhere."
 )
+_BY_OTHER_MAPS = ("agreement", "losses")  # sections about judges that hold cross-fitted numbers
+
+
+def optimize_report(workspace: Workspace, experiment: Experiment, margin: float) -> Document:
+    """The document with both prompts, and both judges over the test items where test was looked at.
+
+    What is fitted on test itself is left out: its numbers come by other maps than those that decided.
+    """
+    result, prompts = experiment.read_summary(OptimizeResult), read_prompts(experiment)
+    if result.test.before is None:
+        return optimize_document(result, prompts)
+    judges = decide_on_judges(workspace, read_experiment(workspace, str(experiment.folder)), margin=margin)
+    entries = tuple(dataclasses.replace(judge, calibrated={}) for judge in judges.result.judges)
+    raw = dataclasses.replace(judges, result=dataclasses.replace(judges.result, judges=entries))
+    return optimize_document(
+        result, prompts, [part for part in judges_sections(raw) if part.name not in _BY_OTHER_MAPS]
+    )
 
 
 def optimize_document(
@@ -53,21 +86,31 @@ def optimize_document(
         prompts: the prompt before and after, where it was read back.
         judges: the sections about both judges on the test items, where test was looked at.
     """
-    return Document(
-        title=f"{result.experiment}: a judge optimised",
-        about=f"{result.judge_before}, optimizer {_optimizer(result)}, on {result.gold.in_words}.",
-        headline=unread_headline(result.unread) or _headline(result),
-        sections=[
-            _gain(result),
-            *([_prompt(result, prompts)] if prompts else []),
-            _candidates(result),
-            *judges,
-            *notes_section(_notes(result)),
-        ],
-        run_lines=(f"experiment: {result.experiment}", f"run: {result.run_line}"),
-        foot=_FOOT,
-        data={"result": result},
+    tried = result.dev.candidates
+    unusable = sum(candidate.unusable_in_training for candidate in tried)
+    rated = sum(candidate.rated_in_training for candidate in tried)
+    changed = "new instructions" if result.instructions_changed else "instructions unchanged"
+    document = stored_document(
+        result,
+        f"{result.experiment}: a judge optimised",
+        f"{result.judge_before}, optimizer {_optimizer(result)}, on {result.gold.in_words}.",
+        unread_headline(result.unread) or _headline(result),
+        _gain(result),
+        _prompt(result, prompts) if prompts else None,
+        _candidates(result),
+        *judges,
+        notes=sentences(
+            f"Tried on dev: {len(tried)}, the judge as it is among them. Taken: {result.chosen}; "
+            f"{result.choice}.",
+            f"An unscored item counts as {result.gold.unscored_counts_as}. Intervals are by question.",
+            unusable > 0
+            and f"In training {unusable} of {rated} replies gave no verdict: they counted as wrong.",
+            map(sentence, result.notes),
+            f"Program: {result.program} ({result.n_demos} demos, {changed}), as a judge {result.judge}.",
+            f"This optimisation spent {money(result.usd)} USD.",
+        ),
     )
+    return dataclasses.replace(document, foot=_FOOT)
 
 
 def _optimizer(result: OptimizeResult) -> str:
@@ -80,53 +123,47 @@ def _mapped(result: OptimizeResult) -> Estimate | None:
     return None if result.gold.scale == "nominal" else result.test.difference_recalibrated
 
 
-def _points(change: Estimate | None) -> str:
-    return numbers.DASH if change is None else numbers.difference(in_points(change), 1)
-
-
 # --- the headline
 
 
 def _headline(result: OptimizeResult) -> Headline:
-    act, reasons = _act(result)
-    split = "test" if result.test.after is not None else "dev"
-    after = (result.test.after or result.dev.after)[result.metric]
+    """What to do, and what bears it out."""
+    test, keep, mapped = result.test, "Keep the judge as it is", _mapped(result)
+    whom, split = raters_in_words(result.gold.labels_by)[0], "dev" if test.after is None else "test"
+    if test.difference is None or test.after is None:
+        act = keep if result.chosen == "before" else "Do not take the optimised judge yet"
+        reasons = [result.why]
+    else:
+        raw = change_in_points(test.difference)
+        change = f"{raw} points"
+        if mapped:
+            change = f"{change_in_points(mapped)} points once both are calibrated ({raw} raw)"
+        reasons = [f"on test its agreement with {whom} changes by {change}"]
+        act = f"{keep}: nothing better is shown"
+        if result.decision == BETTER:
+            act = f"Take the optimised judge: it agrees better with {whom}"
+        elif result.decision == WORSE:
+            act = f"{keep}: the optimised one agrees less with {whom}"
+        elif result.decision == RESCALED_ONLY:
+            act = f"{keep}: the gain is one of scale alone"
+        elif (mapped or test.difference).low is None:
+            reasons.insert(0, result.why)
+    after = (test.after or result.dev.after)[result.metric]
     scope = f"{after.n_unscored:,} of {after.n_expected:,} unscored on {split}"
-    use = act.startswith("Take") or (split == "dev" and result.chosen != "before")
     because = sentences(
         map(sentence, reasons),
         result.why not in (act, *reasons) and sentence(result.why),
         f"{scope}, {result.gold.n_groups[split]:,} questions.",
     )
-    judge = result.judge if use else result.judge_before
+    take = act.startswith("Take") or (split == "dev" and result.chosen != "before")
+    judge = result.judge if take else result.judge_before
     again = f"judgecal score --gold {result.gold.set} --judge '{judge}'"
     return Headline(result.decision, f"{act}.", because, _unknown(result), again)
 
 
-def _act(result: OptimizeResult) -> tuple[str, list[str]]:
-    """What to do, and what bears it out."""
-    test, keep, mapped = result.test, "Keep the judge as it is", _mapped(result)
-    if test.difference is None or test.after is None:
-        return (keep if result.chosen == "before" else "Do not take the optimised judge yet"), [result.why]
-    change = f"{_points(test.difference)} points"
-    if mapped:
-        change = f"{_points(mapped)} points once both are calibrated ({_points(test.difference)} raw)"
-    whom, _ = raters_in_words(result.gold.labels_by)
-    changes = [f"on test its agreement with {whom} changes by {change}"]
-    if result.decision == BETTER:
-        return f"Take the optimised judge: it agrees better with {whom}", changes
-    if result.decision == WORSE:
-        return f"{keep}: the optimised one agrees less with {whom}", changes
-    if result.decision == RESCALED_ONLY:
-        return f"{keep}: the gain is one of scale alone", changes
-    unsure = [result.why] if (mapped or test.difference).low is None else []
-    return f"{keep}: nothing better is shown", [*unsure, *changes]
-
-
 def _unknown(result: OptimizeResult) -> tuple[str, ...]:
     """What weighs most comes first."""
-    looked = (_mapped(result) or result.test.difference) if result.test.after is not None else None
-    doubt = ""
+    looked, doubt = (_mapped(result) or result.test.difference) if result.test.after is not None else None, ""
     if looked is None:
         doubt = (
             f"Whether any gain holds: test was not looked at, and {len(result.dev.candidates)} prompts were "
@@ -135,7 +172,7 @@ def _unknown(result: OptimizeResult) -> tuple[str, ...]:
     elif looked.low is None or looked.high is None:
         doubt = f"How sure the difference is: {looked.reason}."
     elif result.decision == CANNOT_TELL:
-        low, high = (numbers.signed(100.0 * end, 1) for end in (looked.low, looked.high))
+        low, high = (signed(100.0 * end, 1) for end in (looked.low, looked.high))
         once = " once calibrated" * (result.gold.scale != "nominal")
         points = f"anything from {low} to {high} points of {result.metric}{once} fits the data"
         doubt = f"Whether it is better or worse: {points}."
@@ -191,79 +228,76 @@ def _splits(result: OptimizeResult) -> list[tuple[str, dict[str, Estimate], dict
 
 
 def _gain(result: OptimizeResult) -> Section:
-    metric, scale, looked = result.metric, result.gold.scale, result.test.after is not None
+    metric, scale, test = result.metric, result.gold.scale, result.test
     footing, deciding = _deciding(result)
     rows = [
         metric_row(
-            f"{row.split}, {row.when}",
-            row.estimate,
+            f"{split}, {when}",
+            value,
             metric,
             scale,
-            strong=(row.split, row.when) == ("test", "after"),
-            hollow=row.when == "before",
+            strong=(split, when) == ("test", "after"),
+            hollow=when == "before",
         )
-        for row in deciding
+        for split, when, value in deciding
     ]
-    axis = Axis(footing + axis_of(metric).removeprefix(metric))
-    ends = _ends(result, footing, deciding)
-    blocks: list[Block] = [interval_picture(rows, axis, numbers=ends, short=True)]
-    if result.test_look:
-        blocks.append(Paragraph(sentence(result.test_look), short=True))
-    blocks += [*_differences(result)] * looked
-    basis = (
-        "The decision rests on test alone, which took no part in the choice; dev chose, and flatters what it "
-        "chose."
-        if looked
-        else "Test was not looked at: dev chose among the candidates, and flatters what it chose."
-    )
-    caption = (
-        f"Serves the choice between the two prompts. {basis} An empty square is the judge as it was, a disc "
-        "the optimised one. On dev each map is cross-fitted, on test it is that of train and dev."
-    )
-    return Section("gain", "Before and after", caption, [*blocks, _every_metric(result)])
-
-
-def _ends(result: OptimizeResult, footing: str, deciding: Sequence[_Deciding]) -> Table:
-    """The deciding metric on each split, and what changed on test."""
-    test, metric, scale = result.test, result.metric, result.gold.scale
-    rows = [
+    ends = [
         [
             f"{split}, {when}",
-            f"{estimate.n:,}/{estimate.n_expected:,}",
-            f"{estimate.n_unscored:,}",
-            f"{of_metric(estimate, metric, scale)} at {estimate.level:.4g}",
+            f"{value.n:,}/{value.n_expected:,}",
+            f"{value.n_unscored:,}",
+            f"{of_metric(value, metric, scale)} at {value.level:.4g}",
         ]
-        for split, when, estimate in deciding
+        for split, when, value in deciding
     ]
-    if test.difference is not None and test.after is not None:
-        mapped = _mapped(result)
-        rows.append(["test, after - before", "", "", change_of(mapped or test.difference, metric, scale)])
-        if mapped:
-            rows.append(["  raw", "", "", change_of(test.difference, metric, scale)])
-    return Table([footing, "n", "unscored", "with interval"], rows)
+    basis = "Test was not looked at: dev chose among the candidates, and flatters what it chose."
+    if test.after is not None:
+        basis = (
+            "The decision rests on test alone, which took no part in the choice; dev chose, and flatters "
+            "what it chose."
+        )
+        if test.difference is not None:
+            mapped = _mapped(result)
+            ends.append(["test, after - before", "", "", change_of(mapped or test.difference, metric, scale)])
+            if mapped:
+                ends.append(["  raw", "", "", change_of(test.difference, metric, scale)])
+    behind = Table([footing, "n", "unscored", "with interval"], ends)
+    return section(
+        "gain",
+        "Before and after",
+        f"Serves the choice between the two prompts. {basis} An empty square is the judge as it was, a disc "
+        "the optimised one. On dev each map is cross-fitted, on test it is that of train and dev.",
+        interval_picture(
+            rows, Axis(footing + axis_of(metric).removeprefix(metric)), numbers=behind, short=True
+        ),
+        result.test_look and Paragraph(sentence(result.test_look), short=True),
+        test.after is not None and _differences(result),
+        _every_metric(result),
+    )
 
 
-def _differences(result: OptimizeResult) -> list[Block]:
+def _differences(result: OptimizeResult) -> list[Block | str]:
     """After less before, as they are and once both through maps from train and dev."""
     mapped = _mapped(result)
     pairs = (("both calibrated", mapped), ("raw", result.test.difference))
     known = [(name, change) for name, change in pairs if change is not None]
     rows = [
-        IntervalRow(name, in_points(change), _points(change), strong=(name == "raw") == (mapped is None))
+        IntervalRow(
+            name, in_points(change), change_in_points(change), strong=(name == "raw") == (mapped is None)
+        )
         for name, change in known
     ]
     axis = Axis(f"after − before on test, points of {result.metric}", full=0.0)
-    means = (
+    return [
+        interval_picture(rows, axis, title="Difference on test"),
         "Right of the line the optimised judge agrees better. A gain that goes once the verdicts of both are "
-        "mapped onto the labels is a gain of scale: a map would give it for nothing."
-    )
-    unsure = [
-        f"No interval {name}: {change.reason}."
-        for name, change in known
-        if change.low is None and change.reason
+        "mapped onto the labels is a gain of scale: a map would give it for nothing.",
+        *(
+            f"No interval {name}: {change.reason}."
+            for name, change in known
+            if change.low is None and change.reason
+        ),
     ]
-    picture = interval_picture(rows, axis, title="Difference on test")
-    return [picture, Paragraph(means), *map(Paragraph, unsure)]
 
 
 def _every_metric(result: OptimizeResult) -> Table:
@@ -299,32 +333,35 @@ def _every_metric(result: OptimizeResult) -> Table:
 
 def _prompt(result: OptimizeResult, prompts: Prompts) -> Section:
     n, before, after = len(prompts.demos), prompts.before, prompts.after
-    blocks: list[Block] = [Heading("Instructions")]
+    parts: list[Block | str] = [Diff(before or "", after, short=True)]
     if before is None:
         note = "The experiment's judges.json is gone, so the instructions before are not known."
-        blocks += [Paragraph(note), Record("After", [("instructions", after)])]
+        parts = [note, Record("After", [("instructions", after)])]
     elif before == after:
         record = Record("Before and after", [("instructions", after)])
         whole = "Unchanged: the demos are the whole difference." if n else "Unchanged."
-        blocks += [Paragraph(whole), Folded("The instructions", [record])]
-    else:
-        blocks.append(Diff(before, after, short=True))
-    if n:
-        each = "Each stands in the prompt in full, in this order; a demo is an item of train."
-        bootstrapped = "the judge's own reply, where it met the label"
-        demos = [
-            Record(f"Demo {place}", demo.fields, bootstrapped * demo.bootstrapped)
-            for place, demo in enumerate(prompts.demos, 1)
-        ]
-        blocks += [Heading(f"Demos: 0 before, {n:,} after"), Paragraph(each), Folded("The demos", demos)]
-    else:
-        blocks.append(Paragraph("No demos, before or after."))
-    changed = "new instructions" if result.instructions_changed else "the same instructions"
-    caption = (
-        f"Serves whoever is to answer for the prompt: {changed}, {n:,} demos. Read it before it judges "
-        "anything: an optimiser writes what scores, also where it is wrong."
+        parts = [whole, Folded("The instructions", [record])]
+    demos = [
+        Record(
+            f"Demo {place}", demo.fields, "the judge's own reply, where it met the label" * demo.bootstrapped
+        )
+        for place, demo in enumerate(prompts.demos, 1)
+    ]
+    shown = (
+        Heading(f"Demos: 0 before, {n:,} after"),
+        "Each stands in the prompt in full, in this order; a demo is an item of train.",
+        Folded("The demos", demos),
     )
-    return Section("prompt", "What changed in the prompt", caption, blocks)
+    changed = "new instructions" if result.instructions_changed else "the same instructions"
+    return section(
+        "prompt",
+        "What changed in the prompt",
+        f"Serves whoever is to answer for the prompt: {changed}, {n:,} demos. Read it before it judges "
+        "anything: an optimiser writes what scores, also where it is wrong.",
+        Heading("Instructions"),
+        *parts,
+        shown if n else "No demos, before or after.",
+    )
 
 
 def _candidates(result: OptimizeResult) -> Section:
@@ -338,7 +375,7 @@ def _candidates(result: OptimizeResult) -> Section:
         metric_row(name, value, metric, scale, strong=name == result.chosen, hollow=name == "before")
         for name, value in chose
     ]
-    numbers_behind = table(
+    behind = table(
         tried,
         {
             "candidate": lambda candidate: candidate.name,
@@ -350,31 +387,16 @@ def _candidates(result: OptimizeResult) -> Section:
             "no verdict in training": lambda candidate: (
                 f"{candidate.unusable_in_training:,} of {candidate.rated_in_training:,}"
                 if candidate.rated_in_training
-                else numbers.DASH
+                else DASH
             ),
         },
         chosen=result.chosen,
     )
     axis = Axis(f"{metric} on dev{' once calibrated' * once}{axis_of(metric).removeprefix(metric)}")
-    caption = (
+    return section(
+        "candidates",
+        "What was tried on dev",
         f"Serves the choice of the one prompt that test was to confirm: {result.chosen}. Of {len(tried)} "
-        "prompts some are ahead by chance, so a lead here decides nothing by itself."
-    )
-    picture = interval_picture(rows, axis, numbers=numbers_behind)
-    return Section("candidates", "What was tried on dev", caption, [picture])
-
-
-def _notes(result: OptimizeResult) -> tuple[str, ...]:
-    tried = result.dev.candidates
-    unusable = sum(candidate.unusable_in_training for candidate in tried)
-    rated = sum(candidate.rated_in_training for candidate in tried)
-    changed = "new instructions" if result.instructions_changed else "instructions unchanged"
-    return sentences(
-        f"Tried on dev: {len(tried)}, the judge as it is among them. Taken: {result.chosen}; "
-        f"{result.choice}.",
-        f"An unscored item counts as {result.gold.unscored_counts_as}. Intervals are by question.",
-        unusable > 0 and f"In training {unusable} of {rated} replies gave no verdict: they counted as wrong.",
-        map(sentence, result.notes),
-        f"Program: {result.program} ({result.n_demos} demos, {changed}), as a judge {result.judge}.",
-        f"This optimisation spent {numbers.money(result.usd)} USD.",
+        "prompts some are ahead by chance, so a lead here decides nothing by itself.",
+        interval_picture(rows, axis, numbers=behind),
     )

@@ -1,107 +1,156 @@
-"""The document of `rate`: what share is right, what that takes for granted, and what labels would give."""
+"""The documents of `rate` and `plan`: what share is right and what that takes for granted, and how many
+labels a rate takes, or how many questions tell two judges apart.
+"""
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
+from typing import NamedTuple, TypeVar
 
-from judgecal.production.results import Escalated, RateDifference, RateResult, ShiftSeen
+from judgecal.experiment import Experiment
+from judgecal.production.plan import CurvePoint, PlanResult, QuestionsResult
+from judgecal.production.rate import RateResult
 from judgecal.records import Estimate, Headline
-from judgecal.report import numbers
+from judgecal.report.charts import (
+    Axis,
+    Frame,
+    Mark,
+    change_in_points,
+    in_percent,
+    interval_picture,
+    share_row,
+)
 from judgecal.report.document import (
-    Block,
     Bullets,
     Document,
     Fact,
-    Paragraph,
+    Picture,
     Section,
-    from_summary,
-    notes_section,
+    Table,
+    section,
+    stored_document,
     table,
 )
-from judgecal.report.intervals import Axis, in_percent, in_points, interval_picture, share_row
-from judgecal.report.plan import curve_section
-from judgecal.report.wording import glossary, sentence, sentences
+from judgecal.report.numbers import DASH, count, count_of, estimate, p_value, percent, plain, points
+from judgecal.report.wording import sentence, sentences
+from judgecal.stats.metrics import metric_facts
+from judgecal.workspace import Workspace
+
+_RAW = (
+    "raw rate",
+    "Share that passes by the calibrated verdicts, before any correction: their errors are in it.",
+)
+_P = TypeVar("_P")
+_SHOWN = 6  # numbers of a curve where it is not drawn
+_WIDE, _NARROW = 660, 340  # pixels of a curve
 
 
 def rate_document(result: RateResult) -> Document:
     """What share of the judged rows is right."""
     labelled = f"no labels of these rows; error rates of {result.gold.set} ({result.gold.split})"
     if result.labels is not None:
-        labelled = f"{numbers.count(result.n_labelled)} of them labelled ({result.labels})"
-    notes = [*result.notes]
+        labelled = f"{count(result.n_labelled)} of them labelled ({result.labels})"
+    saved = ""
     if result.correlation is not None:
-        saved = 100.0 * max(0.0, result.correlation) ** 2
-        notes.insert(
-            0,
-            f"labels and verdicts correlate by {result.correlation:.2f}, so the verdicts save {saved:.0f}% "
-            "of the labels at most",
+        saved = (
+            f"Labels and verdicts correlate by {result.correlation:.2f}, so the verdicts save "
+            f"{100.0 * max(0.0, result.correlation) ** 2:.0f}% of the labels at most."
         )
-    raw = (
-        "raw rate",
-        "Share that passes by the calibrated verdicts, before any correction: their errors are in it.",
-    )
-    words = glossary("right", raw, "corrected rate", "PPI++", "Rogan-Gladen", "unscored")
-    return Document(
-        title=f"{result.experiment}: how many answers are right",
-        about=(
-            f"{result.experiment} · {numbers.count_of(result.n, 'row')} of {result.input}, judged by "
-            f"{result.judge} ({result.lock}); {labelled}"
+    facts = [
+        Fact(_with_interval(result, result.corrected), f"corrected, by {result.method}."),
+        Fact(_with_interval(result, result.raw), "raw: by the judge's calibrated verdicts alone."),
+    ]
+    if result.plain is not None:
+        facts.append(Fact(_with_interval(result, result.plain), f"by the {result.n_labelled} labels alone."))
+    if result.next_labels is not None:
+        half = result.next_labels.half_width
+        width = f"{points(half)} points" if result.what == "share" else plain(half, 2)
+        facts.append(Fact(f"± {width}", f"is what {count(result.next_labels.n)} more labels would give."))
+    return stored_document(
+        result,
+        f"{result.experiment}: how many answers are right",
+        f"{result.experiment} · {count_of(result.n, 'row')} of {result.input}, judged by {result.judge} "
+        f"({result.lock}); {labelled}",
+        _rate_headline(result),
+        section(
+            "assumed",
+            "What is taken for granted",
+            "Serves whoever reports the number: what it takes for granted, what weighs most first.",
+            Bullets(
+                [f"Assumed: {text[0].lower()}{text[1:]}" for text in map(sentence, result.assumes)],
+                short=True,
+            ),
         ),
-        headline=_headline(result),
-        facts=_facts(result),
-        sections=[
-            _assumptions(result),
-            _rates(result),
-            *([_shift(result.shift)] if result.shift else []),
-            *([_by(result)] if result.by else []),
-            *([_escalated(result.escalate)] if result.escalate else []),
-            *([curve_section(result.curve)] if result.curve else []),
-            *notes_section([sentence(note) for note in notes], words=words, short=True),
-        ],
-        **from_summary(result),
+        _rates(result),
+        _shift(result),
+        _by(result),
+        bool(_escalation(result))
+        and section(
+            "escalate",
+            "Rows for a person",
+            "Serves who shares the work between judge and people: tested from safe to bold on the labelled "
+            "rows.",
+            _escalation(result),
+        ),
+        bool(result.curve) and curve_section(result.curve),
+        facts=facts,
+        notes=sentences(saved, map(sentence, result.notes)),
+        words=("right", _RAW, "corrected rate", "PPI++", "Rogan-Gladen", "unscored"),
+        short=True,
     )
 
 
 def _value(result: RateResult, rate: Estimate, digits: int = 0) -> str:
     """A share in percent, a mean on its scale; without its interval."""
     if rate.value is None:
-        return numbers.DASH
-    if result.what == "share":
-        return numbers.percent(rate.value, digits)
-    return numbers.plain(rate.value, digits + 1)
+        return DASH
+    return percent(rate.value, digits) if result.what == "share" else plain(rate.value, digits + 1)
 
 
 def _with_interval(result: RateResult, rate: Estimate) -> str:
     """`71% [67, 75]`, with a digit more where two ends would read alike."""
     if result.what != "share":
-        return numbers.estimate(rate, 2)
+        return estimate(rate, 2)
     if rate.low is None or rate.high is None:
         return _value(result, rate)
     digits = 0 if rate.high - rate.low >= 0.03 else 1
-    low, high = numbers.points(rate.low, digits), numbers.points(rate.high, digits)
-    return f"{numbers.percent(rate.value, digits)} [{low}, {high}]"
+    return f"{percent(rate.value, digits)} [{points(rate.low, digits)}, {points(rate.high, digits)}]"
 
 
-def _headline(result: RateResult) -> Headline:
+def _decision(difference: Estimate) -> str:
+    if difference.value is None or not difference.clear_of_zero:
+        return "cannot tell"
+    return "A" if difference.value > 0.0 else "B"
+
+
+def _rate_headline(result: RateResult) -> Headline:
     """What is right and by which assumption; what the judge alone said; what would make it surer."""
     kind, says = _first(result)
-    unscored, bounds = "", result.bounds
+    unscored, bounds, corrected = "", result.bounds, result.corrected
     if result.n_unscored:
-        rows = f"{numbers.count(result.n_unscored)} of {numbers.count(result.n)} rows have no verdict"
-        unscored = f"{rows}."
+        unscored = f"{count(result.n_unscored)} of {count(result.n)} rows have no verdict"
         if bounds is not None:
             low, high = (_value(result, Estimate(end)) for end in (bounds.low, bounds.high))
-            unscored = f"{rows}: {low} to {high} were all of them wrong, or all right."
+            unscored += f": {low} to {high} were all of them wrong, or all right"
+        unscored += "."
+    apart = ""
+    if len(result.differences) == 1:
+        (two,) = result.differences
+        higher = {"A": f"{two.a} is higher", "B": f"{two.b} is higher"}
+        decided = higher.get(_decision(two.difference), "cannot tell")
+        by = f"{change_in_points(two.difference)} points"
+        apart = f"{result.by_column} {two.a} less {two.b}: {by}, so {decided}."
     because = sentences(
         result.warning and sentence(result.warning),
         unscored,
         bool(result.labels_saved)
-        and f"The verdicts saved {numbers.count(result.labels_saved or 0)} labels: so many more would have "
-        "been needed for as short an interval without them.",
-        len(result.differences) == 1 and _apart(result, result.differences[0]),
-        result.escalate is not None and _escalation_in_words(result.escalate),
+        and f"The verdicts saved {count(result.labels_saved)} labels: so many more would have been needed "
+        "for as short an interval without them.",
+        apart,
+        _escalation(result),
     )
-    corrected, labelled = result.corrected, result.labels is not None
+    labelled, shift = result.labels is not None, result.shift
     unknown = sentences(
         not labelled
         and "Whether the judge errs on these rows as when it was locked: nobody labelled any of them.",
@@ -113,25 +162,11 @@ def _headline(result: RateResult) -> Headline:
         and not labelled
         and f"Whether values of {result.by_column} differ: the judge may err otherwise on each of them.",
         labelled
-        and result.shift is not None
-        and result.shift.p_value is None
+        and shift is not None
+        and shift.p_value is None
         and "Whether the judge still errs as when it was locked: too few labels of a class to tell.",
     )
-    return Headline(kind, says, because, unknown, _next(result))
-
-
-def _apart(result: RateResult, found: RateDifference) -> str:
-    """Two values held against each other."""
-    points = numbers.difference(in_points(found.difference), 1)
-    higher = {"A": f"{found.a} is higher", "B": f"{found.b} is higher"}
-    decided = higher.get(_decision(found.difference), "cannot tell")
-    return f"{result.by_column} {found.a} less {found.b}: {points} points, so {decided}."
-
-
-def _decision(difference: Estimate) -> str:
-    if difference.value is None or not difference.clear_of_zero:
-        return "cannot tell"
-    return "A" if difference.value > 0.0 else "B"
+    return Headline(kind, says, because, unknown, _after_rate(result))
 
 
 def _first(result: RateResult) -> tuple[str, str]:
@@ -158,7 +193,7 @@ def _first(result: RateResult) -> tuple[str, str]:
     return "corrected", f"A{about[1:]}; {alone}."
 
 
-def _next(result: RateResult) -> str:
+def _after_rate(result: RateResult) -> str:
     """Label rows, or more of them; where the labels contradict the lock, test the judge."""
     differs = result.drawn is not None and result.drawn.differs
     if result.shift is not None and result.shift.contradicts and not differs:
@@ -174,30 +209,8 @@ def _next(result: RateResult) -> str:
     return shlex.join([*words, "--labels", result.labels, "-o", "sheet-2.csv"])
 
 
-def _facts(result: RateResult) -> list[Fact]:
-    facts = [
-        Fact(_with_interval(result, result.corrected), f"corrected, by {result.method}."),
-        Fact(_with_interval(result, result.raw), "raw: by the judge's calibrated verdicts alone."),
-    ]
-    if result.plain is not None:
-        facts.append(Fact(_with_interval(result, result.plain), f"by the {result.n_labelled} labels alone."))
-    if result.next_labels is not None:
-        half = result.next_labels.half_width
-        width = f"{numbers.points(half)} points" if result.what == "share" else numbers.plain(half, 2)
-        more = numbers.count(result.next_labels.n)
-        facts.append(Fact(f"± {width}", f"is what {more} more labels would give."))
-    return facts
-
-
-def _assumptions(result: RateResult) -> Section:
-    assumed = [sentence(text) for text in result.assumes]
-    blocks = [Bullets([f"Assumed: {text[0].lower()}{text[1:]}" for text in assumed], short=True)]
-    caption = "Serves whoever reports the number: what it takes for granted, what weighs most first."
-    return Section("assumed", "What is taken for granted", caption, blocks)
-
-
 def _in_units(result: RateResult, rate: Estimate) -> str:
-    return in_percent(rate) if result.what == "share" else numbers.estimate(rate, 2)
+    return in_percent(rate) if result.what == "share" else estimate(rate, 2)
 
 
 def _rates(result: RateResult) -> Section:
@@ -210,39 +223,42 @@ def _rates(result: RateResult) -> Section:
             "": lambda row: row[0],
             "rate": lambda row: _in_units(result, row[1]),
             "level": lambda row: f"{row[1].level:.4g}",
-            "n": lambda row: numbers.count(row[1].n),
-            "unscored": lambda row: numbers.count(row[1].n_unscored),
-            "made by": lambda row: row[1].method or row[1].reason or numbers.DASH,
+            "n": lambda row: count(row[1].n),
+            "unscored": lambda row: count(row[1].n_unscored),
+            "made by": lambda row: row[1].method or row[1].reason or DASH,
         },
         short=True,
     )
-    blocks: list[Block] = [rates]
+    means = []
     if result.mean is not None:
-        means = table(
-            [("corrected mean", result.mean.corrected), ("raw mean", result.mean.raw)],
+        means = [("corrected mean", result.mean.corrected), ("raw mean", result.mean.raw)]
+    known = [(name, rate) for name, rate in rows if rate.value is not None]
+    lines = [share_row(name, rate, strong=name == "corrected") for name, rate in known]
+    return section(
+        "rates",
+        "Rates",
+        "Serves the report of quality: the share that people would pass, beside what it is made of.",
+        rates,
+        bool(means)
+        and table(
+            means,
             {
                 "": lambda row: row[0],
-                result.scale: lambda row: numbers.estimate(row[1], 2),
+                result.scale: lambda row: estimate(row[1], 2),
                 "level": lambda row: f"{row[1].level:.4g}",
-                "n": lambda row: numbers.count(row[1].n),
+                "n": lambda row: count(row[1].n),
             },
-        )
-        blocks.append(means)
-    known = [(name, rate) for name, rate in rows if rate.value is not None]
-    if result.what == "share" and known:
-        lines = [share_row(name, rate, strong=name == "corrected") for name, rate in known]
-        blocks.append(interval_picture(lines, Axis("%", low=0.0, high=100.0)))
-    blocks += [
-        Paragraph(f"No number for {name}: {rate.reason}.") for name, rate in rows if rate.value is None
-    ]
-    caption = "Serves the report of quality: the share that people would pass, beside what it is made of."
-    return Section("rates", "Rates", caption, blocks)
+        ),
+        result.what == "share" and bool(lines) and interval_picture(lines, Axis("%", low=0.0, high=100.0)),
+        (f"No number for {name}: {rate.reason}." for name, rate in rows if rate.value is None),
+    )
 
 
-def _shift(shift: ShiftSeen) -> Section:
-    p = "no rate has enough labels"
-    if shift.p_value is not None:
-        p = f"p {'<0.001' if shift.p_value < 0.001 else f'{shift.p_value:.3f}'}"
+def _shift(result: RateResult) -> Section | None:
+    shift = result.shift
+    if shift is None:
+        return None
+    p = "no rate has enough labels" if shift.p_value is None else f"p {p_value(shift.p_value)}"
     verb = "contradict" if shift.contradicts else "do not contradict"
     rates = table(
         shift.rates.items(),
@@ -252,12 +268,18 @@ def _shift(shift: ShiftSeen) -> Section:
             "in these labels": lambda row: in_percent(row[1]["now"]),
         },
     )
-    caption = "Serves whoever relies on the lock: whether the judge errs here as it did when it was locked."
-    blocks = [Paragraph(f"The labels {verb} the error rates of the lock ({p})."), rates]
-    return Section("shift", "Error rates, then and now", caption, blocks)
+    return section(
+        "shift",
+        "Error rates, then and now",
+        "Serves whoever relies on the lock: whether the judge errs here as it did when it was locked.",
+        f"The labels {verb} the error rates of the lock ({p}).",
+        rates,
+    )
 
 
-def _by(result: RateResult) -> Section:
+def _by(result: RateResult) -> Section | None:
+    if not result.by:
+        return None
     name = str(result.by_column)
     rates = table(
         result.by,
@@ -265,47 +287,260 @@ def _by(result: RateResult) -> Section:
             name: lambda row: row.value or "(none named)",
             "corrected": lambda row: _in_units(result, row.corrected),
             "raw": lambda row: _in_units(result, row.raw),
-            "rows": lambda row: numbers.count(row.n),
-            "labels": lambda row: numbers.count(row.n_labelled),
+            "rows": lambda row: count(row.n),
+            "labels": lambda row: count(row.n_labelled),
         },
         short=True,
     )
-    blocks: list[Block] = [rates]
-    if result.differences:
-        pairs = table(
-            result.differences,
-            {
-                "A": lambda row: row.a,
-                "B": lambda row: row.b,
-                "A - B, points": lambda row: numbers.difference(in_points(row.difference), 1),
-                "decision": lambda row: _decision(row.difference),
-            },
-            left=2,
-            title="Differences",
-            short=True,
-        )
-        blocks.append(pairs)
-    caption = f"Serves the choice between values of {name}: intervals that hold all at once."
-    return Section("by", f"By {name}", caption, blocks)
-
-
-def _escalated(escalated: Escalated) -> Section:
-    caption = (
-        "Serves who shares the work between judge and people: tested from safe to bold on the labelled rows."
+    pairs = table(
+        result.differences,
+        {
+            "A": lambda row: row.a,
+            "B": lambda row: row.b,
+            "A - B, points": lambda row: change_in_points(row.difference),
+            "decision": lambda row: _decision(row.difference),
+        },
+        left=2,
+        title="Differences",
+        short=True,
     )
-    return Section("escalate", "Rows for a person", caption, [Paragraph(_escalation_in_words(escalated))])
+    caption = f"Serves the choice between values of {name}: intervals that hold all at once."
+    return section("by", f"By {name}", caption, rates, bool(result.differences) and pairs)
 
 
-def _escalation_in_words(escalated: Escalated) -> str:
-    """What the judge keeps, and what a person reads."""
-    target, needed = numbers.percent(escalated.target), "no number of labels looks as if it would"
+def _escalation(result: RateResult) -> str:
+    """What the judge keeps, and what a person reads; empty where nobody asked."""
+    escalated = result.escalate
+    if escalated is None:
+        return ""
+    target, needed = percent(escalated.target), "no number of labels looks as if it would"
     if escalated.labels_needed is not None:
-        needed = f"about {numbers.count(escalated.labels_needed)} labels would"
+        needed = f"about {count(escalated.labels_needed)} labels would"
     if escalated.agreement is None:
         return f"No part of the rows is shown to agree with people at {target}: read all of them; {needed}."
     sheet = f" ({escalated.sheet})" if escalated.sheet else ""
     return (
-        f"The judge keeps {numbers.percent(escalated.share)} of the rows, where it agrees with people in "
+        f"The judge keeps {percent(escalated.share)} of the rows, where it agrees with people in "
         f"{in_percent(escalated.agreement)}, shown to be {target} or more; a person reads the other "
-        f"{numbers.count(escalated.n_rows)}{sheet}."
+        f"{count(escalated.n_rows)}{sheet}."
+    )
+
+
+# --- plan
+
+
+def plan_report(_workspace: Workspace, experiment: Experiment, _margin: float) -> Document:
+    """The document of either plan, as it was stored."""
+    if "lock" in experiment.config:
+        return plan_document(experiment.read_summary(PlanResult))
+    return questions_document(experiment.read_summary(QuestionsResult))
+
+
+def plan_document(result: PlanResult) -> Document:
+    """How many labels a rate takes."""
+    half = f"± {points(result.half_width, 0 if result.half_width >= 0.01 else 1)} points"
+    with_judge, plain, stratified = map(
+        count, (result.labels_with_judge, result.labels_plain, result.labels_stratified)
+    )
+    saved = percent(1.0 - result.labels_with_judge / result.labels_plain)
+    ends, correlation, least = result.labels_at_ends, result.correlation, ""
+    if correlation is not None and correlation.value is not None:
+        limit = percent(1.0 - max(0.0, correlation.value) ** 2)
+        least = f"Correlation {estimate(correlation, 2)}: {limit} of the labels is the least that can do."
+    labels = {
+        "alone": plain,
+        "with the judge's verdicts": with_judge,
+        "with them, drawn by strata": stratified,
+    }
+    return stored_document(
+        result,
+        f"{result.judge}: how many labels a rate takes",
+        f"{result.judge} ({result.lock}), as it was on {result.gold.set} ({result.gold.split})",
+        Headline(
+            "plan",
+            f"For {half}, about {with_judge} labels with this judge, {plain} without it.",
+            sentences(
+                f"That is {saved} fewer, by the judge's own correlation with people's labels.",
+                ends is not None
+                and f"At the ends of that correlation's interval: {count(ends[0])} to {count(ends[1])} "
+                "labels.",
+            ),
+            ("Whether the judge is as good on the rows to come: the labels themselves will tell.",),
+            "judgecal judge --help",
+        ),
+        section(
+            "labels",
+            "Labels needed",
+            "Serves the budget for labels. It is what to expect from the lock, not a promise.",
+            Table(["labels", "n"], [*labels.items()], short=True),
+            _assumed(result.assumes),
+        ),
+        bool(result.curve) and curve_section(result.curve, short=True),
+        facts=[
+            Fact(with_judge, f"labels with this judge for {half}."),
+            Fact(plain, "labels without it."),
+            Fact(stratified, "with it, drawn by strata of its verdict."),
+        ],
+        notes=sentences(least, map(sentence, result.notes)),
+        words=("half width", "correlation", "by strata"),
+        short=True,
+    )
+
+
+def _assumed(assumes: Sequence[str]) -> Bullets:
+    return Bullets([f"Assumed: {text}." for text in assumes], short=True)
+
+
+class _Line(NamedTuple):
+    """A line of a curve, with its name and its tone."""
+
+    name: str
+    tone: str
+    points: Sequence[tuple[int, float]]
+
+
+def curve_section(curve: Sequence[CurvePoint], *, short: bool = False) -> Section:
+    """Half width against labels; a short one stands in the terminal too, with some of its numbers."""
+    widths = table(
+        _some(curve) if short else curve,
+        {
+            "labels": lambda point: count(point.n),
+            "alone": lambda point: points(point.plain),
+            "with the judge": lambda point: points(point.with_judge),
+            "by strata": lambda point: points(point.stratified),
+        },
+        title="Half width in points, by labels",
+    )
+    says = "; ".join(
+        f"{point.n} labels: {points(point.plain)} or {points(point.with_judge)}" for point in curve
+    )
+    by_strata = [(point.n, 100.0 * point.stratified) for point in curve if point.stratified is not None]
+    lines = (
+        _Line("alone", "soft", [(point.n, 100.0 * point.plain) for point in curve]),
+        _Line("with the judge", "accent", [(point.n, 100.0 * point.with_judge) for point in curve]),
+        _Line("by strata", "warm", by_strata),
+    )
+    return section(
+        "curve",
+        "What more labels give",
+        "Serves the budget for labels: by what the lock knows of its judge, on a table without end. It is "
+        "what to expect, not a promise.",
+        _curve(lines, ("labels", "half width, points"), says, widths, short=short),
+    )
+
+
+def _some(curve: Sequence[_P]) -> list[_P]:
+    """At most six, the last one among them."""
+    step = -(-len(curve) // _SHOWN)
+    return list(curve[::-1][::step][::-1])
+
+
+def _curve(
+    lines: Sequence[_Line],
+    titles: tuple[str, str],
+    says: str,
+    values: Table,
+    *,
+    short: bool = True,
+    log: bool = False,
+) -> Picture:
+    """Lines over a number that is to be chosen, their names at the top right, off the lines; the values stand
+    in their place where nothing can be drawn.
+    """
+
+    def drawn(width: int) -> str:
+        every = [point for line in lines for point in line.points]
+        numbers, heights = zip(*every, strict=True)
+        first = float(min(numbers)) if log else 0.0
+        ends = (first, 1.02 * max(numbers)), (0.0, 1.05 * max(heights) or 1.0)
+        frame = Frame(width, *ends, titles, log=log)
+        marks: list[Mark] = []
+        for row, line in enumerate(lines):
+            places = [(frame.x(n), frame.y(value)) for n, value in line.points]
+            if places:
+                path = "L".join(f"{x} {y}" for x, y in places)
+                marks.append(Mark("path", text=f"M{path}", tone=line.tone))
+            height = frame.top + 10.0 + 16.0 * row
+            places.append((frame.right - 100.0, height - 4.0))
+            marks += [Mark("dot", x, y, tone=line.tone) for x, y in places]
+            marks.append(Mark("text", frame.right - 90.0 + 3.1 * len(line.name), height, text=line.name))
+        return frame.drawn(marks)
+
+    return Picture(lambda: drawn(_WIDE), says, narrow=lambda: drawn(_NARROW), numbers=values, short=short)
+
+
+def questions_document(result: QuestionsResult) -> Document:
+    """How many questions tell two judges apart."""
+    share, a, b = metric_facts(result.metric).unit != "scale", result.a, result.b
+
+    def size(difference: float) -> str:
+        return f"{points(difference)} points" if share else plain(difference, 3)
+
+    def questions(n: int | None) -> str:
+        return "more than a million" if n is None else count(n)
+
+    needed, seen, detectable = questions(result.questions), result.seen, size(result.smallest_detectable)
+    sizes = table(
+        [("asked for", result.difference, result.questions),
+         *((row.what, row.difference, row.questions) for row in result.rows)],
+        {
+            "difference": lambda row: row[0],
+            f"in {result.metric}": lambda row: size(row[1]),
+            "questions": lambda row: questions(row[2]),
+        },
+        short=True,
+    )  # fmt: skip
+    values = table(
+        _some(result.curve),
+        {
+            "questions": lambda point: count(point.n),
+            "smallest difference": lambda point: size(point.difference),
+        },
+        title="The smallest difference shown, by questions",
+    )
+    as_seen = next((row.questions for row in result.rows), None)
+    takes = f"takes {'about ' * (as_seen is not None)}{questions(as_seen)}"
+    enough = result.questions is not None and result.questions <= result.n_questions
+    says = "; ".join(f"{point.n} questions: {size(point.difference)}" for point in result.curve)
+    axis = "smallest difference, points" if share else f"smallest difference in {result.metric}"
+    times = 100.0 if share else 1.0
+    line = _Line("shown in 80%", "accent", [(point.n, times * point.difference) for point in result.curve])
+    following = f"judgecal compare {result.compared_from} {a} {b}"
+    return stored_document(
+        result,
+        f"{a} and {b}: how many questions tell them apart",
+        f"{a} and {b} in {result.compared_from}, {result.n_questions:,} questions",
+        Headline(
+            "plan",
+            f"A difference of {size(result.difference)} between {a} and {b} takes {needed} "
+            f"questions{'' if result.questions is None else ' or so'}.",
+            sentences(
+                f"The {result.n_questions:,} questions there are show {detectable}.",
+                seen.value is not None
+                and f"The difference seen, {size(abs(seen.value))}, {takes}; it is itself not sure.",
+            ),
+            (
+                "Whether the two differ by so much: no number of questions makes a difference that is not "
+                "there.",
+            ),
+            following if enough else f"judgecal report {result.experiment} --open",
+        ),
+        section(
+            "questions",
+            "Questions needed",
+            "Serves the budget for questions: how many show which of the two agrees better with people.",
+            sizes,
+            _assumed(result.assumes),
+        ),
+        section(
+            "curve",
+            "What more questions show",
+            "Serves the same budget: which difference a number of questions shows, in 80% of such samples.",
+            _curve([line], ("questions", axis), says, values, log=True),
+        ),
+        facts=[
+            Fact(needed, f"questions show a difference of {size(result.difference)}."),
+            Fact(detectable, f"is what the {result.n_questions:,} there are show."),
+            Fact(size(abs(seen.value or 0.0)), "is the difference seen, whichever way it goes."),
+        ],
     )

@@ -5,18 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from judgecal.records import Estimate, Headline
-from judgecal.report import numbers
-from judgecal.report.document import (
-    Block,
-    Document,
-    Fact,
-    Paragraph,
-    Section,
-    from_summary,
-    notes_section,
-    table,
-)
-from judgecal.report.intervals import (
+from judgecal.report.charts import (
     Axis,
     IntervalRow,
     axis_of,
@@ -25,38 +14,45 @@ from judgecal.report.intervals import (
     interval_picture,
     of_metric,
 )
+from judgecal.report.document import Document, Fact, Paragraph, Section, section, stored_document, table
 from judgecal.report.judges_headline import (
     always,
     beside_free,
     naming_unread,
     nobody,
     not_told_apart,
+    on_train_and_dev,
     raters_in_words,
     reach_in_words,
     unread_headline,
     use,
 )
-from judgecal.report.wording import AS_WRONG, OWN_LABELS, glossary, sentence, sentences
+from judgecal.report.numbers import DASH, between, count, money, seconds
+from judgecal.report.wording import AS_WRONG, OWN_LABELS, sentence, sentences
 from judgecal.selection.select_result import SelectResult
 from judgecal.stats.metrics import amount_of, metric_facts
 
-_WORDS = ("loss", "at most", "margin", "noise", AS_WRONG)
 _OUT = ("over the caps", "not above the floor", "below the floor", "not confirmed")
 
 
 def select_document(result: SelectResult) -> Document:
     """What a selection comes to."""
     gold, on = result.gold, "all labelled items" if _on_all(result) else "train and dev"
-    return Document(
-        title=f"{result.experiment}: a judge chosen",
-        about=(
-            f"Chosen from {result.chosen_from} on {on}; {gold.in_words}. An unscored item counts as "
-            f"{gold.unscored_counts_as}."
-        ),
-        headline=unread_headline(result.unread) or naming_unread(_headline(result), result.unread),
+    return stored_document(
+        result,
+        f"{result.experiment}: a judge chosen",
+        f"Chosen from {result.chosen_from} on {on}; {gold.in_words}. An unscored item counts as "
+        f"{gold.unscored_counts_as}.",
+        unread_headline(result.unread) or naming_unread(_headline(result), result.unread),
+        _judges(result),
+        _lock(result),
         facts=_facts(result),
-        sections=[_judges(result), _lock(result), *notes_section(_notes(result), words=glossary(*_WORDS))],
-        **from_summary(result),
+        notes=(
+            *map(sentence, result.notes),
+            f"Decisions taken on the test labels of {gold.set} so far: {result.test_looks}.",
+            f"This selection spent {money(result.usd)} USD.",
+        ),
+        words=("loss", "at most", "margin", "noise", AS_WRONG),
     )
 
 
@@ -67,16 +63,17 @@ def _on_all(result: SelectResult) -> bool:
 
 def _headline(result: SelectResult) -> Headline:
     """What `judges_headline` says of the judge, and what test says of its agreement."""
-    gold, pick, where = result.gold, result.choice, _where(result)
+    gold, pick, check = result.gold, result.choice, f"judgecal gold check {result.gold.set}"
     if result.refused is not None:
         what = f"Do not use {result.refused.judge}: test does not bear out what chose it."
-        because = sentences(sentence(result.refused.why), _reached(result))
-        return Headline("none", what, because, next=f"judgecal gold check {gold.set}")
+        return Headline("none", what, sentences(sentence(result.refused.why), _reached(result)), next=check)
     held = [judge for judge in result.judges if judge.verdict != "over the caps"]
+    report, where = (
+        f"judgecal report {result.chosen_from}",
+        on_train_and_dev(gold.n_groups) * (not gold.n_test_items),
+    )
     if pick is None and held:
-        what = f"Cannot tell whom to use: {result.why}."
-        return Headline("too few", what, next=f"judgecal gold check {gold.set}")
-    report = f"judgecal report {result.chosen_from}"
+        return Headline("too few", f"Cannot tell whom to use: {result.why}.", next=check)
     if pick is None:
         return Headline("none", f"Choose nobody: {result.why}.", next=f"{report} --full")
     if result.chosen is None:
@@ -84,18 +81,23 @@ def _headline(result: SelectResult) -> Headline:
         what, following = nobody(pick, gold, kind, always(pick.floor.judge, gold.scale), len(held))
         why = "--allow-below-floor chooses all the same." if pick.too_few else sentence(result.why)
         return Headline(pick.kind, what, sentences(why, beside_free(pick, where)), next=following)
-    what = use(result.chosen, result.stand_in, result.margin)
+    what, (whom, raters) = use(result.chosen, result.stand_in, result.margin), raters_in_words(gold.labels_by)
     if pick.kind == "none":
-        whom, _ = raters_in_words(gold.labels_by)
         than = f"agree with {whom} better than the best constant"
         what = f"{result.chosen} was taken, though it is not shown to {than}."
     elif pick.too_few:
         what = f"{result.chosen} was taken, though questions are too few to tell whom to use."
+    among, rated = "", list(result.stand_in.raters.values()) if result.stand_in else []
+    if rated and _leads(result):  # on the items of the experiment that raters share
+        people, judge = between([rater.person for rater in rated]), between([rater.judge for rater in rated])
+        of = "train and dev" if gold.split == "open" else "all splits together"
+        each = f"{raters} agree with each other to {people}, and it with each to {judge}"
+        among = f"On what raters share of {of} {each}."
     chooses = pick.kind in ("use", "tied")
     because = sentences(
         pick.too_few,
         _reached(result),
-        _beside_people(result),
+        among,
         bool(result.doubt) and sentence(f"Test does not confirm it: {result.doubt}"),
         chooses and beside_free(pick, where),
         chooses and not_told_apart(pick, where),
@@ -111,12 +113,6 @@ def _headline(result: SelectResult) -> Headline:
     return Headline(pick.kind, what, because, unknown, following)
 
 
-def _where(result: SelectResult) -> str:
-    """On which questions the choice rests, where they are not all."""
-    questions = f" on the {numbers.count(result.gold.n_groups)} questions of train and dev"
-    return "" if result.gold.n_test_items else questions
-
-
 def _reached(result: SelectResult) -> Iterator[str]:
     """Its agreement on test; of the metric of all headlines with the floor of the same items."""
     on, metric = result.confirmed_on, result.metric
@@ -124,25 +120,12 @@ def _reached(result: SelectResult) -> Iterator[str]:
         return
     value, mapped = _confirmed(result)
     where = "the items that chose it" if _on_all(result) else "test"
-    items = f"On {where} ({numbers.count(on.n_items)} items, {numbers.count(value.n_unscored)} unscored)"
+    items = f"On {where} ({count(on.n_items)} items, {count(value.n_unscored)} unscored)"
     if not _leads(result) or result.floor is None:
         yield f"{items} its {metric} is {of_metric(value, metric, result.gold.scale)}."
         return
     floor, constant = result.floor.value, "the best constant there"
     yield reach_in_words(f"{items} it", value, result.gold, mapped=mapped, floor=floor, constant=constant)
-
-
-def _beside_people(result: SelectResult) -> Iterator[str]:
-    """People with each other and the judge with them, on the items of the experiment that raters share."""
-    beside = list(result.stand_in.raters.values()) if result.stand_in else []
-    if not beside or not _leads(result):
-        return
-    people = numbers.between([rater.person for rater in beside])
-    judge = numbers.between([rater.judge for rater in beside])
-    where = "train and dev" if result.gold.split == "open" else "all splits together"
-    _, raters = raters_in_words(result.gold.labels_by)
-    each = f"{raters} agree with each other to {people}, and it with each to {judge}"
-    yield f"On what raters share of {where} {each}."
 
 
 def _leads(result: SelectResult) -> bool:
@@ -180,26 +163,24 @@ def _judges(result: SelectResult) -> Section:
     ranked = sorted(result.judges, key=lambda judge: (judge.loss is None, judge.loss or 0.0))
 
     def amount(size: float | None) -> str:
-        return numbers.DASH if size is None else amount_of(size, metric, scale)
+        return DASH if size is None else amount_of(size, metric, scale)
 
-    blocks: list[Block] = [
-        table(
-            ranked,
-            {
-                "judge": lambda judge: judge.judge,
-                f"{metric} [{result.level:.4g}]": lambda judge: of_metric(judge.value, metric, scale),
-                "loss": lambda judge: amount(judge.loss),
-                "at most": lambda judge: amount(judge.loss_at_most),
-                "verdict": lambda judge: judge.verdict,
-                "USD/1k": lambda judge: numbers.money(judge.usd_per_1k),
-                "p95": lambda judge: numbers.seconds(judge.p95_s),
-                "n": lambda judge: f"{judge.n}/{judge.n_expected}",
-                "unscored": lambda judge: numbers.count(judge.n_unscored),
-            },
-            chosen=result.chosen,
-            short=True,
-        )
-    ]
+    judges = table(
+        ranked,
+        {
+            "judge": lambda judge: judge.judge,
+            f"{metric} [{result.level:.4g}]": lambda judge: of_metric(judge.value, metric, scale),
+            "loss": lambda judge: amount(judge.loss),
+            "at most": lambda judge: amount(judge.loss_at_most),
+            "verdict": lambda judge: judge.verdict,
+            "USD/1k": lambda judge: money(judge.usd_per_1k),
+            "p95": lambda judge: seconds(judge.p95_s),
+            "n": lambda judge: f"{judge.n}/{judge.n_expected}",
+            "unscored": lambda judge: count(judge.n_unscored),
+        },
+        chosen=result.chosen,
+        short=True,
+    )
     rows = [
         IntervalRow(
             judge.judge,
@@ -211,54 +192,54 @@ def _judges(result: SelectResult) -> Section:
         for judge in ranked
         if judge.value.value is not None
     ]
-    if rows:
-        blocks.append(interval_picture(rows, Axis(axis_of(metric))))
-    blocks += [Paragraph(f"{driver}.", short=True) for driver in result.driven]
-    blocks += [Paragraph(f"Not taken: {judge.judge}: {judge.why}.") for judge in result.rejected]
-    caption = "Serves the choice: the cheapest judge that is shown to lose less than the margin is taken."
-    if result.bounds:
-        caption += (
-            " At most: the loss against whoever is truly best, at level "
-            f"{result.level:.4g} for all judges at once ({result.bounds}). The margin is "
-            f"{amount_of(result.margin, metric, scale)}."
-        )
-    title = "Judges on all items" if _on_all(result) else "Judges on open items"
-    return Section("judges", title, caption, blocks)
+    bounds = (
+        f" At most: the loss against whoever is truly best, at level {result.level:.4g} for all judges at "
+        f"once ({result.bounds}). The margin is {amount_of(result.margin, metric, scale)}."
+    )
+    return section(
+        "judges",
+        "Judges on all items" if _on_all(result) else "Judges on open items",
+        "Serves the choice: the cheapest judge that is shown to lose less than the margin is "
+        f"taken.{bounds if result.bounds else ''}",
+        judges,
+        bool(rows) and interval_picture(rows, Axis(axis_of(metric))),
+        (Paragraph(f"{driver}.", short=True) for driver in result.driven),
+        (f"Not taken: {judge.judge}: {judge.why}." for judge in result.rejected),
+    )
 
 
 def _lock(result: SelectResult) -> Section:
     """Where the lock is, and the look that it took; the rest is on the page."""
-    noise, calibration = result.noise, result.calibration
-    lines = [sentence(f"no lock was written: {result.lock_reason}")]
+    noise, calibration, written = (
+        result.noise,
+        result.calibration,
+        f"no lock was written: {result.lock_reason}",
+    )
+    first, calls, mapped = sentence(written), "", ""
     if result.lock is not None and noise is not None:
-        lines = [f"Locked in {result.lock} (sha256 {str(result.lock_sha256)[:12]})."]
+        first = f"Locked in {result.lock} (sha256 {str(result.lock_sha256)[:12]})."
+        flips, same = (
+            f"{in_percent(share)} ({share.reason})" if share.reason else in_percent(share)
+            for share in (noise.flip_rate, noise.exact_agreement)
+        )
+        calls = (
+            f"Noise: {noise.n_calls} calls of {noise.n_items} items; flip rate {flips}, exact agreement of "
+            f"two calls {same}."
+        )
         if noise.n_calls < 2:
-            lines.append(sentence(str(noise.flip_rate.reason)))
-        else:
-            flips, same = (
-                f"{in_percent(share)} ({share.reason})" if share.reason else in_percent(share)
-                for share in (noise.flip_rate, noise.exact_agreement)
-            )
-            lines.append(
-                f"Noise: {noise.n_calls} calls of {noise.n_items} items; flip rate {flips}, exact agreement "
-                f"of two calls {same}."
-            )
+            calls = sentence(str(noise.flip_rate.reason))
         if calibration is not None:
-            lines.append(
-                f"Its calibration map, fitted on {numbers.count(calibration.n)} judgements of "
+            mapped = (
+                f"Its calibration map, fitted on {count(calibration.n)} judgements of "
                 f"{calibration.fitted_on}, is in the lock: judge writes the raw verdict and the calibrated "
                 "one."
             )
-    blocks = [Paragraph(line, short=place == 0) for place, line in enumerate(lines)]
-    if result.test_look:
-        blocks.append(Paragraph(sentence(result.test_look), short=True))
-    caption = "Serves whoever runs the judge: the lock is what gate, judge and migrate read."
-    return Section("lock", "The lock", caption, blocks)
-
-
-def _notes(result: SelectResult) -> list[str]:
-    return [
-        *map(sentence, result.notes),
-        f"Decisions taken on the test labels of {result.gold.set} so far: {result.test_looks}.",
-        f"This selection spent {numbers.money(result.usd)} USD.",
-    ]
+    return section(
+        "lock",
+        "The lock",
+        "Serves whoever runs the judge: the lock is what gate, judge and migrate read.",
+        Paragraph(first, short=True),
+        calls,
+        mapped,
+        result.test_look and Paragraph(sentence(result.test_look), short=True),
+    )

@@ -14,7 +14,20 @@ from dataclasses import dataclass, replace
 from rich.cells import cell_len
 
 from judgecal.errors import visible, visible_line
-from judgecal.report import document as doc
+from judgecal.report.document import (
+    Block,
+    Bullets,
+    Diff,
+    Document,
+    Folded,
+    Glossary,
+    Heading,
+    Lines,
+    Paragraph,
+    Picture,
+    Record,
+    Table,
+)
 
 _LINES = 27  # of the short form, headline and next command among them
 _ROWS = 10  # of a table in the short form
@@ -60,7 +73,7 @@ class _Screen:
         )
 
 
-def terminal(document: doc.Document, *, width: int = 80, full: bool = False, colour: bool = False) -> str:
+def terminal(document: Document, *, width: int = 80, full: bool = False, colour: bool = False) -> str:
     """The document as text of at most `width` columns, but for a command or a path that is longer.
 
     Args:
@@ -69,20 +82,23 @@ def terminal(document: doc.Document, *, width: int = 80, full: bool = False, col
     """
     screen, headline, run = _Screen(max(width, 40), full, colour), document.headline, document.run_lines
     sentence = screen.strong(screen.prose(headline.sentence), headline.kind)
-    head = "\n".join(filter(None, [sentence, screen.prose(" ".join(headline.because))]))
+    head = _lines(sentence, screen.prose(" ".join(headline.because)))
     following = _command(visible_line(f"next: {headline.next}"), screen.width) if headline.next else ""
     if full:
-        parts = [head, *_all(document, screen)]
-        last = "\n".join(filter(None, [*map(visible_line, run), following]))
+        parts, last = [head, *_all(document, screen)], _lines(*map(visible_line, run), following)
     else:
         # what repeats the result: the experiment, which holds the run line, or that where it is short
         repeats = visible_line(run[0]) if run and cell_len(run[0]) <= screen.width else ""
         if len(run) > 1:
             repeats = screen.prose(f"{run[0]} (run line: --full)")
-        last = "\n".join(filter(None, [repeats, following]))
+        last = _lines(repeats, following)
         first = "\n\n".join(filter(None, [head, screen.prose(document.about)]))
         parts = [_short(first, document, screen, _LINES - 1 - len(last.split("\n")) if last else _LINES)]
     return "\n\n".join(part for part in (*parts, last) if part)
+
+
+def _lines(*parts: str) -> str:
+    return "\n".join(filter(None, parts))
 
 
 def _command(line: str, width: int) -> str:
@@ -97,7 +113,7 @@ def _command(line: str, width: int) -> str:
     return " \\\n".join(lines)
 
 
-def _short(first: str, document: doc.Document, screen: _Screen, lines: int) -> str:
+def _short(first: str, document: Document, screen: _Screen, lines: int) -> str:
     """What stands first and the short blocks in so many lines; the first table in fewer rows if that helps.
 
     An empty line stands between two blocks. Of one that does not fit the first lines stay, where they are
@@ -123,7 +139,7 @@ def _short(first: str, document: doc.Document, screen: _Screen, lines: int) -> s
     return "\n".join([*shown, "", "... and more: --full"])
 
 
-def _all(document: doc.Document, screen: _Screen) -> Iterator[str]:
+def _all(document: Document, screen: _Screen) -> Iterator[str]:
     """What stands between headline and run lines in the full form."""
     yield screen.prose(document.about)
     yield "\n".join(screen.prose(f"{fact.value}  {fact.says}", rest="  ") for fact in document.facts)
@@ -138,34 +154,34 @@ def _all(document: doc.Document, screen: _Screen) -> Iterator[str]:
         yield "\n".join(["Not known:", *unknown])
 
 
-def _blocks(blocks: Iterable[doc.Block], screen: _Screen) -> list[str]:
+def _blocks(blocks: Iterable[Block], screen: _Screen) -> list[str]:
     return [drawn for block in blocks if (block.short or screen.full) and (drawn := _block(block, screen))]
 
 
-def _block(block: doc.Block, screen: _Screen) -> str:
+def _block(block: Block, screen: _Screen) -> str:
     """A block that only a page can show comes out empty."""
     match block:
-        case doc.Paragraph(text=text) | doc.Heading(text=text):
+        case Paragraph(text=text) | Heading(text=text):
             return screen.prose(text)
-        case doc.Bullets(items=items):
+        case Bullets(items=items):
             return "\n".join(map(screen.prose, items))
-        case doc.Lines(lines=lines):
+        case Lines(lines=lines):
             return "\n".join(map(visible_line, lines))
-        case doc.Table():
+        case Table():
             return _table(block, screen)
-        case doc.Picture(numbers=None, title=title, says=says):
+        case Picture(numbers=None, title=title, says=says):
             return screen.prose(f"{title}: {says}" if title else says)
-        case doc.Picture(numbers=doc.Table() as numbers, title=title):
-            return "\n".join(filter(None, (screen.prose(title), _table(numbers, screen))))
-        case doc.Folded(title=title, blocks=blocks):
+        case Picture(numbers=Table() as numbers, title=title):
+            return _lines(screen.prose(title), _table(numbers, screen))
+        case Folded(title=title, blocks=blocks):
             return "\n".join([visible_line(title), *_blocks(blocks, screen)])
-        case doc.Glossary(words=words):
+        case Glossary(words=words):
             return "\n".join(screen.prose(f"{word}: {means}", rest="  ") for word, means in words)
-        case doc.Record(title=title, meta=meta):
+        case Record(title=title, meta=meta):
             head = screen.prose(" · ".join(filter(None, (title, meta))))
-            facts = [f"{name}: {text}" for name, text in block.clipped()]
+            facts = (f"{name}: {text}" for name, text in block.clipped())
             return "\n".join([head, *(screen.prose(fact, first="  ", rest="    ") for fact in facts)])
-        case doc.Diff():
+        case Diff():
             return "\n".join(f"{sign} {visible_line(text)}" for sign, text in block.lines())
     return ""
 
@@ -173,7 +189,11 @@ def _block(block: doc.Block, screen: _Screen) -> str:
 # --- tables
 
 
-def _table(block: doc.Table, screen: _Screen) -> str:
+def _table(block: Table, screen: _Screen) -> str:
+    """A table, or several one below the other where the columns do not fit, each after the columns of words.
+
+    A row of one cell is a heading across the table, which widens no column.
+    """
     cells, left_out = block.cells(), 0
     if not screen.full and len(cells) > screen.rows:
         left_out = len(cells) - screen.rows
@@ -182,98 +202,61 @@ def _table(block: doc.Table, screen: _Screen) -> str:
         cells = [*cells[: screen.rows - last], *cells[first : first + last]]
     rows = [[visible_line(cell.text) for cell in row] for row in cells]
     header = [visible_line(text) for text in block.header]
-    chosen = None
-    if block.chosen is not None:
-        chosen = next((at for at, row in enumerate(cells) if row[0].text == block.chosen), None)
-    fitting = _fitting(header, rows, block.left, screen.width)
+    chosen = next((at for at, row in enumerate(cells) if row[0].text == block.chosen), None)
+    words, numbers = range(block.left), range(block.left, len(header))
+    columns = [[row[at] for row in rows if len(row) == len(header)] for at in range(len(header))]
+    inner = [max(map(cell_len, column), default=0) for column in columns]
+    wide = [max(cell_len(text), inner[at]) for at, text in enumerate(header)]
+    # a header over numbers takes as many lines as it has words; of a column of words the longest stays whole
+    narrow = [*wide[: block.left], *(max([inner[at], *map(cell_len, header[at].split())]) for at in numbers)]
+    longest = (max(map(cell_len, " ".join([header[at], *columns[at]]).split()), default=1) for at in words)
+    least = [min(_LONGEST_WORD, length) for length in longest]
+    taken = sum(least) + _GAP * len(least)
+    parts = [[*words, *numbers]]
+    if taken + sum(narrow[at] + _GAP for at in numbers) - _GAP > screen.width:
+        parts, used = [[*words]], taken
+        for at in numbers:
+            if used + narrow[at] > screen.width and len(parts[-1]) > block.left:
+                parts.append([*words])
+                used = taken
+            parts[-1].append(at)
+            used += narrow[at] + _GAP
     drawn = []
-    for places in fitting if screen.full else fitting[:1]:
-        # a row of one cell is a heading across the table, and stays one
-        part = [[row[place] for place in places] if len(row) > 1 else row for row in rows]
-        drawn.append(
-            _grid([header[place] for place in places], part, min(block.left, len(places)), screen, chosen)
-        )
+    for places in parts if screen.full else parts[:1]:
+        room = screen.width - _GAP * (len(places) - 1)
+        widths = [wide[at] for at in places]
+        if sum(widths) > room:
+            widths = [narrow[at] for at in places]
+        while sum(widths) > room and (spare := [at for at in words if widths[at] > least[at]]):
+            widths[max(spare, key=lambda at: widths[at])] -= 1
+        lines = _row([header[at] for at in places], widths, block.left)
+        lines.append("-" * (sum(widths) + _GAP * (len(places) - 1)))
+        for at, row in enumerate(rows):
+            if len(row) == 1 < len(header):
+                row_lines = textwrap.wrap(row[0], screen.width) or [""]
+            else:
+                row_lines = _row([row[place] for place in places], widths, block.left)
+            lines += map(screen.strong, row_lines) if at == chosen else row_lines
+        drawn.append("\n".join(lines))
     more = f"... {left_out:,} more: --full" if left_out else ""
-    return "\n".join(filter(None, (screen.prose(block.title), "\n\n".join(drawn), more)))
+    return _lines(screen.prose(block.title), "\n\n".join(drawn), more)
 
 
-def _fitting(header: Sequence[str], rows: Sequence[Sequence[str]], left: int, width: int) -> list[list[int]]:
-    """The columns of one table, or of several one below the other, each after the columns of words."""
-    widths = _widths(header, rows, wrapped_from=left)
-    words, numbers = list(range(left)), range(left, len(header))
-    taken = sum(least + _GAP for least in _narrowest(header, rows, left))
-    if taken + sum(widths[place] + _GAP for place in numbers) - _GAP <= width:
-        return [list(range(len(header)))]
-    parts, used = [list(words)], taken
-    for place in numbers:
-        if used + widths[place] > width and len(parts[-1]) > len(words):
-            parts.append(list(words))
-            used = taken
-        parts[-1].append(place)
-        used += widths[place] + _GAP
-    return parts
-
-
-def _widths(header: Sequence[str], rows: Sequence[Sequence[str]], *, wrapped_from: int) -> list[int]:
-    """Columns on a screen of each column; a row of one cell is a heading and widens none.
-
-    From the column `wrapped_from` on a header takes as many lines as it has words.
-    """
-    whole = [row for row in rows if len(row) == len(header) or len(header) == 1]
-    widths = []
-    for at, text in enumerate(header):
-        head = max(map(cell_len, text.split()), default=0) if at >= wrapped_from else cell_len(text)
-        widths.append(max([head, *(cell_len(row[at]) for row in whole)]))
-    return widths
-
-
-def _narrowest(header: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> list[int]:
-    """How narrow each column of words may become: its longest word stays whole, where it is no monster."""
-    whole = [header, *(row for row in rows if len(row) == len(header))]
-    return [
-        min(_LONGEST_WORD, max((cell_len(word) for row in whole for word in row[place].split()), default=1))
-        for place in range(left)
-    ]
-
-
-def _grid(
-    header: Sequence[str], rows: Sequence[Sequence[str]], left: int, screen: _Screen, chosen: int | None
-) -> str:
-    """Aligned lines with a rule under the header; columns of words are wrapped where the screen is narrow."""
-    gaps = _GAP * (len(header) - 1)
-    widths = _widths(header, rows, wrapped_from=len(header))
-    if sum(widths) + gaps > screen.width:
-        widths = _widths(header, rows, wrapped_from=left)
-    least = _narrowest(header, rows, left)
-    while sum(widths) + gaps > screen.width:
-        spare = [place for place in range(left) if widths[place] > least[place]]
-        if not spare:
-            break
-        widths[max(spare, key=lambda place: widths[place])] -= 1
-    lines = [*_line(header, widths, left), "-" * (sum(widths) + gaps)]
-    for at, row in enumerate(rows):
-        across = len(row) == 1 < len(header)
-        drawn = textwrap.wrap(row[0], screen.width) or [""] if across else _line(row, widths, left)
-        lines += map(screen.strong, drawn) if at == chosen else drawn
-    return "\n".join(lines)
-
-
-def _line(cells: Sequence[str], widths: Sequence[int], left: int) -> list[str]:
+def _row(cells: Sequence[str], widths: Sequence[int], left: int) -> list[str]:
     """One row, in as many lines as its longest cell needs."""
-    wrapped = [_wrapped(cell, width) for cell, width in zip(cells, widths, strict=True)]
+    wrapped = []
+    for text, width in zip(cells, widths, strict=True):
+        indent = text[: len(text) - len(text.lstrip())]
+        parts = [text]
+        if cell_len(text) > width:
+            parts = textwrap.wrap(text, max(width, 1), subsequent_indent=indent) or [""]
+        wrapped.append(parts)
     lines = []
     for number in range(max(map(len, wrapped))):
         padded = []
-        for place, (parts, width) in enumerate(zip(wrapped, widths, strict=True)):
+        for at, (parts, width) in enumerate(zip(wrapped, widths, strict=True)):
             text = parts[number] if number < len(parts) else ""
             blank = " " * (width - cell_len(text))
-            padded.append(text + blank if place < left else blank + text)
+            padded.append(text + blank if at < left else blank + text)
         lines.append((" " * _GAP).join(padded).rstrip())
     return lines
-
-
-def _wrapped(text: str, width: int) -> list[str]:
-    if cell_len(text) <= width:
-        return [text]
-    indent = text[: len(text) - len(text.lstrip())]
-    return textwrap.wrap(text, max(width, 1), subsequent_indent=indent) or [""]

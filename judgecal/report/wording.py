@@ -16,6 +16,9 @@ IN_NO_RATE = ("unscored", f"{_UNSCORED} It is in no rate, and its row says why."
 OWN_LABELS = "Whether people agree with these labels: the project itself made them."
 """What is not known of whatever rests on labels that no person gave."""
 
+Word = str | tuple[str, str]
+"""A word of a page's glossary; with its meaning where the page means something of its own by it."""
+
 _GLOSSARY = {
     "A - B": "How much more of the metric the first judge has than the second one on the same items.",
     "at most": "The bound of the loss against whoever is truly best, for all judges at once.",
@@ -88,6 +91,6 @@ def path_from_here(path: Path) -> str:
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
 
-def glossary(*words: str | tuple[str, str]) -> list[tuple[str, str]]:
-    """The words of a page and what they mean; a pair where this page means something of its own by a word."""
+def glossary(*words: Word) -> list[tuple[str, str]]:
+    """The words of a page and what they mean."""
     return [(word, _GLOSSARY[word]) if isinstance(word, str) else word for word in words]

@@ -1,0 +1,489 @@
+"""Sections of the page about judges: where they err, whether one may stand in for a person, diagnostics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from judgecal.experiment.result import AgreementResult, AltTestEntry, Entry, JudgeEntry, PartEntry, Retest
+from judgecal.experiment.verdicts import Confusion, JudgeShape
+from judgecal.records import Estimate
+from judgecal.report.charts import Frame, Mark, of_metric
+from judgecal.report.document import (
+    Block,
+    Bullets,
+    Cell,
+    Folded,
+    Gallery,
+    Glossary,
+    Heading,
+    Picture,
+    Section,
+    Table,
+    blocks_of,
+    section,
+    table,
+)
+from judgecal.report.numbers import DASH, count, count_of, estimate, money, percent, plain, points, seconds
+from judgecal.report.wording import glossary, sentence, sentences
+from judgecal.selection.decision import JudgesDecision
+from judgecal.stats.breakdown import Part
+from judgecal.stats.metrics import digits_of, metric_facts
+from judgecal.stats.retest import Repeats
+from judgecal.stats.stand_in import MIN_SHARED, StandIn
+
+_JUDGES = 3  # judges whose repeats are told in sentences
+_WIDTH = 270  # pixels of a small picture
+_FEW_RATERS = 2
+_MAY = {True: "may stand in", False: "to triage", None: "cannot tell"}
+_WORDS = (
+    ("loss", "Agreement of the best judge less that of this one, in points of 100."),
+    ("margin", "The loss that is allowed for a lower price."),
+    "interval",
+    "floor",
+    "like for like",
+    "false pass, false fail",
+    ("unscored", "No verdict could be had or read. It is never 0 and never dropped."),
+    "flip rate",
+    "look",
+)
+
+
+# --- errors
+
+
+def errors_section(decision: JudgesDecision) -> Section:
+    """Errors at the pass mark, and small pictures of where verdicts lie; judges that are alike share one."""
+    shapes, scale = {shape.judge: shape for shape in decision.shapes}, decision.result.gold.scale
+    counts = [(judge, shape.at_cut) for judge, shape in shapes.items() if shape.at_cut is not None]
+    raw = [(judge, shape.raw_at_cut) for judge, shape in shapes.items() if shape.raw_at_cut is not None]
+    distinct = [
+        (names[0] if len(names) == 1 else f"{', '.join(names)}: the same verdicts", shapes[names[0]])
+        for names in decision.alike
+        if names[0] in shapes
+    ]
+    classed = [_confusion(name, shape.confusion) for name, shape in distinct if shape.confusion]
+    graded = [
+        _calibration(name, shape) for name, shape in distinct if shape.calibration and scale != "binary"
+    ]
+    once = (
+        " The verdicts are calibrated, each by a map that was fitted on other questions; a lock carries the "
+        "map of train and dev."
+    )
+    return section(
+        "errors",
+        "Where people and judges part",
+        "Serves the question what a wrong verdict costs you. A false pass lets a bad answer through and "
+        "nobody looks again; a false fail costs a second look. Some of both will be errors of the "
+        f"labels.{once * any(shape.mapped for shape in decision.shapes)}",
+        bool(counts) and _at_cut(counts, decision.chosen),
+        not counts
+        and scale != "nominal"  # words have none, whatever the card says
+        and "The labels have no pass mark, so no verdict is a false pass: pass_at in the card sets one.",
+        classed
+        and (
+            Gallery(classed, title="Confusion: what people say, and what the judge says"),
+            "Counts of judgements, and their share of what people say, on all items of the headline; what "
+            "lies off the diagonal are errors.",
+        ),
+        graded
+        and (
+            Gallery(graded, title="Mean label against raw verdict"),
+            "Points: the people's mean label of raw verdicts of about one height, with a 95% interval by "
+            "question and the number of judgements above. In colour: the map from verdict to label, as "
+            "fitted on all of these items; the lock carries that of train and dev. It gives the middle label "
+            "where the thirds of the scale count alike, so it may lie off the means. Dotted: verdicts that "
+            "need no map.",
+        ),
+        bool(raw)
+        and Folded(
+            "Errors of the raw verdicts",
+            blocks_of(
+                _at_cut(raw, decision.chosen),
+                "As the judges gave them, cut at the pass mark and not at each judge's own cut. These decide "
+                "nothing.",
+            ),
+        ),
+    )
+
+
+def _at_cut(counts: Sequence[tuple[str, Part]], chosen: str | None) -> Table:
+    """Errors at the pass mark; rates are of what people say."""
+
+    def share(n: int | None, of: int | None, *, strong: bool = False) -> Cell:
+        rate = (n or 0) / of if of else None
+        return Cell(f"{count(n)} of {count(of)} ({percent(rate)})", rate, strong)
+
+    return table(
+        counts,
+        {
+            "judge": lambda row: row[0],
+            "false passes, of people's fails": lambda row: share(
+                row[1].false_passes, row[1].fails, strong=True
+            ),
+            "false fails, of people's passes": lambda row: share(row[1].false_fails, row[1].passes),
+        },
+        chosen=chosen,
+    )
+
+
+def _confusion(name: str, confusion: Confusion) -> Table:
+    classes = confusion.classes
+    rows: list[list[str | Cell]] = []
+    for place, (label, counts) in enumerate(zip(classes, confusion.counts, strict=True)):
+        shares = [n / sum(counts) if sum(counts) else None for n in counts]
+        cells = [
+            Cell(f"{count(n)} ({percent(share)})", share, strong=at == place)
+            for at, (n, share) in enumerate(zip(counts, shares, strict=True))
+        ]
+        rows.append([label, *cells])
+    width = len(confusion.counts[0]) if confusion.counts else 0
+    header = ["people ↓ judge →", *classes, *["no verdict"] * (width - len(classes))]
+    return Table(header, rows, title=name)
+
+
+def _calibration(name: str, shape: JudgeShape) -> Picture:
+    def drawn() -> str:
+        ends = (shape.low, shape.high)
+        frame = Frame(_WIDTH, ends, ends, ("raw verdict", ""), left=34.0, top=18.0, tall=160.0)
+        marks = [Mark("line", frame.left, frame.bottom, frame.right, frame.top, tone="equal")]
+        until = [*(at for at, _ in shape.calibration_map[1:]), shape.high]
+        path = "".join(
+            f"{'L' if number else 'M'}{frame.x(at)} {frame.y(label)}H{frame.x(end)}"
+            for number, ((at, label), end) in enumerate(zip(shape.calibration_map, until, strict=False))
+        )
+        if path:
+            marks.append(Mark("path", text=path, tone="map"))
+        for part in shape.calibration:
+            x = frame.x(part.verdict)
+            if part.low is not None and part.high is not None:
+                marks.append(Mark("line", x, frame.y(part.low), x, frame.y(part.high)))
+            marks.append(Mark("dot", x, frame.y(part.label)))
+            marks.append(Mark("text", x, frame.top - 4.0, text=count(part.n)))
+        return frame.drawn(marks)
+
+    bins = table(
+        shape.calibration,
+        {
+            "mean raw verdict": lambda part: f"{part.verdict:.3g}",
+            "people's mean label": lambda part: f"{part.label:.3g}",
+            "95% interval": lambda part: (
+                DASH if part.low is None or part.high is None else f"{part.low:.3g} to {part.high:.3g}"
+            ),
+            "judgements": lambda part: count(part.n),
+        },
+    )
+    steps = ", ".join(f"from {at:g} on {label:g}" for at, label in shape.calibration_map)
+    return Picture(drawn, f"{name}, raw verdict to label: {steps or 'no map'}", title=name, numbers=bins)
+
+
+# --- judges beside people
+
+
+def people_section(decision: JudgesDecision) -> Section | None:
+    """Each judge beside each rater, both against the other raters; None where no two raters share an item."""
+    result, margin = decision.result, decision.margin
+    judges = [(judge, judge.stand_in) for judge in result.judges if judge.stand_in is not None]
+    if not result.raters or not judges:
+        return None
+
+    def at_worst(stand_in: StandIn) -> tuple[str, str, str]:
+        """How far below which rater a judge may lie, and on how many items; dashes where not known."""
+        raters = stand_in.raters.items()
+        bounds = [(line.at_worst, rater, line.n) for rater, line in raters if line.at_worst is not None]
+        if stand_in.at_worst is None or not bounds:
+            return DASH, DASH, DASH
+        worst, rater, n = min(bounds)
+        return points(-worst), rater, count(n)
+
+    def why_not(judge: str, stand_in: StandIn) -> str:
+        if stand_in.reason:
+            return f"Cannot tell whether {judge} may stand in: {stand_in.reason}."
+        if not stand_in.shown(margin) and stand_in.at_worst is not None and stand_in.at_worst > -margin:
+            return f"{judge} is not shown to agree with every person better than a constant does."
+        return ""
+
+    decisions = table(
+        judges,
+        {
+            "judge": lambda row: row[0].judge,
+            "points below, at worst": lambda row: at_worst(row[1])[0],
+            "beside": lambda row: at_worst(row[1])[1],
+            "items": lambda row: at_worst(row[1])[2],
+            "decision": lambda row: _MAY[row[1].shown(margin)],
+        },
+        chosen=decision.chosen,
+    )
+    reasons = sentences(
+        (why_not(judge.judge, stand_in) for judge, stand_in in judges),
+        (f"{rater}: {why}." for rater, why in judges[0][1].left_out.items()),
+    )
+    with_mean = [(judge.judge, judge.with_mean) for judge in result.judges if judge.with_mean]
+    names = list(with_mean[0][1]) if with_mean else []
+    rows = [[judge, *(estimate(mean[name]) for name in names)] for judge, mean in with_mean]
+    what = (
+        "Raw verdicts against the mean of each item's raters; everywhere else the gold label is their median"
+    )
+    return section(
+        "people",
+        "In a person's place",
+        "Serves the question whether a judge can take a person's place: it and a rater are held against the "
+        "same labels of the other raters, on all items that they share, those without a gold label too. It "
+        f"may stand in where it is shown to lie less than {100.0 * margin:g} points of {decision.metric} "
+        f"below every rater (each bound one-sided, at {judges[0][1].level:.4g}, so that all judges here "
+        "together are wrongly said to in at most 5%); else it is good to triage: to sort what a person then "
+        "reads.",
+        decisions,
+        Bullets(reasons),
+        _by_rater(decision, judges),
+        bool(rows) and Table(["judge", *names], rows, title=what),  # the gold label is another than the mean
+        _alt_tests(result),
+    )
+
+
+def _by_rater(decision: JudgesDecision, judges: list[tuple[JudgeEntry, StandIn]]) -> Table:
+    """A line a judge and rater: their numbers, and who is nearer to the others, item by item."""
+    metric = judges[0][1].metric
+    raw = {
+        (judge.judge, rater.judge): judge.as_wrong[metric].value
+        for rater in decision.result.raters
+        for judge in rater.judges
+        if judge.calibrated
+    }
+    rows = []
+    for judge, stand_in in judges:
+        for rater, beside in stand_in.raters.items():
+            nearer = judge.alt_test.nearer.get(rater) if judge.alt_test else None
+            shares = [nearer.judge, nearer.human, nearer.tie] if nearer else [None] * 3
+            as_given = [raw.get((judge.judge, rater))] * bool(raw)
+            numbers = [beside.judge, *as_given, beside.person, beside.difference, beside.at_worst]
+            items = f"{count(beside.n)}/{count(beside.n_expected)}"
+            near = [percent(share, 1) for share in shares]
+            rows.append([judge.judge, rater, items, *map(points, numbers), *near])
+    once = ", once calibrated (a rater as it is, where that is better)" * metric_facts(metric).calibrated
+    header = [
+        "judge",
+        "beside",
+        "items",
+        "judge",
+        *["raw"] * bool(raw),
+        "rater",
+        "judge less rater",
+        "at worst",
+    ]
+    title = f"Judge and rater by {metric}{once}, in %, both against the other raters"
+    return Table([*header, "judge nearer", "rater nearer", "alike"], rows, left=2, title=title)
+
+
+def _alt_tests(result: AgreementResult) -> list[Block]:
+    """What the test grants, once; then a sentence a judge."""
+    tested = [(judge.judge, judge.alt_test) for judge in result.judges if judge.alt_test is not None]
+    if not tested:
+        return []
+    *first, last = (f"{100.0 * float(epsilon):g}" for epsilon in tested[0][1].winning_rate)
+    return blocks_of(
+        "The alternative annotator test, here of verdicts once calibrated where labels have an order, grants "
+        f"a judge a head start, epsilon, for costing less than a person: with {', '.join(first)} or {last} "
+        "points it passes beside a rater who is nearer to the other people on up to so many more items in a "
+        "hundred than it is. Where both are as near, the published test counts a win for both. So it may "
+        "pass a judge that the table above sends to triage, which is granted the margin alone.",
+        Bullets([f"{judge} {alt_test_note(test)}" for judge, test in tested]),
+    )
+
+
+def alt_test_note(test: AltTestEntry) -> str:
+    """What the test comes to for one judge."""
+    left_out = "; ".join(f"{rater}: {why}" for rater, why in test.left_out.items())
+    if test.reason is not None:
+        return f"is not tested, {test.reason}{f' ({left_out})' if left_out else ''}."
+    n = len(test.nearer)
+    passes = ", ".join(str(len(raters)) for raters in test.rejected.values())
+    few = "" if n > _FEW_RATERS else " (three raters or more are advised)"
+    lost = f" Left out: {left_out}." if left_out else ""
+    shares = zip(*((near.judge, near.human, near.tie) for near in test.nearer.values()), strict=True)
+    judge, rater, neither = (percent(sum(each) / n) for each in shares)
+    granted = ", ".join(f"{100.0 * float(epsilon):g}" for epsilon in test.winning_rate)
+    return (
+        f"passes beside {passes} of {count_of(n, 'rater')}{few} where {granted} points are granted: it is "
+        f"nearer on {judge} of the items, the rater on {rater}, neither on {neither}.{lost}"
+    )
+
+
+def ceiling_notes(result: AgreementResult) -> Iterator[str]:
+    """Who stands in no ceiling, and why; that there is none."""
+    few = [rater.judge for rater in result.raters if not rater.enough]
+    if not result.raters:
+        yield "No human ceiling: no item has labels of two raters."
+    if few:
+        whom = f"{', '.join(few)} {'shares' if len(few) == 1 else 'share'}"
+        yield f"{whom} fewer than {MIN_SHARED} items with another rater: in the table of every metric alone."
+    yield from (f"{rater} is in no ceiling: {why}." for rater, why in result.tie_breakers.items())
+
+
+# --- diagnostics
+
+
+def diagnostics(decision: JudgesDecision) -> Section:
+    """Its parts in the order in which they are asked for."""
+    judges = decision.result.judges
+    lacking = [judge for judge in judges if judge.n_unscored]
+    unscored = table(
+        lacking,
+        {
+            "judge": lambda judge: judge.judge,
+            "unscored": lambda judge: f"{count(judge.n_unscored)} of {count(judge.n_expected)}",
+            "why": lambda judge: ", ".join(f"{kind} {count(n)}" for kind, n in judge.unscored.items()),
+        },
+        title="Unscored",
+    )
+    cost = table(
+        judges,
+        {
+            "judge": lambda judge: judge.judge,
+            "USD per 1,000": lambda judge: money(judge.usd_per_1k),
+            "latency p50": lambda judge: seconds(judge.latency_s.p50),
+            "p95": lambda judge: seconds(judge.latency_s.p95),
+            "prompt tokens": lambda judge: count(judge.tokens.prompt),
+            "completion tokens": lambda judge: count(judge.tokens.completion),
+        },
+        title="Cost and latency",
+    )
+    return section(
+        "diagnostics",
+        "Diagnostics",
+        "Serves the next step: what to mend in the prompt, what to label next, whether repeats pay. Nothing "
+        "here chooses a judge: of many small parts some are bad by chance.",
+        _by_part("tag", judges, [judge.by_tag for judge in judges]),
+        _by_part("system", judges, [judge.by_system for judge in judges]),
+        _noise(decision),
+        unscored if lacking else Heading("Unscored"),
+        "Wherever judges are ranked an unscored item counts as the verdict farthest from its label."
+        if lacking
+        else "Every judgement has a verdict.",
+        cost,
+        _metrics(decision),
+        Folded("Words on this page", [Glossary(glossary(*_WORDS))]),
+    )
+
+
+def _by_part(kind: str, judges: Sequence[JudgeEntry], parts: Sequence[dict[str, PartEntry]]) -> list[Block]:
+    """Failures as counts, a column a judge, the worst part first; one system is the whole table again."""
+    names = {name: None for by_name in parts for name in by_name}
+    if not names or (kind == "system" and len(names) < 2):
+        return []
+
+    def failures(part: PartEntry | None) -> Cell:
+        if part is None:
+            return Cell(DASH)
+        if part.passes is None:
+            value = part.value.value
+            return Cell(f"{plain(value)} (n {part.n})", None if value is None else 1.0 - value)
+        passes, fails = part.false_passes or 0, part.false_fails or 0
+        counts = f"{count(passes)} + {count(fails)} of {count(part.n)}"
+        return Cell(counts, (passes + fails) / part.n if part.n else None)
+
+    rows = [(name, [failures(by_name.get(name)) for by_name in parts]) for name in names]
+    rows.sort(key=lambda row: -max(cell.share or 0.0 for cell in row[1]))
+    marked = any(part.passes is not None for by_name in parts for part in by_name.values())
+    header = [kind, *(judge.judge for judge in judges)]
+    return blocks_of(
+        Table(header, [[name, *cells] for name, cells in rows], title=f"Failures by {kind}"),
+        "False passes + false fails, of the judgements with a verdict. Counts, no tests."
+        if marked
+        else "Agreement of the part; there is no pass mark to count failures at. No tests.",
+    )
+
+
+def _noise(decision: JudgesDecision) -> list[Block]:
+    repeated = [(judge.judge, judge.retest) for judge in decision.result.judges if judge.retest is not None]
+    title = "Noise against the margin"
+    if not repeated:
+        once = "Each item was judged once, so the judges' own noise is not known."
+        return blocks_of(Heading(title), f"{once} With --repeats 3 it stands here beside the margin.")
+
+    def swing(expected: Sequence[Repeats]) -> str:
+        """Within what 95% of pairs of runs differ: 1.96 sqrt(2) times the noise of one run's mean."""
+        first, last = expected[0], expected[-1]
+        if first.error is None or last.error is None:
+            return DASH
+        noise = max(0.0, first.error**2 - last.error**2) / (1.0 - 1.0 / last.repeats)
+        return points(1.96 * (2.0 * noise) ** 0.5)
+
+    repeats = table(
+        repeated,
+        {
+            "judge": lambda row: row[0],
+            "repeats": lambda row: str(row[1].repeats),
+            "flip rate": lambda row: estimate(row[1].flip_rate),
+            "within-item SD, of the range": lambda row: estimate(row[1].within_item_sd_share),
+            "two runs differ by, points": lambda row: swing(row[1].expected),
+            "margin": lambda row: f"{100.0 * decision.margin:g}",
+        },
+        title=title,
+    )
+    notes = sentences(
+        *(retest_notes(judge, retest) for judge, retest in repeated[:_JUDGES]),
+        "Repeatability is no accuracy: a judge that errs alike every time repeats itself perfectly.",
+    )
+    return [repeats, Bullets(notes)]
+
+
+def retest_notes(judge: str, retest: Retest) -> Iterator[str]:
+    """How a judge repeats itself, and how many repeats pay, in sentences."""
+    known, expected = retest.within_item_sd.value is not None, retest.expected
+    digits = digits_of("mae", retest.unit) if known else 3
+    flips = f", flip rate {estimate(retest.flip_rate)}" if retest.flip_rate else ""
+    yield (
+        f"{judge} over {retest.repeats} repeats: the same verdict in {estimate(retest.exact_agreement)} of "
+        f"the pairs, unanimous on {estimate(retest.unanimous)} of {retest.n_items} items{flips}."
+    )
+    if known:
+        share = plain(retest.within_item_sd_share.value)
+        sd = f"{estimate(retest.within_item_sd, digits)} ({share} of the range)"
+        yield f"{judge}: within-item SD {sd}, ICC(1,1) {estimate(retest.icc_1_1)}."
+    if retest.exact_agreement.low is None and retest.exact_agreement.reason:
+        yield f"{judge}, repeats: {retest.exact_agreement.reason}."
+    yield sentence(f"{judge}: {retest.why}")
+    means = ", ".join(plain(repeats.sd, digits) for repeats in expected)
+    rates = ", ".join(plain(repeats.flip_rate) for repeats in expected)
+    more = sentences(
+        bool(expected[0].sd) and f"SD of their mean {means}",
+        bool(expected[0].flip_rate) and f"flip rate of their majority {rates}",
+    )
+    if more:  # one call an item is not already perfectly repeatable
+        calls = ", ".join(str(repeats.repeats) for repeats in expected)
+        yield f"{judge}, expected of {calls} calls an item: {'; '.join(more)}."
+    if retest.all_cached:
+        store = "every reply came from the store, where each repeat is a call of its own, made before"
+        yield f"{judge}: {store}."
+
+
+def _metrics(decision: JudgesDecision) -> list[Block]:
+    """Calibrated and raw apart; in percent but for coefficients and what has the unit of the labels."""
+    result, scale = decision.result, decision.result.gold.scale
+
+    def of_each(metrics_of: Callable[[Entry], tuple[Mapping[str, Estimate], str]]) -> Table:
+        """`metrics_of`: an entry's metrics, and the scale that they are in units of."""
+        names = list(dict.fromkeys(name for judge in result.judges for name in metrics_of(judge)[0]))
+
+        def row(entry: Entry) -> list[str]:
+            metrics, unit = metrics_of(entry)
+            values = [of_metric(metrics.get(name), name, unit, on=scale) for name in names]
+            return [entry.judge, f"{count(entry.n)}/{count(entry.n_expected)}", *values]
+
+        rows: list[list[str]] = [*map(row, result.judges), ["floor"], *map(row, result.floor)]
+        for rater in result.raters:
+            rows.append([f"{rater.judge} against each other rater, and the judges against the same labels"])
+            rows += map(row, (rater, *rater.judges))
+        return Table(["", "n", *names], rows)
+
+    title = "Every metric of every judge, the floor and the raters"
+    mapped = any(judge.calibrated for judge in result.judges)
+    raw = of_each(lambda entry: (entry.agreement, entry.unit))
+    once = of_each(
+        lambda entry: (entry.calibrated, scale) if entry.calibrated else (entry.as_wrong, entry.unit)
+    )
+    what = f"An unscored item counts as {result.gold.unscored_counts_as}."
+    return blocks_of(
+        mapped and Folded(f"{title}, once calibrated", blocks_of(once, what)),
+        Folded(f"{title}{', of raw verdicts' * mapped}", [raw]),
+    )
