@@ -11,28 +11,25 @@ to beat
    the best constant, which would let it be used. At most 1 in 200 by chance of a judge that is level with it.
 3. Two judges of equal worth on scales of their own: how often `compare` decides. At most 6%.
 
-`--reps` samples a setting. Exits 1 where 2 or 3 breaks.
+Exits 1 where 2 or 3 breaks.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
+import itertools
 import sys
 from collections.abc import Callable, Iterator
 from unittest import mock
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import isotonic_regression
 from scipy.special import ndtr, ndtri
 
 from judgecal.scale import Scale
 from judgecal.stats import best_constant, calibration, compare, compare_paired
-from tests.benchmarks.coverage import latent
+from tests.benchmarks.driver import Bench, Floats, Ints, latent, slack
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Fit = Callable[[Floats, Floats], Floats]
 """From m x k counts of verdicts beside labels, and the labels (0..1), the label of each verdict."""
 
@@ -66,7 +63,7 @@ def weighed(counts: Floats, labels: Floats) -> Floats:
 def least_absolute(counts: Floats, labels: Floats, *, smooth: bool) -> Floats:
     rows = weighed(counts, labels)
     if smooth:
-        rows = calibration._smoothed(rows, counts.sum(axis=1))
+        rows = calibration.smoothed(rows, counts.sum(axis=1))
     reached = (labels[:, None] > labels[:-1]).astype(np.float64)
     cuts = calibration.best_cuts(rows @ reached, rows @ (1.0 - reached))
     return labels[np.searchsorted(cuts, np.arange(len(rows)), side="right")]
@@ -227,26 +224,22 @@ def _none(*_: object) -> tuple[float, float]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--reps", type=int, default=400)
-    reps = parser.parse_args().reps
+    bench = Bench(__doc__, n=400, of="samples a setting")
+    reps = bench.n
     regrets(max(5, reps // 20))
     share = ignorant(reps)
-    print(
-        f"judges that know nothing shown to beat the best constant: {share:.4f} of {reps} sets of three "
-        "judges"
+    what = (
+        f"judges that know nothing shown to beat the best constant: {share:.4f} of the sets of three judges"
     )
-    worst = 0.0
-    for n_groups in (33, 60, 110):
-        for kind in ("graded", "binary"):
-            found = decided(n_groups, kind, reps=reps)
-            bare = decided(n_groups, kind, reps=reps // 2, with_fit=False)
-            worst = max(worst, found)
-            print(
-                f"two equal judges, {kind}, {n_groups} questions: decided {found:.3f}, without the fit "
-                f"{bare:.3f}"
-            )
-    return int(share > 0.005 or worst > 0.06 + 1.96 * (0.05 * 0.95 / reps) ** 0.5)
+    bench.line(what, kept=share <= 0.005)
+    for n_groups, kind in itertools.product((33, 60, 110), ("graded", "binary")):
+        found = decided(n_groups, kind, reps=reps)
+        bare = decided(n_groups, kind, reps=reps // 2, with_fit=False)
+        bench.line(
+            f"two equal judges, {kind}, {n_groups} questions: decided {found:.3f}, without the fit {bare:.3f}",
+            kept=found <= 0.06 + slack(0.05, reps),
+        )
+    return bench.end()
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""Does a corrected rate hold what it says? `python -m tests.benchmarks.corrected_rate [DATA]` (some ten
-minutes on two cores; `--quick`, with 300 draws of each in place of 1,000, some three).
+"""Does a corrected rate hold what it says? `python -m tests.benchmarks.corrected_rate --data DATA` (some
+ten minutes on two cores; with `-n 300` some three).
 
 - Labels drawn from judged rows, of recorded judges (nq301; MTRAG's faithfulness, as a mean and as a share
 that passes,
@@ -26,41 +26,32 @@ saves less than a quarter of 100 labels, a shift of 0.15 in both rates is seen w
 
 from __future__ import annotations
 
-import argparse
 import csv
 import json
-import os
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import combinations, product
-from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from judgecal.goldset.draw import allocate
-from judgecal.production.rate_plan import by_verdict
+from judgecal.production.plan import by_verdict
 from judgecal.records import Estimate
 from judgecal.stats.error_rates import JudgedSample, carried_rate, shift
-from judgecal.stats.escalation import JudgedLabels, escalation
 from judgecal.stats.intervals import mean_estimate, t_quantile, wilson
-from judgecal.stats.labels_needed import Spread
+from judgecal.stats.labels_needed import JudgedLabels, Spread, escalation
 from judgecal.stats.prediction_powered import (
     LabelledRows,
     corrected_difference,
     corrected_mean,
     drawn_otherwise,
 )
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from tests.benchmarks.driver import Bench, Floats, Ints, slack
 
 SIZES = (50, 100, 200)
 DESIGNS = ("rows", "strata", "questions")
@@ -390,150 +381,118 @@ def promised(task: tuple[str, float, int], *, data: Path, reps: int) -> tuple[fl
     return kept / reps, len(shares) / reps, float(np.mean(shares)) if shares else 0.0
 
 
-def _spread(reps: int, share: float) -> float:
-    return 2.0 * float(np.sqrt(share * (1.0 - share) / reps))
-
-
 def _holds(share: float, reps: int) -> bool:
-    return LOW - _spread(reps, LOW) <= share <= HIGH + _spread(reps, HIGH)
+    return LOW - slack(LOW, reps) <= share <= HIGH + slack(HIGH, reps)
 
 
-def _simulated(run: Callable[..., Any], reps: int) -> int:
-    broken = 0
-    found = run(partial(near_ends, reps=reps), ENDS)
-    for (true, rates, n), (share, alone, width, missing) in zip(ENDS, found, strict=True):
-        good = min(share, alone) >= LOW - _spread(reps, LOW)
-        broken += not good
-        told = (
-            f"right {true:.2f}   tpr, tnr {rates}   {n:>3} labels   holds {share:.3f} (labels alone "
-            f"{alone:.3f})"
+def carried_table(bench: Bench) -> None:
+    for (true, rates, size), (share, width, made) in bench.each(partial(carried, reps=bench.n), RATES):
+        bench.line(
+            f"Rogan-Gladen   right {true:.2f}   tpr, tnr {rates}   gold {size:>3}   holds {share:.3f}   "
+            f"width {width:.3f}   made in {made:.3f}",
+            kept=_holds(share, round(bench.n * made)),
         )
-        told = f"{told}   missing {missing:.3f}   width {width:.3f}"
-        print(f"near the ends   {told}{'' if good else '   MISSED'}", flush=True)
-    return broken
 
 
-def _by_system(run: Callable[..., Any], data: Path, reps: int) -> int:
-    broken = 0
+def warnings_table(bench: Bench) -> None:
+    """A shift where there is none is said in at most 5%, one of both rates is seen in 80% with a gold set of 300."""
+    bys = ((0.0, 0.0), (SHIFT, 0.0), (SHIFT, SHIFT))
+    every = product(((0.95, 0.9), (0.7, 0.6)), (50, 300), bys, (0.5, 0.9), ("rows", "strata", "questions"))
+    shifts = [task for task in every if task[2] == (0.0, 0.0) or task[3:] == (0.5, "rows")]
+    most_of = [
+        most for _, most in bench.each(partial(most_power, reps=bench.n), [task[:3] for task in shifts])
+    ]
+    found = bench.each(partial(shifted, reps=bench.n), shifts)
+    for ((rates, size, by, true, design), (share, odd)), most in zip(found, most_of, strict=True):
+        kept = odd <= 0.01 + slack(0.01, bench.n)
+        if by == (0.0, 0.0):
+            kept &= share <= 0.05 + slack(0.05, bench.n)
+        elif min(by) > 0.0 and size >= 300:
+            kept &= share >= 0.8
+        at_most = "" if by == (0.0, 0.0) else f" of {most:.3f} at most"
+        bench.line(
+            f"shift by {by}   tpr, tnr {rates}   gold {size:>3}   right {true}   {N_LABELS} labels by "
+            f"{design:<9} said {share:.3f}{at_most}   no random draw {odd:.3f}",
+            kept=kept,
+        )
+
+
+def plans_table(bench: Bench) -> None:
+    for (true, rates, design), (n, half, share) in bench.each(partial(planned, reps=bench.n), PLANS):
+        bench.line(
+            f"plan of {HALF}   right {true}   tpr, tnr {rates}   {n:>3} labels by {design:<6}   half width "
+            f"{half:.3f}   holds {share:.3f}",
+            kept=share >= LOW - slack(LOW, bench.n) and half <= 1.1 * HALF,
+        )
+
+
+def ends_table(bench: Bench) -> None:
+    for (true, rates, n), found in bench.each(partial(near_ends, reps=bench.n), ENDS):
+        share, alone, width, missing = found
+        bench.line(
+            f"near the ends   right {true:.2f}   tpr, tnr {rates}   {n:>3} labels   holds {share:.3f} (labels "
+            f"alone {alone:.3f})   missing {missing:.3f}   width {width:.3f}",
+            kept=min(share, alone) >= LOW - slack(LOW, bench.n),
+        )
+
+
+def systems_table(bench: Bench, data: Path) -> None:
     tasks = [task for task in PARTS if task[0] == "simulated" or task[0] in worlds(data)]
-    found = run(partial(by_system, data=data, reps=reps), tasks)
-    for (name, n, design), (share, apart, missing) in zip(tasks, found, strict=True):
-        good = min(share, apart) >= LOW - _spread(reps, LOW)
-        broken += not good
-        told = f"all three at once {share:.3f}   all differences at once {apart:.3f}   missing {missing:.3f}"
-        print(f"by system   {name:<29} {n:>3} {design:<9} {told}{'' if good else '   MISSED'}", flush=True)
-    return broken
+    for (name, n, design), found in bench.each(partial(by_system, data=data, reps=bench.n), tasks):
+        share, apart, missing = found
+        bench.line(
+            f"by system   {name:<29} {n:>3} {design:<9} all three at once {share:.3f}   all differences at "
+            f"once {apart:.3f}   missing {missing:.3f}",
+            kept=min(share, apart) >= LOW - slack(LOW, bench.n),
+        )
 
 
-def _draws(run: Callable[..., Any], data: Path, reps: int) -> int:
-    broken = 0
-    tasks = list(product(worlds(data), SIZES, DESIGNS))
-    found = run(partial(covered, data=data, reps=reps), tasks)
-    for (name, n, design), (made, share, alone, width, plain) in zip(tasks, found, strict=True):
+def draws_table(bench: Bench, data: Path) -> None:
+    tasks = product(worlds(data), SIZES, DESIGNS)
+    for (name, n, design), found in bench.each(partial(covered, data=data, reps=bench.n), tasks):
+        made, share, alone, width, plain = found
         world = worlds(data)[name]
         n_rows = len(world.label)
         # fewer labels for the same width, both less what a finite table takes away
         fewer = 1.0 - (1.0 / n) / ((plain / width) ** 2 * (1.0 / n - 1.0 / n_rows) + 1.0 / n_rows)
-        good = _holds(share, made)
-        if design == "rows" and n == 100 and world.correlation >= 0.7:
-            good &= fewer >= 0.25
-        broken += not good
-        told = f"r {world.correlation:.2f}   {made} intervals hold {share:.3f} (labels alone {alone:.3f})"
-        print(
-            f"{name:<28} {n:>3} {design:<9} {told}   width {width:.3f} of {plain:.3f}   {fewer:.0%} fewer "
-            f"labels{'' if good else '   MISSED'}",
-            flush=True,
+        useful = design == "rows" and n == 100 and world.correlation >= 0.7
+        bench.line(
+            f"{name:<28} {n:>3} {design:<9} r {world.correlation:.2f}   {made} intervals hold {share:.3f} "
+            f"(labels alone {alone:.3f})   width {width:.3f} of {plain:.3f}   {fewer:.0%} fewer labels",
+            kept=_holds(share, made) and (fewer >= 0.25 or not useful),
         )
-    return broken
 
 
-def _elsewhere(run: Callable[..., Any], reps: int) -> int:
-    broken = 0
-    for (true, rates, size), (share, width, made) in zip(
-        RATES, run(partial(carried, reps=reps), RATES), strict=True
-    ):
-        good = _holds(share, round(reps * made))
-        broken += not good
-        print(
-            f"Rogan-Gladen   right {true:.2f}   tpr, tnr {rates}   gold {size:>3}   holds {share:.3f}   "
-            f"width {width:.3f}   made in {made:.3f}{'' if good else '   MISSED'}"
-        )
-    return broken
-
-
-def _warnings(run: Callable[..., Any], reps: int) -> int:
-    """The two warnings, and what is planned."""
-    broken, bys = 0, ((0.0, 0.0), (SHIFT, 0.0), (SHIFT, SHIFT))
-    shifts = list(
-        product(((0.95, 0.9), (0.7, 0.6)), (50, 300), bys, (0.5, 0.9), ("rows", "strata", "questions"))
-    )
-    shifts = [task for task in shifts if task[2] == (0.0, 0.0) or task[3:] == (0.5, "rows")]
-    most_of = list(run(partial(most_power, reps=reps), [task[:3] for task in shifts]))
-    found = zip(shifts, run(partial(shifted, reps=reps), shifts), most_of, strict=True)
-    for (rates, size, by, true, design), (share, odd), most in found:
-        good = odd <= 0.01 + _spread(reps, 0.01)
-        good &= (
-            share <= 0.05 + _spread(reps, 0.05)
-            if by == (0.0, 0.0)
-            else min(by) == 0.0 or size < 300 or share >= 0.8
-        )
-        broken += not good
-        least = "" if by == (0.0, 0.0) else f" of {most:.3f} at most"
-        told = (
-            f"shift by {by}   tpr, tnr {rates}   gold {size:>3}   right {true}   {N_LABELS} labels by "
-            f"{design:<9}"
-        )
-        print(
-            f"{told} said {share:.3f}{least}   no random draw {odd:.3f}{'' if good else '   MISSED'}",
-            flush=True,
-        )
-    for (true, rates, design), (n, half, share) in zip(
-        PLANS, run(partial(planned, reps=reps), PLANS), strict=True
-    ):
-        good = share >= LOW - _spread(reps, LOW) and half <= 1.1 * HALF
-        broken += not good
-        told = f"plan of {HALF}   right {true}   tpr, tnr {rates}   {n:>3} labels by {design:<6}"
-        print(f"{told}   half width {half:.3f}   holds {share:.3f}{'' if good else '   MISSED'}", flush=True)
-    return broken
-
-
-def _escalated(run: Callable[..., Any], data: Path, reps: int) -> int:
-    broken = 0
+def escalations_table(bench: Bench, data: Path) -> None:
     names = [name for name in worlds(data) if not name.endswith("mean")]
-    tasks = list(product(names, (0.8, 0.9), (100, 200, 400)))
-    tasks = [task for task in tasks if task[2] <= len(worlds(data)[task[0]].label) // 2]
-    found = run(partial(promised, data=data, reps=reps), tasks)
-    for (name, target, n), (share, any_kept, part) in zip(tasks, found, strict=True):
-        good = share >= 0.95 - _spread(reps, 0.95)
-        broken += not good
-        print(
+    tasks = [
+        task
+        for task in product(names, (0.8, 0.9), (100, 200, 400))
+        if task[2] <= len(worlds(data)[task[0]].label) // 2
+    ]
+    for (name, target, n), found in bench.each(partial(promised, data=data, reps=bench.n), tasks):
+        share, any_kept, part = found
+        bench.line(
             f"{name:<28} promise {target:.1f}   {n} labels by question   kept {share:.3f}   something in "
-            f"{any_kept:.3f}, then {part:.2f} of the rows{'' if good else '   MISSED'}"
+            f"{any_kept:.3f}, then {part:.2f} of the rows",
+            kept=share >= 0.95 - slack(0.95, bench.n),
         )
-    return broken
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("data", nargs="?", type=Path, default=Path("../shared/data"))
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("-n", type=int, help="draws of each")
-    given = parser.parse_args()
-    reps, start = given.n or (300 if given.quick else 1000), time.perf_counter()
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read by the processes that are started
-    with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
-        broken = (
-            _elsewhere(pool.map, reps)
-            + _warnings(pool.map, reps)
-            + _simulated(pool.map, reps)
-            + _by_system(pool.map, given.data, reps)
-        )
-        if worlds(given.data):
-            broken += _draws(pool.map, given.data, reps) + _escalated(pool.map, given.data, reps)
-        else:
-            print(f"{given.data}: no nq301 and mtrag here, so recorded judges are left out")
-    print(f"{broken} broken, {reps} draws of each, {time.perf_counter() - start:.0f} s")
-    return int(broken > 0)
+    bench = Bench(__doc__, n=1000, of="draws of each", data="../shared/data")
+    data = Path(bench.options.data)
+    carried_table(bench)
+    warnings_table(bench)
+    plans_table(bench)
+    ends_table(bench)
+    systems_table(bench, data)
+    if worlds(data):
+        draws_table(bench, data)
+        escalations_table(bench, data)
+    else:
+        bench.head(f"{data}: no nq301 and mtrag here, so recorded judges are left out")
+    return bench.end()
 
 
 if __name__ == "__main__":

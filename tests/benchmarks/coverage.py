@@ -16,28 +16,19 @@ breaks the promise, and the exit code is 1.
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import os
 import sys
-import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache, partial
-from multiprocessing import get_context
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import betaincinv, ndtr, ndtri
 
 from judgecal.scale import Scale
 from judgecal.stats import agreement, compare_paired, metric_facts, metrics_of
+from tests.benchmarks.driver import Bench, Floats, latent
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-
-CORRELATION = 0.3
 LEAST, SUSPECT, MOST = 0.925, 0.935, 0.98
 CERTIFIED_FROM = 0.5  # share of samples with an interval
 TRUTH_ITEMS = 400_000
@@ -70,13 +61,6 @@ class Setting:
     def people(self) -> Scale:
         scale, mark, _ = KINDS[self.kind]
         return Scale.parse(scale, pass_at=mark)
-
-
-def latent(rng: np.random.Generator, n_groups: int, size: int | Ints = 2) -> Floats:
-    """Normal scores of the items of `n_groups` groups, correlated within the group; a size, or one for each
-    group."""
-    between = np.repeat(np.sqrt(CORRELATION) * rng.standard_normal(n_groups), size)
-    return between + np.sqrt(1.0 - CORRELATION) * rng.standard_normal(len(between))
 
 
 def verdicts(gold: Floats, score: Floats, *, graded: bool) -> Floats:
@@ -277,30 +261,16 @@ def false_alarms(
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--reps", type=int, default=125, help="samples a cell; up to sixteen times that where it is low"
+    bench = Bench(
+        __doc__, n=125, of="samples a cell, up to sixteen times that where it is low", metric=[], kind=""
     )
-    parser.add_argument("--metric", action="append", default=[], help="only this one (may be repeated)")
-    parser.add_argument("--kind", choices=tuple(KINDS), help="only these labels and judge")
-    args = parser.parse_args()
-    start = time.perf_counter()
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read by the processes that are started
-    settings = [one for one in grid() if args.kind in (None, one.kind)]
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        cells = pool.map(partial(measured, reps=args.reps, only=args.metric), settings)
-        found = list(zip(settings, cells, strict=True))
-    print(*table(found), sep="\n")
-    worst = worst_cells(found)
-    print("\nworst certified cell of each metric")
-    for name, (held, where) in sorted(worst.items(), key=lambda one: one[1]):
-        print(f"{name:<20} {held:.3f}  {where}")
-    broken = [name for name, (held, _) in worst.items() if held < LEAST]
-    print(
-        f"\n{args.reps} samples a cell, up to {16 * args.reps} fresh ones where it is low; {len(settings)} "
-        f"settings, {time.perf_counter() - start:.0f} s; below {LEAST}: {', '.join(broken) or 'none'}"
-    )
-    return 1 if broken else 0
+    settings = [one for one in grid() if bench.options.kind in ("", one.kind)]
+    found = list(bench.each(partial(measured, reps=bench.n, only=bench.options.metric), settings))
+    bench.head(*table(found))
+    bench.head(f"worst certified cell of each metric, of {len(settings)} settings")
+    for name, (held, where) in sorted(worst_cells(found).items(), key=lambda cell: cell[1]):
+        bench.line(f"{name:<20} {held:.3f}  {where}", kept=held >= LEAST)
+    return bench.end()
 
 
 if __name__ == "__main__":

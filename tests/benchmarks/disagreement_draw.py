@@ -9,20 +9,15 @@ deviation of the difference against that at random, and for how many labels at r
 squared ratio).
 
 Exit code 1 where an interval of the drawn sample covers less than 0.93, by more than two standard errors, or
-a drawn label is worth less than a random one for the difference. `--reps` samples a setting (default 300).
+a drawn label is worth less than a random one for the difference.
 """
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import os
 import sys
-import time
 from collections.abc import Mapping
-from concurrent.futures import ProcessPoolExecutor
 from functools import cache, partial
-from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
@@ -32,9 +27,7 @@ from scipy.special import ndtr, ndtri
 from judgecal.goldset.draw import by_disagreement, draw
 from judgecal.records import Item
 from judgecal.stats import agreement, compare
-from tests.benchmarks.coverage import latent
-
-Floats = npt.NDArray[np.float64]
+from tests.benchmarks.driver import Bench, Floats, latent, slack
 
 QUESTIONS, SIZE = 1000, 2
 SHARED = 0.6
@@ -115,28 +108,17 @@ def measured(setting: tuple[tuple[str, str], int], *, reps: int) -> dict[bool, t
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--reps", type=int, default=300)
-    reps = parser.parse_args().reps
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read by the processes that are started
-    start, kept = time.perf_counter(), True
-    least = LEAST - 2.0 * (LEAST * (1.0 - LEAST) / reps) ** 0.5
-    print(f"{reps} samples a setting; at random / where judges differ")
-    with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
-        for ((kind, metric), n), found in zip(
-            SETTINGS, pool.map(partial(measured, reps=reps), SETTINGS), strict=True
-        ):
-            (plain, plain_own, plain_sd), (held, own, sd) = found[False], found[True]
-            worth = (plain_sd / sd) ** 2
-            kept &= min(held, own) >= least and worth > 1.0
-            print(
-                f"{kind:<10} {metric:<15} {n} labels   difference held {plain:.3f} / {held:.3f}   agreement "
-                f"held {plain_own:.3f} / {own:.3f}   sd {plain_sd:.4f} / {sd:.4f}   a label is worth "
-                f"{worth:.1f}",
-                flush=True,
-            )
-    print(f"{time.perf_counter() - start:.0f} s")
-    return int(not kept)
+    bench = Bench(__doc__, n=300, of="samples a setting")
+    bench.head("at random / where judges differ")
+    for ((kind, metric), n), found in bench.each(partial(measured, reps=bench.n), SETTINGS):
+        (plain, plain_own, plain_sd), (held, own, sd) = found[False], found[True]
+        worth = (plain_sd / sd) ** 2
+        bench.line(
+            f"{kind:<10} {metric:<15} {n} labels   difference held {plain:.3f} / {held:.3f}   agreement held "
+            f"{plain_own:.3f} / {own:.3f}   sd {plain_sd:.4f} / {sd:.4f}   a label is worth {worth:.1f}",
+            kept=min(held, own) >= LEAST - slack(LEAST, bench.n) and worth > 1.0,
+        )
+    return bench.end()
 
 
 if __name__ == "__main__":

@@ -23,18 +23,12 @@ if they
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import os
 import sys
-import time
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from multiprocessing import get_context
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 from scipy.stats import multivariate_normal
@@ -42,19 +36,11 @@ from scipy.stats import multivariate_normal
 from judgecal.stats import compare
 from judgecal.stats.significance import mcnemar_midp
 from tests.benchmarks.coverage import verdicts
-
-Floats = npt.NDArray[np.float64]
+from tests.benchmarks.driver import Bench, Floats, latent
 
 SHAPES = ((110, 2), (60, 5), (60, 12))
-CORRELATION = 0.3
 SHARED = 0.6  # of a judge's latent score, what it has in common with the other judge
 PASS_RATE = 0.65
-
-
-def latent(rng: np.random.Generator, n_groups: int, size: int) -> Floats:
-    """Normal scores, correlated within the group; n_groups * size."""
-    between = np.sqrt(CORRELATION) * rng.standard_normal((n_groups, 1))
-    return (between + np.sqrt(1.0 - CORRELATION) * rng.standard_normal((n_groups, size))).ravel()
 
 
 def gold_labels(rng: np.random.Generator, n_groups: int, size: int) -> Floats:
@@ -146,27 +132,22 @@ def _wrong(setting: Setting, reps: int) -> tuple[float, float]:
     return found, refused
 
 
-def wrong_table(reps: int) -> int:
-    """Print the worst cells of each pair; how many settings are above what is promised."""
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read by the processes that are started
-    with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
-        cells = list(zip(SETTINGS, pool.map(partial(_wrong, reps=reps), SETTINGS, chunksize=4), strict=True))
+def wrong_table(bench: Bench) -> None:
+    """Print the worst cells of each pair; a setting above what is promised is a broken promise."""
+    cells = list(bench.each(partial(_wrong, reps=bench.n), SETTINGS))
     held = [(setting, found, refused) for setting, (found, refused) in cells if refused <= PASSED_OVER]
-    print(
-        f"wrong decisions of compare between judges of equal worth, {reps} samples; {len(held)} of "
-        f"{len(cells)}"
+    bench.head(
+        f"wrong decisions of compare between judges of equal worth; {len(held)} of {len(cells)} settings are",
+        "not refused; the worst three of each pair:",
     )
-    print("settings are not refused; the worst three of each pair:")
     for metric, pair in dict.fromkeys(setting[:2] for setting, _, _ in held):
-        own = sorted((one for one in held if one[0][:2] == (metric, pair)), key=lambda one: -one[1])
-        mean = float(np.mean([found for _, found, _ in own]))
+        of_pair = sorted((cell for cell in held if cell[0][:2] == (metric, pair)), key=lambda cell: -cell[1])
+        mean = float(np.mean([found for _, found, _ in of_pair]))
         worst = "   ".join(
-            f"{s[2]} x {s[3]} at {s[4]:g}: {found:.3f} ({out:.2f})" for s, found, out in own[:3]
+            f"{s[2]} x {s[3]} at {s[4]:g}: {found:.3f} ({out:.2f})" for s, found, out in of_pair[:3]
         )
-        print(f"  {metric:<16} {pair:<20} mean {mean:.3f}   {worst}", flush=True)
-    above = [one for one in held if one[1] > MOST]
-    print(f"{len(above)} above {MOST:g}")
-    return len(above)
+        kept = of_pair[0][1] <= MOST
+        bench.line(f"  {metric:<16} {pair:<20} mean {mean:.3f}   {worst}", kept=kept)
 
 
 def false_alarms(
@@ -226,12 +207,9 @@ def power(n_groups: int, size: int, *, accuracy: float, reps: int, seed: int) ->
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--reps", type=int, default=3000)
-    reps = parser.parse_args().reps
-    start = time.perf_counter()
-    above = wrong_table(reps)
-    print(f"false alarms of compare at 5%, {reps} runs; in brackets McNemar's test without groups")
+    bench = Bench(__doc__, n=3000, of="samples")
+    wrong_table(bench)
+    bench.head("false alarms of compare at 5%; in brackets McNemar's test without groups")
     for graded, metrics in (
         (False, ("macro_agreement", "accuracy", "kappa")),
         (True, ("macro_agreement", "mae")),
@@ -240,19 +218,18 @@ def main() -> int:
             cells = []
             for n_groups, size in SHAPES:
                 found, naive = false_alarms(
-                    n_groups, size, metric=metric, graded=graded, reps=reps, seed=n_groups * size
+                    n_groups, size, metric=metric, graded=graded, reps=bench.n, seed=n_groups * size
                 )
                 cells.append(f"{n_groups} x {size}: {found:.3f} ({naive:.3f})")
-            print(f"  {'graded' if graded else 'binary'} {metric:<16} " + "   ".join(cells), flush=True)
-    print(f"power at the stated smallest detectable difference in accuracy, {reps // 3} runs")
+            bench.line(f"  {'graded' if graded else 'binary'} {metric:<16} " + "   ".join(cells))
+    bench.head(f"power at the stated smallest detectable difference in accuracy, {bench.n // 3} samples")
     for accuracy in (0.70, 0.90, 0.95):
         cells = []
         for n_groups, size in ((33, 1), (110, 1), (330, 1), (33, 3), *SHAPES):
-            stated, found = power(n_groups, size, accuracy=accuracy, reps=reps // 3, seed=n_groups * size)
+            stated, found = power(n_groups, size, accuracy=accuracy, reps=bench.n // 3, seed=n_groups * size)
             cells.append(f"{n_groups} x {size}: {stated:.3f} found in {found:.3f}")
-        print(f"  accuracy {accuracy:.2f}   " + "   ".join(cells), flush=True)
-    print(f"{time.perf_counter() - start:.0f} s")
-    return 1 if above else 0
+        bench.line(f"  accuracy {accuracy:.2f}   " + "   ".join(cells))
+    return bench.end()
 
 
 if __name__ == "__main__":

@@ -22,9 +22,8 @@ Exits 1 where a promise breaks.
 
 from __future__ import annotations
 
-import argparse
+import itertools
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -35,11 +34,9 @@ import numpy.typing as npt
 from scipy.special import ndtr, ndtri
 
 from judgecal.scale import Scale
-from judgecal.selection.gate_plan import REPEATS_MAX
-from judgecal.selection.gate_rule import GateRule, LockedAndCurrent
-from tests.benchmarks.coverage import latent
-
-Floats = npt.NDArray[np.float64]
+from judgecal.selection.gate import REPEATS_MAX
+from judgecal.selection.rules import GateRule, LockedAndCurrent
+from tests.benchmarks.driver import Bench, Floats, latent
 
 SIZE, CALLS, MARGIN, ACCURACY, OWN = 2, 3, 0.03, 0.85, 0.02
 SIZES = (33, 110, 300)
@@ -208,23 +205,18 @@ def alarms(rng: np.random.Generator, questions: int, scale: Scale) -> Counter[st
     return Counter(decision for decision in found if decision in ("fail", "changed"))
 
 
-def without_change(users: int) -> bool:
-    """The first table; whether every promise is kept."""
-    kept = True
-    print(f"{users} users a row, {NIGHTS} nights each, nothing changes\n")
-    print(
-        "| questions | scale | nights fail | nights changed | users with an alarm |\n| --- | --- | --- | --- "
-        "| --- |"
+def without_change(bench: Bench) -> None:
+    """The first table."""
+    bench.head(f"{NIGHTS} nights each, nothing changes\n")
+    bench.line(
+        "| questions | scale | nights fail | nights changed | users with an alarm |\n" + "| --- " * 5 + "|"
     )
-    for questions in SIZES:
-        for name, scale in SCALES.items():
-            rng = np.random.default_rng(questions)
-            each = [alarms(rng, questions, scale) for _ in range(users)]
-            total, alarmed = sum(each, Counter[str]()), sum(bool(one) for one in each)
-            kept &= alarmed < 0.01 * users
-            cells = f"{total['fail']} | {total['changed']} | {alarmed} ({100.0 * alarmed / users:.2f}%)"
-            print(f"| {questions} | {name} | {cells} |", flush=True)
-    return kept
+    for questions, (name, scale) in itertools.product(SIZES, SCALES.items()):
+        rng = np.random.default_rng(questions)
+        each = [alarms(rng, questions, scale) for _ in range(bench.n)]
+        total, alarmed = sum(each, Counter[str]()), sum(bool(night) for night in each)
+        cells = f"{total['fail']} | {total['changed']} | {alarmed} ({100.0 * alarmed / bench.n:.2f}%)"
+        bench.line(f"| {questions} | {name} | {cells} |", kept=alarmed < 0.01 * bench.n)
 
 
 def simulate(
@@ -245,46 +237,26 @@ def simulate(
     return first, passes / users, found / users
 
 
-def with_change(users: int) -> bool:
-    """The second table; whether every promise is kept."""
-    kept = True
-    print(f"\n{users} users a row\n")
-    print(
-        "| questions | scale | the judge | pass | fail | changed | inconclusive | passes | in 3 nights | "
-        "promise |"
-    )
-    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
-    for questions in SIZES:
-        for scale in SCALES:
-            for seed, kind in enumerate(KINDS):
-                first, passes, found = simulate(
-                    kind, questions=questions, scale=scale, users=users, seed=seed
-                )
-                least = kind.least.get(questions)
-                broken = least is not None and found < least
-                kept &= not broken
-                shares = [
-                    f"{100.0 * first[one] / users:.1f}%"
-                    for one in ("pass", "fail", "changed", "inconclusive")
-                ]
-                promise = "" if least is None else f"{100.0 * least:.0f}%{' BROKEN' * broken}"
-                cells = [*shares, f"{passes:.2f}", f"{100.0 * found:.1f}%", promise]
-                print(f"| {questions} | {scale} | {kind.name} | {' | '.join(cells)} |", flush=True)
-    return kept
+def with_change(bench: Bench, users: int) -> None:
+    """The second table."""
+    heads = "questions | scale | the judge | pass | fail | changed | inconclusive | passes | in 3 nights | promise"
+    bench.head(f"{users} users a row\n", f"| {heads} |", "| --- " * 10 + "|")
+    for questions, scale, (seed, kind) in itertools.product(SIZES, SCALES, enumerate(KINDS)):
+        first, passes, found = simulate(kind, questions=questions, scale=scale, users=users, seed=seed)
+        least = kind.least.get(questions)
+        shares = [f"{first[one] / users:.1%}" for one in ("pass", "fail", "changed", "inconclusive")]
+        promise = "" if least is None else f"{least:.0%}"
+        cells = [*shares, f"{passes:.2f}", f"{found:.1%}", promise]
+        row = f"| {questions} | {scale} | {kind.name} | {' | '.join(cells)} |"
+        bench.line(row, kept=least is None or found >= least)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--users", type=int, default=500, help="of the nights without a change; of the others 100"
-    )
-    users = parser.parse_args().users
-    start = time.perf_counter()
-    kept = without_change(users)
-    kept &= with_change(min(users, 100))
-    print(f"\n{time.perf_counter() - start:.0f} s")
-    sys.exit(0 if kept else 1)
+def main() -> int:
+    bench = Bench(__doc__, n=500, of="users of nights without a change, 100 of the others")
+    without_change(bench)
+    with_change(bench, min(bench.n, 100))
+    return bench.end()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,14 +1,13 @@
 """What `gold import` of large tables takes: seconds, and the most memory that the process held. By hand, some
-ten minutes and 6 GB of disk. `python -m tests.benchmarks.import_memory [parquet] [csv] [ratings] [--share X]`
+ten minutes and 6 GB of disk. `python -m tests.benchmarks.import_memory [--only parquet|csv|ratings] [-n PERCENT]`
 
 `parquet`: 1,000,000 rows, two raters. `csv`: 2 GB, some 1,350,000 rows of 1.5 kB, two raters and a column of
-ids. `ratings`: 1,500,000 rows of 500,000 items, one a rating. `--share 0.1`: a tenth of them. Exits 1 where a
+ids. `ratings`: 1,500,000 rows of 500,000 items, one a rating. `-n 10`: a tenth of them. Exits 1 where a
 process held 2 GB or more.
 """
 
 from __future__ import annotations
 
-import argparse
 import multiprocessing
 import os
 import random
@@ -16,12 +15,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
 
-LIMIT = 2_000_000_000
+from tests.benchmarks.driver import Bench
+
+LIMIT = 2.0  # GB
 WORDS = [
     f"{start}{end}" for start in ("ba", "ro", "li", "ta", "mu") for end in ("nk", "st", "ver", "den", "gel")
 ]
@@ -97,34 +98,25 @@ def measured(folder: Path, *argv: str) -> tuple[float, float, int]:
     return time.monotonic() - start, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
 
 
-def results(names: list[str], share: float) -> Iterator[tuple[str, int]]:
-    """The most bytes that the import of each table held."""
-    for name in names:
+def main() -> int:
+    bench = Bench(__doc__, n=100, of="percent of the rows", only=[])
+    for name in bench.options.only or CASES:
         file, make, options = CASES[name]
         with tempfile.TemporaryDirectory() as root:
             folder = Path(root)
             for part in ("gold", "signatures"):
                 (folder / part).mkdir()
             # In a process of its own: what the parent held counts as held by the command.
+            share = bench.n / 100.0
             maker = multiprocessing.get_context("spawn").Process(target=make, args=(folder / file, share))
             maker.start()
             maker.join()
             size = (folder / file).stat().st_size
             seconds, cpu, held = measured(folder, "gold", "import", file, "--as", "large", *options.split())
-            print(
-                f"{name}: {size / 1e9:.2f} GB, {seconds:.0f} s ({cpu:.0f} s CPU), {held / 1e9:.2f} GB held",
-                flush=True,
-            )
-        yield name, held
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("names", nargs="*", choices=list(CASES), default=list(CASES))
-    parser.add_argument("--share", type=float, default=1.0)
-    arguments = parser.parse_args()
-    return int(any(held >= LIMIT for _, held in results(arguments.names, arguments.share)))
+        bench.line(f"{name}: {size / 1e9:.2f} GB, {seconds:.0f} s ({cpu:.0f} s CPU)")
+        bench.target("GB held", held / 1e9, most=LIMIT)
+    return bench.end()
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    sys.exit(main())

@@ -4,23 +4,20 @@ A user compares twenty pairs of judges on the same test labels, one pair after t
 are equally good, so each decision is a false one. Look k is taken at 1 - 0.05 * 6 / (pi^2 k^2), and at most
 5% of users may decide even once. Beside it stands what 1 - 0.05 / k would do. All seeded; exit 1 where the
 share is above 5% by more than two standard errors. With 300 users it takes a quarter of an hour.
-
-    --users N   simulated users of each setting (default 300)
 """
 
 from __future__ import annotations
 
-import argparse
 import math
 import sys
-import time
 
 import numpy as np
 
 from judgecal.experiment import Look
 from judgecal.stats import compare
 from tests.benchmarks.coverage import verdicts
-from tests.benchmarks.false_alarms import Floats, gold_labels, two_scores
+from tests.benchmarks.driver import Bench, Floats, slack
+from tests.benchmarks.false_alarms import gold_labels, two_scores
 
 LOOKS, PROMISE = 20, 0.05
 SETTINGS = (
@@ -83,24 +80,17 @@ def any_false_decision(
 
 
 def main() -> int:
-    """Print the table; 1 where a promise breaks."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--users", type=int, default=300)
-    users = parser.parse_args().users
-    worst = 0.0
-    print(f"{LOOKS} looks at equal judges, {users} users a setting: share with any false decision")
+    bench = Bench(__doc__, n=300, of="users a setting")
+    most = PROMISE + slack(PROMISE, bench.n)
+    bench.head(f"{LOOKS} looks at equal judges: share of the users with any false decision")
     for n_groups, size, metric, graded in SETTINGS:
-        start = time.perf_counter()
-        spent, harmonic = any_false_decision(n_groups, size, metric, graded=graded, users=users)
-        worst = max(worst, spent)
-        print(
+        spent, harmonic = any_false_decision(n_groups, size, metric, graded=graded, users=bench.n)
+        bench.line(
             f"{n_groups:4} questions x {size}  {'graded' if graded else 'binary':6}  {metric:16}"
-            f"  spent {spent:6.1%}   at 1 - 0.05/k {harmonic:6.1%}   {time.perf_counter() - start:5.0f} s",
-            flush=True,
+            f"  spent {spent:6.1%}   at 1 - 0.05/k {harmonic:6.1%}",
+            kept=spent <= most,
         )
-    return int(worst > PROMISE + 2.0 * math.sqrt(PROMISE * (1.0 - PROMISE) / users))
+    return bench.end()
 
 
 if __name__ == "__main__":

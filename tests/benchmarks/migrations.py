@@ -10,18 +10,17 @@ and few questions cannot tell.
 
 from __future__ import annotations
 
-import argparse
-import math
 import sys
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from judgecal.experiment import Look
 from judgecal.scale import Scale
-from judgecal.selection.migrate_rule import Both, decide
+from judgecal.selection.rules import BothJudges, migration
+from tests.benchmarks.driver import Bench, Floats, slack
 
-Floats = npt.NDArray[np.float64]
 BINARY, METRIC, MARGIN, RIGHT = Scale.parse("binary"), "macro_agreement", 0.03, 0.9
 TEST = 0.45
 
@@ -47,17 +46,14 @@ def decided(
     if kind == "leaked":
         new = np.where(chosen & (rng.random(n) < 0.5), gold, new)
 
-    def part(place: npt.NDArray[np.bool_]) -> Both:
+    def part(place: npt.NDArray[np.bool_]) -> BothJudges:
         columns = (gold[place].tolist(), [str(number) for number in np.flatnonzero(place)])
-        return Both(*columns, old[place].tolist(), new[place].tolist(), (BINARY, BINARY))
+        return BothJudges(*columns, old[place].tolist(), new[place].tolist(), (BINARY, BINARY))
 
-    shared = {"people": BINARY, "metric": METRIC, "level": Look(number, new=True).level}
+    level = Look(number, new=True).level
+    shared: dict[str, Any] = {"people": BINARY, "metric": METRIC, "margin": MARGIN, "level": level}
     test, rest = part(~chosen), part(chosen)
-    whole = test.and_all([rest])
-    on_test, on_rest, on_all = (one.compared(**shared) for one in (test, rest, whole))
-    facts = {"test": on_test, "metric": METRIC, "margin": MARGIN}
-    by_rule = decide(whole.losses(margin=MARGIN, **shared), whole=on_all, rest=on_rest, **facts)
-    alone = decide(test.losses(margin=MARGIN, **shared), whole=on_test, rest=None, **facts)
+    by_rule, alone = (migration(test, others, **shared) for others in (rest, None))
     return by_rule.decision, alone.decision
 
 
@@ -66,28 +62,23 @@ WORLDS = [(kind, fails, differ) for kind in ("equal", "worse", "tuned", "leaked"
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("-n", type=int, default=500, help="sets of each world")
-    parser.add_argument("--questions", type=int, default=300)
-    asked, kept = parser.parse_args(), True
+    bench = Bench(__doc__, n=500, of="sets of each world", questions=300)
+    most = 0.05 + slack(0.05, bench.n)
     for number in (1, 2):
         for kind, fails, differ in WORLDS:
             rng = np.random.default_rng(0)
-            said = [
-                decided(rng, asked.questions, kind, fails=fails, differ=differ, number=number)
-                for _ in range(asked.n)
+            decisions = [
+                decided(rng, bench.options.questions, kind, fails=fails, differ=differ, number=number)
+                for _ in range(bench.n)
             ]
-            passed, alone = (np.mean([one[side] == "pass" for one in said]) for side in (0, 1))
-            failed = np.mean([one[0] == "fail" for one in said])
-            kept &= kind in ("equal", "leaked") or bool(
-                passed <= 0.05 + 2.0 * math.sqrt(0.05 * 0.95 / asked.n)
-            )
-            print(
+            passed, alone = (np.mean([one[side] == "pass" for one in decisions]) for side in (0, 1))
+            failed = np.mean([one[0] == "fail" for one in decisions])
+            bench.line(
                 f"decision {number}  {kind:6}  {fails:.0%} fails, {differ:.0%} differ  passes {passed:6.1%}, "
                 f"on test alone {alone:6.1%}; fails {failed:6.1%}",
-                flush=True,
+                kept=kind in ("equal", "leaked") or bool(passed <= most),
             )
-    return 0 if kept else 1
+    return bench.end()
 
 
 if __name__ == "__main__":

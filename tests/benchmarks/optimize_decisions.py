@@ -1,7 +1,7 @@
 """How often is `optimize` wrong about its candidate, and how often does it see a better one?
 `python -m tests.benchmarks.optimize_decisions`
 
-Simulated people and judges go through `optimize.decision`: `choose` on dev, `confirm` on test at the level of
+Simulated people and judges go through `optimize.result`: `choose` on dev, `confirm` on test at the level of
 a first look, the maps fitted on train and dev. Items come in questions of two, correlated by 0.3. All seeded.
 
 1. Scale alone: the candidate is the judge itself on another scale, or an equally good judge on that scale.
@@ -18,40 +18,32 @@ stretched.
 5. What that costs: as 3, where dev is asked first.
 
 Exit code 1 where a false share of 1, 2 or 4 is above 5%, or test is opened by more than 20% of the runs of 4,
-also on four times as many fresh samples. `--reps` samples a setting (default 100: some four minutes on two
-cores), `--only` the settings whose title begins so.
+also on four times as many fresh samples. Some four minutes on two cores; `--only` the settings whose title
+begins so.
 """
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import os
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache, partial
-from multiprocessing import get_context
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import ndtr
 
-from judgecal.experiment import Column, Look, Table, verdict_matrix
+from judgecal.experiment import AgreementTable, JudgeColumn, Look, verdict_matrix
 from judgecal.goldset import GOLD, Card, GoldSet
-from judgecal.optimize.decision import BETTER, WORSE, choose, confirm, score_on
+from judgecal.optimize.result import BETTER, WORSE, Scored, choose, confirm
 from judgecal.records import Estimate, Item, Judgement, Rating
 from judgecal.scale import Label, Scale
 from judgecal.stats import agreement, cross_fitted, fit_calibration
-from tests.benchmarks.coverage import latent
-
-Floats = npt.NDArray[np.float64]
+from tests.benchmarks.driver import Bench, Floats, latent
 
 METRIC, MOST = "macro_agreement", 0.05
 PER_QUESTION, CANDIDATES = 2, 9
@@ -81,13 +73,13 @@ def timid(score: Floats) -> Floats:
 
 
 @dataclass(frozen=True)
-class LeanTable(Table):
+class LeanTable(AgreementTable):
     """A table that computes the deciding metric alone, which is all that a decision reads."""
 
     def agreements(
-        self, column: Column, *, labels: Sequence[Label | None] | None = None
+        self, column: JudgeColumn, *, labels: Sequence[Label | None] | None = None
     ) -> dict[str, dict[str, Estimate]]:
-        """As `Table.agreements`, of one metric."""
+        """As `AgreementTable.agreements`, of one metric."""
         rows, how = verdict_matrix(column.rows, self.items, self.repeats), {"groups": self.groups}
         own: dict[str, Any] = {**how, "scale": self.gold.scale, "judge_scale": column.scale}
         kept: dict[str, Any] = {"level": self.level, "metrics": [METRIC]}
@@ -124,14 +116,14 @@ class World:
         parts = {"fit": items[:n_fit], "dev": items[:n_dev], "test": items[n_fit:]}
         return {name: LeanTable(gold, part, level=LEVEL) for name, part in parts.items()}
 
-    def column(self, place: int, items: Sequence[Item]) -> Column:
+    def column(self, place: int, items: Sequence[Item]) -> JudgeColumn:
         """One judge's judgements of all items."""
         name = f"judge {place}"
         verdicts = self.judges[place].tolist()
         rows = [
             Judgement(one.item_id, "", name, name, 0, said) for one, said in zip(items, verdicts, strict=True)
         ]
-        return Column(name, Scale.parse("percentage"), rows)
+        return JudgeColumn(name, Scale.parse("percentage"), rows)
 
 
 def decided(world: World) -> str:
@@ -143,7 +135,7 @@ def decided(world: World) -> str:
         judge: Any = SimpleNamespace(demos=[])
         candidates: list[Any] = [None, *(SimpleNamespace(name=column.judge) for column in columns[1:])]
         scored = [
-            score_on(tables["dev"], one, judge, column, METRIC)
+            Scored.on(tables["dev"], one, judge, column, METRIC)
             for one, column in zip(candidates, columns, strict=True)
         ]
         after = choose(scored, METRIC, tables["dev"]).taken.column
@@ -286,29 +278,15 @@ def lines() -> list[Line]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--reps", type=int, default=100)
-    parser.add_argument("--only", default="")
-    reps, only = parser.parse_args().reps, parser.parse_args().only
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read by the processes that are started
-    start, worst, opened = time.perf_counter(), 0.0, 0.0
+    bench = Bench(__doc__, n=100, of="samples a setting", only="")
     columns = (BETTER, "perhaps only in scale", "rescaled only", WORSE, "cannot tell", "not taken")
-    print(f"{reps} samples a setting, test questions of two items\n{'':<58}{'  '.join(columns)}")
-    settings = [line for line in lines() if line.title.startswith(only)]
-    with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
-        for line, found in zip(settings, pool.map(partial(measured, reps=reps), settings), strict=True):
-            false = line.of_false(found)
-            worst = max(worst, false)
-            if line.opens_at_most < 1.0:
-                opened = max(opened, line.opened(found))
-            cells = "  ".join(f"{found.get(name, 0.0):>{len(name)}.3f}" for name in columns)
-            print(f"{line.title:<58}{cells}{'   FALSE' * (false > MOST)}", flush=True)
-    print(
-        f"false decisions: at most {worst:.3f} in a setting of 1, 2 and 4; {time.perf_counter() - start:.0f} "
-        "s"
-    )
-    print(f"test is opened by at most {opened:.3f} of the runs of 4")
-    return int(worst > MOST or opened > 0.2)
+    bench.head(f"test questions of two items\n{'':<58}{'  '.join(columns)}")
+    settings = [line for line in lines() if line.title.startswith(bench.options.only)]
+    for line, found in bench.each(partial(measured, reps=bench.n), settings):
+        cells = "  ".join(f"{found.get(name, 0.0):>{len(name)}.3f}" for name in columns)
+        kept = line.of_false(found) <= MOST and line.opened(found) <= line.opens_at_most
+        bench.line(f"{line.title:<58}{cells}", kept=kept)
+    return bench.end()
 
 
 if __name__ == "__main__":

@@ -1,8 +1,7 @@
-"""May a judge stand in for a person, and is the ceiling true? By hand: `python -m tests.benchmarks.people
-[--reps N]`.
+"""May a judge stand in for a person, and is the ceiling true? By hand: `python -m tests.benchmarks.people`.
 
 People label the items of questions with errors of their own; errors hang together within a question
-(correlation 0.3 of latent scores). Three tables, all seeded, `--reps` samples a line.
+(correlation 0.3 of latent scores). Three tables, all seeded.
 
 1. A judge that agrees with other people less than a person does, by the margin exactly. It may be said to
 stand in for
@@ -16,30 +15,25 @@ promise. 3. The ceiling of two and three raters, ties and all, through the code 
 
 from __future__ import annotations
 
-import argparse
-import math
+import itertools
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import ndtr, ndtri
 
-from judgecal.experiment import Table, rater_entries
+from judgecal.experiment import AgreementTable, rater_entries
 from judgecal.experiment.people import tied_items
 from judgecal.goldset import Card, GoldSet, RaterCard, Splits
 from judgecal.records import Item, Rating
 from judgecal.scale import Scale
 from judgecal.stats.stand_in import stand_in
-
-Floats = npt.NDArray[np.float64]
+from tests.benchmarks.driver import Bench, Floats, latent, slack
 
 PASS_RATE = 0.65
 SHAPES = ((60, 1), (120, 3), (300, 1))  # questions, items of each
-CORRELATION = 0.3
 LARGE = 400_000  # questions from which the truth is taken
 MOST, LEAST = 0.05, 0.93
 BINARY, GRADES = Scale.parse("binary"), Scale.parse("ordinal:0:4")
@@ -47,8 +41,7 @@ BINARY, GRADES = Scale.parse("binary"), Scale.parse("ordinal:0:4")
 
 def scores(rng: np.random.Generator, n: int, size: int) -> Floats:
     """Uniform scores of n questions of `size` items, whose normal scores correlate within the question."""
-    between = np.sqrt(CORRELATION) * rng.standard_normal((n, 1))
-    return np.asarray(ndtr((between + np.sqrt(1.0 - CORRELATION) * rng.standard_normal((n, size))).ravel()))
+    return np.asarray(ndtr(latent(rng, n, size)))
 
 
 @dataclass(frozen=True)
@@ -156,7 +149,7 @@ def ceiling(scene: Scene, n: int, size: int, *, reps: int, seed: int) -> float:
     return held / reps
 
 
-def _gold(scene: Scene, *people: Floats, size: int) -> Table:
+def _gold(scene: Scene, *people: Floats, size: int) -> AgreementTable:
     """A gold set of these labels; its ties have no gold label."""
     items = tuple(Item(f"i{at}", f"g{at // size}", "q", "a") for at in range(len(people[0])))
     names = [f"p{at}" for at in range(len(people))]
@@ -168,46 +161,31 @@ def _gold(scene: Scene, *people: Floats, size: int) -> Table:
     ]
     gold = GoldSet("made", Path("made"), card, items, tuple(ratings), (), "0" * 64)
     labelled = tuple(item for item in items if item.item_id in gold.labels)
-    return Table(gold, labelled, tied=tied_items(gold, "all", labelled))
+    return AgreementTable(gold, labelled, tied=tied_items(gold, "all", labelled))
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--reps", type=int, default=400, help="samples a line; the ceiling has a quarter of them"
-    )
-    parser.add_argument("--seed", type=int, default=0)
-    asked = parser.parse_args()
-    reps, seed, start, broken = asked.reps, asked.seed, time.monotonic(), 0
-    print("worse by the margin, and said to stand in (at most 5%)")
+    bench = Bench(__doc__, n=400, of="samples a line, of the ceiling a quarter of them", seed=0)
+    reps, seed = bench.n, bench.options.seed
+    bench.head("worse by the margin, and said to stand in (at most 5%)")
     for scene in SCENES:
         for margin, many in ((0.03, 1), (0.1, 1), *(((0.1, 5),) if scene is SCENES[1] else ())):
-            most = MOST + 2.0 * math.sqrt(MOST * (1.0 - MOST) / reps)
             for name, share in table(scene, below=margin, margin=margin, many=many, reps=reps, seed=seed):
-                broken += share > most
-                print(f"  {name:55} {share:6.1%}{'  BROKEN' if share > most else ''}", flush=True)
-    print("\npower: as good as a person, and 3 points better")
+                bench.line(f"  {name:55} {share:6.1%}", kept=share <= MOST + slack(MOST, reps))
+    bench.head("power: as good as a person, and 3 points better")
     for scene in SCENES[::3]:
         for margin in (0.03, 0.1):
             equal = table(scene, below=0.0, margin=margin, many=1, reps=reps // 2, seed=seed)
             better = table(scene, below=-0.03, margin=margin, many=1, reps=reps // 2, seed=seed)
             for (name, share), (_, more) in zip(equal, better, strict=True):
-                print(f"  {name:55} {share:6.1%} {more:6.1%}", flush=True)
-    print("\nthe ceiling: how often its interval holds the truth (0.93 to 0.98)")
+                bench.line(f"  {name:55} {share:6.1%} {more:6.1%}")
+    bench.head("the ceiling: how often its interval holds the truth (0.93 to 0.98)")
     few = max(1, reps // 4)
-    for scene in SCENES:
-        for n, size in SHAPES:
-            share = ceiling(scene, n, size, reps=few, seed=seed)
-            least = LEAST - 2.0 * math.sqrt(LEAST * (1.0 - LEAST) / few)
-            broken += share < least
-            print(
-                f"  {f'{scene.name:20} {n:4} x {size}':55} {share:6.1%}{'  BROKEN' if share < least else ''}",
-                flush=True,
-            )
-    print(f"\n{time.monotonic() - start:.0f} s, {reps} samples a line, seed {seed}; {broken} promises broken")
-    return 1 if broken else 0
+    for scene, (n, size) in itertools.product(SCENES, SHAPES):
+        share = ceiling(scene, n, size, reps=few, seed=seed)
+        name = f"{scene.name:20} {n:4} x {size}"
+        bench.line(f"  {name:55} {share:6.1%}", kept=share >= LEAST - slack(LEAST, few))
+    return bench.end()
 
 
 if __name__ == "__main__":

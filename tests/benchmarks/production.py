@@ -1,6 +1,6 @@
 """`judgecal judge` on a large table: seconds, peak memory, and that every row came out in order.
 
-    python -m tests.benchmarks.production [--rows 1000000] [--format csv] [--questions 1000000]
+    python -m tests.benchmarks.production [-n 1000000] [--format csv|jsonl|parquet] [--questions 1000000]
 
 The memory is the largest that the command and its worker processes had together, read from /proc twice a
 second (Linux), and beside it the largest of the single process. The target is 1 GB for a million rows, on any
@@ -9,7 +9,6 @@ format that is read by pieces.
 
 from __future__ import annotations
 
-import argparse
 import csv
 import json
 import os
@@ -22,8 +21,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from judgecal import Judge, load_gold
+from judgecal import load_gold
+from judgecal.judges import PromptJudge
 from judgecal.workspace import find_workspace
+from tests.benchmarks.driver import Bench
 from tests.support.locks import lock_file
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -90,7 +91,7 @@ def resident_mb(pid: int) -> float:
 def run(folder: Path, table: Path, output: Path) -> tuple[float, float, float]:
     """Seconds, megabytes of all processes together, and of the largest one."""
     options = [f"--{name}={name}" for name in ("question", "answer", "reference", "system")]
-    argv = [
+    command = [
         sys.executable,
         "-m",
         "judgecal",
@@ -102,7 +103,7 @@ def run(folder: Path, table: Path, output: Path) -> tuple[float, float, float]:
         str(output),
     ]
     began, most = time.monotonic(), 0.0
-    process = subprocess.Popen([*argv, *options], cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    process = subprocess.Popen([*command, *options], cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)})
     while process.poll() is None:
         most = max(most, resident_mb(process.pid))
         time.sleep(0.5)
@@ -113,35 +114,24 @@ def run(folder: Path, table: Path, output: Path) -> tuple[float, float, float]:
 
 
 def main() -> int:
-    """Print the table; 1 where a target was missed."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--questions", type=int, default=1_000_000)
-    parser.add_argument("--format", choices=("csv", "jsonl", "parquet"), default="csv")
-    given = parser.parse_args()
+    bench = Bench(__doc__, n=1_000_000, of="rows", questions=1_000_000, format="csv")
+    ending = bench.options.format
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for part in ("signatures", "gold"):
             shutil.copytree(ROOT / part, folder / part)
-        workspace = find_workspace(folder)
-        judge = Judge("correctness_v3@embedded", workspace=workspace)
+        judge = PromptJudge("correctness_v3@embedded", workspace=find_workspace(folder))
         lock_file(folder / "judge.lock.json", judge, load_gold(str(folder / "gold" / "starter")))
-        table, output = folder / f"in.{given.format}", folder / f"out.{given.format}"
-        write(table, given.rows, given.questions)
+        table, output = folder / f"in.{ending}", folder / f"out.{ending}"
+        write(table, bench.n, bench.options.questions)
         for what in ("first run", "again, all in the journal"):
             seconds, together, largest = run(folder, table, output)
-            whole = ids(output) == [f"{number}:True" for number in range(given.rows)]
-            print(
-                f"{what}: {given.rows:,} rows of {given.format} in {seconds:.0f} s "
-                f"({given.rows / seconds:,.0f}/s), {together:.0f} MB in all, {largest:.0f} MB the largest "
-                f"process, rows {'whole and in order' if whole else 'NOT WHOLE'}",
-                flush=True,
-            )
-            if not whole or together > _MB_AT_MOST:
-                return 1
-    return 0
+            whole = ids(output) == [f"{number}:True" for number in range(bench.n)]
+            rows_are = "whole and in order" if whole else "NOT WHOLE"
+            rate = f"{seconds:.0f} s ({bench.n / seconds:,.0f}/s)"
+            bench.line(f"{what}: {rate}, {largest:.0f} MB the largest process, rows {rows_are}", kept=whole)
+            bench.target("MB of all processes", together, most=_MB_AT_MOST)
+    return bench.end()
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """`judge --engine ray` on a large table: the same rows as without Ray, and what a killed worker costs.
 
-    python -m tests.benchmarks.ray_judge [--rows 200000] [--partitions 8] [--keep-workers]
+    python -m tests.benchmarks.ray_judge [-n 200000] [--partitions 8] [--no-kill]
 
 The table is judged whole by the local engine and in CSV partitions by Ray's workers on this machine, each
 with `embedded`. One worker is killed (SIGKILL) when half of the rows have a verdict. Needs Ray: `pip install
@@ -9,7 +9,6 @@ ray`.
 
 from __future__ import annotations
 
-import argparse
 import csv
 import hashlib
 import os
@@ -25,6 +24,7 @@ from judgecal import load_gold
 from judgecal.engine import read_journal
 from judgecal.judges import PromptJudge
 from judgecal.workspace import init_workspace
+from tests.benchmarks.driver import Bench
 from tests.support.locks import lock_file
 from tests.support.partitions import MEASURED, OPTIONS, rows, write
 from tests.support.workers import ray_workers
@@ -53,34 +53,16 @@ def digests(paths: list[Path]) -> Iterator[bytes]:
 
 def judge(folder: Path, table: str, out: str, *engine: str, kill_at: int | None = None) -> tuple[float, int]:
     """Seconds that the command took, and how many workers were killed."""
-    words = [
-        "judge",
-        table,
-        "--lock",
-        "ws/judge.lock.json",
-        "-o",
-        out,
-        *OPTIONS,
-        *engine,
-        "--name",
-        out.split(".")[0],
-    ]
+    words = ["judge", table, "--lock", "ws/judge.lock.json", "-o", out, *OPTIONS, *engine]
+    words += ["--name", out.split(".")[0]]
     start, killed = time.perf_counter(), 0
+    command = [sys.executable, "-m", "judgecal", "--workspace", "ws", *words]
     env = {**os.environ, "RAY_ADDRESS": "local"}
-    with subprocess.Popen(
-        [sys.executable, "-m", "judgecal", "--workspace", "ws", *words],
-        cwd=folder,
-        env=env,
-        stdout=subprocess.DEVNULL,
-    ) as run:
+    with subprocess.Popen(command, cwd=folder, env=env, stdout=subprocess.DEVNULL) as run:
         while run.poll() is None:
             time.sleep(_TICK_S)
-            if (
-                kill_at is not None
-                and not killed
-                and lines(folder, out) >= kill_at
-                and (at_work := ray_workers(run.pid))
-            ):
+            due = kill_at is not None and not killed and lines(folder, out) >= kill_at
+            if due and (at_work := ray_workers(run.pid)):
                 os.kill(at_work[0], signal.SIGKILL)
                 killed += 1
     if run.returncode:
@@ -103,41 +85,32 @@ def lines(folder: Path, out: str) -> int:
         return size // max(1, len(file.readline()))
 
 
-def main() -> None:
+def main() -> int:
     """Judge both ways, and compare."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=200_000)
-    parser.add_argument("--partitions", type=int, default=8)
-    parser.add_argument("--keep-workers", action="store_true", help="kill none")
-    given = parser.parse_args()
+    bench = Bench(__doc__, n=200_000, of="rows", partitions=8, kill=True)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         workspace = init_workspace(folder / "ws")
         gold = load_gold("starter", workspace=workspace)
-        lock_file(
-            folder / "ws/judge.lock.json", PromptJudge("correctness_v3@embedded", workspace=workspace), gold
-        )
-        names = written(folder, given.rows, given.partitions)
+        lock = folder / "ws/judge.lock.json"
+        lock_file(lock, PromptJudge("correctness_v3@embedded", workspace=workspace), gold)
+        names = written(folder, bench.n, bench.options.partitions)
         plain_s, _ = judge(folder, "all.csv", "whole.csv")
-        kill_at = None if given.keep_workers else given.rows // 2
+        kill_at = bench.n // 2 if bench.options.kill else None
         ray_s, killed = judge(folder, "in", "out", "--engine", "ray", kill_at=kill_at)
         whole = list(digests([folder / "whole.csv"]))
-        parts = list(digests([folder / "out" / one for one in names]))
+        parts = list(digests([folder / "out" / name for name in names]))
         keys = [row.key for path in journals(folder, "out") for row in read_journal(path)]
         again_s, _ = judge(folder, "in", "out", "--engine", "ray")
-        print(
-            f"rows                      {len(whole):>9,} whole, {len(parts):>9,} in {given.partitions} "
-            "partitions"
-        )
-        print(f"rows that differ          {sum(a != b for a, b in zip(whole, parts, strict=True)):>9,}")
-        print(f"workers killed            {killed:>9,}")
-        print(f"rows judged twice         {len(keys) - len(set(keys)):>9,}")
-        print(f"rows not judged           {given.rows - len(set(keys)):>9,}")
-        print(
-            f"seconds                   {plain_s:>9.1f} local, {ray_s:.1f} Ray, {again_s:.1f} Ray again (all "
-            "done)"
-        )
+    bench.line(
+        f"{len(whole):,} rows whole, {len(parts):,} in {len(names)} partitions, workers killed: {killed}"
+    )
+    bench.target("rows that differ", sum(a != b for a, b in zip(whole, parts, strict=True)), most=0)
+    bench.target("rows judged twice", len(keys) - len(set(keys)), most=0)
+    bench.target("rows not judged", bench.n - len(set(keys)), most=0)
+    bench.line(f"{plain_s:.1f} s local, {ray_s:.1f} s Ray, {again_s:.1f} s Ray again (all done)")
+    return bench.end()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -10,21 +10,20 @@ of the machine.
 
 from __future__ import annotations
 
-import argparse
 import json
 import resource
 import sys
 import time
 from collections.abc import Callable
-from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 
+from tests.benchmarks.driver import Bench
+
 QUESTIONS, DOCUMENTS, LENGTH, ASKED, VOCABULARY = 18_000, 3_600, 1_000, 15, 60_000
 _SAMPLE = 40  # questions that rank_bm25 answers
 _HEAD = 10
-_ROUNDS = 3  # of ours, the fastest counts: it is over in seconds, where another process's burst is half of it
 _TIMES, _SECONDS, _MEGABYTES, _GROWTH = 200.0, 4.0, 700.0, 15.0
 
 Words = list[list[str]]
@@ -57,15 +56,21 @@ def peak_mb() -> float:
 
 def ours(corpus: Words, asked: Words) -> Timed:
     """Index; rank every reference document and keep the first 100: what the retriever test does."""
-    from judgecal.rag.retrieval.bm25 import Bm25
-    from judgecal.rag.retrieval.ranking import Pairs, by_bm25
+    from judgecal.goldset import Document
+    from judgecal.rag.retrieval import Collection, Question
+    from judgecal.rag.retrieval.indexes import Bm25
+    from judgecal.rag.retrieval.ranking import by_bm25
 
-    numbers = np.arange(len(asked))
-    pairs = Pairs(numbers, numbers * len(corpus) // len(asked), np.ones_like(numbers), (), len(asked))
+    documents = tuple(Document(str(number), None, "") for number in range(len(corpus)))
+    questions = tuple(
+        Question(str(number), "", {str(number * len(corpus) // len(asked)): 1})
+        for number in range(len(asked))
+    )
+    collection = Collection("made-up", documents, questions, "d", "q")
     start = time.perf_counter()
     index = Bm25.of(corpus)
     indexed = time.perf_counter()
-    ranking = by_bm25(index, asked, pairs, keep=100)
+    ranking = by_bm25(index, asked, collection, keep=100)
     done = time.perf_counter()
     return indexed - start, done - indexed, float((ranking.rank == 1).mean())
 
@@ -145,51 +150,38 @@ def _seconds(found: dict[str, float | str]) -> float:
     return float("inf") if "error" in found else float(found["index_s"]) + float(found["score_s"])
 
 
-def target(what: str, value: float, wanted: str, met: bool) -> int:
-    """Print one target; 1 where it is missed."""
-    print(f"  -> {what}: {value:.2f}; target {wanted}: {'met' if met else 'MISSED'}", flush=True)
-    return int(not met)
-
-
-def compare(scale: int) -> int:
-    """The table; how many targets are missed."""
+def compare(bench: Bench) -> None:
+    """The table."""
+    scale = 10 if bench.options.quick else 1
     documents, questions = DOCUMENTS // scale, QUESTIONS // scale
-    print(f"{questions:,} questions of {ASKED} words on {documents:,} documents of {LENGTH:,} words")
-    own = min((contend("ours", documents, questions) for _ in range(_ROUNDS)), key=_seconds)
+    bench.head(f"{questions:,} questions of {ASKED} words on {documents:,} documents of {LENGTH:,} words")
+    own = min((contend("ours", documents, questions) for _ in range(bench.n)), key=_seconds)
     seconds = line("ours", own, "ranks and first 100")
     theirs = contend("rank_bm25", documents, questions)
     line("rank_bm25", theirs, f"extrapolated from {_SAMPLE} questions")
     line("bm25s", contend("bm25s", documents, questions), f"first {_HEAD} alone, other scores")
     if "error" in own or "error" in theirs:
-        return 1
+        bench.line("not measured", kept=False)
+        return
     times = float(theirs["score_s"]) / float(own["score_s"])
-    missed = target("ours, index and ranks, s", seconds, f"under {_SECONDS:g}", seconds < _SECONDS)
-    missed += target("scores and ranks, times rank_bm25's", times, f"at least {_TIMES:g}", times >= _TIMES)
-    peak = float(own["peak_mb"])
-    missed += target("peak, MB", peak, f"under {_MEGABYTES:g}", peak < _MEGABYTES)
+    bench.target("ours, index and ranks, s", seconds, most=_SECONDS)
+    bench.target("scores and ranks, times rank_bm25's", times, least=_TIMES)
+    bench.target("peak, MB", float(own["peak_mb"]), most=_MEGABYTES)
     large = contend("ours", 10 * documents, questions)
     grown = line("ours, 10 x", large, f"{10 * documents:,} documents") / seconds
-    return missed + target("time for 10 x the documents", grown, f"at most {_GROWTH:g}", grown <= _GROWTH)
+    bench.target("time for 10 x the documents", grown, most=_GROWTH)
 
 
 def main() -> int:
-    """Compare, or measure one contender; exit 1 where a target is missed."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a tenth of everything: to see that it runs")
-    parser.add_argument("--measure", choices=CONTENDERS)
-    parser.add_argument("--documents", type=int, default=DOCUMENTS)
-    parser.add_argument("--questions", type=int, default=QUESTIONS)
-    args = parser.parse_args()
-    if args.measure:
-        measure(args.measure, args.documents, args.questions)
+    """Compare, or measure one contender."""
+    sizes = {"documents": DOCUMENTS, "questions": QUESTIONS}
+    bench = Bench(__doc__, n=3, of="rounds of ours, the fastest counts", quick=False, measure="", **sizes)
+    given = bench.options
+    if given.measure:
+        measure(given.measure, given.documents, given.questions)
         return 0
-    missed = compare(10 if args.quick else 1)
-    packages = ", ".join(f"{name} {version(name)}" for name in ("judgecal", "rank-bm25", "scipy", "numpy"))
-    print(
-        f"\nrun: {packages}; {missed} targets missed"
-        + (", --quick: not the sizes of the targets" * args.quick)
-    )
-    return 1 if missed else 0
+    compare(bench)
+    return bench.end("judgecal", "rank-bm25", "scipy", "numpy")
 
 
 if __name__ == "__main__":

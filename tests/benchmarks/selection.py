@@ -23,15 +23,11 @@ independently.
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import math
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -39,18 +35,16 @@ from scipy.special import ndtri, stdtrit
 
 from judgecal.experiment import Look
 from judgecal.scale import Scale
-from judgecal.selection.choice import choose
+from judgecal.selection.decision import choose
 from judgecal.stats import agreement
 from judgecal.stats.confirmation import Held, fall_between
 from judgecal.stats.simultaneous import Losses, losses_against_best
+from tests.benchmarks.driver import Bench, Floats, Ints, latent, slack
 from tests.support.made_judge import made_judge
-
-Floats = npt.NDArray[np.float64]
 
 WORTH = np.linspace(0.76, 0.88, 6)
 SIZES = (33, 110, 300)
 PER_QUESTION = 2
-CORRELATION = 0.3
 SHARED = 0.6
 ALIKE = 0.95
 PASS_RATE = 0.65
@@ -68,20 +62,12 @@ class Shares:
     mean_loss: float
 
 
-def scores(rng: np.random.Generator, k: int, n_groups: int) -> Floats:
-    """k x n normal scores, correlated within the question."""
-    between = np.sqrt(CORRELATION) * rng.standard_normal((k, n_groups, 1))
-    own = np.sqrt(1.0 - CORRELATION) * rng.standard_normal((k, n_groups, PER_QUESTION))
-    flat: Floats = (between + own).reshape(k, -1)
-    return flat
-
-
 def user(
     rng: np.random.Generator, n_groups: int, shared: float, worth: Floats = WORTH
 ) -> tuple[Floats, Floats]:
     """Gold labels, and six judges' verdicts."""
-    gold = (scores(rng, 1, n_groups)[0] < ndtri(PASS_RATE)).astype(np.float64)
-    common, own = scores(rng, 1, n_groups), scores(rng, len(worth), n_groups)
+    gold = (latent(rng, n_groups, PER_QUESTION, k=1)[0] < ndtri(PASS_RATE)).astype(np.float64)
+    common, own = latent(rng, n_groups, PER_QUESTION, k=1), latent(rng, n_groups, PER_QUESTION, k=len(worth))
     right = np.sqrt(shared) * common + np.sqrt(1.0 - shared) * own < ndtri(worth)[:, None]
     return gold, np.where(right, gold, 1.0 - gold)
 
@@ -122,7 +108,7 @@ def simulate(
     return {"select": _shares(made[:, 0], worth), "not different": _shares(made[:, 1], worth)}
 
 
-def _shares(taken: npt.NDArray[np.int64], worth: Floats) -> Shares:
+def _shares(taken: Ints, worth: Floats) -> Shares:
     lost = worth.max() - worth[taken]
     return Shares(
         over_margin=float((lost > MARGIN + 1e-9).mean()),
@@ -131,28 +117,26 @@ def _shares(taken: npt.NDArray[np.int64], worth: Floats) -> Shares:
     )
 
 
-def table(users: int, seed: int, shared: float) -> str:
-    """A Markdown table, a row for each number of questions."""
+def rules_table(bench: Bench) -> None:
+    """A Markdown table of both rules, a row for each number of questions."""
     sides = [f"{rule}, loses > {points}" for rule in ("`select`", "not different") for points in (3, 5)]
-    lines = [f"| questions | {' | '.join(sides)} | mean losses |", "| --- " * 6 + "|"]
+    bench.head(f"| questions | {' | '.join(sides)} | mean losses |", "| --- " * 6 + "|")
     for n_groups in SIZES:
-        found = simulate(n_groups, users=users, seed=seed, shared=shared)
-        cells = [f"{share:.1%}" for one in found.values() for share in (one.over_margin, one.over_five)]
-        means = " and ".join(f"{100.0 * one.mean_loss:.1f}" for one in found.values())
-        lines.append(f"| {n_groups} | {' | '.join(cells)} | {means} |")
-    return "\n".join(lines)
+        found = simulate(
+            n_groups, users=bench.n, seed=bench.options.seed, shared=bench.options.shared
+        ).values()
+        cells = [f"{share:.1%}" for rule in found for share in (rule.over_margin, rule.over_five)]
+        means = " and ".join(f"{100.0 * rule.mean_loss:.1f}" for rule in found)
+        bench.line(f"| {n_groups} | {' | '.join(cells)} | {means} |")
 
 
-def savings(users: int, seed: int) -> str:
+def savings(bench: Bench) -> None:
     """The other side: six judges of equal worth that differ on few items; how often the cheapest is taken."""
-    lines = ["| questions | `select` takes the cheapest |", "| --- | --- |"]
+    bench.head("| questions | `select` takes the cheapest |", "| --- " * 2 + "|")
+    equal = np.full(len(NAMES), WORTH.max())
     for n_groups in (*SIZES, 1000):
-        drawn = choices(
-            n_groups, users=users, seed=seed, shared=ALIKE, worth=np.full(len(NAMES), WORTH.max())
-        )
-        taken = np.array([ours for ours, _ in drawn])
-        lines.append(f"| {n_groups} | {(taken == 0).mean():.1%} |")
-    return "\n".join(lines)
+        drawn = choices(n_groups, users=bench.n, seed=bench.options.seed, shared=ALIKE, worth=equal)
+        bench.line(f"| {n_groups} | {np.mean([ours == 0 for ours, _ in drawn]):.1%} |")
 
 
 SETTINGS: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
@@ -205,22 +189,14 @@ def claims(setting: str, n_groups: int, *, users: int, seed: int) -> Claims:
     return Claims(float(wrong.mean()), float(found.mean()), float(over.mean()))
 
 
-def claims_table(users: int, seed: int) -> tuple[str, bool]:
-    """A Markdown table of the settings, and whether every one keeps the promise: wrong claims in 5% at
-    most."""
-    lines = [
-        "| setting | questions | wrong claims | twin found | best taken, loses > 3 |",
-        "| --- " * 5 + "|",
-    ]
-    kept = True
-    for setting in SETTINGS:
-        for n_groups in SIZES:
-            made = claims(setting, n_groups, users=users, seed=seed)
-            kept &= made.wrong <= 0.05
-            cells = " | ".join(f"{share:.1%}" for share in (made.wrong, made.found, made.fallback_over))
-            lines.append(f"| {setting} | {n_groups} | {cells} |")
-            print(lines[-1], flush=True)
-    return "\n".join(lines), kept
+def claims_table(bench: Bench) -> None:
+    """A Markdown table of the settings: wrong claims in 5% at most."""
+    heads = "setting | questions | wrong claims | twin found | best taken, loses > 3"
+    bench.head(f"| {heads} |", "| --- " * 5 + "|")
+    for setting, n_groups in itertools.product(SETTINGS, SIZES):
+        made = claims(setting, n_groups, users=bench.n, seed=bench.options.seed)
+        cells = " | ".join(f"{share:.1%}" for share in (made.wrong, made.found, made.fallback_over))
+        bench.line(f"| {setting} | {n_groups} | {cells} |", kept=made.wrong <= 0.05)
 
 
 LOST = 0.031  # what a twin truly loses
@@ -232,7 +208,7 @@ class World:
     instead."""
 
     gold: Floats
-    groups: npt.NDArray[np.int64]
+    groups: Ints
     best: Floats
     lost: Sequence[npt.NDArray[np.bool_]]
 
@@ -287,35 +263,35 @@ TWINS: dict[str, Callable[[np.random.Generator], World]] = {
 """Judges that truly lose 3.1 points against the best one, and say what it says but where they lose them."""
 
 
-def twins_table(users: int, seed: int) -> tuple[str, bool]:
-    """A Markdown table: in how many sets a judge with the best one's verdicts, or nearly, is said to be as
-    good."""
-    lines = [
-        "| a twin 3.1 points worse | is called within the margin | on the same verdicts |",
-        "| --- " * 3 + "|",
-    ]
-    kept = True
+def twins_table(bench: Bench) -> None:
+    """A Markdown table: in how many sets a judge with the best one's verdicts, or nearly, is said to be as good."""
+    heads = "a twin 3.1 points worse | is called within the margin | on the same verdicts"
+    bench.head(f"| {heads} |", "| --- " * 3 + "|")
     for name, drawn in TWINS.items():
-        rng, wrong = np.random.default_rng(seed), np.zeros((users, 2))
-        for place in range(users):
+        rng, wrong = np.random.default_rng(bench.options.seed), np.zeros((bench.n, 2))
+        for place in range(bench.n):
             world = drawn(rng)
-            sides = {"best": world.best}
-            sides |= {
+            twins = {
                 f"twin {k}": np.where(lost, 1.0 - world.best, world.best) for k, lost in enumerate(world.lost)
             }
             found = losses_against_best(
-                world.gold, sides, scale="binary", groups=world.groups, margin=MARGIN, n_draws=2_000
+                world.gold,
+                {"best": world.best, **twins},
+                scale="binary",
+                groups=world.groups,
+                margin=MARGIN,
+                n_draws=2_000,
             )
-            called = [(one.upper is not None and one.upper < MARGIN) for one in found.by_judge.values()][1:]
+            called = [(loss.upper is not None and loss.upper < MARGIN) for loss in found.by_judge.values()][
+                1:
+            ]
             wrong[place, 0] = any(called)
             wrong[place, 1] = any(
                 yes and not lost.any() for yes, lost in zip(called, world.lost, strict=True)
             )
         share, same = wrong.mean(axis=0)
-        kept &= bool(share <= 0.05 + 2.0 * math.sqrt(0.05 * 0.95 / users))
-        lines.append(f"| {name} | {share:.1%} | {same:.1%} |")
-        print(lines[-1], flush=True)
-    return "\n".join(lines), kept
+        kept = bool(share <= 0.05 + slack(0.05, bench.n))
+        bench.line(f"| {name} | {share:.1%} | {same:.1%} |", kept=kept)
 
 
 def covered(n_groups: int, *, users: int, seed: int, k: int = 5) -> tuple[float, float]:
@@ -336,12 +312,12 @@ def covered(n_groups: int, *, users: int, seed: int, k: int = 5) -> tuple[float,
     return float(held[:, 0].mean()), float(held[:, 1].mean())
 
 
-def covered_table(users: int, seed: int) -> tuple[str, bool]:
-    """A Markdown table, and whether the interval of the chosen judge holds its worth in 95%."""
-    lines = ["| questions | interval holds, choice allowed for | not allowed for |", "| --- | --- | --- |"]
-    found = {n_groups: covered(n_groups, users=users, seed=seed) for n_groups in (60, 110)}
-    lines += [f"| {n_groups} | {ours:.1%} | {plain:.1%} |" for n_groups, (ours, plain) in found.items()]
-    return "\n".join(lines), min(ours for ours, _ in found.values()) >= 0.95
+def covered_table(bench: Bench) -> None:
+    """A Markdown table: the interval of the chosen judge holds its worth in 95%."""
+    bench.head("| questions | interval holds, choice allowed for | not allowed for |", "| --- " * 3 + "|")
+    for n_groups in (60, 110):
+        ours, plain = covered(n_groups, users=bench.n, seed=bench.options.seed)
+        bench.line(f"| {n_groups} | {ours:.1%} | {plain:.1%} |", kept=ours >= 0.95)
 
 
 @dataclass(frozen=True)
@@ -367,8 +343,8 @@ def confirmations(
     chose, scale = groups < round(0.55 * n_groups), Scale.parse("binary")
     fell = below = unconfirmed = 0
     for _ in range(users):
-        gold = (scores(rng, 1, n_groups)[0] < ndtri(pass_rate)).astype(np.float64)
-        common, own = scores(rng, 1, n_groups), scores(rng, k, n_groups)
+        gold = (latent(rng, n_groups, PER_QUESTION, k=1)[0] < ndtri(pass_rate)).astype(np.float64)
+        common, own = latent(rng, n_groups, PER_QUESTION, k=1), latent(rng, n_groups, PER_QUESTION, k=k)
         worth = ndtri(np.where(chose, before, after))
         verdicts = np.where(np.sqrt(SHARED) * common + np.sqrt(1.0 - SHARED) * own < worth, gold, 1.0 - gold)
         best = max(verdicts, key=lambda row: _macro(gold[chose], row[chose]))
@@ -391,60 +367,35 @@ def _macro(gold: Floats, verdicts: Floats) -> float:
     return float(np.mean([right[gold == label].mean() for label in np.unique(gold)]))
 
 
-def confirmed_table(users: int, seed: int) -> tuple[str, bool]:
-    """A Markdown table of what test refuses, and whether that is at most 3% of honest judges."""
-    lines = [
-        "| test confirms: true worth on open, test | judges | questions | fell | below floor | not shown "
-        "above |"
-    ]
-    lines.append("| --- " * 6 + "|")
-    kept, sizes = True, (*itertools.product((1, 4, 12), (60, 110, 300)),)
-    for before, after, rate in (
-        (0.97, 0.97, 0.65),
-        (0.88, 0.88, 0.65),
-        (0.76, 0.76, 0.65),
-        (0.88, 0.88, 0.9),
+def confirmed_table(bench: Bench) -> None:
+    """A Markdown table of what test refuses: at most 3% of honest judges."""
+    heads = (
+        "test confirms: true worth on open, test | judges | questions | fell | below floor | not shown above"
+    )
+    bench.head(f"| {heads} |", "| --- " * 6 + "|")
+    honest = [(worth, worth, rate) for worth, rate in ((0.97, 0.65), (0.88, 0.65), (0.76, 0.65), (0.88, 0.9))]
+    for (before, after, rate), k, n_groups in itertools.product(
+        [*honest, (0.97, 0.75, PASS_RATE)], (1, 4, 12), (60, 110, 300)
     ):
-        for k, n_groups in sizes:
-            found = confirmations(
-                n_groups, k, before=before, after=after, users=users, seed=seed, pass_rate=rate
-            )
-            kept &= found.refused <= 0.03
-            lines.append(_confirmed_row(f"{before:g} honest, {rate:.0%} pass", k, n_groups, found))
-    for k, n_groups in sizes:
-        found = confirmations(n_groups, k, before=0.97, after=0.75, users=users, seed=seed)
-        lines.append(_confirmed_row("0.97 -> 0.75", k, n_groups, found))
-    return "\n".join(lines), kept
-
-
-def _confirmed_row(title: str, k: int, n_groups: int, found: Refused) -> str:
-    cells = " | ".join(f"{share:.1%}" for share in (found.fell, found.below_floor, found.unconfirmed))
-    return f"| {title} | {k} | {n_groups} | {cells} |"
+        worths = {"before": before, "after": after, "pass_rate": rate}
+        found = confirmations(n_groups, k, users=bench.n, seed=bench.options.seed, **worths)
+        title = f"{before:g} honest, {rate:.0%} pass" if before == after else f"{before:g} -> {after:g}"
+        cells = " | ".join(f"{share:.1%}" for share in (found.fell, found.below_floor, found.unconfirmed))
+        kept = before != after or found.refused <= 0.03
+        bench.line(f"| {title} | {k} | {n_groups} | {cells} |", kept=kept)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--users", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--shared", type=float, default=SHARED, help="0 = judges err independently")
-    parser.add_argument("--twins", action="store_true", help="only judges that say what the best one says")
-    parser.add_argument("--name", type=Path, help="also write the table here")
-    asked = parser.parse_args()
-    start = time.perf_counter()
-    twins, proven = twins_table(asked.users, asked.seed)
-    if asked.twins:
-        return 0 if proven else 1
-    claimed, kept = claims_table(asked.users, asked.seed)
-    on_all, holds = covered_table(asked.users, asked.seed)
-    confirmed, upheld = confirmed_table(asked.users, asked.seed)
-    rules = [table(asked.users, asked.seed, asked.shared), savings(asked.users, asked.seed)]
-    tables = [twins, claimed, *rules, on_all, confirmed]
-    made = "\n\n".join(tables)
-    print(made)
-    if asked.name is not None:
-        asked.name.write_text(made + "\n", encoding="utf-8")
-    print(f"{asked.users} users each, {time.perf_counter() - start:.0f} s")
-    return 0 if proven and kept and holds and upheld else 1
+    bench = Bench(__doc__, n=1000, of="users each", seed=0, shared=SHARED, twins=False)
+    twins_table(bench)
+    if bench.options.twins:
+        return bench.end()
+    claims_table(bench)
+    rules_table(bench)
+    savings(bench)
+    covered_table(bench)
+    confirmed_table(bench)
+    return bench.end()
 
 
 if __name__ == "__main__":

@@ -8,33 +8,26 @@ and a million judgements in a process of its own, whose peak memory counts.
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
-import platform
 import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.metrics import cohen_kappa_score, mean_absolute_error
 
-from judgecal.experiment import Column, Table, entry
+from judgecal.experiment import AgreementTable, JudgeColumn, entry
 from judgecal.records import Item, Judgement
 from judgecal.scale import Scale
 from judgecal.stats import agreement
 from judgecal.stats.chance import kappa
-from judgecal.stats.resampling import Totals, leave_one_out
+from judgecal.stats.intervals import Totals, leave_one_out
 from judgecal.stats.sample import Sample, as_scale, build
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from tests.benchmarks.driver import Bench, Floats, Ints
 
 ITEMS = 20_000
 LOOPED = 40  # groups on which the plain loop is timed
@@ -51,20 +44,6 @@ class Case:
     plain: Callable[[Ints, Ints], float]
     ours: Callable[[Sample], Totals]
     metric: str
-
-
-@dataclass
-class Told:
-    """Prints the targets, and counts those that were missed."""
-
-    missed: int = 0
-
-    def target(self, what: str, value: float, least: float | None = None, most: float | None = None) -> None:
-        """One line: the number, its target, and whether it was met."""
-        met = (least is None or value >= least) and (most is None or value <= most)
-        self.missed += not met
-        wanted = f"at least {least:g}" if least is not None else f"at most {most:g}"
-        print(f"     {'met   ' if met else 'MISSED'} {what}: {value:.3g}, target {wanted}", flush=True)
 
 
 def made_up(scale: Scale, n: int, seed: int = 0) -> tuple[Floats, Floats]:
@@ -131,7 +110,7 @@ def plain_loop(case: Case, gold: Ints, judge: Ints) -> Floats:
     return np.array(found)
 
 
-def leaving_out(told: Told, rounds: int) -> None:
+def leaving_out(bench: Bench) -> None:
     """Values without each of 10,000 groups of two, against the plain loop."""
     n_groups = ITEMS // 2
     print(f"\nwithout each group, n = {ITEMS:,}, {n_groups:,} groups of two")
@@ -148,15 +127,15 @@ def leaving_out(told: Told, rounds: int) -> None:
         ).max()
         if apart > _SAME:
             raise AssertionError(f"{case.name}: {apart:g} from scikit-learn without the same groups")
-        plain_s = timed(lambda: plain_loop(case, gold, judge), rounds) * n_groups / LOOPED  # noqa: B023
-        ours_s = timed(lambda: leave_one_out(case.ours(sample), n_groups), rounds)  # noqa: B023
-        whole_s = timed(lambda: _public(gold, judge, case), rounds)  # noqa: B023  called at once
+        plain_s = timed(lambda: plain_loop(case, gold, judge), bench.n) * n_groups / LOOPED  # noqa: B023
+        ours_s = timed(lambda: leave_one_out(case.ours(sample), n_groups), bench.n)  # noqa: B023
+        whole_s = timed(lambda: _public(gold, judge, case), bench.n)  # noqa: B023  called at once
         print(
             f"{case.name}: plain loop {plain_s:.1f} s (scaled from {LOOPED}), ours {ours_s:.3f} s, "
             f"agreement() with reading and interval {whole_s:.3f} s; "
             f"{apart:.0e} apart without the same {LOOPED} groups"
         )
-        told.target(f"{case.name}, times the plain loop", plain_s / ours_s, least=case.target)
+        bench.target(f"{case.name}, times the plain loop", plain_s / ours_s, least=case.target)
 
 
 def _public(gold: Ints, judge: Ints, case: Case) -> None:
@@ -168,12 +147,12 @@ KINDS = {"binary": "binary", "ordinal": "ordinal:0:4", "percentage": "percentage
 """Made-up sets; `fine` has verdicts with as many different values as items."""
 
 
-def _table(kind: str, n_items: int) -> tuple[Table, Floats]:
+def _table(kind: str, n_items: int) -> tuple[AgreementTable, Floats]:
     scale = Scale.parse(KINDS[kind], pass_at={"ordinal": 3.0, "percentage": 75.0, "fine": 75.0}.get(kind))
     gold, _ = made_up(scale, n_items)
     items = tuple(Item(f"i{n}", f"q{n // 2}", f"question {n // 2}", "an answer") for n in range(n_items))
     labels = dict(zip((item.item_id for item in items), gold.tolist(), strict=True))
-    return Table(_Labels(scale, labels), items), gold  # type: ignore[arg-type]
+    return AgreementTable(_Labels(scale, labels), items), gold  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -184,7 +163,7 @@ class _Labels:
     labels: dict[str, float]
 
 
-def _judge(table: Table, gold: Floats, kind: str, seed: int) -> Column:
+def _judge(table: AgreementTable, gold: Floats, kind: str, seed: int) -> JudgeColumn:
     """A judge's rows; one in a hundred is unscored."""
     scale = table.gold.scale
     _, judge = made_up(scale, len(gold), seed)
@@ -195,20 +174,20 @@ def _judge(table: Table, gold: Floats, kind: str, seed: int) -> Column:
         Judgement(item.item_id, item.sha, f"judge {seed}", "recorded", 0, None if lost else verdict)
         for item, verdict, lost in zip(table.items, verdicts.tolist(), missing.tolist(), strict=True)
     ]
-    return Column(f"judge {seed}", scale, rows)
+    return JudgeColumn(f"judge {seed}", scale, rows)
 
 
-def whole_tables(told: Told, rounds: int) -> None:
+def whole_tables(bench: Bench) -> None:
     """Twelve judges, 2,000 items, every metric, complete case and as wrong."""
     print("\n12 judges, 2,000 items in groups of two, all metrics, complete case and as wrong")
     for kind in KINDS:
         table, gold = _table(kind, 2000)
         columns = [_judge(table, gold, kind, seed) for seed in range(12)]
-        seconds = timed(lambda: [entry(table, column) for column in columns], min(rounds, 2))  # noqa: B023
-        told.target(f"{kind}, s", seconds, most=10.0)
+        seconds = timed(lambda: [entry(table, column) for column in columns], min(bench.n, 2))  # noqa: B023
+        bench.target(f"{kind}, s", seconds, most=10.0)
 
 
-def million(told: Told) -> None:
+def million(bench: Bench) -> None:
     """A million judgements: five judges of 200,000 items, each kind in a process of its own."""
     print("\n5 judges, 200,000 items in groups of two: 1,000,000 judgements, complete case and as wrong")
     for kind in KINDS:
@@ -216,8 +195,8 @@ def million(told: Told) -> None:
         done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
         found = json.loads(done.stdout)
         print(f"{kind}: {found['records_mb']:.0f} MB with the judgements read, before any statistic")
-        told.target(f"{kind}, s", found["seconds"], most=60.0)
-        told.target(f"{kind}, peak GB", found["peak_mb"] / 1000.0, most=2.0)
+        bench.target(f"{kind}, s", found["seconds"], most=60.0)
+        bench.target(f"{kind}, peak GB", found["peak_mb"] / 1000.0, most=2.0)
 
 
 def _million(kind: str) -> dict[str, float]:
@@ -235,24 +214,15 @@ def _peak_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)
 
 
-def main(arguments: Iterable[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--million", choices=tuple(KINDS), help="one part alone, as JSON")
-    parser.add_argument("--rounds", type=int, default=3, help="the fastest of so many counts")
-    args = parser.parse_args(None if arguments is None else list(arguments))
-    if args.million:
-        print(json.dumps(_million(args.million)))
+def main() -> int:
+    bench = Bench(__doc__, n=3, of="rounds, the fastest counts", million="")
+    if bench.options.million:
+        print(json.dumps(_million(bench.options.million)))
         return 0
-    told = Told()
-    leaving_out(told, args.rounds)
-    whole_tables(told, args.rounds)
-    million(told)
-    packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "scikit-learn"))
-    print(
-        f"\nrun: {packages}; Python {platform.python_version()}, {os.cpu_count()} cores; "
-        f"best of {args.rounds}\n{told.missed} targets missed"
-    )
-    return 1 if told.missed else 0
+    leaving_out(bench)
+    whole_tables(bench)
+    million(bench)
+    return bench.end("numpy", "scipy", "scikit-learn")
 
 
 if __name__ == "__main__":
