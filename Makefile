@@ -55,9 +55,9 @@ bench: $(READY)
 	$(BIN)/python -m tests.benchmarks.optimize_decisions
 	$(BIN)/python -m tests.benchmarks.selection
 	$(BIN)/python -m tests.benchmarks.disagreement_draw
-	$(BIN)/python -m tests.benchmarks.corrected_rate $(DATA)
+	$(BIN)/python -m tests.benchmarks.corrected_rate --data $(DATA)
 	$(BIN)/python -m tests.benchmarks.gate_nights
-	$(BIN)/python -m tests.benchmarks.local_judges $(DATA)
+	$(BIN)/python -m tests.benchmarks.local_judges --data $(DATA)
 	$(BIN)/python -m tests.benchmarks.migrations
 	$(BIN)/python -m tests.benchmarks.looks
 	$(BIN)/python -m tests.benchmarks.people

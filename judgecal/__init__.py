@@ -104,7 +104,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _notebook_block(result: Result) -> str:
-    block: str = importlib.import_module("judgecal.report.notebook").block_of(result)
+    block: str = importlib.import_module("judgecal.report.experiments").block_of(result)
     return block
 
 

@@ -381,6 +381,10 @@ class Estimate:
         """The JSON object of the contract."""
         return dataclasses.asdict(self)
 
+    def without_value(self, reason: str | None) -> Estimate:
+        """The same counts where the number is undefined, and why."""
+        return dataclasses.replace(self, value=None, low=None, high=None, method="", reason=reason)
+
     @property
     def clear_of_zero(self) -> bool:
         """Whether there is an interval and it does not hold 0."""

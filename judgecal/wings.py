@@ -9,10 +9,10 @@ import importlib
 from typing import Any
 
 GIVES = {
-    "answered items": "rag.evaluation.system_run:answered_items",
+    "answered items": "rag.evaluation.judging:answered_items",
     "guess export": "exchange.exports:guess",
     "import export": "exchange.export_import:import_export",
-    "export labels": "exchange.export_labels:LabelOptions",
+    "export labels": "exchange.export_import:LabelOptions",
     "holds rules": "exchange.rag_ifeval:holds_rules",
     "import rules": "exchange.rag_ifeval:import_rules",
     "rule answers": "exchange.rag_ifeval:answered",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from judgecal.workspace import Workspace
 from tests.support.command import SHARED_DATA, Ran, fresh_workspace
 from tests.support.every_command import every_command as every_command
+from tests.support.server import Serve, running
 
 # Who is started in the background, by a shell without job control, inherits that Ctrl-C is ignored, and so
 # would every program that a test starts and then interrupts.
@@ -38,6 +40,13 @@ def _away_from_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def serve() -> Iterator[Serve]:
+    """Start a model's server with a script; all of them stop with the test."""
+    with contextlib.ExitStack() as stack:
+        yield lambda script: stack.enter_context(running(script))
+
+
+@pytest.fixture
 def shared_data() -> Path:
     """The public human-labelled data beside the checkout; skips with the reason where it is absent."""
     if not SHARED_DATA.is_dir():
@@ -49,6 +58,12 @@ def shared_data() -> Path:
 def workspace_dir(tmp_path: Path) -> Path:
     """A fresh workspace with the repository's signatures, suites and gold sets."""
     return fresh_workspace(tmp_path / "workspace")
+
+
+@pytest.fixture
+def workspace(workspace_dir: Path) -> Workspace:
+    """The same, as what is asked of it."""
+    return Workspace(workspace_dir, workspace_dir / "experiments")
 
 
 @pytest.fixture

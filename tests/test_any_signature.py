@@ -12,9 +12,8 @@ from typing import Any
 
 import pytest
 
-from judgecal.experiment.floor import floor_judges
-from judgecal.experiment.score import stored_result
 from judgecal.experiment.stored import read_experiment
+from judgecal.experiment.summary import floor_judges, stored_result
 from judgecal.workspace import find_workspace
 from tests.support.command import Run, one_object
 from tests.support.server import StubServer, running

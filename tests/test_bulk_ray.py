@@ -156,7 +156,7 @@ def test_without_the_keeper_of_the_money_nothing_is_called(
     def kill_it() -> None:
         while served.calls < 20:
             time.sleep(0.01)
-        os.kill(ray_workers(os.getpid(), doing="_Keeper")[0], signal.SIGKILL)
+        os.kill(ray_workers(os.getpid(), doing="SharedLimits")[0], signal.SIGKILL)
 
     killer = threading.Thread(target=kill_it)
     killer.start()

@@ -34,9 +34,22 @@ def recorded(judgecal: Run, path: Path, *more: str) -> Ran:
     return judgecal("agreement", "--gold", "pass", "--judgements", path, *more)
 
 
+def by_kind(
+    rows: Iterable[dict[str, Any]], full: object, half: object, none: object
+) -> list[tuple[str, Any]]:
+    """Each item with what is said of its kind."""
+    said = {"full": full, "half": half, "none": none}
+    return [(row["item_id"], said[row["kind"]]) for row in rows]
+
+
+def alone(judgecal: Run, folder: Path, verdicts: Iterable[Sequence[object]], name: str = "r.csv") -> Ran:
+    """A judge's verdicts, as JSON."""
+    return recorded(judgecal, table(folder / name, "item_id,verdict", verdicts), "--json")
+
+
 def test_the_object_of_the_contract(judgecal: Run, people: list[dict[str, Any]], tmp_path: Path) -> None:
-    answers = {"full": "yes", "half": "no", "none": "no"}
-    rows = [(row["item_id"], judge, answers[row["kind"]]) for judge in ("zed", "amy") for row in people]
+    said = by_kind(people, "yes", "no", "no")
+    rows = [(item_id, judge, answer) for judge in ("zed", "amy") for item_id, answer in said]
     found = one_object(recorded(judgecal, table(tmp_path / "r.csv", "item_id,judge,verdict", rows), "--json"))
     check_table(found, BASE | CLASS)
     assert [one["judge"] for one in found["judges"]] == ["zed", "amy"]  # as in the file
@@ -52,10 +65,7 @@ def test_percentages_on_binary_labels(judgecal: Run, people: list[dict[str, Any]
     # 100 and
     # 0: the errors are 20, 50 and 10, so mae is 80/3 and macro_agreement the mean of 0.80 and (0.50 + 0.90) /
     # 2.
-    verdicts = {"full": "80%", "half": 50, "none": 10.0}
-    rows = [(row["item_id"], verdicts[row["kind"]]) for row in people]
-    path = table(tmp_path / "grader.csv", "item_id,verdict", rows)
-    found = one_object(recorded(judgecal, path, "--json"))
+    found = one_object(alone(judgecal, tmp_path, by_kind(people, "80%", 50, 10.0), "grader.csv"))
     (judge,) = found["judges"]
     assert judge["judge"] == "grader"  # no judge column: the file is one judge, named after it
     values = {name: estimate["value"] for name, estimate in judge["agreement"].items()}
@@ -63,10 +73,8 @@ def test_percentages_on_binary_labels(judgecal: Run, people: list[dict[str, Any]
     assert {name: values[name] for name in expected} == pytest.approx(expected)
     note = "percentage verdicts on binary labels (grader): raw ones are held against 0 and 100, cut at 50"
     assert found["notes"] == [note]
-    assert note[1:] in " ".join(recorded(judgecal, path).out.split())
     # The same as fractions of 1, which is said; as percentages each of them would be a fail.
-    fractions = [(row["item_id"], {"full": 0.8, "half": "0.5", "none": 0.1}[row["kind"]]) for row in people]
-    ran = recorded(judgecal, table(tmp_path / "f.csv", "item_id,verdict", fractions), "--json")
+    ran = alone(judgecal, tmp_path, by_kind(people, 0.8, "0.5", 0.1), "f.csv")
     assert "f.csv: all verdicts of f lie in 0..1: read as fractions of 1" in ran.err
     assert one_object(ran)["judges"][0]["agreement"] == judge["agreement"]
 
@@ -76,22 +84,19 @@ def test_verdicts_of_1_to_10_are_read_on_the_scale_that_fits(
 ) -> None:
     # As percentages all of them would be fails; on 1..10 those above the middle pass. 85 among them makes
     # percentages.
-    grades = {"full": 10, "half": 6, "none": 1}
-    rows = [(row["item_id"], grades[row["kind"]]) for row in people]
-    ran = recorded(judgecal, table(tmp_path / "g.csv", "item_id,verdict", rows), "--json")
+    rows = by_kind(people, 10, 6, 1)
+    ran = alone(judgecal, tmp_path, rows, "g.csv")
     assert "g.csv: g is read on ordinal:1:10, which its verdicts fit (--verdict-scale)" in ran.err
     assert one_object(ran)["judges"][0]["agreement"]["tpr"]["value"] == 1.0
     rows[0] = (rows[0][0], 85)
-    assert recorded(judgecal, table(tmp_path / "g.csv", "item_id,verdict", rows), "--json").err == ""
+    assert alone(judgecal, tmp_path, rows, "g.csv").err == ""
 
 
 def test_hundreds_and_noughts_are_yes_and_no(
     judgecal: Run, people: list[dict[str, Any]], tmp_path: Path
 ) -> None:
-    rows = [(row["item_id"], 100 if row["kind"] == "full" else 0) for row in people]
-    found = one_object(recorded(judgecal, table(tmp_path / "r.csv", "item_id,verdict", rows), "--json"))
-    assert found["judges"][0]["agreement"]["accuracy"]["value"] == 1.0
-    assert found["notes"] == []
+    found = one_object(alone(judgecal, tmp_path, by_kind(people, 100, 0, 0)))
+    assert found["judges"][0]["agreement"]["accuracy"]["value"] == 1.0 and found["notes"] == []
 
 
 def test_an_empty_verdict_is_unscored(
@@ -124,10 +129,9 @@ def test_rows_of_no_item_are_counted(judgecal: Run, people: list[dict[str, Any]]
 
 def test_repeats_are_told_apart(judgecal: Run, people: list[dict[str, Any]], tmp_path: Path) -> None:
     # The first call is always right, the second always says yes: accuracy is the mean of 1 and 1/3.
-    rows = [(row["item_id"], 0, "yes" if row["kind"] == "full" else "no") for row in people]
-    rows += [(row["item_id"], 1, "yes") for row in people]
+    named = [(item_id, 0, verdict, "twice") for item_id, verdict in by_kind(people, "yes", "no", "no")]
+    named += [(row["item_id"], 1, "yes", "twice") for row in people]
     # Another judge was asked once: nothing of it is missing, nor of the floor.
-    named = [(item_id, repeat, verdict, "twice") for item_id, repeat, verdict in rows]
     named += [(row["item_id"], 0, "no", "once") for row in people]
     path = table(tmp_path / "r.csv", "item_id,repeat,verdict,judge", named)
     found = one_object(recorded(judgecal, path, "--json"))
@@ -141,10 +145,7 @@ def test_repeats_are_told_apart(judgecal: Run, people: list[dict[str, Any]], tmp
 def test_recorded_cost_and_latency_are_kept(
     judgecal: Run, people: list[dict[str, Any]], tmp_path: Path
 ) -> None:
-    rows = [
-        (row["item_id"], "yes" if row["kind"] == "full" else "no", 0.002, i % 4)
-        for i, row in enumerate(people)
-    ]
+    rows = [(*said, 0.002, i % 4) for i, said in enumerate(by_kind(people, "yes", "no", "no"))]
     path = table(tmp_path / "r.csv", "item_id,verdict,cost_usd,latency_s", rows)
     (one,) = one_object(recorded(judgecal, path, "--json"))["judges"]
     assert one["usd_per_1k"] == pytest.approx(2.0) and one["latency_s"]["p50"] == pytest.approx(1.5)
@@ -155,74 +156,39 @@ def test_recorded_cost_and_latency_are_kept(
     assert "latency_s must be a number from 0" in ran.err
 
 
+NAMED, ALONE, COUNTED = "item_id,judge,verdict", "item_id,verdict", "item_id,repeat,verdict"
+FULL = ("i000-full", "j", "yes")
+REPEAT = "the column repeat counts 0, 1, ..., and here 2 rows go from"
+NO_ITEM_COLUMN = "unknown column 'item_id': did you mean item?"
+
+
 @pytest.mark.parametrize(
     ("header", "rows", "more", "messages"),
     [
         (
-            "item_id,judge,verdict",
-            [("i000-full", "j", "yes"), ("i000-half", "j", "no"), ("i000-full", "j", "no")],
-            (),
+            *(NAMED, [FULL, ("i000-half", "j", "yes"), FULL], ()),
             ["r.csv:4: j judged item i000-full in line 2 already"],
         ),
+        ("item,judge,verdict", [FULL], (), [NO_ITEM_COLUMN]),
         (
-            "item,judge,verdict",
-            [("i000-full", "j", "yes")],
-            (),
-            ["unknown column 'item_id': did you mean item?"],
+            *("item,judge,verdicts", [FULL], ()),
+            [NO_ITEM_COLUMN, "unknown column 'verdict': did you mean verdicts?"],
         ),
         (
-            "item,judge,verdicts",
-            [("i000-full", "j", "yes")],
-            (),
-            [
-                "unknown column 'item_id': did you mean item?",
-                "unknown column 'verdict': did you mean verdicts?",
-            ],
-        ),
-        (
-            "item_id,judges,verdict",
-            [("i000-full", "j", "yes")],
-            ("--judge-column", "jugdes"),
+            *("item_id,judges,verdict", [FULL], ("--judge-column", "jugdes")),
             ["unknown column 'jugdes': did you mean judges"],
         ),
+        (NAMED, [FULL, ("i000-full", "", "no")], (), ["r.csv:3: the judge has no name: fill it in"]),
         (
-            "item_id,judge,verdict",
-            [("i000-full", "correctness_v3@embedded", "yes"), ("i000-full", "", "no")],
-            (),
-            ["r.csv:3: the judge has no name: fill it in"],
-        ),
-        (
-            "item_id,repeat,verdict",
-            [("i000-full", "first", "yes"), ("i000-half", "-1", "yes")],
-            (),
+            *(COUNTED, [("i000-full", "first", "yes"), ("i000-half", "-1", "yes")], ()),
             ["r.csv:2: repeat must be a whole number from 0, found 'first' (likewise line 3: '-1')"],
         ),
-        (
-            "item_id,repeat,verdict",
-            [("i000-full", 1, "yes"), ("i000-full", 2, "yes")],
-            (),
-            ["the column repeat counts 0, 1, ..., and here 2 rows go from 1 to 2"],
-        ),
-        (
-            "item_id,repeat,verdict",
-            [("i000-full", 0, "yes"), ("i000-full", 1000000000, "yes")],
-            (),
-            ["the column repeat counts 0, 1, ..., and here 2 rows go from 0 to 1000000000"],
-        ),
-        (
-            "item_id,verdict",
-            [("nowhere", "yes")],
-            (),
-            ["no value of column item_id is an item of gold set pass"],
-        ),
-        ("item_id,verdict", [], (), ["holds no rows"]),
-        (
-            "item_id,verdict",
-            [("i000-full", "yes")],
-            ("--split", "tset"),
-            ["unknown split 'tset': did you mean test"],
-        ),
-        ("item_id,verdict", [("i000-full", "yes")], ("--limit", "0"), ["--limit must be at least 1"]),
+        (COUNTED, [("i000-full", n, "yes") for n in (1, 2)], (), [f"{REPEAT} 1 to 2"]),
+        (COUNTED, [("i000-full", n, "yes") for n in (0, 10**9)], (), [f"{REPEAT} 0 to 1000000000"]),
+        (ALONE, [("nowhere", "yes")], (), ["no value of column item_id is an item of gold set pass"]),
+        (ALONE, [], (), ["holds no rows"]),
+        (ALONE, [FULL[::2]], ("--split", "tset"), ["unknown split 'tset': did you mean test"]),
+        (ALONE, [FULL[::2]], ("--limit", "0"), ["--limit must be at least 1"]),
     ],
 )
 def test_files_that_cannot_be_read(
@@ -254,12 +220,12 @@ def test_other_column_names(judgecal: Run, people: list[dict[str, Any]], tmp_pat
 def test_the_same_file_resumes_and_another_does_not_meet_it(
     judgecal: Run, people: list[dict[str, Any]], tmp_path: Path, workspace_dir: Path
 ) -> None:
-    path = table(tmp_path / "r.csv", "item_id,verdict", [(row["item_id"], "yes") for row in people])
+    path = table(tmp_path / "r.csv", "item_id,verdict", by_kind(people, "yes", "yes", "yes"))
     first = recorded(judgecal, path, "--name", "mine", "--json")
     kept = tree(workspace_dir / "experiments")
     assert recorded(judgecal, path, "--name", "mine", "--json").out == first.out
     assert tree(workspace_dir / "experiments") == kept
-    table(path, "item_id,verdict", [(row["item_id"], "no") for row in people])
+    table(path, "item_id,verdict", by_kind(people, "no", "no", "no"))
     ran = recorded(judgecal, path, "--name", "mine")
     assert ran.code == 2
     assert "it differs in recorded.sha256" in ran.err
@@ -270,50 +236,41 @@ def test_the_same_file_resumes_and_another_does_not_meet_it(
 def test_test_items_are_a_look(
     judgecal: Run, people: list[dict[str, Any]], tmp_path: Path, workspace_dir: Path, split: str
 ) -> None:
-    path = table(tmp_path / "r.csv", "item_id,verdict", [(row["item_id"], "yes") for row in people])
+    path = table(tmp_path / "r.csv", "item_id,verdict", by_kind(people, "yes", "yes", "yes"))
     recorded(judgecal, path, "--split", split)
     assert (workspace_dir / "experiments" / "test_looks.jsonl").exists() == (split != "open")
 
 
-def test_without_references_the_floor_is_the_constant(
-    judgecal: Run, tmp_path: Path, workspace_dir: Path
+@pytest.mark.parametrize(
+    ("labels", "scale", "lacking", "why"),
+    [
+        ({"full": 1, "half": 0, "none": 0}, "binary", "reference_answer",
+         "compares with a reference answer, and some items have none"),
+        ({"full": "good", "half": "odd", "none": "odd"}, "nominal", None,
+         "gives percentages, and the labels of this set have no order"),
+    ],
+)  # fmt: skip
+def test_where_the_embedded_judge_cannot_stand_the_floor_is_the_constant(
+    judgecal: Run,
+    tmp_path: Path,
+    workspace_dir: Path,
+    labels: dict[str, Any],
+    scale: str,
+    lacking: str | None,
+    why: str,
 ) -> None:
-    rows = [
-        {key: value for key, value in row.items() if key != "reference_answer"}
-        for row in made_items(N_GROUPS)
-    ]
-    made_gold(
-        workspace_dir / "gold" / "pass",
-        rows,
-        rated(rows, {"full": 1, "half": 0, "none": 0}),
-        scale='kind = "binary"',
-    )
-    path = table(tmp_path / "r.csv", "item_id,verdict", [(row["item_id"], "yes") for row in rows])
-    found = one_object(recorded(judgecal, path, "--json"))
-    assert [one["judge"] for one in found["floor"]] == ["best constant"]
-    assert found["floor_reason"].startswith(
-        "correctness_v3@embedded compares with a reference answer, and some items have none: name "
-        "SIGNATURE@embedded"
-    )
-    assert found["floor_reason"][1:] in " ".join(recorded(judgecal, path, "--full").out.split())
-
-
-def test_labels_without_order(judgecal: Run, tmp_path: Path, workspace_dir: Path) -> None:
-    rows = made_items(N_GROUPS)
-    labels = rated(rows, {"full": "good", "half": "odd", "none": "odd"})
-    made_gold(workspace_dir / "gold" / "pass", rows, labels, scale='kind = "nominal"')
-    said = {"full": "good", "half": "odd", "none": "good"}
-    path = table(tmp_path / "r.csv", "item_id,verdict", [(row["item_id"], said[row["kind"]]) for row in rows])
-    found = one_object(recorded(judgecal, path, "--json"))
-    check_table(found, {"accuracy", "kappa"})
+    rows = [{key: value for key, value in row.items() if key != lacking} for row in made_items(N_GROUPS)]
+    made_gold(workspace_dir / "gold" / "pass", rows, rated(rows, labels), scale=f'kind = "{scale}"')
+    said = by_kind(rows, *({**labels, "none": labels["full"]}[kind] for kind in ("full", "half", "none")))
+    found = one_object(alone(judgecal, tmp_path, said))
     assert found["judges"][0]["agreement"]["accuracy"]["value"] == pytest.approx(2 / 3)
-    assert [one["judge"] for one in found["floor"]] == ["best constant"]
-    assert found["floor_reason"].startswith(
-        "correctness_v3@embedded gives percentages, and the labels of this set have no order: name "
-        "SIGNATURE@embedded"
-    )
-    text = recorded(judgecal, path, "--full").out
-    assert "accuracy: an unscored item counts as a wrong verdict" in text
+    assert [floor["judge"] for floor in found["floor"]] == ["best constant"]
+    assert found["floor_reason"].startswith(f"correctness_v3@embedded {why}: name SIGNATURE@embedded")
+    text = " ".join(recorded(judgecal, tmp_path / "r.csv", "--full").out.split())
+    assert found["floor_reason"][1:] in text
+    if scale == "nominal":
+        check_table(found, {"accuracy", "kappa"})
+        assert "accuracy: an unscored item counts as a wrong verdict" in text
 
 
 # --- known values
@@ -339,13 +296,12 @@ def test_nq301_gives_the_known_values(judgecal: Run, shared_data: Path) -> None:
     )
     found = one_object(ran)
     check_table(found, BASE | CLASS)
+
+    def rounded(entry: dict[str, Any], *names: str) -> tuple[float, ...]:
+        return tuple(round(entry["agreement"][name]["value"], 4) for name in names)
+
     values = {
-        one["judge"]: (
-            round(one["agreement"]["kappa"]["value"], 4),
-            round(one["agreement"]["accuracy"]["value"], 4),
-            one["n"],
-            one["n_unscored"],
-        )
+        one["judge"]: (*rounded(one, "kappa", "accuracy"), one["n"], one["n_unscored"])
         for one in found["judges"]
     }
     assert values == {
@@ -353,26 +309,14 @@ def test_nq301_gives_the_known_values(judgecal: Run, shared_data: Path) -> None:
         "text-davinci-003": (0.6745, 0.8376, 1490, 0),
         "bem": (0.6157, 0.8060, 1490, 0),
     }
-    beside = {
-        rater["judge"]: {
-            one["judge"]: (round(one["agreement"]["kappa"]["value"], 4), one["n_expected"])
-            for one in (rater, *rater["judges"])
-        }
-        for rater in found["raters"]
-    }
+    judges, beside = ["gpt-4", "text-davinci-003", "bem"], {}
+    for rater in found["raters"]:
+        beside[rater["judge"]] = [rounded(one, "kappa")[0] for one in (rater, *rater["judges"])]
+        assert [one["judge"] for one in rater["judges"]] == judges
+        assert {one["n_expected"] for one in (rater, *rater["judges"])} == {1483}
     assert beside == {
-        "annotator1": {
-            "annotator1": (0.7347, 1483),
-            "gpt-4": (0.5899, 1483),
-            "text-davinci-003": (0.5949, 1483),
-            "bem": (0.5371, 1483),
-        },
-        "annotator2": {
-            "annotator2": (0.7347, 1483),
-            "gpt-4": (0.6789, 1483),
-            "text-davinci-003": (0.6690, 1483),
-            "bem": (0.6119, 1483),
-        },
+        "annotator1": [0.7347, 0.5899, 0.5949, 0.5371],
+        "annotator2": [0.7347, 0.6789, 0.6690, 0.6119],
     }
     assert (
         "they differ on 195 of the 216 items that it rated with two others"

@@ -17,7 +17,7 @@ from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge
 from judgecal.rag.answering.document import answer_document
 from judgecal.rag.answering.result import AnswerResult, Contaminated, KnownQuestion
-from judgecal.rag.evaluation.system_run import answered_items
+from judgecal.rag.evaluation.judging import answered_items
 from judgecal.report.html import html
 from judgecal.selection.lock import write_lock
 from judgecal.workspace import find_workspace
@@ -26,27 +26,15 @@ from tests.support.gold import THINGS, made_gold
 from tests.support.locks import a_lock
 from tests.support.pages import ATTACK, HOSTILE, OPEN, Parsed, check_page, printed_by, told
 from tests.support.server import COMPLETION_TOKENS, PROMPT_TOKENS, StubServer, running
+from tests.support.tables import read as lines
 
 N = 12  # answerable questions
 TOWNS = [
-    "Arnel",
-    "Bower",
-    "Culm",
-    "Dorran",
-    "Ewes",
-    "Fenwick",
-    "Garth",
-    "Holm",
-    "Ilsley",
-    "Jarrow",
-    "Kelso",
-    "Lorn",
-]
+    "Arnel", "Bower", "Culm", "Dorran", "Ewes", "Fenwick", "Garth", "Holm", "Ilsley", "Jarrow", "Kelso", "Lorn",
+]  # fmt: skip
 NOWHERE = "The answer is not in the document."
 SYSTEM = {
-    "system", "n", "n_unscored", "count", "min", "max", "average", "p50", "p90", "p95", "answered",
-    "usd_per_1k",
-    "latency_s",
+    "system", "n", "n_unscored", "count", "min", "max", "average", "p50", "p90", "p95", "answered", "usd_per_1k", "latency_s",
 }  # fmt: skip
 A, B = "answer_v1@embedded", "answer_v2@embedded"
 
@@ -125,10 +113,6 @@ def experiment(workspace: Path, found: dict[str, Any]) -> Path:
     return workspace / "experiments" / str(found["experiment"])
 
 
-def lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
 def fair_run(judgecal: Run, *more: str | Path) -> Ran:
     return judgecal("answer", "--gold", "fair", "--json", *more)
 
@@ -158,18 +142,16 @@ def test_the_object_of_the_contract(judgecal: Run, fair: Path, workspace_dir: Pa
     assert found["contaminated"] is found["decomposition"] is found["dropped"] is None
     assert found["notes"] == ["1 question names no reference document: nobody"]
     folder = experiment(workspace_dir, found)
-    kept = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
-    assert kept == {"experiment.toml", "answers.jsonl", "judgements.jsonl", "items.jsonl", "summary.json"}
     assert len(lines(folder / "answers.jsonl")) == len(lines(folder / "judgements.jsonl")) == 26
     assert lines(folder / "answers.jsonl")[0]["verdict"] == "Arnel sold copper at the fair."
     first = answered_items(folder)[0]
     assert (first.item_id, first.group, first.system) == (f"g00::{A}", "g00", A)
     assert first.answer == first.reference_answers[0] == "Arnel sold copper at the fair."
-    assert (first.contexts[0].document_id, len(first.contexts), first.reference_documents) == (
+    assert [first.contexts[0].document_id, len(first.contexts), *first.reference_documents] == [
         "d00",
         4,
-        ("d00",),
-    )
+        "d00",
+    ]
 
 
 def test_the_same_command_calls_nobody(
@@ -231,10 +213,8 @@ def test_a_failed_answer_is_a_row_with_an_error(
     whole, complete = (one["intervals"][name]["value"] for name in ("average_as_wrong", "average"))
     assert whole == pytest.approx(complete * 12 / 13)
     folder = experiment(workspace_dir, found)
-    failed = [row for row in lines(folder / "answers.jsonl") if row["verdict"] is None]
-    assert [(row["item_id"], row["error"]["kind"], row["raw_reply"]) for row in failed] == [
-        ("g03", "parse", "Who knows.")
-    ]
+    (failed,) = [row for row in lines(folder / "answers.jsonl") if row["verdict"] is None]
+    assert (failed["item_id"], failed["error"]["kind"], failed["raw_reply"]) == ("g03", "parse", "Who knows.")
     assert len(lines(folder / "judgements.jsonl")) == 12
     assert "1 of 13 answers have no rating (1 answer: parse)" in ran.err
     assert "1 of 13 unscored (1 answer: parse)" in judgecal("answer", "--gold", "fair").said
@@ -295,8 +275,7 @@ def test_a_paid_model_through_the_same_engine(
     assert (served.calls, one["usd_per_1k"]) == (13, pytest.approx(1000 * usd))
     assert one["latency_s"]["p50"] > 0
     assert one["tokens"] == {"prompt": 13 * PROMPT_TOKENS, "completion": 13 * COMPLETION_TOKENS}
-    # Other distractors, other prompts; the same ones come from the store, and cost in production what they
-    # cost.
+    # Other distractors, other prompts; the same ones come from the store, and cost in production what they cost.
     (again,) = one_object(fair_run(judgecal, "--models", "mine", "--name", "again"))["systems"]
     assert (served.calls, again["usd_per_1k"]) == (13, pytest.approx(1000 * usd))
 
@@ -363,14 +342,8 @@ def test_an_empty_reference_document_is_named_and_counted(
     write_documents(fair, rows)
     ran = fair_run(judgecal)
     found = one_object(ran, 4)
-    assert found["not_asked"] == [
-        {
-            "question": "g02",
-            "kind": "empty_document",
-            "message": "reference document d02 is empty",
-            "sealed": False,
-        }
-    ]
+    why = {"kind": "empty_document", "message": "reference document d02 is empty", "sealed": False}
+    assert found["not_asked"] == [{"question": "g02", **why}]
     (one,) = found["systems"]
     assert (one["n"], one["n_expected"], one["unscored"]) == (12, 13, {"not asked: empty_document": 1})
     assert "1 document is empty (d02)" in found["notes"][0]
@@ -450,11 +423,8 @@ def test_answers_of_a_system_elsewhere(
     both = one_object(fair_run(judgecal, "--answers", path, "--models", "embedded"), 4)
     assert [one["system"] for one in both["systems"]] == [A, "ours", "theirs"]
     assert both["context"] == ["controlled", "recorded"]
-    assert [(one["a"], one["b"]) for one in both["comparisons"]] == [
-        (A, "ours"),
-        (A, "theirs"),
-        ("ours", "theirs"),
-    ]
+    pairs = [(one["a"], one["b"]) for one in both["comparisons"]]
+    assert pairs == [(A, "ours"), (A, "theirs"), ("ours", "theirs")]
 
 
 def test_a_recorded_system_has_a_name_of_its_own(judgecal: Run, fair: Path, tmp_path: Path) -> None:
@@ -581,9 +551,8 @@ def test_systems_of_recorded_answers(judgecal: Run, tmp_path: Path) -> None:
     nobody = answer_document(dataclasses.replace(result, systems=tuple(unrated)))
     assert nobody.headline.sentence == "Cannot tell whom to use: no answer has a rating."
     lost = answer_document(dataclasses.replace(result, systems=(result.systems[0], unrated[1])))
-    assert (
-        "and no other system has a rating" in lost.headline.sentence and "0.0%" not in lost.headline.sentence
-    )
+    assert "and no other system has a rating" in lost.headline.sentence
+    assert "0.0%" not in lost.headline.sentence
     assert "no rating" in html(lost) and "0.0%" not in html(nobody).partition("<main>")[0]
     by_heart = Contaminated(75.0, 9, 0, (KnownQuestion("q", ATTACK, ("m",)),))
     closed = answer_document(dataclasses.replace(result, context=("none",), contaminated=by_heart))

@@ -10,8 +10,8 @@ import pytest
 
 from judgecal.cli.options import show_plan
 from judgecal.errors import InputError
-from judgecal.experiment.costs import CostEstimate
 from judgecal.experiment.score import score
+from judgecal.experiment.trials import CostEstimate
 from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge
 from judgecal.workspace import Workspace

@@ -25,6 +25,11 @@ CONTRACT = {"a", "b", "metric", "difference", "p_value", "decision", "smallest_d
 ALL_DEV = "seed = 0\ntrain = 0.0\ndev = 1.0\ntest = 0.0"
 
 
+def compared(judgecal: Run, *words: Any, code: int = 0) -> dict[str, Any]:
+    """What `compare` comes to, as its object."""
+    return one_object(judgecal("compare", *words, "--json"), code=code)
+
+
 @pytest.fixture
 def rows(workspace_dir: Path) -> list[dict[str, Any]]:
     """A binary set: 20 questions, of three answers each the full one passes. Nothing of it is test."""
@@ -89,7 +94,7 @@ def slug(judgecal: Run, rows: list[dict[str, Any]], tmp_path: Path) -> str:
 
 def test_the_object_of_the_contract(judgecal: Run, slug: str, workspace_dir: Path) -> None:
     before = tree(workspace_dir)
-    found = one_object(judgecal("compare", slug, "sharp", "lax", "--json"))
+    found = compared(judgecal, slug, "sharp", "lax")
     assert found.keys() >= CONTRACT
     check_estimate(found["difference"])
     # lax is right on all full and half of the other answers: 1 - (1 + 0.5) / 2.
@@ -100,7 +105,7 @@ def test_the_object_of_the_contract(judgecal: Run, slug: str, workspace_dir: Pat
     assert (found["gold"]["n_items"], found["gold"]["split"], found["difference"]["n"]) == (60, "all", 60)
     assert found["test_looks"] == 0 and found["test_look"] is None and not found["reused"]
     assert "|experiment:rec|metric:macro_agreement|" in found["run_line"]
-    back = one_object(judgecal("compare", slug, "lax", "sharp", "--json"))
+    back = compared(judgecal, slug, "lax", "sharp")
     assert back["decision"] == "B" and back["difference"]["value"] == pytest.approx(-0.25)
     assert back["p_value"] == found["p_value"]
     # Nothing of test was looked at: each comparison writes its own folder, and nothing else.
@@ -114,7 +119,7 @@ def test_the_object_of_the_contract(judgecal: Run, slug: str, workspace_dir: Pat
 
 
 def test_the_stratum_that_makes_the_interval_is_named(judgecal: Run, slug: str, rows: Sequence[Any]) -> None:
-    found = one_object(judgecal("compare", slug, "sharp", "lax", "--json"))
+    found = compared(judgecal, slug, "sharp", "lax")
     assert [(one["name"], one["n"], one["n_all"]) for one in found["strata"]] == [
         ("fail", 40, 60),
         ("pass", 20, 60),
@@ -130,7 +135,7 @@ def test_the_stratum_that_makes_the_interval_is_named(judgecal: Run, slug: str, 
 
 
 def test_two_equal_judges(judgecal: Run, slug: str) -> None:
-    found = one_object(judgecal("compare", slug, "sharp", "twin", "--json"))
+    found = compared(judgecal, slug, "sharp", "twin")
     assert (found["decision"], found["p_value"]) == ("cannot tell", 1.0)
     assert found["headline"]["next"] == f"judgecal plan {found['experiment']}"
     planned = one_object(judgecal("plan", found["experiment"], "--json"))
@@ -144,7 +149,7 @@ def test_two_equal_judges(judgecal: Run, slug: str) -> None:
 
 
 def test_every_pair(judgecal: Run, slug: str) -> None:
-    found = one_object(judgecal("compare", slug, "--json"))
+    found = compared(judgecal, slug)
     pairs = found["pairs"]
     assert [(pair["a"], pair["b"]) for pair in pairs] == [
         ("sharp", "twin"),
@@ -156,10 +161,10 @@ def test_every_pair(judgecal: Run, slug: str) -> None:
     # Holm: the smaller of three counts three times; the two are equal, so both do.
     assert pairs[1]["p_adjusted"] == pytest.approx(3 * pairs[1]["p_value"]) == pairs[2]["p_adjusted"]
     assert pairs[0]["p_adjusted"] == 1.0
-    assert found == one_object(judgecal("compare", slug, "sharp", "twin", "lax", "--json"))
+    assert found == compared(judgecal, slug, "sharp", "twin", "lax")
     text = judgecal("compare", slug).said
     assert text.startswith("sharp and twin agree better with people than lax. Cannot tell sharp from twin.")
-    with_floor = one_object(judgecal("compare", slug, "lax", "correctness_v3@embedded", "--json"))
+    with_floor = compared(judgecal, slug, "lax", "correctness_v3@embedded")
     assert with_floor["b"] == "correctness_v3@embedded"
     assert "percentage verdicts on binary labels" in with_floor["notes"][0]
 
@@ -186,9 +191,7 @@ def test_wrong_use(judgecal: Run, slug: str, words: Sequence[str], message: str)
 def test_an_experiment_by_its_path(judgecal: Run, slug: str, workspace_dir: Path, tmp_path: Path) -> None:
     moved = tmp_path / "elsewhere"
     shutil.copytree(workspace_dir / "experiments" / slug, moved)
-    here, there = (
-        one_object(judgecal("compare", place, "sharp", "lax", "--json")) for place in (slug, moved)
-    )
+    here, there = (compared(judgecal, place, "sharp", "lax") for place in (slug, moved))
     assert there["difference"] == here["difference"] and there["compared_from"] == "elsewhere"
 
 
@@ -207,7 +210,7 @@ def test_missing_rows_count_as_wrong_and_are_named(
     short: list[str | None] = [None if place < 6 else verdict for place, verdict in enumerate(full)]
     empty = [verdict if place > 2 else "" for place, verdict in enumerate(full)]
     slug = record(judgecal, tmp_path / "r.csv", {"full": full, "short": short, "empty": empty}, rows)
-    found = one_object(judgecal("compare", slug, "full", "short", "--metric", "accuracy", "--json"))
+    found = compared(judgecal, slug, "full", "short", "--metric", "accuracy")
     assert found["difference"]["value"] == pytest.approx(6 / 60)
     assert (found["difference"]["n_unscored"], found["difference"]["n_expected"]) == (6, 60)
     assert found["complete_case"]["difference"]["value"] == found["best_case"]["difference"]["value"] == 0.0
@@ -217,17 +220,16 @@ def test_missing_rows_count_as_wrong_and_are_named(
         "they count as unscored"
     ]
     text = judgecal("compare", slug, "full", "short").out
-    assert re.search(r"unscored left out .* 54/60\n", text) and re.search(
-        r"unscored as right .* 60/60\n", text
-    )
-    blank = one_object(judgecal("compare", slug, "full", "empty", "--metric", "accuracy", "--json"))
+    assert re.search(r"unscored left out .* 54/60\n", text)
+    assert re.search(r"unscored as right .* 60/60\n", text)
+    blank = compared(judgecal, slug, "full", "empty", "--metric", "accuracy")
     assert blank["difference"]["n_unscored"] == 3 and blank["notes"] == []
 
 
 def test_a_limit_holds(judgecal: Run, rows: list[dict[str, Any]], tmp_path: Path) -> None:
     judges = two_of_three_right(rows)
     slug = record(judgecal, tmp_path / "r.csv", judges, rows, "--limit", "45")
-    assert one_object(judgecal("compare", slug, "--json"))["difference"]["n_expected"] == 45
+    assert compared(judgecal, slug)["difference"]["n_expected"] == 45
 
 
 def test_eight_questions(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:
@@ -272,27 +274,24 @@ def test_a_decision_on_test_items_is_a_look(judgecal: Run, workspace_dir: Path, 
     slug = record(judgecal, tmp_path / "r.csv", judges, made)
     experiments = workspace_dir / "experiments"
     assert looks_so_far(experiments, load_gold(workspace_dir / "gold" / "pass")) == 0
-    plan = one_object(judgecal("compare", slug, "sharp", "lax", "--dry-run", "--json"))
+    plan = compared(judgecal, slug, "sharp", "lax", "--dry-run")
     assert plan["test_look"].startswith(
         "A run would spend a look at test: decision 1 on the test labels of pass: shown at"
     )
-    first = one_object(judgecal("compare", slug, "sharp", "lax", "--json"))
+    first = compared(judgecal, slug, "sharp", "lax")
     assert (first["level"], first["test_looks"], first["reused"]) == (pytest.approx(0.96960364), 1, False)
-    second = one_object(judgecal("compare", slug, "sharp", "blind", "--json"))
-    assert (second["difference"]["level"], second["test_looks"]) == (pytest.approx(0.99240091), 2) and second[
-        "reused"
-    ]
+    second = compared(judgecal, slug, "sharp", "blind")
+    assert (second["difference"]["level"], second["test_looks"]) == (pytest.approx(0.99240091), 2)
+    assert second["reused"]
     assert second["test_look"] == (
         "decision 2 on the test labels of pass, reused: shown at level 0.9924, so that all decisions on "
         "them together "
         "err in at most 5%"
     )
     # The same question again, in whatever order, is the same look; another metric is another question.
-    assert one_object(judgecal("compare", slug, "sharp", "lax", "--json")) == first
-    assert one_object(judgecal("compare", slug, "lax", "sharp", "--json"))["level"] == first["level"]
-    third = one_object(
-        judgecal("compare", slug, "sharp", "lax", "--metric", "kappa", "--level", "0.9", "--json")
-    )
+    assert compared(judgecal, slug, "sharp", "lax") == first
+    assert compared(judgecal, slug, "lax", "sharp")["level"] == first["level"]
+    third = compared(judgecal, slug, "sharp", "lax", "--metric", "kappa", "--level", "0.9")
     assert third["level"] == pytest.approx(1 - 0.1 * 6 / (math.pi * 3) ** 2) and third["test_looks"] == 3
     assert judgecal("compare", slug, "sharp", "lex").code == 2  # refused before it is a look
     assert judgecal("compare", slug, "sharp", "lax", "--metric", "mse").code == 2
@@ -306,7 +305,7 @@ def test_a_decision_on_test_items_is_a_look(judgecal: Run, workspace_dir: Path, 
     card.write_text(card.read_text().replace('name = "pass"', 'name = "copy"'))
     for gold in ("pass", "copy"):
         assert judgecal("agreement", "--gold", gold, *asked, "--name", f"{gold}-again").code == 0
-        again = one_object(judgecal("compare", f"{gold}-again", "lax", "sharp", "--json"))
+        again = compared(judgecal, f"{gold}-again", "lax", "sharp")
         assert (again["test_looks"], again["level"]) == (1, first["level"])
 
 
@@ -317,17 +316,17 @@ def test_judges_that_were_scored(judgecal: Run, workspace_dir: Path) -> None:
     ran = judgecal("score", "--signatures", "correctness_v1,correctness_v3", "--name", "sc", "--limit", "60")
     assert ran.code == 0, ran.err
     one, two = "correctness_v1@embedded", "correctness_v3@embedded"
-    found = one_object(judgecal("compare", "sc", one, two, "--json"))
+    found = compared(judgecal, "sc", one, two)
     assert (found["a"], found["b"], found["decision"]) == (one, two, "cannot tell")
     assert found["difference"]["n_expected"] == 60 and found["notes"] == []
     # Neither signature nor model is needed: the journal has the verdicts.
     shutil.rmtree(workspace_dir / "signatures")
     (workspace_dir / "signatures").mkdir()
-    again = one_object(judgecal("compare", "sc", one, two, "--json"))
+    again = compared(judgecal, "sc", one, two)
     assert again["difference"] == found["difference"] and again["p_value"] == found["p_value"]
     assert again["notes"] == []
     (workspace_dir / "experiments" / "sc" / "judges.json").unlink()
-    told = one_object(judgecal("compare", "sc", one, two, "--json"))
+    told = compared(judgecal, "sc", one, two)
     assert told["difference"] == found["difference"]
     assert told["notes"][0] == (
         f"judges.json of the experiment does not tell {one}: its verdicts are read as percentage"
@@ -338,7 +337,7 @@ def test_before_and_after_on_test_alone(judgecal: Run, workspace_dir: Path) -> N
     harsh_gold(workspace_dir)
     done = one_object(judgecal("optimize", "--gold", "harsh", "--name", "opt", "--json"))
     n_test = done["gold"]["n_items"]["test"]
-    found = one_object(judgecal("compare", "opt", "--json"))
+    found = compared(judgecal, "opt")
     assert (found["a"], found["b"]) == ("correctness_v3@embedded", "correctness_v3@embedded#opt")
     assert (found["gold"]["split"], found["difference"]["n_expected"]) == ("test", n_test)
     # optimize shows after minus before.
@@ -348,7 +347,7 @@ def test_before_and_after_on_test_alone(judgecal: Run, workspace_dir: Path) -> N
     folder = workspace_dir / "experiments" / "opt"
     (folder / "summary.json").unlink()
     (folder / "program.json").unlink()
-    again = one_object(judgecal("compare", "opt", "--json"))
+    again = compared(judgecal, "opt")
     assert again["difference"] == found["difference"]
     assert "program.json cannot be read" in again["notes"][0]
 
@@ -367,7 +366,7 @@ def test_what_trained_a_judge_is_left_out(judgecal: Run, workspace_dir: Path) ->
     assert trained, "the optimiser takes demos from train"
     judges = ("--judge", "correctness_v3@embedded", "--judge", "correctness_v3@embedded#opt")
     assert judgecal("score", "--gold", "harsh", *judges, "--split", "train", "--name", "sc").code == 0
-    found = one_object(judgecal("compare", "sc", "--json"))
+    found = compared(judgecal, "sc")
     gold = load_gold("harsh", workspace=Workspace(workspace_dir, workspace_dir / "experiments"))
     kept = [
         item for item in gold.select("train") if item.group not in trained and item.item_id in gold.labels
@@ -430,7 +429,7 @@ def test_a_full_grid_prints_the_interaction(
         for model in ("mini", "maxi")
     }
     folder = written(workspace_dir, rows, verdicts)
-    found = one_object(judgecal("compare", "made", "--json"))
+    found = compared(judgecal, "made")
     grid = found["interaction"]
     assert grid["decision"] == "interaction" and grid["p_value"] < 0.01 and grid["n_groups"] == N_GROUPS
     # macro_agreement once calibrated: 1 for the pair, (1 + 1 / 2) / 2 = 0.75 for the others; a quarter of
@@ -440,7 +439,7 @@ def test_a_full_grid_prints_the_interaction(
     text = judgecal("compare", "made", "--full").out
     assert "Prompt x model: prompts and models fit in pairs, p = 0.0001" in text
     # Two of them are no grid, and the contract's object holds for two.
-    two = one_object(judgecal("compare", folder, "short@mini", "long@mini", "--json"))
+    two = compared(judgecal, folder, "short@mini", "long@mini")
     assert two["decision"] == "A" and "interaction" not in two
     assert "does not tell short@mini" in two["notes"][0]
 
@@ -486,17 +485,10 @@ def planned_on(judgecal: Run, folder: Path, split: str) -> str:
 def test_questions_that_tell_two_judges_apart(judgecal: Run, workspace_dir: Path) -> None:
     slug = planned_on(judgecal, workspace_dir, "dev")
     found = one_object(judgecal("plan", slug, "--json"))
-    assert (found["a"], found["b"], found["metric"], found["difference"]) == (
-        "sharp",
-        "dull",
-        "macro_agreement",
-        0.03,
-    )
-    assert (
-        found["n_questions"] == PLANNED
-        and found["smallest_detectable"] > 0.03
-        and found["questions"] > PLANNED
-    )
+    assert found["a"] == "sharp" and found["b"] == "dull" and found["metric"] == "macro_agreement"
+    assert found["difference"] == 0.03
+    assert found["n_questions"] == PLANNED and found["smallest_detectable"] > 0.03
+    assert found["questions"] > PLANNED
     assert f"{found['questions']:,} questions" in found["headline"]["sentence"]
     assert found["headline"]["next"] == f"judgecal report {found['experiment']} --open"
     sizes = [point["difference"] for point in found["curve"]]
@@ -505,9 +497,9 @@ def test_questions_that_tell_two_judges_apart(judgecal: Run, workspace_dir: Path
     assert (least["difference"], least["questions"]) == (0.0, None)  # the interval holds 0
     half = one_object(judgecal("plan", slug, "dull", "sharp", "--difference", "0.015", "--json"))
     assert half["questions"] == pytest.approx(4 * found["questions"], rel=0.1)  # for half the difference
-    compared = one_object(judgecal("compare", slug, "--json"))
-    assert found["smallest_detectable"] == pytest.approx(compared["smallest_detectable"])
-    again = one_object(judgecal("plan", compared["experiment"], "--json"))
+    found_all = compared(judgecal, slug)
+    assert found["smallest_detectable"] == pytest.approx(found_all["smallest_detectable"])
+    again = one_object(judgecal("plan", found_all["experiment"], "--json"))
     assert again["questions"] == found["questions"] and again["seen"] == found["seen"]
     shown = judgecal("plan", slug)
     lines = shown.out.splitlines()
@@ -577,15 +569,13 @@ def test_nq301(judgecal: Run, shared_data: Path) -> None:
     assert judgecal("gold", "import", folder / "items.csv", "--as", "nq301", *columns).code == 0
     recorded = ("--judgements", folder / "judgements.csv", "--judge-column", "judge", "--name", "nq")
     assert judgecal("agreement", "--gold", "nq301", *recorded).code == 0
-    close = one_object(
-        judgecal("compare", "nq", "gpt-4", "text-davinci-003", "--metric", "accuracy", "--json")
-    )
+    close = compared(judgecal, "nq", "gpt-4", "text-davinci-003", "--metric", "accuracy")
     # 1,262 and 1,248 of 1,490 right; two empty verdicts of gpt-4 count as wrong.
     assert close["difference"]["value"] == pytest.approx((1262 - 1248) / 1490)
     assert (close["decision"], close["difference"]["n_unscored"]) == ("cannot tell", 2)
     assert close["difference"]["low"] < 0 < close["difference"]["high"]
     assert close["smallest_detectable"] > close["difference"]["value"]
-    far = one_object(judgecal("compare", "nq", "gpt-4", "bem", "--metric", "accuracy", "--json"))
+    far = compared(judgecal, "nq", "gpt-4", "bem", "--metric", "accuracy")
     assert far["difference"]["value"] == pytest.approx((1262 - 1201) / 1490)
     assert (far["decision"], far["difference"]["level"]) == ("A", pytest.approx(0.99240091))
     assert far["difference"]["low"] > 0 and far["p_value"] < 0.01

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from judgecal.cli import completion, run
+from judgecal.cli import parser, run
 from judgecal.goldset import list_gold
 from judgecal.judges.function import local_judges
 from judgecal.judges.suite import list_suites
@@ -96,11 +96,11 @@ def test_a_workspace_that_cannot_be_read_completes_nothing(
 def test_the_names_are_those_that_the_commands_know(here: Workspace) -> None:
     (here.signatures / "_hidden.py").write_text("")
     (here.gold / "empty").mkdir()
-    assert sorted(completion.signatures(here)) == list_signatures(here)
-    assert sorted(completion.gold_sets(here)) == list_gold(here)
-    assert sorted(completion.suites(here)) == list_suites(here)
-    assert set(completion.models(here)) == set(load_catalogue(here).specs)
-    assert sorted(completion.local_judges(here)) == sorted(f"{name}@local" for name in local_judges())
+    assert sorted(parser.signatures(here)) == list_signatures(here)
+    assert sorted(parser.gold_sets(here)) == list_gold(here)
+    assert sorted(parser.suites(here)) == list_suites(here)
+    assert set(parser.models(here)) == set(load_catalogue(here).specs)
+    assert sorted(parser.local_judges(here)) == sorted(f"{name}@local" for name in local_judges())
 
 
 def test_a_line_is_completed_without_loading_anything_heavy(here: Workspace) -> None:

@@ -1,18 +1,29 @@
-"""`judgecal gold` as it is typed: results on stdout, messages on stderr, the contract's JSON keys."""
+"""`judgecal gold` as it is typed: results on stdout, messages on stderr, the contract's JSON keys; what
+`gold import --dry-run` understands, and labels drawn where judges differ."""
 
 from __future__ import annotations
 
+import csv
+import dataclasses
 import json
 import re
+import shlex
 import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
 from judgecal.cli import app
 from judgecal.errors import InputError
+from judgecal.exchange import exports
+from judgecal.experiment.label_source import LabelSample
+from judgecal.goldset import Splits, load_gold
+from judgecal.workspace import Workspace
+from tests.support.command import Run, one_object, tree
+from tests.support.made_up_tool import MADE_UP, items, scores
 
 DATA = Path(__file__).resolve().parents[1] / ".." / "shared" / "data"
 HERE = Path(__file__).resolve().parents[1]
@@ -183,3 +194,326 @@ def test_nq301_known_value(place: Path) -> None:
     assert (pair["a"], pair["b"], pair["n"]) == ("annotator1", "annotator2", 1483)
     assert pair["agreement"]["kappa"]["value"] == pytest.approx(0.7347, abs=5e-5)
     assert pair["agreement"]["accuracy"]["value"] == pytest.approx(0.8685, abs=5e-5)
+
+
+COLUMNS = ("--question", "q", "--answer", "a", "--item", "id", "--label", "ann", "--label", "b*")
+SAME = (
+    "set",
+    "tool",
+    "n_rows",
+    "n_items",
+    "n_groups",
+    "n_ratings",
+    "raters",
+    "judges",
+    "skipped",
+    "notes",
+    "left_out",
+)
+
+
+@pytest.fixture(autouse=True)
+def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+@pytest.fixture
+def table(workspace_dir: Path) -> Path:
+    """60 answers with two raters; the test items' texts hold a word of their own."""
+    path = workspace_dir / "a table.csv"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        lines = csv.writer(file)
+        lines.writerow(["id", "q", "a", "ann", "bob", "junk"])
+        for k in range(60):
+            question = f"What is {k}?"
+            sealed = " qzsealed" * (Splits().of(question) == "test")
+            answer = f"It is {k}.{sealed}" if k else f"\x1b[31mIt{sealed}"
+            lines.writerow([f"i{k}", question, answer, k % 4 + 1, "" if k % 6 else k % 4 + 1, "x"])
+    return Path(path.name)
+
+
+def test_a_table_is_understood_and_nothing_is_written(
+    judgecal: Run, table: Path, workspace_dir: Path
+) -> None:
+    argv = ("gold", "import", table, "--as", "new", *COLUMNS, "--scale", "ordinal:1:4")
+    before = tree(workspace_dir)
+    ran = judgecal(*argv, "--dry-run")
+    assert ran.code == 0, ran.err
+    assert tree(workspace_dir) == before
+    lines = ran.out.splitlines()
+    assert lines[0] == "new would have 60 items on 60 questions, and 70 ratings by ann, bob. Nothing is"
+    assert "The labels' scale is ordinal:1:4, as --scale says." in ran.said
+    assert "Columns taken: q as question, a as answer, ann as label, b* as label, id as item." in ran.said
+    assert "Columns left: junk." in ran.said
+    assert "ann gave 60 labels: 1 (25%), 2 (25%), 3 (25%), 4 (25%)." in ran.said
+    assert "bob gave 10 labels: 1 (50%), 3 (50%)." in ran.said
+    assert "qzsealed" not in judgecal(*argv, "--dry-run", "--full").out + ran.out
+    assert "\x1b" not in ran.out
+    assert len(lines) <= 30 and max(map(len, lines)) <= 80
+    seen = one_object(judgecal(*argv, "--dry-run", "--json"))
+    assert (seen["scale_from"], seen["labels"]["ann"]["shares"]["2"]) == ("declared", 0.25)
+    assert Splits().of(seen["first_item"]["question"]) != "test"
+    following = " ".join(
+        line.removesuffix("\\").strip() for line in ran.out.partition("next: ")[2].splitlines()
+    )
+    assert shlex.split(following)[1:] == [str(word) for word in argv]
+    done = one_object(judgecal(*shlex.split(following)[1:], "--json"))
+    assert [seen[key] for key in SAME] == [done[key] for key in SAME]
+
+
+def test_what_the_import_refuses_the_dry_run_refuses(judgecal: Run, table: Path, workspace_dir: Path) -> None:
+    argv = ("gold", "import", table, "--as", "new", *COLUMNS)
+    for more in (
+        ("--scale", "percentage"),
+        ("--scale", "binary"),
+        ("--scale", "ordinal:1:4", "--answer", "none"),
+    ):
+        dry, wet = judgecal(*argv, *more, "--dry-run"), judgecal(*argv, *more)
+        assert dry.code == wet.code == 2 and dry.err == wet.err
+    assert judgecal(*argv, "--scale", "ordinal:1:4").code == 0
+    again = judgecal(*argv, "--scale", "ordinal:1:4", "--dry-run")
+    assert again.code == 2 and "give --replace" in again.err
+    assert judgecal(*argv, "--scale", "ordinal:1:4", "--dry-run", "--replace").code == 0
+    ran = judgecal("gold", "import", table, "--as", "new", "--sheet", "--dry-run")
+    assert ran.code == 2 and "--dry-run with --sheet" in ran.err
+
+
+def test_the_splits_of_a_replaced_set_say_what_is_shown(
+    judgecal: Run, table: Path, workspace_dir: Path
+) -> None:
+    argv = ("gold", "import", table, "--as", "new", *COLUMNS, "--scale", "ordinal:1:4")
+    assert judgecal(*argv).code == 0
+    card = workspace_dir / "gold" / "new" / "card.toml"
+    text = card.read_text(encoding="utf-8")
+    for share, value in (("train", 0.25), ("dev", 0.3), ("test", 0.45)):
+        text = text.replace(f"{share} = {value}", f"{share} = {float(share == 'test')}")
+    card.write_text(text, encoding="utf-8")
+    ran = judgecal(*argv, "--dry-run", "--replace")
+    assert ran.code == 0 and "Every item is of test, and none of these is shown." in ran.said
+    assert one_object(judgecal(*argv, "--dry-run", "--replace", "--json"))["first_item"] is None
+
+
+def test_an_export_with_many_raters_and_judges_fits_a_screen(
+    judgecal: Run, workspace_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = exports.formats()
+    monkeypatch.setattr(exports, "formats", lambda: {**known, "made-up": MADE_UP})
+    these: list[dict[str, Any]] = [
+        {**row, "answer": row["answer"] * 40, "contexts": ["one passage", "and one more"]} for row in items()
+    ]
+    said = [
+        one for n in range(12) for one in scores(f"person {n}", [k * n % 101 for k in range(40)], human=True)
+    ]
+    said += [one for n in range(9) for one in scores(f"correct@judge-{n}", [k / 40 for k in range(40)])]
+    said += scores("correct@broken", [None] * 40, error="timed out")
+    said += scores("sure@one", ["of", "a", "kind", "or", "not", "at", "all", "so"] * 5)
+    path = Path("e.json")  # `judgecal` has made the workspace the current folder
+    path.write_text(
+        json.dumps({"tool": "made-up", "items": these, "scores": said, "spans": 7}), encoding="utf-8"
+    )
+    argv = ("gold", "import", path, "--as", "new")
+    before = tree(workspace_dir)
+    ran = judgecal(*argv, "--dry-run")
+    assert ran.code == 0 and tree(workspace_dir) == before, ran.err
+    lines = ran.out.splitlines()
+    assert len(lines) <= 30 and max(map(len, lines)) <= 80
+    assert "480 ratings by person 0, person 1, person 10, person 11 and 8 more" in ran.said
+    assert "Read as an export of made-up" in ran.said and "The labels tell the scale percentage" in ran.said
+    assert lines[-1] == f"next: judgecal gold import {path} --as new"
+    seen = one_object(judgecal(*argv, "--dry-run", "--json"))
+    assert seen["verdicts"]["correct@broken"] == {"n": 40, "n_unscored": 40, "scale": "percentage"}
+    assert seen["verdicts"]["correct@judge-0"]["scale"] == "fractions of 1"
+    assert set(seen["labels"]["person 3"]["quantiles"]) == {"min", "p25", "median", "p75", "max"}
+    assert seen["labels"]["person 0"]["shares"] == {"0": 1.0}
+    assert seen["first_item"]["contexts"] == "one passage (and 1 more)"
+    done = one_object(judgecal(*argv, "--json"))
+    assert [seen[key] for key in SAME] == [done[key] for key in SAME]
+    assert {name: one["n_unscored"] for name, one in seen["verdicts"].items()} == done["unscored"]
+    full = judgecal(*argv, "--replace", "--dry-run", "--full").said
+    assert "correct@judge-8" in full and "person 11" in full
+
+
+def test_a_set_that_would_wait(judgecal: Run, table: Path) -> None:
+    argv = ("gold", "import", table, "--as", "new", "--question", "q", "--answer", "a", "--scale", "binary")
+    ran = judgecal(*argv, "--dry-run")
+    assert ran.out.startswith("new would have 60 items on 60 questions, and no label. Nothing is written.")
+
+
+N = 400
+
+
+@pytest.fixture
+def people(workspace_dir: Path, judgecal: Run) -> dict[str, bool]:
+    """A set of 400 answers of which 40 have a label, judged by two recorded judges; what people would say of
+    each."""
+    rng = np.random.default_rng(5)
+    gold = rng.random(N) < 0.6
+    judges = {
+        name: np.where(rng.random(N) < right, gold, ~gold)
+        for name, right in (("alpha", 0.95), ("beta", 0.75))
+    }
+    ids = [f"i{number:03d}" for number in range(N)]
+    pool = ["id,q,question,answer,ann"]
+    for number, item_id in enumerate(ids):
+        label = "" if number >= 40 else "yes" if gold[number] else "no"
+        pool.append(f"{item_id},q{number // 2},What is {number // 2}?,It is {number}.,{label}")
+    verdicts = ["item_id,judge,verdict"]
+    verdicts += [
+        f"{i},{name},{'yes' if v else 'no'}"
+        for name, own in judges.items()
+        for i, v in zip(ids, own, strict=True)
+    ]
+    (workspace_dir / "pool.csv").write_text("\n".join(pool) + "\n")
+    (workspace_dir / "verdicts.csv").write_text("\n".join(verdicts) + "\n")
+    columns = (
+        "--question",
+        "question",
+        "--answer",
+        "answer",
+        "--item",
+        "id",
+        "--group",
+        "q",
+        "--label",
+        "ann",
+    )
+    ran = judgecal(
+        "gold", "import", workspace_dir / "pool.csv", "--as", "pool", *columns, "--scale", "binary"
+    )
+    assert ran.code == 0, ran.err
+    recorded(judgecal, workspace_dir, "pool", "first")
+    return dict(zip(ids, gold.tolist(), strict=True))
+
+
+def recorded(judgecal: Run, workspace: Path, gold: str, name: str) -> dict[str, Any]:
+    ran = judgecal(
+        "agreement", "--judgements", workspace / "verdicts.csv", "--gold", gold, "--name", name, "--json"
+    )
+    assert ran.code == 0, ran.err
+    return one_object(ran)
+
+
+def fill(sheet: Path, people: dict[str, bool]) -> list[str]:
+    """Give every row its label; the items."""
+    with sheet.open(encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert "inclusion_probability" not in rows[0] and "alpha" not in rows[0]  # blind
+    for row in rows:
+        row["label"] = "yes" if people[row["item_id"]] else "no"
+    with sheet.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    return [row["item_id"] for row in rows]
+
+
+def test_from_two_judges_to_a_weighted_comparison(
+    workspace_dir: Path, judgecal: Run, people: dict[str, bool], tmp_path: Path
+) -> None:
+    sheet = tmp_path / "more.csv"
+    drawn = one_object(
+        judgecal("gold", "sheet", "first", "-o", sheet, "-n", "100", "--strata", "disagreement", "--json")
+    )
+    assert (drawn["set"], drawn["n_items"]) == ("more", 100)
+    assert drawn["headline"]["next"].startswith(f"judgecal gold import {sheet} --sheet --as more")
+    assert any("judges differ: " in note for note in drawn["notes"])
+    lines = (workspace_dir / "gold" / "more" / "items.jsonl").read_text().splitlines()
+    items = {row["item_id"]: row for row in map(json.loads, lines)}
+    chances = {row["inclusion_probability"] for row in items.values()}
+    assert len(chances) == 2 and max(chances) > 2 * min(chances)
+    assert sum(1.0 / row["inclusion_probability"] for row in items.values()) == pytest.approx(N - 40)
+    assert all(
+        row["group"].startswith("q") for row in items.values()
+    )  # groups stay, and with them the splits
+    filled = fill(sheet, people)
+    assert sorted(filled) == sorted(items) and not {f"i{number:03d}" for number in range(40)} & set(filled)
+    assert judgecal("gold", "import", sheet, "--sheet", "--as", "more").code == 0
+
+    found = recorded(judgecal, workspace_dir, "more", "second")
+    alpha, beta = found["judges"]
+    by_hand = {judge: weighted_accuracy(workspace_dir, judge, items, people) for judge in ("alpha", "beta")}
+    assert alpha["agreement"]["accuracy"]["value"] == pytest.approx(by_hand["alpha"])
+    assert beta["agreement"]["accuracy"]["value"] == pytest.approx(by_hand["beta"])
+    assert alpha["agreement"]["kappa"]["value"] is None
+    assert "unequal probabilities" in alpha["agreement"]["kappa"]["reason"]
+    assert any("unequal probabilities" in note for note in found["notes"])
+    compared = one_object(judgecal("compare", "second", "alpha", "beta", "--metric", "accuracy", "--json"))
+    assert compared["difference"]["value"] == pytest.approx(by_hand["alpha"] - by_hand["beta"])
+    assert compared["decision"] == "A"
+    assert any("unequal probabilities" in note for note in compared["notes"])
+    page = judgecal("report", "second", "--format", "md")
+    assert page.code == 0 and "unequal probabilities" in page.out
+    refused = judgecal("select", "second")
+    assert refused.code == 2 and "select would count all items of gold set more alike" in refused.err
+
+
+def weighted_accuracy(
+    workspace: Path, judge: str, items: dict[str, dict[str, Any]], people: dict[str, bool]
+) -> float:
+    with (workspace / "verdicts.csv").open() as file:
+        said = {
+            row["item_id"]: row["verdict"] == "yes" for row in csv.DictReader(file) if row["judge"] == judge
+        }
+    weights = {item_id: 1.0 / row["inclusion_probability"] for item_id, row in items.items()}
+    right = sum(weight for item_id, weight in weights.items() if said[item_id] == people[item_id])
+    return right / sum(weights.values())
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("first", "-n", "20", "--strata", "verdict"), "--strata is disagreement, found 'verdict'"),
+        (("first", "--strata", "disagreement"), "say how many items by -n"),
+        (("first", "-n", "9", "--strata", "disagreement"), "-n must be at least 10, found 9"),
+        (("pool", "-n", "20", "--strata", "disagreement"), "'pool' is a gold set"),
+        (("first", "-n", "20", "--strata", "disagreement", "--split", "tset"), "unknown split 'tset'"),
+    ],
+)
+def test_what_cannot_be_drawn(
+    workspace_dir: Path,
+    judgecal: Run,
+    people: dict[str, bool],
+    tmp_path: Path,
+    words: tuple[str, ...],
+    message: str,
+) -> None:
+    ran = judgecal("gold", "sheet", *words, "-o", tmp_path / "more.csv")
+    assert ran.code == 2 and message in ran.err
+    assert not (tmp_path / "more.csv").exists() and not (workspace_dir / "gold" / "more").exists()
+
+
+def test_a_set_of_the_sheets_name_is_not_touched(
+    workspace_dir: Path, judgecal: Run, people: dict[str, bool], tmp_path: Path
+) -> None:
+    ran = judgecal(
+        "gold", "sheet", "first", "-n", "20", "--strata", "disagreement", "-o", tmp_path / "pool.csv"
+    )
+    assert ran.code == 2 and "is there already" in ran.err and not (tmp_path / "pool.csv").exists()
+
+
+def test_the_rubric_goes_with_a_drawn_set(workspace_dir: Path) -> None:
+    workspace = Workspace(workspace_dir, workspace_dir / "experiments")
+    gold = load_gold("starter", workspace=workspace)
+    card = dataclasses.replace(gold.card, name="drawn")
+    rubric = gold.path / str(gold.card.rubric)
+    made = LabelSample(card, gold.items[:3], (), rubric=rubric).write(workspace)
+    assert (made.path / str(made.card.rubric)).read_text("utf-8") == rubric.read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "item_id,question,answer,system\n1,What is it?,A thing,a\n1,What is it?,Another,b\n2,Who?,Me,a\n",
+        "question,answer,context,system\nWhy?,I do not know,alpha,a\nWhy?,I do not know,beta,b\n",
+    ],
+    ids=["an id of the question", "equal answers from other contexts"],
+)
+def test_a_sheet_takes_a_column_of_ids_only_where_it_is_named(
+    judgecal: Run, workspace_dir: Path, table: str
+) -> None:
+    (workspace_dir / "t.csv").write_text(table, encoding="utf-8")
+    ran = judgecal("gold", "sheet", "t.csv", "--scale", "binary", "-o", "s.csv")
+    assert ran.code == 0, ran.err
+    if table.startswith("item_id"):
+        named = judgecal("gold", "sheet", "t.csv", "--item", "item_id", "--scale", "binary", "-o", "u.csv")
+        assert named.code == 2 and "rows with other texts have one id (1): leave --item out" in named.err

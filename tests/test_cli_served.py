@@ -38,47 +38,33 @@ def test_a_reply_is_paid_once_across_experiments(
     second = one_object(judgecal("score", "--models", "mine", "--split", "dev", "--json"))
     assert served.calls == called  # dev is part of open
     assert second["experiment"] != first["experiment"]
-    assert all(
-        row["cached"] for row in journal(workspace_dir, second["experiment"]) if "@mine" in row["judge"]
-    )
+    rows = journal(workspace_dir, second["experiment"])
+    assert all(row["cached"] for row in rows if "@mine" in row["judge"])
     n = second["judges"][0]["n"]
     stored = (
         f"all {n} verdicts were read from stored replies, which cost nothing; the oldest reply was less than"
     )
     assert [stored in note for note in second["notes"]].count(True) == 1
-    assert stored.capitalize() in " ".join(
-        judgecal("score", "--models", "mine", "--split", "dev", "--full").out.split()
-    )
+    assert stored.capitalize() in judgecal("score", "--models", "mine", "--split", "dev", "--full").said
     assert not any("stored replies" in note for note in first["notes"])
     # What it costs in production does not hang on who paid before.
     costs = [found["judges"][0]["usd_per_1k"] for found in (first, second)]
     assert costs == [pytest.approx(1000 * USD_A_CALL)] * 2
     assert second["judges"][0]["latency_s"] == {"p50": None, "p95": None}
-    third = one_object(
-        judgecal("score", "--models", "mine", "--split", "dev", "--no-cache", "--name", "anew", "--json")
-    )
+    anew = ("--split", "dev", "--no-cache", "--name", "anew", "--json")
+    third = one_object(judgecal("score", "--models", "mine", *anew))
     assert served.calls == called + third["judges"][0]["n"]
 
 
 def test_every_result_says_what_came_from_the_store(judgecal: Run, served: StubServer) -> None:
     served.script = lambda body: "[[ ## answer ## ]]\nIn May.\n\n" + say_half(body)
     judgecal("score", "--models", "mine", "--json")
-    judgecal("answer", "--models", "mine", "--judge", "correctness_v3@mine", "--limit", "3", "--json")
+    rated = ("answer", "--models", "mine", "--judge", "correctness_v3@mine", "--limit", "3", "--json")
+    judgecal(*rated)
     again = {
         "score": judgecal("score", "--models", "mine", "--split", "dev", "--json"),
         "optimize": judgecal("optimize", "--model", "mine", "--optimizer", "labeled", "--json"),
-        "answer": judgecal(
-            "answer",
-            "--models",
-            "mine",
-            "--judge",
-            "correctness_v3@mine",
-            "--limit",
-            "3",
-            "--name",
-            "again",
-            "--json",
-        ),
+        "answer": judgecal(*rated, "--name", "again"),
     }
     for command, ran in again.items():
         assert ran.out, (command, ran.err)
@@ -145,10 +131,5 @@ def test_the_key_is_written_nowhere(judgecal: Run, workspace_dir: Path, served: 
     written = b"".join(tree(workspace_dir.parent).values())
     assert KEY.encode() not in written
     assert all(KEY not in ran.out + ran.err for ran in said)
-    config = json.dumps([row["judge"] for row in journal(workspace_dir, _only(workspace_dir, "score"))])
-    assert "correctness_v3@mine" in config
-
-
-def _only(workspace: Path, command: str) -> str:
-    (folder,) = (workspace / "experiments").glob(f"{command}-*")
-    return folder.name
+    (folder,) = (workspace_dir / "experiments").glob("score-*")
+    assert "correctness_v3@mine" in {row["judge"] for row in journal(workspace_dir, folder.name)}

@@ -16,7 +16,7 @@ import pytest
 
 from judgecal.experiment.people import rater_agreement
 from judgecal.goldset import load_gold
-from judgecal.report.gold_agreement import agreement_document
+from judgecal.report.gold import agreement_document
 from judgecal.report.html import html
 from tests.support.browser import Browser, Tab, browser, needs_browser
 from tests.support.command import ROOT
@@ -26,22 +26,9 @@ from tests.support.pages import items_of
 pytestmark = pytest.mark.xdist_group("every_command")
 
 KINDS = (
-    "three",
-    "taken",
-    "compared",
-    "chosen",
-    "gated",
-    "moved",
-    "judged",
-    "rated",
-    "better",
-    "found",
-    "told",
-    "evaluated",
-    "making",
-    "people",
-    "index",
-)
+    "three", "taken", "compared", "chosen", "gated", "moved", "judged", "rated", "better", "found", "told",
+    "evaluated", "making", "people", "index",
+)  # fmt: skip
 """The experiments of `RUNS`; beside them the raters of a set as a page, and the list of all."""
 
 

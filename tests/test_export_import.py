@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from judgecal.exchange import exports
-from judgecal.exchange.export_labels import scale_told
+from judgecal.exchange.export_import import scale_told
 from judgecal.exchange.exports import ExportFormat
 from judgecal.goldset import load_gold
 from tests.support.command import ROOT, Ran, Run, one_object
@@ -114,10 +114,8 @@ def test_judgements_of_replaced_items_are_left_out(bring: Callable[..., Ran], wo
 
 
 def test_one_of_several_names_is_the_label(bring: Callable[..., Ran]) -> None:
-    tone = [
-        *scores("ann", ["warm", "cold"] * 9, human=True, name="tone"),
-        *scores("t@m", ["warm"] * 9, name="tone"),
-    ]
+    tone = scores("ann", ["warm", "cold"] * 9, human=True, name="tone")
+    tone += scores("t@m", ["warm"] * 9, name="tone")
     other = scores("length@m", [0.1 * k for k in range(10)], name="length")
     ran = bring([*PEOPLE, *tone, *other])
     assert ran.code == 2
@@ -136,13 +134,8 @@ def test_one_of_several_names_is_the_label(bring: Callable[..., Ran]) -> None:
 @pytest.mark.parametrize(
     ("values", "scale"),
     [
-        ([True, False], "binary"),
-        (["Yes", "no"], "binary"),
-        (["pass", "FAIL"], "binary"),
-        ([1, 0], "binary"),
-        (["\U0001f44d", "\U0001f44e"], "binary"),
-        (["thumbs_up", "Thumbs_Down"], "binary"),
-        ([1, -1], "binary"),
+        *((two, "binary") for two in ([True, False], ["Yes", "no"], ["pass", "FAIL"], [1, 0], [1, -1])),
+        *((two, "binary") for two in (["\U0001f44d", "\U0001f44e"], ["thumbs_up", "Thumbs_Down"])),
         ([1, 2, 5], "ordinal:1:5"),
         (["4", "5", "2"], "ordinal:1:5"),
         ([0, 4.0, 3], "ordinal:0:4"),
@@ -159,8 +152,6 @@ def test_the_labels_tell_their_scale(
     said = scores("ann", [values[k % len(values)] for k in range(40)], human=True)
     found = brought(bring, said)
     assert any("The labels tell the scale" in note for note in found["notes"])
-    from judgecal.goldset import load_gold
-
     gold = load_gold(workspace_dir / "gold" / "brought")
     assert str(gold.scale) == scale
     if values == [1, -1]:
@@ -259,8 +250,6 @@ def test_words_have_no_mean_over_contexts(bring: Callable[..., Ran], judgecal: R
 
 def test_adjudicated_scores_are_the_gold_label(bring: Callable[..., Ran], workspace_dir: Path) -> None:
     brought(bring, [*PEOPLE, *scores("gold", [True] * 40, human=True)])
-    from judgecal.goldset import load_gold
-
     gold = load_gold(workspace_dir / "gold" / "brought")
     assert (set(gold.labels.values()), gold.raters) == ({1.0}, ("ann", "bob"))
     assert gold.card.source == "made-up: export.json"

@@ -1,16 +1,37 @@
-"""Exports of every tool: whose a file is, and that what comes in is accounted for, on files that lie in
-`fixtures`."""
+"""Exports of every tool: whose a file is, what is read of it, and that what comes in is accounted for.
+
+The files lie in `fixtures`; in `golden/exports/traps` stands what is easily taken for something else, beside what
+is read of it.
+"""
 
 from __future__ import annotations
 
 import difflib
 from pathlib import Path
+from typing import Any
 
+import polars as pl
 import pytest
 
 from judgecal.errors import InputError
 from judgecal.exchange.exports import formats, guess, read_export
-from tests.support.exports import EXPORTS, GOLDEN, TOOLS, accounted, golden, read_or_refused
+from judgecal.goldset import load_gold
+from judgecal.workspace import Workspace
+from tests.support.command import Run, one_object
+from tests.support.exports import (
+    EXPORTS,
+    FIXTURES,
+    GOLDEN,
+    TOOLS,
+    TRAPPED,
+    accounted,
+    cases_of,
+    golden,
+    read_or_refused,
+    read_spoilt,
+    traps,
+    write_case,
+)
 
 each_export = pytest.mark.parametrize(
     ("tool", "files"),
@@ -19,13 +40,24 @@ each_export = pytest.mark.parametrize(
 )
 
 
-@pytest.mark.parametrize("tool", TOOLS)
-def test_what_is_read_of_a_tools_exports_is_what_was_read(tool: str) -> None:
-    stored, now = (GOLDEN / f"{tool}.json").read_text(encoding="utf-8"), golden(tool)
+@pytest.mark.parametrize("name", [*TOOLS, *(f"traps/{tool}" for tool in TRAPPED)])
+def test_what_is_read_of_a_tools_exports_is_what_was_read(name: str, tmp_path: Path) -> None:
+    stored = (GOLDEN / f"{name}.json").read_text(encoding="utf-8")
+    now = golden(name) if name in TOOLS else traps(name.removeprefix("traps/"), tmp_path)
     changed = list(
         difflib.unified_diff(stored.splitlines(), now.splitlines(), "stored", "now", lineterm="", n=0)
     )
     assert not changed, "\n".join([*changed[:40], "`make golden` writes them, where they are meant"])
+
+
+SPOILT = [(tool, case["files"]) for tool in TRAPPED for case in cases_of(tool) if "spoilt" in case["case"]]
+
+
+@pytest.mark.parametrize(("tool", "files"), SPOILT, ids=[tool for tool, _ in SPOILT])
+def test_files_with_any_value_spoilt_never_end_in_a_traceback(
+    tool: str, files: dict[str, Any], tmp_path: Path
+) -> None:
+    assert read_spoilt(tmp_path, tool, files) > 50
 
 
 @each_export
@@ -100,3 +132,71 @@ def test_what_is_nested_deeply_is_read_or_refused(depth: int, tmp_path: Path) ->
         assert "deep" in str(error)
     else:
         assert len(export.items) == 1
+
+
+def test_the_order_of_the_files_is_all_one() -> None:
+    files = [
+        FIXTURES / "langsmith" / "experiment" / f"{name}.jsonl" for name in ("runs", "feedback", "examples")
+    ]
+    one, other = (read_export(files, "langsmith") for files in (files, files[::-1]))
+    assert (one.items, one.ratings, one.judgements) == (other.items, other.ratings, other.judgements)
+
+
+def test_parquet_without_the_words_is_read_as_the_other_tables_are(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pl.read_parquet(FIXTURES / "argilla" / "records.parquet").write_parquet(path)
+    export = read_export([path], "argilla")
+    untold = "a suggestion that is the number of a label, whose word the file does not hold"
+    assert not [one for one in export.judgements if one.name == "correct"] and export.skipped[untold] == 5
+
+
+# --- on the command line
+
+
+@pytest.fixture
+def file(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    """The first case of a tool."""
+    [path] = write_case(cases_of(request.param)[0], tmp_path)
+    return path
+
+
+@pytest.mark.parametrize("file", ["inspector-raget"], indirect=True)
+def test_a_table_of_evaluations_is_imported_by_its_form(judgecal: Run, file: Path) -> None:
+    words = ("--as", "it", "--label", "faithfulness", "--scale", "ordinal:1:4")
+    done = one_object(judgecal("gold", "import", file, *words, "--json"))
+    assert done["n_items"] == 2 and sum(done["raters"].values()) == 2 and done["judges"] == {"rouge": 2}
+    assert done["n_rows"] == 2 + 2 + 2 + sum(done["skipped"].values())
+
+
+@pytest.mark.parametrize("file", ["judge-bench"], indirect=True)
+@pytest.mark.parametrize(
+    ("metric", "scale", "raters", "labels"),
+    [
+        ("Relevance", "ordinal:1:5", {"r1": 1, "r2": 2, "r3": 1}, [4, 5, 1, 2]),
+        ("Effort", "ordinal:1:7", {"r1": 2, "r2": 2}, [7, 1, 2, 3]),
+        ("Slider", "points:0:1", {"r1": 2, "r2": 1}, [0.25, 1, 0.5]),
+        ("Missing Steps", "binary", {"majority": 1, "r1": 1}, [0, 1]),
+        ("risk", "nominal", {"r1": 2, "r2": 1}, ["Serious", "Critical", "Critical"]),
+    ],
+)
+def test_a_metric_by_its_name(
+    judgecal: Run, file: Path, metric: str, scale: str, raters: dict[str, int], labels: list[Any]
+) -> None:
+    found = one_object(judgecal("gold", "import", file, "--as", "task", "--label", metric, "--json"))
+    assert found["raters"] == raters and found["n_items"] == 3
+    assert found["n_rows"] == 3 + sum(raters.values()) + sum(found["skipped"].values())
+    here = Path.cwd()
+    gold = load_gold("task", workspace=Workspace(here, here / "experiments"))
+    assert str(gold.scale) == scale
+    assert sorted(map(str, (one.label for one in gold.ratings))) == sorted(
+        str(gold.scale.read(one)) for one in labels
+    )
+    assert any("the places of the scores" in note for note in found["notes"])
+
+
+@pytest.mark.parametrize("file", ["judge-bench"], indirect=True)
+def test_several_metrics_must_be_chosen_from(judgecal: Run, file: Path) -> None:
+    ran = judgecal("gold", "import", file, "--as", "task")
+    assert ran.code == 2 and "choose one with --label NAME: Relevance (4 by 3 people)" in ran.err
+    ran = judgecal("gold", "import", file, "--as", "task", "--label", "relevance")
+    assert ran.code == 2 and "did you mean Relevance" in ran.err

@@ -17,15 +17,14 @@ from typing import Any
 
 import pytest
 
-from judgecal.experiment import Judgements, Table
+from judgecal.experiment import AgreementTable, Judgements
 from judgecal.goldset import load_gold
 from judgecal.judges import judge_named
 from judgecal.records import Item, Judgement
 from judgecal.scale import Scale
-from judgecal.selection.churn import Churn
 from judgecal.selection.confirm import noise_of
 from judgecal.selection.lock import LockedGold
-from judgecal.selection.pass_rates import PassRule
+from judgecal.selection.pass_rates import Churn, PassRule
 from judgecal.stats import Calibration
 from judgecal.workspace import find_workspace
 from tests.support.command import Run
@@ -35,14 +34,19 @@ from tests.support.pages import OPEN, items_of, page_of, printed_by, recorded
 _N = 40  # questions of three answers each
 
 
+def made_set(folder: Path, made: list[dict[str, Any]], **more: Any) -> Path:
+    """People who pass whatever is not empty."""
+    labels = rated(made, {"full": 1, "half": 1, "none": 0})
+    return made_gold(folder / "gold" / "made", made, labels, scale='kind = "binary"', **more)
+
+
 @pytest.fixture
 def slug(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> str:
     made, rng = made_items(_N), random.Random(1)
     for place, row in enumerate(made):
         row["system"] = "one" if place % 2 else "two"
         row["tags"] = [row["kind"]]
-    labels = rated(made, {"full": 1, "half": 1, "none": 0})
-    made_gold(workspace_dir / "gold" / "made", made, labels, scale='kind = "binary"', splits=OPEN)
+    made_set(workspace_dir, made, splits=OPEN)
     verdicts: list[Any] = [
         rng.randint(40, 70) if row["kind"] == "none" else rng.randint(65, 100) for row in made
     ]
@@ -56,10 +60,8 @@ def _false_passes(rows: list[dict[str, str]], verdict: str) -> int:
 
 
 def test_every_number_of_false_passes_is_of_one_judge(judgecal: Run, slug: str, tmp_path: Path) -> None:
-    again, rows = (
-        ("agreement", "--gold", "made", "--judgements", tmp_path / "recorded.jsonl"),
-        tmp_path / "rows.csv",
-    )
+    again = ("agreement", "--gold", "made", "--judgements", tmp_path / "recorded.jsonl")
+    rows = tmp_path / "rows.csv"
     judge = printed_by(judgecal, *again)["judges"][0]
     ran = judgecal(*again, "--rows", rows, "--full")
     assert ran.code == 0, ran.err
@@ -103,11 +105,9 @@ def test_a_binary_judge_has_no_map_and_no_raw_numbers_apart(
     judgecal: Run, workspace_dir: Path, tmp_path: Path
 ) -> None:
     made = made_items(_N)
-    labels = rated(made, {"full": 1, "half": 1, "none": 0})
-    made_gold(workspace_dir / "gold" / "made", made, labels, scale='kind = "binary"', splits=OPEN)
-    slug = recorded(
-        judgecal, tmp_path, {"lax": ["yes" if place % 5 else "no" for place in range(len(made))]}, made
-    )
+    made_set(workspace_dir, made, splits=OPEN)
+    lax = ["yes" if place % 5 else "no" for place in range(len(made))]
+    slug = recorded(judgecal, tmp_path, {"lax": lax}, made)
     page = page_of(judgecal, slug)
     assert "raw verdict" not in json.dumps(items_of(page)) and "Errors of the raw verdicts" not in page
     assert not [item for item in items_of(page)["items"] if "given" in item["said"][0]]
@@ -131,19 +131,14 @@ def test_what_another_judge_changes_is_counted_at_each_judges_own_cut() -> None:
 
 def test_the_noise_of_a_lock_is_at_its_own_cut(workspace_dir: Path) -> None:
     """Calls that say 60 and 80 flip at a cut of 70, and at 50 they do not."""
-    made = made_items(_N)
-    gold = load_gold(
-        made_gold(workspace_dir / "gold" / "made", made, rated(made, {"full": 1, "half": 1, "none": 0}),
-                  scale='kind = "binary"'),
-        workspace=find_workspace(None),
-    )  # fmt: skip
+    gold = load_gold(made_set(workspace_dir, made_items(_N)), workspace=find_workspace(None))
     judge = judge_named("wer@local")
     rows = [
         Judgement(item.item_id, item.sha, judge.name, judge.fingerprint, repeat, 60.0 + 20.0 * repeat)
         for item in gold.items
         for repeat in range(2)
     ]
-    called = Table(gold, gold.items, 2)
+    called = AgreementTable(gold, gold.items, 2)
     for cut, flips in ((None, 0.0), (70.0, 1.0), (50.0, 0.0)):
         calibration = None if cut is None else Calibration((cut,), (0.0, 1.0), 40, 40)
         noise = noise_of(judge, Judgements(rows), called, calibration)

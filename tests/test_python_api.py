@@ -22,8 +22,10 @@ from judgecal import (
     score,
 )
 from judgecal.engine.transport import embedded as transport
-from judgecal.selection.choice import Caps
+from judgecal.selection.decision import Caps
 from judgecal.workspace import find_workspace
+
+NAME = "correctness_v3@embedded"
 
 
 @pytest.fixture(autouse=True)
@@ -35,27 +37,21 @@ def test_a_set_and_a_signature_by_name_and_by_path(workspace_dir: Path) -> None:
     gold, same = load_gold("starter"), load_gold(workspace_dir / "gold" / "starter")
     assert (gold.name, gold.sha256, gold.items) == (same.name, same.sha256, same.items)
     signature = load_signature("correctness_v3")
-    assert (
-        signature.fingerprint
-        == load_signature(workspace_dir / "signatures" / "correctness_v3.py").fingerprint
-    )
+    by_path = load_signature(workspace_dir / "signatures" / "correctness_v3.py")
+    assert signature.fingerprint == by_path.fingerprint
     assert (str(signature.scale), signature.verdict) == ("percentage", "correctness_percentage")
     assert load_signature("answer_v1").scale is None
 
 
 def test_a_judge_is_its_string() -> None:
-    judge = Judge("correctness_v3@embedded")
-    assert (judge.name, str(judge.scale), judge.trained_on) == (
-        "correctness_v3@embedded",
-        "percentage",
-        frozenset(),
-    )
+    judge = Judge(NAME)
+    assert (judge.name, str(judge.scale), judge.trained_on) == (NAME, "percentage", frozenset())
     assert judge.fingerprint != Judge("correctness_v2@embedded").fingerprint
 
 
 def test_score_gives_a_row_for_each_item_and_repeat() -> None:
     gold = load_gold("starter")
-    rows = score("correctness_v3@embedded", gold, split="dev", repeats=2)
+    rows = score(NAME, gold, split="dev", repeats=2)
     assert isinstance(rows, Judgements)
     wanted = [item.item_id for item in gold.select("dev") if item.item_id in gold.labels]
     assert [(row.item_id, row.repeat) for row in rows] == [(item_id, r) for item_id in wanted for r in (0, 1)]
@@ -71,10 +67,10 @@ def test_score_keeps_nothing_unless_told_to(
     workspace_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gold = load_gold("starter")
-    first = score("correctness_v3@embedded", gold, limit=4)
+    first = score(NAME, gold, limit=4)
     assert not (workspace_dir / "experiments").exists()
     path = tmp_path / "kept" / "judgements.jsonl"
-    kept = score("correctness_v3@embedded", gold, limit=4, journal=path)
+    kept = score(NAME, gold, limit=4, journal=path)
     assert [row.verdict for row in kept] == [row.verdict for row in first]
     lines = path.read_text().splitlines()
     assert [json.loads(line)["item_id"] for line in lines] == [row.item_id for row in kept]
@@ -84,8 +80,8 @@ def test_score_keeps_nothing_unless_told_to(
 
     with monkeypatch.context() as closed:
         closed.setattr(transport, "reply", reply)
-        assert list(score(Judge("correctness_v3@embedded"), gold, limit=4, journal=str(path))) == list(kept)
-    assert len(score("correctness_v3@embedded", gold, limit=6, journal=path)) == 6
+        assert list(score(Judge(NAME), gold, limit=4, journal=str(path))) == list(kept)
+    assert len(score(NAME, gold, limit=6, journal=path)) == 6
     assert path.read_text().splitlines()[:4] == lines
     captured = capsys.readouterr()
     assert (captured.out, captured.err) == ("", "")
@@ -93,7 +89,7 @@ def test_score_keeps_nothing_unless_told_to(
 
 def test_score_meets_agreement() -> None:
     gold = load_gold("starter")
-    rows = score("correctness_v3@embedded", gold)
+    rows = score(NAME, gold)
     by_id = {item.item_id: item for item in gold.items}
     found = package.agreement(
         [gold.labels[row.item_id] for row in rows],
@@ -139,13 +135,11 @@ def test_compare_of_test_items_is_a_look(workspace_dir: Path, capsys: pytest.Cap
     assert first.difference.value == pytest.approx(bare.difference.value)
     assert len(log.read_text().splitlines()) == 1  # arrays count nothing, and the same look is the same one
     assert package.compare(gold, b, a).difference.level == first.difference.level
-    assert package.compare(gold, a, b, metric="mae").difference.level == pytest.approx(
-        1 - 0.05 * 6 / math.pi**2 / 4
-    )
+    second = package.compare(gold, a, b, metric="mae").difference
+    assert second.level == pytest.approx(1 - 0.05 * 6 / math.pi**2 / 4)
     rows = [json.loads(line) for line in log.read_text().splitlines()]
-    assert [(row["kind"], row["by"]) for row in rows] == [
-        ("decision", f"compare by {by}") for by in (first.metric, "mae")
-    ]
+    assert [row["kind"] for row in rows] == ["decision"] * 2
+    assert [row["by"] for row in rows] == [f"compare by {by}" for by in (first.metric, "mae")]
 
 
 @pytest.mark.parametrize(
@@ -154,25 +148,16 @@ def test_compare_of_test_items_is_a_look(workspace_dir: Path, capsys: pytest.Cap
         (lambda: load_gold("startr"), "unknown gold set 'startr': did you mean starter"),
         (
             lambda: load_signature("correctnes_v3"),
-            "unknown signature 'correctnes_v3': did you mean correctness_v3",
+            "unknown signature 'correctnes_v3': did you mean correctne",
         ),
         (lambda: load_signature("nowhere.py"), "there is no such signature file"),
         (lambda: Judge("correctness_v3"), "is no judge: write signature@model"),
         (lambda: Judge("correctness_v3@embeded"), "unknown model 'embeded': did you mean embedded"),
         (lambda: Judge("answer_v1@embedded"), "signature answer_v1 cannot judge"),
         (lambda: score("correctness_v3@gpt-4o", load_gold("starter")), "set the variable OPENAI_API_KEY"),
-        (
-            lambda: score("correctness_v3@embedded", load_gold("starter"), split="tset"),
-            "unknown split 'tset'",
-        ),
-        (
-            lambda: score("correctness_v3@embedded", load_gold("starter"), repeats=0),
-            "--repeats must be from 1 to 1,000",
-        ),
-        (
-            lambda: score("correctness_v3@embedded", load_gold("starter"), limit=0),
-            "--limit must be at least 1",
-        ),
+        (lambda: score(NAME, load_gold("starter"), split="tset"), "unknown split 'tset'"),
+        (lambda: score(NAME, load_gold("starter"), repeats=0), "--repeats must be from 1 to 1,000"),
+        (lambda: score(NAME, load_gold("starter"), limit=0), "--limit must be at least 1"),
         (lambda: package.compare([1], [1], [1]), "need their scale="),
         (lambda: package.compare(load_gold("starter"), [1], [1]), "both sides are judgements"),
         (lambda: package.compare(load_gold("starter"), [], []), "no judgement is of a labelled item"),
@@ -192,10 +177,10 @@ def test_commands_are_functions_too(workspace_dir: Path) -> None:
     from judgecal.experiment import ScoreRun
 
     workspace = find_workspace(workspace_dir)
-    judges = (Judge("correctness_v3@embedded"),)
+    judges = (Judge(NAME),)
     ScoreRun(workspace=workspace, gold=load_gold("starter"), judges=judges, out="one").run()
     chosen = package.select("one", caps=Caps(allow_below_floor=True), output="judge.lock.json")
-    assert chosen.chosen == "correctness_v3@embedded" and (workspace_dir / "judge.lock.json").is_file()
+    assert chosen.chosen == NAME and (workspace_dir / "judge.lock.json").is_file()
     rows = [{"q": f"Where is it, {n}?", "a": "In the ferry.", "r": "In the ferry."} for n in range(12)]
     (workspace_dir / "in.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     columns = package.Columns("q", "a", reference="r")

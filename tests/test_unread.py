@@ -38,12 +38,17 @@ def headline(ran: Ran, code: int) -> dict[str, Any]:
 
 
 def is_unread(found: dict[str, Any], *, journal: str = "judgements.jsonl") -> None:
-    assert found["kind"] == "unread" and found["sentence"].startswith(
-        f"Nothing could be read: {DEAD} gave no verdict"
-    )
+    assert found["kind"] == "unread"
+    assert found["sentence"].startswith(f"Nothing could be read: {DEAD} gave no verdict")
     said = " ".join(found["because"])
     assert MESSAGE in said and journal in said
     assert "--retry-unscored" in found["next"] or found["next"].startswith("judgecal gate ")
+
+
+def is_read_again(judgecal: Run, dead: StubServer, found: dict[str, Any]) -> None:
+    """As typed, the next command has every verdict once the model gives one."""
+    dead.script = say_half
+    assert headline(judgecal(*shlex.split(found["next"])[1:], "--json"), 0)["kind"] != "unread"
 
 
 def test_nobody_is_ranked_by_replies_that_cannot_be_read(judgecal: Run, dead: StubServer) -> None:
@@ -55,9 +60,7 @@ def test_nobody_is_ranked_by_replies_that_cannot_be_read(judgecal: Run, dead: St
     assert headline(judgecal("select", "d", "--allow-below-floor", "--json"), 1)["kind"] == "unread"
     text = judgecal("report", "d", "--full").out
     assert "17." not in text and "best constant" not in text  # no number of agreement stands anywhere
-    # as typed, the next command has every verdict once the model gives one
-    dead.script = say_half
-    assert headline(judgecal(*shlex.split(found["next"])[1:], "--json"), 0)["kind"] != "unread"
+    is_read_again(judgecal, dead, found)
 
 
 def test_one_dead_judge_is_named_beside_others(judgecal: Run, dead: StubServer) -> None:
@@ -92,9 +95,7 @@ def test_an_optimisation_of_what_cannot_be_read(judgecal: Run, dead: StubServer)
 def test_answers_that_nobody_could_rate(judgecal: Run, dead: StubServer) -> None:
     found = headline(judgecal("answer", "--judge", DEAD, "--limit", "5", "--name", "a", "--json"), 4)
     is_unread(found)
-    dead.script = say_half
-    again = judgecal(*shlex.split(found["next"])[1:], "--json")
-    assert headline(again, 0)["kind"] != "unread"
+    is_read_again(judgecal, dead, found)
 
 
 def test_systems_that_nobody_could_rate(judgecal: Run, dead: StubServer, workspace_dir: Path) -> None:
@@ -109,19 +110,13 @@ def test_systems_that_nobody_could_rate(judgecal: Run, dead: StubServer, workspa
     )
     found = headline(judgecal("evaluate", "sweep.toml", "--name", "e", "--json"), 4)
     assert found["kind"] == "unread" and "I would rather not say" in " ".join(found["because"])
-    dead.script = say_half
-    again = judgecal(*shlex.split(found["next"])[1:], "--json")
-    assert headline(again, 0)["kind"] != "unread"
+    is_read_again(judgecal, dead, found)
 
 
 def test_a_gate_that_reads_nothing_says_so(judgecal: Run, served: Served) -> None:
     served.script.change = lambda item, n, verdict: None
-    found = headline(
-        judgecal("gate", "--lock", served.path, "--repeats-max", "1", "--name", "g", "--json"), 1
-    )
-    assert found["kind"] == "unread"
-    assert (
-        "'no number' is no number" in " ".join(found["because"])
-        and "So the gate says fail" in found["because"][-1]
-    )
+    argv = ("gate", "--lock", served.path, "--repeats-max", "1", "--name", "g", "--json")
+    found = headline(judgecal(*argv), 1)
+    assert found["kind"] == "unread" and "So the gate says fail" in found["because"][-1]
+    assert "'no number' is no number" in " ".join(found["because"])
     assert shlex.split(found["next"])[:3] == ["judgecal", "gate", "--lock"]

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from judgecal.bulk.batch import BatchPolicy, run_batches
 from judgecal.bulk.batch_client import BatchClient
 from judgecal.bulk.batch_log import BatchLog
-from judgecal.engine import Budget, Call, Journal, Ledger, ReplyCache
+from judgecal.engine import Budget, Call, Journal, ReplyCache
 from judgecal.models import ModelSpec
 from judgecal.records import Key
 from tests.support.calls import read_number
@@ -43,9 +43,7 @@ def batched(spec: ModelSpec, folder: Path, count: int, *, cache: bool = False, *
     """One run of a folder's experiment; gives its budget."""
     size = how.pop("size", 0)
     total_usd, keeps_ledger = how.pop("total_usd", None), how.pop("ledger", False)
-    budget = Budget(
-        None, total_usd=total_usd, ledger=Ledger(folder / "spending.json") if keeps_ledger else None
-    )
+    budget = Budget(None, total_usd=total_usd, ledger=folder / "spending.json" if keeps_ledger else None)
     with Journal(folder / "judgements.jsonl") as journal:
         asked = [(spec, functools.partial(due_calls, journal, count, size=size))]
         kept = {"policy": QUICK, "budget": budget, **how}

@@ -102,15 +102,8 @@ class Tab:
 
     def key(self, name: str) -> None:
         """A key with a name: Enter, Escape, Tab, ArrowLeft ..."""
-        codes = {
-            "Enter": 13,
-            "Escape": 27,
-            "Tab": 9,
-            "ArrowLeft": 37,
-            "ArrowUp": 38,
-            "ArrowRight": 39,
-            "ArrowDown": 40,
-        }
+        codes = {"Enter": 13, "Escape": 27, "Tab": 9, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39}
+        codes |= {"ArrowDown": 40}
         text = {"text": "\r"} if name == "Enter" else {}
         for kind, more in (("keyDown", text), ("keyUp", {})):
             self.call(

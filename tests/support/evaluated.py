@@ -1,4 +1,4 @@
-"""What `evaluate` comes to, made of answers whose numbers are given or drawn."""
+"""Systems that are asked; and what `evaluate` comes to, of answers whose numbers are given or drawn."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import functools
 import itertools
 import random
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
+from judgecal.experiment import RunOptions
 from judgecal.rag.answering.questions import Question
 from judgecal.rag.evaluation.comparisons import best_of, compare_systems, factor_curves, values_of
-from judgecal.rag.evaluation.measured import Measured
-from judgecal.rag.evaluation.question_parts import by_complexity, by_tag
 from judgecal.rag.evaluation.result import (
     AskedQuestions,
     CorrectedSystem,
@@ -25,25 +26,44 @@ from judgecal.rag.evaluation.result import (
     WorstQuestion,
     labelled,
 )
-from judgecal.rag.evaluation.summary import Costs, documents_of, summarise
-from judgecal.rag.evaluation.system import Setting, SystemAnswer
+from judgecal.rag.evaluation.summary import Costs, Measured, by_complexity, by_tag, documents_of, summarise
+from judgecal.rag.evaluation.system import Asking, Setting, System, SystemAnswer
 from judgecal.records import Context, Estimate, Failure
 
-LOCKED = MeasuredBy(
-    "correctness", "rag/correctness@embedded", "c.lock.json", Estimate(0.82, 0.76, 0.88, n=90, n_expected=90)
-)
+LOCKED = MeasuredBy("correctness", "rag/correctness@embedded", "c.lock.json",
+                    Estimate(0.82, 0.76, 0.88, n=90, n_expected=90))  # fmt: skip
 UNLOCKED = MeasuredBy("correctness", "rag/correctness@embedded", None, None)
-
 CHUNKS, TOP_N = (128, 256, 512), (1, 2, 3)
+
+
+def asking(folder: Path, **options: Any) -> Asking:
+    run = RunOptions(quiet=True, **options)
+    return Asking(folder, run, run.open_budget(folder))
+
+
+def ask(system: System, questions: Sequence[Question], folder: Path, **options: Any) -> list[SystemAnswer]:
+    """What a system answers, which nothing keeps from answering."""
+    assert system.check(questions) == []
+    return system.answer(questions, asking(folder, **options))
+
+
+def errors(answers: Sequence[SystemAnswer]) -> list[str]:
+    """`kind: message` of each; empty where there is an answer."""
+    return [f"{one.error.kind}: {one.error.message}" if one.error else "" for one in answers]
+
+
+def handed(answer: SystemAnswer) -> list[str | None]:
+    """The documents of its contexts."""
+    return [context.document_id for context in answer.contexts or ()]
 
 
 def settings(design: str = "one_at_a_time") -> dict[str, dict[str, Setting]]:
     """Chunk size and number of contexts, one factor at a time or all together."""
-    found: dict[str, dict[str, Setting]] = {}
-    for size, top_n in itertools.product(CHUNKS, TOP_N):
-        if design == "grid" or size == CHUNKS[0] or top_n == TOP_N[0]:
-            found[f"ours(chunk.max={size}, top_n={top_n})"] = {"chunk.max": size, "top_n": top_n}
-    return found
+    return {
+        f"ours(chunk.max={size}, top_n={top_n})": {"chunk.max": size, "top_n": top_n}
+        for size, top_n in itertools.product(CHUNKS, TOP_N)
+        if design == "grid" or size == CHUNKS[0] or top_n == TOP_N[0]
+    }
 
 
 def questions(n: int, texts: Sequence[str] = ()) -> list[Question]:
@@ -100,18 +120,11 @@ def _measured(
         "correctness": value,
         "answered": None if failed else float(answered),
         "faithfulness": supported,
+        "relevancy": None if failed else float(rng.random() < 0.9),
     }
-    relevancy = None if failed else float(rng.random() < 0.9)
+    documents, said = question.reference_documents, None if failed else answered
     return Measured(
-        system,
-        question.group,
-        question.reference_documents,
-        answerable,
-        given,
-        None if failed else answered,
-        value,
-        {**measures, "relevancy": relevancy},
-        n_unscored=4 * failed,
+        system, question.group, documents, answerable, given, said, value, measures, n_unscored=4 * failed
     )
 
 
@@ -125,63 +138,51 @@ def evaluated(
     contexts: bool = True,
 ) -> EvaluateResult:
     """The result of these answers, by the functions that `evaluate` takes."""
-    systems, best = summarise(rows), best_of(values_of(rows))
+    systems, best, factors = summarise(rows), best_of(values_of(rows)), factors or {}
     names = [one.system for one in systems]
-    base = names[0] if factors else None
-    by_document = {
-        document: compare_systems([one for one in rows if document in one.documents])
-        for document in dict.fromkeys(name for one in asked for name in one.reference_documents)
+    bases = names[:1] if factors else []
+    n_answerable = sum(one.answerable for one in asked)
+    pairs = {
+        name: compare_systems([one for one in rows if name in one.documents]) for name in documents_of(rows)
+    }
+    set_up = [
+        SystemSetting(name, name.partition("(")[0], "local", factors.get(name, {}), contexts)
+        for name in names
+    ]
+    first, last = systems[0], systems[-1]
+    failures = {
+        name: sum(row.system == name and row.given.error is not None for row in rows) for name in names
     }
     return EvaluateResult(
         experiment="evaluate-sweep",
         states=States("1.parquet", "2.parquet", "3.parquet", "4.parquet"),
         questions=AskedQuestions(
-            "starter",
-            "ab" * 32,
-            len(asked),
-            sum(one.answerable for one in asked),
-            len(asked) // 4,
-            made_by,
-            75,
-            61,
+            "starter", "ab" * 32, len(asked), n_answerable, len(asked) // 4, made_by, 75, 61
         ),
         design="one_at_a_time" if factors else None,
-        bases=(base,) if base else (),
-        settings=labelled(
-            [
-                SystemSetting(name, name.partition("(")[0], "local", (factors or {}).get(name, {}), contexts)
-                for name in names
-            ],
-            [base] if base else [],
-            swept=bool(factors),
-        ),
+        bases=tuple(bases),
+        settings=labelled(set_up, bases, swept=bool(factors)),
         systems=systems,
         documents=summarise(rows, documents_of(rows)),
         comparisons=compare_systems(rows),
-        document_comparisons={name: found for name, found in by_document.items() if found},
+        document_comparisons={name: found for name, found in pairs.items() if found},
         not_told_apart_from_best=tuple(one.name for one in best.not_told_apart),
         best=best,
-        curves=factor_curves(rows, factors, table="ours", design="one_at_a_time", base=base)
-        if factors
-        else (),
+        curves=factor_curves(rows, factors, table="ours", base=bases[0]) if factors else (),
         judges=tuple(judges),
         corrected=(
+            CorrectedSystem(first.system, "correctness", first.answered, first.total, "Rogan-Gladen", None),
             CorrectedSystem(
-                names[0], "correctness", systems[0].answered, systems[0].total, "Rogan-Gladen", None
-            ),
-            CorrectedSystem(
-                names[-1], "correctness", systems[-1].answered, None, None, "its lock has no pass mark"
+                last.system, "correctness", last.answered, None, None, "its lock has no pass mark"
             ),
         ),
         by_complexity=by_complexity(rows, asked),
         by_tag=by_tag(rows, asked),
         failures=tuple(
-            FailedAnswers(name, "timeout", n, "no reply in 30 s")
-            for name in names
-            if (n := sum(row.system == name and row.given.error is not None for row in rows))
+            FailedAnswers(name, "timeout", n, "no reply in 30 s") for name, n in failures.items() if n
         ),
         failed_verdicts=(FailedVerdicts("faithfulness", "parse", 3, "no verdict in the reply: 'maybe'"),),
-        worst=_worst(rows, asked),
+        worst=tuple(sorted((_worst(one, rows) for one in asked[:5]), key=lambda one: one.mean_score)),
         costs=Costs(),
         n_unscored=sum(one.total is None for one in rows),
         usd=None,
@@ -190,29 +191,21 @@ def evaluated(
     )
 
 
-def _worst(rows: Sequence[Measured], asked: Sequence[Question], most: int = 5) -> tuple[WorstQuestion, ...]:
-    found = []
-    for one in asked[:most]:
-        own = [row for row in rows if row.question == one.group]
-        answers = tuple(
-            WorstAnswer(
-                row.system,
-                row.given.answer,
-                row.given.error,
-                row.total,
-                None
-                if row.given.contexts is None
-                else tuple(str(each.document_id) for each in row.given.contexts),
-            )
-            for row in own
+def _worst(question: Question, rows: Sequence[Measured]) -> WorstQuestion:
+    its = [row for row in rows if row.question == question.group]
+    answers = tuple(
+        WorstAnswer(
+            row.system,
+            row.given.answer,
+            row.given.error,
+            row.total,
+            None if row.given.contexts is None else tuple(map(str, handed(row.given))),
         )
-        mean = sum(row.total or 0.0 for row in own) / len(own)
-        found.append(
-            WorstQuestion(
-                one.group, one.question, one.reference_answers, one.reference_documents, mean, answers
-            )
-        )
-    return tuple(sorted(found, key=lambda one: one.mean_score))
+        for row in its
+    )
+    mean, references = sum(row.total or 0.0 for row in its) / len(its), question.reference_answers
+    documents = question.reference_documents
+    return WorstQuestion(question.group, question.question, references, documents, mean, answers)
 
 
 @functools.cache
@@ -246,14 +239,12 @@ def measured_row(
     cost_usd: float | None = 0.001,
     document: str = "d",
 ) -> Measured:
-    question = f"q{place}"
+    question, share = f"q{place}", None if failed else correctness
     error = Failure("timeout", "no reply in 30 s") if failed else None
     text = None if failed else "It is so."
     given = SystemAnswer(system, question, text, error=error, latency_s=latency_s, cost_usd=cost_usd)
-    share = None if failed else correctness
-    return Measured(
-        system, question, (document,), answerable, given, answered, share, {"faithfulness": share}
-    )
+    measures = {"faithfulness": share}
+    return Measured(system, question, (document,), answerable, given, answered, share, measures)
 
 
 def of_totals(system: str, totals: Sequence[float | None]) -> list[Measured]:

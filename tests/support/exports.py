@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import json
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from judgecal.records import as_plain
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "exports"
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "exports"
+TRAPS = GOLDEN / "traps"
 _NO_EXPORT = {".py", ".md", ".sh", ".js", ".yaml"}
 
 
@@ -30,6 +32,7 @@ def exports_of(tool: str) -> dict[str, list[Path]]:
 
 
 TOOLS = sorted(path.name for path in FIXTURES.iterdir() if path.is_dir())
+TRAPPED = sorted(path.stem for path in TRAPS.iterdir())
 EXPORTS = [(tool, name, files) for tool in TOOLS for name, files in exports_of(tool).items()]
 
 
@@ -68,11 +71,45 @@ def _lines(export: Export) -> str:
     return "{\n " + ",\n ".join(rows) + "}"
 
 
+def cases_of(tool: str) -> list[dict[str, Any]]:
+    """What is easily taken for something else in a tool's files: a name, the files, and what is read of them."""
+    cases: list[dict[str, Any]] = json.loads((TRAPS / f"{tool}.json").read_text(encoding="utf-8"))
+    return cases
+
+
+def traps(tool: str, folder: Path) -> str:
+    """The cases of a tool, each with whose its files are and what is read of them, or why nothing is."""
+    texts = []
+    for case in cases_of(tool):
+        files = write_case(case, folder)
+        lines = {
+            name: json.dumps(case[name], ensure_ascii=False)
+            for name in ("case", "why", "files")
+            if name in case
+        }
+        lines["tools"] = json.dumps([name for name, form in formats().items() if form.holds(files)])
+        try:
+            lines["read"] = _lines(read_export(files, tool))
+        except InputError as error:
+            lines["refused"] = json.dumps(error.problems, ensure_ascii=False)
+        inner = ",\n".join(f"{json.dumps(name)}: {text}" for name, text in lines.items())
+        texts.append("{" + inner.replace(f"{folder}/", "") + "}")
+    return "[\n" + ",\n\n".join(texts) + "\n]\n"
+
+
+def write_case(case: dict[str, Any], folder: Path) -> list[Path]:
+    """The files of a case, in a folder."""
+    return [written(folder / name, value) for name, value in case["files"].items()]
+
+
 def write_golden() -> None:
     """Write `tests/golden/exports` anew."""
-    GOLDEN.mkdir(exist_ok=True)
     for tool in TOOLS:
         (GOLDEN / f"{tool}.json").write_text(golden(tool), encoding="utf-8")
+    for tool in TRAPPED:
+        with tempfile.TemporaryDirectory() as folder:
+            text = traps(tool, Path(folder))
+        (TRAPS / f"{tool}.json").write_text(text, encoding="utf-8")
 
 
 def written(path: Path, value: Any) -> Path:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import cast
 
-from judgecal.experiment import Column, Entry
+from judgecal.experiment import Entry, JudgeColumn
 from judgecal.experiment.result import Latency
 from judgecal.scale import Scale
-from judgecal.selection.choice import MeasuredJudge
+from judgecal.selection.decision import MeasuredJudge
 
 
 def made_judge(
@@ -24,5 +24,5 @@ def made_judge(
     """A judge with what the choice and the caps ask about, and no judgements."""
     counts = {"n": n_expected - n_unscored, "n_expected": n_expected, "n_unscored": n_unscored}
     entry = SimpleNamespace(latency_s=Latency(None, p95_s), usd_per_1k=usd_per_1k, **counts)
-    column = Column(judge, Scale.parse("binary"), ())
+    column = JudgeColumn(judge, Scale.parse("binary"), ())
     return MeasuredJudge(column, cast("Entry", entry), 1, usd_per_1k, provider, local)

@@ -6,13 +6,20 @@ import base64
 import gzip
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
+from judgecal.experiment import read_experiment
+from judgecal.experiment.agreement import StoredExperiment
+from judgecal.scale import Label
+from judgecal.selection.decision import JudgesDecision, decide_on_judges
+from judgecal.workspace import find_workspace
 from tests.support.command import Run
+from tests.support.gold import made_gold, made_items, rated
 
 ATTACK = "</script><img src=x onerror=alert(1)>"
 RIGHT_TO_LEFT = "שלום עולם"
@@ -21,6 +28,9 @@ ESCAPE = "\x1b[31mred\x1b[0m"
 HOSTILE = f"{ATTACK} {OVERRIDE} {ESCAPE} ``` | a | <!-- &lt;b&gt;"
 LONG = "palaver " * 12_500  # 100 kB
 OPEN = "seed = 0\ntrain = 0.0\ndev = 1.0\ntest = 0.0"
+BINARY = 'kind = "binary"'
+PERCENTAGE = 'kind = "percentage"'
+KINDS = ("full", "half", "none")
 
 
 class Parsed(HTMLParser):
@@ -73,6 +83,36 @@ def recorded(
     ran = judgecal("agreement", "--gold", "made", "--judgements", path, "--name", "rec")
     assert ran.code == 0, ran.err
     return "rec"
+
+
+def made_set(
+    workspace: Path,
+    n_groups: int = 20,
+    *,
+    labels: Sequence[Label] = (1, 0, 0),
+    scale: str = BINARY,
+    splits: str = OPEN,
+    more: Mapping[int, Mapping[str, Any]] = MappingProxyType({}),
+) -> list[dict[str, Any]]:
+    """The set `made`: labels of full, half and empty answers by one rater; `more`: row -> what it has otherwise."""
+    rows = made_items(n_groups)
+    for place, texts in more.items():
+        rows[place] |= texts
+    ratings = rated(rows, dict(zip(KINDS, labels, strict=True)))
+    made_gold(workspace / "gold" / "made", rows, ratings, scale=scale, splits=splits)
+    return rows
+
+
+def by_kind(rows: Iterable[Mapping[str, Any]], *verdicts: Any) -> list[Any]:
+    """Verdicts of a judge that says the first of full answers, the second of half ones, the third of others."""
+    return [verdicts[KINDS.index(row["kind"])] for row in rows]
+
+
+def decided(slug: str, *, margin: float = 0.03) -> tuple[StoredExperiment, JudgesDecision]:
+    """An experiment as it is stored, and what is decided by it."""
+    workspace = find_workspace(None)
+    kept = read_experiment(workspace, slug)
+    return kept, decide_on_judges(workspace, kept, margin=margin)
 
 
 def page_of(judgecal: Run, slug: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 import datasets
 import polars as pl
 
-from judgecal.exchange.catalogue import PublicSet, read_catalogue
+from judgecal.exchange.public_sets import PublicSet, read_catalogue
 from judgecal.scale import Scale
 from tests.support.hub import hub_folder
 

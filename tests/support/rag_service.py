@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from judgecal.goldset import Document
-from judgecal.rag.retrieval.bm25 import Bm25, tokenizer_named
+from judgecal.rag.retrieval.indexes import Bm25, tokenizer_named
 from tests.support.http import Answer, Request, as_answer, serve
 
 DOCUMENTS = (

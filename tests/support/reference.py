@@ -15,7 +15,7 @@ from typing import Any
 import judgecal
 from judgecal.cli import run
 from judgecal.commands import COMMANDS
-from judgecal.rag.evaluation import states
+from judgecal.rag.evaluation import result as states
 from tests.support.command import ROOT
 from tests.support.ledger import ledger_page
 
@@ -179,7 +179,7 @@ _KINDS = {str: "text", float: "number", int: "whole number", bool: "true or fals
 
 def states_page() -> str:
     """The columns of the tables that `evaluate` leaves, by state."""
-    head = _MADE.format(where="judgecal/rag/evaluation/states.py") + "# The tables of evaluate\n\n"
+    head = _MADE.format(where="judgecal/rag/evaluation/result.py") + "# The tables of evaluate\n\n"
     head += (
         "`judgecal evaluate` leaves four tables in its experiment, as Parquet and as CSV, each written whole "
         "when it is reached.\nTexts of test questions, and what was answered to them, stand in none of them. "

@@ -51,6 +51,10 @@ class StubServer:
         return self.api_base.removesuffix("/v1")
 
 
+Serve = Callable[[Script], StubServer]
+"""The fixture `serve`: starts a server with a script."""
+
+
 def completion(
     text: str, *, finish: str = "stop", model: str = MODEL_ID, usage: Mapping[str, int] | None = None
 ) -> dict[str, Any]:

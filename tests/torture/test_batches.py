@@ -3,7 +3,6 @@ times."""
 
 from __future__ import annotations
 
-import importlib
 import random
 import signal
 import time
@@ -13,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from judgecal.bulk.provider_batches import FORMATS
 from judgecal.engine import Journal, Policy, read_journal, run_calls
 from tests.support.batch_runs import MOMENTS, batched, due_calls, killed
 from tests.support.batch_server import KINDS, batches_at, text_of
@@ -37,7 +37,7 @@ def mixed_up(lines: list[str]) -> list[str]:
 def test_every_row_comes_once_and_is_paid_once(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    batches = importlib.import_module(f"judgecal.bulk.{kind}_batches").Batches
+    batches = FORMATS[kind]
     monkeypatch.setattr(batches, "most_requests", N // 5)
     begun = time.monotonic()
     with batches_at(kind, fails_one_in_ten, expires=(2,), results=mixed_up) as server:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from judgecal.rag.evaluation.states import NAMES
+from judgecal.rag.evaluation.result import NAMES
 from tests.benchmarks.stub import Answer, Served, completion, http, running
 from tests.support.rag_service import DOCUMENTS, RagService, inline, rag_service
 from tests.torture.conftest import LEVEL
