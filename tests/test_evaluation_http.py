@@ -127,7 +127,7 @@ def test_a_service_is_evaluated_from_create_to_delete(
             off += [abs(row["latency_s"] - whole), abs(row["first_s"] - first)]
             assert not stream or row["first_s"] < row["latency_s"]
     # The median, as another process may hold up one of them on a busy machine.
-    assert statistics.median(off) < 0.02
+    assert statistics.median(off) < 0.1
     said = judgecal("report", "http", "--full").out
     assert (
         all(one["message"][:30] in said for one in found["failures"])
@@ -146,7 +146,9 @@ def test_what_no_answer_can_come_of_is_named(judgecal: Run, workspace_dir: Path)
         never["setup"]["steps"][2]["time_limit"] = 0.2
         tables = {"page": broken.table(), "path": other.table(answer="answer.txt"), "hanging": never}
         ran = judgecal("evaluate", written(workspace_dir, few, **tables), "--name", "broken")
-        assert not hanging.asked and hanging.requests[-1] == "DELETE /collections/c1"
+        assert (
+            not hanging.asked and "DELETE /collections/c1" in hanging.requests[-2:]
+        )  # a late GET may follow
         assert set(broken.asked.values()) == set(other.asked.values()) == {1}
     first = "Nothing could be measured: no answer of any system has a score. 12 answers of page"
     assert ran.code == 4 and ran.said.startswith(first)
@@ -250,7 +252,7 @@ def test_an_ingest_that_hangs_is_ended_by_its_time_limit(service: RagService, tm
     answers = ask(made(table), questions(3), tmp_path)
     assert time.monotonic() - start < 4.5
     assert errors(answers) == ["timeout: setup step wait: not done within its time limit of 0.2 s"] * 3
-    assert not service.asked and service.requests[-1] == "DELETE /collections/c1"
+    assert not service.asked and "DELETE /collections/c1" in service.requests[-2:]  # a late GET may follow
     service.stores = True
     table["setup"]["steps"][2]["time_limit"] = 5.0
     assert not any(errors(ask(made(table), questions(3), tmp_path)))
