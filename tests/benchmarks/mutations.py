@@ -2,8 +2,9 @@
 
 N places (300) are drawn at random from the statistics and from what decides in `selection`: a comparison turned, an
 operator swapped, a constant moved by one, a condition negated, `min` for `max`. Each mistake is made alone in a copy of
-the checkout, and the tests run that name the module, directly or through the module that it is part of. A mistake that
-no test sees survives and is listed. Two processes at once; ten minutes to an hour.
+the checkout, and those tests run that reach its line, the quickest first, of the files that name the module, directly
+or through the module that it is part of. A test that fails without any mistake counts for nothing, and a line that no
+test reaches survives. A mistake that no test sees is listed. One process a CPU; ten minutes to an hour.
 """
 
 from __future__ import annotations
@@ -16,11 +17,15 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import xml.etree.ElementTree as ET
+from collections import defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
+
+from coverage import CoverageData
 
 ROOT = Path(__file__).resolve().parents[2]
 DECIDING = (
@@ -36,7 +41,8 @@ _SWAPS: dict[type[ast.AST], str] = {
     ast.NotIn: "in",
 }  # fmt: skip
 _NAMES = {"min": "max", "max": "min", "any": "all", "all": "any"}
-_PATIENCE_S = 3000
+_PATIENCE_S = 900
+_TESTS_S = 240  # of tests for one mistake, as long as they took when lines were traced
 
 
 @dataclass(frozen=True)
@@ -44,7 +50,7 @@ class Mutant:
     """One mistake: the text between two offsets of a file is another."""
 
     path: Path
-    line: int
+    lines: tuple[int, int]
     start: int
     end: int
     text: str
@@ -52,7 +58,7 @@ class Mutant:
     def shown(self, source: str) -> str:
         """The line before and after."""
         place = self.path.relative_to(ROOT)
-        return f"{place}:{self.line} `{source[self.start : self.end]}` -> `{self.text}`"
+        return f"{place}:{self.lines[1]} `{source[self.start : self.end]}` -> `{self.text}`"
 
 
 def mutants(path: Path) -> Iterator[Mutant]:
@@ -66,14 +72,17 @@ def mutants(path: Path) -> Iterator[Mutant]:
     def at(line: int, column: int) -> int:
         return len(raw[: starts[line - 1] + column].decode())
 
-    def between(left: ast.expr, right: ast.expr, operator: ast.AST) -> Iterator[Mutant]:
+    def between(left: ast.expr, right: ast.expr, operator: ast.AST) -> Iterator[tuple[int, int, str]]:
         start, end = at(left.end_lineno or 0, left.end_col_offset or 0), at(right.lineno, right.col_offset)
         symbol = re.search(r"not in|is not|<=|>=|==|!=|[<>+\-*/]|\b(?:and|or|is|in)\b", source[start:end])
         if symbol and type(operator) in _SWAPS and "#" not in source[start:end]:
-            swapped = _SWAPS[type(operator)]
-            yield Mutant(path, left.lineno, start + symbol.start(), start + symbol.end(), swapped)
+            yield start + symbol.start(), start + symbol.end(), _SWAPS[type(operator)]
 
-    for node in ast.walk(ast.parse(source)):
+    def spanned(node: ast.expr, text: str) -> Iterator[tuple[int, int, str]]:
+        start, end = at(node.lineno, node.col_offset), at(node.end_lineno or 0, node.end_col_offset or 0)
+        yield start, end, text.replace("SOURCE", source[start:end])
+
+    def changes(node: ast.AST) -> Iterator[tuple[int, int, str]]:
         if isinstance(node, ast.Compare):
             sides = [node.left, *node.comparators]
             for left, right, operator in zip(sides, sides[1:], node.ops, strict=False):
@@ -83,48 +92,109 @@ def mutants(path: Path) -> Iterator[Mutant]:
         elif isinstance(node, ast.BoolOp):
             yield from between(node.values[0], node.values[1], node.op)
         elif isinstance(node, ast.If | ast.IfExp):
-            start, end = (
-                at(node.test.lineno, node.test.col_offset),
-                at(node.test.end_lineno or 0, node.test.end_col_offset or 0),
-            )
-            yield Mutant(path, node.test.lineno, start, end, f"(not ({source[start:end]}))")
+            yield from spanned(node.test, "(not (SOURCE))")
         elif isinstance(node, ast.Name) and node.id in _NAMES and isinstance(node.ctx, ast.Load):
-            start = at(node.lineno, node.col_offset)
-            yield Mutant(path, node.lineno, start, start + len(node.id), _NAMES[node.id])
+            yield from spanned(node, _NAMES[node.id])
         elif isinstance(node, ast.Constant) and isinstance(node.value, int | float):
-            start, end = at(node.lineno, node.col_offset), at(node.end_lineno or 0, node.end_col_offset or 0)
-            moved = str(not node.value) if isinstance(node.value, bool) else f"({node.value!r} + 1)"
-            yield Mutant(path, node.lineno, start, end, moved)
+            yield from spanned(node, str(not node.value) if isinstance(node.value, bool) else "(SOURCE + 1)")
+
+    def walked(node: ast.AST, first: int) -> Iterator[Mutant]:
+        for start, end, text in changes(node):
+            yield Mutant(path, (first, source.count("\n", 0, start) + 1), start, end, text)
+        for child in ast.iter_child_nodes(node):
+            yield from walked(child, child.lineno if isinstance(child, ast.stmt) else first)
+
+    yield from walked(ast.parse(source), 1)
 
 
 def tests_of(path: Path) -> list[str]:
-    """The test files that name a module, those that are named after it first."""
+    """The test files that name a module."""
     name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
     named = rf"{re.escape(name)}\b|from {re.escape(name.rpartition('.')[0])} import"
-    files = [
-        test for test in sorted((ROOT / "tests").glob("test_*.py")) if re.search(named, test.read_text())
-    ]
-    files = [test for test in files if test.name not in ("test_golden.py", "test_layers.py")]
-    return [
-        str(test.relative_to(ROOT))
-        for test in sorted(files, key=lambda test: (path.stem not in test.stem, test.name))
-    ]
+    files = (test for test in (ROOT / "tests").glob("test_*.py") if re.search(named, test.read_text()))
+    return sorted(
+        f"tests/{test.name}" for test in files if test.name not in ("test_golden.py", "test_layers.py")
+    )
 
 
-def survives(mutant: Mutant, copy: Path) -> bool:
-    """Whether the tests that name its module pass with the mistake in a copy of the checkout."""
-    place = copy / mutant.path.relative_to(ROOT)
-    source = mutant.path.read_text(encoding="utf-8")
-    place.write_text(source[: mutant.start] + mutant.text + source[mutant.end :], encoding="utf-8")
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests_of(mutant.path)]
-    environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
+def pytest(copy: Path, *args: str, timeout_s: float | None = None) -> int:
+    """The exit code of pytest in a copy of the checkout; 1 where it does not end in time."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *args]
+    environment = {**os.environ, "PYTHONPATH": str(copy), "COVERAGE_FILE": str(copy / ".reached")}
     try:
-        ran = subprocess.run(
-            command, cwd=copy, env=environment, capture_output=True, timeout=_PATIENCE_S, check=False
-        )
-        return ran.returncode == 0
+        return subprocess.run(
+            command, cwd=copy, env=environment, capture_output=True, timeout=timeout_s, check=False
+        ).returncode
     except subprocess.TimeoutExpired:
-        return False
+        return 1
+
+
+class Reached:
+    """Which test functions reach which lines, and how long each takes: measured once, in a copy of the checkout."""
+
+    def __init__(self, copy: Path, files: list[Path]) -> None:
+        places = [str(path.relative_to(ROOT)) for path in files]
+        config, times = copy / ".mutations.ini", copy / ".times.xml"
+        config.write_text(
+            "[run]\nrelative_files = true\ninclude =\n" + "".join(f"    {place}\n" for place in places)
+        )
+        traced = ["--cov", f"--cov-config={config}", "--cov-context=test", "--cov-report="]
+        tests = sorted({test for path in files for test in tests_of(path)})
+        pytest(copy, "-n", "auto", "--dist", "loadgroup", *traced, f"--junitxml={times}", *tests)
+        self.seconds: dict[str, float] = defaultdict(float)
+        failing = set()
+        for case in ET.parse(times).iter("testcase"):
+            name = _function(case.get("classname", "").replace(".", "/") + ".py::" + case.get("name", ""))
+            self.seconds[name] += float(case.get("time", 0))
+            if case.find("failure") is not None or case.find("error") is not None:
+                failing.add(name)
+        for name in failing:
+            del self.seconds[name]
+        print(
+            f"{len(self.seconds):,} tests; fail without a mistake: {', '.join(sorted(failing)) or 'none'}",
+            flush=True,
+        )
+        data = CoverageData(str(copy / ".reached"))
+        data.read()
+        self.contexts = {place: data.contexts_by_lineno(place) for place in places}
+
+    def tests(self, mutant: Mutant) -> list[str]:
+        """What to run for a mistake, the quickest first; whole files where the line runs as its module is imported."""
+        place, own = str(mutant.path.relative_to(ROOT)), tests_of(mutant.path)
+        lines = range(mutant.lines[0], mutant.lines[1] + 1)
+        names = {name for line in lines for name in self.contexts[place].get(line, ())}
+        if names == {""}:
+            reaching = {name for name in self.seconds if _file(name) in own}
+        else:
+            fixtures = {_file(name) for name in names if name.endswith("|setup")}
+            called = {_function(name.rpartition("|")[0]) for name in names if name}
+            reaching = {name for name in self.seconds if name in called or _file(name) in fixtures}
+        taken, total = [], 0.0
+        for name in sorted(reaching, key=lambda name: (self.seconds[name], name)):
+            total += self.seconds[name]
+            if _file(name) in own and total <= _TESTS_S:
+                taken.append(name)
+        return taken
+
+
+def _file(name: str) -> str:
+    return name.partition("::")[0]
+
+
+def _function(name: str) -> str:
+    return name.partition("[")[0]
+
+
+def survives(mutant: Mutant, copy: Path, tests: list[str]) -> bool:
+    """Whether the tests pass with the mistake in a copy of the checkout."""
+    if not tests:
+        return True
+    place, listed = copy / mutant.path.relative_to(ROOT), copy / ".tests.txt"
+    source = mutant.path.read_text(encoding="utf-8")
+    listed.write_text("\n".join(tests))
+    place.write_text(source[: mutant.start] + mutant.text + source[mutant.end :], encoding="utf-8")
+    try:
+        return pytest(copy, "-x", "-n", "0", f"@{listed}", timeout_s=_PATIENCE_S) == 0
     finally:
         place.write_text(source, encoding="utf-8")
 
@@ -140,16 +210,16 @@ def main(argv: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for number in range(os.cpu_count() or 1):
             copy = Path(folder) / str(number)
-            ignored = shutil.ignore_patterns(
-                ".git", ".venv*", ".mypy_cache", ".ruff_cache", "__pycache__", "site"
+            shutil.copytree(
+                ROOT, copy, ignore=shutil.ignore_patterns(".git", ".venv*", ".*_cache", "__pycache__", "site")
             )
-            shutil.copytree(ROOT, copy, ignore=ignored)
             copies.put(copy)
+        reached = Reached(copy, files)
 
         def tried(mutant: Mutant) -> bool:
             copy = copies.get()
             try:
-                return survives(mutant, copy)
+                return survives(mutant, copy, reached.tests(mutant))
             finally:
                 copies.put(copy)
 
