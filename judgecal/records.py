@@ -391,16 +391,25 @@ class Estimate:
         return self.low is not None and self.high is not None and (self.low > 0.0 or self.high < 0.0)
 
 
+_CHIP_OF_KIND = {
+    **dict.fromkeys(("inconclusive", "cannot tell", "rescaled only", "nothing changed"), "cannot tell"),
+    **{kind: kind for kind in ("too few", "unread", "pass", "fail", "changed")},
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Headline:
     """The one sentence that a result comes to, and what to do next.
 
     Attributes:
         kind: what it is in a word, for scripts: `use`, `tied`, `too few`, `none`, `pass`, `better` ...
-        sentence: what to do or what was found, whole, with its full stop.
-        because: the sentences that bear it out.
+        sentence: what to do or what was found, whole, with its full stop; at most 12 words.
+        because: the sentences that bear it out; at most 40 words.
         unknown: what is not known, a sentence each; what weighs most comes first.
         next: the command to type; empty where there is none.
+        chip: the decision in a word, one of `wording.CHIPS`; empty where nothing is decided. Of a kind that
+            stands for one decision it need not be given.
+        more: what else bears it out; the page folds it, the terminal has it with --full.
     """
 
     kind: str
@@ -408,3 +417,9 @@ class Headline:
     because: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
     next: str = ""
+    chip: str = ""
+    more: tuple[str, ...] = field(default=(), metadata={"json": False})
+
+    def __post_init__(self) -> None:
+        if not self.chip:
+            object.__setattr__(self, "chip", _CHIP_OF_KIND.get(self.kind, ""))

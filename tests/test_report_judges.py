@@ -145,7 +145,7 @@ def test_every_scale_has_its_page(
     slug = recorded(judgecal, tmp_path, verdicts, made)
     text = "".join(Parsed(page := page_of(judgecal, slug)).text)
     assert says in text and ">NaN<" not in page and "None" not in text
-    assert judgecal("report", slug).out.startswith(says)
+    assert judgecal("report", slug).said.startswith(says)
 
 
 # --- the decision

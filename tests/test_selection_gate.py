@@ -353,7 +353,7 @@ def test_score_select_gate_offline(judgecal: Run, workspace_dir: Path) -> None:
     one_object(judgecal("select", scored["experiment"], "--allow-below-floor", "--json"))
     ran = judgecal("gate", "--lock", "judge.lock.json")
     assert ran.code == 0, ran.err
-    assert ran.out.startswith("PASS: go on with this judge.\nNo item agrees ")
+    assert ran.out.startswith("✓ pass · PASS: go on with this judge.\nNo item agrees ")
     found = one_object(judgecal("gate", "--lock", "judge.lock.json", "--json"))
     assert found.keys() >= CONTRACT | {"model_changed", "repeats", "usd", "experiment", "margin", "run_line"}
     assert found["decision"] == "pass" and found["repeats"] == 1 and found["usd"] == 0.0
@@ -408,7 +408,7 @@ def test_other_answers_than_at_lock_time_fail(judgecal: Run, served: Served, tmp
     # Over the mark of 75 then and not now, or the other way round: v >= 75 or 100 - v >= 75.
     assert len(found["flipped"]) == sum(v >= 75 or v <= 25 for v in served.script.verdicts.values())
     text = (tmp_path / "s.md").read_text()
-    assert text.startswith("**FAIL: stop using this judge.** ") and "correctness\\_v3\\@mine" in text
+    assert text.startswith("**✕ fail · FAIL: stop using this judge.** ") and "correctness\\_v3\\@mine" in text
     n_sealed = sum(one["item_id"] in served.script.gold.test_ids for one in found["flipped"])
     assert re.search(rf" and \d\d more; {n_sealed} of test, which are counted and never shown\.", text)
 
@@ -450,7 +450,7 @@ def test_a_judge_of_the_same_accuracy_is_changed(judgecal: Run, served: Served, 
         "judgecal score --judge correctness_v3@mine --gold starter --no-cache"
     )
     text = (tmp_path / "s.md").read_text()
-    assert text.startswith("**CHANGED: another judge answers under this name.** Verdicts lie ")
+    assert text.startswith("**△ changed · CHANGED: another judge answers under this name.** Verdicts lie ")
     assert "odd one out: verdicts lie " in text and "another judge is shown" in text
 
 

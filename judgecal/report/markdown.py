@@ -19,6 +19,7 @@ from judgecal.report.document import (
     Picture,
     Table,
 )
+from judgecal.report.wording import CHIPS
 
 _MARKS = str.maketrans({mark: f"\\{mark}" for mark in "\\`*_[]<>|#!~&$@"})
 _FENCE = re.compile("`{3,}")
@@ -27,7 +28,8 @@ _FENCE = re.compile("`{3,}")
 def markdown(document: Document) -> str:
     """The headline, what is not known, and every block that is short."""
     headline = document.headline
-    parts = [" ".join([f"**{escaped(headline.sentence)}**", *map(escaped, headline.because)])]
+    chip = f"{CHIPS[headline.chip][0]} {headline.chip} · " if headline.chip else ""
+    parts = [" ".join([f"**{escaped(chip + headline.sentence)}**", *map(escaped, headline.because)])]
     parts.append(escaped(document.about))
     if document.facts:
         facts = (f"- **{escaped(fact.value)}** {escaped(fact.says)}" for fact in document.facts)

@@ -28,6 +28,7 @@ from judgecal.report.document import (
     Record,
     Table,
 )
+from judgecal.report.wording import CHIPS
 
 _LINES = 27  # of the short form, headline and next command among them
 _ROWS = 10  # of a table in the short form
@@ -37,12 +38,7 @@ _GAP = 2  # columns between two columns of a table
 _LONGEST_WORD = 24  # columns that a word of a table keeps before it is broken
 _WIDEST_PROSE = 110
 _BOLD, _RESET = "\x1b[1m", "\x1b[0m"
-_TONES = {
-    "\x1b[1;32m": ("use", "pass", "better", "told apart", "A", "B", "sound"),
-    "\x1b[1;31m": ("none", "fail", "worse", "findings", "warning"),
-    "\x1b[1;33m": ("tied", "too few", "inconclusive", "changed", "cannot tell", "rescaled only"),
-}
-"""Bold green, red and yellow, each with the kinds of headlines that have it; the others are bold alone."""
+_TONES = {"good": "\x1b[1;32m", "bad": "\x1b[1;31m", "careful": "\x1b[1;33m", "open": "\x1b[1;33m"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +50,11 @@ class _Screen:
     colour: bool
     rows: int = _ROWS  # of a table in the short form
 
-    def strong(self, text: str, kind: str = "") -> str:
-        """Lines in bold, in the colour of a kind of headline; as they are where the screen has no colours."""
+    def strong(self, text: str, chip: str = "") -> str:
+        """Lines in bold, in the colour of a decision; as they are where the screen has no colours."""
         if not self.colour:
             return text
-        tone = next((tone for tone, kinds in _TONES.items() if kind in kinds), _BOLD)
+        tone = _TONES[CHIPS[chip][1]] if chip else _BOLD
         return "\n".join(f"{tone}{line}{_RESET}" for line in text.split("\n"))
 
     def prose(self, text: str, *, first: str = "", rest: str = "") -> str:
@@ -81,11 +77,16 @@ def terminal(document: Document, *, width: int = 80, full: bool = False, colour:
         colour: headline in bold and colour, and the chosen row in bold; for a screen alone.
     """
     screen, headline, run = _Screen(max(width, 40), full, colour), document.headline, document.run_lines
-    sentence = screen.strong(screen.prose(headline.sentence), headline.kind)
+    chip = f"{CHIPS[headline.chip][0]} {headline.chip} · " if headline.chip else ""
+    sentence = screen.strong(screen.prose(chip + headline.sentence), headline.chip)
     head = _lines(sentence, screen.prose(" ".join(headline.because)))
     following = _command(visible_line(f"next: {headline.next}"), screen.width) if headline.next else ""
     if full:
-        parts, last = [head, *_all(document, screen)], _lines(*map(visible_line, run), following)
+        more = screen.prose(" ".join(headline.more))
+        parts, last = (
+            [head, *([more] * bool(more)), *_all(document, screen)],
+            _lines(*map(visible_line, run), following),
+        )
     else:
         # what repeats the result: the experiment, which holds the run line, or that where it is short
         repeats = visible_line(run[0]) if run and cell_len(run[0]) <= screen.width else ""

@@ -13,6 +13,13 @@ AS_WRONG = ("unscored", f"{_UNSCORED} It counts as wrong here, and is never drop
 IN_NO_RATE = ("unscored", f"{_UNSCORED} It is in no rate, and its row says why.")
 """What becomes of the unscored, as a page's glossary says it."""
 
+CHIPS = {
+    "use": ("●", "good"), "pass": ("✓", "good"), "triage only": ("◐", "careful"), "changed": ("△", "careful"),
+    "too few": ("○", "open"), "cannot tell": ("○", "open"), "none": ("✕", "bad"), "fail": ("✕", "bad"),
+    "unread": ("?", "bad"),
+}  # fmt: skip
+"""The decisions that a headline can have in a word, each with its shape and its tone."""
+
 OWN_LABELS = "Whether people agree with these labels: the project itself made them."
 """What is not known of whatever rests on labels that no person gave."""
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from judgecal.report.wording import CHIPS
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 SHARED_DATA = ROOT.parent / "shared" / "data"
 
@@ -24,8 +26,9 @@ class Ran:
 
     @property
     def said(self) -> str:
-        """What was printed, as one line: where it was wrapped does not matter."""
-        return " ".join(self.out.split())
+        """What was printed, as one line and without its chip: where it was wrapped does not matter."""
+        first, apart, rest = " ".join(self.out.split()).partition(" · ")
+        return rest if apart and first[2:] in CHIPS else first + apart + rest
 
 
 Run = Callable[..., Ran]
