@@ -380,7 +380,8 @@ def test_the_first_facts(judgecal: Run, slug: str) -> None:
     assert values[3] == ("price unknown", "0 of 60 unscored")
     picture = agreement_plot(found)
     assert picture is not None and picture.says.startswith("sharp: 100.0 [")
-    assert "best constant (floor)" in picture.says
+    free = picture.ladder and picture.ladder.free
+    assert free and free.name == "correctness_v3@embedded" and f"{free.name} (free): " in picture.says
     assert "◇" not in picture.title  # one rater: no people to be held against
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
-from judgecal.records import Headline
+from judgecal.records import Estimate, Headline
 from judgecal.report.wording import Word, glossary
 
 FROM_JOURNAL = (
@@ -118,6 +118,27 @@ def table(
 
 
 @dataclass(frozen=True, slots=True)
+class Rung:
+    """A judge, or whoever stands beside it, at the height that it reaches."""
+
+    name: str
+    value: Estimate  # in the units of the axis
+    text: str  # as `numbers` writes it
+    strong: bool = False  # what the decision is about
+    beside: float | None = None  # with single people, the footing on which people stand with each other
+
+
+@dataclass(frozen=True, slots=True)
+class Ladder:
+    """How far up each judge comes, from what is free to what people reach; page and terminal draw it."""
+
+    title: str  # of the axis: quantity and unit
+    rungs: Sequence[Rung]  # the judges, best first
+    free: Rung | None = None  # the strongest free judge: nobody need pay for what lies below
+    people: Rung | None = None  # with each other: `low` and `high` are the lowest and the highest of them
+
+
+@dataclass(frozen=True, slots=True)
 class Picture(Block):
     """A chart."""
 
@@ -126,6 +147,7 @@ class Picture(Block):
     title: str = ""
     narrow: Callable[[], str] | None = None  # its SVG for a phone, where it is drawn otherwise
     numbers: Table | None = None  # what is behind it: the terminal and Markdown show that in its place
+    ladder: Ladder | None = None  # what it draws, where that is one: the terminal draws it too
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ A further section is a function of `JudgesDecision` here or beside, and a line o
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import combinations
 
 from judgecal.experiment.folder import Experiment
@@ -22,8 +22,10 @@ from judgecal.report.document import (
     Document,
     Fact,
     Folded,
+    Ladder,
     Lines,
     Picture,
+    Rung,
     Section,
     Table,
     section,
@@ -74,12 +76,12 @@ def judges_document(decision: JudgesDecision) -> Document:
         )
         caption = "Serves whoever mends it: the commonest failure of each judge, and what it says."
         why = Section("unread", "Why nothing could be read", caption, [failures])
-        return dataclasses.replace(head, sections=[why])
+        return replace(head, sections=[why])
     n_open, judges = (
         decision.basis.n_items * decision.basis.may_choose,
         [judge.judge for judge in result.judges],
     )
-    return dataclasses.replace(
+    return replace(
         head,
         facts=[*first_facts(decision)],
         picture=agreement_plot(decision),
@@ -180,11 +182,11 @@ def _lead(decision: JudgesDecision, losses: LossPicture, judge: JudgeEntry) -> F
     return Fact(f"{signed(in_points(lead).value, 1)} points", f"over {over}{ends}{on}{unsure}")
 
 
-def agreement_plot(decision: JudgesDecision) -> Picture | None:
-    """Judges, best first, the floor and the people's band; None where no judge has a value.
+def agreement_ladder(decision: JudgesDecision) -> Ladder | None:
+    """Judges, best first, between what is free and what people reach; None where no judge has a value.
 
-    Circles are held against the people's label, as the headline is. People are held against each other; so is
-    each judge, against the same single people, by its diamond.
+    Judges are held against the people's label, as the headline is. People are held against each other;
+    so is each judge, against the same single people, by its value `beside`.
     """
     result, metric, subject = decision.result, decision.metric, _subject(decision).judge
 
@@ -194,28 +196,56 @@ def agreement_plot(decision: JudgesDecision) -> Picture | None:
     judges = [(judge, names) for judge, names in _best_first(decision) if known(judge)]
     if not judges:
         return None
-    people = [rater for rater in result.raters if rater.enough and known(rater)]
-    whom, raters = raters_in_words(result.gold.labels_by)
-    rows, band = [], None
-    if people:
-        reached = [100.0 * (deciding(rater, metric).value or 0.0) for rater in people]
-        low, high = band = min(reached), max(reached)
-        span = f"{low:.0f}–{high:.0f}" if round(low) < round(high) else f"{high:.0f}"
-        rows.append(IntervalRow(f"{raters} with each other", Estimate(None), span, band=True))
+    raters = [rater for rater in result.raters if rater.enough and known(rater)]
+    rungs, free, people = [], None, None
     for judge, names in judges[:_DRAWN]:
         value = in_points(judge.decided_by(metric))
-        lines = [line for rater in people for line in rater.judges if line.judge == judge.judge]
+        lines = [line for rater in raters for line in rater.judges if line.judge == judge.judge]
         single = [end for line in lines if (end := line.decided_by(metric).value) is not None]
-        name = judge.judge if len(names) == 1 else f"{judge.judge} and {len(names) - 1} alike"
         beside = 100.0 * sum(single) / len(single) if single else None
-        rows.append(IntervalRow(name, value, estimate(value, 1), strong=subject in names, beside=beside))
-    for constant in filter(known, _floor(decision)):
-        value = in_points(constant.decided_by(metric))
-        rows.append(IntervalRow(f"{constant.judge} (floor)", value, estimate(value, 1), hollow=True))
+        name = judge.judge if len(names) == 1 else f"{judge.judge} and {len(names) - 1} alike"
+        rungs.append(Rung(name, value, estimate(value, 1), strong=subject in names, beside=beside))
+    floor, losses, pick = _floor(decision), decision.losses, decision.pick
+    strongest = pick.free.judge if pick and pick.free else None
+    every: list[Entry] = [entry for entry in (*result.judges, *floor) if entry.judge == strongest]
+    if every := [entry for entry in (*every, *floor[:1]) if known(entry)]:
+        name, value = every[0].judge, in_points(every[0].decided_by(metric))
+        if losses and floor and name == floor[0].judge:
+            name = always(losses.floor[0].judge, result.gold.scale)
+        free = Rung(name, value, points(every[0].decided_by(metric).value))
+    if raters:
+        reached = [100.0 * (deciding(rater, metric).value or 0.0) for rater in raters]
+        low, high = min(reached), max(reached)
+        span = f"{low:.0f}–{high:.0f}" if round(low) < round(high) else f"{high:.0f}"
+        name = f"{raters_in_words(result.gold.labels_by)[1]} with each other"
+        people = Rung(name, Estimate(sum(reached) / len(reached), low, high), span)
+    return Ladder(f"{metric}{_once(decision)}, %", rungs, free, people)
+
+
+def agreement_plot(decision: JudgesDecision) -> Picture | None:
+    """The ladder as the page draws it."""
+    ladder, n = agreement_ladder(decision), len(decision.alike)
+    if ladder is None:
+        return None
+    rows, band = [], None
+    if ladder.people and ladder.people.value.low is not None and ladder.people.value.high is not None:
+        band = ladder.people.value.low, ladder.people.value.high
+        rows.append(IntervalRow(ladder.people.name, Estimate(None), ladder.people.text, band=True))
+    rows += [
+        IntervalRow(rung.name, rung.value, rung.text, rung.strong, beside=rung.beside)
+        for rung in ladder.rungs
+    ]
+    if ladder.free:
+        rows.append(
+            IntervalRow(f"{ladder.free.name} (free)", ladder.free.value, ladder.free.text, hollow=True)
+        )
     footing = ": ● with their label, ◇ with single people, as people are with each other (green)."
-    more = "" if len(judges) <= _DRAWN else f" The best {_DRAWN} of {len(judges)} judges."
-    title = f"Agreement with {whom}, in %{footing if people else '.'}{more}"
-    return interval_picture(rows, Axis(f"{metric}{_once(decision)}, %", high=100.0, band=band), title=title)
+    more = "" if len(ladder.rungs) >= n else f" The best {len(ladder.rungs)} of {n} judges."
+    whom = raters_in_words(decision.result.gold.labels_by)[0]
+    title = f"Agreement with {whom}, in %{footing if band else '.'}{more}"
+    return replace(
+        interval_picture(rows, Axis(ladder.title, high=100.0, band=band), title=title), ladder=ladder
+    )
 
 
 def _best_first(decision: JudgesDecision) -> list[tuple[JudgeEntry, Sequence[str]]]:
