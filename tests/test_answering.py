@@ -291,7 +291,7 @@ def test_a_grader_without_a_lock_is_said(workspace: Workspace) -> None:
     (warning,) = grader.warnings([], ["g"])
     assert "not locked" in warning
     locked = dataclasses.replace(grader.about, locked_on="starter")
-    assert not Grader(grader.judge, locked).warnings([], ["g"])
+    assert not Grader(grader.loaded, locked).warnings([], ["g"])
 
 
 # --- numbers

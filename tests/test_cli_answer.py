@@ -496,7 +496,7 @@ def test_wrong_use(judgecal: Run, fair: Path, workspace_dir: Path, argv: Sequenc
     assert (ran.out, (workspace_dir / "experiments").exists()) == ("", False)
 
 
-def test_a_locked_judge_rates_with_its_band(judgecal: Run, workspace_dir: Path) -> None:
+def test_a_locked_judge_rates_through_its_map_with_its_band(judgecal: Run, workspace_dir: Path) -> None:
     gold = load_gold("starter", workspace=find_workspace(workspace_dir))
     rater = PromptJudge("correctness_v3@embedded", workspace=find_workspace(workspace_dir))
     lock = a_lock(rater, gold)
@@ -504,10 +504,16 @@ def test_a_locked_judge_rates_with_its_band(judgecal: Run, workspace_dir: Path) 
     ran = judgecal("answer", "--limit", "12", "--contexts", "controlled,topk", "--lock", "judge.lock.json")
     assert ran.code == 0, ran.err
     assert "was not locked" not in ran.out
-    bias = lock.agreement["bias"]
+    bias = lock.calibrated["bias"]
     assert bias.low is not None and bias.high is not None
     band = f"{max(abs(bias.low), abs(bias.high)):.1f} points"
     assert f"{band} (the farther end of its bias on the test items of starter)" in ran.said
+    printed = printed_by(judgecal, "answer", "--limit", "40", "--lock", "judge.lock.json", "--name", "mapped")
+    rated = [row["verdict"] for row in lines(workspace_dir / "experiments" / "mapped" / "judgements.jsonl")]
+    assert not set(rated) <= {0, 100}  # as the judge said it; its map makes 0 or 100 of it
+    (system,) = printed["systems"]
+    assert (system["n"], system["min"], system["max"]) == (len(rated), 0, 100)
+    assert system["average"] == pytest.approx(100 * sum(verdict >= 60 for verdict in rated) / len(rated))
     both = judgecal("answer", "--lock", "judge.lock.json", "--judge", "correctness_v3@embedded")
     assert both.code == 2 and "both name who rates" in both.err
     changed = (workspace_dir / "judge.lock.json").read_text().replace("correctness_v3", "correctness_v2", 1)

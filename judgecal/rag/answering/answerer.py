@@ -14,8 +14,9 @@ from judgecal.judges import Judge, JudgeAdapter, JudgeName, item_inputs, judge_n
 from judgecal.judges.chat import reply_schema
 from judgecal.models import load_catalogue
 from judgecal.models.embedded import VERSION
+from judgecal.production.suite import LoadedJudge
+from judgecal.rag.evaluation.summary import CORRECTNESS
 from judgecal.records import ITEM_UNIT, Failure, Item, digest
-from judgecal.scale import Scale, common_scale
 from judgecal.selection.lock import load_lock
 from judgecal.signatures import load_signature
 from judgecal.workspace import Workspace
@@ -146,10 +147,14 @@ class GradedBy:
 
 @dataclass(frozen=True, slots=True)
 class Grader:
-    """A judge in the role of the grader of answers."""
+    """A judge in the role of the grader of answers, by the map of its lock where it has one."""
 
-    judge: Judge
+    loaded: LoadedJudge
     about: GradedBy
+
+    @property
+    def judge(self) -> Judge:
+        return self.loaded.judge
 
     def __post_init__(self) -> None:
         if not self.judge.scale.numeric:
@@ -183,19 +188,16 @@ def choose_grader(
         named = judge_named(judge or _DEFAULT_JUDGE, workspace=workspace)
         if named.unit != ITEM_UNIT:
             raise InputError(f"{named.name} judges single contexts, and an answer is graded whole")
-        return Grader(named, GradedBy(named.name, None, named.fingerprint))
+        return Grader(LoadedJudge.unlocked(CORRECTNESS, named), GradedBy(named.name, None, named.fingerprint))
     if judge is not None:
         raise InputError(f"--lock {lock} and --judge {judge} both name who rates: give one of them")
     locked = load_lock(lock)
-    gold, bias, runnable = (
-        locked.gold,
-        locked.agreement.get("bias"),
-        locked.runnable(workspace, trust_lock=trust_lock),
-    )
+    loaded = LoadedJudge.locked(CORRECTNESS, lock, workspace, trust_lock=trust_lock)
+    gold, bias, rule = locked.gold, locked.applied.get("bias"), loaded.rule
     band = None
     if bias is not None and bias.low is not None and bias.high is not None:
-        span = common_scale(Scale.parse(gold.scale), runnable.scale).span
+        span = (rule.common if rule.calibration is None else rule.people).span
         band = 100.0 * max(abs(bias.low), abs(bias.high)) / span
     band_from = f"the farther end of its bias on the test items of {gold.set}"
     described = f"{locked.judge} ({lock.name})"
-    return Grader(runnable, GradedBy(described, gold.set, runnable.fingerprint, band, band_from))
+    return Grader(loaded, GradedBy(described, gold.set, loaded.judge.fingerprint, band, band_from))

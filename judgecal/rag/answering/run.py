@@ -122,7 +122,7 @@ class AnswerRun:
             self.experiment,
             self.questions,
             [(system, self.experiment.folder) for system in systems],
-            panel_of(self.grader.judge),
+            panel_of(self.grader.loaded),
             self.options,
             live=False,
             guess=self._guess,

@@ -33,7 +33,7 @@ from judgecal.experiment import (
     together,
 )
 from judgecal.goldset import item_row, read_items
-from judgecal.judges import Judge, JudgeName, Respondent, lacking_inputs
+from judgecal.judges import JudgeName, Respondent, lacking_inputs
 from judgecal.judges.suite import Suite, SuiteJudge, load_suite
 from judgecal.production.suite import LeftOut, LoadedJudge, SuiteColumn, load_columns, survey
 from judgecal.rag.answering.questions import Question, refuses
@@ -215,10 +215,10 @@ def corrected_systems(panel: Panel, measured: Sequence[Measured]) -> tuple[Corre
     return tuple(systems)
 
 
-def panel_of(judge: Judge) -> Panel:
-    """A judge that alone rates how right an answer is, once, by its raw verdicts."""
-    column = SuiteColumn(CORRECTNESS, "rating", (LoadedJudge.unlocked(CORRECTNESS, judge),))
-    return Panel(judge.name, (column,), 1, label=f"rating by {judge.name}")
+def panel_of(loaded: LoadedJudge) -> Panel:
+    """A judge that alone rates how right an answer is, once."""
+    name = loaded.judge.name
+    return Panel(name, (SuiteColumn(CORRECTNESS, "rating", (loaded,)),), 1, label=f"rating by {name}")
 
 
 def read_panel(table: JudgesTable, folder: Path, workspace: Workspace) -> Panel:
