@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from judgecal.records import Estimate
-from judgecal.report.document import Block, Picture, Table, blocks_of, table
+from judgecal.report.document import Block, Ladder, Picture, Rung, Table, blocks_of, table
 from judgecal.report.html import plot
 from judgecal.report.numbers import DASH, count, count_of, difference, estimate
 from judgecal.scale import Scale
@@ -154,7 +154,6 @@ class IntervalRow:
     strong: bool = False  # what the decision is about
     hollow: bool = False  # stands beside: drawn as an empty square
     beside: float | None = None  # a second value of the same thing on another footing: drawn as a diamond
-    band: bool = False  # what the band of the axis shows
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +165,8 @@ class Axis:
     dashed: float | None = None  # drawn as a dashed one: a margin
     low: float | None = None  # what the axis reaches at least
     high: float | None = None
-    band: tuple[float, float] | None = None  # where values lie that the others are held against
+    free: Rung | None = None  # a zone up to what it reaches
+    people: Rung | None = None  # a zone from what they reach on
 
 
 def metric_row(
@@ -227,6 +227,7 @@ def interval_picture(
     title: str = "",
     numbers: Table | None = None,
     short: bool = False,
+    note: str = "",
 ) -> Picture:
     """The picture, wide and for a phone; `numbers` is the table behind it, which stands alone where short."""
     return Picture(
@@ -236,7 +237,15 @@ def interval_picture(
         narrow=lambda: _drawn(rows, axis, _NARROW),
         numbers=numbers,
         short=short,
+        note=note,
     )
+
+
+def ladder_picture(ladder: Ladder, title: str, *, note: str = "") -> Picture:
+    """Judges between what is free and what people reach."""
+    rows = [IntervalRow(rung.name, rung.value, rung.text, rung.strong, beside=rung.beside) for rung in ladder.rungs]
+    axis = Axis(ladder.title, low=ladder.foot, free=ladder.free, people=ladder.people)
+    return dataclasses.replace(interval_picture(rows, axis, title=title, note=note), ladder=ladder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,17 +254,14 @@ class _Shape:
 
     width: int
     left: float  # of the lines
-    right: float
-    step: float  # from line to line
-    name_x: float
-    text_x: float
+    steps: tuple[float, float]  # from line to line: of a few, of many
+    zones: float  # the height of their names
     above: bool
 
 
-_WIDE = _Shape(860, 236.0, 660.0, 26.0, 216.0, 684.0, above=False)
-_NARROW = _Shape(340, 8.0, 332.0, 40.0, 2.0, 338.0, above=True)
-_TOP = 4.0
-_BAND = 3.0  # pixels of a band at least
+_WIDE = _Shape(712, 130.0, (36.0, 26.0), 24.0, above=False)
+_NARROW = _Shape(340, 8.0, (42.0, 40.0), 40.0, above=True)
+_TOP, _FEW = 4.0, 6
 _WIDER_LETTER, _GAP = 7.6, 20.0  # pixels of a letter of a name on average, and between a name and its line
 _BOLD = 1.1  # how much wider letters are in bold
 
@@ -266,65 +272,72 @@ def _drawn(rows: Sequence[IntervalRow], axis: Axis, shape: _Shape) -> str:
     Names beside the lines have up to half of the picture, those above them what the numbers leave.
     """
     ends = [end for row in rows for end in (row.value.value, row.value.low, row.value.high, row.beside)]
-    ends += [axis.full, axis.dashed, axis.low, axis.high, *(axis.band or ())]
+    zones = [zone.value for zone in (axis.free, axis.people) if zone]
+    ends += [axis.full, axis.dashed, axis.low, axis.high, *(end for zone in zones for end in (zone.value, zone.low))]
     known = [end for end in ends if end is not None]
     low, high = min(known, default=0.0), max(known, default=1.0)
     room = _ROOM * (high - low) or 1.0
     low, high = low - room * (low != axis.low), high + room * (high != axis.high)
-    left, name_x = shape.left, shape.name_x
+    left, right, name_x, text_x = shape.left, shape.width - 8.0, 2.0, shape.width - 2.0
+    longest = max([len(row.text) for row in rows] + [len(_reached(axis.people))], default=0)
     if shape.above:
-        letters = 3 + max((len(row.text) for row in rows), default=0)
-        for_names = shape.text_x - _WIDER_LETTER * letters
+        for_names = text_x - _WIDER_LETTER * (3 + longest)
     else:
+        right = text_x - max(_WIDER_LETTER * longest, 40.0) - 6.0
+        text_x = right + 10.0
         letters = max((int(len(row.name) * (_BOLD if row.strong else 1.0)) for row in rows), default=0)
         left = min(max(left, _WIDER_LETTER * letters + _GAP), shape.width / 2.0)
         name_x = for_names = left - _GAP
+    step, first = shape.steps[len(rows) > _FEW], _TOP + shape.zones * bool(zones)
 
     def at(value: float | None) -> float | None:
-        return None if value is None else place(value, low, high, left, shape.right)
+        return None if value is None else place(value, low, high, left, right)
 
     lines = []
     for number, row in enumerate(rows):
-        top, value = _TOP + shape.step * number, row.value
+        top, value = first + step * number, row.value
         bounded = value.value is not None and value.low is not None and value.high is not None
-        tones = {"strong": row.strong, "hollow": row.hollow, "people": row.band, "plain": True}
+        tones = {"strong": row.strong, "hollow": row.hollow, "plain": True}
         lines.append(
             {
                 "name": shortened(row.name, int(for_names / _WIDER_LETTER)),
                 "text": row.text,
                 "tone": next(tone for tone, is_so in tones.items() if is_so),
-                "y": top + shape.step * (0.72 if shape.above else 0.5),
-                "text_y": top + (14.0 if shape.above else shape.step * 0.5 + 4.5),
+                "y": top + step * (0.72 if shape.above else 0.5),
+                "text_y": top + (14.0 if shape.above else step * 0.5 + 4.5),
                 "at": at(value.value),
                 "low": at(value.low) if bounded else None,
                 "high": at(value.high) if bounded else None,
                 "beside": at(row.beside),
             }
         )
-    band = None
-    if axis.band is not None:
-        begin, end = (place(value, low, high, left, shape.right) for value in axis.band)
-        band = (begin - max(0.0, (_BAND - (end - begin)) / 2.0), max(_BAND, round(end - begin, 1)))
+    named = shortened(f"free: {_reached(axis.free, ' reaches ')}", int((right - left) / _LETTER))
+    people_at = [at(axis.people.value.low), at(axis.people.value.value)] if axis.people else []
     return plot(
         "intervals",
         {
             "width": shape.width,
             "left": left,
-            "right": shape.right,
+            "right": right,
             "top": _TOP,
-            "bottom": _TOP + shape.step * len(rows) + 4.0,
+            "bottom": first + step * len(rows) + 4.0,
             "name_x": name_x,
             "name_anchor": "start" if shape.above else "end",
-            "text_x": shape.text_x,
+            "text_x": text_x,
             "text_anchor": "end" if shape.above else "start",
             "title": axis.title,
-            "ticks": ticks(low, high, left, shape.right),
+            "ticks": ticks(low, high, left, right),
             "rows": lines,
-            "band": band,
+            "free": (at(axis.free.value.value), named) if axis.free else None,
+            "people": ([x for x in people_at if x is not None], _reached(axis.people)),
             "full": at(axis.full),
             "dashed": at(axis.dashed),
         },
     )
+
+
+def _reached(zone: Rung | None, between: str = ": ") -> str:
+    return f"{zone.name}{between}{zone.text}" if zone else ""
 
 
 # --- charts of two axes

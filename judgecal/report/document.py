@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
 from judgecal.records import Estimate, Headline
@@ -135,7 +135,8 @@ class Ladder:
     title: str  # of the axis: quantity and unit
     rungs: Sequence[Rung]  # the judges, best first
     free: Rung | None = None  # the strongest free judge: nobody need pay for what lies below
-    people: Rung | None = None  # with each other: `low` and `high` are the lowest and the highest of them
+    people: Rung | None = None  # with each other: `low` and `high` are the outermost ends of their intervals
+    foot: float | None = None  # where it stands: what the best constant reaches
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +149,7 @@ class Picture(Block):
     narrow: Callable[[], str] | None = None  # its SVG for a phone, where it is drawn otherwise
     numbers: Table | None = None  # what is behind it: the terminal and Markdown show that in its place
     ladder: Ladder | None = None  # what it draws, where that is one: the terminal draws it too
+    note: str = ""  # how to read it
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +216,12 @@ class Section:
     title: str
     caption: str  # what it shows and which decision it serves
     blocks: Sequence[Block]
+    card: bool = False  # stands on the first screen; the others unfold
+
+    @property
+    def short(self) -> bool:
+        """Whether it is worth paper: what stands in the terminal too."""
+        return any(block.short for block in self.blocks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,8 +244,20 @@ class Document:
     run_lines: Sequence[str] = ()
     foot: str = FROM_JOURNAL  # the last line of the page
     data: Mapping[str, Any] = field(default_factory=dict)  # the numbers for `report --json`
-    picture: Picture | None = None  # under the facts on the page: the headline's numbers beside each other
+    picture: Picture | None = None  # the one that decides; without it the first of the sections is taken
     explorer: Block | None = None  # the items behind the numbers, on the page alone
+
+    def screen(self) -> tuple[Picture | None, list[Section]]:
+        """The picture of the first screen, and the sections without it."""
+        for at, part in enumerate(self.sections if self.picture is None else ()):
+            for block in part.blocks:
+                if isinstance(block, Picture):
+                    rest = [other for other in part.blocks if other is not block]
+                    note = block.note or part.caption * (not rest)
+                    picture = replace(block, title=block.title or part.title, note=note)
+                    left = [replace(part, blocks=rest)] * bool(rest)
+                    return picture, [*self.sections[:at], *left, *self.sections[at + 1 :]]
+        return self.picture, [*self.sections]
 
 
 Part = Block | str | bool | None | Iterable[Block | str]
