@@ -381,8 +381,8 @@ def test_the_first_facts(judgecal: Run, slug: str) -> None:
     picture = agreement_plot(found)
     assert picture is not None and picture.says.startswith("sharp: 100.0 [")
     free = picture.ladder and picture.ladder.free
-    assert free and free.name == "correctness_v3@embedded" and f"{free.name} (free): " in picture.says
-    assert "◇" not in picture.title  # one rater: no people to be held against
+    assert free and free.name == "correctness_v3@embedded" and f"free: {free.name} reaches " in picture.says
+    assert "◇" not in picture.note  # one rater: no people to be held against
 
 
 def test_judges_of_the_same_verdicts_are_drawn_once(

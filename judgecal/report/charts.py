@@ -230,9 +230,10 @@ def interval_picture(
     note: str = "",
 ) -> Picture:
     """The picture, wide and for a phone; `numbers` is the table behind it, which stands alone where short."""
+    zones = (_free(axis), _reached(axis.people))
     return Picture(
         draw=lambda: _drawn(rows, axis, _WIDE),
-        says="; ".join(f"{row.name}: {row.text}" for row in rows),
+        says="; ".join(filter(None, (*(f"{row.name}: {row.text}" for row in rows), *zones))),
         title=title,
         narrow=lambda: _drawn(rows, axis, _NARROW),
         numbers=numbers,
@@ -243,8 +244,13 @@ def interval_picture(
 
 def ladder_picture(ladder: Ladder, title: str, *, note: str = "") -> Picture:
     """Judges between what is free and what people reach."""
-    rows = [IntervalRow(rung.name, rung.value, rung.text, rung.strong, beside=rung.beside) for rung in ladder.rungs]
-    axis = Axis(ladder.title, low=ladder.foot, free=ladder.free, people=ladder.people)
+    rows = [
+        IntervalRow(rung.name, rung.value, rung.text, rung.strong, beside=rung.beside)
+        for rung in ladder.rungs
+    ]
+    tops = [rung.value.value or 0.0 for rung in (*ladder.rungs, *filter(None, (ladder.people,)))]
+    below = None if ladder.foot is None else ladder.foot - _BELOW * max(0.0, max(tops) - ladder.foot)
+    axis = Axis(ladder.title, low=below, free=ladder.free, people=ladder.people)
     return dataclasses.replace(interval_picture(rows, axis, title=title, note=note), ladder=ladder)
 
 
@@ -262,6 +268,7 @@ class _Shape:
 _WIDE = _Shape(712, 130.0, (36.0, 26.0), 24.0, above=False)
 _NARROW = _Shape(340, 8.0, (42.0, 40.0), 40.0, above=True)
 _TOP, _FEW = 4.0, 6
+_BELOW = 0.15  # how far a ladder goes on below its foot, as a share of what stands above it
 _WIDER_LETTER, _GAP = 7.6, 20.0  # pixels of a letter of a name on average, and between a name and its line
 _BOLD = 1.1  # how much wider letters are in bold
 
@@ -273,7 +280,13 @@ def _drawn(rows: Sequence[IntervalRow], axis: Axis, shape: _Shape) -> str:
     """
     ends = [end for row in rows for end in (row.value.value, row.value.low, row.value.high, row.beside)]
     zones = [zone.value for zone in (axis.free, axis.people) if zone]
-    ends += [axis.full, axis.dashed, axis.low, axis.high, *(end for zone in zones for end in (zone.value, zone.low))]
+    ends += [
+        axis.full,
+        axis.dashed,
+        axis.low,
+        axis.high,
+        *(end for zone in zones for end in (zone.value, zone.low, zone.high)),
+    ]
     known = [end for end in ends if end is not None]
     low, high = min(known, default=0.0), max(known, default=1.0)
     room = _ROOM * (high - low) or 1.0
@@ -311,7 +324,7 @@ def _drawn(rows: Sequence[IntervalRow], axis: Axis, shape: _Shape) -> str:
                 "beside": at(row.beside),
             }
         )
-    named = shortened(f"free: {_reached(axis.free, ' reaches ')}", int((right - left) / _LETTER))
+    named = shortened(_free(axis), int((right - left) / _LETTER))
     people_at = [at(axis.people.value.low), at(axis.people.value.value)] if axis.people else []
     return plot(
         "intervals",
@@ -334,6 +347,10 @@ def _drawn(rows: Sequence[IntervalRow], axis: Axis, shape: _Shape) -> str:
             "dashed": at(axis.dashed),
         },
     )
+
+
+def _free(axis: Axis) -> str:
+    return f"free: {_reached(axis.free, ' reaches ')}" if axis.free else ""
 
 
 def _reached(zone: Rung | None, between: str = ": ") -> str:

@@ -105,6 +105,7 @@ def gate_document(result: GateResult, texts: Texts) -> Document:
         f"{result.experiment} · {result.judge} against its lock of {result.locked_at} ({result.lock}), on "
         f"{result.items}; {result.gold.in_words}",
         _gate_headline(result),
+        _loss(result, texts),
         section(
             "flips",
             "Flips against noise",
@@ -113,7 +114,6 @@ def gate_document(result: GateResult, texts: Texts) -> Document:
             "flip; a change of the verdict on one side of it is none.",
             share_blocks(shares, Axis("% of items", low=0.0), of=" of items"),
         ),
-        _loss(result, texts),
         _items(result, texts),
         facts=[*_gate_facts(result)],
         notes=(

@@ -23,6 +23,7 @@ from judgecal.records import as_plain
 from judgecal.report.document import Block, Document
 from judgecal.report.markdown import markdown
 from judgecal.report.terminal import terminal
+from judgecal.report.wording import CHIPS
 from judgecal.workspace import write_text
 
 _FRAME = "width:100%;height:48rem;border:1px solid #8884;border-radius:6px"
@@ -38,7 +39,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=_finalize,
     )
-    environment.globals.update(draw=_draw, source=source, meaning=_meaning)
+    environment.globals.update(draw=_draw, source=source, meaning=_meaning, chips=CHIPS)
     environment.filters["svg"] = Markup
     return environment
 

@@ -15,7 +15,7 @@ from judgecal.experiment.result import Entry, JudgeEntry, RaterEntry
 from judgecal.experiment.stored import read_experiment
 from judgecal.experiment.summary import summarised_result
 from judgecal.records import Estimate
-from judgecal.report.charts import Axis, IntervalRow, in_points, interval_picture, points_of
+from judgecal.report.charts import Axis, IntervalRow, in_points, interval_picture, ladder_picture, points_of
 from judgecal.report.document import (
     Bullets,
     Cell,
@@ -217,9 +217,17 @@ def agreement_ladder(decision: JudgesDecision) -> Ladder | None:
         reached = [100.0 * (deciding(rater, metric).value or 0.0) for rater in raters]
         low, high = min(reached), max(reached)
         span = f"{low:.0f}–{high:.0f}" if round(low) < round(high) else f"{high:.0f}"
-        name = f"{raters_in_words(result.gold.labels_by)[1]} with each other"
-        people = Rung(name, Estimate(sum(reached) / len(reached), low, high), span)
-    return Ladder(f"{metric}{_once(decision)}, %", rungs, free, people)
+        ends = [
+            100.0 * end
+            for rater in raters
+            for end in (deciding(rater, metric).low, deciding(rater, metric).high)
+            if end is not None
+        ]
+        value = Estimate(sum(reached) / len(reached), min(ends, default=None), max(ends, default=None))
+        people = Rung("two raters" if result.gold.labels_by == "project" else "two people", value, span)
+    foot = in_points(floor[0].decided_by(metric)).value if floor else None
+    what = f"agreement{_once(decision)}, %"
+    return Ladder(what, rungs, free, people, foot)
 
 
 def agreement_plot(decision: JudgesDecision) -> Picture | None:
@@ -227,25 +235,14 @@ def agreement_plot(decision: JudgesDecision) -> Picture | None:
     ladder, n = agreement_ladder(decision), len(decision.alike)
     if ladder is None:
         return None
-    rows, band = [], None
-    if ladder.people and ladder.people.value.low is not None and ladder.people.value.high is not None:
-        band = ladder.people.value.low, ladder.people.value.high
-        rows.append(IntervalRow(ladder.people.name, Estimate(None), ladder.people.text, band=True))
-    rows += [
-        IntervalRow(rung.name, rung.value, rung.text, rung.strong, beside=rung.beside)
-        for rung in ladder.rungs
-    ]
-    if ladder.free:
-        rows.append(
-            IntervalRow(f"{ladder.free.name} (free)", ladder.free.value, ladder.free.text, hollow=True)
-        )
-    footing = ": ● with their label, ◇ with single people, as people are with each other (green)."
     more = "" if len(ladder.rungs) >= n else f" The best {len(ladder.rungs)} of {n} judges."
-    whom = raters_in_words(decision.result.gold.labels_by)[0]
-    title = f"Agreement with {whom}, in %{footing if band else '.'}{more}"
-    return replace(
-        interval_picture(rows, Axis(ladder.title, high=100.0, band=band), title=title), ladder=ladder
-    )
+    whom, two = raters_in_words(decision.result.gold.labels_by)
+    weighing = {"nominal": "", "binary": ", good and bad answers weighing alike"}
+    alike = weighing.get(decision.result.gold.scale, ", low, middle and high labels weighing alike")
+    level = decision.result.judges[0].decided_by(decision.metric).level
+    single = f" ◇: with each single rater, as {two} are with each other." if ladder.people else ""
+    note = f"●: agreement with {whom}{alike}; line: {level:.0%} interval.{single}{more}"
+    return ladder_picture(ladder, "How far up the ladder is each judge?", note=note)
 
 
 def _best_first(decision: JudgesDecision) -> list[tuple[JudgeEntry, Sequence[str]]]:

@@ -142,7 +142,11 @@ def check_page(judgecal: Run, printed: Mapping[str, Any], sections: Sequence[str
     page = page_of(judgecal, printed["experiment"])
     parsed = Parsed(page)
     assert [one["id"] for one in parsed.all("section") if one["id"] != "explore"] == list(sections)
-    assert page.index('id="decision"') < page.index("Not known") < page.index(f'section id="{sections[0]}"')
+    assert (
+        page.index('id="decision"')
+        < page.index("What nobody knows yet")
+        < page.index(f'section id="{sections[0]}"')
+    )
     captions = re.findall(r'<p class="caption">(.*?)</p>', page)
     assert len(captions) == len(sections)
     assert all(one.startswith("Serves ") for one in captions)
