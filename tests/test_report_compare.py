@@ -53,7 +53,7 @@ def test_the_page_of_two_recorded_judges(judgecal: Run, taken_in: str) -> None:
     assert (printed["compared_from"], printed["decision"], printed["test_look"]) == (taken_in, "A", None)
     page = check_page(judgecal, printed, ["pairs", "notes"], "+25.0 [+")
     assert told(printed["difference"]).startswith("0.250 [0.")
-    assert f"<h1 id=\"decision\">{printed['headline']['sentence']}</h1>" in unescape(page)
+    assert f'<h1 id="decision">{printed["headline"]["sentence"]}</h1>' in unescape(page)
     assert page.count("<svg ") == 2  # the difference, wide and narrow
     unscored = printed_by(judgecal, "compare", taken_in, "lax", f"short {ATTACK}")
     shown = Parsed(page_of(judgecal, unscored["experiment"]))
