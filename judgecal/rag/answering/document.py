@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from judgecal.rag.answering.result import AnswerResult, Counted, OneQuestion, ShownAnswer, SystemEntry
 from judgecal.records import Estimate, Headline
@@ -16,15 +16,17 @@ from judgecal.report.document import (
     Paragraph,
     Record,
     Section,
+    Table,
     section,
     stored_document,
     table,
 )
 from judgecal.report.judges_headline import unread_headline
-from judgecal.report.numbers import count, difference, estimate, money, percent, plain, seconds
+from judgecal.report.numbers import DASH, count, difference, estimate, money, percent, plain, seconds
 from judgecal.report.wording import sentence, sentences
 
 _SHOWN = 20  # pairs that are drawn, and questions that are named
+_CONTEXTS = {"controlled": "controlled", "topk": "naive", "none": "closed book", "recorded": "recorded"}
 _WORDS = (
     ("average", "Mean percentage of the judge; an answer or a rating that could not be had counts as 0."),
     ("answered", "Share of the questions that were answered and not refused, by the wording of the answer."),
@@ -190,8 +192,40 @@ def _systems(result: AnswerResult) -> Section:
         "colour; p50 is the latency of half the answers."
     )
     axis = Axis("average rating, %", low=0.0, high=100.0)
-    picture = interval_picture(rows, axis, numbers=overview, short=True)
-    return section("systems", "The systems", caption, picture, spread)
+    several = len({system.context for system in result.systems}) > 1
+    numbers = _by_context(result, best) if several else overview
+    picture = interval_picture(rows, axis, numbers=numbers, short=True)
+    return section("systems", "The systems", caption, picture, several and overview, spread)
+
+
+def _by_context(result: AnswerResult, best: SystemEntry | None) -> Table:
+    """A row a system: its average with each kind of context, and what retrieval costs it."""
+    by_name: dict[str, dict[str, SystemEntry]] = {}
+    for system in result.systems:
+        by_name.setdefault(system.system, {})[system.context] = system
+    lost = {loss.system: loss for loss in result.decomposition.systems} if result.decomposition else {}
+    level = result.systems[0].intervals.average_as_wrong.level
+
+    def average(kind: str) -> Callable[[str], str]:
+        return lambda name: _average(by_name[name][kind]) if kind in by_name[name] else DASH
+
+    def unscored(name: str) -> str:
+        each = by_name[name].values()
+        return f"{sum(one.n_unscored for one in each):,}/{sum(one.n_expected for one in each):,}"
+
+    kinds = dict.fromkeys(system.context for system in result.systems)
+    return table(
+        by_name,
+        {
+            "system": lambda name: name,
+            **{f"{_CONTEXTS[kind]} [{level:.4g}]": average(kind) for kind in kinds},
+            "retrieval costs": (lambda name: difference(lost[name].retrieval, 1) if name in lost else DASH)
+            if lost
+            else None,
+            "unscored": unscored,
+        },
+        chosen=None if best is None else best.system,
+    )
 
 
 def _comparisons(result: AnswerResult) -> Section | None:
@@ -277,7 +311,6 @@ def _decomposition(result: AnswerResult) -> Section | None:
                 "retrieval costs": lambda loss: difference(loss.retrieval, 1),
                 "the answerer loses": lambda loss: estimate(loss.answerer, 1),
             },
-            short=True,
         ),
         table(
             losses,
