@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from judgecal.cli import streams
+from judgecal.errors import working
 from tests.support.command import ROOT, Ran, Run
 
 SECRET = "sk-0123456789abcdef"
@@ -228,12 +229,16 @@ def test_a_command_that_is_silent_for_long_says_that_it_is_at_work(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(streams, "SILENT_S", 0.2)
-    with streams.safe_streams() as (_, stderr), streams.at_work():
+    with streams.safe_streams() as (_, stderr), streams.at_work("judgecal rate"):
         stderr.written = time.monotonic() + 0.5  # as long as something is said, nothing more is
         time.sleep(0.3)
         assert capsys.readouterr().err == ""
         time.sleep(1.0)
-    said = capsys.readouterr().err.splitlines()
-    assert said and all(re.fullmatch(r"judgecal: at work for \d+ s", line) for line in said)
+        with working("Reading 20,000 items"):
+            time.sleep(0.5)
+    said = capsys.readouterr().err
+    assert re.fullmatch(
+        r"(judgecal rate is at work \(\d+ s so far\)\n)+(Reading 20,000 items \(\d+ s so far\)\n)+", said
+    )
     time.sleep(0.4)
     assert capsys.readouterr().err == ""

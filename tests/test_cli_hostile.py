@@ -269,17 +269,31 @@ def test_on_a_terminal_colours_are_the_helps_and_a_line_is_wiped_by_progress_alo
     stream.write("\x1b[8mhidden")
     stream.write(f"{ERASE_LINE}gone")
     stream.write(ERASE_LINE)
-    assert screen.shown() == f"\x1b[1mUsage\x1b[0m ␛[2J␛[8mhidden␍␛[2Kgone{ERASE_LINE}"
+    assert screen.shown() == "\x1b[1mUsage\x1b[0m ␛[2J␛[8mhidden␍␛[2Kgone␍␛[2K"
 
 
 def test_a_progress_line_is_redrawn_through_a_safe_stream() -> None:
     screen = Screen()
     progress = Progress(f"judge{EVIL}", 2, stream=SafeStream(screen))  # type: ignore[arg-type]
-    progress._write(progress.line(1.0))
+    progress._shown -= 1.0
+    progress.add(scored=True, cost_usd=None)
     progress.close()
     shown = screen.shown()
-    assert shown.startswith(ERASE_LINE) and shown.endswith(ERASE_LINE)
+    assert shown.startswith(f"{ERASE_LINE}━━━━━━────── 1 of 2 (50%), ") and shown.endswith(ERASE_LINE)
     assert not acting(shown.replace(ERASE_LINE, ""))
+
+
+def test_what_is_written_takes_the_place_of_the_redrawn_line() -> None:
+    screens = Screen(), Screen()
+    out, err = map(SafeStream, screens)
+    out.beside = err
+    err.redraw(f"漢{'x' * 200}{EVIL}")
+    out.write("result\n")
+    err.write("said\n")
+    shown = screens[1].shown()
+    assert shown.startswith(f"{ERASE_LINE}漢xxx") and shown.endswith(f"x{ERASE_LINE}said\n")
+    assert len(shown) < 100 and not acting(shown.replace(ERASE_LINE, ""))
+    assert (screens[0].shown(), out.live, err.live) == ("result\n", "", "")
 
 
 def test_what_an_encoding_lacks_is_said_otherwise() -> None:

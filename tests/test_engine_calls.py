@@ -520,15 +520,18 @@ def test_progress_counts_every_row(serve: Serve) -> None:
     run(some_calls(3), stub_model(server), progress=progress)
     assert (progress.done, progress.unscored) == (3, 1)
     # three replies paid at 0.0011; 2 s for 3 is 1.5/s
-    assert progress.line(2.0) == "judge@stub: 3/3, 1.5/s, 3 at once, 1 unscored, 0.0033 USD, 0:00 left"
+    assert progress.state(2.0) == "3 of 3 (100%), 1.5 a second, 1 unscored, $0.0033, 0:00 left"
 
 
 def test_progress_says_more_as_it_knows_more() -> None:
     progress = Progress("judge", 20_000)
-    assert progress.line(1.0) == "judge: 0/20000, 0.0/s"
-    progress.done, progress.at_once = 20, 128
-    # 2 a second: 19,980 more take 9,990 s
-    assert progress.line(10.0) == "judge: 20/20000, 2.0/s, 128 at once, 2:46:30 left"
+    assert progress.state(1.0) == "0 of 20,000 (0%)"
+    progress.done = 400
+    # 2 a second: 19,600 more take 9,800 s
+    assert progress.state(200.0) == "400 of 20,000 (2%), 2.0 a second, 2:43:20 left"
+    assert progress.state(800.0).startswith("400 of 20,000 (2%), 30.0 a minute, ")
+    progress.waiting = "400 at stub for 0:05"
+    assert progress.state(800.0) == "400 of 20,000 (2%), 400 at stub for 0:05"
 
 
 def test_progress_is_shown_while_nothing_comes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -538,7 +541,7 @@ def test_progress_is_shown_while_nothing_comes(monkeypatch: pytest.MonkeyPatch) 
     progress = Progress("judge\x1b[2J", 3, stream=stream)
     for now in (10.0, 29.0, 31.0, 40.0, 62.0):  # noqa: B007 - read by the clock
         progress.show()
-    assert stream.getvalue() == "judge␛[2J: 0/3, 0.0/s\n" * 2
+    assert stream.getvalue() == "judge␛[2J: 0 of 3 (0%)\n" * 2
 
 
 def test_no_calls_need_no_key() -> None:

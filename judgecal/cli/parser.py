@@ -107,7 +107,8 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
         for name, group in groups.items():
             fields = [field.name for field in dataclasses.fields(group)]
             values[name] = group(**{field: values.pop(field) for field in fields})
-        with uncoloured(), contextlib.nullcontext() if serves else at_work():
+        called = getattr(values.get("ctx"), "command_path", "judgecal")
+        with uncoloured(), contextlib.nullcontext() if serves else at_work(called):
             try:
                 command(**values)
             except EOFError as error:  # the parser would take it for somebody's wish to stop, and end in 1

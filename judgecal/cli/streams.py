@@ -13,6 +13,7 @@ import errno
 import io
 import os
 import re
+import shutil
 import sys
 import threading
 import time
@@ -20,10 +21,13 @@ import unicodedata
 from collections.abc import Iterator
 from typing import Any, TextIO
 
-from judgecal.errors import ERASE_LINE, visible
+from judgecal.errors import ERASE_LINE, WORKING, visible, visible_line
 
 SILENT_S = 30.0
-"""Seconds of silence on stderr after which a command says that it is at work."""
+"""Seconds of silence on stderr after which a command says at what it works; on a terminal it is one."""
+_LIVE_S = 1.0
+_TURN = threading.RLock()
+"""Who writes on a stream; the line that is redrawn has a thread of its own."""
 
 _COLOURS = re.compile(r"(\x1b\[[0-9;]*m)")
 _PLAINER = {
@@ -39,6 +43,14 @@ _PLAINER = {
     "“": '"',
     "”": '"',
     "•": "*",
+    "●": "*",
+    "○": "o",
+    "◐": "o",
+    "△": "!",
+    "✓": "+",
+    "✕": "x",
+    "━": "=",
+    "─": "-",
     "…": "...",
     "→": "->",
     "−": "-",
@@ -63,6 +75,7 @@ class SafeStream(io.TextIOBase):
             runs.
         lost: why the stream takes nothing any more; None as long as it does.
         written: when something was written last, by the monotonic clock.
+        live: the line that is redrawn, as long as it stands; whatever else is written takes its place.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -70,6 +83,8 @@ class SafeStream(io.TextIOBase):
         self.coloured = stream.isatty()
         self.lost: OSError | None = None
         self.written = time.monotonic()
+        self.live = ""
+        self.beside: SafeStream | None = None  # whose redrawn line stands on the same terminal
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
@@ -78,11 +93,31 @@ class SafeStream(io.TextIOBase):
 
     def write(self, text: str) -> int:
         """Write a text, made harmless; after the stream was lost, nothing."""
-        self.written = time.monotonic()
+        with _TURN:
+            self.written = time.monotonic()
+            for stream in (self, self.beside):
+                if stream and stream.live:
+                    stream.redraw("")
+            self._write(encodable(self._harmless(text), self.encoding))
+        return len(text)
+
+    def redraw(self, line: str) -> None:
+        """Put a line in the place of the one that was redrawn last; an empty one takes it away."""
+        from rich.cells import cell_len, set_cell_size
+
+        line, room = (
+            encodable(visible_line(line), self.encoding),
+            shutil.get_terminal_size((80, 24)).columns - 1,
+        )
+        with _TURN:
+            self.live = set_cell_size(line, room) if cell_len(line) > room else line
+            self._write(f"{ERASE_LINE}{self.live}")
+            self.flush()
+
+    def _write(self, text: str) -> None:
         if self.lost is None:
             with self._losing():
-                self._stream.write(encodable(self._harmless(text), self.encoding))
-        return len(text)
+                self._stream.write(text)
 
     def flush(self) -> None:
         """Hand over what is buffered."""
@@ -108,8 +143,6 @@ class SafeStream(io.TextIOBase):
         return self._stream.fileno()
 
     def _harmless(self, text: str) -> str:
-        if text == ERASE_LINE and self._stream.isatty():
-            return text  # the progress line alone writes this, and it by itself
         parts = _COLOURS.split(text) if self.coloured else [text]
         return "".join(
             part if number % 2 else visible(part).replace("\t", "    ") for number, part in enumerate(parts)
@@ -164,6 +197,7 @@ def safe_streams() -> Iterator[tuple[SafeStream, SafeStream]]:
     before = sys.stdout, sys.stderr
     safe = SafeStream(before[0] or io.StringIO()), SafeStream(before[1] or io.StringIO())
     sys.stdout, sys.stderr = safe
+    safe[0].beside = safe[1]
     try:
         yield safe
     finally:
@@ -173,16 +207,26 @@ def safe_streams() -> Iterator[tuple[SafeStream, SafeStream]]:
 
 
 @contextlib.contextmanager
-def at_work() -> Iterator[None]:
-    """While a command runs and stderr stays silent, as through long statistics, say each half a minute that
-    it runs."""
+def at_work(command: str = "judgecal") -> Iterator[None]:
+    """While a command runs and stderr stays silent, say at what it works: on a terminal from the first second
+    on, on one line, elsewhere each half a minute.
+    """
     stream, started, ended = sys.stderr, time.monotonic(), threading.Event()
 
     def watch() -> None:
-        while isinstance(stream, SafeStream) and not ended.wait(min(1.0, SILENT_S)):
-            if time.monotonic() - stream.written >= SILENT_S:
-                stream.write(f"judgecal: at work for {time.monotonic() - started:.0f} s\n")
+        mine, live = "", stream.isatty()
+        while isinstance(stream, SafeStream) and not ended.wait(min(_LIVE_S, SILENT_S)):
+            what, now = WORKING[-1] if WORKING else f"{command} is at work", time.monotonic()
+            line = f"{what} ({now - started:.0f} s so far)"
+            if live and stream.live == mine:
+                stream.redraw(line)
+                mine = stream.live
+            elif not live and now - stream.written >= SILENT_S:
+                stream.write(f"{line}\n")
                 stream.flush()
+            mine = mine if stream.live else ""
+        if isinstance(stream, SafeStream) and stream.live:
+            stream.redraw("")
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()

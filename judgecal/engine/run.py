@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import functools
 import gc
+import math
 import sys
 import threading
 import time
@@ -31,16 +32,16 @@ _LOST_IN_A_ROW = 64  # calls, retries and all, without a connection: the server 
 _LOST_FROM_THE_FIRST = 8  # ... where they are the whole run; fewer may be items that end the connection
 _AWAITED_AT_ONCE = 32  # verdicts of an `async` function
 _REDRAW_S = 0.2
+_BAR = 12  # cells of the bar
 _PLAIN_LINE_S = 30.0
 _WAITING_LINE_S = 600.0  # a batch takes hours, and a log is to be read
 
 
 class Progress:
-    """A line that is redrawn on a terminal, and a plain line every 30 s elsewhere.
+    """A bar that is redrawn on a terminal, and a plain line every 30 s elsewhere.
 
     Attributes:
         done, unscored, cost_usd: what was counted.
-        at_once: calls that may be in flight; 0 where nobody has said so.
         waiting: what is waited for, in the place of a rate and a time left that nobody knows.
     """
 
@@ -50,7 +51,6 @@ class Progress:
         self.done = 0
         self.unscored = 0
         self.cost_usd = 0.0
-        self.at_once = 0
         self.waiting = ""
         self._stream = stream or sys.stderr
         self._live = self._stream.isatty()
@@ -70,34 +70,40 @@ class Progress:
         plain_s = _WAITING_LINE_S if self.waiting else _PLAIN_LINE_S
         if now - self._shown >= (_REDRAW_S if self._live else plain_s):
             self._shown = now
-            self._write(self.line(now - self._start))
+            state, full = self.state(now - self._start), int(_BAR * self._share)
+            bar = f"{'━' * full}{'─' * (_BAR - full)} {state} · {self.label}"
+            self._write(bar if self._live else f"{self.label}: {state}\n")
 
-    def line(self, elapsed_s: float) -> str:
-        """The state as one line of text."""
+    def state(self, elapsed_s: float) -> str:
+        """What is done, how fast, for how much money, and the time left."""
         rate = self.done / elapsed_s if elapsed_s > 0 else 0.0
-        parts = [f"{self.label}: {self.done}/{self.total}"]
-        parts.append(self.waiting or f"{rate:.{0 if rate >= 10 else 1}f}/s")
-        if self.at_once:
-            parts.append(f"{self.at_once} at once")
+        a_second = f"{rate:,.{0 if rate >= 10 else 1}f} a second"
+        parts = [f"{self.done:,} of {self.total:,} ({math.floor(100 * self._share)}%)", self.waiting]
+        if rate and not self.waiting:
+            parts[1] = a_second if rate >= 1 else f"{60 * rate:.1f} a minute"
         if self.unscored:
-            parts.append(f"{self.unscored} unscored")
+            parts.append(f"{self.unscored:,} unscored")
         if self.cost_usd:
-            parts.append(f"{self.cost_usd:.4f} USD")
+            parts.append(f"${self.cost_usd:,.4f}")
         if rate and not self.waiting:
             parts.append(f"{clock((self.total - self.done) / rate)} left")
-        return ", ".join(parts)
+        return ", ".join(filter(None, parts))
+
+    @property
+    def _share(self) -> float:
+        return min(1.0, self.done / max(self.total, 1))
 
     def close(self) -> None:
         """Take the redrawn line away; what it counted stands in the result."""
         if self._drawn and self._live:
-            self._stream.write(ERASE_LINE)
-            self._stream.flush()
+            self._write("")
 
     def _write(self, text: str) -> None:
-        if self._live:
-            self._stream.write(ERASE_LINE)
-        self._stream.write(text if self._live else f"{text}\n")
-        self._stream.flush()
+        if redraw := getattr(self._stream, "redraw", None) if self._live else None:
+            redraw(text)
+        else:
+            self._stream.write(f"{ERASE_LINE * self._live}{text}")
+            self._stream.flush()
         self._drawn = True
 
 
@@ -183,7 +189,6 @@ async def _work_off(
         if cache:
             cache.flush()
         if progress:
-            progress.at_once = limiter.at_once
             progress.show()
 
     async def judge(call: Call) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from judgecal.artefacts import read_json
-from judgecal.errors import InputError, unknown_name
+from judgecal.errors import InputError, unknown_name, working
 from judgecal.experiment.agreement import JudgeColumn, StoredExperiment
 from judgecal.experiment.folder import Experiment, kept_judges, read_config
 from judgecal.experiment.judgements import mean_scale, whole_items
@@ -66,7 +66,8 @@ def read_experiment(workspace: Workspace, name: str) -> StoredExperiment:
             f"{str(named['sha256'])[:12]} and has {gold.sha256[:12]} now; bring the old set back, or run "
             "the experiment's command again"
         )
-    rows = list(stored_rows(experiment.journal).latest.values())
+    with working(f"Reading the judgements of {experiment.slug}"):
+        rows = list(stored_rows(experiment.journal).latest.values())
     asked = _asked(experiment, rows, gold)
     if not any(asked.values()):
         raise InputError(f"{experiment.folder}: its journal holds no judgement: run the same command again")

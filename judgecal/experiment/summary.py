@@ -8,7 +8,7 @@ from typing import Any
 
 from judgecal._version import __version__
 from judgecal.engine import Budget, Journal
-from judgecal.errors import InputError
+from judgecal.errors import InputError, working
 from judgecal.experiment.agreement import (
     AgreementTable,
     JudgeColumn,
@@ -108,6 +108,7 @@ def floor_columns(
     return tuple(columns), "; ".join(reasons) or None
 
 
+@working("Measuring agreement with people")
 def made_result(
     workspace: Workspace,
     stored: StoredExperiment,

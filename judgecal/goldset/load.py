@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from judgecal.artefacts import check_keys
-from judgecal.errors import InputError, unknown_name
+from judgecal.errors import InputError, unknown_name, working
 from judgecal.goldset.card import try_card
 from judgecal.goldset.gold_set import CARD, DOCUMENTS, ITEMS, RATINGS, Document, GoldSet
 from judgecal.goldset.labels import unexplained
@@ -256,8 +256,9 @@ def load_gold(
             "a report would look for another set"
         )
     items, ids = _load_items(folder / ITEMS, problems)
-    ratings = _load_ratings(folder / RATINGS, card.scale if card else None, ids, problems)
-    documents = _load_documents(folder, items, problems)
+    with working(f"Reading {len(items):,} items"):
+        ratings = _load_ratings(folder / RATINGS, card.scale if card else None, ids, problems)
+        documents = _load_documents(folder, items, problems)
     given = [rating.label for rating in ratings.values() if rating.label is not None]
     if card and card.scale.graded and not problems and not labelling:
         why = unexplained([float(label) for label in given], card.scale, card.explained)

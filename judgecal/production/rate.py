@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from judgecal._version import __version__
-from judgecal.errors import refuse
+from judgecal.errors import refuse, working
 from judgecal.experiment import Experiment, open_experiment, plan_experiment
 from judgecal.goldset import GoldSet, load_gold, write_sheets
 from judgecal.production.judged import (
@@ -531,6 +531,7 @@ class RateRun:
         return notes
 
 
+@working("Estimating the rate")
 def rate(
     judged: str | Path,
     *,

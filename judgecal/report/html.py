@@ -18,7 +18,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from judgecal.errors import visible
+from judgecal.errors import visible, working
 from judgecal.records import as_plain
 from judgecal.report.document import Block, Document
 from judgecal.report.markdown import markdown
@@ -90,6 +90,7 @@ def _page(template: str, script: str, **values: Any) -> str:
     return rendered(template, script_hash=base64.b64encode(digest).decode(), **values)
 
 
+@working("Drawing the page")
 def html(
     document: Document, *, made: str = "", index: str = "", about_itself: Mapping[str, str] | None = None
 ) -> str:

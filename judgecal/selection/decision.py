@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from judgecal.errors import refuse
+from judgecal.errors import refuse, working
 from judgecal.experiment import AgreementResult, AgreementTable, Entry, JudgeColumn, StoredExperiment, entry
 from judgecal.experiment.losses import (
     FloorLoss,
@@ -501,6 +501,7 @@ class JudgesDecision:
         return self.pick.judge if self.pick else None
 
 
+@working("Comparing the judges")
 def decide_on_judges(
     workspace: Workspace, stored: StoredExperiment, *, margin: float, result: AgreementResult | None = None
 ) -> JudgesDecision:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from judgecal.engine import Budget, Journal, require_prices
-from judgecal.errors import InputError, JudgecalError
+from judgecal.errors import InputError, JudgecalError, working
 from judgecal.experiment import (
     AgreementTable,
     CostEstimate,
@@ -545,6 +545,7 @@ def _flips(
     return rate, changed, flipped
 
 
+@working("Holding the judge against its lock")
 def gate(
     lock: str | Path,
     *,

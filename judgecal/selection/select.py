@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from judgecal.engine import Journal, require_prices
-from judgecal.errors import InputError, listed, refuse
+from judgecal.errors import InputError, listed, refuse, working
 from judgecal.experiment import (
     AgreementTable,
     CostEstimate,
@@ -304,6 +304,7 @@ def _copy_rows(chosen: MeasuredJudge, journal: Journal) -> None:
             journal.append(row)
 
 
+@working("Choosing among the judges")
 def select(
     experiment: str | Path,
     *,

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from judgecal.errors import InputError, refuse
+from judgecal.errors import InputError, refuse, working
 from judgecal.tables.table import FileSource, Piece, Row, Source, Table
 from judgecal.tables.text import ending_of
 from judgecal.workspace import replacing, shown
@@ -139,7 +139,8 @@ def read_table(path: str | Path) -> Table:
 
     Rows without any content are passed over.
     """
-    return open_table(path).table()
+    with working(f"Reading {path}"):
+        return open_table(path).table()
 
 
 def check_output(path: Path, source: Path | None = None, n_rows: int = 0, *, replace: bool = True) -> None:
