@@ -57,10 +57,7 @@ def opened(chromium: Browser, page: Path) -> Tab:
 
 
 def chip(tab: Tab, name: str) -> None:
-    tab.run(
-        "[...document.querySelectorAll('#chips button')].find(one => one.textContent == "
-        f"{json.dumps(name)}).click()"
-    )
+    tab.run(f"document.querySelector('#chips [data-mark={json.dumps(name)}]').click()")
 
 
 def choose(tab: Tab, control: str, value: str) -> None:
@@ -86,17 +83,24 @@ def test_filters_and_sorts(opened: Tab, page: Path) -> None:
         len(everything) == 40
         and opened.run("document.getElementById('shown').textContent") == "40 of 40 shown"
     )
-    chip(opened, "low wrong")
+    chip(opened, "wrong:low")
     wrong = opened.run(IDS)
     assert len(wrong) == 21 and sum(item.endswith("-full") for item in wrong) == 20
-    chip(opened, "all judges wrong")
+    chip(opened, "wrong:all")
     (both,) = opened.run(IDS)
     assert both.endswith("-half")
-    chip(opened, "low wrong")
-    chip(opened, "all judges wrong")
-    chip(opened, "false fail")
-    assert all(item.endswith("-full") for item in opened.run(IDS)) and len(opened.run(IDS)) == 20
-    chip(opened, "false fail")
+    chip(opened, "wrong:all")
+    counts = (
+        "Object.fromEntries([...document.querySelectorAll('#chips button:not([hidden])')].map("
+        "one => [one.dataset.mark, Number(one.lastChild.textContent)]))"
+    )
+    assert opened.run(counts) == {"wrong:all": 1, "wrong:high": 1, "wrong:low": 21, "differ:judges": 20,
+                                  "case:false pass": 1, "flagged": 0}  # fmt: skip
+    chip(opened, "wrong:low")
+    assert opened.run(counts)["wrong:low"] == 21 and opened.run(counts)["case:false pass"] == 20
+    opened.run("document.getElementById('quiet').click()")  # 20 empty answers, which both fail as people do
+    assert len(opened.run(IDS)) == 60 and opened.run(IDS)[:40] == everything
+    opened.run("document.getElementById('quiet').click()")
     choose(opened, "tag", f"tag {ATTACK}")
     assert {item.rpartition("-")[2] for item in opened.run(IDS)} == {"half"}
     choose(opened, "system", "one")
@@ -112,9 +116,38 @@ def test_filters_and_sorts(opened: Tab, page: Path) -> None:
     assert opened.problems == [] and set(opened.requests) == {page.as_uri()}
 
 
+def test_a_cell_of_the_confusion_table_filters(opened: Tab) -> None:
+    cell = "document.querySelector('td[data-show$=\"verdict:low fail\"] button')"
+    choose(opened, "find", "nothing has this")
+    opened.run("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+    opened.run(f"{cell}.focus()")
+    opened.key("Enter")
+    assert len(opened.run(IDS)) == 39 and opened.run("document.activeElement.id") == "list"
+    assert opened.run("document.getElementById('explore').getBoundingClientRect().top") < 100
+    pressed = "[...document.querySelectorAll('#chips [aria-pressed=true]')].map(one => one.dataset.mark)"
+    assert opened.run(pressed) == ["person:fail", "verdict:low fail"]
+    chip(opened, "wrong:high")
+    assert len(opened.run(IDS)) == 19 and {item.rpartition("-")[2] for item in opened.run(IDS)} == {"half"}
+    assert opened.run("location.hash").count("only=") == 3
+
+
+def test_words_that_the_other_text_lacks_are_marked(opened: Tab) -> None:
+    item = opened.run(IDS)[0]
+    reference, answer = (f"[...document.querySelectorAll('#one dt')].find(one => one.textContent == '{name}')"
+                         ".nextSibling" for name in ("Reference", "Answer"))  # fmt: skip
+    assert item.endswith("-half") and opened.run(f"{answer}.textContent").endswith(ATTACK)
+    lacks = opened.run(f"[...{answer}.querySelectorAll('mark')].map(one => one.textContent)")
+    assert {"script", "img", "onerror"} <= set(lacks)
+    words = set(opened.run(f"{reference}.textContent").lower().split())
+    assert not words & {one.lower() for one in lacks}
+
+
 def test_keys_move_flag_and_stand_in_the_address(opened: Tab, chromium: Browser, page: Path) -> None:
     ids = opened.run(IDS)
     assert opened.run(CURRENT) == ids[0]
+    opened.press("jf")  # nothing has the list's focus
+    assert opened.run(CURRENT) == ids[0] and opened.run("location.hash") == ""
+    opened.run("document.getElementById('list').focus()")
     opened.press("jjjk")
     assert opened.run(CURRENT) == ids[2]
     opened.press("f")
@@ -128,21 +161,30 @@ def test_keys_move_flag_and_stand_in_the_address(opened: Tab, chromium: Browser,
     opened.press("j")  # a letter of the search, and no step
     assert opened.run("document.getElementById('find').value") == "j"
     choose(opened, "find", "")
-    opened.run("document.activeElement.blur()")
-    chip(opened, "false pass")
+    chip(opened, "case:false pass")
+    opened.run("document.querySelector('#rows a').click()")
+    opened.run("document.querySelector('#rows a').focus()")
     opened.press("jj")
     link = opened.run("document.querySelector('#one .btn a').href")
     assert link == opened.run("location.href")
     second = chromium.tab().open(link)
     assert second.run(CURRENT) == opened.run(CURRENT) and second.run(IDS) == opened.run(IDS)
-    assert second.run("document.querySelector('#chips [aria-pressed=true]').textContent") == "false pass"
+    assert (
+        second.run("document.querySelector('#chips [aria-pressed=true]').dataset.mark") == "case:false pass"
+    )
     assert f"flag={ids[2]}" in link and f"wrong={ids[2]}" in link
-    chip(opened, "false pass")
+    chip(opened, "case:false pass")
     assert '"label looks wrong; judge is wrong"' in saved(opened, "csv")
-    opened.run(
-        f"location.href = {json.dumps(link)}"
-    )  # as the address that is no file here took the flags away
-    opened.until("!document.getElementById('flagged').hidden")
+    again = chromium.tab().open(
+        page.as_uri()
+    )  # the browser keeps what was flagged, and whether keys are keys
+    assert again.run("location.hash") == "" and not again.run("document.getElementById('flagged').hidden")
+    again.run("document.getElementById('keys').click()")
+    again.run("document.getElementById('list').focus()")
+    again.press("jj")
+    assert again.run(CURRENT) == ids[0]
+    assert not chromium.tab().open(page.as_uri()).run("document.getElementById('keys').checked")
+    again.run("localStorage.clear()")
     assert "judgecal gold label made --flagged flagged.csv" in opened.run(
         "document.getElementById('flagged').innerText"
     )
@@ -168,15 +210,15 @@ def test_what_stands_beside_the_list(opened: Tab) -> None:
 
 
 def test_the_shown_items_leave_as_csv(opened: Tab) -> None:
-    chip(opened, "false fail")
+    chip(opened, "wrong:low")
     lines = saved(opened, "csv").split("\r\n")
     assert (
         lines[0].startswith('"item_id","question","reference_answer"')
-        and len(lines) == 22
+        and len(lines) == 23
         and lines[-1] == ""
     )
     assert '"low","low error","low reasoning"' in lines[0] and all(
-        '"false fail"' in line for line in lines[1:-1]
+        '"false fail"' in line or '"false pass"' in line for line in lines[1:-1]
     )
 
 
@@ -187,9 +229,10 @@ def test_a_calibrated_verdict_leaves_with_the_raw_one(
     made = made_set(workspace_dir, labels=(1, 1, 0))
     graded = [place * 7 % 40 + (40 if row["kind"] == "none" else 60) for place, row in enumerate(made)]
     slug = recorded(judgecal, tmp_path, {"graded": graded}, made)
-    said = [item["said"][0] for item in items_of(page_of(judgecal, slug))["items"]]
+    carried = items_of(page_of(judgecal, slug))
+    said = [item["said"][0] for item in carried["items"][: carried["loud"]]]
     assert {one["verdict"] for one in said} == {"pass", "fail"} and "false pass" in {
-        one["error"] for one in said
+        one.get("error") for one in said
     }
     tab = chromium.tab().open((workspace_dir / "experiments" / slug / "report.html").as_uri())
     rows = list(csv.DictReader(saved(tab, "csv").removeprefix("\ufeff").splitlines()))
@@ -227,8 +270,11 @@ def test_the_rest_can_be_read_without_its_script(chromium: Browser, page: Path) 
     tab.call("Page.enable")
     tab.call("Page.navigate", url=page.as_uri())
     tab.until("document.readyState == 'complete' && location.protocol == 'file:'")
-    assert tab.run("document.getElementById('explorer').hidden")
-    assert "its script unpacks them" in tab.run("document.body.textContent")
+    assert tab.run("document.querySelectorAll('#rows tr').length") == 10
+    assert tab.run("document.getElementById('tools').hidden && document.getElementById('one').hidden")
+    first = tab.run("document.getElementById('rows').textContent")
+    assert all(words in first for words in (ATTACK, "-half", "pass", "fail"))
+    assert "the first 10 of 60" in tab.run("document.querySelector('noscript').textContent")
     assert tab.run("document.querySelector('h1').textContent")
 
 
@@ -239,10 +285,12 @@ def test_a_page_of_many_items(chromium: Browser, judgecal: Run, workspace_dir: P
     assert judgecal("agreement", "--gold", "many", "--judgements", judgements, "--name", "many").code == 0
     assert len(page_of(judgecal, "many").encode("utf-8")) <= 700_000
     tab = chromium.tab().open((workspace_dir / "experiments" / "many" / "report.html").as_uri())
+    tab.run("document.getElementById('list').focus()")
     tab.press("jjj")
     fourth = tab.run(CURRENT)
     assert fourth == tab.run(f"({IDS})[3]")
-    chip(tab, "all judges wrong")
+    chip(tab, "wrong:all")
+    tab.run("document.getElementById('list').focus()")
     tab.press("jjj")
     item, link = tab.run(CURRENT), tab.run("document.querySelector('#one .btn a').href")
     second = chromium.tab().open(link)

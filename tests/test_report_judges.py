@@ -17,7 +17,7 @@ from judgecal.experiment.verdicts import Confusion, Cut, judge_shape, parted_ite
 from judgecal.records import Estimate, Headline
 from judgecal.report import html as html_module
 from judgecal.report.experiments import Listed, load_report
-from judgecal.report.explorer import MOST_PACKED, Explorer
+from judgecal.report.explorer import MOST_PACKED, Explorer, Row
 from judgecal.report.html import index_page
 from judgecal.report.judges import agreement_plot, first_facts
 from judgecal.report.judges_headline import judges_headline
@@ -285,8 +285,8 @@ def test_the_worst_come_first(judgecal: Run, workspace_dir: Path, tmp_path: Path
     kept, _ = decided(recorded(judgecal, tmp_path, {"off": list(range(1, 61))}, made))
     columns = [(column, column) for column in kept.judges]
     found = parted_items(kept.gold, columns, kept.items)
-    assert [one.said[0].verdicts[0] for one in found] == list(range(60, 10, -1))
-    assert {one.said[0].error for one in found} == {"too high"}
+    assert [one.said[0].verdicts[0] for one in found] == [*range(60, 10, -1), *range(1, 11)]
+    assert [one.said[0].error for one in found] == ["too high"] * 50 + [None] * 10
 
 
 def test_who_differs_from_whom(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:
@@ -422,18 +422,13 @@ def test_a_long_text_is_cut_and_said_to_be(judgecal: Run, slug: str) -> None:
 def test_a_page_carries_what_fits_and_says_so() -> None:
     """Texts that do not compress: the worst items stay, and the page tells how many of how many."""
     draw = random.Random(0)
-    empty = {"reference_answers": (), "fields": {}, "contexts": (), "conversation": (), "tags": ()}
-    plain = {"label": 1.0, "binary": True, "ratings": (), "said": (), "judges_differ": False}
-    parted = []
-    for n in range(3_000):
-        texts = {"item_id": f"i{n}", "question": "", "asked": "", "answer": draw.randbytes(1_000).hex()}
-        item = SimpleNamespace(**empty, **texts, system=None)
-        parted.append(cast("Any", SimpleNamespace(item=item, people_differ=False, **plain)))
-    made = Explorer(parted, ["judge"], 4_000, 0)
+    rows = [Row(f"i{n}", answer=draw.randbytes(1_000).hex(), marks=[f"case:{n % 7}"]) for n in range(3_000)]
+    made = Explorer("", rows)
     packed = f'<script type="application/octet-stream" id="items">{made.packed.text}</script>'
     carried = items_of(packed)["items"]
-    assert len(made.packed.text) <= MOST_PACKED and 1_000 < len(carried) == made.packed.n_items < 3_000
+    assert len(made.packed.text) <= MOST_PACKED and 1_000 < len(carried) == made.packed.n_rows < 3_000
     assert [one["id"] for one in carried] == [f"i{n}" for n in range(len(carried))]
+    assert [carried[n]["marks"] for n in (0, 6, 7)] == [["case:0"], ["case:6"], ["case:0"]]
     worst = f"Here are the worst {len(carried):,} of 3,000"
     assert made.capped == f"{worst}: a page carries at most 2 MB of items."
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any
@@ -22,6 +22,7 @@ _NEAR = 0.10  # of the range: so far from its label a graded verdict is with the
 _CALIBRATION_BINS = 10
 _RATES = ("tpr", "tnr", "mae", "within_10")  # what a judge is described by; of words, kappa
 _CLASSES = 8  # of a confusion matrix at most
+_AGREED = 300  # items on which judges and people agree, of which a page shows those
 _ROW_TEXTS = ("item_id", "group", "system", "question", "answer")
 _ROW_COLUMNS = (*_ROW_TEXTS, "label", "judge", "repeat", "verdict", "calibrated", "reasoning", "error")
 
@@ -58,6 +59,20 @@ class Cut:
     def verdict_at(self, verdict: Label) -> float:
         """A verdict on the common scale."""
         return onto(self.common, self.judge, float(verdict))
+
+    @cached_property
+    def classed(self) -> bool:
+        """Whether a table of confusion holds these: at a mark, of words, of the same whole grades."""
+        ends = {(scale.kind, scale.low, scale.high) for scale in (self.people, self.judge)}
+        grades = self.people.kind == "ordinal" and len(ends) == 1
+        return self.mark is not None or not self.people.numeric or grades
+
+    def class_of(self, label: Label, *, people: bool = False) -> str:
+        """The class of a verdict, or of people's label: pass or fail at the mark, else as it is."""
+        mark = self.label_mark if people else self.mark
+        if mark is not None:
+            return "pass" if (self.label_at if people else self.verdict_at)(label) >= mark else "fail"
+        return f"{label:g}" if self.people.numeric else str(label)
 
     def distance(self, label: Label, verdict: Label) -> float:
         """Verdict less label as a share of the range, -1..1; on words 0 or 1."""
@@ -183,28 +198,17 @@ def _confusion(
     labels: Sequence[Label], verdicts: Sequence[Sequence[Label | None]], cut: Cut
 ) -> Confusion | None:
     """At the pass mark where there is one; of words and of a few whole grades as they are."""
-    people, judge = cut.people, cut.judge
-    grades = people.kind == judge.kind == "ordinal" and (people.low, people.high) == (judge.low, judge.high)
-    if cut.mark is None and people.numeric and not grades:
+    if not cut.classed:
         return None
-
-    def name(label: Label, at: Callable[[Label], float], mark: float | None) -> str:
-        if mark is not None:
-            return "pass" if at(label) >= mark else "fail"
-        return f"{label:g}" if people.numeric else str(label)
-
     counts = Counter(
-        (
-            name(label, cut.label_at, cut.label_mark),
-            None if verdict is None else name(verdict, cut.verdict_at, cut.mark),
-        )
+        (cut.class_of(label, people=True), None if verdict is None else cut.class_of(verdict))
         for label, row in zip(labels, verdicts, strict=True)
         for verdict in row
     )
     classes = ["fail", "pass"]
     if cut.mark is None:
         names = {word for pair in counts for word in pair if word is not None}
-        classes = sorted(names, key=float if people.numeric else str)
+        classes = sorted(names, key=float if cut.people.numeric else str)
     if len(classes) > _CLASSES:
         return None
     columns = [*classes, *([None] if any(word is None for _, word in counts) else [])]
@@ -225,6 +229,7 @@ class JudgeOfItem:
     distance: float  # of that one, as `Cut.distance`
     unscored: str | None  # the error kind where it has no verdict
     raw: tuple[Label | None, ...] = ()  # as it gave them, where the others are calibrated; else empty
+    classes: tuple[str, ...] = ()  # of its verdicts, as in a table of confusion; empty where there is none
 
     @property
     def parts(self) -> bool:
@@ -234,7 +239,7 @@ class JudgeOfItem:
 
 @dataclass(frozen=True, slots=True)
 class PartedItem:
-    """An item on which a judge and people part: its label and ratings, and what every judge said."""
+    """An item that judges and people judged: its label and ratings, and what every judge said."""
 
     item: Item
     label: Label
@@ -243,6 +248,12 @@ class PartedItem:
     said: tuple[JudgeOfItem, ...]
     judges_differ: bool  # among themselves, at the pass mark where there is one
     people_differ: bool  # likewise
+    label_class: str = ""  # of its label, as in a table of confusion; empty where there is none
+
+    @property
+    def parts(self) -> bool:
+        """Whether a judge and people part."""
+        return self.n_wrong > 0
 
     @property
     def n_wrong(self) -> int:
@@ -258,32 +269,36 @@ class PartedItem:
 def parted_items(
     gold: GoldSet, columns: Sequence[tuple[JudgeColumn, JudgeColumn]], items: Sequence[Item]
 ) -> tuple[PartedItem, ...]:
-    """Every item on which one of the judges errs or has no verdict.
+    """Every item on which one of the judges errs or has no verdict; after them some on which all agree.
 
     Worst first: farthest from the label, then most judges wrong, then those of whose label the single raters
-    are surest. Test items, which are not for reading, are not to be among `items`. `columns`: each judge's as
-    it is, and as `AgreementTable.described` makes it.
+    are surest. Of the others every k-th, so that at most `_AGREED` stand for all. Test items, which are not
+    for reading, are not to be among `items`. `columns`: each judge's as it is, and as
+    `AgreementTable.described` makes it.
     """
     ratings = dict[str, list[Rating]]()
     for rating in gold.ratings:
         ratings.setdefault(rating.item_id, []).append(rating)
     people, numeric = Cut(gold.scale, gold.scale), gold.scale.numeric
     every = [_judged(gold, column, described, items) for column, described in columns]
-    parted: list[tuple[float, PartedItem]] = []
-    for item in items:
-        judges = tuple(judge[item.item_id] for judge in every)
-        if not any(judge.parts for judge in judges):
-            continue
+    classed = next((cut for cut in (Cut(gold.scale, to.scale) for _, to in columns) if cut.classed), None)
+
+    def judged(item: Item, judges: tuple[JudgeOfItem, ...]) -> tuple[float, PartedItem]:
         label, of_item = gold.labels[item.item_id], tuple(ratings.get(item.item_id, ()))
         given = [rating.label for rating in of_item if rating.rater != GOLD and rating.label is not None]
         scored = [judge for judge in judges if judge.unscored is None]
         judges_differ = len({judge.error if numeric else judge.verdicts for judge in scored}) > 1
         people_differ = any(people.error(given[0], other) for other in given[1:])
-        binary = gold.scale.kind == "binary"
+        binary, word = gold.scale.kind == "binary", classed.class_of(label, people=True) if classed else ""
         sure = sum(other == label for other in given) / len(given) if given else 0.0
-        parted.append((sure, PartedItem(item, label, binary, of_item, judges, judges_differ, people_differ)))
+        return sure, PartedItem(item, label, binary, of_item, judges, judges_differ, people_differ, word)
+
+    both = [(item, tuple(judge[item.item_id] for judge in every)) for item in items]
+    agreed = [pair for pair in both if not any(judge.parts for judge in pair[1])]
+    parted = [judged(*pair) for pair in both if any(judge.parts for judge in pair[1])]
     parted.sort(key=lambda pair: (-pair[1].distance, -pair[1].n_wrong, -pair[0]))
-    return tuple(item for _, item in parted)
+    few = agreed[:: -(-len(agreed) // _AGREED) or 1]
+    return tuple(item for _, item in (*parted, *(judged(*pair) for pair in few)))
 
 
 def _judged(
@@ -300,6 +315,10 @@ def _judged(
     @cache  # few pairs of a label and a verdict differ
     def outcome(label: Label, verdict: Label) -> tuple[str | None, float]:
         return cut.error(label, verdict), cut.distance(label, verdict)
+
+    def classes(rows: Sequence[Judgement]) -> tuple[str, ...]:
+        given = ("unscored" if row.verdict is None else cut.class_of(row.verdict) for row in rows)
+        return tuple(dict.fromkeys(given)) if cut.classed else ()
 
     for item in items:
         label, of_item = gold.labels[item.item_id], rows.get(item.item_id, [])
@@ -319,6 +338,7 @@ def _judged(
             distance=distance,
             unscored=unscored,
             raw=tuple(raw.get(item.item_id, ())),
+            classes=classes(of_item),
         )
     return judged
 

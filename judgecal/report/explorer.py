@@ -1,7 +1,8 @@
-"""The explorer of a page: every open item on which a judge and people part, packed for the page's script.
+"""The explorer of a page: its rows, packed for the page's script, which filters, sorts and opens them.
 
 The texts of users go into the page alone, compressed, and reach it as text, never as markup. Test items are
-counted.
+counted. A row carries marks, `KEY:VALUE`; whatever on the page has `data-show` with a mark, or several a line
+each, filters the explorer to the rows that have them all.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import base64
 import gzip
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -18,42 +19,84 @@ from typing import Any, NamedTuple
 from judgecal.errors import visible
 from judgecal.experiment.verdicts import JudgeOfItem, PartedItem
 from judgecal.goldset import GOLD
-from judgecal.records import Rating
+from judgecal.records import Item, Rating
 from judgecal.report.document import Block
 from judgecal.report.numbers import count, count_of
 from judgecal.report.wording import sentences
 from judgecal.scale import Label
 
 MOST_PACKED = 2_000_000
-"""Characters of the packed items in a page at most; one that needs more carries the worst and says so."""
+"""Characters of the packed rows in a page at most; one that needs more carries the first and says so."""
 
 _TEXT_LIMITS = (8_000, 2_000, 500)  # characters of a text, the first with which all of them are small enough
 _ALL_TEXTS = 8_000_000  # characters of all of them before they are compressed
+_PLAIN, _PLAIN_TEXT = 10, 240  # rows that stand in the page as they are, and characters of their texts
+_CASES = ("false pass", "false fail", "too high", "too low", "another word", "unscored")
+_FEW = 6  # judges, below which each has a filter of its own
+_COLUMNS = 5  # below which each has a column
+_ITEM = {"id": "item", "question": "question", "answer": "answer", "label": "people"}
+
+
+class Said(NamedTuple):
+    """What one judge said of a row, in words."""
+
+    verdict: str
+    given: str = ""  # as the judge gave it, where `verdict` is calibrated
+    error: str = ""  # how it errs, or why there is no verdict; empty where it does not
+    why: str = ""
+    raw: str = ""  # the reply
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row as it is shown; what is empty is left out."""
+
+    name: str
+    question: str = ""
+    answer: str = ""
+    references: Sequence[str] = ()
+    further: Sequence[tuple[str, str]] = ()  # more texts by name: contexts, fields
+    system: str = ""
+    tags: Sequence[str] = ()
+    label: str = ""
+    raters: Sequence[tuple[str, str, str]] = ()  # name, label, note
+    said: Sequence[Said | None] = ()  # of each judge of the explorer
+    marks: Sequence[str] = ()
+
+    @property
+    def texts(self) -> Iterator[str]:
+        """All that may be long."""
+        yield from (self.question, self.answer, *self.references)
+        yield from (text for _, text in self.further)
+        yield from (note for _, _, note in self.raters)
+        yield from (text for said in self.said if said for text in (said.why, said.raw))
 
 
 class Packed(NamedTuple):
-    """The items as the page carries them."""
+    """The rows as the page carries them."""
 
     text: str  # gzip in base64
-    n_items: int
+    n_rows: int
     cut_at: int  # from where on texts are cut
 
 
 @dataclass(frozen=True)
 class Explorer(Block):
-    """The items, worst first; only the page shows them."""
+    """The rows, worst first; only the page shows them."""
 
-    items: Sequence[PartedItem]
-    judges: Sequence[str]  # in the order of the items' verdicts
-    n_open: int  # items that may be shown, those on which all agree among them
-    n_sealed: int  # test items, which are counted and not shown
+    title: str
+    rows: Sequence[Row]
+    judges: Sequence[str] = ()  # in the order of `Row.said`
+    chips: Mapping[str, str] = field(default_factory=dict)  # mark -> what its filter is called
+    n_quiet: int = 0  # of the rows the last ones, which are shown on request
+    n_agreed: int = 0  # of which those are drawn
+    n_sealed: int = 0  # test items, which are counted and not shown
+    heads: Mapping[str, str] = field(
+        default_factory=_ITEM.copy
+    )  # part of a row -> what its column is called; others have none
     prompts: Mapping[str, str] = field(default_factory=dict)  # judge -> its prompt, where that is known
     gold: str = ""  # the set that the labels are of
-
-    @property
-    def title(self) -> str:
-        """How many there are."""
-        return f"{count(len(self.items))} of {count(self.n_open)} open answers where a judge and people part"
+    key: str = ""  # under which the browser keeps what was flagged: the experiment
 
     @property
     def relabel(self) -> str:
@@ -65,11 +108,40 @@ class Explorer(Block):
         """What stands in place of the test items."""
         return f"{count_of(self.n_sealed, 'test answer')} sealed" if self.n_sealed else ""
 
+    @property
+    def quiet(self) -> str:
+        """What asks for the rows on which nobody errs; empty without any."""
+        drawn = f"{count(self.n_quiet)} of " * (self.n_quiet < self.n_agreed)
+        return f"also show agreed ({drawn}{count(self.n_agreed)})" if self.n_quiet else ""
+
+    @property
+    def columns(self) -> list[str]:
+        """The headings of the list."""
+        few = list(self.judges) if len(self.judges) < _COLUMNS else ["judges wrong"]
+        return [*self.heads.values(), *few]
+
+    @property
+    def plain(self) -> list[list[str]]:
+        """The first rows for who runs no script, a cell a heading."""
+
+        def short(text: str) -> str:
+            return text if len(text) <= _PLAIN_TEXT else f"{text[:_PLAIN_TEXT]} …"
+
+        def cells(row: Row) -> Iterator[str]:
+            texts = {"id": row.name, "question": row.question, "answer": row.answer, "label": row.label}
+            yield from (short(texts[part]) for part in self.heads)
+            if len(self.judges) < _COLUMNS:
+                yield from (said.verdict if said else "" for said in row.said)
+            else:
+                yield f"{sum(bool(said and said.error) for said in row.said)} of {len(self.judges)}"
+
+        return [list(cells(row)) for row in self.rows[:_PLAIN]]
+
     @cached_property
     def packed(self) -> Packed:
         """All of them, or as many as fit."""
         limit = next((most for most in _TEXT_LIMITS if self._length(most) <= _ALL_TEXTS), _TEXT_LIMITS[-1])
-        n = len(self.items)
+        n = len(self.rows)
         text = self._packed(n, limit)
         while len(text) > MOST_PACKED:
             n = int(0.95 * n * MOST_PACKED / len(text))
@@ -82,8 +154,8 @@ class Explorer(Block):
         _, n, cut_at = self.packed
         return " ".join(
             sentences(
-                n < len(self.items)
-                and f"Here are the worst {count(n)} of {count(len(self.items))}: a page carries at most 2 MB "
+                n < len(self.rows)
+                and f"Here are the worst {count(n)} of {count(len(self.rows))}: a page carries at most 2 MB "
                 "of items.",
                 self._length(cut_at) < sum(self._lengths) and f"Texts end after {count(cut_at)} characters.",
             )
@@ -95,66 +167,65 @@ class Explorer(Block):
 
     @cached_property
     def _lengths(self) -> list[int]:
-        lengths: list[int] = []
-        for parted in self.items:
-            item = parted.item
-            texts = [item.question, item.answer, *item.reference_answers, *item.fields.values()]
-            texts += [context.text for context in item.contexts]
-            texts += [turn.content for turn in item.conversation]
-            texts += [rating.note or "" for rating in parted.ratings]
-            texts += [text for verdict in parted.said for text in (verdict.reasoning, verdict.raw_reply)]
-            lengths += map(len, texts)
-        return lengths
+        return [len(text) for row in self.rows for text in row.texts]
 
     def _packed(self, n: int, most: int) -> str:
+        rows = self.rows[:n]
+        names = list(dict.fromkeys([*self.chips, *(mark for row in rows for mark in row.marks)]))
+        place, key_of = (
+            {name: at for at, name in enumerate(names)},
+            {name: name.partition(":")[0] for name in names},
+        )
         carried = {
+            "key": self.key,
+            "heads": self.heads,
             "judges": [
-                {"name": visible(name), "prompt": visible(self.prompts.get(name, ""))} for name in self.judges
+                {
+                    "name": visible(name),
+                    "prompt": visible(self.prompts.get(name, "")),
+                    "said": _by_row(said and said[:3] for said in (row.said[judge] for row in rows)),
+                }
+                for judge, name in enumerate(self.judges)
             ],
-            "items": [_carried(parted, self.judges, most) for parted in self.items[:n]],
+            "loud": len(self.rows) - self.n_quiet,
+            "chips": [[place[mark], visible(words)] for mark, words in self.chips.items()],
+            "marks": list(map(visible, names)),
+            "has": [
+                _by_row(tuple(place[mark] for mark in row.marks if key_of[mark] == key) for row in rows)
+                for key in dict.fromkeys(key_of.values())
+            ],
+            "items": [_carried(row, most) for row in rows],
         }
         text = json.dumps(carried, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
         return base64.b64encode(gzip.compress(text.encode("utf-8"), 6, mtime=0)).decode("ascii")
 
 
-def _carried(parted: PartedItem, judges: Sequence[str], most: int) -> dict[str, Any]:
-    """An item as the script reads it; what is empty is left out."""
+def _by_row(values: Iterable[Hashable]) -> tuple[list[Hashable], str]:
+    """The values that occur, and a character a row that says which: that compresses to a bit or two a row."""
+    places: dict[Hashable, int] = {}
+    at = "".join(chr(48 + places.setdefault(value, len(places))) for value in values)
+    return list(places), at
+
+
+def _carried(row: Row, most: int) -> dict[str, Any]:
+    """A row as the script reads it; what is empty is left out."""
 
     def cut(text: str) -> str:
         more = len(text) - most
         return visible(text if more <= 0 else f"{text[:most]} … ({more:,} more characters)")
 
-    def rater(rating: Rating) -> list[str]:
-        label = rating.reason or "no label"
-        if rating.label is not None:
-            label = _shown(rating.label, binary=parted.binary)
-        return [visible(rating.rater), visible(label), cut(rating.note or "")]
-
-    def verdict(judge: JudgeOfItem) -> dict[str, Any]:
-        return _filled(
-            verdict=", ".join(_shown(label, binary=judge.binary) for label in judge.verdicts),
-            given=", ".join(_shown(label, binary=False) for label in judge.raw),
-            error=judge.error or (f"unscored: {judge.unscored}" if judge.unscored else ""),
-            why=cut(judge.reasoning),
-            raw=cut(judge.raw_reply),
-        )
-
-    item, by_judge = parted.item, {judge.judge: judge for judge in parted.said}
-    further = [*item.fields.items(), *((turn.role, turn.content) for turn in item.conversation)]
-    further += [(f"Context {at.document_id or place}", at.text) for place, at in enumerate(item.contexts, 1)]
     return _filled(
-        id=visible(item.item_id),
-        question=cut(item.asked),
-        references=[cut(text) for text in item.reference_answers],
-        answer=cut(item.answer),
-        further=[[name, cut(text)] for name, text in further],
-        system=visible(item.system or ""),
-        tags=list(map(visible, item.tags)),
-        label=_shown(parted.label, binary=parted.binary),
-        raters=[rater(rating) for rating in parted.ratings if rating.rater != GOLD],
-        said=[verdict(by_judge[judge]) if judge in by_judge else None for judge in judges],
-        differ=parted.judges_differ,
-        people=parted.people_differ,
+        id=visible(row.name),
+        question=cut(row.question),
+        references=[cut(text) for text in row.references],
+        answer=cut(row.answer),
+        further=[[visible(name), cut(text)] for name, text in row.further],
+        system=visible(row.system),
+        tags=list(map(visible, row.tags)),
+        label=visible(row.label),
+        raters=[[visible(name), visible(label), cut(note)] for name, label, note in row.raters],
+        why=any(said and said.why for said in row.said) and [said and cut(said.why) for said in row.said],
+        raw=any(said and said.raw for said in row.said) and [said and cut(said.raw) for said in row.said],
     )
 
 
@@ -162,7 +233,83 @@ def _filled(**values: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value}
 
 
-def _shown(label: Label | None, *, binary: bool) -> str:
+# --- items that judges and people judged
+
+
+def case_of(said: JudgeOfItem) -> str:
+    """How a judge's verdict lies to the label: an error as `Cut.error` names it, unscored, agree."""
+    return said.error or ("unscored" if said.unscored else "agree")
+
+
+def judged_chips(judges: Sequence[str], subject: str) -> dict[str, str]:
+    """The filters of a page about judges; the cases are those of one judge."""
+    several, whose = len(judges) > 1, f"{subject}: " * (len(judges) > 1)
+    return {
+        **({"wrong:all": "all judges wrong"} if several else {}),
+        **({f"wrong:{name}": f"{name} wrong" for name in judges} if 1 < len(judges) < _FEW else {}),
+        "differ:judges": "judges differ",
+        "differ:people": "people differ",
+        **{f"case:{case}": f"{whose}{case}" for case in _CASES},
+    }
+
+
+def judged_rows(
+    parted: Sequence[PartedItem],
+    judges: Sequence[str],
+    subject: str,
+    traits: Callable[[Item], Sequence[str]] = lambda _: (),
+) -> list[Row]:
+    """A row an item, in their order; `case` is marked of the subject. `traits` gives further marks."""
+    return [_judged_row(item, judges, subject, traits(item.item)) for item in parted]
+
+
+def _judged_row(parted: PartedItem, judges: Sequence[str], subject: str, traits: Sequence[str]) -> Row:
+    item, by_judge = parted.item, {judge.judge: judge for judge in parted.said}
+
+    def rater(rating: Rating) -> tuple[str, str, str]:
+        label = rating.reason or "no label"
+        if rating.label is not None:
+            label = shown(rating.label, binary=parted.binary)
+        return rating.rater, label, rating.note or ""
+
+    def said(judge: JudgeOfItem) -> Said:
+        return Said(
+            ", ".join(shown(label, binary=judge.binary) for label in judge.verdicts),
+            ", ".join(shown(label, binary=False) for label in judge.raw),
+            judge.error or (f"unscored: {judge.unscored}" if judge.unscored else ""),
+            judge.reasoning * parted.parts,  # of agreed items there are many, and it would say the same
+            judge.raw_reply * parted.parts,
+        )
+
+    wrong = [name for name in judges if name in by_judge and by_judge[name].parts]
+    marks = [f"wrong:{name}" for name in wrong]
+    marks += ["wrong:all"] * (0 < len(wrong) == len(by_judge))
+    marks += ["differ:judges"] * parted.judges_differ + ["differ:people"] * parted.people_differ
+    marks += [f"case:{case_of(judge)}" for judge in parted.said if judge.judge == subject]
+    marks += [f"person:{parted.label_class}"] * bool(parted.label_class)
+    marks += [f"verdict:{judge.judge} {word}" for judge in parted.said for word in judge.classes]
+    return Row(
+        item.item_id,
+        item.asked,
+        item.answer,
+        item.reference_answers,
+        texts_beside(item),
+        item.system or "",
+        item.tags,
+        shown(parted.label, binary=parted.binary),
+        [rater(rating) for rating in parted.ratings if rating.rater != GOLD],
+        [said(by_judge[judge]) if judge in by_judge else None for judge in judges],
+        [*marks, *traits],
+    )
+
+
+def texts_beside(item: Item) -> list[tuple[str, str]]:
+    """An item's further texts by name: fields, conversation, contexts."""
+    contexts = [(f"Context {at.document_id or place}", at.text) for place, at in enumerate(item.contexts, 1)]
+    return [*item.fields.items(), *((turn.role, turn.content) for turn in item.conversation), *contexts]
+
+
+def shown(label: Label | None, *, binary: bool) -> str:
     """A label or a verdict: pass or fail, or a number without needless digits."""
     if label is None:
         return "unscored"

@@ -31,7 +31,7 @@ from judgecal.report.document import (
     section,
     table,
 )
-from judgecal.report.explorer import Explorer
+from judgecal.report.explorer import Explorer, judged_chips, judged_rows
 from judgecal.report.judges_headline import always, deciding, entry_of, judges_headline, raters_in_words
 from judgecal.report.judges_sections import ceiling_notes, diagnostics, errors_section, people_section
 from judgecal.report.numbers import DASH, count, estimate, interval, money, percent, plain, points, signed
@@ -77,18 +77,30 @@ def judges_document(decision: JudgesDecision) -> Document:
         caption = "Serves whoever mends it: the commonest failure of each judge, and what it says."
         why = Section("unread", "Why nothing could be read", caption, [failures])
         return replace(head, sections=[why])
-    n_open, judges = (
-        decision.basis.n_items * decision.basis.may_choose,
-        [judge.judge for judge in result.judges],
-    )
     return replace(
         head,
         facts=[*first_facts(decision)],
         picture=agreement_plot(decision),
-        explorer=Explorer(
-            decision.parted, judges, n_open, result.gold.n_test_items, decision.prompts, result.gold.set
-        ),
+        explorer=_explorer(decision),
         sections=judges_sections(decision),
+    )
+
+
+def _explorer(decision: JudgesDecision) -> Explorer:
+    result, subject = decision.result, _subject(decision).judge
+    n_open, judges = decision.basis.n_items * decision.basis.may_choose, [one.judge for one in result.judges]
+    n_parted = sum(item.parts for item in decision.parted)
+    return Explorer(
+        f"{count(n_parted)} of {count(n_open)} open answers where a judge and people part",
+        judged_rows(decision.parted, judges, subject),
+        judges,
+        judged_chips(judges, subject),
+        n_quiet=len(decision.parted) - n_parted,
+        n_agreed=n_open - n_parted,
+        n_sealed=result.gold.n_test_items,
+        prompts=decision.prompts,
+        gold=result.gold.set,
+        key=result.experiment,
     )
 
 

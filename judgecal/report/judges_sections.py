@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from judgecal.experiment.result import AgreementResult, AltTestEntry, Entry, JudgeEntry, PartEntry, Retest
-from judgecal.experiment.verdicts import Confusion, JudgeShape
+from judgecal.experiment.verdicts import JudgeShape
 from judgecal.records import Estimate
 from judgecal.report.charts import Frame, Mark, of_metric
 from judgecal.report.document import (
@@ -61,7 +61,7 @@ def errors_section(decision: JudgesDecision) -> Section:
         for names in decision.alike
         if names[0] in shapes
     ]
-    classed = [_confusion(name, shape.confusion) for name, shape in distinct if shape.confusion]
+    classed = [_confusion(name, shape) for name, shape in distinct if shape.confusion]
     graded = [
         _calibration(name, shape) for name, shape in distinct if shape.calibration and scale != "binary"
     ]
@@ -126,13 +126,19 @@ def _at_cut(counts: Sequence[tuple[str, Part]], chosen: str | None) -> Table:
     )
 
 
-def _confusion(name: str, confusion: Confusion) -> Table:
+def _confusion(name: str, shape: JudgeShape) -> Table:
+    confusion = shape.confusion
+    assert confusion is not None  # the caller has looked
     classes = confusion.classes
     rows: list[list[str | Cell]] = []
+
+    def marks(label: str, at: int) -> str:
+        return f"person:{label}\nverdict:{shape.judge} {[*classes, 'unscored'][at]}"
+
     for place, (label, counts) in enumerate(zip(classes, confusion.counts, strict=True)):
         shares = [n / sum(counts) if sum(counts) else None for n in counts]
         cells = [
-            Cell(f"{count(n)} ({percent(share)})", share, strong=at == place)
+            Cell(f"{count(n)} ({percent(share)})", share, at == place, show=marks(label, at) * bool(n))
             for at, (n, share) in enumerate(zip(counts, shares, strict=True))
         ]
         rows.append([label, *cells])

@@ -489,7 +489,8 @@ class JudgesDecision:
     pick: ChosenJudge | None  # whom to use; None without losses
     grid: PromptModelGrid  # prompts against models
     shapes: tuple[JudgeShape, ...]  # verdicts beside labels, over all items
-    parted: tuple[PartedItem, ...]  # the open items on which a judge and people part; never a test item
+    # the open items on which a judge and people part, then some on which all agree; never a test item
+    parted: tuple[PartedItem, ...]
     alike: tuple[tuple[str, ...], ...]  # every judge, those that gave the same verdicts on all items together
     prompts: Mapping[str, str] = field(default_factory=dict)  # what a prompt judge is sent, where known
     unread: Unread | None = None  # who has no verdict at all

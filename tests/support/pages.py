@@ -65,6 +65,17 @@ def items_of(page: str) -> dict[str, Any]:
         r'<script type="application/octet-stream" id="items">([A-Za-z0-9+/=]*)</script>', page
     )
     found: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(packed)))
+    for row, item in enumerate(found["items"]):  # as the page's script puts it together
+        said = [values[ord(at[row]) - 48] for values, at in (judge["said"] for judge in found["judges"])]
+        texts = zip(item.get("why") or [""] * len(said), item.get("raw") or [""] * len(said), strict=True)
+        parts = ("verdict", "given", "error", "why", "raw")
+        item["said"] = [
+            one and dict(zip(parts, [*one, *beside], strict=True))
+            for one, beside in zip(said, texts, strict=True)
+        ]
+        item["marks"] = [
+            found["marks"][mark] for sets, at in found["has"] for mark in sets[ord(at[row]) - 48]
+        ]
     return found
 
 

@@ -1,12 +1,13 @@
 "use strict";
 // The explorer: filters, sorts, opens and exports the items that the page carries. Their texts only ever become
-// textContent. What is chosen stands in the address behind #, so that a link opens the same item in the same list.
+// textContent. What is chosen stands in the address behind #, so that a link opens the same item in the same list;
+// what is flagged is kept by the browser too. Whatever has data-show filters to the rows with its marks, one a line.
 (async () => {
   const store = document.getElementById("items");
   if (!store) return;
   const bytes = Uint8Array.from(atob(store.textContent.trim()), (one) => one.charCodeAt(0));
   const unpacked = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  const { judges, items } = await new Response(unpacked).json();
+  const { key, heads, judges, loud, chips: named, marks, has, items } = await new Response(unpacked).json();
   const STEP = 200; // rows drawn at once
   const at = (id) => document.getElementById(id);
   const framed = location.protocol === "about:"; // in a notebook there is no address to write to
@@ -21,18 +22,18 @@
 
   // --- what can be chosen
   const parts = (said) => Boolean(said && said.error);
-  const errs = (item, kind) => (item.said || []).some((said) => parts(said) && said.error.startsWith(kind));
-  const KINDS = ["false pass", "false fail", "too high", "too low", "another word", "unscored"];
-  const chips = [
-    ["all judges wrong", (item) => item.said.every((said) => !said || parts(said)), judges.length > 1],
-    ...judges.map(({ name }, place) => [`${name} wrong`, (item) => parts(item.said[place]), judges.length < 6]),
-    ["judges differ", (item) => item.differ, true],
-    ["people differ", (item) => item.people, true],
-    ...KINDS.map((kind) => [kind, (item) => errs(item, kind), true]),
-  ].filter(([, has, offered]) => offered && items.some(has));
+  const of = ([values, at], row) => values[at.charCodeAt(row) - 48];
+  items.forEach((item, row) => {
+    item.said = judges.map((judge) => of(judge.said, row)).map((said, place) =>
+      said && { verdict: said[0], given: said[1], error: said[2], why: item.why?.[place], raw: item.raw?.[place] });
+    item.marks = new Set(has.flatMap((key) => of(key, row)).map((mark) => marks[mark]));
+  });
   const FLAGS = { flag: "Label looks wrong", wrong: "Judge is wrong" };
   const flagsOf = (item) => Object.keys(FLAGS).filter((name) => state.flags[name].has(item.id));
-  chips.push(["flagged", (item) => flagsOf(item).length > 0]);
+  const marked = (item, mark) => (mark === "flagged" ? flagsOf(item).length > 0 : item.marks.has(mark));
+  const known = new Set([...items.flatMap((item) => [...item.marks]), "flagged"]);
+  const chips = new Map([...named.map(([mark, words]) => [marks[mark], words]), ["flagged", "flagged"]]
+    .filter(([mark]) => known.has(mark)));
   const wrong = (item) => item.said.filter(parts).length;
   const byId = (a, b) => a.id.localeCompare(b.id, undefined, { numeric: true });
   const orders = {
@@ -48,6 +49,13 @@
   });
 
   // --- the state, and the address that holds it
+  // Where a page may keep nothing, as in a frame or by the browser's settings, flags stand in the address alone
+  const recall = () => { try { return JSON.parse(localStorage.getItem(`judgecal ${key}`)) || {}; } catch { return {}; } };
+  const remember = () => {
+    const kept = { keys: at("keys").checked };
+    for (const name of Object.keys(FLAGS)) kept[name] = [...state.flags[name]];
+    try { localStorage.setItem(`judgecal ${key}`, JSON.stringify(kept)); } catch { /* refused */ }
+  };
   let state, found = [], drawn = STEP;
   const read = () => {
     const given = new URLSearchParams(framed ? "" : location.hash.slice(1));
@@ -55,14 +63,16 @@
     state = {
       item: one("item"), find: one("find"), tag: one("tag"), system: one("system"), judge: one("judge"),
       sort: one("sort") in orders ? one("sort") : "worst",
-      chips: new Set(given.getAll("only")),
-      flags: Object.fromEntries(Object.keys(FLAGS).map((name) => [name, new Set(given.getAll(name))])),
+      chips: new Set(given.getAll("only").filter((mark) => known.has(mark))),
+      quiet: given.has("agreed") || !loud,
+      flags: Object.fromEntries(Object.keys(FLAGS).map((name) => [name, new Set([...given.getAll(name), ...(recall()[name] || [])])])),
     };
   };
   const address = (item) => {
     const told = new URLSearchParams({ item });
     for (const name of ["find", "tag", "system", "judge"]) if (state[name]) told.set(name, state[name]);
     if (state.sort !== "worst") told.set("sort", state.sort);
+    if (state.quiet && loud) told.set("agreed", "1");
     for (const chip of state.chips) told.append("only", chip);
     for (const [name, ids] of Object.entries(state.flags)) for (const id of ids) told.append(name, id);
     return `#${told}`;
@@ -72,18 +82,19 @@
   // --- the list
   const filtered = () => {
     const needle = state.find.trim().toLowerCase();
-    const wanted = chips.filter(([name]) => state.chips.has(name)).map(([, has]) => has);
+    const wanted = [...state.chips];
     const judge = judges.findIndex(({ name }) => name === state.judge);
-    return items
-      .filter((item) => wanted.every((has) => has(item)) && (!needle || item.words.includes(needle)) &&
+    return (state.quiet ? items : items.slice(0, loud))
+      .filter((item) => wanted.every((mark) => marked(item, mark)) && (!needle || item.words.includes(needle)) &&
         (!state.tag || (item.tags || []).includes(state.tag)) && (!state.system || item.system === state.system) &&
         (judge < 0 || parts(item.said[judge])))
       .sort(orders[state.sort]);
   };
-  const columns = judges.length < 5 ? judges.map(({ name }, place) => [name, place]) : [];
+  const few = judges.length < 5;
   const verdict = (said, name) =>
     make("td", said ? said.verdict : "", { "data-name": name, class: parts(said) ? "bad" : "" });
-  const brief = (words) => make("td", "", {}, make("div", words, { class: "q", dir: "auto" }));
+  const brief = (words) => make("td", "", { class: "long" }, make("div", words, { class: "q", dir: "auto" }));
+  const cells = { question: brief, answer: brief, label: (words) => make("td", words, { "data-name": heads.label }) };
   const row = (item) => {
     const link = make("a", item.id, { href: address(item.id) });
     link.addEventListener("click", (event) => {
@@ -92,23 +103,56 @@
       choose(item.id);
     });
     const line = make("tr", "", { id: `row-${items.indexOf(item)}` },
-      make("th", "", { scope: "row" }, link), brief(item.question), brief(item.answer),
-      make("td", item.label, { "data-name": "people" }),
-      ...columns.map(([name, place]) => verdict(item.said[place], name)));
-    if (!columns.length) line.append(make("td", `${wrong(item)} of ${judges.length}`, { "data-name": "judges wrong" }));
+      make("th", "", { scope: "row" }, link), ...Object.keys(cells).filter((part) => heads[part]).map((part) => cells[part](item[part])),
+      ...(few ? judges.map(({ name }, place) => verdict(item.said[place], name)) : []));
+    if (!few) line.append(make("td", `${wrong(item)} of ${judges.length}`, { "data-name": "judges wrong" }));
     return line;
   };
+  const chipOf = (mark, words) => {
+    const chip = make("button", words, { type: "button", "data-mark": mark }, make("span"));
+    chip.addEventListener("click", () => narrow(() => state.chips.delete(mark) || state.chips.add(mark)));
+    at("chips").append(chip);
+  };
+  const count = () => { // how many are left with each: what is chosen narrows the others
+    const n = new Map();
+    for (const item of found) for (const mark of item.marks) n.set(mark, (n.get(mark) || 0) + 1);
+    n.set("flagged", found.filter((item) => marked(item, "flagged")).length);
+    for (const mark of state.chips)
+      if (![...at("chips").children].some((chip) => chip.dataset.mark === mark)) chipOf(mark, mark.replace(":", ": "));
+    for (const chip of at("chips").children) {
+      const { mark } = chip.dataset, pressed = state.chips.has(mark), left = n.get(mark) || 0;
+      chip.setAttribute("aria-pressed", pressed);
+      chip.lastChild.textContent = ` ${left.toLocaleString("en")}`;
+      chip.disabled = !pressed && !left;
+      chip.hidden = !pressed && !chips.has(mark);
+    }
+  };
   const list = () => {
+    const inside = at("rows").contains(document.activeElement);
     at("rows").replaceChildren(...found.slice(0, drawn).map(row));
     at("more").hidden = found.length <= drawn;
     if (at("flagged")) at("flagged").hidden = !state.flags.flag.size;
-    at("shown").textContent = `${found.length.toLocaleString("en")} of ${items.length.toLocaleString("en")} shown`;
-    for (const chip of at("chips").children) chip.setAttribute("aria-pressed", state.chips.has(chip.textContent));
+    if (inside) at("list").focus({ preventScroll: true });
+    at("shown").textContent = `${found.length.toLocaleString("en")} of ${(state.quiet ? items.length : loud).toLocaleString("en")} shown`;
+    at("quiet")?.setAttribute("aria-pressed", state.quiet);
+    count();
     for (const name of ["find", "sort", "tag", "system", "judge"]) if (at(name)) at(name).value = state[name];
   };
 
   // --- beside it
   const text = (node, words) => make(node, words || "(empty)", { class: "text", dir: "auto" });
+  // Words that the other text lacks are marked, unless so few are shared that it would mark nearly all
+  const WORD = /[\p{L}\p{N}]+/gu;
+  const words = (one) => (one || "").toLowerCase().match(WORD) || [];
+  const beside = (one, others) => {
+    const box = text("div", one), there = new Set(others.flatMap(words)), mine = words(one);
+    const lacks = (word) => !there.has(word.toLowerCase());
+    const n = mine.filter(lacks).length;
+    if (!n || n > 0.75 * mine.length) return box;
+    const pieces = one.split(/([\p{L}\p{N}]+)/u);
+    box.replaceChildren(...pieces.map((piece, place) => (place % 2 && lacks(piece) ? make("mark", piece) : piece)));
+    return box;
+  };
   const fold = (title, words) => make("details", "", {}, make("summary", title), text("div", words));
   const said = ({ name, prompt }, one) => {
     const box = make("div", "", { class: parts(one) ? "say bad" : "say" }, make("b", `${name}: ${one.verdict}`));
@@ -125,13 +169,14 @@
     const head = make("h3", item.id, { tabindex: "-1" });
     const facts = make("dl");
     const fact = (name, ...nodes) => facts.append(make("dt", name), make("dd", "", {}, ...nodes));
-    fact("Question", text("div", item.question));
-    if (item.references) fact("Reference", ...item.references.map((one) => text("div", one)));
-    fact("Answer", make("b", "", {}, text("div", item.answer)));
+    const title = (part) => heads[part][0].toUpperCase() + heads[part].slice(1);
+    if (heads.question) fact(title("question"), text("div", item.question));
+    if (item.references) fact("Reference", ...item.references.map((one) => beside(one, [item.answer])));
+    if (heads.answer) fact(title("answer"), make("b", "", {}, beside(item.answer || "", item.references || [])));
     for (const [name, words] of item.further || []) fact(name, words.length > 300 ? fold("Show", words) : text("div", words));
     const raters = (item.raters || []).map(([name, label, note]) =>
       make("div", `${name} ${label}${note ? `: ${note}` : ""}`, { dir: "auto" }));
-    fact("People", make("b", item.label), ...raters);
+    if (heads.label) fact(title("label"), make("b", item.label), ...raters);
     const about = [item.system && `system ${item.system}`, ...(item.tags || [])].filter(Boolean).join(" · ");
     if (about) fact("About", about);
     const link = make("a", "Link to this item", { href: address(item.id) });
@@ -140,8 +185,8 @@
       button.addEventListener("click", () => toggle(name, item.id));
       return button;
     });
-    const keys = "j/k next, f flag label, w flag judge, c copy link";
-    at("one").replaceChildren(head, make("p", `${where} · ${keys}`, { class: "meta" }),
+    const keys = at("keys").checked ? " · in the list: j/k next, f flag label, w flag judge, c copy link" : "";
+    at("one").replaceChildren(head, make("p", `${where}${keys}`, { class: "meta" }),
       facts, ...judges.flatMap((judge, number) => (item.said[number] ? [said(judge, item.said[number])] : [])),
       make("p", "", { class: "btn" }, ...flags, link));
   };
@@ -164,6 +209,7 @@
   const toggle = (name, id) => {
     const ids = state.flags[name];
     ids.delete(id) || ids.add(id);
+    remember();
     write();
     show(false);
   };
@@ -208,27 +254,49 @@
   choices("system", "any system", values((item) => item.system || []));
   choices("tag", "any tag", values((item) => item.tags || []));
   if (judges.length > 5) choices("judge", "any judge wrong", judges.map(({ name }) => name));
-  for (const [name] of chips) {
-    const chip = make("button", name, { type: "button", "aria-pressed": "false" });
-    chip.addEventListener("click", () => narrow(() => state.chips.delete(name) || state.chips.add(name)));
-    at("chips").append(chip);
-  }
+  for (const [order, of] of [["tag", "tags"], ["system", "system"]])
+    if (items.some((item) => item[of])) at("sort").append(make("option", `by ${order}`, { value: order }));
+  for (const [mark, words] of chips) chipOf(mark, words);
+  at("quiet")?.addEventListener("click", () => narrow(() => { state.quiet = !state.quiet; }));
   for (const name of ["find", "sort", "tag", "system", "judge"])
     at(name)?.addEventListener("input", (event) => narrow(() => { state[name] = event.target.value; }));
   at("more").addEventListener("click", () => { drawn += STEP; show(false); });
   at("csv").addEventListener("click", () => csv(found, "items.csv"));
   at("save-flagged")?.addEventListener("click", () => csv(items.filter((item) => state.flags.flag.has(item.id)), "flagged.csv"));
-  for (const [name] of columns.length ? columns : [["judges wrong"]])
-    at("heads").append(make("th", name, { scope: "col" }));
   const KEYS = { j: () => step(1), k: () => step(-1), c: copy };
   for (const [key, name] of [["f", "flag"], ["w", "wrong"]]) KEYS[key] = () => state.item && toggle(name, state.item);
-  document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, select, textarea")) return;
-    if (KEYS[event.key]) KEYS[event.key]();
+  at("list").addEventListener("keydown", (event) => {
+    if (!at("keys").checked || event.ctrlKey || event.metaKey || event.altKey || !KEYS[event.key]) return;
+    KEYS[event.key]();
   });
+  at("keys").checked = recall().keys !== false;
+  at("keys").addEventListener("change", () => { remember(); show(false); });
+
+  // --- what on the page shows rows of it
+  for (const shows of document.querySelectorAll("[data-show]")) {
+    const wanted = shows.dataset.show.split("\n");
+    if (!items.some((item) => wanted.every((mark) => item.marks.has(mark)))) continue;
+    let button = shows;
+    if (shows.matches("td, th")) {
+      button = make("button", "", { type: "button" }, ...shows.childNodes);
+      shows.append(button);
+    } else if (!shows.matches("a, button")) {
+      shows.closest("[role=img]")?.setAttribute("role", "group");
+      for (const [name, value] of [["role", "button"], ["tabindex", "0"]]) shows.setAttribute(name, value);
+      shows.addEventListener("keydown", (event) => {
+        if (event.key === "Enter" || event.key === " ") { event.preventDefault(); shows.dispatchEvent(new Event("click")); }
+      });
+    }
+    button.addEventListener("click", (event) => {
+      event.preventDefault();
+      narrow(() => { Object.assign(state, { chips: new Set(wanted), quiet: true, find: "", tag: "", system: "", judge: "" }); });
+      at("explore").scrollIntoView();
+      at("list").focus({ preventScroll: true });
+    });
+  }
   addEventListener("hashchange", () => { read(); show(true); });
   read();
-  at("explorer").hidden = false;
+  for (const hidden of ["tools", "one"]) at(hidden).hidden = false;
   show(Boolean(state.item));
   document.documentElement.dataset.ready = "true";
 })();
