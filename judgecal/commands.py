@@ -106,7 +106,7 @@ TABLE = {
         Command("compare", "cli.score:compare", "Tell two judges apart on the same items, if that can be.",
                 "three",
                 documents={"CompareResult": "report.compare:compare_document"},
-                report="experiment.compare:CompareResult"),
+                report="report.compare:compare_report"),
     ),
     "Choose and keep": (
         Command("select", "cli.select:select", "Choose the cheapest judge within the margin, and lock it.",

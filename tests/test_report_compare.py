@@ -20,7 +20,9 @@ from tests.support.pages import (
     ATTACK,
     Parsed,
     by_kind,
+    cells_of,
     check_page,
+    items_of,
     made_set,
     page_of,
     printed_by,
@@ -51,7 +53,13 @@ def taken_in(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> str:
 def test_the_page_of_two_recorded_judges(judgecal: Run, taken_in: str) -> None:
     printed = printed_by(judgecal, "compare", taken_in, "sharp", "lax")
     assert (printed["compared_from"], printed["decision"], printed["test_look"]) == (taken_in, "A", None)
-    page = check_page(judgecal, printed, ["pairs", "notes"], "+25.0 [+")
+    page = check_page(judgecal, printed, ["square", "pairs", "notes"], "+25.0 [+")
+    cells = [(one["data-show"], text) for one, text in cells_of(page) if "data-show" in one]
+    assert cells == [("pair:both", "40 (67%)"), ("pair:only B", "0 (0%)"),
+                     ("pair:only A", "20 (33%)"), ("pair:none", "0 (0%)")]  # fmt: skip
+    carried = items_of(page)
+    pairs = [[mark for mark in item["marks"] if mark.startswith("pair:")] for item in carried["items"]]
+    assert pairs == [["pair:only A"]] * 20 + [["pair:both"]] * 40 and carried["loud"] == 20
     assert told(printed["difference"]).startswith("0.250 [0.")
     assert f'<h1 id="decision">{printed["headline"]["sentence"]}</h1>' in unescape(page)
     assert page.count("<svg ") == 2  # the difference, wide and narrow

@@ -127,6 +127,10 @@ class AgreementTable:
             return self
         return dataclasses.replace(self, repeats=1 + max((row.repeat for row in column.rows), default=0))
 
+    def beside(self, columns: Iterable[JudgeColumn]) -> list[tuple[JudgeColumn, JudgeColumn]]:
+        """Each judge's column as it is, and as `described` makes it."""
+        return [(column, self.of(column).described(column)) for column in columns]
+
     def verdicts(self, column: JudgeColumn) -> list[list[Label | None]]:
         """The verdicts of a judge as items x repeats; None where there is none."""
         return verdict_matrix(column.rows, self.items, self.repeats)

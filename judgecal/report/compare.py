@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
 from typing import NamedTuple
 
+from judgecal.errors import InputError
 from judgecal.experiment.compare import CompareResult
+from judgecal.experiment.folder import Experiment
+from judgecal.experiment.stored import read_experiment
+from judgecal.experiment.verdicts import parted_items
 from judgecal.records import Estimate, Headline
 from judgecal.report.charts import (
     Axis,
@@ -15,13 +21,25 @@ from judgecal.report.charts import (
     interval_picture,
     of_metric,
 )
-from judgecal.report.document import Document, Fact, Paragraph, Table, section, stored_document, table
+from judgecal.report.document import (
+    Cell,
+    Document,
+    Fact,
+    Paragraph,
+    Section,
+    Table,
+    section,
+    stored_document,
+    table,
+)
+from judgecal.report.explorer import judged_explorer
 from judgecal.report.judges_headline import naming_unread, raters_in_words, unread_headline
 from judgecal.report.numbers import DASH, count, difference, p_value, percent, points
 from judgecal.report.wording import AS_WRONG, OWN_LABELS, in_a_row, sentence, sentences
 from judgecal.stats import PLANNED_DISCORDANCE, POWER, Comparison
 from judgecal.stats.metrics import amount_of, metric_facts
 from judgecal.stats.strata import driven_in_words
+from judgecal.workspace import Workspace
 
 _NAMED = 3  # of pairs in the headline, and of cells of the grid
 
@@ -57,6 +75,50 @@ def compare_document(result: CompareResult) -> Document:
         notes=_notes(result),
         words=("A - B", "p (Holm)", "cannot tell", AS_WRONG),
     )
+
+
+def compare_report(workspace: Workspace, experiment: Experiment, _margin: float) -> Document:
+    """The stored document with the open answers on which the judges err, where their experiment is there.
+
+    Of two judges a table says who is right on how many of them; each of its cells shows those.
+    """
+    result = experiment.read_summary(CompareResult)
+    document = compare_document(result)
+    try:
+        stored = read_experiment(workspace, result.compared_from)
+        judges = list(dict.fromkeys(judge for pair in result.pairs for judge in pair))
+        columns = [stored.column(judge) for judge in judges]
+    except InputError:  # gone, or the set has changed since
+        return document
+    items = [item for item in stored.items if item.item_id not in stored.gold.test_ids]
+    parted, two = parted_items(stored.gold, stored.table.beside(columns), items), len(judges) == 2
+    who = {True: {True: "none", False: "only B"}, False: {True: "only A", False: "both"}}
+    right = {one.item.item_id: who[one.said[0].parts][one.said[1].parts] for one in parted}
+    explorer = judged_explorer(
+        parted,
+        judges,
+        judges[0],
+        n_open=len(items),
+        traits={item: [f"pair:{name}"] for item, name in right.items()} if two else {},
+        chips={f"pair:{name}": f"{name} right" for name in ("only A", "only B", "none")} if two else {},
+        n_sealed=len(stored.items) - len(items),
+        gold=stored.gold.name,
+        key=result.experiment,
+    )
+    n = Counter(right[one.item.item_id] for one in parted if one.parts)
+    n["both"] = len(items) - n.total()
+
+    def cell(name: str) -> Cell:
+        share = n[name] / len(items)
+        return Cell(f"{count(n[name])} ({percent(share)})", heat=share, show=f"pair:{name}")
+
+    if two and items:
+        rows = [["B right", cell("both"), cell("only B")], ["B wrong", cell("only A"), cell("none")]]
+        caption = f"A is {judges[0]}, B is {judges[1]}. Click a number to read these answers."
+        title, square = "Who is right on the open answers", Table(["", "A right", "A wrong"], rows)
+        part = Section("square", title, caption, [square], card=True)
+        document = replace(document, sections=[part, *document.sections])
+    return replace(document, explorer=explorer)
 
 
 def _headline(result: CompareResult) -> Headline:

@@ -11,9 +11,10 @@ import base64
 import gzip
 import json
 import shlex
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from judgecal.errors import visible
@@ -116,9 +117,12 @@ class Explorer(Block):
 
     @property
     def columns(self) -> list[str]:
-        """The headings of the list."""
-        few = list(self.judges) if len(self.judges) < _COLUMNS else ["judges wrong"]
-        return [*self.heads.values(), *few]
+        """The headings of the list; what all judges share of `signature@model` is left out."""
+        halves = [name.rpartition("@")[::2] for name in self.judges]
+        same = [len(set(half)) == 1 for half in zip(*halves, strict=True)]
+        short = ["@".join(half for half, all_ in zip(both, same, strict=True) if not all_) for both in halves]
+        names = [some or name for some, name in zip(short, self.judges, strict=True)]
+        return [*self.heads.values(), *(names if len(names) < _COLUMNS else ["judges wrong"])]
 
     @property
     def plain(self) -> list[list[str]]:
@@ -236,31 +240,34 @@ def _filled(**values: Any) -> dict[str, Any]:
 # --- items that judges and people judged
 
 
-def case_of(said: JudgeOfItem) -> str:
-    """How a judge's verdict lies to the label: an error as `Cut.error` names it, unscored, agree."""
-    return said.error or ("unscored" if said.unscored else "agree")
+def judged_explorer(
+    parted: Sequence[PartedItem],
+    judges: Sequence[str],
+    subject: str,
+    *,
+    n_open: int,
+    traits: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    chips: Mapping[str, str] = MappingProxyType({}),
+    **further: Any,
+) -> Explorer:
+    """Items in their order, those on which all agree last; `case` is marked of the subject alone.
 
-
-def judged_chips(judges: Sequence[str], subject: str) -> dict[str, str]:
-    """The filters of a page about judges; the cases are those of one judge."""
+    `traits`: item -> further marks; `chips`: filters before the usual ones; `further`: of `Explorer`.
+    """
+    n_parted = sum(item.parts for item in parted)
     several, whose = len(judges) > 1, f"{subject}: " * (len(judges) > 1)
-    return {
+    names = [f"wrong:{name}" for name in judges] if 1 < len(judges) < _FEW else []
+    usual = {
         **({"wrong:all": "all judges wrong"} if several else {}),
-        **({f"wrong:{name}": f"{name} wrong" for name in judges} if 1 < len(judges) < _FEW else {}),
+        **{mark: f"{mark.partition(':')[2]} wrong" for mark in names},
         "differ:judges": "judges differ",
         "differ:people": "people differ",
         **{f"case:{case}": f"{whose}{case}" for case in _CASES},
     }
-
-
-def judged_rows(
-    parted: Sequence[PartedItem],
-    judges: Sequence[str],
-    subject: str,
-    traits: Callable[[Item], Sequence[str]] = lambda _: (),
-) -> list[Row]:
-    """A row an item, in their order; `case` is marked of the subject. `traits` gives further marks."""
-    return [_judged_row(item, judges, subject, traits(item.item)) for item in parted]
+    rows = [_judged_row(item, judges, subject, traits.get(item.item.item_id, ())) for item in parted]
+    title = f"{count(n_parted)} of {count(n_open)} open answers where a judge and people part"
+    further = {"title": title, "n_quiet": len(parted) - n_parted, "n_agreed": n_open - n_parted, **further}
+    return Explorer(rows=rows, judges=judges, chips={**chips, **usual}, **further)
 
 
 def _judged_row(parted: PartedItem, judges: Sequence[str], subject: str, traits: Sequence[str]) -> Row:
@@ -285,7 +292,8 @@ def _judged_row(parted: PartedItem, judges: Sequence[str], subject: str, traits:
     marks = [f"wrong:{name}" for name in wrong]
     marks += ["wrong:all"] * (0 < len(wrong) == len(by_judge))
     marks += ["differ:judges"] * parted.judges_differ + ["differ:people"] * parted.people_differ
-    marks += [f"case:{case_of(judge)}" for judge in parted.said if judge.judge == subject]
+    of_subject = (judge for judge in parted.said if judge.judge == subject)
+    marks += [f"case:{judge.error or ('unscored' if judge.unscored else 'agree')}" for judge in of_subject]
     marks += [f"person:{parted.label_class}"] * bool(parted.label_class)
     marks += [f"verdict:{judge.judge} {word}" for judge in parted.said for word in judge.classes]
     return Row(

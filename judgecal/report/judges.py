@@ -31,7 +31,7 @@ from judgecal.report.document import (
     section,
     table,
 )
-from judgecal.report.explorer import Explorer, judged_chips, judged_rows
+from judgecal.report.explorer import Explorer, judged_explorer
 from judgecal.report.judges_headline import always, deciding, entry_of, judges_headline, raters_in_words
 from judgecal.report.judges_sections import ceiling_notes, diagnostics, errors_section, people_section
 from judgecal.report.numbers import DASH, count, estimate, interval, money, percent, plain, points, signed
@@ -87,20 +87,16 @@ def judges_document(decision: JudgesDecision) -> Document:
 
 
 def _explorer(decision: JudgesDecision) -> Explorer:
-    result, subject = decision.result, _subject(decision).judge
-    n_open, judges = decision.basis.n_items * decision.basis.may_choose, [one.judge for one in result.judges]
-    n_parted = sum(item.parts for item in decision.parted)
-    return Explorer(
-        f"{count(n_parted)} of {count(n_open)} open answers where a judge and people part",
-        judged_rows(decision.parted, judges, subject),
-        judges,
-        judged_chips(judges, subject),
-        n_quiet=len(decision.parted) - n_parted,
-        n_agreed=n_open - n_parted,
-        n_sealed=result.gold.n_test_items,
+    gold = decision.result.gold
+    return judged_explorer(
+        decision.parted,
+        [judge.judge for judge in decision.result.judges],
+        _subject(decision).judge,
+        n_open=decision.basis.n_items * decision.basis.may_choose,
+        n_sealed=gold.n_test_items,
         prompts=decision.prompts,
-        gold=result.gold.set,
-        key=result.experiment,
+        gold=gold.set,
+        key=decision.result.experiment,
     )
 
 

@@ -532,8 +532,7 @@ def decide_on_judges(
         losses = LossPicture(decided.losses, decided.judges, (decided.floors[best.judge], *floor), people)
     # as the tables have them: each judge with its own repeats, on all items
     tables = [whole.of(column) for column in columns]
-    described = [of_judge.described(column) for of_judge, column in zip(tables, columns, strict=True)]
-    pairs = list(zip(columns, described, strict=True))
+    pairs = whole.beside(columns)
     split = "test" if not chosen_on else "open" if stored.split == "all" else stored.split
     recorded = stored.experiment.config.get("recorded", {}).get("file") == JUDGEMENTS
     return JudgesDecision(
