@@ -26,6 +26,7 @@ from tests.support.pages import (
     Parsed,
     by_kind,
     check_page,
+    items_of,
     made_set,
     page_of,
     printed_by,
@@ -111,12 +112,18 @@ def test_judge(judgecal: Run, served: Served, tmp_path: Path) -> None:
     page = check_page(
         judgecal,
         printed,
-        ["systems", "rate", "unscored", "examples", "notes"],
+        ["systems", "rate", "unscored", "notes"],
         *shown,
         printed["note"][1:],
         "4 of 40 unscored",
     )
     assert "which is not the share that people would pass" in page
+    carried = items_of(page)
+    marks = [item["marks"] for item in carried["items"]]
+    verdicts = ["verdict:unscored", "verdict:fail", "verdict:pass"]
+    assert len(marks) == 40 and marks == sorted(marks, key=lambda mark: verdicts.index(mark[0]))
+    assert [item["said"][0]["error"] != "" for item in carried["items"]] == [True] * 4 + [False] * 36
+    assert {item["further"][0][0] for item in carried["items"]} == {"r"}
 
 
 # --- what is not there, and parts

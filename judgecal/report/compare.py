@@ -113,7 +113,10 @@ def compare_report(workspace: Workspace, experiment: Experiment, _margin: float)
         return Cell(f"{count(n[name])} ({percent(share)})", heat=share, show=f"pair:{name}")
 
     if two and items:
-        rows = [["B right", cell("both"), cell("only B")], ["B wrong", cell("only A"), cell("none")]]
+        rows: list[list[str | Cell]] = [
+            ["B right", cell("both"), cell("only B")],
+            ["B wrong", cell("only A"), cell("none")],
+        ]
         caption = f"A is {judges[0]}, B is {judges[1]}. Click a number to read these answers."
         title, square = "Who is right on the open answers", Table(["", "A right", "A wrong"], rows)
         part = Section("square", title, caption, [square], card=True)

@@ -8,6 +8,7 @@ import math
 import re
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from judgecal.errors import InputError
@@ -16,26 +17,19 @@ from judgecal.production.judge_counts import SuiteRate
 from judgecal.production.results import JudgeResult, SuiteResult
 from judgecal.records import Estimate, Headline
 from judgecal.report.charts import Axis, in_percent, interval_picture, said_in_words, share_blocks, share_row
-from judgecal.report.document import (
-    Block,
-    Document,
-    Heading,
-    Record,
-    Section,
-    Table,
-    section,
-    stored_document,
-    table,
-)
+from judgecal.report.document import Document, Section, Table, section, stored_document, table
+from judgecal.report.explorer import Explorer, Row, Said
 from judgecal.report.numbers import DASH, count, count_of, estimate, money, plain
 from judgecal.report.wording import IN_NO_RATE, in_a_row, sentence, sentences
 from judgecal.selection.pass_rates import SystemRates
-from judgecal.tables import Row, open_source
+from judgecal.tables import Row as Line
+from judgecal.tables import open_source
 from judgecal.tables.partitions import ENDINGS
 from judgecal.workspace import Workspace
 
-_EXAMPLES = 3  # rows of each verdict that are shown
-_SEARCHED = 2_000  # rows of the output that they are taken from
+_SHOWN = 500  # rows of the output that are shown
+_NONE = ["verdict:unscored"]
+_CHIPS = 8  # verdicts at most that have a filter each
 _SHARE_OF = {"rating": "rows", "precision": "chunks", "share": "its scale"}
 _PASSES = {"rating": "of the rows pass", "precision": "of a row's chunks pass", "share": "on average"}
 _TRIED_AGAIN = (
@@ -56,11 +50,11 @@ _SUITE_WORDS = (
 
 
 def judge_report(_workspace: Workspace, experiment: Experiment, _margin: float) -> Document:
-    """The stored document of `judge`; of a lock with examples of each verdict from its output."""
+    """The stored document of `judge`; of a lock with rows of its output."""
     if "suite" in experiment.config:
         return suite_document(experiment.read_summary(SuiteResult))
     result = experiment.read_summary(JudgeResult)
-    return judge_document(result, example_rows(result))
+    return replace(judge_document(result), explorer=_explorer(result))
 
 
 def _judged(result: JudgeResult | SuiteResult) -> str:
@@ -75,8 +69,8 @@ def _notes(result: JudgeResult | SuiteResult, no_model: str) -> list[str]:
 # --- one lock
 
 
-def judge_document(result: JudgeResult, examples: Sequence[Row] | None = None) -> Document:
-    """What a table judged by a lock comes to; `examples`: rows of its output, None where it was not read."""
+def judge_document(result: JudgeResult) -> Document:
+    """What a table judged by a lock comes to."""
     mark = "" if result.pass_at is None else f", pass at {result.pass_at:g}"
     unscored = table(
         result.overall.unscored.items(),
@@ -99,7 +93,6 @@ def judge_document(result: JudgeResult, examples: Sequence[Row] | None = None) -
             "row.",
             unscored,
         ),
-        examples is not None and _examples(result, examples),
         notes=_notes(result, "unknown"),
         words=("raw rate", "calibrated rate", "sensitivity", "specificity", IN_NO_RATE),
         short=True,
@@ -273,44 +266,53 @@ def _rate(result: JudgeResult) -> Section:
     )
 
 
-def example_rows(result: JudgeResult) -> list[Row]:
-    """The first rows of the output with each verdict; none where it is gone or can no longer be read."""
+def _explorer(result: JudgeResult) -> Explorer | None:
+    """The first rows of the output, those without a verdict and those that fail first; None where it is gone
+    or can no longer be read.
+    """
     path = Path(result.output)
     if path.is_dir():  # of partitions the first one
         parts = (file for file in path.rglob("*") if file.suffix in ENDINGS and file.name[0] not in "._")
         path = min(parts, default=path)
-    rows_of: dict[str, list[Row]] = {}
     try:
-        for piece in open_source(path).pieces(_SEARCHED) if path.is_file() else ():
-            for row in piece.rows:
-                rows_of.setdefault(_class_of(result, row), []).append(row)
-    except InputError:
-        return []
-    return [row for _, rows in sorted(rows_of.items()) for row in rows[:_EXAMPLES]]
-
-
-def _class_of(result: JudgeResult, row: Row) -> str:
-    """Pass or fail where the row says so, else the verdict; empty without one."""
-    passed = row.cells.get(result.columns["passed"], "").lower()
-    return {"true": "pass", "false": "fail"}.get(passed, row.cells.get(result.columns["verdict"], ""))
-
-
-def _examples(result: JudgeResult, rows: Sequence[Row]) -> Section:
-    blocks: list[Block] = []
-    above = ""
-    for row in rows:
-        heading = _class_of(result, row) or "unscored"
-        if heading != above:
-            blocks.append(Heading(heading.capitalize()))
-        above = heading
-        blocks.append(Record(f"Line {row.line}", [(name, text) for name, text in row.cells.items() if text]))
-    return section(
-        "examples",
-        "Examples by verdict",
-        "Serves whoever wants to see what the judge lets through and what it stops: the first rows of the "
-        "output with each verdict, as they come and not drawn at random.",
-        blocks or f"{result.output} is gone or cannot be read any more.",
+        pieces = open_source(path).pieces(_SHOWN) if path.is_file() else iter(())
+        lines = next(iter(pieces)).rows[:_SHOWN]
+    except (InputError, StopIteration):
+        return None
+    rows = sorted((_row(result, line) for line in lines), key=lambda row: (row.marks != _NONE, row.marks))
+    verdicts = list(dict.fromkeys(mark for row in rows for mark in row.marks))
+    first = "The first " * (len(rows) < result.n)
+    return Explorer(
+        f"{first}{count(len(rows))} of {count(result.n)} rows as the judge sees them",
+        rows,
+        [result.judge],
+        {mark: mark.partition(":")[2] for mark in verdicts if len(verdicts) <= _CHIPS},
+        heads={"id": "line", "question": "question", "answer": "answer"},
+        key=result.experiment,
     )
+
+
+def _row(result: JudgeResult, line: Line) -> Row:
+    cells, verdict = line.cells, _class_of(result, line)
+    columns = {"question": "question", "answer": "answer", **result.named}
+    part = {name: cells.get(column, "") for name, column in {**columns, **result.columns}.items()}
+    given = part["verdict"] * (part["verdict"] != verdict)
+    used = {*columns.values(), *result.columns.values()}
+    return Row(
+        str(line.line),
+        part["question"],
+        part["answer"],
+        further=[(name, text) for name, text in cells.items() if text and name not in used],
+        said=[Said(verdict, given, part["error"], part["reasoning"])],
+        marks=[f"verdict:{verdict}"],
+    )
+
+
+def _class_of(result: JudgeResult, line: Line) -> str:
+    """Pass or fail where the row says so, else the verdict; unscored without one."""
+    passed = line.cells.get(result.columns["passed"], "").lower()
+    said = {"true": "pass", "false": "fail"}.get(passed, line.cells.get(result.columns["verdict"], ""))
+    return said or "unscored"
 
 
 # --- a suite

@@ -161,11 +161,7 @@ def check_page(judgecal: Run, printed: Mapping[str, Any], sections: Sequence[str
     page = page_of(judgecal, printed["experiment"])
     parsed = Parsed(page)
     assert [one["id"] for one in parsed.all("section") if one["id"] != "explore"] == list(sections)
-    assert (
-        page.index('id="decision"')
-        < page.index("What nobody knows yet")
-        < page.index("<section id=")
-    )
+    assert page.index('id="decision"') < page.index("What nobody knows yet") < page.index("<section id=")
     captions = re.findall(r'<p class="caption">(.*?)</p>', page)
     assert len(captions) == len(sections)
     shown = unescape(page)

@@ -28,10 +28,10 @@
       said && { verdict: said[0], given: said[1], error: said[2], why: item.why?.[place], raw: item.raw?.[place] });
     item.marks = new Set(has.flatMap((key) => of(key, row)).map((mark) => marks[mark]));
   });
-  const FLAGS = { flag: "Label looks wrong", wrong: "Judge is wrong" };
+  const FLAGS = { ...(heads.label && { flag: "Label looks wrong" }), ...(judges.length && { wrong: "Judge is wrong" }) };
   const flagsOf = (item) => Object.keys(FLAGS).filter((name) => state.flags[name].has(item.id));
   const marked = (item, mark) => (mark === "flagged" ? flagsOf(item).length > 0 : item.marks.has(mark));
-  const known = new Set([...items.flatMap((item) => [...item.marks]), "flagged"]);
+  const known = new Set([...items.flatMap((item) => [...item.marks]), ...(Object.keys(FLAGS).length ? ["flagged"] : [])]);
   const chips = new Map([...named.map(([mark, words]) => [marks[mark], words]), ["flagged", "flagged"]]
     .filter(([mark]) => known.has(mark)));
   const wrong = (item) => item.said.filter(parts).length;
@@ -131,7 +131,7 @@
     const inside = at("rows").contains(document.activeElement);
     at("rows").replaceChildren(...found.slice(0, drawn).map(row));
     at("more").hidden = found.length <= drawn;
-    if (at("flagged")) at("flagged").hidden = !state.flags.flag.size;
+    if (at("flagged")) at("flagged").hidden = !state.flags.flag?.size;
     if (inside) at("list").focus({ preventScroll: true });
     at("shown").textContent = `${found.length.toLocaleString("en")} of ${(state.quiet ? items.length : loud).toLocaleString("en")} shown`;
     at("quiet")?.setAttribute("aria-pressed", state.quiet);
@@ -185,7 +185,7 @@
       button.addEventListener("click", () => toggle(name, item.id));
       return button;
     });
-    const keys = at("keys").checked ? " · in the list: j/k next, f flag label, w flag judge, c copy link" : "";
+    const keys = at("keys").checked ? ` · in the list: j/k next, ${Object.keys(FLAGS).map((name) => `${name[0]} ${FLAGS[name].toLowerCase()}, `).join("")}c copy link` : "";
     at("one").replaceChildren(head, make("p", `${where}${keys}`, { class: "meta" }),
       facts, ...judges.flatMap((judge, number) => (item.said[number] ? [said(judge, item.said[number])] : [])),
       make("p", "", { class: "btn" }, ...flags, link));
@@ -264,7 +264,7 @@
   at("csv").addEventListener("click", () => csv(found, "items.csv"));
   at("save-flagged")?.addEventListener("click", () => csv(items.filter((item) => state.flags.flag.has(item.id)), "flagged.csv"));
   const KEYS = { j: () => step(1), k: () => step(-1), c: copy };
-  for (const [key, name] of [["f", "flag"], ["w", "wrong"]]) KEYS[key] = () => state.item && toggle(name, state.item);
+  for (const name of Object.keys(FLAGS)) KEYS[name[0]] = () => state.item && toggle(name, state.item);
   at("list").addEventListener("keydown", (event) => {
     if (!at("keys").checked || event.ctrlKey || event.metaKey || event.altKey || !KEYS[event.key]) return;
     KEYS[event.key]();
