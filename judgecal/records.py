@@ -418,7 +418,7 @@ class Headline:
     unknown: tuple[str, ...] = ()
     next: str = ""
     chip: str = ""
-    more: tuple[str, ...] = field(default=(), metadata={"json": False})
+    more: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.chip:

@@ -546,19 +546,19 @@ def test_systems_of_recorded_answers(judgecal: Run, tmp_path: Path) -> None:
     check_page(judgecal, printed, ["systems", "pairs", "refusals", "questions", "notes"])
 
     result = find_experiment(find_workspace(None), "rec").read_summary(AnswerResult)
-    sentence = answer_document(result).headline.sentence
-    assert sentence.startswith("Use right: it averages ") and "shown to be above the other one" in sentence
+    found = answer_document(result).headline
+    assert found.sentence == "Use right." and found.because[0].startswith("It averages ")
+    assert found.because[1] == "Shown to be above the other one."
     equal = tuple(dataclasses.replace(pair, decision="cannot tell") for pair in result.comparisons)
-    sentence = answer_document(dataclasses.replace(result, comparisons=equal)).headline.sentence
-    assert (
-        sentence.startswith("Cannot tell whom to use: ") and "is not shown to be above any other" in sentence
-    )
+    found = answer_document(dataclasses.replace(result, comparisons=equal)).headline
+    assert found.sentence == "Cannot tell whom to use."
+    assert "is not shown to be above any other" in found.because[0]
     unrated = [dataclasses.replace(one, n=0, n_unscored=one.n_expected) for one in result.systems]
     nobody = answer_document(dataclasses.replace(result, systems=tuple(unrated)))
-    assert nobody.headline.sentence == "Cannot tell whom to use: no answer has a rating."
+    assert nobody.headline.because[0] == "No answer has a rating."
     lost = answer_document(dataclasses.replace(result, systems=(result.systems[0], unrated[1])))
-    assert "and no other system has a rating" in lost.headline.sentence
-    assert "0.0%" not in lost.headline.sentence
+    assert "and no other system has a rating" in lost.headline.because[0]
+    assert "0.0%" not in lost.headline.because[0]
     assert "no rating" in html(lost) and "0.0%" not in html(nobody).partition("<main>")[0]
     by_heart = Contaminated(75.0, 9, 0, (KnownQuestion("q", ATTACK, ("m",)),))
     closed = answer_document(dataclasses.replace(result, context=("none",), contaminated=by_heart))

@@ -143,7 +143,7 @@ def test_two_equal_judges(judgecal: Run, slug: str) -> None:
     assert (found["difference"]["low"], found["difference"]["high"]) == (0.0, 0.0)
     said = judgecal("compare", slug, "sharp", "twin").said
     assert said.startswith(
-        "Cannot tell sharp from twin by agreement with people. sharp reaches 100.0%, twin 100.0%: "
+        "We cannot tell whether sharp or twin agrees better. sharp reaches 100.0%, twin 100.0%: "
     )
     assert "The two agree with people alike on every question." in said
 
@@ -163,7 +163,8 @@ def test_every_pair(judgecal: Run, slug: str) -> None:
     assert pairs[0]["p_adjusted"] == 1.0
     assert found == compared(judgecal, slug, "sharp", "twin", "lax")
     text = judgecal("compare", slug).said
-    assert text.startswith("sharp and twin agree better with people than lax. Cannot tell sharp from twin.")
+    told = "sharp and twin agree better with people than lax. We cannot tell sharp from twin."
+    assert text.startswith(f"2 of 3 pairs of judges are told apart. {told}")
     with_floor = compared(judgecal, slug, "lax", "correctness_v3@embedded")
     assert with_floor["b"] == "correctness_v3@embedded"
     assert "percentage verdicts on binary labels" in with_floor["notes"][0]

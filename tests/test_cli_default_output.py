@@ -59,7 +59,7 @@ def test_a_gate_says_its_decision_first(judgecal: Run) -> None:
     assert (
         judgecal("select", slug, "--allow-below-floor", "-o", "a.lock.json", "--noise-calls", "0").code == 0
     )
-    assert judgecal("gate", "--lock", "a.lock.json").out.split()[0] in ("PASS:", "INCONCLUSIVE:")
+    assert judgecal("gate", "--lock", "a.lock.json").out.split()[1] in ("pass", "cannot")
 
 
 class Screen(io.StringIO):
@@ -84,5 +84,8 @@ def test_colours_are_for_a_terminal_that_wants_them(
     monkeypatch.setattr(sys, "stdout", stream)
     print_document(Document("t", "", Headline("pass", "PASS: \x1b[2Jgo on.", next="judgecal models"), []))
     text = shown.getvalue()
-    assert text.startswith("\x1b[1;32mPASS: " if coloured else "PASS: ") and "\x1b[2J" not in text
+    assert (
+        text.startswith("\x1b[1;32m✓ pass · PASS: " if coloured else "✓ pass · PASS: ")
+        and "\x1b[2J" not in text
+    )
     assert text.count("\x1b") == (2 if coloured else 0) and not stream.coloured

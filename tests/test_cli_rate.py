@@ -192,7 +192,8 @@ def test_error_rates_are_carried_over_and_the_assumption_is_said_first(judgecal:
     assert found.keys() >= KEYS
     assert found["method"] == "Rogan-Gladen" and found["n"] == 1200 and found["n_unscored"] == 20
     assert found["n_labelled"] == 0
-    assert found["headline"]["sentence"].startswith("If the judge errs here as on starter, about ")
+    assert found["headline"]["sentence"].endswith("are right, if the judge errs as before.")
+    assert "the judge errs here as on starter" in found["headline"]["because"][0]
     assert holds(found["corrected"], world.share) and "as often as it did on starter" in found["assumes"][0]
     assert found["bounds"]["low"] < found["corrected"]["low"]
     assert found["bounds"]["high"] > found["corrected"]["high"]
@@ -202,7 +203,7 @@ def test_error_rates_are_carried_over_and_the_assumption_is_said_first(judgecal:
     shown = judgecal("rate", "judged.csv", *LOCK)
     lines = shown.out.splitlines()
     assert len(lines) <= 30 and max(map(len, lines)) <= 80
-    assert lines[0].startswith("If the judge errs here")
+    assert "if the judge errs as before." in " ".join(lines[:2])
     assert "\nnext: judgecal gold sheet judged.csv -n 60" in shown.out
 
 
@@ -225,7 +226,8 @@ def test_from_a_drawn_sheet_to_a_corrected_rate(judgecal: Run, world: World) -> 
     found = rate_of(judgecal, *LOCK, "--labels", "labels", "--by", "system")
     assert (found["method"], found["n_labelled"], found["labels"]) == ("PPI++", 120, "labels")
     assert holds(found["corrected"], world.share) and found["headline"]["kind"] == "corrected"
-    assert found["headline"]["sentence"].endswith("of these answers are right; the judge alone said 66%.")
+    assert found["headline"]["sentence"].endswith("of these answers are right.")
+    assert found["headline"]["because"][0] == "The judge alone said 66%."
     assert not found["shift"]["contradicts"] and found["shift"]["p_value"] > 0.05
     assert sum(one["n_labelled"] for one in found["by"]) == 120
     (pair,) = found["differences"]
@@ -238,7 +240,7 @@ def test_from_a_drawn_sheet_to_a_corrected_rate(judgecal: Run, world: World) -> 
     assert judgecal("report", found["experiment"], "--format", "html").code == 0
     assert "half width, points" in page.read_text(encoding="utf-8")
     again = judgecal("report", found["experiment"], "--format", "md")
-    assert again.code == 0 and "of these answers are right; the judge alone said 66%." in again.out
+    assert again.code == 0 and "of these answers are right.** The judge alone said 66%." in again.out
     made = api.rate("judged.csv", lock="judge.lock.json", labels="labels", by="system")
     assert made.corrected.value == found["corrected"]["value"]
     assert made.frame().shape[0] >= 1 and "of these answers are right" in made._repr_html_()
@@ -311,7 +313,7 @@ def test_a_shift_is_said_before_the_number(judgecal: Run, labelled: World) -> No
     write(world.folder / "judged.csv", rows)
     found = rate_of(judgecal, *LOCK, "--labels", "labels")
     assert found["shift"]["contradicts"] and holds(found["corrected"], world.share)
-    assert found["headline"]["sentence"].startswith("The labels contradict the lock's error rates: about ")
+    assert found["headline"]["sentence"].startswith("The labels contradict the lock: about ")
     assert found["headline"]["next"] == "judgecal gate --lock judge.lock.json"
 
 

@@ -148,7 +148,7 @@ def test_where_nothing_is_better_the_judge_stays(
     assert set(found["test"].values()) == {None} and not (workspace.experiments / "test_looks.jsonl").exists()
     assert (found["decision"], found["chosen"], found["n_demos"]) == ("nothing changed", "before", 0)
     text = judgecal("optimize", "--gold", "harsh").out
-    assert text.startswith("Keep the judge as it is.\nNo candidate was better on")
+    assert text.startswith("○ cannot tell · Keep the judge as it is.\nNo candidate was better on")
     assert found["instructions_changed"] is False
     assert program(workspace, found)["judgecal"]["trained_on"] == []
 

@@ -98,7 +98,7 @@ def test_a_report_says_what_the_command_said_and_needs_nothing_else(
     assert judgecal("report", "both", "--full").out == said
     assert printed["headline"]["sentence"] in unescape(page_of(judgecal, "both"))
     short = judgecal("report", "both", "--format", "md").out
-    assert short.startswith("**○ cannot tell · Cannot tell ") and printed["run_line"] in short
+    assert short.startswith("**○ cannot tell · We cannot tell ") and printed["run_line"] in short
     carried = one_object(judgecal("report", "both", "--json"))
     assert carried["headline"] == printed["headline"]
     assert carried["result"] == {key: one for key, one in printed.items() if key != "headline"}

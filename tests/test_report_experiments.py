@@ -63,7 +63,7 @@ def test_gate(judgecal: Run, served: Served) -> None:
     estimates += [printed[when][printed["metric"]] for when in ("locked", "now")]
     shown = [told(estimate, 1, 100.0) for estimate in estimates]
     page = check_page(judgecal, printed, ["loss", "flips", "items", "notes"], *shown)
-    assert "FAIL: stop using this judge." in page
+    assert "Stop using this judge." in page
     gold = served.script.gold
     sealed = {item.item_id for item in gold.select("test")} & {one["item_id"] for one in printed["flipped"]}
     assert page.count('<article class="case">') == n - len(sealed) > 10
@@ -82,17 +82,17 @@ def test_gate(judgecal: Run, served: Served) -> None:
 @pytest.mark.parametrize(
     ("decision", "act"),
     [
-        ("pass", "PASS: go on with this judge under its new model id; no change of its verdicts is shown."),
-        ("inconclusive", "INCONCLUSIVE: cannot tell whether the judge has drifted."),
-        ("changed", "CHANGED: another judge answers under this name."),
+        ("pass", "Go on with this judge, under its new model id."),
+        ("inconclusive", "We cannot tell whether this judge has drifted."),
+        ("changed", "Another judge answers under this name."),
     ],
 )
 def test_the_first_words_of_a_gate(judgecal: Run, served: Served, decision: GateDecision, act: str) -> None:
     judgecal("gate", "--lock", served.path, "--name", "g")
     result = find_experiment(find_workspace(None), "g").read_summary(GateResult)
     headline = gate_document(replace(result, decision=decision, model_changed=True), {}).headline
-    assert headline.sentence == act and len(headline.because) == 2
-    assert headline.because[0].startswith("MODEL CHANGED: the provider now answers as ")
+    assert headline.sentence == act and len([*headline.because, *headline.more]) == 2
+    assert headline.because[0].startswith("The model changed: the provider now answers as ")
 
 
 def test_judge(judgecal: Run, served: Served, tmp_path: Path) -> None:

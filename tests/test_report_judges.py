@@ -121,10 +121,10 @@ TEST = OPEN.replace("dev = 1.0\ntest = 0.0", "dev = 0.0\ntest = 1.0")
 @pytest.mark.parametrize(
     ("scale", "labels", "wrong", "n_groups", "splits", "says"),
     [
-        (NOMINAL, ("a", "b", "c"), "c", 20, OPEN, "Use right to triage"),
-        (GRADES, (4, 2, 0), 0, 20, OPEN, "Use right to triage"),
-        (f"{GRADES}\npass_at = 3", (4, 2, 0), 0, 20, OPEN, "Use right to triage"),
-        (GRADES, (4, 2, 0), 0, 5, OPEN, "Too few questions to tell whom to use: 15 answers to 5 questions."),
+        (NOMINAL, ("a", "b", "c"), "c", 20, OPEN, "right may sort answers"),
+        (GRADES, (4, 2, 0), 0, 20, OPEN, "right may sort answers"),
+        (f"{GRADES}\npass_at = 3", (4, 2, 0), 0, 20, OPEN, "right may sort answers"),
+        (GRADES, (4, 2, 0), 0, 5, OPEN, "Too few questions to tell whom to use."),
         (GRADES, (4, 2, 0), 0, 20, TEST, "Choose nobody"),
     ],
     ids=["nominal", "ordinal", "ordinal with a mark", "five questions", "test items alone"],
@@ -216,9 +216,9 @@ def test_the_cheaper_judge_first_in_the_headline() -> None:
     found = judges_headline(found_with())
     assert (found.kind, found.next) == ("tied", "judgecal select x")
     assert in_full(found) == (
-        "Use B to triage; whether it could replace a person is not known. It agrees with people on 89.0% of "
-        "answers [84.0, 94.0], good and bad ones weighing alike; always saying 50 reaches 50.0%. It is 1.0 "
-        "points below A, the best, at most 2.1, for 0.200 instead of 2.000 USD per 1,000."
+        "B may sort answers; whether it could replace a person is open. It agrees with people on 89.0% of "
+        'answers [84.0, 94.0], good and bad alike. Saying "50" every time would get 50.0%. It is 1.0 points '
+        "below A, the best, at most 2.1, for 0.200 instead of 2.000 USD per 1,000."
     )
     assert found.unknown[0].startswith("Whether it holds on questions that did not choose it: judgecal sel")
     assert [one for one in found.unknown if "production" in one]
@@ -227,14 +227,14 @@ def test_the_cheaper_judge_first_in_the_headline() -> None:
 def test_one_judge_and_test_items_alone() -> None:
     one = found_with(judges=LOSSES[:1], pick=ChosenJudge("use", "A", "A", ("A",), 0.95, CONSTANT))
     assert in_full(judges_headline(one)).startswith(
-        "Use A to triage; whether it could replace a person is not known. It agrees with people on 90.0% of "
+        "A may sort answers; whether it could replace a person is open. It agrees with people on 90.0% of "
         "answers [85.0, 95.0]"
     )
     # a recorded judge has no prompt to begin with
     below = judges_headline(found_with(constant=loss(-0.01, 0.02, 0.05), pick=NOBODY))
     assert (below.kind, below.next) == ("none", "judgecal optimize --gold made --model embedded")
     found = judges_headline(found_with(pick=NOBODY, may_choose=False))
-    assert found.sentence.startswith("Choose nobody from this: all of its items are test items, which")
+    assert found.sentence.startswith("Choose nobody from this: every answer here is a sealed")
     assert found.next == "judgecal agreement --gold made --help"
 
 
@@ -473,7 +473,7 @@ def test_a_notebook_shows_the_page_in_a_frame(slug: str) -> None:
     frame = found._repr_html_()
     (attributes,) = Parsed(frame).all("iframe")
     assert attributes["srcdoc"] == found.html and attributes["sandbox"] == "allow-scripts"
-    assert repr(found).startswith("Report('rec: judges held against people': Use sharp to triage")
+    assert repr(found).startswith("Report('rec: judges held against people': sharp may sort answers")
 
 
 def test_the_index_lists_every_experiment(judgecal: Run, slug: str, workspace_dir: Path) -> None:

@@ -87,10 +87,10 @@ def optimized(change: tuple[float, float | None, float | None] | None = (0.05, 0
          "Take the optimised judge: it agrees better with people. On test its agreement with people changes "
          "by +5.0 [+1.0, +9.0] points"),
         ("worse", "new", (-0.05, -0.09, -0.01),
-         "Keep the judge as it is: the optimised one agrees less with people. On test its agreement with "
-         "people changes by -5.0 [-9.0,"),
+         "Keep the judge as it is: the optimised one is worse. On test its agreement with people changes by "
+         "-5.0 [-9.0,"),
         ("rescaled only", "new", (0.05, 0.01, 0.09),
-         "Keep the judge as it is: the gain is one of scale alone. On test its agreement with people changes "
+         "Keep the judge as it is: only its scale got better. On test its agreement with people changes "
          "by +5.0"),
         ("cannot tell", "new", (0.01, -0.02, 0.04),
          "Keep the judge as it is: nothing better is shown. On test its agreement with people changes by "

@@ -353,7 +353,7 @@ def test_score_select_gate_offline(judgecal: Run, workspace_dir: Path) -> None:
     one_object(judgecal("select", scored["experiment"], "--allow-below-floor", "--json"))
     ran = judgecal("gate", "--lock", "judge.lock.json")
     assert ran.code == 0, ran.err
-    assert ran.out.startswith("✓ pass · PASS: go on with this judge.\nNo item agrees ")
+    assert ran.out.startswith("✓ pass · Go on with this judge.\nNo item agrees ")
     found = one_object(judgecal("gate", "--lock", "judge.lock.json", "--json"))
     assert found.keys() >= CONTRACT | {"model_changed", "repeats", "usd", "experiment", "margin", "run_line"}
     assert found["decision"] == "pass" and found["repeats"] == 1 and found["usd"] == 0.0
@@ -408,7 +408,7 @@ def test_other_answers_than_at_lock_time_fail(judgecal: Run, served: Served, tmp
     # Over the mark of 75 then and not now, or the other way round: v >= 75 or 100 - v >= 75.
     assert len(found["flipped"]) == sum(v >= 75 or v <= 25 for v in served.script.verdicts.values())
     text = (tmp_path / "s.md").read_text()
-    assert text.startswith("**✕ fail · FAIL: stop using this judge.** ") and "correctness\\_v3\\@mine" in text
+    assert text.startswith("**✕ fail · Stop using this judge.** ") and "correctness\\_v3\\@mine" in text
     n_sealed = sum(one["item_id"] in served.script.gold.test_ids for one in found["flipped"])
     assert re.search(rf" and \d\d more; {n_sealed} of test, which are counted and never shown\.", text)
 
@@ -450,7 +450,7 @@ def test_a_judge_of_the_same_accuracy_is_changed(judgecal: Run, served: Served, 
         "judgecal score --judge correctness_v3@mine --gold starter --no-cache"
     )
     text = (tmp_path / "s.md").read_text()
-    assert text.startswith("**△ changed · CHANGED: another judge answers under this name.** Verdicts lie ")
+    assert text.startswith("**△ changed · Another judge answers under this name.** Verdicts lie ")
     assert "odd one out: verdicts lie " in text and "another judge is shown" in text
 
 
@@ -506,12 +506,10 @@ def test_a_changed_model_is_named_first(judgecal: Run, served: Served, tmp_path:
     served.script.model_id = "stub-model-2026-09-09"
     ran = judgecal("gate", "--lock", served.path, "--markdown", tmp_path / "s.md")
     assert ran.code == 0
-    assert ran.said.startswith(
-        "PASS: go on with this judge under its new model id; no change of its verdicts is shown."
-    )
-    named = f"MODEL CHANGED: the provider now answers as stub-model-2026-09-09; locked was {MODEL_ID}."
+    assert ran.said.startswith("Go on with this judge, under its new model id. The model changed: ")
+    named = f"The model changed: the provider now answers as stub-model-2026-09-09, not {MODEL_ID}."
     assert named in " ".join(ran.out.splitlines()[:5])
-    assert "MODEL CHANGED: " in (tmp_path / "s.md").read_text().splitlines()[0]
+    assert "The model changed: " in (tmp_path / "s.md").read_text().splitlines()[0]
     assert gated(judgecal, served)["model_changed"] is True
 
 
@@ -571,9 +569,9 @@ def test_unscored_items_are_named_with_reasons(judgecal: Run, served: Served) ->
     served.script.change = lambda item, n, verdict: None if item.item_id in silent else verdict
     ran = judgecal("gate", "--lock", served.path)
     assert ran.code == 1
-    line = " ".join(ran.out.split())
+    line = ran.said
     assert line.startswith(
-        "FAIL: stop using this judge. 13.6% more of the verdicts are missing than when it was locked"
+        "Stop using this judge. 13.6% more of the verdicts are missing than when it was locked"
     )
     assert "MANY UNSCORED: 30 of 220 judgements are unscored (parse 30) and count as" in line
     assert "without their items the difference is 0.0 [0.0, 0.0] points" in line

@@ -264,8 +264,8 @@ def test_an_equal_judge_may_take_the_place_and_is_locked(
     assert (look["kind"], look["n_items"], look["by"]) == ("decision", 96, "migrate by macro_agreement")
     again = json.loads(judgecal(*command, "--replace").out)
     assert again["test_looks"] == 1  # the same command is the same look
-    text = judgecal(*command[:-1], "--replace").out
-    assert text.startswith("PASS: correctness_v1@embedded may take the place")
+    text = judgecal(*command[:-1], "--replace").said
+    assert text.startswith("correctness_v1@embedded may take the place")
     assert "no item differs" in text and "[0.0, 0.0]" not in text  # beside a loss of up to 6 points
     contract = {"flip_rate", "noise", "unscored", "locked", "now", "smallest_detectable", "model_changed"}
     assert contract <= result.keys() and result["unscored"] == {"locked": 0.0, "now": 0.0}
@@ -289,10 +289,9 @@ def test_a_judge_that_tells_nothing_apart_is_not_locked(
     assert (served.calls, result["n_called_again"], result["churn"]) == (220, 0, None)
     assert result["new_lock"] is None and "no lock is written" in result["new_lock_reason"]
     assert not (workspace_dir / "new.lock.json").exists()
-    text = judgecal(*command).out
-    said = " ".join(text.split())
+    said = judgecal(*command).said
     assert said.startswith(
-        "FAIL: correctness_v3@mine may not take the place of correctness_v3@embedded. It tells right from"
+        "correctness_v3@mine may not take the place of correctness_v3@embedded. It tells right from"
     )
     forced = judgecal(*command, "--force", "--json")
     assert (forced.code, json.loads(forced.out)["forced"]) == (1, True)

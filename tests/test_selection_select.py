@@ -252,7 +252,7 @@ def test_nobody_within_the_caps(judgecal: Run, scored: str, workspace_dir: Path)
     assert not (workspace_dir / "judge.lock.json").exists()
     assert not (workspace_dir / "experiments" / "test_looks.jsonl").exists()
     ran = judgecal("select", scored, *ANY, "--allow-provider", "gemini")
-    assert ran.code == 1 and ran.said.startswith("Choose nobody: no judge is within the caps.")
+    assert ran.code == 1 and ran.said.startswith("Choose nobody. No judge is within the caps.")
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def headline(ran: Ran, code: int) -> dict[str, Any]:
 
 def is_unread(found: dict[str, Any], *, journal: str = "judgements.jsonl") -> None:
     assert found["kind"] == "unread"
-    assert found["sentence"].startswith(f"Nothing could be read: {DEAD} gave no verdict")
+    assert found["sentence"].startswith(f"Nothing could be read of {DEAD}.")
     said = " ".join(found["because"])
     assert MESSAGE in said and journal in said
     assert "--retry-unscored" in found["next"] or found["next"].startswith("judgecal gate ")
@@ -72,7 +72,8 @@ def test_one_dead_judge_is_named_beside_others(judgecal: Run, dead: StubServer) 
         headline(judgecal("select", "two", "--json"), 1),
     ):
         assert found["kind"] != "unread"
-        assert f"{DEAD} gave no verdict on any of 124 items: {MESSAGE}." in " ".join(found["because"])
+        assert found["because"][0] == f"{DEAD} gave no verdict on any of 124 answers."
+        assert f"{DEAD}: {MESSAGE}." in found["more"]
         assert any("--retry-unscored" in one for one in found["unknown"])
 
 

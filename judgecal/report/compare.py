@@ -35,7 +35,7 @@ from judgecal.report.document import (
 from judgecal.report.explorer import judged_explorer
 from judgecal.report.judges_headline import naming_unread, raters_in_words, unread_headline
 from judgecal.report.numbers import DASH, count, difference, p_value, percent, points
-from judgecal.report.wording import AS_WRONG, OWN_LABELS, in_a_row, sentence, sentences
+from judgecal.report.wording import AS_WRONG, OWN_LABELS, fitting, in_a_row, sentence, sentences
 from judgecal.stats import PLANNED_DISCORDANCE, POWER, Comparison
 from judgecal.stats.metrics import amount_of, metric_facts
 from judgecal.stats.strata import driven_in_words
@@ -152,29 +152,31 @@ def _headline(result: CompareResult) -> Headline:
     following = f"judgecal select {result.compared_from}"
     if n_pairs > 1:
         if not better:
-            what = f"Cannot tell any two of these {n} judges apart by agreement with {whom}{by}."
+            what = f"We cannot tell any two of these {n} judges apart{by}."
             return Headline("cannot tell", what, (), unknown, following)
         clauses = [
             f"{in_a_row(names)} agree{'s' * (len(names) == 1)} better with {whom} than {worse}{by}"
             for worse, names in better.items()
         ]
         cannot = [f"{a} from {b}" for a, b in unclear]
-        because = sentences(bool(cannot) and f"Cannot tell {_first(cannot)}.")
-        return Headline("told apart", f"{_first(clauses)}.", because, unknown, following)
+        what = f"{n_pairs - len(unclear)} of {n_pairs} pairs of judges are told apart."
+        because, more = fitting(f"{_first(clauses)}.", bool(cannot) * f"We cannot tell {_first(cannot)}.")
+        return Headline("told apart", what, because, unknown, following, more=more)
     [((a, b), pair)] = result.pairs.items()
     share, least, reached = metric_facts(result.metric).unit != "scale", pair.smallest_detectable, ""
     if share and pair.a is not None and pair.b is not None:
         change = change_in_points(pair.difference)
-        shown = "" if least is None else f"; these items would show {points(least)}"
+        shown = "" if least is None else f" These items could only reveal a gap of {points(least)} or more."
         each = f"{a} reaches {percent(pair.a, 1)}{_once(pair)}, {b} {percent(pair.b, 1)}"
-        reached = f"{each}: {change} points{shown}."
-    what = f"Cannot tell {a} from {b} by agreement with {whom}{by}."
+        reached = f"{each}: {change} points.{shown}"
+    what = f"We cannot tell whether {a} or {b} agrees better{by}."
     if better:
         [(worse, [name])] = better.items()
         what = f"{name} agrees better with {whom} than {worse}{by}."
     if unclear and least and share:  # how many questions would tell
         following = f"judgecal plan {result.experiment}"
-    return Headline(pair.decision, what, sentences(reached, sentence(pair.why)), unknown, following)
+    because, more = fitting(reached, sentence(pair.why))
+    return Headline(pair.decision, what, because, unknown, following, more=more)
 
 
 def _first(clauses: list[str]) -> str:

@@ -37,7 +37,7 @@ from judgecal.report.document import (
 )
 from judgecal.report.judges_headline import raters_in_words, unread_headline
 from judgecal.report.numbers import count, count_of, difference, money, percent
-from judgecal.report.wording import AS_WRONG, OWN_LABELS, sentence, sentences
+from judgecal.report.wording import AS_WRONG, OWN_LABELS, fitting, sentence, sentences
 from judgecal.selection.gate import FlippedItem, GateResult
 from judgecal.selection.migrate import MigrateResult, OldAndNew
 from judgecal.selection.pass_rates import ChurnResult, SystemChurn
@@ -48,10 +48,10 @@ Texts = Mapping[str, tuple[str, str]]
 """Id -> question and answer, of the items that may be shown."""
 
 _ACTS = {
-    "pass": "go on with this judge.",
-    "fail": "stop using this judge.",
-    "inconclusive": "cannot tell whether the judge has drifted.",
-    "changed": "another judge answers under this name.",
+    "pass": "Go on with this judge.",
+    "fail": "Stop using this judge.",
+    "inconclusive": "We cannot tell whether this judge has drifted.",
+    "changed": "Another judge answers under this name.",
 }
 _SHOWN = 10  # flipped items; the others unfold
 _LONGEST = 80  # characters of an id in a sentence
@@ -129,10 +129,10 @@ def _gate_headline(result: GateResult) -> Headline:
     decision, model, why = result.decision, result.model_id, sentence(result.why)
     nothing = unread_headline(result.unread)
     if nothing is not None:
-        return replace(nothing, because=(*nothing.because, f"So the gate says {decision}: {why}"))
-    act = f"{decision.upper()}: {_ACTS[decision]}"
+        return replace(nothing, more=(*nothing.more, f"So the gate says {decision}: {why}"))
+    act = _ACTS[decision]
     if result.model_changed and decision == "pass":
-        act = "PASS: go on with this judge under its new model id; no change of its verdicts is shown."
+        act = "Go on with this judge, under its new model id."
     following = {
         "pass": f"judgecal plan --lock {shlex.quote(result.lock)}",
         "fail": f"judgecal report {result.experiment} --open",
@@ -141,7 +141,7 @@ def _gate_headline(result: GateResult) -> Headline:
         else f"judgecal gold sheet {result.gold.set} -o sheet.csv",  # without a bound no further pass helps
         "changed": f"judgecal score --judge {result.judge} --gold {result.gold.set} --no-cache",
     }
-    changed = f"MODEL CHANGED: the provider now answers as {', '.join(model.now)}; locked was {model.locked}."
+    changed = f"The model changed: the provider now answers as {', '.join(model.now)}, not {model.locked}."
     rate, noise, smallest = result.flip_rate, result.noise, result.smallest_detectable
     amount = "" if smallest is None else amount_of(smallest, result.metric, result.gold.scale)
     unknown = sentences(  # what weighs most comes first
@@ -163,9 +163,8 @@ def _gate_headline(result: GateResult) -> Headline:
         result.gold.labels_by == "project" and OWN_LABELS,
         "How it judges what production sends now: these items are the ones that it was locked on.",
     )
-    return Headline(
-        decision, act, sentences(result.model_changed and changed, why), unknown, following[decision]
-    )
+    because, more = fitting(*sentences(result.model_changed and changed, why))
+    return Headline(decision, act, because, unknown, following[decision], more=more)
 
 
 def _gate_facts(result: GateResult) -> Iterator[Fact]:
@@ -340,9 +339,9 @@ def migrate_document(result: MigrateResult) -> Document:
     """What a migration comes to: the paired difference, and what would change in production."""
     old, new, (whom, _) = result.old, result.new, raters_in_words(result.gold.labels_by)
     says = {
-        "pass": f"PASS: {new} may take the place of {old}: it is shown to agree with {whom} about as well.",
-        "fail": f"FAIL: {new} may not take the place of {old}.",
-        "inconclusive": f"INCONCLUSIVE: cannot tell whether {new} loses more than the margin against {old}.",
+        "pass": f"{new} may take the place of {old}.",
+        "fail": f"{new} may not take the place of {old}.",
+        "inconclusive": f"We cannot tell whether {new} may take the place of {old}.",
     }
     following = f"judgecal gate --lock {result.lock}"
     if result.new_lock:
@@ -357,13 +356,15 @@ def migrate_document(result: MigrateResult) -> Document:
         result.gold.labels_by == "project" and OWN_LABELS,
         "Whether the new judge is noisier than the old one: each was called once on an item.",
     )
+    about_as_well = f"It is shown to agree with {whom} about as well." * (result.decision == "pass")
+    because, more = fitting(about_as_well, sentence(result.why))
     forced = ", written with --force against the decision" * result.forced
     items = f"{result.n_called_again} items: the old judge was called for them"
     return stored_document(
         result,
         f"{result.experiment}: another judge in the locked one's place",
         f"{result.gold.in_words}. An unscored item counts as {result.gold.unscored_counts_as}.",
-        Headline(result.decision, says[result.decision], (sentence(result.why),), unknown, following),
+        Headline(result.decision, says[result.decision], because, unknown, following, more=more),
         _difference(result),
         _churn(result.churn) if result.churn else None,
         notes=sentences(

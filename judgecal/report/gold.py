@@ -190,9 +190,9 @@ def import_document(result: Imported, *, guessed: str | None = None) -> Document
     lines = [*_accounted(result), *result.notes]
     labels = "and waits for labels"
     if result.n_ratings:
-        labels = (
-            f"{count_of(result.n_ratings, 'rating')} by {listed(result.people, _NAMED) or 'no single rater'}"
-        )
+        people = result.people
+        who = ", ".join(people) or "no single rater" if len(people) < 3 else f"{len(people)} raters"
+        labels = f"{count_of(result.n_ratings, 'rating')} by {who}"
     following = f"judgecal gold check {result.set_}"
     if not result.n_ratings:
         following = f"judgecal gold sheet {result.set_} -o labels.csv"

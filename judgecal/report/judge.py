@@ -20,7 +20,7 @@ from judgecal.report.charts import Axis, in_percent, interval_picture, said_in_w
 from judgecal.report.document import Document, Section, Table, section, stored_document, table
 from judgecal.report.explorer import Explorer, Row, Said
 from judgecal.report.numbers import DASH, count, count_of, estimate, money, plain
-from judgecal.report.wording import IN_NO_RATE, in_a_row, sentence, sentences
+from judgecal.report.wording import IN_NO_RATE, fitting, in_a_row, sentence, sentences
 from judgecal.selection.pass_rates import SystemRates
 from judgecal.tables import Row as Line
 from judgecal.tables import open_source
@@ -106,12 +106,12 @@ def _lock_headline(result: JudgeResult) -> Headline:
     kind, says = "no rate", "No rate to read."
     if known or words:
         kind, own = ("calibrated rate", "calibrated") if result.mapped else ("raw rate", "own")
-        passes = f"{in_percent(rate)} of the answers pass by the judge's {own} verdicts"
-        says = f"{passes}, which is not the share that people would pass."
+        says = f"{in_percent(rate)} of the answers pass by the judge's {own} verdicts."
     if words:
-        says = f"{said_in_words(words)} by the judge's own verdicts, which are not people's."
+        says = f"{said_in_words(words)} by the judge's own verdicts."
+    beside = "That is not the share that people would pass." * known + "They are not people's." * bool(words)
     if result.warning:
-        says = f"Warning: do not use this judge: {result.warning}."
+        says, beside = "Do not use this judge.", sentence(result.warning)
     share = next(iter(words.values()), None)
     n_groups = (share or result.overall.intervals.average).n_groups
     unknown = sentences(
@@ -136,7 +136,8 @@ def _lock_headline(result: JudgeResult) -> Headline:
     correct = known and not in_parts and {"question", "answer"} <= result.named.keys()
     command = ["rate", result.output] if correct else ["gate"]
     following = shlex.join(["judgecal", *command, "--lock", result.lock])
-    return Headline(kind, says, (sentence(result.note), scope), unknown, following)
+    because, more = fitting(beside, scope, sentence(result.note))
+    return Headline(kind, says, because, unknown, following, more=more)
 
 
 def _system_name(entry: SystemRates) -> str:
@@ -402,21 +403,23 @@ def _suite_headline(result: SuiteResult) -> Headline:
     rates = result.rates
     known = {name: rate.shown for name, rate in rates.items() if rate.shown.value is not None}
     worded = [(name, rate.shares) for name, rate in rates.items() if rate.shares]
-    kind, says = "raw rates", "No rate to read"
+    kind, says, beside = "raw rates", "No rate to read", ""
     if known:
         lowest = min(known, key=lambda name: known[name].value or 0.0)
         own = "own" if rates[lowest].calibrated.value is None else "calibrated"
         rate = f"{in_percent(known[lowest])} {_PASSES[rates[lowest].aggregate]}"
-        says = f"By the {'calibrated ' * (own == 'calibrated')}verdicts of {lowest}, {rate}"
+        says, beside = f"By {lowest}, {rate}", f"By its {own} verdicts, which are not people's."
         if known[lowest].value == 1.0 and len(known) > 1:
             says = f"All {len(known)} judges pass whatever they scored"
         elif len(known) > 1 and len({estimate.value for estimate in known.values()}) == 1:
-            says = f"All {len(known)} judges pass the same share: by their {own} verdicts {rate}"
+            says = f"All {len(known)} judges pass the same share"
+            beside = f"By their {own} verdicts, {rate}."
         elif len(known) > 1:
-            says = f"Look at {lowest} first, the lowest of {len(known)}: by its {own} verdicts {rate}"
+            says = f"Look at {lowest} first, the lowest of {len(known)} judges"
+            beside = f"By its {own} verdicts, {rate}."
     elif worded:
         name, shares = worded[0]
-        says = f"{said_in_words(shares)} by the verdicts of {name}, which are not people's"
+        says, beside = f"{said_in_words(shares)} by {name}", "These are the judge's verdicts, not people's."
     else:
         kind = "no rate"
     n_groups = (share.n_groups for rate in rates.values() for share in (rate.raw, *rate.shares.values()))
@@ -432,7 +435,8 @@ def _suite_headline(result: SuiteResult) -> Headline:
         result.n_unscored > 0
         and "What the unscored rows are worth: they are in no rate, and need not be like the others.",
     )
-    return Headline(kind, f"{says}.", (_of_unlocked(result), scope), unknown, _after_suite(result))
+    because, more = fitting(beside, _of_unlocked(result), scope)
+    return Headline(kind, f"{says}.", because, unknown, _after_suite(result), more=more)
 
 
 def _of_unlocked(result: SuiteResult) -> str:

@@ -15,12 +15,13 @@ from judgecal.experiment.stored import Unread, UnreadJudge
 from judgecal.judges.protocol import JudgeName
 from judgecal.records import Estimate, Headline
 from judgecal.report.numbers import between, count, count_of, money, percent, points
-from judgecal.report.wording import OWN_LABELS, in_a_row, sentences
+from judgecal.report.wording import OWN_LABELS, fitting, in_a_row, sentence, sentences
 from judgecal.selection.decision import ChosenJudge, JudgesDecision
 from judgecal.stats.significance import OUT_OF_REACH
 from judgecal.stats.stand_in import MIN_SHARED, StandIn
 
 _MESSAGE = 160  # characters of a message in a headline
+CANNOT_TELL = "We cannot tell whom to use."
 _MANY_TIES = 0.1  # share of the items on which raters tie: from here on settling them is the next step
 
 
@@ -48,41 +49,44 @@ def _ranked(decision: JudgesDecision) -> Headline:
     if losses is None or pick is None:
         values = [judge.entry.decided_by(decision.metric) for judge in decision.measured]
         why = next((value.reason for value in values if value.reason), "nothing was judged")
-        return Headline("too few", f"Cannot tell whom to use: {why}.", next=f"judgecal gold check {gold.set}")
+        return Headline("too few", CANNOT_TELL, (sentence(why),), next=f"judgecal gold check {gold.set}")
     best, may_choose, floor = pick.best, decision.basis.may_choose, losses.floor[0]
     unknown, entry = _unknown(decision, floor.loss, pick), entry_of(decision, pick.judge or best)
     if not may_choose:
-        what = "Choose nobody from this: all of its items are test items, which confirm and do not choose."
+        what = "Choose nobody from this: every answer here is a sealed test answer."
         following = f"judgecal score --gold {gold.set} --judge '{best}'"
         if entry.kind == "recorded":
             option = "--split open" if decision.kept else "--help"
             following = f"judgecal agreement --gold {gold.set} {option}"
-        return Headline("none", what, (_agreement(decision, losses, best, best),), unknown, following)
+        because, more = fitting(*_agreement(decision, losses, best, best))
+        return Headline("none", what, because, unknown, following, "none", more)
     where = on_train_and_dev(decision.basis.n_groups) * bool(gold.n_test_items)
     if pick.judge is None:
         several, constant = len(losses.judges) > 1, always(floor.judge, gold.scale)
-        what, following = nobody(pick, gold, entry.kind, constant, len(losses.judges))
-        who, apart = f"So far {best}{', the best,' * several}", ""
-        if not pick.too_few:
-            who = f"The best, {best}," if several else "It"
-            apart = f" ({points(floor.loss.value)} points apart, {_ends(floor.loss)}{where})"
-        reached = _agreement(decision, losses, best, who, apart)
-        return Headline(pick.kind, what, (reached, *beside_free(pick, where)), unknown, following)
-    because = sentences(
-        _agreement(decision, losses, pick.judge),
-        _beside_a_person(entry.stand_in, decision.margin),
-        _beside_the_best(decision, losses, pick),
-        beside_free(pick, where),
-        not_told_apart(pick, where),
+        what, reasons, following = nobody(pick, gold, entry.kind, constant, len(losses.judges))
+        who = f"So far {best}" if pick.too_few else f"The best, {best}," if several else "It"
+        lead = f"Its lead over {constant}{where}: {points(floor.loss.value)} points ({_ends(floor.loss)})."
+        reached, beside = _agreement(decision, losses, best, who), beside_free(pick, where)
+        because, more = fitting(*reached, *(reasons if pick.too_few else (lead,)), *beside)
+        return Headline(pick.kind, what, because, unknown, following, pick.kind, more)
+    because, more = fitting(
+        *_agreement(decision, losses, pick.judge),
+        *beside_free(pick, where),
+        *not_told_apart(pick, where),
+        *_beside_the_best(decision, losses, pick),
+        *_beside_a_person(entry.stand_in, decision.margin),
     )
-    what = use(pick.judge, entry.stand_in, decision.margin)
-    return Headline(pick.kind, what, because, unknown, f"judgecal select {result.experiment}")
+    chip, what = use(pick.judge, entry.stand_in, decision.margin)
+    return Headline(pick.kind, what, because, unknown, f"judgecal select {result.experiment}", chip, more)
 
 
-def nobody(pick: ChosenJudge, gold: GoldSummary, kind: str, constant: str, n_judges: int) -> tuple[str, str]:
-    """What to do where nobody may be chosen, and the command; `kind` is the best judge's."""
+def nobody(
+    pick: ChosenJudge, gold: GoldSummary, kind: str, constant: str, n_judges: int
+) -> tuple[str, tuple[str, ...], str]:
+    """What to do where nobody may be chosen, why, and the command; `kind` is the best judge's."""
     if pick.too_few:
-        return pick.too_few, f"judgecal gold sheet {gold.set} -o sheet.csv"
+        what, _, why = pick.too_few.partition(": ")
+        return f"{what}.", (why,), f"judgecal gold sheet {gold.set} -o sheet.csv"
     # a recorded or local judge has no prompt to begin with, so that the embedded model gets one; the set
     # starter is the one that the command takes anyway
     name = JudgeName.read(pick.best) if kind == "prompt" else None
@@ -92,18 +96,18 @@ def nobody(pick: ChosenJudge, gold: GoldSummary, kind: str, constant: str, n_jud
     following = f"judgecal optimize {f'--gold {gold.set} ' * (gold.set != 'starter')}{which}"
     better = f"shown to agree with {raters_in_words(gold.labels_by)[0]} better than {constant}."
     if n_judges == 1:
-        return f"Do not use {pick.best} yet: it is not {better}", following
-    return f"Use none of these {n_judges} judges: none is {better}", following
+        return f"Do not use {pick.best} yet.", (f"It is not {better}",), following
+    return f"Use none of these {n_judges} judges yet.", (f"None is {better}",), following
 
 
-def use(judge: str, stand_in: StandIn | None, margin: float) -> str:
-    """For what a judge is good: in a person's place only where that is shown."""
+def use(judge: str, stand_in: StandIn | None, margin: float) -> tuple[str, str]:
+    """The chip and the sentence: for what a judge is good; in a person's place only where that is shown."""
     may = None if stand_in is None else stand_in.shown(margin)
     if may:
-        return f"Use {judge}: it may stand in for a person."
+        return "use", f"Use {judge}: it may stand in for a person."
     if may is None:
-        return f"Use {judge} to triage; whether it could replace a person is not known."
-    return f"Use {judge} to triage, not to replace a person."
+        return "triage only", f"{judge} may sort answers; whether it could replace a person is open."
+    return "triage only", f"{judge} may sort answers. It may not replace a person."
 
 
 # --- where nothing could be read
@@ -113,28 +117,31 @@ def unread_headline(unread: Unread | None) -> Headline | None:
     """Nothing could be read, so nobody is ranked; None where some judge has a verdict."""
     if unread is None or not unread.all:
         return None
-    most, several = max(unread.judges, key=lambda judge: judge.n), len(unread.judges) > 1
-    who = f"none of {len(unread.judges)} judges gave a" if several else f"{most.judge} gave no"
-    what = f"Nothing could be read: {who} verdict on any of {count_of(most.n, 'item')}."
+    several, n = len(unread.judges) > 1, max(judge.n for judge in unread.judges)
+    who = "no judge" if several else unread.judges[0].judge
     because = [
         f"{f'Of {judge.judge} most often' if several else 'Most often'}: {_failure(judge)}."
         for judge in unread.judges[:3]
     ]
     journal = f"{unread.journal} holds what came instead."
-    return Headline("unread", what, (*because, journal), next=unread.again)
+    first, more = fitting(
+        *because[:1], journal, *because[1:], f"They were asked about {count_of(n, 'answer')}."
+    )
+    what = f"Nothing could be read: {who} gave a verdict." if several else f"Nothing could be read of {who}."
+    return Headline("unread", what, first, next=unread.again, more=more)
 
 
 def naming_unread(headline: Headline, unread: Unread | None) -> Headline:
-    """A headline that names the judges without any verdict too, each with its reason."""
+    """A headline that names the judges without any verdict first, and then why."""
     if unread is None or not unread.judges:
         return headline
-    reasons = [
-        f"{judge.judge} gave no verdict on any of {count_of(judge.n, 'item')}: {_failure(judge)}."
-        for judge in unread.judges
-    ]
     names = in_a_row([judge.judge for judge in unread.judges])
+    n_asked = count_of(max(judge.n for judge in unread.judges), "answer")
+    reasons = [f"{judge.judge}: {_failure(judge)}." for judge in unread.judges]
+    none = f"{names} gave no verdict on any of {n_asked}."
+    because, more = fitting(none, *headline.because, *headline.more, *reasons)
     again = f"How {names} would do: {unread.again} asks again."
-    return replace(headline, because=(*headline.because, *reasons), unknown=(*headline.unknown, again))
+    return replace(headline, because=because, more=more, unknown=(*headline.unknown, again))
 
 
 def _failure(judge: UnreadJudge) -> str:
@@ -148,28 +155,26 @@ def _failure(judge: UnreadJudge) -> str:
 # --- what a judge reaches
 
 
-def _agreement(
-    decision: JudgesDecision, losses: LossPicture, judge: str, who: str = "It", apart: str = ""
-) -> str:
-    """How well a judge agrees with people, people with each other, it with each of them, and the floor."""
+def _agreement(decision: JudgesDecision, losses: LossPicture, judge: str, who: str = "It") -> tuple[str, ...]:
+    """How well a judge agrees with people, people with each other and with it, and what is free."""
     result, metric, pick = decision.result, decision.metric, decision.pick
     entry, people = entry_of(decision, judge), [rater for rater in result.raters if rater.enough]
-    free = pick.free.judge if pick and pick.free else None
     every = {line.judge: line for line in (*result.floor, *result.judges)}
+    free, name = result.floor[0], always(losses.floor[0].judge, result.gold.scale)
+    beaten = None if pick is None or pick.judge or pick.too_few or not decision.basis.may_choose else False
+    if pick and pick.free and pick.free.judge in every and pick.judge:
+        free, beaten, name = every[pick.free.judge], pick.free.shown, pick.free.judge
     return reach_in_words(
         who,
         deciding(entry, metric),
         result.gold,
         mapped=bool(entry.calibrated),
-        floor=result.floor[0].decided_by(metric).value,
-        constant=always(losses.floor[0].judge, result.gold.scale),
+        free=(name, deciding(free, metric).value, beaten),
         people=[deciding(rater, metric).value for rater in people],
         beside=[
             deciding(line, metric).value for rater in people for line in rater.judges if line.judge == judge
         ],
-        free=(free, deciding(every[free], metric).value) if free in every else None,
         ties=result.gold.ties_in_words,
-        apart=apart,
     )
 
 
@@ -179,47 +184,44 @@ def reach_in_words(
     gold: GoldSummary,
     *,
     mapped: bool,
-    floor: float | None,
-    constant: str,
+    free: tuple[str, float | None, bool | None],
     people: Sequence[float | None] = (),
     beside: Sequence[float | None] = (),
-    free: tuple[str, float | None] | None = None,
     ties: str = "",
-    apart: str = "",
-) -> str:
-    """What a judge reaches, and what stands beside that.
+) -> tuple[str, ...]:
+    """What a judge reaches, and what stands beside that, a sentence each.
 
     Args:
         who: the judge, by its name or as a pronoun.
         value: of the leading metric, where it asks for that once calibrated (`mapped` says whether it is).
-        floor: what `constant` reaches, in words.
+        free: the strongest free judge or, where no other is free, the best constant in words; what it
+            reaches, and whether this one is shown to beat it (None: not asked).
         people, beside: each rater's agreement with the others, and the judge's on the same items.
-        free: the strongest free judge and what it reaches, where the judge costs money.
-        ties: the items on which raters tie, in words; a judge's number is without them, so that what is said
-            of people and the judge on all items stands in a sentence of its own.
-        apart: how far it lies from the floor.
+        ties: the items on which raters tie, in words; a judge's number is without them, what is said of
+            people and the judge is on all that two raters share.
     """
     graded, (whom, raters) = gold.scale not in ("binary", "nominal"), raters_in_words(gold.labels_by)
-    weighing = {"nominal": "", "binary": ", good and bad ones weighing alike"}.get(
-        gold.scale, f"{' once calibrated' * mapped}, low, middle and high labels weighing alike"
+    weighing = {"nominal": "", "binary": ", good and bad alike"}.get(
+        gold.scale, f"{' once calibrated' * mapped}, low, middle and high labels alike"
     )
     share = f"{points(value.value)}%{'' if graded else ' of answers'}"
     if value.low is not None:
         share += f" [{points(value.low)}, {points(value.high)}]"
     to = "to" if graded else "on"  # graded labels agree to a share and not on answers
-    among = ""
-    if people:
-        each = f"{raters} agree with each other {to} {between(people)}"
-        among = f"{each}, and it with each of them {to} {between(beside)}"
-    without = f", without the {ties}" if ties else ""
-    also = f", {free[0]}, which is free, {percent(free[1], 1)}" if free else ""
-    parts = sentences(
-        f"{who} agrees with {whom} {to} {share}{weighing}{without}",
-        not ties and among,
-        f"{constant} reaches {percent(floor, 1)}{apart}{also}",
+    name, reaches, beaten = free
+    beats = "; it is shown to beat that" if beaten else ", which it is not shown to beat"
+    reached = f"{percent(reaches, 1)}{'' if beaten is None else beats}"
+    constant = name.startswith("saying ")
+    of_free = f"S{name[1:]} would get {reached}." if constant else f"The free {name} reaches {reached}."
+    return sentences(
+        f"{who} agrees with {whom} {to} {share}{weighing}.",
+        of_free,
+        bool(people)
+        and f"{raters.capitalize()} agree with each other {to} {between(people)}, with it {to} "
+        f"{between(beside)}.",
+        bool(ties)
+        and f"The {ties} count {'only where raters are held beside raters' if people else 'nowhere'}.",
     )
-    on_all = f" On all that two raters share, ties included, {among}." if among and ties else ""
-    return f"{'; '.join(parts)}.{on_all}"
 
 
 def deciding(entry: Entry, metric: str) -> Estimate:
@@ -241,10 +243,10 @@ def raters_in_words(labels_by: str) -> tuple[str, str]:
 
 
 def always(constant: str, scale: str) -> str:
-    """`always saying 45`, of a constant by its name."""
+    """`saying "45" every time`, of a constant by its name."""
     verdict = constant.removeprefix("constant ")
     word = {"0": "fail", "1": "pass"}.get(verdict, verdict) if scale == "binary" else verdict
-    return f"always saying {word}"
+    return f'saying "{word}" every time'
 
 
 def on_train_and_dev(n_groups: int) -> str:
@@ -256,17 +258,14 @@ def on_train_and_dev(n_groups: int) -> str:
 
 
 def beside_free(pick: ChosenJudge, where: str) -> tuple[str, ...]:
-    """The strongest free judge beside one that costs money; `where`: on which questions, where not on all."""
-    free, judge = pick.free, pick.judge or pick.best
+    """By how much it beats the strongest free judge; `where`: on which questions, where not on all."""
+    free = pick.free
     if free is None:
         return ()
-    lead = f"{points(free.loss.value)} points"
-    if free.shown:
-        above = f"{lead} above {free.judge}, the strongest free judge"
-        return (f"{judge} is {above}{where} ({_ends(free.loss)}).",)
     bounded = free.loss.low is not None and free.loss.high is not None
-    ends = _ends(free.loss) if bounded else "without an interval"
-    return (f"{judge} is not shown to beat the free {free.judge}{where}: {lead}, {ends}.",)
+    ends = f" ({_ends(free.loss)})" if bounded else ", without an interval"
+    lead = f"{points(free.loss.value)} points above the free {free.judge}"
+    return (f"{pick.judge or pick.best} is {lead}{where}{ends}.",)
 
 
 def not_told_apart(pick: ChosenJudge, where: str) -> tuple[str, ...]:
@@ -277,7 +276,8 @@ def not_told_apart(pick: ChosenJudge, where: str) -> tuple[str, ...]:
     return sentences(
         bool(same) and f"{in_a_row(same)} gave the same verdicts.",
         bool(pick.rescaled) and f"Once calibrated, the verdicts of {in_a_row(pick.rescaled)} are the same.",
-        bool(others) and f"{in_a_row(others)} cannot be told from {beside}{where}.",
+        bool(others)
+        and f"{in_a_row(others)} {'do' if len(others) > 1 else 'does'} about as well as {beside}{where}.",
     )
 
 
@@ -290,10 +290,10 @@ def _beside_a_person(stand_in: StandIn | None, margin: float) -> str:
         return "It is not shown to agree with every person better than a constant does."
     raters = stand_in.raters.items()
     worst, rater, n = min((beside.at_worst or 0.0, name, beside.n) for name, beside in raters)
-    below = f"{points(-worst)} points below {rater} ({count(n)} shared items)"
-    if shown:
-        return f"It is shown to lie at most {below}."
-    return f"It may lie up to {below}, and {100.0 * margin:g} are allowed."
+    return (
+        f"Next to {rater} it could be {points(-worst)} points worse ({count(n)} answers both rated); we "
+        f"allow {100.0 * margin:g}."
+    )
 
 
 def _beside_the_best(decision: JudgesDecision, losses: LossPicture, pick: ChosenJudge) -> str:

@@ -142,7 +142,7 @@ def gate_cases(result: GateResult) -> list[Case]:
         name, ids = "model id (reported, decides nothing)", result.model_id
         now = ", ".join(ids.now) or "unknown"
         if result.model_changed:
-            numbers = f"MODEL CHANGED: the provider now answers as {now}; locked was {ids.locked}."
+            numbers = f"The model changed: the provider now answers as {now}, not {ids.locked}."
             return Case(name, "skipped", numbers)
         if ids.locked is None:
             return Case(name, "skipped", f"The lock names no model id; now {now}.")

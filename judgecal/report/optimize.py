@@ -47,7 +47,7 @@ from judgecal.report.document import (
 from judgecal.report.judges import judges_sections
 from judgecal.report.judges_headline import raters_in_words, unread_headline
 from judgecal.report.numbers import DASH, money, signed
-from judgecal.report.wording import OWN_LABELS, sentence, sentences
+from judgecal.report.wording import OWN_LABELS, fitting, sentence, sentences
 from judgecal.selection.decision import decide_on_judges
 from judgecal.stats import rows_of
 from judgecal.workspace import Workspace
@@ -143,22 +143,22 @@ def _headline(result: OptimizeResult) -> Headline:
         if result.decision == BETTER:
             act = f"Take the optimised judge: it agrees better with {whom}"
         elif result.decision == WORSE:
-            act = f"{keep}: the optimised one agrees less with {whom}"
+            act = f"{keep}: the optimised one is worse"
         elif result.decision == RESCALED_ONLY:
-            act = f"{keep}: the gain is one of scale alone"
+            act = f"{keep}: only its scale got better"
         elif (mapped or test.difference).low is None:
             reasons.insert(0, result.why)
     after = (test.after or result.dev.after)[result.metric]
     scope = f"{after.n_unscored:,} of {after.n_expected:,} unscored on {split}"
-    because = sentences(
-        map(sentence, reasons),
-        result.why not in (act, *reasons) and sentence(result.why),
+    because, more = fitting(
+        *map(sentence, reasons),
         f"{scope}, {result.gold.n_groups[split]:,} questions.",
+        "" if result.why in (act, *reasons) else sentence(result.why),
     )
     take = act.startswith("Take") or (split == "dev" and result.chosen != "before")
     judge = result.judge if take else result.judge_before
     again = f"judgecal score --gold {result.gold.set} --judge '{judge}'"
-    return Headline(result.decision, f"{act}.", because, _unknown(result), again)
+    return Headline(result.decision, f"{act}.", because, _unknown(result), again, more=more)
 
 
 def _unknown(result: OptimizeResult) -> tuple[str, ...]:

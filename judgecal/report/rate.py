@@ -33,7 +33,7 @@ from judgecal.report.document import (
     table,
 )
 from judgecal.report.numbers import DASH, count, count_of, estimate, p_value, percent, plain, points
-from judgecal.report.wording import sentence, sentences
+from judgecal.report.wording import fitting, sentence, sentences
 from judgecal.stats.metrics import metric_facts
 from judgecal.workspace import Workspace
 
@@ -126,7 +126,7 @@ def _decision(difference: Estimate) -> str:
 
 def _rate_headline(result: RateResult) -> Headline:
     """What is right and by which assumption; what the judge alone said; what would make it surer."""
-    kind, says = _first(result)
+    kind, says, beside = _first(result)
     unscored, bounds, corrected = "", result.bounds, result.corrected
     if result.n_unscored:
         unscored = f"{count(result.n_unscored)} of {count(result.n)} rows have no verdict"
@@ -141,14 +141,16 @@ def _rate_headline(result: RateResult) -> Headline:
         decided = higher.get(_decision(two.difference), "cannot tell")
         by = f"{change_in_points(two.difference)} points"
         apart = f"{result.by_column} {two.a} less {two.b}: {by}, so {decided}."
-    because = sentences(
-        result.warning and sentence(result.warning),
-        unscored,
-        bool(result.labels_saved)
-        and f"The verdicts saved {count(result.labels_saved)} labels: so many more would have been needed "
-        "for as short an interval without them.",
-        apart,
-        _escalation(result),
+    saved = f"The judge saved {count(result.labels_saved)} labels: without it so many more would be needed."
+    because, more = fitting(
+        *sentences(
+            sentence(beside),
+            result.warning and sentence(result.warning),
+            unscored,
+            apart,
+            bool(result.labels_saved) and saved,
+            _escalation(result),
+        )
     )
     labelled, shift = result.labels is not None, result.shift
     unknown = sentences(
@@ -166,11 +168,11 @@ def _rate_headline(result: RateResult) -> Headline:
         and shift.p_value is None
         and "Whether the judge still errs as when it was locked: too few labels of a class to tell.",
     )
-    return Headline(kind, says, because, unknown, _after_rate(result))
+    return Headline(kind, says, because, unknown, _after_rate(result), more=more)
 
 
-def _first(result: RateResult) -> tuple[str, str]:
-    """The kind, and the sentence: what the number takes for granted, and the number."""
+def _first(result: RateResult) -> tuple[str, str, str]:
+    """The kind; what is right, and by which assumption; what the judge alone said."""
     alone, drawn = f"the judge alone said {_value(result, result.raw)}", result.drawn
     otherwise = drawn is not None and drawn.differs
     if drawn is not None and otherwise:
@@ -179,18 +181,20 @@ def _first(result: RateResult) -> tuple[str, str]:
             f"{_value(result, Estimate(drawn.table))} of all rows, so the labels were not drawn at random"
         )
     if result.corrected.value is None:
-        return "no rate", f"No corrected rate: {result.corrected.reason}; {alone}."
-    what = "of these answers are right"
+        return "no rate", "We cannot give a corrected rate.", f"{result.corrected.reason}; {alone}"
+    about = f"about {_with_interval(result, result.corrected)}"
+    what, right = "of these answers are right", f"{about} are right"
     if result.what != "share":
-        what = f"is the mean of these answers ({result.scale})"
-    about = f"about {_with_interval(result, result.corrected)} {what}"
+        what, right = "is the mean of these answers", f"the mean is {about}"
     if result.labels is None:
-        return "carried over", f"If the judge errs here as on {result.gold.set}, {about}; {alone}."
+        errs = f"It takes for granted that the judge errs here as on {result.gold.set}; {alone}"
+        return "carried over", f"{right[0].upper()}{right[1:]}, if the judge errs as before.", errs
     if otherwise:
-        return "not drawn at random", f"Do not use this rate: {alone}; it would be {about}."
+        not_random = "Do not use this rate: the labels were not drawn at random."
+        return "not drawn at random", not_random, f"{alone}; the rate would be {about}"
     if result.shift is not None and result.shift.contradicts:
-        return "shift", f"The labels contradict the lock's error rates: {about}; {alone}."
-    return "corrected", f"A{about[1:]}; {alone}."
+        return "shift", f"The labels contradict the lock: {right}.", alone
+    return "corrected", f"A{about[1:]} {what}.", alone
 
 
 def _after_rate(result: RateResult) -> str:
@@ -358,9 +362,9 @@ def plan_document(result: PlanResult) -> Document:
         f"{result.judge} ({result.lock}), as it was on {result.gold.set} ({result.gold.split})",
         Headline(
             "plan",
-            f"For {half}, about {with_judge} labels with this judge, {plain} without it.",
+            f"For {half}, label about {with_judge} answers with this judge.",
             sentences(
-                f"That is {saved} fewer, by the judge's own correlation with people's labels.",
+                f"Without it {plain}: it saves {saved}, by its own correlation with people's labels.",
                 ends is not None
                 and f"At the ends of that correlation's interval: {count(ends[0])} to {count(ends[1])} "
                 "labels.",
@@ -512,8 +516,7 @@ def questions_document(result: QuestionsResult) -> Document:
         f"{a} and {b} in {result.compared_from}, {result.n_questions:,} questions",
         Headline(
             "plan",
-            f"A difference of {size(result.difference)} between {a} and {b} takes {needed} "
-            f"questions{'' if result.questions is None else ' or so'}.",
+            f"To tell {a} from {b} by {size(result.difference)} takes {needed} questions.",
             sentences(
                 f"The {result.n_questions:,} questions there are show {detectable}.",
                 seen.value is not None

@@ -16,6 +16,7 @@ from judgecal.report.charts import (
 )
 from judgecal.report.document import Document, Fact, Paragraph, Section, section, stored_document, table
 from judgecal.report.judges_headline import (
+    CANNOT_TELL,
     always,
     beside_free,
     naming_unread,
@@ -28,7 +29,7 @@ from judgecal.report.judges_headline import (
     use,
 )
 from judgecal.report.numbers import DASH, between, count, money, seconds
-from judgecal.report.wording import AS_WRONG, OWN_LABELS, sentence, sentences
+from judgecal.report.wording import AS_WRONG, OWN_LABELS, fitting, sentence, sentences
 from judgecal.selection.select_result import SelectResult
 from judgecal.stats.metrics import amount_of, metric_facts
 
@@ -66,42 +67,49 @@ def _headline(result: SelectResult) -> Headline:
     gold, pick, check = result.gold, result.choice, f"judgecal gold check {result.gold.set}"
     if result.refused is not None:
         what = f"Do not use {result.refused.judge}: test does not bear out what chose it."
-        return Headline("none", what, sentences(sentence(result.refused.why), _reached(result)), next=check)
+        because, more = fitting(sentence(result.refused.why), *_reached(result))
+        return Headline("none", what, because, next=check, chip="none", more=more)
     held = [judge for judge in result.judges if judge.verdict != "over the caps"]
     report, where = (
         f"judgecal report {result.chosen_from}",
         on_train_and_dev(gold.n_groups) * (not gold.n_test_items),
     )
     if pick is None and held:
-        return Headline("too few", f"Cannot tell whom to use: {result.why}.", next=check)
+        return Headline("too few", CANNOT_TELL, (sentence(result.why),), next=check)
     if pick is None:
-        return Headline("none", f"Choose nobody: {result.why}.", next=f"{report} --full")
+        return Headline(
+            "none", "Choose nobody.", (sentence(result.why),), next=f"{report} --full", chip="none"
+        )
     if result.chosen is None:
         kind = next(judge.kind for judge in result.judges if judge.judge == pick.best)
-        what, following = nobody(pick, gold, kind, always(pick.floor.judge, gold.scale), len(held))
+        what, reasons, following = nobody(pick, gold, kind, always(pick.floor.judge, gold.scale), len(held))
         why = "--allow-below-floor chooses all the same." if pick.too_few else sentence(result.why)
-        return Headline(pick.kind, what, sentences(why, beside_free(pick, where)), next=following)
-    what, (whom, raters) = use(result.chosen, result.stand_in, result.margin), raters_in_words(gold.labels_by)
+        because, more = fitting(*reasons, why, *beside_free(pick, where))
+        return Headline(pick.kind, what, because, next=following, chip=pick.kind, more=more)
+    chip, what = use(result.chosen, result.stand_in, result.margin)
+    raters = raters_in_words(gold.labels_by)[1]
     if pick.kind == "none":
-        than = f"agree with {whom} better than the best constant"
-        what = f"{result.chosen} was taken, though it is not shown to {than}."
+        chip, what = "none", f"{result.chosen} was taken; no constant is shown to be worse."
     elif pick.too_few:
-        what = f"{result.chosen} was taken, though questions are too few to tell whom to use."
+        chip, what = "too few", f"{result.chosen} was taken, on too few questions to tell."
     among, rated = "", list(result.stand_in.raters.values()) if result.stand_in else []
     if rated and _leads(result):  # on the items of the experiment that raters share
         people, judge = between([rater.person for rater in rated]), between([rater.judge for rater in rated])
         of = "train and dev" if gold.split == "open" else "all splits together"
-        each = f"{raters} agree with each other to {people}, and it with each to {judge}"
-        among = f"On what raters share of {of} {each}."
+        among = f"On {of}, {raters} agree with each other to {people}, with it to {judge}."
     chooses = pick.kind in ("use", "tied")
-    because = sentences(
-        pick.too_few,
-        _reached(result),
-        among,
-        bool(result.doubt) and sentence(f"Test does not confirm it: {result.doubt}"),
-        chooses and beside_free(pick, where),
-        chooses and not_told_apart(pick, where),
-        sentence(result.why),
+    beaten = chooses and pick.free and not pick.free.shown
+    because, more = fitting(
+        *sentences(
+            bool(result.doubt) and sentence(f"Test does not confirm it: {result.doubt}"),
+            _reached(result),
+            bool(beaten) and f"It is not shown to beat the free {pick.free.judge if pick.free else ''}.",
+            among,
+            pick.too_few,
+            chooses and not_told_apart(pick, where),
+            chooses and beside_free(pick, where),
+            sentence(result.why),
+        )
     )
     cheaper = f"about {result.more_questions or 0:,} more questions would show it."
     unknown = sentences(  # what weighs most comes first
@@ -110,7 +118,7 @@ def _headline(result: SelectResult) -> Headline:
         result.noise is None and "How often the judge contradicts itself: it was not called again.",
     )
     following = f"{report} --open" if result.lock is None else f"judgecal gate --lock {result.lock}"
-    return Headline(pick.kind, what, because, unknown, following)
+    return Headline(pick.kind, what, because, unknown, following, chip, more)
 
 
 def _reached(result: SelectResult) -> Iterator[str]:
@@ -124,8 +132,8 @@ def _reached(result: SelectResult) -> Iterator[str]:
     if not _leads(result) or result.floor is None:
         yield f"{items} its {metric} is {of_metric(value, metric, result.gold.scale)}."
         return
-    floor, constant = result.floor.value, "the best constant there"
-    yield reach_in_words(f"{items} it", value, result.gold, mapped=mapped, floor=floor, constant=constant)
+    free = ("saying the same every time", result.floor.value, None)
+    yield from reach_in_words(f"{items} it", value, result.gold, mapped=mapped, free=free)
 
 
 def _leads(result: SelectResult) -> bool:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from pathlib import Path
 
 from judgecal.errors import listed
 
 _IN_A_ROW = 4
+_WORDS_BELOW = 40  # of a headline, below its sentence
 _UNSCORED = "No verdict could be had or read."
 AS_WRONG = ("unscored", f"{_UNSCORED} It counts as wrong here, and is never dropped.")
 IN_NO_RATE = ("unscored", f"{_UNSCORED} It is in no rate, and its row says why.")
@@ -77,6 +79,14 @@ def sentences(*parts: str | bool | Iterable[str] | None) -> tuple[str, ...]:
     """The sentences whose condition holds, in order: `n > 0 and f"{n} are left."`; lists are taken in."""
     lists = ([part] if isinstance(part, str) else part for part in parts if part and part is not True)
     return tuple(text for texts in lists for text in texts if text)
+
+
+def fitting(*reasons: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What there is room for below a headline's sentence, and the rest; what weighs most comes first."""
+    there = [reason for reason in reasons if reason]
+    words = accumulate(len(reason.split()) for reason in there)
+    n = max(1, sum(total <= _WORDS_BELOW for total in words))
+    return tuple(there[:n]), tuple(there[n:])
 
 
 def sentence(text: str) -> str:

@@ -23,7 +23,7 @@ from judgecal.report.document import (
 )
 from judgecal.report.judges_headline import unread_headline
 from judgecal.report.numbers import DASH, count, difference, estimate, money, percent, plain, seconds
-from judgecal.report.wording import sentence, sentences
+from judgecal.report.wording import fitting, sentence, sentences
 
 _SHOWN = 20  # pairs that are drawn, and questions that are named
 _CONTEXTS = {"controlled": "controlled", "topk": "naive", "none": "closed book", "recorded": "recorded"}
@@ -92,8 +92,8 @@ def _headline(result: AnswerResult) -> Headline:
         bool(result.not_asked)
         and f"What becomes of {len(result.not_asked):,} questions that could not be asked.",
     )
-    kind, first = act.split()[0].lower(), f"{act}: {'; '.join(reasons)}."
-    return Headline(kind, first, (scope,), unknown, following)
+    because, more = fitting(*map(sentence, reasons), scope)
+    return Headline(act.split()[0].lower(), f"{act}.", because, unknown, following, more=more)
 
 
 def _act(result: AnswerResult) -> tuple[str, list[str], str]:

@@ -26,7 +26,7 @@ from judgecal.report.document import (
     notes_section,
     table,
 )
-from judgecal.report.wording import in_a_row, path_from_here, sentence, sentences
+from judgecal.report.wording import fitting, in_a_row, path_from_here, sentence, sentences
 
 _NAMED = 3  # systems in the headline
 _FEWEST = 10  # questions from which on anything is decided, as everywhere in judgecal
@@ -127,7 +127,7 @@ def _cheapest(result: EvaluateResult) -> SystemSummary | None:
 
 def _headline(result: EvaluateResult) -> Headline:
     """The one voice of `evaluate`: which cannot be told apart from the best, and what is not known."""
-    kind, first = _decided(result)
+    kind, first, *reached = _decided(result)
     # those that nobody held against people; that of correctness first, as the rest hangs on it
     unlocked = sorted(
         (judge for judge in result.judges if judge.lock is None),
@@ -155,7 +155,9 @@ def _headline(result: EvaluateResult) -> Headline:
         bool(blind) and f"Whether the answers of {in_a_row(blind)} rest on documents: no contexts are shown.",
         result.design == "one_at_a_time" and "How factors act together: each was varied alone.",
     )
-    return Headline(kind, first, _because(result, kind), unknown, following)
+    because, more = fitting(*reached, *_because(result, kind))
+    chip = "use" if kind == "use" else "cannot tell" if kind == "tied" else "none" if kind == "none" else ""
+    return Headline(kind, first, because, unknown, following, chip, more)
 
 
 def _called(result: EvaluateResult, system: str) -> str:
@@ -163,8 +165,8 @@ def _called(result: EvaluateResult, system: str) -> str:
     return result.labels[system] if result.design == "one_at_a_time" else system
 
 
-def _decided(result: EvaluateResult) -> tuple[str, str]:
-    """The kind, and what it comes to; the best is named with all its settings."""
+def _decided(result: EvaluateResult) -> tuple[str, ...]:
+    """The kind, what it comes to, and what that rests on; the best is named with all its settings."""
     n, best = len(result.systems), result.best
     first = _called(result, best.highest)
     total = f"a total of {numbers.estimate(_highest(result).total, 2)}"
@@ -174,20 +176,21 @@ def _decided(result: EvaluateResult) -> tuple[str, str]:
         return kind, f"Nothing could be measured: no answer of any {_noun(result, 1)} has a score."
     if best.n_questions < _FEWEST:
         asked = numbers.count_of(best.n_questions, "question")
-        return "too few", f"Too few questions to decide anything: {asked}, and {_FEWEST} are the least."
+        return "too few", "Too few questions to decide anything.", f"{asked}, and {_FEWEST} are the least."
     if n == 1:
-        return "measured", f"{first} reaches {total}; no other system was held against it."
+        return "measured", f"{first} reaches {total}.", "No other system was held against it."
     if best.best is not None:
-        return "use", f"Use {best.best}: it reaches {total}, and is shown to be the best of {these}."
+        return "use", f"Use {best.best}: it is the best of {these}.", f"It reaches {total}."
     if best.reason is not None:
-        return "cannot tell", f"Cannot tell which of {these} is best: {best.reason}."
+        return "cannot tell", f"We cannot tell which of {these} is best.", sentence(best.reason)
     names = [_called(result, name) for name in result.not_told_apart_from_best]
     if len(names) == n:
         both = "Neither of the two" if n == 2 else f"None of {these}"
-        return "tied", f"{both} can be told apart from the best: the highest is {first}, with {total}."
+        highest = f"The highest is {first}, with {total}."
+        return "tied", f"{both} can be told apart from the best.", highest
     more = [f"{len(names) - _NAMED} more"] if len(names) > _NAMED else []
     named = in_a_row([*names[:_NAMED], *more])
-    return "tied", f"{len(names)} of {n} {_noun(result)} cannot be told apart from the best: {named}."
+    return "tied", f"{len(names)} of {n} {_noun(result)} cannot be told apart from the best.", f"{named}."
 
 
 def _because(result: EvaluateResult, kind: str) -> tuple[str, ...]:

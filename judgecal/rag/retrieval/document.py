@@ -79,22 +79,21 @@ def _headline(result: RetrievalResult) -> Headline:
     on_documents = f" on {result.n_documents:,} documents" if result.n_documents else ""
     over = f"{within_k.n:,} questions{on_documents}"
     if lost == within_k.n:
-        holds = "it holds none of their reference documents"
-        what = f"None of the {over} can be answered from this corpus: {holds}."
-        return Headline("none", what, unknown=unknown, next=again)
+        holds = f"It holds none of the reference documents of {over}."
+        return Headline("none", "No question can be answered from this corpus.", (holds,), unknown, again)
 
     def reached(share: Estimate) -> str:
         known = share.low is not None and share.high is not None
         ends = f" [{100.0 * (share.low or 0.0):.1f}, {100.0 * (share.high or 0.0):.1f}]" if known else ""
         return percent(share.value, 1) + ends
 
-    which = "The reference document is" if result.one_reference else "A reference document is"
-    what = (
-        f"{which} among the first {k} for {reached(within_k)} of {over}, and first for "
-        f"{reached(result.success['1'])}: an answerer that reads {k} can do no better than "
-        f"{100 * (within_k.value or 0.0):.1f}%."
+    which = "the" if result.one_reference else "a"
+    what = f"The first {k} hold {which} reference for {reached(within_k)} of questions."
+    because = sentences(
+        f"It comes first for {reached(result.success['1'])} of {over}.",
+        f"An answerer that reads {k} can do no better than {100 * (within_k.value or 0.0):.1f}%.",
+        lost > 0 and f"{lost:,} of the questions name documents that the corpus lacks.",
     )
-    because = sentences(lost > 0 and f"{lost:,} of the questions name documents that the corpus lacks.")
     return Headline("measured", what, because, unknown, again)
 
 
