@@ -377,7 +377,7 @@ def test_contaminated_questions_are_listed_and_can_be_dropped(
     assert (found["right_at"], found["n_answerable"]) == (50.0, 12)  # the set has no mark
     assert found["questions"][0]["systems"] == [A]
     text = judgecal("answer", "--gold", "fair", "--contexts", "none").said
-    assert text.startswith("Leave out 2 of 12 questions: they were answered right (50% or more) without any")
+    assert text.startswith("Leave out 2 of 12 questions. They were answered right (50% or more) without any")
     assert f"--drop-contaminated {closed['experiment']}" in text
     rest = one_object(fair_run(judgecal, "--drop-contaminated", closed["experiment"]))
     assert rest["gold"]["n_questions"] == 11
@@ -562,7 +562,7 @@ def test_systems_of_recorded_answers(judgecal: Run, tmp_path: Path) -> None:
     assert "no rating" in html(lost) and "0.0%" not in html(nobody).partition("<main>")[0]
     by_heart = Contaminated(75.0, 9, 0, (KnownQuestion("q", ATTACK, ("m",)),))
     closed = answer_document(dataclasses.replace(result, context=("none",), contaminated=by_heart))
-    told_first = "Leave out 1 of 9 questions: they were answered right (75% or more)"
-    assert closed.headline.sentence.startswith(told_first)
+    assert closed.headline.sentence == "Leave out 1 of 9 questions."
+    assert closed.headline.because[0].startswith("They were answered right (75% or more)")
     page = html(closed)
     assert 'section id="contaminated"' in page and not Parsed(page).all("img")

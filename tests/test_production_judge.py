@@ -385,8 +385,9 @@ def test_a_judge_no_better_than_a_coin_is_warned_of(
     write_lock(served_lock, dataclasses.replace(lock, calibrated={**lock.calibrated, **rates}))
     table = write(workspace_dir / "in.csv", worth(10, 80))
     found = one_object(judgecal(*asked(table, served_lock, "--system", "s", "--json")))
-    said = found["headline"]["sentence"]
-    assert said == f"Warning: do not use this judge: {found['warning']}."
+    assert found["headline"]["sentence"] == "Do not use this judge."
+    said = found["headline"]["because"][0]
+    assert said[1:] == f"{found['warning'][1:]}."
     assert "sensitivity 0.255 and specificity 0.612 add up to 0.867, not above 1" in said
     following = found["headline"]["next"]
     assert following.startswith("judgecal rate out.csv --lock ")

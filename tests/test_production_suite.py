@@ -331,7 +331,7 @@ def test_a_lock_in_a_suite_carries_its_mark_and_what_is_known(
         "yes",
         "no",
     ]
-    assert result["headline"]["because"][0] == (
+    assert result["headline"]["because"][1] == (
         "Nobody knows whether safety agrees with people: no lock says so; people's labels could tell of "
         "safety first."
     )
@@ -384,7 +384,7 @@ def test_of_locks_that_pass_the_same_share_none_is_the_lowest(judgecal: Run, wor
     table = write(workspace_dir / "in.jsonl", rows[:20])
     columns = ("--question", "question", "--answer", "answer", "--reference", "reference", "-o", "both.jsonl")
     ran = judgecal("judge", table, "--lock", locks[0], "--lock", locks[1], *columns)
-    assert ran.said.startswith("All 2 judges pass the same share: ") and "lowest" not in ran.said
+    assert ran.said.startswith("All 2 judges pass the same share. ") and "lowest" not in ran.said
     assert "people" not in ran.said.partition("experiment:")[0]
 
 

@@ -107,7 +107,7 @@ def test_a_judge_without_a_lock_is_said(sweep: EvaluateResult) -> None:
     people = dataclasses.replace(sweep, questions=dataclasses.replace(sweep.questions, made_by="people"))
     assert headline(people).next == "judgecal score --judge rag/correctness@embedded --gold starter"
     locked = headline(without_factors())
-    assert "The judge of correctness agrees with people by 0.82 [0.76, 0.88]." in locked.because
+    assert "The judge of correctness agrees with people by 0.82 [0.76, 0.88]." in locked.because + locked.more
     assert "no lock" not in " ".join((*locked.because, *locked.unknown)) and locked.next.endswith("--open")
 
 

@@ -117,7 +117,7 @@ def test_judge(judgecal: Run, served: Served, tmp_path: Path) -> None:
         printed["note"][1:],
         "4 of 40 unscored",
     )
-    assert "which is not the share that people would pass" in page
+    assert "That is not the share that people would pass." in page
     carried = items_of(page)
     marks = [item["marks"] for item in carried["items"]]
     verdicts = ["verdict:unscored", "verdict:fail", "verdict:pass"]
@@ -174,6 +174,9 @@ def test_judges_in_a_notebook(judgecal: Run, workspace_dir: Path, tmp_path: Path
 def test_what_draws_a_result_is_there(judgecal: Run) -> None:
     slug = printed_by(judgecal, "retrieval", "--name", "ret")["experiment"]
     result = find_experiment(find_workspace(None), slug).read_summary(RetrievalResult)
-    assert "among the first" in result._repr_html_() and "srcdoc=" in load_report(slug)._repr_html_()
+    assert (
+        "The first 5 hold a reference for" in result._repr_html_()
+        and "srcdoc=" in load_report(slug)._repr_html_()
+    )
     frame = result.frame()
     assert len(frame) == len(result.hand_on) and "recall_low" in frame.columns

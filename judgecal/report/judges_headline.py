@@ -73,8 +73,8 @@ def _ranked(decision: JudgesDecision) -> Headline:
         *_agreement(decision, losses, pick.judge),
         *beside_free(pick, where),
         *not_told_apart(pick, where),
-        *_beside_the_best(decision, losses, pick),
-        *_beside_a_person(entry.stand_in, decision.margin),
+        _beside_the_best(decision, losses, pick),
+        _beside_a_person(entry.stand_in, decision.margin),
     )
     chip, what = use(pick.judge, entry.stand_in, decision.margin)
     return Headline(pick.kind, what, because, unknown, f"judgecal select {result.experiment}", chip, more)
@@ -160,16 +160,17 @@ def _agreement(decision: JudgesDecision, losses: LossPicture, judge: str, who: s
     result, metric, pick = decision.result, decision.metric, decision.pick
     entry, people = entry_of(decision, judge), [rater for rater in result.raters if rater.enough]
     every = {line.judge: line for line in (*result.floor, *result.judges)}
-    free, name = result.floor[0], always(losses.floor[0].judge, result.gold.scale)
+    reaches, name = deciding(result.floor[0], metric).value, always(losses.floor[0].judge, result.gold.scale)
     beaten = None if pick is None or pick.judge or pick.too_few or not decision.basis.may_choose else False
-    if pick and pick.free and pick.free.judge in every and pick.judge:
-        free, beaten, name = every[pick.free.judge], pick.free.shown, pick.free.judge
+    if pick and pick.free and pick.judge:
+        beaten, name = pick.free.shown, pick.free.judge
+        reaches = deciding(every[name], metric).value if name in every else None
     return reach_in_words(
         who,
         deciding(entry, metric),
         result.gold,
         mapped=bool(entry.calibrated),
-        free=(name, deciding(free, metric).value, beaten),
+        free=(name, reaches, beaten),
         people=[deciding(rater, metric).value for rater in people],
         beside=[
             deciding(line, metric).value for rater in people for line in rater.judges if line.judge == judge
@@ -213,6 +214,8 @@ def reach_in_words(
     reached = f"{percent(reaches, 1)}{'' if beaten is None else beats}"
     constant = name.startswith("saying ")
     of_free = f"S{name[1:]} would get {reached}." if constant else f"The free {name} reaches {reached}."
+    if reaches is None and beaten is not None:
+        of_free = f"It is {'not ' * (not beaten)}shown to beat the free {name}."
     return sentences(
         f"{who} agrees with {whom} {to} {share}{weighing}.",
         of_free,

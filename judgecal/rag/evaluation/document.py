@@ -235,9 +235,10 @@ def _because(result: EvaluateResult, kind: str) -> tuple[str, ...]:
     n_unscored = sum(system.n_unscored for system in result.systems)
     verbs = "is unscored and counts" if n_unscored == 1 else "are unscored and count"
     return sentences(
-        reasons,
         any(judge.lock is None for judge in of_correctness)
+        and kind not in ("none", "unread")
         and "Nobody knows whether the judge of correctness agrees with people: it has no lock.",
+        reasons,
         [
             f"The judge of correctness agrees with people by {numbers.estimate(judge.agreement, 2)}."
             for judge in of_correctness
