@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from judgecal.experiment import Experiment
+from judgecal.errors import InputError
+from judgecal.experiment import AgreementTable, Experiment, JudgeColumn
+from judgecal.experiment.folder import kept_judges
+from judgecal.experiment.judgements import whole_items
 from judgecal.experiment.stored import read_experiment
+from judgecal.experiment.trials import stored_rows
+from judgecal.experiment.verdicts import parted_items
+from judgecal.goldset import load_gold
 from judgecal.optimize import read_prompts
 from judgecal.optimize.result import (
     BETTER,
@@ -44,6 +51,7 @@ from judgecal.report.document import (
     stored_document,
     table,
 )
+from judgecal.report.explorer import Explorer, judged_explorer
 from judgecal.report.judges import judges_sections
 from judgecal.report.judges_headline import raters_in_words, unread_headline
 from judgecal.report.numbers import DASH, money, signed
@@ -66,13 +74,56 @@ def optimize_report(workspace: Workspace, experiment: Experiment, margin: float)
     What is fitted on test itself is left out: its numbers come by other maps than those that decided.
     """
     result, prompts = experiment.read_summary(OptimizeResult), read_prompts(experiment)
+    explorer = _explorer(workspace, experiment, result)
     if result.test.before is None:
-        return optimize_document(result, prompts)
+        return dataclasses.replace(optimize_document(result, prompts), explorer=explorer)
     judges = decide_on_judges(workspace, read_experiment(workspace, str(experiment.folder)), margin=margin)
     entries = tuple(dataclasses.replace(judge, calibrated={}) for judge in judges.result.judges)
     raw = dataclasses.replace(judges, result=dataclasses.replace(judges.result, judges=entries))
-    return optimize_document(
-        result, prompts, [part for part in judges_sections(raw) if part.name not in _BY_OTHER_MAPS]
+    sections = [part for part in judges_sections(raw) if part.name not in _BY_OTHER_MAPS]
+    return dataclasses.replace(optimize_document(result, prompts, sections), explorer=explorer)
+
+
+def _explorer(workspace: Workspace, experiment: Experiment, result: OptimizeResult) -> Explorer | None:
+    """The dev answers on which the judge got better or worse, then the others; None where it did not change,
+    or its set has since.
+    """
+    prints = {tried.name: tried.judge_fingerprint for tried in result.dev.candidates}
+    kept, n = kept_judges(experiment).get(result.judge_before), Counter[str]()
+    try:
+        gold = load_gold(result.gold.set, workspace=workspace)
+    except InputError:
+        return None
+    if result.chosen == "before" or kept is None or gold.sha256 != result.gold.sha256:
+        return None
+    rows, columns = list(stored_rows(experiment.journal).latest.values()), []
+    for name, tried in (("before", "before"), ("after", result.chosen)):
+        of_judge = [row for row in rows if row.judge_fingerprint == prints[tried]]
+        columns.append(JudgeColumn(name, kept.verdicts(), whole_items(of_judge), kind="prompt"))
+    judged = {row.item_id for row in columns[1].rows}
+    items = tuple(one for one in gold.select("dev") if one.item_id in judged and one.item_id in gold.labels)
+    table = AgreementTable(gold, items, 1 + max((row.repeat for row in columns[1].rows), default=0))
+    how = {(True, False): "better", (False, True): "worse"}
+    parted = [
+        (one, how.get((one.said[0].parts, one.said[1].parts), "unchanged"))
+        for one in parted_items(gold, table.beside(columns), items)
+    ]
+    n.update(change for _, change in parted)
+    parted.sort(key=lambda pair: pair[1] == "unchanged")
+    return judged_explorer(
+        [one for one, _ in parted],
+        ["before", "after"],
+        "after",
+        n_open=len(items),
+        traits={one.item.item_id: [f"change:{change}"] for one, change in parted},
+        chips={f"change:{change}": f"got {change}" for change in ("better", "worse")},
+        title=f"{n['better']:,} of {len(items):,} dev answers got better, {n['worse']:,} worse",
+        n_quiet=n["unchanged"],
+        n_agreed=len(items) - n["better"] - n["worse"],
+        others="unchanged",
+        n_sealed=len(gold.test_ids),
+        gold=gold.name,
+        key=result.experiment,
     )
 
 
