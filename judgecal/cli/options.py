@@ -408,7 +408,8 @@ def show_agreement(
     from judgecal.stats.significance import MARGIN
 
     result, stored = found
-    document = judges_document(decide_on_judges(workspace, stored, margin=MARGIN, result=result))
-    print_result(result, document, json=json, full=full)
-    files.write(result)
+    decision = decide_on_judges(workspace, stored, margin=MARGIN, result=result)
+    stored.experiment.write_summary(decision.result)
+    print_result(decision.result, judges_document(decision), json=json, full=full)
+    files.write(decision.result)
     files.write_rows(stored)

@@ -202,6 +202,26 @@ def unscored_counts_as(scale: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class SliceEntry(Result):
+    """A judge on the open items that share a trait, held against all others (`stats.slices`)."""
+
+    judge: str
+    trait: str
+    value: str
+    n: int  # items with a verdict, and their questions
+    n_groups: int
+    error: Estimate  # share of wrong verdicts; of graded labels verdict less label, in units of their scale
+    p_value: float  # of no difference from all others, by itself
+    stands_out: bool  # by Holm over all slices
+    rest: float = field(default=0.0, metadata={"json": False})  # the error of all others
+
+    @property
+    def mark(self) -> str:
+        """What its items are found by in the explorer."""
+        return f"{self.trait}:{self.value}"
+
+
+@dataclass(frozen=True, slots=True)
 class AgreementResult(Result):
     """What `score` and `agreement` come to."""
 
@@ -216,3 +236,4 @@ class AgreementResult(Result):
     floor_reason: str | None = None  # why the embedded model cannot judge
     # humans who are no raters, as they were mostly asked where others differ -> how that shows
     tie_breakers: dict[str, str] = field(default_factory=dict)
+    slices: tuple[SliceEntry, ...] = ()  # of the headline's judge, which `selection` knows

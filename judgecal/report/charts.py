@@ -154,6 +154,7 @@ class IntervalRow:
     strong: bool = False  # what the decision is about
     hollow: bool = False  # stands beside: drawn as an empty square
     beside: float | None = None  # a second value of the same thing on another footing: drawn as a diamond
+    show: str = ""  # marks of the explorer's rows that a click shows, one a line
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,8 +314,9 @@ def _drawn(rows: Sequence[IntervalRow], axis: Axis, shape: _Shape) -> str:
         tones = {"strong": row.strong, "hollow": row.hollow, "plain": True}
         lines.append(
             {
-                "name": shortened(row.name, int(for_names / _WIDER_LETTER)),
+                "name": shortened(row.name, int(for_names / _WIDER_LETTER + 1e-6)),
                 "text": row.text,
+                "show": row.show,
                 "tone": next(tone for tone, is_so in tones.items() if is_so),
                 "y": top + step * (0.72 if shape.above else 0.5),
                 "text_y": top + (14.0 if shape.above else step * 0.5 + 4.5),
@@ -343,6 +345,7 @@ def _drawn(rows: Sequence[IntervalRow], axis: Axis, shape: _Shape) -> str:
             "rows": lines,
             "free": (at(axis.free.value.value), named) if axis.free else None,
             "people": ([x for x in people_at if x is not None], _reached(axis.people)),
+            "live": any(row.show for row in rows),
             "full": at(axis.full),
             "dashed": at(axis.dashed),
         },

@@ -35,9 +35,11 @@ from judgecal.report.explorer import Explorer, judged_explorer
 from judgecal.report.judges_headline import always, deciding, entry_of, judges_headline, raters_in_words
 from judgecal.report.judges_sections import ceiling_notes, diagnostics, errors_section, people_section
 from judgecal.report.numbers import DASH, count, estimate, interval, money, percent, plain, points, signed
+from judgecal.report.slices import slice_facts, slices_section
 from judgecal.report.wording import sentence, sentences
 from judgecal.selection.decision import JudgesDecision, decide_on_judges
 from judgecal.stats.metrics import digits_of, metric_facts
+from judgecal.stats.sample import as_scale
 from judgecal.workspace import Workspace
 
 _DRAWN = 7  # judges on the first screen; the table has all
@@ -105,6 +107,7 @@ def judges_sections(decision: JudgesDecision) -> list[Section]:
     sections = (
         errors_section(decision),
         _agreement(decision),
+        slices_section(decision.slices, as_scale(decision.result.gold.scale)),
         people_section(decision),
         _losses(decision, decision.losses) if decision.losses else None,
         _grid(decision),
@@ -130,7 +133,8 @@ def _subject(decision: JudgesDecision) -> JudgeEntry:
 
 
 def first_facts(decision: JudgesDecision) -> Iterator[Fact]:
-    """At most four of the judge: its errors either way, its lead, what it costs and leaves without a verdict.
+    """At most four of the judge: its errors either way, where it fails or else its lead, its cost and what it
+    leaves without a verdict.
 
     The errors stand at the pass mark in a hundred; without one how far and how often verdicts lie off; of
     words, beyond chance.
@@ -161,7 +165,9 @@ def first_facts(decision: JudgesDecision) -> Iterator[Fact]:
             yield in_a_hundred(rates["within_10"], f"verdicts lie within 10% of the scale{once}")
     elif "kappa" in rates:
         yield Fact(plain(rates["kappa"].value, 2), f"kappa{interval(rates['kappa'], 2)}: beyond chance")
-    if decision.losses is not None:
+    fails = [*slice_facts(decision.slices, as_scale(decision.result.gold.scale))]
+    yield from fails
+    if decision.losses is not None and not fails:
         yield _lead(decision, decision.losses, judge)
     usd, lost = judge.usd_per_1k, f"{count(judge.n_unscored)} of {count(judge.n_expected)} unscored"
     price = "price unknown" if usd is None else f"${money(usd)}" if usd else "free"

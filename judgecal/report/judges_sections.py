@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from judgecal.experiment.result import AgreementResult, AltTestEntry, Entry, JudgeEntry, PartEntry, Retest
+from judgecal.experiment.result import AgreementResult, AltTestEntry, Entry, JudgeEntry, Retest
 from judgecal.experiment.verdicts import JudgeShape
 from judgecal.records import Estimate
 from judgecal.report.charts import Frame, Mark, of_metric
@@ -356,10 +356,7 @@ def diagnostics(decision: JudgesDecision) -> Section:
     return section(
         "diagnostics",
         "Diagnostics",
-        "Serves the next step: what to mend in the prompt, what to label next, whether repeats pay. Nothing "
-        "here chooses a judge: of many small parts some are bad by chance.",
-        _by_part("tag", judges, [judge.by_tag for judge in judges]),
-        _by_part("system", judges, [judge.by_system for judge in judges]),
+        "Serves the next step: what to mend in the prompt, what to label next, whether repeats pay.",
         _noise(decision),
         unscored if lacking else Heading("Unscored"),
         "Wherever judges are ranked an unscored item counts as the verdict farthest from its label."
@@ -368,34 +365,6 @@ def diagnostics(decision: JudgesDecision) -> Section:
         cost,
         _metrics(decision),
         Folded("Words on this page", [Glossary(glossary(*_WORDS))]),
-    )
-
-
-def _by_part(kind: str, judges: Sequence[JudgeEntry], parts: Sequence[dict[str, PartEntry]]) -> list[Block]:
-    """Failures as counts, a column a judge, the worst part first; one system is the whole table again."""
-    names = {name: None for by_name in parts for name in by_name}
-    if not names or (kind == "system" and len(names) < 2):
-        return []
-
-    def failures(part: PartEntry | None) -> Cell:
-        if part is None:
-            return Cell(DASH)
-        if part.passes is None:
-            value = part.value.value
-            return Cell(f"{plain(value)} (n {part.n})", None if value is None else 1.0 - value)
-        passes, fails = part.false_passes or 0, part.false_fails or 0
-        counts = f"{count(passes)} + {count(fails)} of {count(part.n)}"
-        return Cell(counts, (passes + fails) / part.n if part.n else None)
-
-    rows = [(name, [failures(by_name.get(name)) for by_name in parts]) for name in names]
-    rows.sort(key=lambda row: -max(cell.share or 0.0 for cell in row[1]))
-    marked = any(part.passes is not None for by_name in parts for part in by_name.values())
-    header = [kind, *(judge.judge for judge in judges)]
-    return blocks_of(
-        Table(header, [[name, *cells] for name, cells in rows], title=f"Failures by {kind}"),
-        "False passes + false fails, of the judgements with a verdict. Counts, no tests."
-        if marked
-        else "Agreement of the part; there is no pass mark to count failures at. No tests.",
     )
 
 

@@ -27,6 +27,7 @@ from judgecal.experiment.losses import (
     people_losses,
     prompt_model_grid,
 )
+from judgecal.experiment.slices import JudgeSlices, judge_slices
 from judgecal.experiment.stored import Unread, stored_prompts, unread_of
 from judgecal.experiment.summary import stored_result
 from judgecal.experiment.verdicts import JudgeShape, PartedItem, judge_shape, parted_items
@@ -495,6 +496,7 @@ class JudgesDecision:
     prompts: Mapping[str, str] = field(default_factory=dict)  # what a prompt judge is sent, where known
     unread: Unread | None = None  # who has no verdict at all
     kept: bool = False  # whether the recorded judgements came with the set, so that no file need be named
+    slices: JudgeSlices | None = None  # where the headline's judge fails, over the open items
 
     @property
     def chosen(self) -> str | None:
@@ -533,10 +535,15 @@ def decide_on_judges(
     # as the tables have them: each judge with its own repeats, on all items
     tables = [whole.of(column) for column in columns]
     pairs = whole.beside(columns)
+    result, slices = result or stored_result(stored, columns, workspace), None
+    if pick is not None and chosen_on:
+        subject = [column.judge for column in columns].index(pick.judge or pick.best)
+        slices = judge_slices(replace(tables[subject], items=chosen_on), pairs[subject][1])
+    result = replace(result, slices=slices.entries if slices else ())
     split = "test" if not chosen_on else "open" if stored.split == "all" else stored.split
     recorded = stored.experiment.config.get("recorded", {}).get("file") == JUDGEMENTS
     return JudgesDecision(
-        result=result or stored_result(stored, columns, workspace),
+        result=result,
         sampling=gold.card.sampling,
         n_raters=len(gold.raters),
         basis=DecisionItems(split, len(table.items), len(set(table.groups)), bool(chosen_on)),
@@ -552,4 +559,5 @@ def decide_on_judges(
         prompts=stored_prompts(stored),
         unread=unread_of(stored),
         kept=recorded and (gold.path / JUDGEMENTS).is_file(),
+        slices=slices,
     )

@@ -1,0 +1,100 @@
+"""Where a judge fails: traits of items, the slices in JSON, on the page, in the terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judgecal.experiment.slices import question_word, traits_of
+from judgecal.records import Item
+from tests.support.command import Run
+from tests.support.pages import PERCENTAGE, decided, made_set, page_of, printed_by, recorded
+
+ASKED = ("Where is it?", "Who was that?", "When was it?")
+
+
+@pytest.mark.parametrize(
+    ("question", "word"),
+    [
+        ("who sang it", "who"),
+        ("To whom does it belong?", "who"),
+        ("In which year?", "which"),
+        ("How many are there?", "how many/much"),
+        ("how much", "how many/much"),
+        ("How is it?", "how"),
+        ("The capital of the land of milk: where?", "the"),
+        ("Ile działek liczy ogród?", "ile"),
+        ("", ""),
+    ],
+)
+def test_question_words(question: str, word: str) -> None:
+    assert question_word(question) == word
+
+
+def test_traits_of_items() -> None:
+    answers = ["no", "in 1914", "I am sorry, I do not know", "a b c d e f g h"] * 3
+    items = [Item(str(n), str(n), "why", answer, ("x",) * (n % 5)) for n, answer in enumerate(answers)]
+    items[0] = Item("0", "0", "", "no", system="s", tags=("t", "t", "u"))
+    found = [dict(traits) for traits in traits_of(items)]
+    lengths = ["up to 2", "up to 2", "3 to 7", "8 or more"]
+    assert [traits["answer length"] for traits in found[:4]] == lengths
+    assert [traits["references"] for traits in found[:5]] == ["0", "1", "2", "3 or more", "3 or more"]
+    assert [traits.get("refusal") for traits in found[:4]] == [None, None, "yes", None]
+    assert [traits.get("digits") for traits in found[:4]] == [None, "yes", None, None]
+    assert next(iter(traits_of(items)))[-3:] == [("system", "s"), ("tag", "t"), ("tag", "u")]
+    assert "question word" not in found[0] and list(traits_of([])) == []
+
+
+def made(workspace: Path, **how: Any) -> list[dict[str, Any]]:
+    """60 questions of three answers, a third of which ask where; systems by turns."""
+    more = {n: {"question": ASKED[n // 3 % 3], "system": f"s{n % 2}"} for n in range(180)}
+    return made_set(workspace, 60, more=more, **how)
+
+
+def test_a_slice_in_every_form(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:
+    """Wrong on two of three answers to `where`, on one of thirty others: named, marked, and the terminal short."""
+    rows = made(workspace_dir)
+    right = {"full": "yes", "half": "no", "none": "no"}
+    turned = {"yes": "no", "no": "yes"}
+    wrong = {n for n in range(180) if (n // 3 % 3 == 0 and n % 3 < 2) or n % 30 == 4}
+    verdicts = [
+        turned[right[row["kind"]]] if n in wrong else right[row["kind"]] for n, row in enumerate(rows)
+    ]
+    slug = recorded(judgecal, tmp_path, {"lax": verdicts}, rows)
+    path = tmp_path / "recorded.jsonl"
+    printed = printed_by(judgecal, "agreement", "--gold", "made", "--judgements", path, "--name", slug)
+    by_value = {(one["trait"], one["value"]): one for one in printed["slices"]}
+    where = by_value["question word", "where"]
+    keys = ["judge", "trait", "value", "n", "n_groups", "error", "p_value", "stands_out"]
+    assert list(where) == keys and (where["judge"], where["n"], where["n_groups"]) == ("lax", 60, 20)
+    assert where["error"]["value"] == pytest.approx(len({n for n in wrong if n // 3 % 3 == 0}) / 60)
+    standing = {key for key, one in by_value.items() if one["stands_out"]}
+    assert ("question word", "where") in standing and ("system", "s0") not in standing
+    text = judgecal("report", slug).out
+    said = 'Wrong on 67% of "where" questions, 3% elsewhere.'
+    assert said in text and '"who" questions' not in text
+    page = page_of(judgecal, slug)
+    assert 'data-show="question word:where\nwrong:lax"' in page and "Where does it fail?" in page
+    assert "wrong on &#34;where&#34; questions; 3% elsewhere" in page
+    found = decided(slug)[1]
+    assert found.slices and found.result.slices == found.slices.entries
+    assert "question word:where" in found.slices.marks[rows[0]["item_id"]]
+
+
+@pytest.mark.parametrize("splits", ["seed = 0\ntrain = 0.0\ndev = 0.0\ntest = 1.0"])
+def test_no_slice_of_sealed_items(judgecal: Run, workspace_dir: Path, tmp_path: Path, splits: str) -> None:
+    rows = made(workspace_dir, splits=splits)
+    assert decided(recorded(judgecal, tmp_path, {"one": ["yes"] * 180}, rows))[1].result.slices == ()
+
+
+def test_graded_labels_have_a_sign(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:
+    """Where people give 100, 60 and 20, `who` is judged 40 too low."""
+    rows = made(workspace_dir, labels=(100, 60, 20), scale=PERCENTAGE)
+    given = [(100, 60, 20)[n % 3] - (40 if n // 3 % 3 == 1 else 0) for n in range(180)]
+    found = decided(recorded(judgecal, tmp_path, {"strict": [max(20, one) for one in given]}, rows))[1]
+    assert found.slices
+    who = next(one for one in found.slices.entries if one.value == "who")
+    assert who.stands_out and (who.error.value or 0.0) < -2.0 < who.rest
+    assert "below the labels on" in judgecal("report", "rec").out
