@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import time
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, cast
@@ -13,7 +12,6 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from judgecal.errors import InputError
 from judgecal.experiment import AgreementTable, JudgeColumn, entry
 from judgecal.experiment import agreement as agreement_module
 from judgecal.experiment.agreement import constant_entry, judge_entry
@@ -25,110 +23,10 @@ from judgecal.report.judges import order_notes
 from judgecal.report.judges_sections import alt_test_note, retest_notes
 from judgecal.scale import Label, Scale
 from judgecal.stats import agreement, alt_test
-from judgecal.stats.breakdown import breakdown
 from judgecal.workspace import Workspace
 from tests.support.gold import made_gold, made_items
 
 PASS_75 = Scale.parse("percentage", pass_at=75)
-
-
-# --- parts of a set
-
-
-def test_parts_by_hand() -> None:
-    # a: label 100, verdict 80: 0.8, rightly passed. b: 0 against 90: 0.1, a false pass. c: 80 against none:
-    # counted as
-    # 0 (the farthest), 0.2, and neither a pass nor a fail. d: no label. e: 100 against 60: 0.6, a false fail.
-    found = breakdown(
-        [100, 0, 80, None, 100],
-        [80, 90, None, 50, 60],
-        parts=[["x", "y"], ["x", "x"], ["y"], ["lost"], []],
-        scale=PASS_75,
-        groups=["g", "g", "h", "h", "i"],
-    )
-    assert list(found) == ["x", "y"]  # 0.45 and 0.5; `lost` has no labelled item
-    x, y = found["x"], found["y"]
-    assert (x.agreement.value, y.agreement.value) == pytest.approx((0.45, 0.5))
-    assert (x.n, x.n_expected, x.n_unscored, x.agreement.n_groups) == (2, 2, 0, 1)
-    assert (y.n, y.n_expected, y.n_unscored, y.agreement.n_groups) == (1, 2, 1, 2)
-    assert (x.passes, x.fails, x.false_passes, x.false_fails) == (1, 1, 1, 0)
-    assert (y.passes, y.fails, y.false_passes, y.false_fails) == (1, 0, 0, 0)
-    assert (x.agreement.low, x.agreement.reason) == (None, "fewer than 30 items: no interval")
-    whole = breakdown([100], [60], parts=[["z"]], scale=PASS_75)["z"]
-    assert (whole.false_fails, whole.passes) == (1, 1)
-
-
-def test_repeats_are_judgements() -> None:
-    found = breakdown([100, 0], [[100, 50, None], [0, 100, 100]], parts=[["x"], ["x"]], scale=PASS_75)["x"]
-    # 1, 0.5 and 0 as wrong; 1, 0, 0: 2.5 of 6.
-    assert found.agreement.value == pytest.approx(2.5 / 6)
-    assert (found.n, found.n_expected, found.n_unscored) == (5, 6, 1)
-    assert (found.passes, found.fails, found.false_passes, found.false_fails) == (2, 3, 2, 1)
-
-
-def test_a_large_part_is_what_agreement_says_of_its_items() -> None:
-    rng = np.random.default_rng(0)
-    gold = rng.integers(0, 101, 150).astype(float)
-    verdicts = np.clip(gold[:, None] + rng.normal(0, 30, (150, 2)), 0, 100)
-    verdicts[rng.random(verdicts.shape) < 0.1] = np.nan
-    groups = [f"q{i}" for i in rng.integers(0, 60, 150)]
-    parts = [
-        [name for name, share in (("a", 0.5), ("b", 0.3), ("c", 0.1)) if rng.random() < share] for _ in gold
-    ]
-    found = breakdown(gold.tolist(), verdicts.tolist(), parts=parts, scale=PASS_75, groups=groups)
-    for name, part in found.items():
-        inside = [i for i, names in enumerate(parts) if name in names]
-        how: dict[str, Any] = {"groups": [groups[i] for i in inside], "metrics": ["mean_agreement"]}
-        people, judge = gold[inside].tolist(), verdicts[inside].tolist()
-        alone = agreement(people, judge, scale=PASS_75, unscored="wrong", **how)["mean_agreement"]
-        if len(inside) >= 30:
-            assert dataclasses.asdict(part.agreement) == pytest.approx(dataclasses.asdict(alone))
-        else:
-            assert (part.agreement.value, part.agreement.n) == (pytest.approx(alone.value), alone.n)
-            assert (part.agreement.n_groups, part.agreement.n_unscored) == (alone.n_groups, alone.n_unscored)
-            assert part.agreement.low is None
-    assert {name for name, part in found.items() if part.agreement.low is not None} == {"a", "b"}
-
-
-def test_thirty_items_of_few_questions_have_no_interval() -> None:
-    gold = [0.0, 100.0] * 20
-    groups = [f"q{i % 5}" for i in range(40)]
-    (part,) = breakdown(gold, [50.0] * 40, parts=[["x"]] * 40, scale="percentage", groups=groups).values()
-    assert (part.agreement.value, part.agreement.low) == (0.5, None)
-    assert part.agreement.reason == "5 groups: fewer than 10 give no interval"
-    assert (part.passes, part.false_passes) == (None, None)  # no pass mark
-
-
-def test_classes() -> None:
-    # Binary labels and a judge of percentages, cut at 50: the verdict 50 passes.
-    found = breakdown([1, 0, 0], [50, 50, 40], parts=[["x"]] * 3, scale="binary", judge_scale="percentage")[
-        "x"
-    ]
-    assert found.agreement.value == pytest.approx((0.5 + 0.5 + 0.6) / 3)
-    assert (found.passes, found.fails, found.false_passes, found.false_fails) == (1, 2, 1, 0)
-    words = breakdown(["a", "b", "c"], ["a", "c", None], parts=[["x"], ["x"], ["x"]], scale="nominal")["x"]
-    assert words.agreement.value == pytest.approx(1 / 3)  # the missing one is wrong
-    assert (words.n, words.n_unscored, words.passes) == (2, 1, None)
-
-
-def test_no_parts_and_wrong_lengths() -> None:
-    assert breakdown([1, 0], [1, 0], parts=[[], []], scale="binary") == {}
-    assert breakdown([None], [1], parts=[["x"]], scale="binary") == {}
-    with pytest.raises(InputError, match="2 gold labels but parts of 1 items"):
-        breakdown([1, 0], [1, 0], parts=[["x"]], scale="binary")
-
-
-def test_many_items_of_many_tags_are_quick() -> None:
-    """A second of 100,000 items with three tags each; what grew with tags times items took a minute."""
-    rng = np.random.default_rng(0)
-    gold = rng.integers(0, 101, 100_000).astype(float).tolist()
-    parts = [[f"t{a}", f"t{b}"] for a, b in rng.integers(0, 40, (100_000, 2)).tolist()]
-    took = []
-    for _ in range(3):
-        start = time.process_time()
-        breakdown(gold, [[value] for value in gold], parts=parts, scale=PASS_75)
-        took.append(time.process_time() - start)
-    assert min(took) < 10.0
 
 
 # --- the best case
@@ -213,20 +111,14 @@ def judged(
     return AgreementTable(gold, gold.items, max(map(len, verdicts))), column
 
 
-def test_an_entry_says_where_the_judge_fails(gold: GoldSet) -> None:
+def test_an_entry_and_what_explains_it(gold: GoldSet) -> None:
     """Raw it passes full and half answers alike, with 90 and 80 in turn; no map takes them apart."""
     verdicts: list[list[Label | None]] = [[90.0], [80.0], [0.0], [80.0], [90.0], [0.0]] * 20
     table, column = judged(gold, verdicts)
     found = judge_entry(table, column)
     plain = entry(table, column).as_json()
     assert {key: value for key, value in found.as_json().items() if key in plain} == plain
-    assert list(found.by_tag) == ["full", "odd", "half", "none"]
     mapped = [verdict for row in table.calibrated(column) or () for verdict in row if verdict is not None]
-    full, of_full = found.by_tag["full"], mapped[::3]
-    assert full.mean_agreement.value == pytest.approx(np.mean(of_full) / 100)
-    assert (full.n, full.passes, full.false_passes) == (40, 40, 0)
-    assert full.false_fails == sum(one < 75 for one in of_full) > 30
-    assert found.by_system.keys() == {"s0", "s1"}
     assert found.limits_of_agreement["bias"].value == pytest.approx(np.mean(mapped) - 50)
     # Two raters who always agree: the judge is as close only where it says the same once calibrated.
     human = alt_test_entry(table, column)
@@ -324,14 +216,6 @@ def test_the_best_case_is_by_group() -> None:
     gold, verdicts = [1, 0] * 12, [1, None] * 12
     found = best_case(gold, verdicts, scale="binary", metric="accuracy", groups=[i // 2 for i in range(24)])
     assert (found.value, found.n, found.n_groups) == (1.0, 24, 12)
-
-
-def test_the_level_is_told_with_few_items_and_with_many() -> None:
-    gold, verdicts = [1, 0] * 20, [1, 0, 0, 0] * 10
-    parts = [["all", "few"] if i < 8 else ["all"] for i in range(40)]
-    found = breakdown(gold, verdicts, parts=parts, scale="binary", level=0.9)
-    assert {name: part.agreement.level for name, part in found.items()} == {"all": 0.9, "few": 0.9}
-    assert found["few"].agreement.low is None and found["all"].agreement.low is not None
 
 
 # --- in words

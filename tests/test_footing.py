@@ -86,8 +86,6 @@ def test_every_number_of_false_passes_is_of_one_judge(judgecal: Run, slug: str, 
         table = re.search(r"^graded .*$", text[text.index("Agreement with people once") :], re.MULTILINE)
         assert table and table[0].split()[-2] == f"{share}%"
         assert f"{share} of 100 bad answers it lets through" in text
-    for parts in (judge["by_tag"], judge["by_system"]):
-        assert sum(part["false_passes"] for part in parts.values()) == n
     # the keys stay what they are: raw as `agreement`, calibrated with unscored as wrong
     assert judge["agreement"]["tnr"]["value"] == pytest.approx(1 - raw / bad)
     assert judge["calibrated"]["tnr"]["value"] == pytest.approx(1 - (n + 1) / _N)

@@ -321,8 +321,7 @@ def test_test_items_are_counted_and_not_shown(judgecal: Run, workspace_dir: Path
     assert n_test == len(sealed) and f"{n_test} test answers sealed" in page
     assert {one["id"] for one in items_of(page)["items"]} == shown
     assert not [name for name in sealed if name in page]
-    at = found.shapes[0].at_cut
-    assert at and (at.passes, at.fails, at.false_passes, at.false_fails, at.n_unscored) == (20, 40, 40, 20, 0)
+    assert found.shapes[0].confusion == Confusion(("fail", "pass"), ((0, 40), (20, 0)))
 
 
 def test_curves_by_hand(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:

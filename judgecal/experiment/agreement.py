@@ -16,7 +16,7 @@ from judgecal.engine import counted_remark
 from judgecal.errors import InputError, unknown_name
 from judgecal.experiment.folder import Experiment
 from judgecal.experiment.judgements import item_scale, stored_notes, verdict_matrix, whole_items
-from judgecal.experiment.result import Entry, JudgeEntry, Latency, PartEntry, Retest, Tokens
+from judgecal.experiment.result import Entry, JudgeEntry, Latency, Retest, Tokens
 from judgecal.goldset import GoldSet
 from judgecal.judges import Judge, JudgeKind, JudgeName
 from judgecal.records import Estimate, Item, Judgement
@@ -31,7 +31,6 @@ from judgecal.stats import (
     leading_metric,
     limits_of_agreement,
 )
-from judgecal.stats.breakdown import breakdown
 from judgecal.stats.retest import repeatability
 from judgecal.stats.sample import Floats
 
@@ -367,16 +366,12 @@ def judge_entry(table: AgreementTable, column: JudgeColumn) -> JudgeEntry:
     people, described = table.gold.scale, table.described(column)
     labels, verdicts = table.labels, table.verdicts(described)
     shared = table.scaled(described) | {"level": table.level}
-    fields = entry_fields(table, column) | {"kind": column.kind, "by_tag": {}, "by_system": {}}
+    fields = entry_fields(table, column) | {"kind": column.kind}
     if fields["n_unscored"]:  # what decides, with unscored items counted as their labels
         metrics = [leading_metric(people)]
         fields["best_case"] = table.agreement(verdicts, described, metrics=metrics, unscored="right")
     if table.weights is not None:
         return JudgeEntry(**fields)
-    systems = [() if item.system is None else (item.system,) for item in table.items]
-    for name, parts in (("by_tag", [item.tags for item in table.items]), ("by_system", systems)):
-        of_parts = breakdown(labels, verdicts, parts=parts, **shared)
-        fields[name] = {part: PartEntry.of(numbers, people) for part, numbers in of_parts.items()}
     if people.graded:
         fields["limits_of_agreement"] = limits_of_agreement(labels, verdicts, **shared)
     if table.repeats > 1:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from judgecal.records import Estimate, Result
-from judgecal.scale import Scale
-from judgecal.stats.breakdown import Part, part_metric
 from judgecal.stats.metrics import metric_facts
 from judgecal.stats.retest import Repeats
 from judgecal.stats.stand_in import MIN_SHARED, Nearer, StandIn
@@ -56,36 +54,6 @@ class Entry(Result):
 
 
 @dataclass(frozen=True, slots=True)
-class PartEntry(Result):
-    """A judge on one tag or system: counts, no test; `accuracy` where labels have no order."""
-
-    n: int
-    n_expected: int
-    n_unscored: int
-    mean_agreement: Estimate | None
-    accuracy: Estimate | None
-    passes: int | None
-    fails: int | None
-    false_passes: int | None
-    false_fails: int | None
-
-    @classmethod
-    def of(cls, part: Part, people: Scale) -> PartEntry:
-        """What the statistics say of a part."""
-        graded = part_metric(people) == "mean_agreement"
-        mean, share = (part.agreement, None) if graded else (None, part.agreement)
-        counts = (part.passes, part.fails, part.false_passes, part.false_fails)
-        return cls(part.n, part.n_expected, part.n_unscored, mean, share, *counts)
-
-    @property
-    def value(self) -> Estimate:
-        """The one of the two estimates that the scale has."""
-        value = self.mean_agreement or self.accuracy
-        assert value is not None
-        return value
-
-
-@dataclass(frozen=True, slots=True)
 class Retest(Result):
     """How a judge agrees with itself over its repeats, as `stats.repeatability` says it."""
 
@@ -126,8 +94,6 @@ class JudgeEntry(Entry):
     """A judge with what explains its numbers."""
 
     kind: str  # `prompt`, `local` or `python`; `recorded` where its verdicts came with the data
-    by_tag: dict[str, PartEntry]  # name -> part, the worst first
-    by_system: dict[str, PartEntry]
     best_case: dict[str, Estimate] | None = (
         None  # the leading metric with unscored items as right; None without any
     )

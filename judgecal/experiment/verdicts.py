@@ -14,7 +14,6 @@ from judgecal.experiment.agreement import AgreementTable, JudgeColumn, StoredExp
 from judgecal.goldset import GOLD, GoldSet
 from judgecal.records import Estimate, Item, Judgement, Rating
 from judgecal.scale import Label, Scale, common_scale, onto
-from judgecal.stats.breakdown import Part, breakdown
 from judgecal.stats.intervals import mean_estimate
 from judgecal.stats.metrics import metrics_of
 
@@ -125,13 +124,12 @@ class JudgeShape:
     """One judge's verdicts beside the labels: those that describe it, unless raw is said."""
 
     judge: str
-    at_cut: Part | None  # counts at the pass mark; None without one
     rates: Mapping[str, Estimate]  # METRIC -> Estimate over the scored judgements, of the metrics in `_RATES`
     unit: str  # the scale that mae, rmse and bias among them are in units of
     # by what people say and what the judge says; None of labels of many steps without a mark
     confusion: Confusion | None = None
     mapped: bool = False  # whether these verdicts are calibrated
-    raw_at_cut: Part | None = None  # then the counts of the raw ones
+    raw_confusion: Confusion | None = None  # then that of the raw ones
     low: float = 0.0  # of the scale that labels and raw verdicts are brought onto
     high: float = 1.0
     # of graded verdicts: raw ones of about one height beside the people's mean label of them, and (verdict,
@@ -148,12 +146,11 @@ def judge_shape(table: AgreementTable, column: JudgeColumn, described: JudgeColu
     metrics = [name for name, (metric, _) in metrics_of(people).items() if metric.name in rates]
     shape = JudgeShape(
         judge=column.judge,
-        at_cut=_at_cut(table, described),
         rates=table.agreement(verdicts, described, metrics=metrics),
         unit=str(cut.common),
         confusion=_confusion(table.labels, verdicts, cut),
         mapped=mapped,
-        raw_at_cut=_at_cut(table, column) if mapped else None,
+        raw_confusion=_confusion(table.labels, table.verdicts(column), raw) if mapped else None,
     )
     if not people.numeric:
         return shape
@@ -184,14 +181,6 @@ def judge_shape(table: AgreementTable, column: JudgeColumn, described: JudgeColu
         starts = (common.low, *map(raw.verdict_at, calibration.cuts))
         steps = list(zip(starts, map(raw.label_at, calibration.values), strict=True))
     return replace(shape, calibration=tuple(bins), calibration_map=tuple(steps))
-
-
-def _at_cut(table: AgreementTable, column: JudgeColumn) -> Part | None:
-    """Counts at the pass mark; None without one."""
-    if Cut(table.gold.scale, column.scale).mark is None:
-        return None
-    whole = [("all",)] * len(table.items)
-    return breakdown(table.labels, table.verdicts(column), parts=whole, **table.scaled(column))["all"]
 
 
 def _confusion(

@@ -26,7 +26,6 @@ from judgecal.report.document import (
 from judgecal.report.numbers import DASH, count, count_of, estimate, money, percent, plain, points, seconds
 from judgecal.report.wording import glossary, sentence, sentences
 from judgecal.selection.decision import JudgesDecision
-from judgecal.stats.breakdown import Part
 from judgecal.stats.metrics import digits_of, metric_facts
 from judgecal.stats.retest import Repeats
 from judgecal.stats.stand_in import MIN_SHARED, StandIn
@@ -54,8 +53,10 @@ _WORDS = (
 def errors_section(decision: JudgesDecision) -> Section:
     """Errors at the pass mark, and small pictures of where verdicts lie; judges that are alike share one."""
     shapes, scale = {shape.judge: shape for shape in decision.shapes}, decision.result.gold.scale
-    counts = [(judge, shape.at_cut) for judge, shape in shapes.items() if shape.at_cut is not None]
-    raw = [(judge, shape.raw_at_cut) for judge, shape in shapes.items() if shape.raw_at_cut is not None]
+    gold = decision.result.gold
+    cut = shapes if scale == "binary" or (gold.pass_at is not None and scale != "nominal") else {}
+    counts = [(judge, shape.confusion) for judge, shape in cut.items() if shape.confusion]
+    raw = [(judge, shape.raw_confusion) for judge, shape in cut.items() if shape.raw_confusion]
     distinct = [
         (names[0] if len(names) == 1 else f"{', '.join(names)}: the same verdicts", shapes[names[0]])
         for names in decision.alike
@@ -106,21 +107,20 @@ def errors_section(decision: JudgesDecision) -> Section:
     )
 
 
-def _at_cut(counts: Sequence[tuple[str, Part]], chosen: str | None) -> Table:
-    """Errors at the pass mark; rates are of what people say."""
+def _at_cut(counts: Sequence[tuple[str, Confusion]], chosen: str | None) -> Table:
+    """Errors at the pass mark; rates are of what people say, of the judgements with a verdict."""
 
-    def share(n: int | None, of: int | None, *, strong: bool = False) -> Cell:
-        rate = (n or 0) / of if of else None
-        return Cell(f"{count(n)} of {count(of)} ({percent(rate)})", rate, strong)
+    def wrong(row: Sequence[int], at: int) -> Cell:
+        n, of = row[at], sum(row[:2])
+        rate = n / of if of else None
+        return Cell(f"{count(n)} of {count(of)} ({percent(rate)})", rate, strong=at == 1)
 
     return table(
         counts,
         {
             "judge": lambda row: row[0],
-            "false passes, of people's fails": lambda row: share(
-                row[1].false_passes, row[1].fails, strong=True
-            ),
-            "false fails, of people's passes": lambda row: share(row[1].false_fails, row[1].passes),
+            "false passes, of people's fails": lambda row: wrong(row[1].counts[0], 1),
+            "false fails, of people's passes": lambda row: wrong(row[1].counts[1], 0),
         },
         chosen=chosen,
     )
