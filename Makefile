@@ -63,6 +63,7 @@ bench: $(READY)
 	$(BIN)/python -m tests.benchmarks.people
 	$(BIN)/python -m tests.benchmarks.report_page
 	$(BIN)/python -m tests.benchmarks.retrieval_speed
+	$(BIN)/python -m tests.benchmarks.slices
 	$(BIN)/python -m tests.benchmarks.sweeps
 	$(BIN)/python -m tests.benchmarks.throughput
 

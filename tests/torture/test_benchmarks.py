@@ -22,6 +22,7 @@ SMALL = (
     "optimize_decisions -n 1 --only 3",
     "retrieval_speed -n 1 --quick",
     "selection -n 3",
+    "slices -n 1",
     "sweeps -n 3",
 )
 
