@@ -95,6 +95,7 @@ def _explorer(decision: JudgesDecision) -> Explorer:
         [judge.judge for judge in decision.result.judges],
         _subject(decision).judge,
         n_open=decision.basis.n_items * decision.basis.may_choose,
+        traits=decision.slices.marks if decision.slices else {},
         n_sealed=gold.n_test_items,
         prompts=decision.prompts,
         gold=gold.set,

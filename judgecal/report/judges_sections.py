@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from judgecal.experiment.result import AgreementResult, AltTestEntry, Entry, JudgeEntry, Retest
-from judgecal.experiment.verdicts import JudgeShape
+from judgecal.experiment.verdicts import Confusion, JudgeShape
 from judgecal.records import Estimate
 from judgecal.report.charts import Frame, Mark, of_metric
 from judgecal.report.document import (
