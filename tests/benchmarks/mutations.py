@@ -1,15 +1,18 @@
 """How many small mistakes in the deciding code the tests would see: `python -m tests.benchmarks.mutations [N] [SEED]`.
 
+In place of N the output of an earlier run: then the mistakes that survived there are tried again.
+
 N places (300) are drawn at random from the statistics and from what decides in `selection`: a comparison turned, an
 operator swapped, a constant moved by one, a condition negated, `min` for `max`. Each mistake is made alone in a copy of
-the checkout, and those tests run that reach its line, the quickest first, of the files that name the module, directly
-or through the module that it is part of. A test that fails without any mistake counts for nothing, and a line that no
-test reaches survives. A mistake that no test sees is listed. One process a CPU; ten minutes to an hour.
+the checkout, and those tests run that reach its line, the module's own first and then the quickest, of the files that
+name the module, directly or through the module that it is part of. A test that fails without any mistake counts for
+nothing. A mistake that no test sees is listed. One process a CPU; an hour or two.
 """
 
 from __future__ import annotations
 
 import ast
+import itertools
 import os
 import random
 import re
@@ -55,10 +58,11 @@ class Mutant:
     end: int
     text: str
 
-    def shown(self, source: str) -> str:
-        """The line before and after."""
-        place = self.path.relative_to(ROOT)
-        return f"{place}:{self.lines[1]} `{source[self.start : self.end]}` -> `{self.text}`"
+    @property
+    def survived(self) -> str:
+        """What is printed of one that no test sees."""
+        source, place = self.path.read_text(encoding="utf-8"), self.path.relative_to(ROOT)
+        return f"survives: {place}:{self.lines[1]} `{source[self.start : self.end]}` -> `{self.text}`"
 
 
 def mutants(path: Path) -> Iterator[Mutant]:
@@ -159,22 +163,26 @@ class Reached:
         self.contexts = {place: data.contexts_by_lineno(place) for place in places}
 
     def tests(self, mutant: Mutant) -> list[str]:
-        """What to run for a mistake, the quickest first; whole files where the line runs as its module is imported."""
+        """What to run for a mistake: those named as the module is, then the quickest first; whole files where the
+        line runs as its module is imported, or never."""
         place, own = str(mutant.path.relative_to(ROOT)), tests_of(mutant.path)
         lines = range(mutant.lines[0], mutant.lines[1] + 1)
         names = {name for line in lines for name in self.contexts[place].get(line, ())}
-        if names == {""}:
-            reaching = {name for name in self.seconds if _file(name) in own}
+        if names <= {""}:
+            reaching = set(self.seconds)
         else:
             fixtures = {_file(name) for name in names if name.endswith("|setup")}
             called = {_function(name.rpartition("|")[0]) for name in names if name}
             reaching = {name for name in self.seconds if name in called or _file(name) in fixtures}
-        taken, total = [], 0.0
-        for name in sorted(reaching, key=lambda name: (self.seconds[name], name)):
-            total += self.seconds[name]
-            if _file(name) in own and total <= _TESTS_S:
-                taken.append(name)
-        return taken
+        able = [name for name in reaching if _file(name) in own]
+        able.sort(key=lambda name: (not near(mutant, name), self.seconds[name], name))
+        spent = itertools.accumulate(self.seconds[name] for name in able)
+        return [name for name, total in zip(able, spent, strict=True) if total <= _TESTS_S]
+
+
+def near(mutant: Mutant, test: str) -> bool:
+    """Whether a test stands in a file that is named as the module is."""
+    return mutant.path.stem in _file(test)
 
 
 def _file(name: str) -> str:
@@ -186,26 +194,32 @@ def _function(name: str) -> str:
 
 
 def survives(mutant: Mutant, copy: Path, tests: list[str]) -> bool:
-    """Whether the tests pass with the mistake in a copy of the checkout."""
-    if not tests:
-        return True
+    """Whether the tests pass with the mistake in a copy of the checkout; the near ones run alone first."""
     place, listed = copy / mutant.path.relative_to(ROOT), copy / ".tests.txt"
     source = mutant.path.read_text(encoding="utf-8")
-    listed.write_text("\n".join(tests))
+    first = [test for test in tests if near(mutant, test)]
     place.write_text(source[: mutant.start] + mutant.text + source[mutant.end :], encoding="utf-8")
     try:
-        return pytest(copy, "-x", "-n", "0", f"@{listed}", timeout_s=_PATIENCE_S) == 0
+        for part in filter(None, (first, tests[len(first) :])):
+            listed.write_text("\n".join(part))
+            if pytest(copy, "-x", "-n", "0", f"@{listed}", timeout_s=_PATIENCE_S) != 0:
+                return False
+        return True
     finally:
         place.write_text(source, encoding="utf-8")
 
 
 def main(argv: list[str]) -> None:
     """Draw, run and list."""
-    n, seed = int(argv[0]) if argv else 300, int(argv[1]) if len(argv) > 1 else 0
+    n, seed = argv[0] if argv else "300", int(argv[1]) if len(argv) > 1 else 0
     files = sorted({path for pattern in DECIDING for path in (ROOT / "judgecal").glob(pattern)})
     every = [mutant for path in files for mutant in mutants(path)]
-    drawn = random.Random(seed).sample(every, min(n, len(every)))
-    print(f"{len(every):,} places in {len(files)} files, {len(drawn)} drawn with seed {seed}", flush=True)
+    if n.isdigit():
+        drawn = random.Random(seed).sample(every, min(int(n), len(every)))
+        print(f"{len(every):,} places in {len(files)} files, {len(drawn)} drawn with seed {seed}", flush=True)
+    else:
+        survived = set(Path(n).read_text(encoding="utf-8").splitlines())
+        drawn = [mutant for mutant in every if mutant.survived in survived]
     copies: SimpleQueue[Path] = SimpleQueue()
     with tempfile.TemporaryDirectory() as folder:
         for number in range(os.cpu_count() or 1):
@@ -214,7 +228,7 @@ def main(argv: list[str]) -> None:
                 ROOT, copy, ignore=shutil.ignore_patterns(".git", ".venv*", ".*_cache", "__pycache__", "site")
             )
             copies.put(copy)
-        reached = Reached(copy, files)
+        reached = Reached(copy, sorted({mutant.path for mutant in drawn}))
 
         def tried(mutant: Mutant) -> bool:
             copy = copies.get()
@@ -228,7 +242,7 @@ def main(argv: list[str]) -> None:
             for mutant, lives in zip(drawn, pool.map(tried, drawn), strict=True):
                 if lives:
                     alive.append(mutant)
-                    print("survives:", mutant.shown(mutant.path.read_text(encoding="utf-8")), flush=True)
+                    print(mutant.survived, flush=True)
     share = 1 - len(alive) / len(drawn)
     print(f"{len(drawn) - len(alive)} of {len(drawn)} seen by a test: {share:.1%}")
 
