@@ -182,6 +182,10 @@ class ImportArguments(ColumnArguments):
             raise InputError(f"{', '.join(given)} with --sheet: a sheet's columns are known; leave it out")
 
 
+_EXPORTS = Path(__file__).parents[1] / "exchange" / "exports"
+_TOOLS = sorted(path.stem.replace("_", "-") for path in _EXPORTS.glob("[a-z]*.py"))
+
+
 @dataclass(frozen=True, slots=True)
 class ImportChoices:
     """What FILE is, and how the set is made of it."""
@@ -189,9 +193,8 @@ class ImportChoices:
     tool: Annotated[
         str | None,
         option(
-            "FILE is what this tool exports: items, people's scores and judges' at once. mlflow, langfuse, "
-            "promptfoo, deepeval, ragas, inspect, langsmith, phoenix, opik, label-studio, argilla, "
-            "judge-bench or inspector-raget; by default told by what stands in the file.",
+            "FILE is what this tool exports: items, people's scores and judges' at once. One of "
+            f"{', '.join(_TOOLS)}; by default told by what stands in the file.",
             "--from",
             metavar="TOOL",
         ),
