@@ -148,6 +148,14 @@ def test_every_scale_has_its_page(
     assert judgecal("report", slug).said.startswith(says)
 
 
+def test_one_question_short(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:
+    made = made_set(workspace_dir, 19, labels=(4, 2, 0), scale=GRADES, splits=OPEN)
+    verdicts = {"right": by_kind(made, 4, 2, 0), "same": [0] * len(made)}
+    pick = decided(recorded(judgecal, tmp_path, verdicts, made))[1].pick
+    assert pick is not None and pick.too_few is not None
+    assert pick.too_few.endswith(": 57 answers to 19 questions. Label about 1 more question.")
+
+
 # --- the decision
 
 

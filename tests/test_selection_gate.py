@@ -211,6 +211,12 @@ def test_a_rise_of_unscored_verdicts_fails_whatever_the_loss() -> None:
     assert GateRule("macro_agreement", 0.03).state(two_times(labels, then, few), last=True).decision != "fail"
 
 
+def test_a_verdict_that_is_missing_now_as_then_is_no_reason_not_to_pass() -> None:
+    verdicts = [None, *alternating(60)[1:]]
+    two = two_times(alternating(60), verdicts, [[verdict] * 2 for verdict in verdicts])
+    assert GateRule("macro_agreement", 0.03).state(two, last=True).decision == "pass"
+
+
 def test_nothing_that_could_be_read_is_no_pass() -> None:
     """Not even beside a lock that could read nothing either."""
     nothing = [[None, None] for _ in range(60)]

@@ -18,7 +18,7 @@ from judgecal.experiment import AgreementTable, JudgeColumn, score
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import PromptJudge
 from judgecal.records import Failure, Item, Judgement
-from judgecal.scale import Scale
+from judgecal.scale import Label, Scale
 from judgecal.selection.confirm import calibrate
 from judgecal.selection.lock import LockedGold, load_lock
 from judgecal.selection.pass_rates import Churn, PassRule
@@ -84,6 +84,17 @@ def nameless(workspace_dir: Path) -> Path:
 def looks(workspace_dir: Path) -> list[dict[str, Any]]:
     lines = (workspace_dir / "experiments" / "test_looks.jsonl").read_text().splitlines()
     return [json.loads(line) for line in lines]
+
+
+def test_the_map_of_a_lock_has_seen_no_item_of_test(gold: GoldSet, judge: PromptJudge) -> None:
+    column = JudgeColumn.of(judge, score(judge, gold, split="all"))
+    fitted, whole = (
+        calibrate(AgreementTable(gold, gold.items), column, **told) for told in ({}, {"everything": True})
+    )
+    assert fitted is not None and whole is not None
+    n_test = sum(item.item_id in gold.labels for item in gold.select("test"))
+    assert (fitted.n, fitted.fitted_on) == (whole.n - n_test, "train and dev of starter")
+    assert n_test > 0 and whole.n == len(gold.labels)
 
 
 # --- the decision, by hand ---
@@ -162,6 +173,13 @@ def test_where_no_number_of_questions_can_be_named() -> None:
     assert few.decision == "inconclusive" and "under 10 nothing is decided by macro_agreement" in few.why
 
 
+def test_a_loss_that_test_does_not_show_is_shown_by_no_more_of_it() -> None:
+    """Every loss lies in the other questions: of test no number is named."""
+    found = decision(both(40), both(200, range(20)))
+    assert (found.decision, found.more_questions) == ("inconclusive", None)
+    assert "out of reach" in found.why
+
+
 def test_before_the_judge_is_asked_it_is_said_what_loss_could_show() -> None:
     shared: dict[str, Any] = {"people": BINARY, "metric": "macro_agreement", "margin": 0.03, "level": 0.97}
     assert could_show(both(300, range(9), range(9)), **shared).startswith(
@@ -178,7 +196,7 @@ def test_before_the_judge_is_asked_it_is_said_what_loss_could_show() -> None:
 # --- the churn, by hand ---
 
 
-def a_row(number: int, old: float | None, new: float | None, system: str = "A") -> tuple[Any, ...]:
+def a_row(number: int, old: Label | None, new: Label | None, system: str = "A") -> tuple[Any, ...]:
     """A row in a group of its own with both verdicts."""
     item = Item(f"i{number}", f"g{number}", f"q{number}", "a", ("r",), system)
     late = Failure("timeout", "late")
@@ -223,6 +241,15 @@ def test_without_a_pass_mark_only_the_mean_is_said() -> None:
     found = churn.result("f.csv")
     assert found.flip_rate.value is None and "no pass mark" in str(found.flip_rate.reason)
     assert found.mean_change.value == 10.0
+
+
+def test_of_words_it_counts_those_that_are_another_word() -> None:
+    words = Scale.parse("nominal")
+    rule = PassRule.of(LockedGold("set", "0" * 64, "test", "nominal", None), words)
+    churn = Churn(rule, rule)
+    for number in range(12):
+        churn.add(*a_row(number, "red", "blue" if number < 3 else "red"), line=number)
+    assert churn.result("f.csv").flip_rate.value == 0.25
 
 
 # --- the command ---

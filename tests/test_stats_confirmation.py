@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 
 import pytest
+from scipy.stats import t as student
 
 from judgecal.scale import Scale
-from judgecal.stats.confirmation import Held, fall_between
+from judgecal.stats.confirmation import Held, fall_between, gain_by_luck
 from tests.benchmarks.selection import confirmations
 
 BINARY = Scale.parse("binary")
@@ -42,6 +43,25 @@ def test_coefficients_have_the_error_of_the_jackknife() -> None:
 
 def test_few_questions_know_no_error() -> None:
     assert fall_between(held(100, 0), held(9, 9), people=BINARY, metric="accuracy", n_judges=1) is None
+
+
+def test_what_luck_gains_is_a_quantile_of_the_paired_errors() -> None:
+    """A candidate that errs on a fifth of 100 questions: the error of its gain is sqrt(0.2 0.8 / 99)."""
+
+    def luck(*candidates: Held, of_fit: float = 0.0) -> float:
+        fits = [of_fit] * len(candidates)
+        found = gain_by_luck(held(100, 0), candidates, people=BINARY, metric="accuracy", of_fit=fits)
+        assert found is not None
+        return found
+
+    error, other = math.sqrt(0.2 * 0.8 / 99), held(100, 20)
+    once = luck(other)
+    assert once == pytest.approx(student.ppf(0.8, 99) * error)
+    assert luck(other, of_fit=0.03) == pytest.approx(student.ppf(0.8, 99) * math.hypot(error, 0.03))
+    assert luck(other, other) == pytest.approx(once, rel=0.05)  # the same candidate twice is one
+    # The larger of two independent equal ones stays below z with chance 0.8 where each does with 0.8^(1/2).
+    two = luck(other, other, of_fit=100.0)
+    assert two == pytest.approx(100.0 * student.ppf(math.sqrt(0.8), 99), rel=0.05)
 
 
 @pytest.mark.parametrize(("n_judges", "seed"), [(1, 0), (12, 1)])

@@ -102,6 +102,13 @@ def test_a_shift_is_seen_and_none_is_not() -> None:
     assert said(0.0) <= 0.1
 
 
+def test_two_rates_of_the_sample_are_enough_to_contradict() -> None:
+    """A judge that passes most and is mostly wrong there, locked as one that is right, whatever it fails."""
+    bare = Estimate(0.2, reason="4 items of the class")
+    sample = JudgedSample(rate(0.9, 900), rate(0.3, 100), bare)
+    assert shift(rate(0.9, 100), rate(0.8, 100), sample).contradicts
+
+
 def test_too_few_labels_cannot_contradict() -> None:
     bare = Estimate(0.2, reason="4 items of the class")
     found = shift(rate(0.9, 100), rate(0.8, 100), JudgedSample(rate(0.7, 900), bare, bare))

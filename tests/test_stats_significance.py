@@ -66,6 +66,7 @@ def test_holm() -> None:
     assert holm([0.3, 0.01, None, 0.02]) == [0.3, 0.03, None, 0.04]
     assert holm([0.04, 0.03]) == [0.06, 0.06]  # never below a smaller one's
     assert holm([0.9, 0.8]) == [1.0, 1.0]
+    assert holm([0.0, 1.0]) == [0.0, 1.0]  # both ends are p values
     assert holm([]) == [] and holm([None]) == [None]
     with pytest.raises(InputError, match=r"found 1\.2"):
         holm([0.1, 1.2])
