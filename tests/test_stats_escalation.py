@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from judgecal.stats.labels_needed import JudgedLabels, Spread, escalation
+from judgecal.stats.labels_needed import JudgedLabels, Spread, escalation, labels_to_start
 
 
 def world(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -73,3 +73,9 @@ def test_labels_needed() -> None:
     both = even.stratified(lambda shares, _, n: [n * share for share in shares])  # both strata alike
     # the verdicts leave 1 - 0.8^2 of the variance: 0.36 of 385 labels and a few for what was not seen
     assert 0.36 * 385 < even.labels_for(0.05, both) <= even.labels_for(0.05, even.with_judge) < 0.4 * 385
+
+
+def test_labels_to_start_with() -> None:
+    """Three quarters of the way to 1 are taken for granted: 0.975 for 0.9, which is shown with 80% power by
+    ((1.645 sqrt(0.9 0.1) + 0.842 sqrt(0.975 0.025)) / 0.075)^2 = 69.4 labels."""
+    assert labels_to_start(0.9) == (0.975, 70)
