@@ -156,6 +156,8 @@ def test_how_many_more_questions_would_tell() -> None:
     assert found.more_questions == 116 - 60
     assert "about 56 more questions would show that it loses less" in found.why
     assert "may be as large as 5.7 points" in found.why
+    # 0.94^57 is the first power below 0.03.
+    assert "about 1 more question would show" in decision(both(56), margin=0.06).why
     # On test the loss is 0.2 with the error s: n ((t_0.985 + t_0.8) s / 0.1)^2 questions tell it from a
     # margin of 0.1.
     found = decision(both(60, range(12)), margin=0.1)
@@ -241,6 +243,18 @@ def test_without_a_pass_mark_only_the_mean_is_said() -> None:
     found = churn.result("f.csv")
     assert found.flip_rate.value is None and "no pass mark" in str(found.flip_rate.reason)
     assert found.mean_change.value == 10.0
+
+
+@pytest.mark.parametrize(("old", "new"), [(0.0, 100.0), (100.0, 0.0)])
+def test_a_change_of_a_rate_never_passes_all_or_none(old: float, new: float) -> None:
+    rule = PassRule.of(LockedGold("set", "0" * 64, "test", "percentage", 75.0), Scale.parse("percentage"))
+    churn = Churn(rule, rule)
+    for number in range(12):
+        churn.add(*a_row(number, old, new if number else old), line=number)
+    found = churn.result("f.csv")
+    for change, most in ((found.rate_change, 1.0), (found.mean_change, 100.0)):
+        assert change.low is not None and change.high is not None
+        assert -most <= change.low < change.high <= most
 
 
 def test_of_words_it_counts_those_that_are_another_word() -> None:

@@ -152,6 +152,11 @@ def test_caps(caps: Caps, changes: dict[str, Any], why: str | None) -> None:
     assert found is None if why is None else why in str(found)
 
 
+def test_a_run_that_lets_the_unconfirmed_through_says_so() -> None:
+    assert "allow_unconfirmed" not in Caps().config()
+    assert Caps(allow_unconfirmed=True).config()["allow_unconfirmed"] is True
+
+
 def test_caps_that_are_none_are_refused_together() -> None:
     with pytest.raises(InputError) as caught:
         Caps(usd_per_1k=-1.0, p95_s=-1.0, unscored=1.5).check()

@@ -577,3 +577,11 @@ def test_points_have_the_metrics_of_percentages() -> None:
     for name, one in points.items():
         factor = 0.05 if name in ("mae", "rmse", "bias") else 1.0
         assert one.value == pytest.approx(factor * (percent[name].value or 0.0)), name
+
+
+@pytest.mark.parametrize(("n_high", "told"), [(2, False), (3, True)])
+def test_an_interval_takes_three_items_of_each_third(n_high: int, told: bool) -> None:
+    labels = [100.0 * (place < n_high) for place in range(40)]
+    verdicts = [abs(label - 3.0 * (place % 7)) for place, label in enumerate(labels)]
+    found = agreement(labels, verdicts, scale="percentage")["macro_agreement"]
+    assert found.value is not None and (found.low is not None) == told
