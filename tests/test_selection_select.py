@@ -20,9 +20,10 @@ from judgecal.errors import InputError
 from judgecal.experiment import JudgeColumn, Judgements, RunOptions, read_experiment
 from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge
+from judgecal.models import ModelSpec
 from judgecal.records import Failure, Judgement
 from judgecal.selection.confirm import whole_calls
-from judgecal.selection.decision import Caps, JudgeChoice, MeasuredJudge, choose
+from judgecal.selection.decision import Caps, JudgeChoice, MeasuredJudge, _is_local, choose
 from judgecal.selection.lock import load_lock
 from judgecal.selection.select import SelectRun
 from judgecal.stats.simultaneous import losses_against_best
@@ -150,6 +151,20 @@ def test_where_the_cheap_one_is_not_shown_good_enough_the_best_is_taken(
 def test_caps(caps: Caps, changes: dict[str, Any], why: str | None) -> None:
     found = caps.over(made_judge("a", **changes))
     assert found is None if why is None else why in str(found)
+
+
+@pytest.mark.parametrize(
+    ("model", "api_base", "local"),
+    [
+        ("ollama/llama3", None, True),
+        ("openai/mine", None, False),
+        ("openai/mine", "http://127.0.0.1:8000/v1", True),
+        ("openai/mine", "http://localhost:8000/v1", True),
+        ("openai/mine", "https://models.example/v1", False),
+    ],
+)
+def test_where_texts_stay_on_this_machine(model: str, api_base: str | None, local: bool) -> None:
+    assert _is_local(ModelSpec("mine", model, api_base=api_base)) is local
 
 
 def test_a_run_that_lets_the_unconfirmed_through_says_so() -> None:
