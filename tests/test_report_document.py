@@ -24,8 +24,10 @@ from judgecal.report.charts import (
     Mark,
     Tick,
     apart,
+    hundred,
     in_points,
     interval_picture,
+    ladder_picture,
     shortened,
 )
 from judgecal.report.html import html, rendered
@@ -97,6 +99,15 @@ def every_block(text: str) -> list[doc.Block]:
         table,
         picture,
         doc.Gallery([picture, table], text, short=True),
+        doc.Hundred(
+            text,
+            [
+                doc.Outcome(kind, 0.25, text, text, text)
+                for kind in ("caught", "through", "rejected", "passed")
+            ],
+            text,
+            short=True,
+        ),
         doc.Folded(text, [table], short=True),
         doc.Glossary([(text, text)], short=True),
         doc.Record(text, [(text, text)], text, short=True),
@@ -311,3 +322,45 @@ def test_numbers_on_an_axis_stand_apart() -> None:
     shown = frame.numbers()
     assert 5 <= len(shown) <= 10 and all(b.at - a.at > 3.1 * len(a.text + b.text) for a, b in pairwise(shown))
     assert len(frame.y_ticks) > 1
+
+
+@pytest.mark.parametrize(
+    ("right", "fails", "passes", "counts"),
+    [
+        (0.55, 0.17, 0.13, (39, 6, 9, 46)),  # 39.15, 5.85, 9.35 and 45.65: the largest remainders go up
+        (1 / 3, 0.0, 1.0, (0, 67, 0, 33)),
+        (0.0, None, 0.25, (75, 25, 0, 0)),
+        (0.505, 0.5, 0.5, (25, 25, 25, 25)),
+    ],
+)
+def test_a_hundred_answers_are_a_hundred_squares(
+    right: float, fails: float | None, passes: float, counts: tuple[int, ...]
+) -> None:
+    drawn = hundred("the judge", right, Estimate(fails), Estimate(passes, 0.1, 0.2), shown=True)
+    squares = drawn.squares()
+    assert tuple(n for _, n, _ in squares) == counts and sum(counts) == 100
+    cells = [
+        10 * (x + i) + y + j
+        for _, _, boxes in squares
+        for x, y, w, h in boxes
+        for i in range(w)
+        for j in range(h)
+    ]
+    assert sorted(cells) == [*range(100)]
+    through, rejected = squares[1][0], squares[2][0]
+    assert through.rate.endswith("% of bad ones [10, 20]") and through.show == "case:false pass"
+    assert (rejected.rate == "") == (fails is None)
+
+
+def test_a_ladder_has_a_zone_to_the_free_judge_and_one_from_people_on() -> None:
+    rung = doc.Rung("judge", Estimate(85.0, 82.0, 87.0), "85.0 [82, 87]", strong=True)
+    free, people = (
+        doc.Rung("words", Estimate(81.4), "81.4"),
+        doc.Rung("two people", Estimate(87.0, 83.0, 89.0), "87"),
+    )
+    picture = ladder_picture(doc.Ladder("agreement, %", [rung], free, people, 50.0), "How far?")
+    assert picture.says == "judge: 85.0 [82, 87]; free: words reaches 81.4; two people: 87"
+    for drawn in both_drawn(picture):
+        rects = {one.get("class"): one for one in ElementTree.fromstring(drawn) if one.tag == "rect"}
+        zone, band = (float(rects[name].get("width", 0)) for name in ("free", "band"))
+        assert zone > band > 0.0  # the last band begins where people's own value stands

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from judgecal.records import Estimate
-from judgecal.report.document import Block, Ladder, Picture, Rung, Table, blocks_of, table
+from judgecal.report.document import Block, Hundred, Ladder, Outcome, Picture, Rung, Table, blocks_of, table
 from judgecal.report.html import plot
-from judgecal.report.numbers import DASH, count, count_of, difference, estimate
+from judgecal.report.numbers import DASH, count, count_of, difference, estimate, interval, percent
 from judgecal.scale import Scale
 from judgecal.stats.metrics import digits_of, metric_facts
 from judgecal.stats.sample import as_scale
@@ -34,6 +34,13 @@ def _times(value: Estimate, factor: float) -> Estimate:
     ends = (value.value, value.low, value.high)
     middle, low, high = (None if end is None else factor * end for end in ends)
     return dataclasses.replace(value, value=middle, low=low, high=high)
+
+
+def one_less(share: Estimate) -> Estimate:
+    """What is missing of a share."""
+    ends = (share.value, share.high, share.low)
+    value, low, high = (None if end is None else 1.0 - end for end in ends)
+    return dataclasses.replace(share, value=value, low=low, high=high)
 
 
 def in_units(value: Estimate, metric: str) -> Estimate:
@@ -358,6 +365,52 @@ def _free(axis: Axis) -> str:
 
 def _reached(zone: Rung | None, between: str = ": ") -> str:
     return f"{zone.name}{between}{zone.text}" if zone else ""
+
+
+# --- a hundred answers
+
+
+def hundred(
+    judge: str,
+    right: float,
+    false_fail: Estimate,
+    false_pass: Estimate,
+    *,
+    note: str = "",
+    shown: bool = False,
+) -> Hundred:
+    """What a judge does with a hundred answers of which a share is `right`.
+
+    Args:
+        right: the share that people pass, 0..1.
+        false_fail: of what people pass, the share that the judge fails.
+        false_pass: of what people fail, the share that it passes.
+        shown: whether the page's explorer has these answers.
+    """
+    rejected, through = (rate.value or 0.0 for rate in (false_fail, false_pass))
+
+    def often(rate: Estimate, what: str) -> str:
+        return (
+            ""
+            if rate.value is None
+            else f"{percent(rate.value)} of {what} ones{interval(in_points(rate), 0)}"
+        )
+
+    outcomes = [
+        Outcome("caught", (1.0 - right) * (1.0 - through), "bad, caught", "", "case:agree\nperson:fail"),
+        Outcome(
+            "through",
+            (1.0 - right) * through,
+            "bad, let through",
+            often(false_pass, "bad"),
+            "case:false pass",
+        ),
+        Outcome("rejected", right * rejected, "good, rejected", often(false_fail, "good"), "case:false fail"),
+        Outcome("passed", right * (1.0 - rejected), "good, passed", "", "case:agree\nperson:pass"),
+    ]
+    if not shown:
+        outcomes = [dataclasses.replace(outcome, show="") for outcome in outcomes]
+    return Hundred(f"What {judge} does with 100 answers like these", outcomes, note)
 
 
 # --- charts of two axes

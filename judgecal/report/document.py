@@ -154,6 +154,59 @@ class Picture(Block):
 
 
 @dataclass(frozen=True, slots=True)
+class Outcome:
+    """What becomes of some answers."""
+
+    kind: str  # `caught`, `through`, `rejected` or `passed`, as the style sheet and the signs have it
+    share: float  # of all, 0..1
+    says: str
+    rate: str = ""  # how often that befalls answers of its kind
+    show: str = ""  # the explorer's marks of these, one a line
+
+
+@dataclass(frozen=True, slots=True)
+class Hundred(Block):
+    """What a judge does with a hundred answers, a square each."""
+
+    title: str
+    outcomes: Sequence[Outcome]
+    note: str = ""
+
+    @property
+    def says(self) -> str:
+        """All of it in a line."""
+        return f"{self.title}: {'; '.join(f'{n} {outcome.says}' for outcome, n, _ in self.squares())}."
+
+    @property
+    def worst(self) -> tuple[str, str]:
+        """The explorer's marks of the worst errors, and what they are; empty where the explorer has none."""
+        _, through, rejected, _ = self.squares()
+        if through[1]:
+            return through[0].show, "bad answers that it lets through"
+        return rejected[0].show * bool(rejected[1]), "good answers that it rejects"
+
+    def squares(self) -> list[tuple[Outcome, int, list[tuple[int, int, int, int]]]]:
+        """Of each outcome how many, and where: columns and rows from and to; rounded so that all are 100."""
+        shares = [100.0 * outcome.share for outcome in self.outcomes]
+        counts = [int(share) for share in shares]
+        order = sorted(range(len(shares)), key=lambda at: counts[at] - shares[at])
+        for at in order[: 100 - sum(counts)]:
+            counts[at] += 1
+        places, end = [], 0
+        for outcome, n in zip(self.outcomes, counts, strict=True):
+            at, boxes = end, list[tuple[int, int, int, int]]()
+            end += n
+            while at < end:  # whole columns in one box
+                column, row = divmod(at, 10)
+                whole = (end - at) // 10 if row == 0 else 0
+                tall = 10 if whole else min(10 - row, end - at)
+                boxes.append((column, row, max(whole, 1), tall))
+                at += max(whole, 1) * tall
+            places.append((outcome, n, boxes))
+        return places
+
+
+@dataclass(frozen=True, slots=True)
 class Gallery(Block):
     """Small pictures, or tables, side by side, as many as fit."""
 
@@ -246,6 +299,7 @@ class Document:
     foot: str = FROM_JOURNAL  # the last line of the page
     data: Mapping[str, Any] = field(default_factory=dict)  # the numbers for `report --json`
     picture: Picture | None = None  # the one that decides; without it the first of the sections is taken
+    hundred: Hundred | None = None  # beside the picture on the page, in place of the facts
     explorer: Block | None = None  # the items behind the numbers, on the page alone
 
     def screen(self) -> tuple[Picture | None, list[Section]]:
@@ -315,12 +369,14 @@ def stored_document(
     facts: Sequence[Fact] = (),
     notes: Iterable[str] = (),
     words: Sequence[Word] = (),
+    hundred: Hundred | None = None,
     short: bool = False,
 ) -> Document:
     """The document of such a result: the sections that are there, then its notes and words."""
     there = [part for part in sections if isinstance(part, Section)]
     last = notes_section([*notes], words=glossary(*words), short=short)
-    return Document(title, about, headline, [*there, *last], facts, **from_summary(result))
+    stored = from_summary(result)
+    return Document(title, about, headline, [*there, *last], facts, hundred=hundred, **stored)
 
 
 def notes_section(

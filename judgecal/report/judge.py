@@ -16,12 +16,22 @@ from judgecal.experiment import Experiment
 from judgecal.production.judge_counts import SuiteRate
 from judgecal.production.results import JudgeResult, SuiteResult
 from judgecal.records import Estimate, Headline
-from judgecal.report.charts import Axis, in_percent, interval_picture, said_in_words, share_blocks, share_row
-from judgecal.report.document import Document, Section, Table, section, stored_document, table
+from judgecal.report.charts import (
+    Axis,
+    hundred,
+    in_percent,
+    interval_picture,
+    one_less,
+    said_in_words,
+    share_blocks,
+    share_row,
+)
+from judgecal.report.document import Document, Hundred, Section, Table, section, stored_document, table
 from judgecal.report.explorer import Explorer, Row, Said
 from judgecal.report.numbers import DASH, count, count_of, estimate, money, plain
 from judgecal.report.wording import IN_NO_RATE, fitting, in_a_row, sentence, sentences
 from judgecal.selection.pass_rates import SystemRates
+from judgecal.stats.error_rates import carried_rate
 from judgecal.tables import Row as Line
 from judgecal.tables import open_source
 from judgecal.tables.partitions import ENDINGS
@@ -95,8 +105,22 @@ def judge_document(result: JudgeResult) -> Document:
         ),
         notes=_notes(result, "unknown"),
         words=("raw rate", "calibrated rate", "sensitivity", "specificity", IN_NO_RATE),
+        hundred=_hundred(result),
         short=True,
     )
+
+
+def _hundred(result: JudgeResult) -> Hundred | None:
+    """At the share that is right if the judge errs as when it was locked; None where that is not known."""
+    rate, right_of, wrong_of = result.overall.intervals.share_passing, result.sensitivity, result.specificity
+    if right_of is None or wrong_of is None:
+        return None
+    right = carried_rate(rate, right_of, wrong_of).estimate
+    if right.value is None or right.low is None:
+        return None
+    share = f"then {in_percent(right)} of these answers are right."
+    note = f"If it errs here as on {result.gold.set}, where it was locked; {share}"
+    return hundred(result.judge, right.value, one_less(right_of), one_less(wrong_of), note=note)
 
 
 def _lock_headline(result: JudgeResult) -> Headline:

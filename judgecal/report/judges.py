@@ -15,13 +15,23 @@ from judgecal.experiment.result import Entry, JudgeEntry, RaterEntry
 from judgecal.experiment.stored import read_experiment
 from judgecal.experiment.summary import summarised_result
 from judgecal.records import Estimate
-from judgecal.report.charts import Axis, IntervalRow, in_points, interval_picture, ladder_picture, points_of
+from judgecal.report.charts import (
+    Axis,
+    IntervalRow,
+    hundred,
+    in_points,
+    interval_picture,
+    ladder_picture,
+    one_less,
+    points_of,
+)
 from judgecal.report.document import (
     Bullets,
     Cell,
     Document,
     Fact,
     Folded,
+    Hundred,
     Ladder,
     Lines,
     Picture,
@@ -83,6 +93,7 @@ def judges_document(decision: JudgesDecision) -> Document:
         head,
         facts=[*first_facts(decision)],
         picture=agreement_plot(decision),
+        hundred=hundred_answers(decision),
         explorer=_explorer(decision),
         sections=judges_sections(decision),
     )
@@ -149,15 +160,9 @@ def first_facts(decision: JudgesDecision) -> Iterator[Fact]:
             return Fact("unknown", f"{what}: {share.reason}")
         return Fact(f"{points(share.value, 0)} of 100", what + interval(in_points(share), 0))
 
-    def rest(share: Estimate) -> Estimate:
-        value, low, high = (
-            None if end is None else 1.0 - end for end in (share.value, share.high, share.low)
-        )
-        return Estimate(value, low, high, reason=share.reason)
-
     if "tnr" in rates and "tpr" in rates:
-        yield in_a_hundred(rest(rates["tnr"]), "bad answers it lets through")
-        yield in_a_hundred(rest(rates["tpr"]), "good answers it rejects")
+        yield in_a_hundred(one_less(rates["tnr"]), "bad answers it lets through")
+        yield in_a_hundred(one_less(rates["tpr"]), "good answers it rejects")
     elif "mae" in rates:
         mae, digits, once = rates["mae"], digits_of("mae", shape.unit), " once calibrated" * shape.mapped
         off = f"mean distance from people's labels{once}{interval(mae, digits)}"
@@ -195,6 +200,24 @@ def _lead(decision: JudgesDecision, losses: LossPicture, judge: JudgeEntry) -> F
     on = "" if all_items else f" on the {decision.basis.split} answers"
     unsure = "" if lead.low is not None and lead.low > 0.0 else ": cannot tell"
     return Fact(f"{signed(in_points(lead).value, 1)} points", f"over {over}{ends}{on}{unsure}")
+
+
+def hundred_answers(decision: JudgesDecision) -> Hundred | None:
+    """What the judge does with a hundred answers at the set's own mix; None without a pass mark."""
+    judge = _subject(decision).judge
+    shape = next(shape for shape in decision.shapes if shape.judge == judge)
+    rates, part = {metric_facts(name).name: rate for name, rate in shape.rates.items()}, shape.at_cut
+    if part is None or not part.n or not {"tpr", "tnr"} <= rates.keys():
+        return None
+    without = f"{count(part.n_unscored)} of {count(part.n_expected)} without a verdict."
+    return hundred(
+        judge,
+        (part.passes or 0) / part.n,
+        one_less(rates["tpr"]),
+        one_less(rates["tnr"]),
+        note=without * bool(part.n_unscored),
+        shown=decision.basis.may_choose,
+    )
 
 
 def agreement_ladder(decision: JudgesDecision) -> Ladder | None:

@@ -14,6 +14,7 @@ from judgecal.report.document import (
     Folded,
     Glossary,
     Heading,
+    Hundred,
     Lines,
     Paragraph,
     Picture,
@@ -73,6 +74,8 @@ def _block(block: Block) -> str:
             return _table(block)
         case Picture(numbers=numbers, says=says):
             return _table(numbers) if numbers else escaped(says)
+        case Hundred(says=says):
+            return escaped(says)
         case Glossary(words=words):
             return "\n".join(f"- **{escaped(word)}**: {escaped(means)}" for word, means in words)
         case Folded(title=title, blocks=blocks):

@@ -17,14 +17,17 @@ from judgecal.report.charts import (
     Frame,
     Mark,
     change_in_points,
+    hundred,
     in_percent,
     interval_picture,
+    one_less,
     share_row,
 )
 from judgecal.report.document import (
     Bullets,
     Document,
     Fact,
+    Hundred,
     Picture,
     Section,
     Table,
@@ -97,8 +100,21 @@ def rate_document(result: RateResult) -> Document:
         facts=facts,
         notes=sentences(saved, map(sentence, result.notes)),
         words=("right", _RAW, "corrected rate", "PPI++", "Rogan-Gladen", "unscored"),
+        hundred=_hundred(result),
         short=True,
     )
+
+
+def _hundred(result: RateResult) -> Hundred | None:
+    """At the corrected share, by the error rates of these labels; None without such."""
+    if result.shift is None or result.what != "share" or result.corrected.value is None:
+        return None
+    rates = [pair["now"] for pair in result.shift.rates.values() if pair["now"].value is not None]
+    if len(rates) < 2:
+        return None
+    note = f"At the corrected share of right answers, {_with_interval(result, result.corrected)}."
+    sensitivity, specificity = map(one_less, rates)
+    return hundred(result.judge, result.corrected.value, sensitivity, specificity, note=note)
 
 
 def _value(result: RateResult, rate: Estimate, digits: int = 0) -> str:

@@ -22,6 +22,7 @@ from judgecal.report.document import (
     Folded,
     Glossary,
     Heading,
+    Hundred,
     Lines,
     Paragraph,
     Picture,
@@ -176,6 +177,8 @@ def _block(block: Block, screen: _Screen) -> str:
             return _lines(screen.prose(title), _table(numbers, screen))
         case Folded(title=title, blocks=blocks):
             return "\n".join([visible_line(title), *_blocks(blocks, screen)])
+        case Hundred(says=says):
+            return screen.prose(says)
         case Glossary(words=words):
             return "\n".join(screen.prose(f"{word}: {means}", rest="  ") for word, means in words)
         case Record(title=title, meta=meta):
