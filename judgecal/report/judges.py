@@ -206,16 +206,19 @@ def hundred_answers(decision: JudgesDecision) -> Hundred | None:
     """What the judge does with a hundred answers at the set's own mix; None without a pass mark."""
     judge = _subject(decision).judge
     shape = next(shape for shape in decision.shapes if shape.judge == judge)
-    rates, part = {metric_facts(name).name: rate for name, rate in shape.rates.items()}, shape.at_cut
-    if part is None or not part.n or not {"tpr", "tnr"} <= rates.keys():
+    rates, cells = {metric_facts(name).name: rate for name, rate in shape.rates.items()}, shape.confusion
+    if cells is None or cells.classes != ("fail", "pass") or not {"tpr", "tnr"} <= rates.keys():
         return None
-    without = f"{count(part.n_unscored)} of {count(part.n_expected)} without a verdict."
+    fails, passes = (sum(row[:2]) for row in cells.counts)
+    lost = sum(map(sum, cells.counts)) - fails - passes
+    if not fails + passes:
+        return None
     return hundred(
         judge,
-        (part.passes or 0) / part.n,
+        passes / (fails + passes),
         one_less(rates["tpr"]),
         one_less(rates["tnr"]),
-        note=without * bool(part.n_unscored),
+        note=f"{count(lost)} of {count(fails + passes + lost)} without a verdict." * bool(lost),
         shown=decision.basis.may_choose,
     )
 
