@@ -254,12 +254,12 @@ def test_what_is_not_known_is_said() -> None:
     lead = "A is 1.0 points above the free wer@local on the 110 questions of train and dev (-1.0 to 3.0)."
     assert lead in found.more
     for words in (
-        "The 90 test items here took no part",
+        "Whether it holds on the 90 sealed test answers: judgecal select",
         "the project itself made them",
-        "Whether B is good enough: about 1,200 more questions",
+        "B may be good enough, for no more money; about 1,200 more",
         "no two raters share 30 items",
-        "each item was judged once",
-        "What A costs: without a price it ranks as the dearest",
+        "it judged each answer once",
+        "What A costs: without a price we rank it as the dearest",
     ):
         assert words in "\n".join(found.unknown)
 

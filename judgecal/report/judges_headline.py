@@ -326,18 +326,25 @@ def _ends(loss: Estimate) -> str:
 def _unknown(decision: JudgesDecision, lead: Estimate, pick: ChosenJudge) -> tuple[str, ...]:
     """What weighs most comes first; `lead`: of the best judge over the best constant."""
     result, may_choose, judge = decision.result, decision.basis.may_choose, pick.judge or pick.best
-    sealed = f" The {count(result.gold.n_test_items)} test items here took no part in it."
+    n_sealed, free = result.gold.n_test_items, pick.free
     stand_in, to_show = entry_of(decision, judge).stand_in, _questions_to_show(lead)
+    sealed = f"the {count(n_sealed)} sealed test answers" if n_sealed else "questions that did not choose it"
+    beats = ""
+    if free is not None and not free.shown:
+        needed = _questions_to_show(free.loss)
+        tell = "" if needed is None else f"; about {count(needed)} more questions would tell"
+        gap = f"{points(free.loss.value)} points, {_ends(free.loss)}"
+        beats = f"Whether it beats the free {free.judge}: {gap}{tell}."
     unpriced = [judge.judge for judge in decision.measured if judge.usd_per_1k is None]
-    costs, rank = ("costs", "it ranks") if len(unpriced) == 1 else ("cost", "they rank")
+    costs, them = ("costs", "it") if len(unpriced) == 1 else ("cost", "them")
     shown = "more questions would show it, if it is as good as it looks."
     return sentences(
+        may_choose and beats,
         "Whom to use: judges are chosen on train and dev (judgecal score --split open)."
         if not may_choose
         else "Whether another prompt or model would do: only these were asked."
         if decision.chosen is None
-        else f"Whether it holds on questions that did not choose it: judgecal select {result.experiment} "
-        f"confirms once on test.{sealed * bool(result.gold.n_test_items)}",
+        else f"Whether it holds on {sealed}: judgecal select {result.experiment} confirms it once.",
         result.gold.labels_by == "project" and OWN_LABELS,
         stand_in is not None
         and stand_in.at_worst is None
@@ -347,12 +354,14 @@ def _unknown(decision: JudgesDecision, lead: Estimate, pick: ChosenJudge) -> tup
         and to_show is not None
         and f"Whether {pick.best} beats the best constant: about {count(to_show)} {shown}",
         pick.more_questions is not None
-        and f"Whether {pick.cheaper} is good enough: about {count(pick.more_questions)} {shown}",
+        and f"{pick.cheaper} may be good enough, for no more money; about {count(pick.more_questions)} more "
+        "labelled questions would settle it.",
         not any(rater.enough for rater in result.raters)
         and f"How well people agree with each other: no two raters share {MIN_SHARED} items.",
         not any(entry.retest for entry in result.judges)
-        and "How often a judge contradicts itself: each item was judged once (--repeats 3 would tell).",
-        bool(unpriced) and f"What {in_a_row(unpriced)} {costs}: without a price {rank} as the dearest.",
+        and "Whether a judge says the same twice: it judged each answer once (--repeats 3 would tell).",
+        bool(unpriced)
+        and f"What {in_a_row(unpriced)} {costs}: without a price we rank {them} as the dearest.",
         decision.sampling == "curated"
         and "Rates in production: the items were picked, so the mix is no product's.",
         decision.sampling == "unknown"
