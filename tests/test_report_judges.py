@@ -156,6 +156,16 @@ def test_one_question_short(judgecal: Run, workspace_dir: Path, tmp_path: Path) 
     assert pick.too_few.endswith(": 57 answers to 19 questions. Label about 1 more question.")
 
 
+def test_questions_of_test_are_not_counted_where_they_may_not_choose(
+    judgecal: Run, workspace_dir: Path, tmp_path: Path
+) -> None:
+    halves = OPEN.replace("dev = 1.0\ntest = 0.0", "dev = 0.5\ntest = 0.5")
+    made = made_set(workspace_dir, 20, labels=(4, 2, 0), scale=GRADES, splits=halves)
+    verdicts = {"right": by_kind(made, 4, 2, 0), "same": [0] * len(made)}
+    pick = decided(recorded(judgecal, tmp_path, verdicts, made))[1].pick
+    assert pick is not None and " questions of train and dev. Label about " in str(pick.too_few)
+
+
 # --- the decision
 
 
