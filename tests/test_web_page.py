@@ -59,22 +59,31 @@ def test_forty_items_by_keys_alone(
 ) -> None:
     folder = with_rubric(waiting(workspace_dir / "gold" / "small", 40, scale=ANCHORS))
     with served(
-        workspace_dir, "label", "small", "--raters", "ann,bob", "--overlap", "1", "--seed", "3"
+        workspace_dir,
+        "label",
+        "small",
+        "--raters",
+        "ann,bob",
+        "--overlap",
+        "1",
+        "--seed",
+        "3",
+        "--show-rates",
     ) as desk:
         ann = opened(chromium, desk.links["ann"])
         assert ann.run(WHERE) == "Item 1 of 40" and "all four goods" in ann.run("document.body.innerText")
         assert "every fact that is asked for" in ann.run("document.body.innerText")
         for place in range(10):
-            say(ann, "10"[place % 2])
+            say(ann, "y2"[place % 2])
         assert ann.run(WHERE) == "Item 11 of 40" and len(ratings(folder)) == 10
         tenth = ratings(folder)[-1]["item_id"]
         ann.press("u")
         ann.until(f"{WHERE} == 'Item 10 of 40'")
         assert len(ratings(folder)) == 9
-        ann.press("n")
+        ann.press("w")
         ann.press("no date given")
         ann.key("Escape")
-        say(ann, "0")
+        say(ann, "n")
         assert ratings(folder)[-1] | {"rubric_sha256": ""} == {
             "item_id": tenth, "rater": "ann", "label": 0, "note": "no date given", "rubric_sha256": ""
         }  # fmt: skip
@@ -94,7 +103,7 @@ def test_forty_items_by_keys_alone(
         assert ann.run(WHERE) == "Nothing is left for you" and len(ratings(folder)) == 40
         bob = opened(chromium, desk.links["bob"])
         for place in range(40):
-            say(bob, "1" if place % 3 else "0")
+            say(bob, "1" if place % 3 else "n")
         ann.call("Page.bringToFront")
         ann.until(f"document.dispatchEvent(new Event('visibilitychange')) && {LINES}.includes('on 39 items')")
         assert "alpha " in ann.run(LINES) and "±" in ann.run(LINES)
@@ -131,7 +140,7 @@ def _adjudicates(chromium: Browser, workspace: Path, folder: Path) -> None:
         tab.until(f"{PROBLEM}.includes('Say why')")
         for place in range(n):
             if place:
-                tab.press("1n")
+                tab.press("1w")
             tab.press("it is there")
             before = tab.run(WHERE)
             tab.key("Enter")
@@ -142,6 +151,27 @@ def _adjudicates(chromium: Browser, workspace: Path, folder: Path) -> None:
     assert len(gold) == n and {(row["label"], row["reason"]) for row in gold} == {(1, "it is there")}
     assert f"All {n} items on which raters of small differ are settled." in out
     assert out.rstrip().endswith("next: judgecal score --gold small")
+
+
+def test_counts_follow_another_tab_and_another_rater_and_nobody_sees_rates(
+    chromium: Browser, workspace_dir: Path
+) -> None:
+    waiting(workspace_dir / "gold" / "small", 10)
+    argv = ("label", "small", "--raters", "ann,bob", "--overlap", "0.5")
+    with served(workspace_dir, *argv) as desk:
+        first, second = (opened(chromium, desk.links["ann"]) for _ in range(2))
+        bob = opened(chromium, desk.links["bob"])
+        assert first.run(TEXTS) == second.run(TEXTS)
+        say(first, "y")
+        second.call("Page.bringToFront")
+        second.until(f"{WHERE} == 'Item 2 of 10' && {LINES}.startsWith('All raters together1 of 10 items')")
+        assert first.run(TEXTS) == second.run(TEXTS)
+        for _ in range(6):  # at least one of them is an item that one rater labels
+            say(bob, "n")
+        second.until(f"/^Item 2 of [6789]$/.test({WHERE}) && !{LINES}.includes('%')")
+        second.press("w")
+        second.press("no")  # letters of a note choose nothing
+        assert second.run("document.querySelector('#choices :checked')") is None
 
 
 def test_hostile_items_are_text(chromium: Browser, workspace_dir: Path) -> None:

@@ -80,7 +80,7 @@ def test_numbers_are_those_of_the_other_commands() -> None:
     assert found.n_more == 10  # as few are left
     assert found.half_width_more == pytest.approx(found.half_width * (rate.n / (rate.n + 10)) ** 0.5)
     assert (found.raters["ann"].seconds, found.raters["ann"].same) == (4.0, 4) and not found.enough
-    said = dict(progress_words(found, "ann")["lines"])
+    said = dict(progress_words(found, "ann", 50, rates=True)["lines"])
     assert (
         said["Your second looks"] == "4 of 5 said the same" and "on 30 items" in said["Agreement of raters"]
     )
@@ -90,8 +90,10 @@ def test_too_early_says_so_and_enough_says_stop() -> None:
     gold = a_set(two(40, 12))
     found = label_progress(gold, gold.items, ("ann", "bob"), target=0.3)
     assert found.agreement is None and found.enough
-    said = progress_words(found, "ann")
+    said = progress_words(found, "ann", 40, rates=True)
     assert ("Agreement of raters", "too early: 12 of 20 items that two have labelled") in said["lines"]
+    blind = dict(progress_words(found, "ann", 40, rates=False)["lines"])
+    assert blind == {"All raters together": "40 of 60 items"}
     assert said["advice"] == "The rate is known to ±30 points, as was asked for: you may stop here."
     assert not label_progress(gold, gold.items, ("ann", "bob"), target=0.05).enough
     half = label_progress(gold, gold.items, ("ann",)).half_width
@@ -137,7 +139,7 @@ def test_adjudication_counts_what_it_changed() -> None:
 @pytest.mark.parametrize(
     ("scale", "anchors", "keys", "typed"),
     [
-        ("binary", {"yes": "right", "0": "wrong"}, "1 1 Yes right|0 0 No wrong", None),
+        ("binary", {"yes": "right", "0": "wrong"}, "y 1 1 Yes right|n 2 0 No wrong", None),
         ("ordinal:0:3", {}, "0 0 0|1 1 1|2 2 2|3 3 3", None),
         ("ordinal:1:10", {}, "|".join(f"{k % 10} {k} {k}" for k in range(1, 11)), None),
         ("points:0:2:0.5", {}, "0 0 0| 0.5 0.5|1 1 1| 1.5 1.5|2 2 2", None),

@@ -63,9 +63,20 @@ def test_a_label_over_http(tmp_path: Path) -> None:
 
     async def body(server: DeskServer, ask: Ask) -> None:
         status, told, _ = await ask("open")
-        assert (status, told["rater"], [one["key"] for one in told["choices"]]) == (200, "ann", ["1", "0"])
-        status, told, _ = await ask("label", {"item": told["item"]["key"], "label": "yes"})
+        assert (status, told["rater"], [one["key"] for one in told["choices"]]) == (
+            200,
+            "ann",
+            ["y 1", "n 2"],
+        )
+        first = told["item"]["key"]
+        status, told, _ = await ask("label", {"item": first, "label": "yes"})
         assert status == 200 and told["done"] == 1
+        _, numbers, _ = await ask("progress")
+        assert numbers["lines"][0] == ["All raters together", "1 of 4 items"] and not numbers["elsewhere"]
+        assert [name for name, _ in numbers["lines"][1:]] == ["Your time an item"]
+        _, numbers, _ = await ask("progress", {"item": first})
+        assert (numbers["done"], numbers["left"], numbers["elsewhere"]) == (1, 3, True)
+        server.show_rates = True
         _, numbers, _ = await ask("progress")
         assert ["Agreement of raters", "too early: 0 of 20 items that two have labelled"] in numbers["lines"]
 

@@ -92,6 +92,9 @@ class LabelArguments:
     half_width: Annotated[
         float, option("Say when the rate is known to this, as a share.", min=0.001, max=0.5)
     ] = 0.05
+    show_rates: Annotated[
+        bool, option("Show raters what the labels come to so far, and how far they agree: it may sway them.")
+    ] = False
     split: Annotated[str, option("open, train, dev, test or all.")] = "all"
     seed: Annotated[int, option("Seed of the orders and of the draw.", min=0)] = 0
 
@@ -145,7 +148,11 @@ def label_command(
 
         with Desk(task) as desk:
             server = DeskServer(
-                desk, target=how.half_width, judge_leaves=judge_leaves, following=next_command
+                desk,
+                target=how.half_width,
+                judge_leaves=judge_leaves,
+                show_rates=how.show_rates,
+                following=next_command,
             )
             if not desk.queue.finished:
                 _serve(server, serve)

@@ -170,6 +170,11 @@ class Desk:
             looks[key[1]] = n + 1, same + (first is not None and first.label == second.label)
         return Timing(seconds, looks)
 
+    @property
+    def n_seen_to(self) -> int:
+        """The items that somebody has labelled, or could not tell."""
+        return len(set().union(*self.queue.done.values()))
+
     # --- what a page asks for
 
     async def act(self, rater: str, verb: str, sent: Mapping[str, Any]) -> dict[str, Any]:
@@ -308,10 +313,15 @@ class Desk:
 
     # --- what is shown
 
+    def counts(self, rater: str, sent: Mapping[str, Any]) -> dict[str, Any]:
+        """Where a rater is at this moment, and whether the item that a page shows was labelled elsewhere."""
+        done = self.queue.done[rater]
+        counts = {"done": len(done), "left": self.queue.left(rater), "undo": bool(self._raters[rater].acts)}
+        return {**counts, "elsewhere": self._by_key.get(str(sent.get("item"))) in done}
+
     def _show(self, rater: str, place: Next | None) -> dict[str, Any]:
         """What a label is given by: no id, system, tag or document; nothing in it acts."""
-        done, left = len(self.queue.done[rater]), self.queue.left(rater)
-        counts = {"done": done, "left": left, "undo": bool(self._raters[rater].acts)}
+        counts = self.counts(rater, {})
         if place is None:
             return {**counts, "item": None}
         task, item, key = self.task, self._items[place.item_id], (place.item_id, rater)

@@ -42,7 +42,7 @@ _MOST_BYTES = 64 * 1024  # of a request; a label with its note is far below
 _LONGEST_BODY_S = 10.0  # who sends an act more slowly would hold up the end
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _LAST_S = 5.0  # for what is on its way to the disk when the end comes
-_NEW_NUMBERS_S = 3.0  # from one count of the progress to the next
+_QUICK_S = 0.3  # a count of the progress that takes longer is kept for ten times as long
 _ACTS = ("next", "label", "undo", "step")
 _POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 _HEADERS = {
@@ -74,6 +74,7 @@ class DeskServer:
     address: Address = field(default_factory=Address)
     target: float = 0.05  # this and the next as `label_progress` takes them
     judge_leaves: float = 1.0
+    show_rates: bool = False  # whether raters see what was said so far, which may sway them
     following: Callable[[DeskServer], str] = lambda _: (
         ""
     )  # tells the command that is typed when all are through
@@ -141,7 +142,8 @@ class DeskServer:
             )
         sent = await _sent(request)
         if verb == "progress":
-            return _json(await self._numbers(rater))
+            numbers = await self._numbers(rater)
+            return _json({**numbers, **self.desk.counts(rater, sent)})
         self._last_act = time.monotonic()
         if verb == "open":  # what a page is drawn by, once
             task, scale = self.desk.task, self.desk.task.gold.scale
@@ -167,15 +169,15 @@ class DeskServer:
         return _json(await self.desk.act(rater, verb, sent))
 
     async def _numbers(self, rater: str) -> dict[str, Any]:
-        """The progress in words, counted anew at most every few seconds and off the loop."""
+        """The progress in words, counted off the loop: anew each time, but for a set that takes long."""
         async with self._counting:
             await asyncio.to_thread(importlib.import_module, "judgecal.desk.progress")  # seconds, once
             started = time.monotonic()
             if self._progress is None or started > self._fresh_until:
                 self._progress = await asyncio.to_thread(self.progress, self.desk.seen())
                 took = time.monotonic() - started
-                self._fresh_until = time.monotonic() + max(_NEW_NUMBERS_S, 10.0 * took)
-        return progress_words(self._progress, rater)
+                self._fresh_until = time.monotonic() + (10.0 * took if took > _QUICK_S else 0.0)
+        return progress_words(self._progress, rater, self.desk.n_seen_to, rates=self.show_rates)
 
     def progress(self, seen: GoldSet | None = None) -> LabelProgress:
         """How labelling goes."""
@@ -281,7 +283,7 @@ _FIFTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A button: the label as it is sent, its name, what the card says that it means, its key."""
+    """A button: the label as it is sent, its name, what the card says that it means, its keys."""
 
     said: str
     name: str
@@ -294,7 +296,7 @@ def choices_of(card: Card) -> list[Choice]:
     scale, grades, names = card.scale, _grades(card.scale), dict[Label, str]()
     meanings = {scale.read(label): meaning for label, meaning in card.anchors.items()}
     if scale.kind == "binary":
-        keys: dict[Label, str] = {1.0: "1", 0.0: "0"}
+        keys: dict[Label, str] = {1.0: "y 1", 0.0: "n 2"}
         names = {1.0: "Yes", 0.0: "No"}
     elif grades is not None:
         keys = {grade: f"{grade:g}" if grade in range(10) else "" for grade in grades}
@@ -338,29 +340,35 @@ def _grades(scale: Scale) -> list[float] | None:
 # --- the progress in words
 
 
-def progress_words(progress: LabelProgress, rater: str) -> dict[str, Any]:
-    """The progress as a rater's page says it: names, and what stands beside them."""
+def progress_words(progress: LabelProgress, rater: str, n_seen_to: int, *, rates: bool) -> dict[str, Any]:
+    """The progress as a rater's page says it: names, and what stands beside them.
+
+    Args:
+        n_seen_to: items that somebody has labelled, or could not tell, by now.
+        rates: whether what the labels come to is said too.
+    """
     from judgecal.desk.progress import OVERLAP_LEAST
 
     mine, total, rate = progress.raters[rater], sum(progress.classes.values()), progress.rate
-    lines: list[tuple[str, str]] = [("Labelled", f"{progress.n_labelled:,} of {progress.n_items:,} items")]
+    whose = "All raters together" if len(progress.raters) > 1 else "Done"
+    lines: list[tuple[str, str]] = [(whose, f"{n_seen_to:,} of {progress.n_items:,} items")]
     if mine.seconds is not None:
         lines.append(("Your time an item", f"{mine.seconds:.0f} s (median)"))
     if mine.cannot_tell:
         lines.append(("You could not tell", f"{mine.cannot_tell:,}"))
     if mine.second_looks:
         lines.append(("Your second looks", f"{mine.same} of {mine.second_looks} said the same"))
-    if total:
+    if total and rates:
         shares = ", ".join(f"{visible(name)} {percent(n / total)}" for name, n in progress.classes.items())
         lines.append(("Share of each label", shares))
-    if len(progress.raters) > 1:
+    if len(progress.raters) > 1 and rates:
         alpha, n = progress.agreement, progress.n_overlap
         agreement = f"too early: {n} of {OVERLAP_LEAST} items that two have labelled"
         if alpha is not None:
             why = f"; {alpha.reason}" if alpha.reason else ""
             agreement = f"alpha {estimate(alpha, 2)} on {n} items{why}"
         lines.append(("Agreement of raters", agreement))
-    if rate is not None and rate.value is not None:
+    if rate is not None and rate.value is not None and rates:
         half = "too early"
         if progress.half_width is not None and progress.half_width_more is not None:
             now, later = (

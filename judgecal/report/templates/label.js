@@ -3,13 +3,13 @@
 (() => {
   const LONG = 900; // characters of a context or a field from which on it is folded
   const ENDLESS = 6000; // characters of any text that are drawn before the rest is asked for
-  const EVERY_MS = 10000; // between two looks at the numbers
+  const EVERY_MS = 4000; // between two looks at the numbers
   const CANNOT = "cannot tell";
   const at = (id) => document.getElementById(id);
   const fragment = location.hash.slice(1);
   const dot = fragment.lastIndexOf(".");
   const headers = { "Content-Type": "application/json", "Judgecal-Rater": fragment.slice(0, dot), "Judgecal-Token": fragment.slice(dot + 1) };
-  let setup = null, item = null, busy = false, marking = false, counted = -EVERY_MS, ended = false;
+  let setup = null, item = null, busy = false, marking = false, counted = -EVERY_MS, looks = 0, ended = false;
 
   const make = (tag, text = "", attributes = {}, ...inner) => {
     const node = document.createElement(tag);
@@ -121,7 +121,7 @@
     if (typed && !typed.words) at("typed-name").textContent = `Number, ${typed.low} to ${typed.high}${typed.step ? ` by ${typed.step}` : ""} (t)`;
     if (typed && typed.words) at("typed-name").textContent = "A word (t)";
     at("typed").addEventListener("input", () => { if (at("typed").value) for (const one of radios()) one.checked = false; });
-    at("note-name").textContent = setup.adjudicates ? "Reason (n): why this label settles it" : "Note (n)";
+    at("note-name").textContent = setup.adjudicates ? "Reason (w): why this label settles it" : "Note (w)";
     if (setup.adjudicates) at("note").placeholder = "needed";
     if (setup.pass_at !== null) at("asked").textContent = `Your label (${setup.pass_at} and above passes)`;
     if (setup.adjudicates) at("asked").textContent = "The label that settles it";
@@ -147,17 +147,21 @@
   const step = (by) => doing(async () => show(await ask("step", { item: item && item.key, turn: item ? item.turn : 1, by })));
 
   // --- showing
-  const show = (told, first = "") => {
-    item = told.item;
+  const counts = (told) => {
     at("undo").disabled = !told.undo;
     at("back").disabled = !told.done;
     at("bar").max = told.done + told.left || 1;
     at("bar").value = told.done;
-    if (performance.now() - counted > EVERY_MS || told.left % 10 === 0) numbers();
-    if (!item) return end(told);
-    for (const id of ["choices", "save"]) at(id).hidden = false;
+    if (!item) return;
     const place = item.mine ? "labelled before" : item.turn === 2 ? "once more" : `${count(told.done + 1)} of ${count(told.done + told.left)}`;
     at("where").textContent = `Item ${place}`;
+  };
+  const show = (told, first = "") => {
+    item = told.item;
+    numbers();
+    if (!item) { counts(told); return end(told); }
+    for (const id of ["choices", "save"]) at(id).hidden = false;
+    counts(told);
     draw();
     at("typed").value = "";
     at("note").value = "";
@@ -170,7 +174,7 @@
     scrollTo(0, 0);
     at("answer").scrollTop = 0;
     at("where").focus({ preventScroll: true });
-    at("status").textContent = `${first}Item ${place}.`;
+    at("status").textContent = `${first}${at("where").textContent}.`;
   };
   const end = (told) => {
     at("where").textContent = told.left ? "The rest is before somebody else's eyes" : "Nothing is left for you";
@@ -191,8 +195,13 @@
   const numbers = async () => {
     counted = performance.now();
     if (document.hidden || ended) return;
+    const shown = item, look = ++looks;
     let told;
-    try { told = await ask("progress"); } catch { return; } // the next act says it
+    try { told = await ask("progress", { item: item && item.key }); } catch { return; } // the next act says it
+    if (busy || item !== shown || look !== looks) return; // an act has told more meanwhile
+    const untouched = chosen() === undefined && !at("typed").value && !at("note").value;
+    if (item && !item.mine && item.turn === 1 && told.elsewhere && untouched) return doing(async () => show(await ask("next"))); // another tab
+    counts(told);
     at("lines").replaceChildren(...told.lines.flatMap(([title, text]) => [make("dt", title), make("dd", text)]));
     at("advice").textContent = told.advice;
   };
@@ -215,14 +224,14 @@
   const type = (first) => { if (setup.typed) { choose(undefined); at("typed").value = first; at("typed").focus(); } };
   const KEYS = {
     u: undo, m: mark, o: fold, a: toggleQuick, ArrowLeft: () => step(-1), ArrowRight: () => step(1),
-    "+": () => shift(1), "-": () => shift(-1), n: () => at("note").focus(), t: () => type(""), d: () => pick(CANNOT), "?": () => at("help").showModal(),
+    "+": () => shift(1), "-": () => shift(-1), w: () => at("note").focus(), t: () => type(""), d: () => pick(CANNOT), "?": () => at("help").showModal(),
   };
   document.addEventListener("keydown", (event) => {
     if (!setup || event.ctrlKey || event.metaKey || event.altKey || at("help").open) return;
     const field = event.target.matches("input:not([type=radio])");
     if (field && event.key === "Escape") return at("where").focus();
     if (field || (event.key === "Enter" && event.target.matches("button, summary"))) return;
-    const choice = item && setup.choices.find((one) => one.key === event.key);
+    const choice = item && setup.choices.find((one) => one.key.split(" ").includes(event.key));
     if (event.key === "Enter") save();
     else if (choice) pick(choice.said);
     else if (item && setup.typed && !setup.typed.words && /^[0-9-]$/.test(event.key)) type(event.key);
