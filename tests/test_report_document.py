@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import time
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -28,7 +29,6 @@ from judgecal.report.charts import (
     in_points,
     interval_picture,
     ladder_picture,
-    shortened,
 )
 from judgecal.report.html import html, rendered
 from judgecal.report.judge import overview
@@ -284,7 +284,7 @@ def both_drawn(picture: doc.Picture) -> tuple[str, str]:
 
 
 def test_no_character_of_a_name_breaks_a_picture() -> None:
-    names = [shortened(f"judge {odd} of {n}", 20) for n, odd in enumerate(ODD)]
+    names = [numbers.shortened(f"judge {odd} of {n}", 20) for n, odd in enumerate(ODD)]
     assert len(set(names)) == len(ODD)
     rows = [IntervalRow(name, Estimate(0.1 * n), name) for n, name in enumerate(names)]
     for drawn in both_drawn(interval_picture(rows, Axis("".join(ODD)))):
@@ -364,3 +364,45 @@ def test_a_ladder_has_a_zone_to_the_free_judge_and_one_from_people_on() -> None:
         rects = {one.get("class"): one for one in ElementTree.fromstring(drawn) if one.tag == "rect"}
         zone, band = (float(rects[name].get("width", 0)) for name in ("free", "band"))
         assert zone > band > 0.0  # the last band begins where people's own value stands
+
+
+# --- the ladder in a terminal
+
+
+def a_ladder() -> doc.Document:
+    def rung(
+        name: str, value: float, low: float | None, high: float | None, *, strong: bool = False
+    ) -> doc.Rung:
+        ends = "" if low is None else f" [{low:.0f}, {high:.0f}]"
+        return doc.Rung(name, Estimate(value, low, high), f"{value:.1f}{ends}", strong)
+
+    ladder = doc.Ladder(
+        "agreement, %",
+        [rung("gpt-4", 84.9, 82.0, 87.0, strong=True), rung(f"bem{EVIL}", 81.4, None, None)],
+        rung("a word matcher", 81.4, 78.0, 84.0),
+        rung("two people", 87.0, 85.0, 90.0),
+        50.0,
+    )
+    numbers = doc.Table(["judge"], [["in the table"]], drawn=True, short=True)
+    more = doc.Table(["tag"], [["elsewhere"]], short=True)
+    sections = [doc.Section("agreement", "", "", [numbers, more])]
+    facts, picture = [doc.Fact("6 of 100", "let through")], doc.Picture(lambda: "", "", ladder=ladder)
+    return doc.Document("t", "about", Headline("use", "Use it."), sections, facts, picture=picture)
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_the_ladder_in_a_terminal(width: int) -> None:
+    short, full = (terminal(a_ladder(), width=width, full=full) for full in (False, True))
+    gpt, bem = (
+        next(line for line in short.splitlines() if line.startswith(name)) for name in ("gpt-4", "bem")
+    )
+    assert max(map(cell_len, short.splitlines())) <= width and "\x1b" not in short
+    # what is free ends where bem stands, people begin above gpt-4's dot
+    assert gpt.count("●") == bem.count("●") == 1 and "─" in gpt and "─" not in bem
+    assert gpt.index("●") > bem.index("●") == bem.rindex("░") + 1 and gpt.endswith("84.9 [82, 87]")
+    assert "▒" not in gpt[: gpt.index("●")] and bem.index("▒") >= gpt.index("●")
+    assert "in the table" not in short and "elsewhere" in short and "6 of 100 let through" in short
+    assert "in the table" in full and full.count("6 of 100") == 1 and "●" in full
+    coloured = terminal(a_ladder(), width=width, colour=True)
+    assert "\x1b[1mgpt-4" in coloured and "\x1b[90m░" in coloured and "\x1b[32m▒" in coloured
+    assert re.sub("\x1b\\[[0-9;]*m", "", coloured) == short

@@ -121,7 +121,7 @@ def test_the_same_verdicts_are_one_row(judgecal: Run, workspace_dir: Path, tmp_p
     slug = recorded(judgecal, tmp_path, {"a": same, "b": same, "c": same}, made)
     text = judgecal("report", slug).out
     rows = [line for line in text.splitlines() if line.startswith(("a,", "a ", "b ", "c ")) and " [" in line]
-    assert len(rows) == 1 and rows[0].startswith("a, b, c (the same verdicts)")
+    assert len(rows) == 1 and rows[0].startswith("a and 2 alike")
     assert "gave the same verdicts." in flat(judgecal("report", slug, "--full").out)
 
 

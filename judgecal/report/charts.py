@@ -14,7 +14,7 @@ from typing import Literal
 from judgecal.records import Estimate
 from judgecal.report.document import Block, Hundred, Ladder, Outcome, Picture, Rung, Table, blocks_of, table
 from judgecal.report.html import plot
-from judgecal.report.numbers import DASH, count, count_of, difference, estimate, interval, percent
+from judgecal.report.numbers import DASH, count, count_of, difference, estimate, interval, percent, shortened
 from judgecal.scale import Scale
 from judgecal.stats.metrics import digits_of, metric_facts
 from judgecal.stats.sample import as_scale
@@ -105,12 +105,6 @@ def said_in_words(shares: Mapping[str, Estimate]) -> str:
 
 
 # --- axes
-
-
-def shortened(name: str, width: int) -> str:
-    """A name that would run out of its place loses its middle: beginnings and ends tell judges apart."""
-    half = (width - 1) // 2
-    return name if len(name) <= width else f"{name[: width - 1 - half]}…{name[-half:]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,9 +250,7 @@ def ladder_picture(ladder: Ladder, title: str, *, note: str = "") -> Picture:
         IntervalRow(rung.name, rung.value, rung.text, rung.strong, beside=rung.beside)
         for rung in ladder.rungs
     ]
-    tops = [rung.value.value or 0.0 for rung in (*ladder.rungs, *filter(None, (ladder.people,)))]
-    below = None if ladder.foot is None else ladder.foot - _BELOW * max(0.0, max(tops) - ladder.foot)
-    axis = Axis(ladder.title, low=below, free=ladder.free, people=ladder.people)
+    axis = Axis(ladder.title, low=ladder.below, free=ladder.free, people=ladder.people)
     return dataclasses.replace(interval_picture(rows, axis, title=title, note=note), ladder=ladder)
 
 
@@ -276,7 +268,6 @@ class _Shape:
 _WIDE = _Shape(712, 130.0, (36.0, 26.0), 24.0, above=False)
 _NARROW = _Shape(340, 8.0, (42.0, 40.0), 40.0, above=True)
 _TOP, _FEW = 4.0, 6
-_BELOW = 0.15  # how far a ladder goes on below its foot, as a share of what stands above it
 _WIDER_LETTER, _GAP = 7.6, 20.0  # pixels of a letter of a name on average, and between a name and its line
 _BOLD = 1.1  # how much wider letters are in bold
 

@@ -27,6 +27,7 @@ FROM_SUMMARY = (
 )
 _T = TypeVar("_T")
 _COMPARED_LINES = 200
+_BELOW = 0.15  # how far a ladder goes on below its foot, as a share of what stands above it
 _CLIPPED = 2_000  # characters of a text on a page; what it is about is long told by then
 
 
@@ -93,6 +94,7 @@ class Table(Block):
     title: str = ""
     chosen: str | None = None  # the row, by its first cell, that was decided for
     last: int = 0
+    drawn: bool = False  # the document's ladder has what it says first: where that is drawn, only with --full
 
     def cells(self) -> list[list[Cell]]:
         """The rows with every cell a `Cell`."""
@@ -107,6 +109,7 @@ def table(
     title: str = "",
     chosen: str | None = None,
     last: int = 0,
+    drawn: bool = False,
     short: bool = False,
 ) -> Table:
     """A table by its columns, heading -> cell of a row; a column that is None is left out.
@@ -115,7 +118,7 @@ def table(
     """
     cells = {heading: cell for heading, cell in columns.items() if cell is not None}
     shown = [[cell(row) for cell in cells.values()] for row in rows]
-    return Table([*cells], shown, left=left, title=title, chosen=chosen, last=last, short=short)
+    return Table([*cells], shown, left=left, title=title, chosen=chosen, last=last, drawn=drawn, short=short)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +141,12 @@ class Ladder:
     free: Rung | None = None  # the strongest free judge: nobody need pay for what lies below
     people: Rung | None = None  # with each other: `low` and `high` are the outermost ends of their intervals
     foot: float | None = None  # where it stands: what the best constant reaches
+
+    @property
+    def below(self) -> float | None:
+        """Where its axis begins: a little below its foot."""
+        reached = [rung.value.value or 0.0 for rung in (*self.rungs, self.people) if rung]
+        return None if self.foot is None else self.foot - _BELOW * max(0.0, max(reached) - self.foot)
 
 
 @dataclass(frozen=True, slots=True)

@@ -394,6 +394,7 @@ def _agreement_table(decision: JudgesDecision) -> Table:
         short=True,
         chosen=next((_together(names) for names in decision.alike if decision.chosen in names), None),
         last=len(floor) + len(people),
+        drawn=True,
     )
 
 

@@ -91,3 +91,9 @@ def between(values: Sequence[float | None]) -> str:
     if not ends:
         return "an unknown share"
     return f"{ends[-1]}%" if ends[0] == ends[-1] else f"{ends[0]} to {ends[-1]}%"
+
+
+def shortened(name: str, width: int) -> str:
+    """A name that would run out of its place loses its middle: beginnings and ends tell judges apart."""
+    half = (width - 1) // 2
+    return name if len(name) <= width else f"{name[: width - 1 - half]}…{name[-half:]}"

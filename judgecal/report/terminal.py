@@ -6,6 +6,7 @@ in at most 27 lines; with `full` all that there is.
 
 from __future__ import annotations
 
+import math
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,13 +24,15 @@ from judgecal.report.document import (
     Glossary,
     Heading,
     Hundred,
+    Ladder,
     Lines,
     Paragraph,
     Picture,
     Record,
     Table,
 )
-from judgecal.report.wording import CHIPS
+from judgecal.report.numbers import shortened
+from judgecal.report.wording import CHIPS, sentences
 
 _LINES = 27  # of the short form, headline and next command among them
 _ROWS = 10  # of a table in the short form
@@ -38,6 +41,7 @@ _HEAD = 4  # lines from which on the beginning of a part says something
 _GAP = 2  # columns between two columns of a table
 _LONGEST_WORD = 24  # columns that a word of a table keeps before it is broken
 _WIDEST_PROSE = 110
+_FREE, _PEOPLE = "░", "▒"  # the zones of a ladder
 _BOLD, _RESET = "\x1b[1m", "\x1b[0m"
 _TONES = {"good": "\x1b[1;32m", "bad": "\x1b[1;31m", "careful": "\x1b[1;33m", "open": "\x1b[1;33m"}
 
@@ -57,6 +61,12 @@ class _Screen:
             return text
         tone = _TONES[CHIPS[chip][1]] if chip else _BOLD
         return "\n".join(f"{tone}{line}{_RESET}" for line in text.split("\n"))
+
+    def zoned(self, text: str) -> str:
+        """A drawing whose zones are in colour."""
+        for sign, tone in ((_FREE, "\x1b[90m"), (_PEOPLE, "\x1b[32m")) if self.colour else ():
+            text = re.sub(f"({sign}+)", rf"{tone}\1{_RESET}", text)
+        return text
 
     def prose(self, text: str, *, first: str = "", rest: str = "") -> str:
         """A paragraph, wrapped; a long word keeps its letters together."""
@@ -125,6 +135,7 @@ def _short(first: str, document: Document, screen: _Screen, lines: int) -> str:
     for rows in range(_ROWS, _FEWEST_ROWS - 1, -1):
         smaller = replace(screen, rows=rows)
         drawn = [part for section in document.sections for part in _blocks(section.blocks, smaller)]
+        drawn = [*_first(document, smaller), *drawn]
         if "\n\n".join([first, *drawn[:1]]).count("\n") < lines - 2:
             break
     whole = "\n\n".join(filter(None, [first, *drawn]))
@@ -141,10 +152,19 @@ def _short(first: str, document: Document, screen: _Screen, lines: int) -> str:
     return "\n".join([*shown, "", "... and more: --full"])
 
 
+def _first(document: Document, screen: _Screen) -> Iterator[str]:
+    """The ladder of a document that has one, and the numbers that stand beside it on the page."""
+    ladder = document.picture.ladder if document.picture else None
+    if ladder:
+        yield _ladder(ladder, screen)
+    if ladder or screen.full:
+        yield "\n".join(screen.prose(f"{fact.value}  {fact.says}", rest="  ") for fact in document.facts)
+
+
 def _all(document: Document, screen: _Screen) -> Iterator[str]:
     """What stands between headline and run lines in the full form."""
     yield screen.prose(document.about)
-    yield "\n".join(screen.prose(f"{fact.value}  {fact.says}", rest="  ") for fact in document.facts)
+    yield from _first(document, screen)
     drawn = [(section.title, _blocks(section.blocks, screen)) for section in document.sections]
     titled = sum(bool(inner) for _, inner in drawn) > 1
     for title, inner in drawn:
@@ -157,7 +177,8 @@ def _all(document: Document, screen: _Screen) -> Iterator[str]:
 
 
 def _blocks(blocks: Iterable[Block], screen: _Screen) -> list[str]:
-    return [drawn for block in blocks if (block.short or screen.full) and (drawn := _block(block, screen))]
+    shown = (one for one in blocks if screen.full or (one.short and not getattr(one, "drawn", False)))
+    return [drawn for block in shown if (drawn := _block(block, screen))]
 
 
 def _block(block: Block, screen: _Screen) -> str:
@@ -188,6 +209,44 @@ def _block(block: Block, screen: _Screen) -> str:
         case Diff():
             return "\n".join(f"{sign} {visible_line(text)}" for sign, text in block.lines())
     return ""
+
+
+# --- the ladder
+
+
+def _ladder(ladder: Ladder, screen: _Screen) -> str:
+    """Judges as dots with their intervals, over the zone of what is free and that of what people reach."""
+    names = [shortened(visible_line(rung.name), screen.width // 3) for rung in ladder.rungs]
+    left, right = max(map(cell_len, names)), max(len(rung.text) for rung in ladder.rungs)
+    wide = min(screen.width, _WIDEST_PROSE) - left - right - 2 * _GAP
+    values = [rung.value for rung in (*ladder.rungs, ladder.free, ladder.people) if rung]
+    ends = [ladder.below, *(end for value in values for end in (value.value, value.low, value.high))]
+    low, high = (pick(end for end in ends if end is not None) for pick in (min, max))
+    span = (high - low) or 1.0
+
+    def at(value: float | None, otherwise: int) -> int:
+        return otherwise if value is None else round((value - low) / span * (wide - 1))
+
+    free, people = (zone.value.value if zone else None for zone in (ladder.free, ladder.people))
+    zones = [_FREE if x < at(free, 0) else _PEOPLE if x >= at(people, wide) else " " for x in range(wide)]
+    legend = sentences(
+        f"{ladder.title[0].upper()}{ladder.title[1:]}: ● a judge, ─ {values[0].level:.0%} interval",
+        f"{_FREE} free ({ladder.free.name} reaches {ladder.free.text})" if ladder.free else "",
+        f"{_PEOPLE} {ladder.people.name} ({ladder.people.text})" if ladder.people else "",
+    )
+    lines = [screen.prose(", ".join(legend))]
+    for name, rung in zip(names, ladder.rungs, strict=True):
+        dot, drawn = at(rung.value.value, 0), zones.copy()
+        for x in range(at(rung.value.low, dot), at(rung.value.high, dot) + 1):
+            drawn[x] = "●" if x == dot else "─"
+        mark = screen.strong if rung.strong else str
+        told = mark(f"{name}{' ' * (left - cell_len(name))}"), "".join(drawn), mark(rung.text.rjust(right))
+        lines.append((" " * _GAP).join(told))
+    step = next(step for step in (1, 2, 5, 10, 20, 50, 100) if span / step <= wide / 6)
+    axis = ""
+    for tick in range(math.ceil(low / step) * step, math.floor(high) + 1, step):
+        axis = f"{axis:{at(tick, 0)}}{tick}"
+    return screen.zoned("\n".join([*lines, f"{' ' * (left + _GAP)}{axis}"]))
 
 
 # --- tables

@@ -12,7 +12,7 @@ from judgecal.rag.evaluation.result import EvaluateResult, WorstAnswer, WorstQue
 from judgecal.rag.evaluation.summary import COMPLEXITY_RULE
 from judgecal.records import Estimate
 from judgecal.report import numbers
-from judgecal.report.charts import Frame, Mark, Tick, apart, in_percent, shortened
+from judgecal.report.charts import Frame, Mark, Tick, apart, in_percent
 from judgecal.report.document import (
     Block,
     Cell,
@@ -25,6 +25,7 @@ from judgecal.report.document import (
     Table,
     table,
 )
+from judgecal.report.numbers import shortened
 from judgecal.report.wording import in_a_row
 
 _SHOWN = 20  # rows of a long table that stand open
