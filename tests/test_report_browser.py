@@ -317,5 +317,10 @@ def test_the_index_filters(chromium: Browser, judgecal: Run, page: Path) -> None
     choose(tab, "state", "")
     choose(tab, "find", "REC")
     assert tab.run(rows) == ["agreement"] and tab.problems == []
+    choose(tab, "find", "")
+    head = "document.querySelectorAll('thead th')[1]"
+    for order, found in (("ascending", ["agreement", "dance"]), ("descending", ["dance", "agreement"])):
+        tab.run(f"{head}.querySelector('button').click()")
+        assert tab.run(rows) == found and tab.run(f"{head}.getAttribute('aria-sort')") == order
     tab.size(390, 844, phone=True)
     assert tab.run("document.documentElement.scrollWidth") <= 390

@@ -145,6 +145,31 @@ def test_what_cannot_be_read_is_one_message(judgecal: Run, workspace_dir: Path) 
     assert "summary.json: is not there" in (workspace_dir / "experiments" / "index.html").read_text()
 
 
+# --- the list of all
+
+
+def test_the_list_links_a_chain_and_draws_agreement_over_time(judgecal: Run, workspace_dir: Path) -> None:
+    lock, judge = workspace_dir / "judge.lock.json", "correctness_v3@embedded"
+    judgecal("optimize", "--name", "better")
+    judgecal("score", "--judge", f"{judge}#better", "--name", "tuned")
+    judgecal("score", "--judge", judge, "--judge", "token_f1@local", "--name", "base")
+    judgecal("compare", "base", "--name", "apart")
+    judgecal("select", "base", "-o", lock, "--allow-below-floor", "--name", "locked")
+    judgecal("gate", "--lock", lock, "--name", "gated")
+    assert judgecal("report", "--all").code == 0
+    page = Parsed((workspace_dir / "experiments" / "index.html").read_text(encoding="utf-8"))
+    links = [one["href"] for one in page.all("a")]
+    chain = [  # the newest first: each with what it was made of, and what was made of it
+        "gated/report.html", "#locked", "locked/report.html", "#base", "#gated", "apart/report.html", "#base",
+        "base/report.html", "#locked", "#apart", "tuned/report.html", "#better", "better/report.html", "#tuned",
+    ]  # fmt: skip
+    assert links == chain
+    text = "".join(page.text)
+    assert "Agreement with the labels of starter" in text and "✓ pass" in text
+    drawn = load_report("base").document.reached, load_report("tuned").document.reached
+    assert all(text.count(one) for one in drawn) and len(page.all("circle")) == 2
+
+
 # --- in a notebook
 
 

@@ -311,6 +311,13 @@ class Document:
     hundred: Hundred | None = None  # beside the picture on the page, in place of the facts
     explorer: Block | None = None  # the items behind the numbers, on the page alone
 
+    @property
+    def reached(self) -> str:
+        """What the judge that it is about agrees with people, in percent; empty where there is no ladder."""
+        ladder = self.picture.ladder if self.picture else None
+        rungs = [rung for rung in ladder.rungs if rung.strong] if ladder else []
+        return f"{rungs[0].value.value:.1f}" if rungs and rungs[0].value.value is not None else ""
+
     def screen(self) -> tuple[Picture | None, list[Section]]:
         """The picture of the first screen, and the sections without it."""
         for at, part in enumerate(self.sections if self.picture is None else ()):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from judgecal.experiment.folder import code_sha, read_config
 from judgecal.experiment.result import AgreementResult
 from judgecal.experiment.stored import find_experiment
 from judgecal.records import Result
+from judgecal.report.charts import Frame, Mark, Tick, apart
 from judgecal.report.document import Document, Picture, Table
 from judgecal.report.html import Report, index_page, rendered
 from judgecal.stats.significance import MARGIN
@@ -30,6 +32,7 @@ PAGE = "report.html"
 """The page of an experiment, in its folder."""
 
 _STAMP = re.compile(r'name="judgecal" content="([^"]*)"')
+_TOLD = ("made", "kind", "chip", "headline", "about", "reached")  # by a page of itself
 _HEAD = 20_000  # bytes of a page within which its stamp stands
 _ROWS = 20  # of a table in a notebook
 
@@ -73,12 +76,23 @@ class Listed:
 
     slug: str
     command: str
-    made: str = ""  # the day of its result in words
+    gold: str = ""
+    at: str = ""  # when its result was made, by which the list is sorted
+    made: str = ""  # that day in words
     kind: str = ""
+    chip: str = ""
     headline: str = ""  # what it came to, or why it cannot be read
     about: str = ""  # what was measured on what
+    reached: str = ""  # the agreement with people, in percent, of the judge that it is about
     state: str = "done"  # or `unfinished` (the command did not come to its end), `not readable`
     page: str | None = None  # where its page lies, beside the index; None where it has none
+    parents: tuple[str, ...] = ()  # what it was made of, and below what was made of it
+    children: tuple[str, ...] = ()
+
+    @property
+    def decision(self) -> str:
+        """In a word: the chip, or where nothing is decided what kind of headline it has."""
+        return self.chip or self.kind
 
 
 def write_index(workspace: Workspace, *, margin: float = MARGIN) -> Path:
@@ -97,9 +111,53 @@ def write_index(workspace: Workspace, *, margin: float = MARGIN) -> Path:
         listed.append(_listed(workspace, folder, margin))
         progress.add(scored=True, cost_usd=0.0)
     progress.close()
-    listed.sort(key=lambda line: (line.state != "done", line.slug))
-    write_text(path, index_page(listed))
+    listed.sort(key=lambda line: line.at, reverse=True)
+    write_text(path, index_page([*_linked(workspace, listed)], _over_time(listed)))
     return path
+
+
+def _linked(workspace: Workspace, listed: list[Listed]) -> Iterator[Listed]:
+    """The lines with what each was made of: an optimised judge, a choice, a lock."""
+    parents, locks = dict[str, list[str]](), dict[str, str]()
+    for line in listed:
+        with contextlib.suppress(InputError, OSError, ValueError):
+            summary = json.loads((workspace.experiments / line.slug / "summary.json").read_bytes())
+            locks[summary["lock_sha256"] if line.command == "select" else ""] = line.slug
+    for line in listed:
+        with contextlib.suppress(InputError):
+            config = read_config(workspace.experiments / line.slug)
+            judges = [one["judge"] for one in config.get("judges", ()) if isinstance(one, dict)]
+            named = [
+                config.get("chosen_from"),
+                config.get("compared_from"),
+                locks.get(config.get("lock", "-")),
+            ]
+            named += [judge.rpartition("#")[2] for judge in judges if "#" in judge]
+            parents[line.slug] = [one.slug for one in listed if one.slug in named]
+    for line in listed:
+        children = (slug for slug, of in parents.items() if line.slug in of)
+        yield replace(line, parents=tuple(parents.get(line.slug, ())), children=tuple(children))
+
+
+def _over_time(listed: list[Listed]) -> dict[str, str]:
+    """Gold set -> a picture of the agreement that was reached on it, the latest at the right; not of one."""
+    by_set: dict[str, list[Listed]] = {}
+    for line in sorted(listed, key=lambda line: line.at):
+        if line.reached:
+            by_set.setdefault(line.gold, []).append(line)
+    drawn = {}
+    for gold, lines in by_set.items():
+        values = [float(line.reached) for line in lines]
+        ends = (min(values) - 1.0, max(values) + 1.0)
+        frame = Frame(860, (0.5, len(lines) + 0.5), ends, ("", "agreement, %"), tall=70.0)
+        at = [(frame.x(place), frame.y(value)) for place, value in enumerate(values, start=1)]
+        path = "L".join(f"{x} {y}" for x, y in at)
+        marks = [Mark("path", text=f"M{path}", tone="map"), *(Mark("dot", x, y) for x, y in at)]
+        marks += [Mark("text", x, y - 9.0, text=line.reached) for (x, y), line in zip(at, lines, strict=True)]
+        below = apart(Tick(x, line.slug) for (x, _), line in zip(at, lines, strict=True))
+        if len(lines) > 1:
+            drawn[gold] = frame.drawn(marks, below)
+    return drawn
 
 
 def _listed(workspace: Workspace, folder: Path, margin: float) -> Listed:
@@ -107,8 +165,10 @@ def _listed(workspace: Workspace, folder: Path, margin: float) -> Listed:
     page, slug, command = folder / PAGE, folder.name, ""
     here = f"{slug}/{PAGE}" if page.exists() else None
     finished = (folder / "summary.json").exists()
+    at, gold = find_experiment(workspace, slug).last_written.isoformat() if finished else "", ""
     try:
-        command = str(read_config(folder).get("command"))
+        config = read_config(folder)
+        command, gold = str(config.get("command")), str(config.get("gold", {}).get("set", ""))
         if command not in REPORTS:
             raise InputError("there is no report of this kind")
         about = dict[str, Any]()
@@ -121,9 +181,10 @@ def _listed(workspace: Workspace, folder: Path, margin: float) -> Listed:
             about = report_of(workspace, slug, margin=margin).write(page, stamp=stamp)
     except InputError as error:
         state = "unfinished" if command in REPORTS and not finished else "not readable"
-        return Listed(slug, command, headline=str(error), state=state, page=here)
-    texts = {name: str(about.get(name, "")) for name in ("made", "kind", "headline", "about")}
-    return Listed(slug, command, **texts, state="done" if finished else "unfinished", page=f"{slug}/{PAGE}")
+        return Listed(slug, command, gold, at, headline=str(error), state=state, page=here)
+    texts: dict[str, Any] = {name: str(about.get(name, "")) for name in _TOLD}
+    state = "done" if finished else "unfinished"
+    return Listed(slug, command, gold, at, **texts, state=state, page=f"{slug}/{PAGE}")
 
 
 def _stamp(workspace: Workspace, folder: Path, margin: float) -> str:

@@ -106,9 +106,9 @@ def html(
     return _page("page.html", "page.js", document=document, made=made, index=index, told=carried)
 
 
-def index_page(experiments: Sequence[object]) -> str:
-    """The list of all experiments."""
-    return _page("index.html", "index.js", experiments=experiments)
+def index_page(experiments: Sequence[object], over_time: Mapping[str, str]) -> str:
+    """The list of all experiments; `over_time` has a picture of each gold set."""
+    return _page("index.html", "index.js", experiments=experiments, over_time=over_time)
 
 
 @dataclass(frozen=True)
@@ -152,8 +152,10 @@ class Report:
             "stamp": stamp,
             "made": self.made,
             "kind": headline.kind,
+            "chip": headline.chip,
             "headline": " ".join([headline.sentence, *headline.because]),
             "about": self.document.about,
+            "reached": self.document.reached,
         }
         write_text(path, html(self.document, made=self.made, index=index, about_itself=about_itself))
         return about_itself
