@@ -120,10 +120,15 @@ class Explorer(Block):
     def columns(self) -> list[str]:
         """The headings of the list; what all judges share of `signature@model` is left out."""
         halves = [name.rpartition("@")[::2] for name in self.judges]
-        same = [len(set(half)) == 1 for half in zip(*halves, strict=True)]
-        short = ["@".join(half for half, all_ in zip(both, same, strict=True) if not all_) for both in halves]
-        names = [some or name for some, name in zip(short, self.judges, strict=True)]
-        return [*self.heads.values(), *(names if len(names) < _COLUMNS else ["judges wrong"])]
+        apart = [half for half in zip(*halves, strict=True) if len(set(half)) > 1]
+        names = ["@".join(filter(None, parts)) for parts in zip(*apart, strict=True)] or list(self.judges)
+        return [*self.heads.values(), *(names[: self.listed] or ["judges wrong"] * bool(names))]
+
+    @property
+    def listed(self) -> int:
+        """How many of the judges have a column; of many none where their errors are counted, else two."""
+        n = len(self.judges)
+        return n if n < _COLUMNS else 2 * (self.heads.get("label") != "people")
 
     @property
     def plain(self) -> list[list[str]]:
@@ -133,11 +138,9 @@ class Explorer(Block):
             return text if len(text) <= _PLAIN_TEXT else f"{text[:_PLAIN_TEXT]} …"
 
         def cells(row: Row) -> Iterator[str]:
-            texts = {"id": row.name, "question": row.question, "answer": row.answer, "label": row.label}
-            yield from (short(texts[part]) for part in self.heads)
-            if len(self.judges) < _COLUMNS:
-                yield from (said.verdict if said else "" for said in row.said)
-            else:
+            yield from (short(getattr(row, "name" if part == "id" else part)) for part in self.heads)
+            yield from (said.verdict if said else "" for said in row.said[: self.listed])
+            if self.judges and not self.listed:
                 yield f"{sum(bool(said and said.error) for said in row.said)} of {len(self.judges)}"
 
         return [list(cells(row)) for row in self.rows[:_PLAIN]]
@@ -192,6 +195,7 @@ class Explorer(Block):
                 }
                 for judge, name in enumerate(self.judges)
             ],
+            "listed": self.listed,
             "loud": len(self.rows) - self.n_quiet,
             "chips": [[place[mark], visible(words)] for mark, words in self.chips.items()],
             "marks": list(map(visible, names)),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import textwrap
 from collections.abc import Callable, Iterable
 
+from judgecal.experiment import Experiment
+from judgecal.rag.answered import answered_explorer
 from judgecal.rag.answering.result import AnswerResult, Counted, OneQuestion, ShownAnswer, SystemEntry
 from judgecal.records import Estimate, Headline
 from judgecal.report.charts import Axis, IntervalRow, interval_picture
@@ -24,6 +27,7 @@ from judgecal.report.document import (
 from judgecal.report.judges_headline import unread_headline
 from judgecal.report.numbers import DASH, count, difference, estimate, money, percent, plain, seconds
 from judgecal.report.wording import fitting, sentence, sentences
+from judgecal.workspace import Workspace
 
 _SHOWN = 20  # pairs that are drawn, and questions that are named
 _CONTEXTS = {"controlled": "controlled", "topk": "naive", "none": "closed book", "recorded": "recorded"}
@@ -48,6 +52,13 @@ def answer_document(result: AnswerResult) -> Document:
     title, sections = f"{result.experiment}: answerers compared", [part(result) for part in parts]
     about, headline, notes = _about(result), _headline(result), _notes(result)
     return stored_document(result, title, about, headline, *sections, notes=notes, words=_WORDS, short=True)
+
+
+def answer_report(workspace: Workspace, experiment: Experiment, _margin: float) -> Document:
+    """The stored document with the answers themselves."""
+    result = experiment.read_summary(AnswerResult)
+    explorer = answered_explorer(workspace, experiment, {result.judge: result.judge})
+    return dataclasses.replace(answer_document(result), explorer=explorer)
 
 
 def _about(result: AnswerResult) -> str:

@@ -7,15 +7,19 @@ import shlex
 import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any, get_args
 
+from judgecal.experiment import Experiment
+from judgecal.rag.answered import answered_explorer
 from judgecal.rag.evaluation.document_parts import curves_section, sections_behind
 from judgecal.rag.evaluation.result import EvaluateResult, FailedVerdicts, MeasuredBy
-from judgecal.rag.evaluation.summary import OutcomeShare, SystemSummary
-from judgecal.records import Headline
+from judgecal.rag.evaluation.summary import OutcomeKind, SystemSummary, outcome_of
+from judgecal.records import Estimate, Headline
 from judgecal.report import numbers
 from judgecal.report.charts import Axis, IntervalRow, interval_picture
 from judgecal.report.document import (
     Block,
+    Cell,
     Document,
     Fact,
     Paragraph,
@@ -27,6 +31,7 @@ from judgecal.report.document import (
     table,
 )
 from judgecal.report.wording import fitting, in_a_row, path_from_here, sentence, sentences
+from judgecal.workspace import Workspace
 
 _NAMED = 3  # systems in the headline
 _FEWEST = 10  # questions from which on anything is decided, as everywhere in judgecal
@@ -89,6 +94,24 @@ def evaluate_document(result: EvaluateResult) -> Document:
         ],
         **from_summary(result),
     )
+
+
+def evaluate_report(workspace: Workspace, experiment: Experiment, _margin: float) -> Document:
+    """The stored document with the answers themselves, as state 3 and the journal hold them."""
+    result, states = experiment.read_summary(EvaluateResult), dict[str, dict[str, Any]]()
+    path = Path(result.states.measured)
+    if (path := experiment.folder / path.name).is_file():
+        import polars  # slow to load
+
+        right_at = result.systems[0].outcomes.right_at
+        for row in polars.read_parquet(path).iter_rows(named=True):
+            outcome = outcome_of(row["answered"], row["answerable"], row["correctness"], right_at)
+            row["marks"] = [f"outcome:{outcome}"] * (outcome is not None)
+            states.setdefault(f"{row['question_id']}::{row['system']}", row)
+    judges = {judge.column: judge.judge for judge in result.judges}
+    chips = {f"outcome:{kind}": kind.replace("_", " ") for kind in get_args(OutcomeKind)}
+    explorer = answered_explorer(workspace, experiment, judges, states, chips)
+    return dataclasses.replace(evaluate_document(result), explorer=explorer)
 
 
 def _noun(result: EvaluateResult, n: int | None = None) -> str:
@@ -348,11 +371,12 @@ def _totals(result: EvaluateResult) -> Picture | None:
 
 
 def _outcomes(result: EvaluateResult) -> Section:
-    def share(cell: OutcomeShare) -> str:
-        value, low, high = cell.share.value, cell.share.low, cell.share.high
-        if low is None or high is None:
-            return numbers.percent(value)
-        return f"{numbers.percent(value)} [{numbers.points(low, 0)}, {numbers.points(high, 0)}]"
+    def share(system: SystemSummary, kind: OutcomeKind) -> Cell:
+        share: Estimate = getattr(system.outcomes, kind).share
+        text = numbers.percent(share.value)
+        if share.low is not None and share.high is not None:
+            text += f" [{numbers.points(share.low, 0)}, {numbers.points(share.high, 0)}]"
+        return Cell(text, show=f"outcome:{kind}\nsystem:{system.system}")
 
     labels, best = result.labels, result.best.best
     level, right_at = result.systems[0].total.level, result.systems[0].outcomes.right_at
@@ -367,10 +391,10 @@ def _outcomes(result: EvaluateResult) -> Section:
         _ranked(result),
         {
             "system": lambda system: labels[system.system],
-            "right answer": lambda system: share(system.outcomes.right_answer),
-            "wrong answer": lambda system: share(system.outcomes.wrong_answer),
-            "right refusal": lambda system: share(system.outcomes.right_refusal),
-            "wrong refusal": lambda system: share(system.outcomes.wrong_refusal),
+            "right answer": lambda system: share(system, "right_answer"),
+            "wrong answer": lambda system: share(system, "wrong_answer"),
+            "right refusal": lambda system: share(system, "right_refusal"),
+            "wrong refusal": lambda system: share(system, "wrong_refusal"),
             "utility": lambda system: numbers.estimate(system.utility, 2),
             "n": lambda system: f"{system.n_expected - system.outcomes.n_unscored:,}/{system.n_expected:,}",
         },

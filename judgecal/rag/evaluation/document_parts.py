@@ -8,23 +8,12 @@ from functools import partial
 from itertools import groupby
 
 from judgecal.rag.evaluation.comparisons import FactorCurve
-from judgecal.rag.evaluation.result import EvaluateResult, WorstAnswer, WorstQuestion
+from judgecal.rag.evaluation.result import EvaluateResult, WorstQuestion
 from judgecal.rag.evaluation.summary import COMPLEXITY_RULE
 from judgecal.records import Estimate
 from judgecal.report import numbers
 from judgecal.report.charts import Frame, Mark, Tick, apart, in_percent
-from judgecal.report.document import (
-    Block,
-    Cell,
-    Folded,
-    Gallery,
-    Paragraph,
-    Picture,
-    Record,
-    Section,
-    Table,
-    table,
-)
+from judgecal.report.document import Block, Cell, Folded, Gallery, Paragraph, Picture, Section, Table, table
 from judgecal.report.numbers import shortened
 from judgecal.report.wording import in_a_row
 
@@ -324,27 +313,6 @@ def _worst(result: EvaluateResult) -> list[Section]:
             return numbers.DASH
         return f"{sum(bool(set(question.documents) & set(names)) for names in retrieved)} of {len(retrieved)}"
 
-    def told(answer: WorstAnswer) -> str:
-        text = answer.answer if answer.answer is not None else "(no answer)"
-        if answer.error is not None:
-            text = f"{answer.error.kind}: {answer.error.message}"
-        sources = answer.retrieved
-        retrieved = "no contexts" if sources is None else ", ".join(sources) or "nothing retrieved"
-        scored = "unscored" if answer.total is None else f"total {numbers.plain(answer.total, 2)}"
-        return f"{text or '(empty)'}\n{scored}; from: {retrieved}"
-
-    records = [
-        Record(
-            question.text,
-            [
-                ("Reference", " | ".join(question.reference) or "none: the right answer is a refusal"),
-                ("Document", ", ".join(question.documents) or "none named"),
-                *((result.labels[answer.system], told(answer)) for answer in question.answers),
-            ],
-            f"{question.question} · mean score {numbers.plain(question.mean_score, 2)}",
-        )
-        for question in result.worst
-    ]
     caption = (
         "Serves the next step: what to mend in the documents, the retrieval or the prompt. By mean score "
         f"over all {len(result.systems)} {'systems' if result.design is None else 'settings'}: the total, "
@@ -361,8 +329,7 @@ def _worst(result: EvaluateResult) -> list[Section]:
         },
         left=3,
     )
-    folded = Folded("What each answered, and from what", records)
-    return [Section("worst", "Worst questions", caption, [worst, folded])]
+    return [Section("worst", "Worst questions", caption, [worst])]
 
 
 def _failures(result: EvaluateResult) -> list[Section]:

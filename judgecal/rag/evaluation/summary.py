@@ -242,17 +242,19 @@ def summarise(
     return tuple(summaries)
 
 
-def _outcome(answer: Measured | None, right_at: float) -> OutcomeKind | None:
+def outcome_of(
+    answered: bool | None, answerable: bool, correctness: float | None, right_at: float
+) -> OutcomeKind | None:
     """What became of a question; None where it is unscored."""
-    if answer is None or answer.answered is None:
+    if answered is None:
         return None
-    if not answer.answered:
-        return "wrong_refusal" if answer.answerable else "right_refusal"
-    if not answer.answerable:
+    if not answered:
+        return "wrong_refusal" if answerable else "right_refusal"
+    if not answerable:
         return "wrong_answer"
-    if answer.correctness is None:
+    if correctness is None:
         return None
-    return "right_answer" if answer.correctness >= right_at else "wrong_answer"
+    return "right_answer" if correctness >= right_at else "wrong_answer"
 
 
 def _summary(
@@ -264,7 +266,10 @@ def _summary(
     right_at: float,
     costs: Costs,
 ) -> SystemSummary:
-    outcomes = {question: _outcome(answer, right_at) for question, answer in answers.items()}
+    outcomes = {
+        question: answer and outcome_of(answer.answered, answer.answerable, answer.correctness, right_at)
+        for question, answer in answers.items()
+    }
     n_unknown = sum(outcome is None for outcome in outcomes.values())
 
     def cell(kind: OutcomeKind) -> OutcomeShare:

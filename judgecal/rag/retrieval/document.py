@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
+from judgecal.errors import InputError
+from judgecal.experiment import Experiment
+from judgecal.goldset import load_gold
 from judgecal.rag.retrieval.result import RetrievalResult, WorstQuestion
 from judgecal.records import Estimate, Headline
 from judgecal.report.charts import Frame, Mark, Tick, apart
 from judgecal.report.document import (
-    Block,
     Document,
-    Folded,
     Paragraph,
     Picture,
-    Record,
     Section,
     Table,
     section,
     stored_document,
     table,
 )
+from judgecal.report.explorer import Explorer, Row
 from judgecal.report.html import plot, source
 from judgecal.report.numbers import DASH, count, count_of, estimate, percent, plain
 from judgecal.report.wording import sentence, sentences
+from judgecal.workspace import Workspace
+
+_HEADS = {"id": "question", "question": "asked", "answer": "came first", "label": "rank"}
 
 Chart = Callable[[RetrievalResult, int], str]
 
@@ -35,6 +41,35 @@ _WIDE, _NARROW = 660, 340  # pixels of a chart on a page, and on a phone
 _LABELLED = (1, 3, 5, 10, 20, 50, 100)
 _SHARE_FROM = 36.0  # pixels of a bar that has room for a share with a digit behind the point
 _VARIABLE = re.compile(r"(--[a-z-]+): ([^;]+);")
+
+
+def retrieval_report(workspace: Workspace, experiment: Experiment, _margin: float) -> Document:
+    """The stored document with the worst questions: the passage that should have come, and what came."""
+    result, texts = experiment.read_summary(RetrievalResult), dict[str, str]()
+    with contextlib.suppress(InputError):  # the set is gone: ids and titles still tell
+        if result.gold:
+            gold = load_gold(result.gold, workspace=workspace)
+            texts = {document.document_id: document.text for document in gold.documents}
+
+    def row(worst: WorstQuestion) -> Row:
+        def passage(document: str, title: str | None) -> str:
+            return f"{document}{f' ({title})' if title else ''}\n\n{texts.get(document, '')}".strip()
+
+        came = [passage(one.document_id, one.title) for one in worst.above]
+        won = (f"{word.word} {word.above:.1f} against {word.reference:.1f}" for word in worst.words or ())
+        further = [
+            ("Wanted", passage(worst.reference_document, None)),
+            *((f"Came {place}.", text) for place, text in enumerate(came, 1)),
+            ("Words that won", ", ".join(won)),
+        ]
+        first, rank = next(iter(came), "").partition("\n")[0], str(worst.rank or "not found")
+        return Row(worst.question_id, worst.question, first, further=further, label=rank)
+
+    rows, title = [row(worst) for worst in result.worst], "questions whose passage came last"
+    explorer = Explorer(
+        f"{len(rows)} {title}", rows, heads=_HEADS, n_sealed=result.n_test_questions, key=result.experiment
+    )
+    return replace(retrieval_document(result), explorer=explorer if rows else None)
 
 
 def retrieval_document(result: RetrievalResult) -> Document:
@@ -217,19 +252,6 @@ def _worst(result: RetrievalResult) -> Section | None:
         line = " ".join(words.split())
         return line if len(line) <= width else f"{line[: width - 1]}…"
 
-    def record(row: WorstQuestion) -> Block:
-        above = [
-            f"{each.document_id} ({each.title})" if each.title else each.document_id for each in row.above
-        ]
-        words = (f"{won.word} {won.above:.1f} against {won.reference:.1f}" for won in row.words or ())
-        facts = [
-            ("Question", row.question),
-            ("Reference", f"{row.reference_document}, rank {row.rank or 'none: not found'}"),
-            ("Above it", "\n".join(above) or DASH),
-            *([("Words that won", ", ".join(words))] if row.words else []),
-        ]
-        return Record(row.question_id, facts)
-
     columns = table(
         result.worst,
         {
@@ -246,8 +268,7 @@ def _worst(result: RetrievalResult) -> Section | None:
         left=6,
     )
     caption = "Serves the next step: what to mend in the documents, the index or the questions."
-    whole = Folded("The whole texts", list(map(record, result.worst)))
-    return section("worst", "Worst questions", caption, text, columns, whole)
+    return section("worst", "Worst questions", caption, text, columns)
 
 
 def _measures(result: RetrievalResult) -> Section:

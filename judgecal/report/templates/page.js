@@ -7,7 +7,7 @@
   if (!store) return;
   const bytes = Uint8Array.from(atob(store.textContent.trim()), (one) => one.charCodeAt(0));
   const unpacked = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  const { key, heads, judges, loud, chips: named, marks, has, items } = await new Response(unpacked).json();
+  const { key, heads, judges, listed, loud, chips: named, marks, has, items } = await new Response(unpacked).json();
   const STEP = 200; // rows drawn at once
   const at = (id) => document.getElementById(id);
   const framed = location.protocol === "about:"; // in a notebook there is no address to write to
@@ -28,7 +28,7 @@
       said && { verdict: said[0], given: said[1], error: said[2], why: item.why?.[place], raw: item.raw?.[place] });
     item.marks = new Set(has.flatMap((key) => of(key, row)).map((mark) => marks[mark]));
   });
-  const FLAGS = { ...(heads.label && { flag: "Label looks wrong" }), ...(judges.length && { wrong: "Judge is wrong" }) };
+  const FLAGS = { ...(at("flagged") && { flag: "Label looks wrong" }), ...(judges.length && { wrong: "Judge is wrong" }) };
   const flagsOf = (item) => Object.keys(FLAGS).filter((name) => state.flags[name].has(item.id));
   const marked = (item, mark) => (mark === "flagged" ? flagsOf(item).length > 0 : item.marks.has(mark));
   const known = new Set([...items.flatMap((item) => [...item.marks]), ...(Object.keys(FLAGS).length ? ["flagged"] : [])]);
@@ -90,11 +90,10 @@
         (judge < 0 || parts(item.said[judge])))
       .sort(orders[state.sort]);
   };
-  const few = judges.length < 5;
   const verdict = (said, name) =>
     make("td", said ? said.verdict : "", { "data-name": name, class: parts(said) ? "bad" : "" });
   const brief = (words) => make("td", "", { class: "long" }, make("div", words, { class: "q", dir: "auto" }));
-  const cells = { question: brief, answer: brief, label: (words) => make("td", words, { "data-name": heads.label }) };
+  const cells = { question: brief, answer: brief, label: (words) => make("td", words, { "data-name": heads.label }), system: brief };
   const row = (item) => {
     const link = make("a", item.id, { href: address(item.id) });
     link.addEventListener("click", (event) => {
@@ -104,8 +103,8 @@
     });
     const line = make("tr", "", { id: `row-${items.indexOf(item)}` },
       make("th", "", { scope: "row" }, link), ...Object.keys(cells).filter((part) => heads[part]).map((part) => cells[part](item[part])),
-      ...(few ? judges.map(({ name }, place) => verdict(item.said[place], name)) : []));
-    if (!few) line.append(make("td", `${wrong(item)} of ${judges.length}`, { "data-name": "judges wrong" }));
+      ...judges.slice(0, listed).map(({ name }, place) => verdict(item.said[place], name)));
+    if (judges.length && !listed) line.append(make("td", `${wrong(item)} of ${judges.length}`, { "data-name": "judges wrong" }));
     return line;
   };
   const chipOf = (mark, words) => {
@@ -173,7 +172,7 @@
     if (heads.question) fact(title("question"), text("div", item.question));
     if (item.references) fact("Reference", ...item.references.map((one) => beside(one, [item.answer])));
     if (heads.answer) fact(title("answer"), make("b", "", {}, beside(item.answer || "", item.references || [])));
-    for (const [name, words] of item.further || []) fact(name, words.length > 300 ? fold("Show", words) : text("div", words));
+    for (const [name, words] of item.further || []) fact(name, words.length > 300 ? fold(`${words.slice(0, 70)} …`, words) : text("div", words));
     const raters = (item.raters || []).map(([name, label, note]) =>
       make("div", `${name} ${label}${note ? `: ${note}` : ""}`, { dir: "auto" }));
     if (heads.label) fact(title("label"), make("b", item.label), ...raters);

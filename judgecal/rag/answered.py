@@ -1,0 +1,89 @@
+"""The explorer of answers, those of `answer` and of `evaluate`: contexts, and what each judge said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from judgecal.errors import InputError
+from judgecal.experiment import Experiment
+from judgecal.experiment.trials import stored_rows
+from judgecal.goldset import load_gold
+from judgecal.rag.evaluation.judging import answered_items
+from judgecal.records import Item, Judgement
+from judgecal.report.explorer import Explorer, Row, Said, shown, texts_beside
+from judgecal.report.numbers import count, percent
+from judgecal.workspace import Workspace
+
+_NONE: Mapping[str, Any] = MappingProxyType({})
+
+
+def answered_explorer(
+    workspace: Workspace,
+    experiment: Experiment,
+    judges: Mapping[str, str],
+    states: Mapping[str, Mapping[str, Any]] = _NONE,
+    chips: Mapping[str, str] = _NONE,
+) -> Explorer | None:
+    """Every open answer, the lowest by the first judge first; None where they or their set are gone.
+
+    Args:
+        judges: column -> the judge that fills it.
+        states: answer -> its row of state 3, with the share of each column and `marks`; where there is none,
+            verdicts stand as the judge gave them.
+        chips: mark -> what its filter is called.
+    """
+    named, sealed = experiment.config.get("gold"), frozenset[str]()
+    try:
+        items = answered_items(experiment.folder)
+        if named is not None:
+            gold = load_gold(str(named["set"]), workspace=workspace)
+            if gold.sha256 != named["sha256"]:
+                return None
+            sealed = gold.test_groups
+    except InputError:
+        return None
+    systems = list(dict.fromkeys(item.system for item in items))
+    rows: dict[tuple[str, str], Judgement] = {}
+    for row in stored_rows(experiment.journal).latest.values():
+        rows.setdefault((row.item_id, row.judge), row)
+
+    def said(item: Item, column: str) -> Said | None:
+        row, state = rows.get((item.item_id, judges[column])), states.get(item.item_id, _NONE)
+        if row is None:
+            return None
+        given, share = shown(row.verdict, binary=False), state.get(f"{column}_share")
+        verdict, raw = (given, "") if share is None else (percent(share), given)
+        error = f"unscored: {row.error.kind if row.error else 'parse'}" * (row.verdict is None)
+        return Said(verdict, raw, error, row.reasoning, row.raw_reply or "")
+
+    def shown_row(item: Item) -> Row:
+        of_judges = [said(item, column) for column in judges]
+        marks = [f"system:{item.system}", *states.get(item.item_id, _NONE).get("marks", ())]
+        marks += ["case:unscored"] * any(one is not None and bool(one.error) for one in of_judges)
+        return Row(
+            f"{item.group} ({systems.index(item.system) + 1})" if len(systems) > 1 else item.group,
+            item.asked,
+            item.answer,
+            item.reference_answers,
+            texts_beside(item),
+            item.system or "",
+            said=of_judges,
+            marks=marks,
+        )
+
+    def height(item: Item) -> float:
+        row = rows.get((item.item_id, next(iter(judges.values()), "")))
+        return float(row.verdict) if row is not None and isinstance(row.verdict, int | float) else -1.0
+
+    there = sorted((item for item in items if item.group not in sealed), key=height)
+    return Explorer(
+        f"{count(len(there))} open answers, the lowest first",
+        list(map(shown_row, there)),
+        list(judges),
+        {**chips, "case:unscored": "unscored"},
+        heads={"id": "item", "question": "question", "answer": "answer", "system": "system"},
+        n_sealed=len(items) - len(there),
+        key=experiment.slug,
+    )
