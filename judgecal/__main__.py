@@ -15,7 +15,7 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     except Exception as error:  # noqa: BLE001 - whatever it is
-        said = f"judgecal: it cannot be loaded ({type(error).__name__}: {error}): install it anew\n"
+        said = f"judgecal: it cannot be loaded ({type(error).__name__}: {error}): reinstall it\n"
         with contextlib.suppress(OSError):  # stderr may be closed
             os.write(2, said.encode("utf-8", "backslashreplace"))
         sys.exit(70)

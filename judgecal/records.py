@@ -51,7 +51,7 @@ _canonical = json.JSONEncoder(
 
 
 def as_plain(value: Any) -> Any:
-    """A result as JSON values: dataclasses as objects, tuples as lists, a float that is no number as null.
+    """A result as JSON values: dataclasses as objects, tuples as lists, a float that is not a number as null.
 
     A field of a dataclass whose name ends in `_` loses it; one with `metadata={"json": False}` is left out.
 

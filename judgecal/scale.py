@@ -128,7 +128,7 @@ class Scale:
             raise ValueError(f"{value:g} lies outside {low:g}..{high:g}")
         value = value * 100.0 if self.from_fraction else value
         if self.kind == "ordinal" and value != round(value):
-            raise ValueError(f"{value:g} is no whole number")
+            raise ValueError(f"{value:g} is not a whole number")
         if self.kind == "points" and not self.on_step(value):
             raise ValueError(f"{value:g} lies between the steps of {self.step:g}")
         return value
@@ -193,7 +193,7 @@ def _number(text: object, *, percent: bool) -> float:
     word = word.removesuffix("%").rstrip() if percent else word
     if isinstance(text, bool) or not _NUMBER.fullmatch(word) or math.isinf(value := float(word)):
         other = ", but a label of the scale binary" if word.lower() in TRUE_WORDS | FALSE_WORDS else ""
-        raise ValueError(f"{repr(text)[:60]} is no number{other}")
+        raise ValueError(f"{repr(text)[:60]} is not a number{other}")
     return value
 
 

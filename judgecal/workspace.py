@@ -69,7 +69,8 @@ def find_workspace(explicit: Path | None = None) -> Workspace:
     if explicit is not None:
         if not _is_workspace(explicit):
             raise InputError(
-                f"{explicit} is no workspace (no signatures/ and gold/ in it): run `judgecal init {explicit}`"
+                f"{explicit} is not a workspace (it lacks signatures/ or gold/): run `judgecal init "
+                f"{explicit}`"
             )
         return Workspace(explicit, explicit / "experiments")
     here = Path.cwd()

@@ -98,7 +98,7 @@ def test_one_question_a_group(empty: GoldSet) -> None:
     assert (first.group, first.question, first.reference_answers) == ("g1", "Where?", ("here", "there"))
     assert (first.reference_documents, first.tags) == (("d1", "d2"), ("two",))
     assert (first.answerable, second.answerable) == (True, False)
-    assert found.notes == ("1 questions have more than one wording, the first is asked: g1",)
+    assert found.notes == ("1 questions have more than one wording; we ask the first: g1",)
     with pytest.raises(InputError, match="no question is left"):
         questions_of(dataclasses.replace(empty, items=items), without=("g1", "g2"))
 

@@ -118,7 +118,7 @@ def test_the_limit_counts_over_all_partitions_and_a_plan_calls_nobody(lock: Path
     assert [len(read(Path("out", name))) for name in names[:2]] == [10, 3] and not Path(
         "out", names[2]
     ).exists()
-    assert result.n == 13 and "only the first 13 of 40 rows are in the output (--limit)" in result.notes
+    assert result.n == 13 and "the output holds only the first 13 of 40 rows (--limit)" in result.notes
     assert (run_of(lock).preview().calls, run_of(lock).preview().stored) == (27, 13)
     assert run_of(lock).run().n == 40
 
@@ -142,10 +142,10 @@ def test_what_cannot_be_done_is_said_before_anything_is_called(lock: Path) -> No
     assert "there is no such folder" in problems_of(run_of(lock, output="none/out"))
     assert not Path("experiments").exists()
     write(Path("out/part-001.csv"), rows(1))
-    assert "holds part-001.csv already: give --replace" in problems_of(run_of(lock))
+    assert "holds part-001.csv already: add --replace" in problems_of(run_of(lock))
     assert run_of(lock, replace=True).run().n == 8
     write(Path("out/part-001.csv"), rows(1))  # somebody else's since then
-    assert "holds part-001.csv already: give --replace" in problems_of(run_of(lock))
+    assert "holds part-001.csv already: add --replace" in problems_of(run_of(lock))
 
 
 def test_a_worker_that_cannot_do_as_the_others_do_says_so(lock: Path) -> None:

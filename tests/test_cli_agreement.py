@@ -71,11 +71,11 @@ def test_percentages_on_binary_labels(judgecal: Run, people: list[dict[str, Any]
     values = {name: estimate["value"] for name, estimate in judge["agreement"].items()}
     expected = {"accuracy": 2 / 3, "tpr": 1.0, "tnr": 0.5, "mae": 80 / 3, "macro_agreement": 0.75}
     assert {name: values[name] for name in expected} == pytest.approx(expected)
-    note = "percentage verdicts on binary labels (grader): raw ones are held against 0 and 100, cut at 50"
+    note = "percentage verdicts on binary labels (grader): raw verdicts are compared on 0 to 100, cut at 50"
     assert found["notes"] == [note]
     # The same as fractions of 1, which is said; as percentages each of them would be a fail.
     ran = alone(judgecal, tmp_path, by_kind(people, 0.8, "0.5", 0.1), "f.csv")
-    assert "f.csv: all verdicts of f lie in 0..1: read as fractions of 1" in ran.err
+    assert "f.csv: all verdicts of f lie in 0..1: we read them as fractions of 1" in ran.err
     assert one_object(ran)["judges"][0]["agreement"] == judge["agreement"]
 
 
@@ -86,7 +86,7 @@ def test_verdicts_of_1_to_10_are_read_on_the_scale_that_fits(
     # percentages.
     rows = by_kind(people, 10, 6, 1)
     ran = alone(judgecal, tmp_path, rows, "g.csv")
-    assert "g.csv: g is read on ordinal:1:10, which its verdicts fit (--verdict-scale)" in ran.err
+    assert "g.csv: we read g on ordinal:1:10, which its verdicts fit (--verdict-scale overrides)" in ran.err
     assert one_object(ran)["judges"][0]["agreement"]["tpr"]["value"] == 1.0
     rows[0] = (rows[0][0], 85)
     assert alone(judgecal, tmp_path, rows, "g.csv").err == ""
@@ -270,7 +270,7 @@ def test_where_the_embedded_judge_cannot_stand_the_floor_is_the_constant(
     assert found["floor_reason"][1:] in text
     if scale == "nominal":
         check_table(found, {"accuracy", "kappa"})
-        assert "accuracy: an unscored item counts as a wrong verdict" in text
+        assert "In accuracy an item without a verdict counts as a wrong verdict" in text
 
 
 # --- known values
@@ -319,7 +319,7 @@ def test_nq301_gives_the_known_values(judgecal: Run, shared_data: Path) -> None:
         "annotator2": [0.7347, 0.6789, 0.6690, 0.6119],
     }
     assert (
-        "they differ on 195 of the 216 items that it rated with two others"
+        "they were asked mostly about answers on which the others differ (195 of 216;"
         in found["tie_breakers"]["annotator3"]
     )
     for one in found["judges"]:

@@ -182,7 +182,7 @@ def test_what_was_killed_is_taken_up_again(
     calls.clear()
     ran = fair_run(judgecal)
     second = one_object(ran)
-    assert "the last line was torn (30 bytes)" in ran.err
+    assert "the last line was incomplete (30 bytes), so we cut it off" in ran.err
     assert len(calls) == (13 - 4) + 13
     assert [one["average"] for one in second["systems"]] == [one["average"] for one in first["systems"]]
     # And in the middle of the ratings: no answer is asked for again.
@@ -217,7 +217,10 @@ def test_a_failed_answer_is_a_row_with_an_error(
     assert (failed["item_id"], failed["error"]["kind"], failed["raw_reply"]) == ("g03", "parse", "Who knows.")
     assert len(lines(folder / "judgements.jsonl")) == 12
     assert "1 of 13 answers have no rating (1 answer: parse)" in ran.err
-    assert "1 of 13 unscored (1 answer: parse)" in judgecal("answer", "--gold", "fair").said
+    assert (
+        "1 of 13 have no rating: answer: the reply could not be read."
+        in judgecal("answer", "--gold", "fair").said
+    )
     monkeypatch.undo()
     monkeypatch.chdir(workspace_dir)
     again = one_object(fair_run(judgecal), 4)  # only asked for once more on request
@@ -412,7 +415,7 @@ def test_answers_of_a_system_elsewhere(
     assert ours["refusals"]["answerable"] == {"answered": 12, "refused": 0}
     assert theirs["refusals"]["answerable"] == {"answered": 0, "refused": 12}
     assert ours["usd_per_1k"] is None and ours["latency_s"] == {"p50": None, "p95": None}
-    assert found["notes"] == ["1 of 26 rows of a.csv name no question that was asked: 'q99'"]
+    assert found["notes"] == ["1 of 26 rows of a.csv name no question that we asked: 'q99'"]
     assert found["comparisons"][0]["decision"] == "A"
     assert "|recorded:a.csv@" in found["run_line"]
     assert len(calls) == 25 and len(answered_items(experiment(workspace_dir, found))) == 25

@@ -126,10 +126,10 @@ def test_the_stratum_that_makes_the_interval_is_named(judgecal: Run, slug: str, 
     ]
     assert sum(one["share"] for one in found["strata"]) == pytest.approx(1.0)
     text = judgecal("compare", slug, "sharp", "lax", "--full").said
-    assert "macro_agreement is the mean over strata of the labels: fail 40, pass 20." in text
-    assert '"pass", 20 of 60 items, makes up 80% of the variance of their difference; ' in text
+    assert "macro_agreement is the mean over groups of labels: fail 40, pass 20." in text
+    assert ' (80% of its variance) comes from the 20 "pass" items of 60; ' in text
     assert (
-        "strata of the labels"
+        "groups of labels"
         not in judgecal("compare", slug, "sharp", "lax", "--metric", "accuracy", "--full").said
     )
 
@@ -145,7 +145,7 @@ def test_two_equal_judges(judgecal: Run, slug: str) -> None:
     assert said.startswith(
         "We cannot tell whether sharp or twin agrees better. sharp reaches 100.0%, twin 100.0%: "
     )
-    assert "The two agree with people alike on every question." in said
+    assert "The two agree equally well with people on every question." in said
 
 
 def test_every_pair(judgecal: Run, slug: str) -> None:
@@ -218,7 +218,7 @@ def test_missing_rows_count_as_wrong_and_are_named(
     assert found["notes"] == [
         "short has no judgement of 6 items (i000-full, i000-half, i000-none, i001-full, i001-half and 1 "
         "more): "
-        "they count as unscored"
+        "they count as wrong"
     ]
     text = judgecal("compare", slug, "full", "short").out
     assert re.search(r"unscored left out .* 54/60\n", text)
@@ -330,7 +330,7 @@ def test_judges_that_were_scored(judgecal: Run, workspace_dir: Path) -> None:
     told = compared(judgecal, "sc", one, two)
     assert told["difference"] == found["difference"]
     assert told["notes"][0] == (
-        f"judges.json of the experiment does not tell {one}: its verdicts are read as percentage"
+        f"judges.json of the experiment does not describe {one}: we read its verdicts as percentage"
     )
 
 
@@ -373,7 +373,7 @@ def test_what_trained_a_judge_is_left_out(judgecal: Run, workspace_dir: Path) ->
         item for item in gold.select("train") if item.group not in trained and item.item_id in gold.labels
     ]
     assert found["difference"]["n_expected"] == len(kept)
-    assert found["notes"][0] == f"{len(trained)} questions that a compiled judge was trained on are left out"
+    assert found["notes"][0] == f"we left out {len(trained)} questions that a compiled judge was trained on"
 
 
 def written(
@@ -442,7 +442,7 @@ def test_a_full_grid_prints_the_interaction(
     # Two of them are no grid, and the contract's object holds for two.
     two = compared(judgecal, folder, "short@mini", "long@mini")
     assert two["decision"] == "A" and "interaction" not in two
-    assert "does not tell short@mini" in two["notes"][0]
+    assert "does not describe short@mini" in two["notes"][0]
 
 
 def test_verdicts_that_do_not_tell_their_scale(
@@ -451,7 +451,7 @@ def test_verdicts_that_do_not_tell_their_scale(
     written(workspace_dir, rows, {"a@m": [3.0] * len(rows), "b@m": [2.0] * len(rows)})
     ran = judgecal("compare", "made")
     assert ran.code == 2
-    assert "does not tell a@m, and its verdicts do not tell their scale" in ran.err
+    assert "does not describe a@m, and its verdicts do not show their scale" in ran.err
 
 
 # --- how many questions tell two judges apart: `plan`; how many labels a rate takes is in test_cli_rate.py
@@ -528,7 +528,7 @@ def test_what_cannot_be_planned_is_one_message(judgecal: Run, workspace_dir: Pat
     assert judgecal("compare", sealed, "--name", "looked").code == 0
     assert one_object(judgecal("plan", "looked", "--json"))["level"] > 0.95  # the look is paid for
     assert "name both" in refused("looked", "sharp", "blunt")
-    assert "a difference that is to be shown is above 0" in refused("looked", "--difference", "0")
+    assert "the difference to show must be above 0" in refused("looked", "--difference", "0")
     assert "compared by macro_agreement" in refused("looked", "--metric", "accuracy")
     assert "say what to plan" in refused()
     assert "--half-width is of the other plan" in refused("looked", "--half-width", "0.05")

@@ -133,7 +133,10 @@ def test_a_result_that_does_not_fit_is_said(workspace_dir: Path) -> None:
     with Path("/dev/full").open("wb") as full:
         process = started("models", cwd=workspace_dir, stdout=full)
         _, err = process.communicate(timeout=60)
-        assert (process.returncode, b"could not be written to stdout: No space left" in err) == (2, True)
+        assert (process.returncode, b"could not write the result to stdout: No space left" in err) == (
+            2,
+            True,
+        )
         assert b"Exception ignored" not in err
         silent = started("score", "--nonsense", cwd=workspace_dir, stdout=full, stderr=full)
         assert silent.wait(60) == 2
@@ -220,9 +223,7 @@ def test_an_installation_that_cannot_be_loaded_ends_in_70(tmp_path: Path) -> Non
         command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60, check=False
     )
     assert (ran.returncode, ran.stdout) == (70, "")
-    assert (
-        ran.stderr == "judgecal: it cannot be loaded (ImportError: half of it is missing): install it anew\n"
-    )
+    assert ran.stderr == "judgecal: it cannot be loaded (ImportError: half of it is missing): reinstall it\n"
 
 
 def test_a_command_that_is_silent_for_long_says_that_it_is_at_work(

@@ -144,7 +144,7 @@ def test_explained_findings_stand_apart(place: Path) -> None:
     still_open, explained = call(place, "check", "new").stdout.split("Explained in the card")
     assert "long_reference" in still_open and "thin_tag" not in still_open
     assert "thin_tag (1): as meant" in explained
-    assert re.search(r"Best constant in accuracy: \S+ reaches [\d.]+% over ", still_open)
+    assert re.search(r"Saying \S+ every time would reach accuracy [\d.]+% over ", still_open)
 
 
 def test_a_leak_of_the_workspace_is_found(place: Path) -> None:
@@ -167,7 +167,7 @@ def test_a_set_that_cannot_be_loaded(place: Path) -> None:
         assert "bad/items.jsonl:1: broken JSON" in str(done.exception)
     assert "new@" in call(place, "check").stdout, "the sound sets are checked all the same"
     listed = call(place, "list")
-    assert "cannot be loaded" in listed.stdout and "next: judgecal gold check bad" in listed.stdout
+    assert "We cannot load" in listed.stdout and "next: judgecal gold check bad" in listed.stdout
     assert [row["error"] is None for row in result(place, "list")["sets"]] == [False, True]
 
 
@@ -243,7 +243,7 @@ def test_a_table_is_understood_and_nothing_is_written(
     lines = ran.out.splitlines()
     assert lines[0] == "new would have 60 items on 60 questions, and 70 ratings by ann, bob. Nothing is"
     assert "The labels' scale is ordinal:1:4, as --scale says." in ran.said
-    assert "Columns taken: q as question, a as answer, ann as label, b* as label, id as item." in ran.said
+    assert "Columns used: q as question, a as answer, ann as label, b* as label, id as item." in ran.said
     assert "Columns left: junk." in ran.said
     assert "ann gave 60 labels: 1 (25%), 2 (25%), 3 (25%), 4 (25%)." in ran.said
     assert "bob gave 10 labels: 1 (50%), 3 (50%)." in ran.said
@@ -272,7 +272,7 @@ def test_what_the_import_refuses_the_dry_run_refuses(judgecal: Run, table: Path,
         assert dry.code == wet.code == 2 and dry.err == wet.err
     assert judgecal(*argv, "--scale", "ordinal:1:4").code == 0
     again = judgecal(*argv, "--scale", "ordinal:1:4", "--dry-run")
-    assert again.code == 2 and "give --replace" in again.err
+    assert again.code == 2 and "add --replace" in again.err
     assert judgecal(*argv, "--scale", "ordinal:1:4", "--dry-run", "--replace").code == 0
     ran = judgecal("gold", "import", table, "--as", "new", "--sheet", "--dry-run")
     assert ran.code == 2 and "--dry-run with --sheet" in ran.err
@@ -289,7 +289,7 @@ def test_the_splits_of_a_replaced_set_say_what_is_shown(
         text = text.replace(f"{share} = {value}", f"{share} = {float(share == 'test')}")
     card.write_text(text, encoding="utf-8")
     ran = judgecal(*argv, "--dry-run", "--replace")
-    assert ran.code == 0 and "Every item is of test, and none of these is shown." in ran.said
+    assert ran.code == 0 and "Every item is a test item, and we show none of those." in ran.said
     assert one_object(judgecal(*argv, "--dry-run", "--replace", "--json"))["first_item"] is None
 
 
@@ -318,7 +318,7 @@ def test_an_export_with_many_raters_and_judges_fits_a_screen(
     lines = ran.out.splitlines()
     assert len(lines) <= 30 and max(map(len, lines)) <= 80
     assert "480 ratings by person 0, person 1, person 10, person 11 and 8 more" in ran.said
-    assert "Read as an export of made-up" in ran.said and "The labels tell the scale percentage" in ran.said
+    assert "Read as an export of made-up" in ran.said and "The labels show the scale percentage" in ran.said
     assert lines[-1] == f"next: judgecal gold import {path} --as new"
     seen = one_object(judgecal(*argv, "--dry-run", "--json"))
     assert seen["verdicts"]["correct@broken"] == {"n": 40, "n_unscored": 40, "scale": "percentage"}

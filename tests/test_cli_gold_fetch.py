@@ -133,7 +133,7 @@ def test_what_must_be_accepted_is_asked_once(
         (["by-model"], "a model gave its labels (one person): a judge calibrated on it"),
         (["built"], "its labels were made, not given by people"),
         (["plian"], "unknown public set 'plian': did you mean plain"),
-        (["plain", "--as", "starter"], "give --replace"),
+        (["plain", "--as", "starter"], "add --replace"),
         (["plain", "--as", "../x"], "use letters, digits"),
         (["pinned"], f"its sha256 must be {'0' * 64}, says the catalogue, found "),
         (["plain", "--label", "x"], "--label x: the public set plain has one label alone"),

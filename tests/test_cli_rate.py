@@ -257,7 +257,7 @@ def test_drawing_again_leaves_out_what_was_drawn_and_joins_it(judgecal: Run, wor
     found = rate_of(judgecal, *LOCK, "--labels", "labels")
     assert found["n_labelled"] == 120 and holds(found["corrected"], world.share)
     back = judgecal("gold", "sheet", "judged.csv", "-n", 20, "-o", "x.csv", *LOCK, "--labels", "labels")
-    assert back.code == 2 and "were not all as likely to be drawn" in back.err
+    assert back.code == 2 and "were not all equally likely to be drawn" in back.err
 
 
 def test_strata_of_verdict_and_system(judgecal: Run, world: World) -> None:

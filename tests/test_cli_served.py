@@ -41,9 +41,7 @@ def test_a_reply_is_paid_once_across_experiments(
     rows = journal(workspace_dir, second["experiment"])
     assert all(row["cached"] for row in rows if "@mine" in row["judge"])
     n = second["judges"][0]["n"]
-    stored = (
-        f"all {n} verdicts were read from stored replies, which cost nothing; the oldest reply was less than"
-    )
+    stored = f"all {n} verdicts come from stored replies, which cost nothing; the oldest reply is less than"
     assert [stored in note for note in second["notes"]].count(True) == 1
     assert stored.capitalize() in judgecal("score", "--models", "mine", "--split", "dev", "--full").said
     assert not any("stored replies" in note for note in first["notes"])
@@ -69,7 +67,7 @@ def test_every_result_says_what_came_from_the_store(judgecal: Run, served: StubS
     for command, ran in again.items():
         assert ran.out, (command, ran.err)
         notes = json.loads(ran.out)["notes"]
-        assert any("read from stored replies" in note for note in notes), (command, notes)
+        assert any("come from stored replies" in note for note in notes), (command, notes)
 
 
 def test_the_budget_is_kept_and_the_run_goes_on_later(

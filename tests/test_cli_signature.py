@@ -47,7 +47,7 @@ def test_new_refuses_what_cannot_be_and_an_existing_file(judgecal: Run, workspac
         "needs its words",
         "--inputs 'class'",
         "--inputs verdict:",
-        "a: stands twice",
+        "a: is there twice",
     ):
         assert said in ran.err
     assert not (workspace_dir / "x.py").exists()

@@ -133,5 +133,5 @@ def test_the_smaller_limit_binds(tmp_path: Path) -> None:
 
 def test_a_ledger_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     (path := tmp_path / "spending.json").write_text('{"spent_usd": "much"}')
-    with pytest.raises(InputError, match="what this experiment has spent cannot be read"):
+    with pytest.raises(InputError, match="we cannot read what this experiment has spent"):
         Budget(None, ledger=path)

@@ -118,9 +118,9 @@ def test_an_answer_is_read_as_it_comes(pieces: list[bytes], status: int, body: b
     [
         ([], "closed the connection before its answer was whole"),
         ([OK + b"connection: close\r\ncontent-length: 9\r\n\r\n85"], "lost in the middle of the answer"),
-        ([b"connection: close\r\n\r\n"], "is no HTTP/1.1"),
-        ([b"HTTP/2 200\r\nconnection: close\r\n\r\n"], "is no HTTP/1.1"),
-        ([OK + b"transfer-encoding : chunked\r\ncontent-length: 2\r\n\r\n85"], "is no HTTP/1.1"),
+        ([b"connection: close\r\n\r\n"], "is not HTTP/1.1"),
+        ([b"HTTP/2 200\r\nconnection: close\r\n\r\n"], "is not HTTP/1.1"),
+        ([OK + b"transfer-encoding : chunked\r\ncontent-length: 2\r\n\r\n85"], "is not HTTP/1.1"),
         ([OK + b"content-length: -1\r\n\r\n"], "no usable length"),
         ([OK + b"content-length: 2\r\ncontent-length: 3\r\n\r\n85"], "no usable length"),
         ([OK + b"content-length: " + b"9" * 5000 + b"\r\n\r\n"], "no usable length"),

@@ -21,14 +21,14 @@ def test_unseen_characters_are_named(capsys: pytest.CaptureFixture[str]) -> None
 
 def test_problems_of_one_cause_are_one_message() -> None:
     bad = [
-        f"t.csv:{line}: column 'label': {word!r} is no number: mend it"
+        f"t.csv:{line}: column 'label': {word!r} is not a number: fix it"
         for line, word in enumerate("abcdeba", 2)
     ]
     same = [f"t.csv:row {row}: column 'q': empty: fill it in" for row in (3, 7)]
     ragged = [f"t.csv:{line}: {n} cells where the header names 2 columns" for line, n in ((4, 1), (9, 3))]
-    other = "t.csv:8: column 'score %': 'a' is no number: mend it"
+    other = "t.csv:8: column 'score %': 'a' is not a number: fix it"
     assert by_cause([*bad, *same, "no file", other, *ragged, "no file"]) == [
-        "t.csv:2: column 'label': 'a' is no number: mend it (likewise lines 3, 4, 5 and 3 more: 'b', 'c', "
+        "t.csv:2: column 'label': 'a' is not a number: fix it (likewise lines 3, 4, 5 and 3 more: 'b', 'c', "
         "'d' ...)",
         "t.csv: rows 3 and 7: column 'q': empty: fill it in",
         "no file",

@@ -69,13 +69,13 @@ def test_every_mistake_is_in_one_message(tmp_path: Path) -> None:
         (LOCAL + '[questions]\ngold = "a"\nfile = "b.csv"', "questions: give either gold"),
         (LOCAL + '[questions]\nfile = "b.csv"\nsplit = "all"', "questions: split belongs to a gold set"),
         (LOCAL + '[questions]\ngold = "a"\nreference = "r"', "questions: reference: columns of a file"),
-        ("systems = []\n" + HEAD, "systems: there is none"),
-        (HEAD + LOCAL + LOCAL, "systems: ours stands there twice"),
+        ("systems = []\n" + HEAD, "systems: none is named"),
+        (HEAD + LOCAL + LOCAL, "systems: ours is there twice"),
         (GRID + SWEEP + "top_n = []", "top_n: give its levels as a list, found []"),
         (GRID + SWEEP + "top_n = 2", "top_n: give its levels as a list, found 2"),
         (GRID + SWEEP + "top_n = [1, [2]]", "a level is a text, a number, true or false"),
-        (GRID + SWEEP + "top_n = [1, 1]", "the levels 1 and 1 cannot be told apart"),
-        (GRID + SWEEP + 'top_n = [2]\nchunk = {max = [512, "512"]}', "512 and '512' cannot be"),
+        (GRID + SWEEP + "top_n = [1, 1]", "the levels 1 and 1 are the same"),
+        (GRID + SWEEP + 'top_n = [2]\nchunk = {max = [512, "512"]}', "512 and '512' are the same"),
         (GRID + "top_n = 1\n" + SWEEP + "top_n = [1, 2]", 'top_n: with design = "grid" no level is held'),
         (
             ONE + "top_n = 3\n" + SWEEP + "top_n = [1, 2]",
@@ -83,7 +83,7 @@ def test_every_mistake_is_in_one_message(tmp_path: Path) -> None:
         ),
         (ONE + SWEEP + "chunk.mix = [60, 90]", "systems: ours: unknown key 'mix': did you mean min or max?"),
         (ONE + "[sweep.our]\ntop_n = [60, 90]", "sweep: unknown system 'our': did you mean ours?"),
-        (ONE + "top_n = [1, 2]", "found [1, 2]; the levels of a sweep stand under [sweep.ours]"),
+        (ONE + "top_n = [1, 2]", "found [1, 2]; the levels of a sweep belong under [sweep.ours]"),
     ],
 )
 def test_a_mistake_says_what_to_do(tmp_path: Path, text: str, said: str) -> None:

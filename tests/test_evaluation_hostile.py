@@ -105,7 +105,7 @@ def test_a_journal_that_holds_half_a_character_is_resumed_and_odd_scores_are_non
     scores = [one["score"] for one in json.loads(answers_of(tmp_path)["contexts"][0])]
     assert scores == [None] * 6 + [0.25, 3.0]
     # three answers of five that are no finite number; null is nothing to say anything about
-    message = "odd: 15 scores of contexts are no finite numbers (such as nan) and were left out"
+    message = "odd: 15 scores of contexts are not finite numbers (such as nan), so we left them out"
     assert capsys.readouterr().err.count(message) == 1
     (journal,) = tmp_path.glob("experiments/hostile/**/answers.jsonl")
     cut = journal.read_text(encoding="utf-8").replace("It is seven", "It is seven \\ud83d")
@@ -124,7 +124,7 @@ def test_a_service_may_send_any_score(
         assert [evaluate("http", host.root) for _ in range(2)] == [0, 0]
         assert len(host.asked) == 3
     assert json.loads(answers_of(tmp_path)["contexts"][0])[0]["score"] is None
-    assert "web: 3 scores of contexts are no finite numbers" in capsys.readouterr().err
+    assert "web: 3 scores of contexts are not finite numbers" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

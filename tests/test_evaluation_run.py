@@ -323,7 +323,7 @@ def test_a_suite_without_correctness_is_refused(workspace: Workspace) -> None:
     suite = SUITE.replace("judges.correctness", "judges.rightness")
     (workspace.root / "suites" / "mine.toml").write_text(suite)
     (problem,) = problems_of(workspace, CONFIG)
-    assert re.search("suite mine has no judge that is called correctness.*rightness, answered", problem)
+    assert re.search("suite mine has no judge called correctness.*rightness, answered", problem)
 
 
 def test_a_column_that_no_answer_has_anything_for_is_left_out(workspace: Workspace) -> None:
@@ -345,7 +345,7 @@ def test_questions_that_a_judge_was_trained_on_are_said(workspace: Workspace) ->
     run = run_of(workspace)
     run.panel.members[0].judge.trained_on = frozenset(one.group for one in run.questions[:3])
     (note,) = run.run().notes
-    assert note.startswith("checks.py:right@python was trained on 3 of these 24 questions")
+    assert note.startswith("checks.py:right@python was trained on 3 of the 24 questions")
 
 
 def test_questions_without_a_reference_are_refused(workspace: Workspace) -> None:
@@ -391,7 +391,7 @@ def test_the_command(judgecal: Run, workspace: Workspace) -> None:
     assert ran.code == 2 and "--repeats must be from 1 to" in ran.err
     ran = evaluate("--json", "--name", "mine")
     found = one_object(ran, code=4)
-    assert "2 of 48 answers are unscored" in ran.err
+    assert "2 of 48 answers lack some verdict" in ran.err
     stored = json.loads((workspace.experiments / "mine" / "summary.json").read_text(encoding="utf-8"))
     assert stored["systems"] == found["systems"]
     assert Experiment(workspace.experiments / "mine", {}).read_summary(EvaluateResult).n_unscored == 2

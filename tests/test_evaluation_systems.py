@@ -232,7 +232,7 @@ def test_rows_that_name_no_question_are_counted_and_the_file_read_once(
     monkeypatch.setattr(system_room, "read_table", lambda path: read.append(path) or read_table(path))
     assert system.shows_contexts
     evaluated.ask(system, QUESTIONS, tmp_path)
-    said = "judgecal: mine: 1 of 3 rows of answers.jsonl name no question that was asked\n"
+    said = "judgecal: mine: 1 of 3 rows of answers.jsonl name no question that we asked\n"
     assert capsys.readouterr().err == said and len(read) == 1
 
 

@@ -228,14 +228,14 @@ def test_an_order_that_turns_is_said() -> None:
 
     judges = [ends("a", 0.6, 0.9), ends("b", 0.7, 0.8), ends("c", 0.5, None)]
     assert list(order_notes(judges, "m")) == [
-        "The order of a and b hangs on unscored items: m 0.600 against 0.700 with unscored items as wrong, "
-        "0.900 against 0.800 as right."
+        "Which of a and b is ahead depends on items without a verdict: m 0.600 against 0.700 where those count as wrong, "
+        "0.900 against 0.800 where they count as right."
     ]
     # c, with nothing unscored, lies below both at either end. Equal at one end is no turn.
     assert list(order_notes([ends("a", 0.6, 0.9), ends("b", 0.6, 0.8)], "m")) == []
     crossing = [ends(str(i), 0.5 + 0.01 * i, 0.9 - 0.01 * i) for i in range(4)]
     notes = list(order_notes(crossing, "m"))
-    assert len(notes) == 6 and notes[-1] == "So it is with 1 more pair."
+    assert len(notes) == 6 and notes[-1] == "The same goes for 1 more pair."
 
 
 def test_repeats_and_raters_in_words(gold: GoldSet) -> None:
@@ -244,15 +244,15 @@ def test_repeats_and_raters_in_words(gold: GoldSet) -> None:
     judge = judge_entry(table, column)
     assert judge.retest is not None
     shown = "\n".join(retest_notes("j", judge.retest))
-    assert "j over 2 repeats: the same verdict in 0.667 [" in shown
-    assert "flip rate 0.333 [" in shown and "within-item SD 20.4 (0.204 of the range)" in shown
+    assert "j over 2 repeats: the same verdict in 66.7% [" in shown
+    assert "flip rate 33.3% [" in shown and "within-item SD 20.4 (0.204 of the range)" in shown
     assert "j, expected of 1, 2, 3, 5, 10 calls an item: SD of their mean 20.4, 14.4, 11.8" in shown
     assert "j: every reply came from the store" in shown
     # Once calibrated the first repeat says what both raters say.
     human = alt_test_entry(table, column)
     assert alt_test_note(human) == (
-        "passes beside 2, 2, 2 of 2 raters (three raters or more are advised) where 20, 15, 10 points are "
-        "granted: it is nearer on 0% of the items, the rater on 0%, neither on 100%."
+        "passes the alternative annotator test at an allowance of 10 points (2 raters; three raters or more "
+        "are advised)."
     )
     few = dataclasses.replace(human, reason="nobody", left_out={"ann": "7 items"})
-    assert alt_test_note(few) == "is not tested, nobody (ann: 7 items)."
+    assert alt_test_note(few) == "takes no alternative annotator test: nobody (ann: 7 items)."

@@ -165,7 +165,7 @@ def row(ago: timedelta | None, verdict: float | None = 1.0, model_id: str | None
 def test_the_age_of_the_oldest_is_said_in_one_unit(ago: timedelta, shown: str) -> None:
     rows = [row(None), row(ago), row(timedelta()), row(ago, verdict=None), row(None, model_id=None)]
     (note,) = stored_notes(rows)
-    assert note.startswith("2 of 3 verdicts were read from stored replies")
+    assert note.startswith("2 of 3 verdicts come from stored replies")
     assert shown in note
 
 

@@ -105,7 +105,7 @@ def test_few_shared_items_stand_in_the_whole_table_alone(judgecal: Run, workspac
     short, whole = (
         judgecal("gold", "agreement", "few", *more).out.splitlines() for more in ((), ("--full",))
     )
-    assert "Fewer than 30 items with another, so in the whole table alone (--full): cat." in " ".join(short)
+    assert "Fewer than 30 items in common, so only in the whole table (--full): cat." in " ".join(short)
     assert not [line for line in short if line.startswith("cat ")]
     assert [line for line in whole if line.split()[:2] == ["cat", "29"]]
 
@@ -144,7 +144,7 @@ def test_a_judge_that_was_not_asked_about_ties_is_not_judged_by_them(gold: GoldS
     partly = JudgeColumn("j", gold.scale, [row for row in judge.rows if row.item_id in asked])
     found = judge_beside_people(table, partly)
     assert (found.at_worst, found.shown(0.03)) == (None, None)
-    assert found.reason == "beside ann: the judge was not asked about 33 of the 120 items"
+    assert found.reason == "beside ann: the judge did not see 33 of the 120 items"
 
 
 def test_another_use_of_the_scale_is_no_error_beside_people(gold: GoldSet) -> None:
@@ -162,7 +162,7 @@ def test_score_asks_about_ties_once(judgecal: Run, workspace_dir: Path) -> None:
     two_raters(workspace_dir / "gold" / "made")
     argv = ("score", "--gold", "made", "--repeats", "2", "--name", "s")
     planned = judgecal(*argv, "--dry-run").said
-    said = "of the items have no gold label, as raters tie: each judge is asked about them once"
+    said = "of the items have no gold label, as raters tie: we ask each judge about them once"
     assert f"{N_TIED} {said}" in planned
     printed = printed_by(judgecal, *argv)
     counts = [printed["gold"][name] for name in ("n_items", "n_unlabelled", "n_tied")]
@@ -194,8 +194,8 @@ def test_what_is_said_of_a_judge_is_said_alike(judgecal: Run, workspace_dir: Pat
     ran = judgecal("agreement", "--gold", "made", "--judgements", path, "--name", "r", "--full")
     text = " ".join(ran.out.split())
     # j says what ann says: no different from her, much better than bob against her.
-    assert "In a person's place" in text and "raters tie on 33 of them" in text
-    assert "The alternative annotator test, here of verdicts once calibrated" in text
+    assert "Can it replace a person?" in text and "raters tie on 33 of them" in text
+    assert "The alternative annotator test (of calibrated verdicts" in text
     assert "the published test counts a win for both" in text
     printed = printed_by(judgecal, "agreement", "--gold", "made", "--judgements", path, "--name", "r")
     (found,) = printed["judges"]

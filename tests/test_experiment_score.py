@@ -106,7 +106,7 @@ def test_another_configuration_never_meets_the_verdicts(workspace: Workspace) ->
         plan_experiment(workspace, other, out="mine")
     (workspace.experiments / "notes").mkdir()
     (workspace.experiments / "notes" / "a.txt").touch()
-    with pytest.raises(InputError, match="is no experiment"):
+    with pytest.raises(InputError, match="is not an experiment"):
         plan_experiment(workspace, CONFIG, out="notes")
 
 
@@ -130,7 +130,7 @@ def test_a_result_comes_back_as_it_was(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (None, "did not come to its end"),
+        (None, "did not finish"),
         ("{", "no JSON"),
         ("[]", "must hold a JSON object"),
         ('{"schema": 99}', "schema 99 is newer"),
@@ -215,8 +215,8 @@ def test_each_rater_stands_against_the_others(gold: GoldSet) -> None:
     [
         ("percentage", "percentage", None),
         ("nominal", "nominal", None),
-        ("binary", "percentage", "raw ones are held against 0 and 100, cut at 50"),
-        ("binary", "ordinal:1:5", "raw ones are held against 1 and 5, cut at 3"),
+        ("binary", "percentage", "raw verdicts are compared on 0 to 100, cut at 50"),
+        ("binary", "ordinal:1:5", "raw verdicts are compared on 1 to 5, cut at 3"),
         ("percentage", "ordinal:0:4", "raw ones are taken onto percentage, ends to ends"),
         ("ordinal:0:4", "ordinal:1:5", "raw ones are taken onto ordinal:0:4, ends to ends"),
     ],
@@ -272,7 +272,7 @@ def test_a_torn_line_is_cut_off_and_said(
     assert path.read_bytes() == torn  # to look at it changes nothing
     with open_journal(path, RunOptions()) as journal:
         rows = run_trials([judge], gold.items[:3], journal=journal, options=QUIET)
-    assert "the last line was torn" in capsys.readouterr().err
+    assert "the last line was incomplete" in capsys.readouterr().err
     assert [row.verdict for row in rows] == [row.verdict for row in whole]
     assert len(path.read_text().splitlines()) == 3
 

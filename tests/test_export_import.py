@@ -83,12 +83,12 @@ def test_people_judges_and_errors_then_agreement(
     assert ran.code == 0, ran.err
     lines = ran.out.splitlines()
     assert lines[0] == "brought has 40 items on 40 questions, 80 ratings by ann, bob."
-    assert "Read as an export of made-up, told by what stands in it" in ran.said
+    assert "Read as an export of made-up, recognised by its content" in ran.said
     assert "correct@gpt gave 45 judgements, 7 of them without a verdict." in ran.said
     assert "168 records read: 40 items, 80 ratings, 45 judgements, 3 skipped." in ran.said
     assert "Skipped: 3 a span without a score." in ran.said
     assert "The label is what people said of correct." in ran.said
-    assert "The labels tell the scale binary: they are false, true" in ran.said
+    assert "The labels show the scale binary: they are false, true" in ran.said
     assert lines[-1] == "next: judgecal agreement --gold brought"
     found = one_object(judgecal(*AGREE, "--json"))
     judge = found["judges"][0]
@@ -108,7 +108,9 @@ def test_judgements_of_replaced_items_are_left_out(bring: Callable[..., Ran], wo
     assert bring([*PEOPLE, *scores("j", [True] * 40)]).code == 0
     ran = bring(PEOPLE, "--replace")
     assert ran.code == 0 and ran.out.rstrip().endswith("next: judgecal gold check brought")
-    assert "gold/brought/judgements.jsonl: left out, as it is of the items of the replaced set" in ran.err
+    assert (
+        "gold/brought/judgements.jsonl: left out, as it belongs to the items of the replaced set" in ran.err
+    )
     assert not (workspace_dir / "gold" / "brought" / "judgements.jsonl").exists()
     assert bring([*PEOPLE, *scores("j", [True] * 40)], "--replace").err == ""
 
@@ -151,7 +153,7 @@ def test_the_labels_tell_their_scale(
 ) -> None:
     said = scores("ann", [values[k % len(values)] for k in range(40)], human=True)
     found = brought(bring, said)
-    assert any("The labels tell the scale" in note for note in found["notes"])
+    assert any("The labels show the scale" in note for note in found["notes"])
     gold = load_gold(workspace_dir / "gold" / "brought")
     assert str(gold.scale) == scale
     if values == [1, -1]:
@@ -267,7 +269,7 @@ def test_a_set_without_people_waits_and_takes_ratings_from_a_table(
     assert ran.code == 0, ran.err
     assert ran.out.startswith("brought has 40 items on 40 questions, and waits for labels.")
     assert ran.out.rstrip().endswith("next: judgecal gold sheet brought -o labels.csv")
-    assert "The export holds no label of a person; of those to come the scale is taken as binary" in ran.said
+    assert "The export holds no label of a person; we assume the scale binary for labels to come" in ran.said
     labels = tmp_path / "labels.csv"
     rows = [f"i{k},{who},{'yes' if k % 10 > 4 else 'no'}" for k in range(40) for who in ("ann", "bob")]
     labels.write_text("\n".join(["item_id,rater,label", *rows, "elsewhere,ann,yes", "i0,cho,"]) + "\n")
@@ -385,7 +387,7 @@ def test_bad_use_is_one_message(
     assert not list(Path("gold").glob("*brought*")), "nothing was written"
     assert bring(PEOPLE, "--from", "twin").code == 0
     ran = bring(PEOPLE, "--from", "twin")
-    assert ran.code == 2 and "give --replace" in ran.err
+    assert ran.code == 2 and "add --replace" in ran.err
 
 
 def test_hostile_items(bring: Callable[..., Ran], judgecal: Run, workspace_dir: Path) -> None:
@@ -405,7 +407,7 @@ def test_hostile_items(bring: Callable[..., Ran], judgecal: Run, workspace_dir: 
     found = brought(bring, said, these=these)
     assert found["n_items"] == 8
     assert found["skipped"] == {
-        "an item that stands there more than once": 1,
+        "an item that is there more than once": 1,
         "an item without any text": 1,
         "a score of an item that the export does not hold": 2,
     }

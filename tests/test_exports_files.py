@@ -200,7 +200,7 @@ def test_an_encrypted_member_is_refused(tmp_path: Path) -> None:
 
 def test_what_is_no_archive_is_refused(tmp_path: Path) -> None:
     with (
-        pytest.raises(InputError, match="is no zip archive"),
+        pytest.raises(InputError, match="is not a zip archive"),
         open_archive(written(tmp_path / "a.eval", "no")),
     ):
         pass

@@ -243,8 +243,11 @@ def test_a_rater_called_in_where_others_differ() -> None:
         build([item(name, name) for name in ids], labels, scale=Scale.parse("binary")), "contested_rater"
     )
     assert len(problems) == 1
-    assert "'c' was asked mostly where others differ: they differ on 20 of the 20" in problems[0].message
-    assert "on 0 of the 40 that it was not given" in problems[0].message
+    assert (
+        "'c': they were asked mostly about answers on which the others differ (20 of 20;"
+        in problems[0].message
+    )
+    assert "0 of the 40 that they were not asked about)" in problems[0].message
 
 
 def test_labels_beside_a_draft() -> None:
@@ -420,7 +423,7 @@ def test_explained_findings_carry_the_reason(tmp_path: Path) -> None:
     assert {p.explained for p in problems if p.kind == "thin_tag"} == {"by design"}
     assert {p.explained for p in problems if p.kind != "thin_tag"} == {None}
     (idle,) = [p for p in problems if p.kind == "idle_explanation"]
-    assert "[explained] thin_tga explains nothing that was found; did you mean thin_tag?" in idle.message
+    assert "[explained] thin_tga explains nothing that we found; did you mean thin_tag?" in idle.message
 
 
 def test_the_card_reads_and_refuses_explanations(workspace_dir: Path) -> None:
@@ -434,7 +437,7 @@ def test_the_card_reads_and_refuses_explanations(workspace_dir: Path) -> None:
         load_gold("starter", workspace=workspace)
     line = text.count("\n") + 3
     assert [problem.split("card.toml:")[1] for problem in error.value.problems] == [
-        f"{line}: explained.thin_tag: empty: say why, or take it out",
+        f"{line}: explained.thin_tag: empty: say why, or remove it",
         f"{line + 1}: explained.thin_split must be text, found 3: put it in quotes",
     ]
 

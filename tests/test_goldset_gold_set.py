@@ -98,7 +98,7 @@ def test_an_unknown_set_names_the_nearest(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path, tmp_path / "experiments")
     with pytest.raises(InputError, match=r"unknown gold set 'smal': did you mean small\?"):
         load_gold("smal", workspace=workspace)
-    with pytest.raises(InputError, match="is no gold set"):
+    with pytest.raises(InputError, match="is not a gold set"):
         load_gold(tmp_path / "signatures", workspace=workspace)
 
 
@@ -117,7 +117,7 @@ def test_all_problems_come_in_one_message(tmp_path: Path) -> None:
     found = "\n".join(problems_of(make(tmp_path, items=items, ratings=ratings, card=CARD + "[split]\n")))
     assert "card.toml:17: unknown key 'split': did you mean splits" in found
     assert "items.jsonl:17: broken JSON at column" in found
-    assert "items.jsonl:18: item_id 'a' stands in line 1 already" in found
+    assert "items.jsonl:18: item_id 'a' is in line 1 already" in found
     assert "items.jsonl:19: unknown key 'anser': did you mean answer" in found
     assert "items.jsonl:19: no answer: add it" in found
     assert "ratings.jsonl:3: no item 'nowhere' in items.jsonl" in found
@@ -161,10 +161,10 @@ def test_a_bad_field_of_an_item(tmp_path: Path, change: dict[str, Any], message:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"label": None}, "no label: add it, or take the row out"),
+        ({"label": None}, "no label: add it, or remove the row"),
         ({"label": [1]}, "label must be a number or a word, found [1]"),
-        ({"label": "good"}, "label outside the scale percentage: 'good' is no number"),
-        ({"label": True}, "label outside the scale percentage: True is no number"),
+        ({"label": "good"}, "label outside the scale percentage: 'good' is not a number"),
+        ({"label": True}, "label outside the scale percentage: True is not a number"),
         ({"label": 10**400}, "label outside the scale percentage"),
         ({"rater": ""}, "rater is empty: fill it in"),
         ({"saw_draft": "yes"}, "saw_draft must be true or false, found 'yes'"),
@@ -181,8 +181,8 @@ def test_a_bad_field_of_a_rating(tmp_path: Path, change: dict[str, Any], message
     ("line", "message"),
     [
         ("[1]", "a JSON list, where each line must be one JSON object"),
-        ('{"item_id": "a", "item_id": "c"}', "the key 'item_id' stands twice in one object"),
-        ('{"item_id": NaN}', "NaN is no JSON number"),
+        ('{"item_id": "a", "item_id": "c"}', "the key 'item_id' is there twice in one object"),
+        ('{"item_id": NaN}', "NaN is not a JSON number"),
         ("[" * 100_000, "broken JSON (nested too deeply)"),
     ],
 )
@@ -224,7 +224,7 @@ def test_reference_documents_must_exist_where_there_are_documents(tmp_path: Path
     assert load_gold(make(tmp_path / "1", items=items)).items[0].reference_documents == ("d",)
     documents = [{"document_id": "d", "text": "t"}, {"document_id": "d", "text": "t"}]
     found = problems_of(make(tmp_path / "2", items=items, documents=documents))
-    assert "documents.jsonl:2: document_id 'd' stands in line 1 already" in found[0]
+    assert "documents.jsonl:2: document_id 'd' is in line 1 already" in found[0]
     assert "items.jsonl:2: reference document 'e' is not in documents.jsonl" in found[1]
     assert len(found) == 2
 
@@ -252,7 +252,7 @@ def test_reference_documents_must_exist_where_there_are_documents(tmp_path: Path
         ('"percentage"', '"percentage"\npass_at = 101', "pass_at 101 lies outside 0..100"),
         ('"percentage"', '"percentage"\nstep = 0', "step 0 must be above 0"),
         ('"percentage"', '"percentage"\ncategories = ["a"]', "categories belong to a nominal scale"),
-        ('"100" =', '"101" =', "card.toml:13: anchor '101' is no label of the scale percentage"),
+        ('"100" =', '"101" =', "card.toml:13: anchor '101' is not a label of the scale percentage"),
         ("who", "whom", "card.toml:16: unknown key 'whom': did you mean who"),
         (
             "[raters.ann]",
@@ -391,7 +391,7 @@ def test_who_breaks_ties_stands_beside_nobody() -> None:
     }
     gold = build(labels)
     assert gold.tie_breakers["c"].why.startswith(
-        "asked mostly where others differ: they differ on 15 of the 17 items"
+        "they were asked mostly about answers on which the others differ (15 of 17;"
     )
     assert gold.peers.keys() == {"a", "b"} and gold.raters == ("a", "b", "c")
     assert gold.tied == ()  # the third vote is one, and makes a majority
@@ -454,7 +454,7 @@ def test_each_audit_finding() -> None:
         "thin_rater",
         "thin_tag",
     }
-    assert "labelled 1, 0" in found["unlike_labels"].message
+    assert "has the labels 1, 0" in found["unlike_labels"].message
     assert "2 groups (g1, g2)" in found["question_in_two_groups"].message
     assert found["unlabelled"].message == "item '3' has no gold label: nobody rated it"
 

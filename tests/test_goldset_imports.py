@@ -125,7 +125,7 @@ def test_every_problem_of_the_rows_at_once(place: Workspace) -> None:
     text = "\n".join(found)
     assert found[0].endswith("(likewise line 5: '2')")
     assert "column 'y': 'maybe' is none of yes/no" in text and "give --map FROM=TO" in text
-    assert "item '1' stands in line 2 already: ids must differ" in text
+    assert "item '1' is in line 2 already: ids must differ" in text
     assert "column 'id': the item id is empty" in text
     assert "the question is empty" in text and "column 'g': the group is empty" in text
 
@@ -242,7 +242,7 @@ def test_parquet_with_a_list_of_references(place: Workspace) -> None:
 def test_rows_without_lines_are_named_as_rows(place: Workspace) -> None:
     rows = [{"i": 1, "q": "Q", "a": "A", "x": "yes"}, {"i": 1, "q": "Q", "a": "A", "x": "perhaps"}]
     found = refused(place, json.dumps(rows), file="t.json", labels=("x",), item="i")
-    assert "t.json:row 2: item '1' stands in row 1 already" in found[0]
+    assert "t.json:row 2: item '1' is in row 1 already" in found[0]
     assert "t.json:row 2: column 'x': 'perhaps' is none of" in found[1]
     found = refused(place, '[{"q": "Q", "a": "A", "x": null}]', file="t.json", labels=("x",))
     assert found[0].endswith("t.json: no row has a label in x: fill some in")
@@ -282,9 +282,7 @@ def test_notes_of_the_reading_come_first(place: Workspace) -> None:
 
 def test_a_set_is_replaced_only_on_demand_and_keeps_what_people_wrote(place: Workspace) -> None:
     first = run(place, WIDE, labels=("x",), item="id").gold
-    assert (
-        "is there already: choose another name, or give --replace" in refused(place, WIDE, labels=("x",))[0]
-    )
+    assert "is there already: choose another name, or add --replace" in refused(place, WIDE, labels=("x",))[0]
     card = first.path / "card.toml"
     text = (
         card.read_text(encoding="utf-8")
@@ -431,12 +429,12 @@ def test_labels_in_a_small_part_of_their_scale_are_refused(
     problem = refused(place, graded(labels), scale=scale, labels=("x",))[0]
     assert (
         f"a small part of the scale {scale}" in problem
-        and f"the scale {fits} fits them: give --scale so" in problem
+        and f"the scale {fits} fits them: give that --scale" in problem
     )
     gold = run(place, graded(labels), scale=scale, labels=("x",), force=True).gold
     assert "narrow_labels" in gold.card.explained and gold.card.made_by.endswith("--force")
     told = [one for one in check_gold(gold) if one.kind == "narrow_labels"]
-    assert len(told) == 1 and told[0].explained == "the import was told that the scale is right"
+    assert len(told) == 1 and told[0].explained == "you said that the scale is right"
     card = gold.path / "card.toml"
     card.write_text(
         "".join(line for line in card.open(encoding="utf-8") if not line.startswith("narrow_labels"))
@@ -680,7 +678,7 @@ def test_a_long_import_says_how_far_it_is(
     options = ("--question", "q", "--answer", "a", "--label", "x", "--scale", "binary")
     ran = judgecal("gold", "import", "t.csv", "--as", "long", *options)
     assert ran.code == 0 and "long has 2,500 items on 2,500 questions" in ran.said
-    assert "judgecal: t.csv is 0.0 GB: it is read to the end before its rows are taken" in ran.err
+    assert "judgecal: t.csv is 0.0 GB: we read it to the end before we take its rows" in ran.err
     assert "gold import: rows: 1000/2500" in ran.err and "gold import: rows: 2000/2500" in ran.err
 
 

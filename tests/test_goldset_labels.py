@@ -53,13 +53,13 @@ def test_a_label_cell(cell: str, scale: str, label: float | str) -> None:
     [
         ("8/10", "ordinal:0:5", "'8/10' is out of 10, and the scale ends at 5"),
         ("11/10", "percentage", "out of 10, and the scale ends at 100"),
-        ("1,000", "percentage", "is no number"),
-        ("85%", "ordinal:0:5", "is no number"),
-        ("8,5", "ordinal:0:10", "8.5 is no whole number"),
+        ("1,000", "percentage", "is not a number"),
+        ("85%", "ordinal:0:5", "is not a number"),
+        ("8,5", "ordinal:0:10", "8.5 is not a whole number"),
         ("2026-10-08", "percentage", "is a date: a spreadsheet makes one of 8/10"),
         ("8.10.2026", "ordinal:0:10", "is a date"),
-        ("WAHR", "percentage", "is no number"),
-        ("#NAME?", "percentage", "is no number"),
+        ("WAHR", "percentage", "is not a number"),
+        ("#NAME?", "percentage", "is not a number"),
         ("gut", "binary", "is none of yes/no"),
         ("3/5", "binary", "is none of yes/no"),
     ],
@@ -126,7 +126,7 @@ def test_a_slip_of_the_pen_is_no_other_scale(place: Workspace) -> None:
     with pytest.raises(InputError) as error:
         run(place, ["0", "1", "2", "3", "4"] * 4 + ["3.7"], "ordinal:0:5")
     (found,) = error.value.problems
-    assert "t.csv:22: column 'x': 3.7 is no whole number" in found
+    assert "t.csv:22: column 'x': 3.7 is not a whole number" in found
 
 
 PERCENT = 'kind = "percentage"\nmin = 0\nmax = 100'
@@ -162,7 +162,7 @@ def test_it_is_a_rating_and_no_label(tmp_path: Path) -> None:
     found = rater_agreement(gold)
     assert found.cannot_tell == {"ann": 1} and found.pairs[0].n == 35
     messages = {problem.kind: problem.message for problem in check_gold(gold)}
-    assert "'ann' could not tell 1 of 36 items" in messages["cannot_tell"]
+    assert "'ann' could not tell on 1 of 36 items" in messages["cannot_tell"]
     assert "nobody who rated it could tell" in messages["unlabelled"]
 
 
@@ -207,5 +207,5 @@ def test_a_sheet_may_say_so(judgecal: Run, workspace_dir: Path) -> None:
     ran = judgecal("gold", "import", sheet, "--sheet", "--as", "one")
     assert ran.code == 0, ran.err
     assert load_gold(folder).cannot_tell == {"carol": 1}
-    assert "carol could not tell 1 item" in judgecal("gold", "agreement", "one").said
+    assert "carol could not tell on 1 item" in judgecal("gold", "agreement", "one").said
     assert judgecal("score", "--gold", "one", "--split", "all", "--limit", "12").code == 0

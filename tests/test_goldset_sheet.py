@@ -286,7 +286,7 @@ def test_earlier_labels_are_kept_without_replace(gold: GoldSet, place: Workspace
     assert len(done.gold.ratings) == len(gold.items)
     other = filled(gold, tmp_path / "other.csv", "60")
     with pytest.raises(
-        InputError, match=rf"'anna' rated {len(gold.items)} of these items .* otherwise: give --replace"
+        InputError, match=rf"'anna' rated {len(gold.items)} of the items differently .*: add --replace"
     ):
         import_sheets([other], name="mine", rater="anna", workspace=place)
     assert load_gold("mine", workspace=place).ratings == done.gold.ratings

@@ -87,7 +87,7 @@ def test_one_string_names_a_judge_of_any_kind(
     ("text", "says"),
     [
         ("exact_macht@local", "unknown local judge 'exact_macht': did you mean exact_match"),
-        ("exact_match@local#exp", "is no judge"),
+        ("exact_match@local#exp", "is not a judge"),
         ("score@python", "write FILE.py:FUNCTION@python"),
         ("nowhere.py:score@python", "there is no file nowhere.py here or in"),
     ],

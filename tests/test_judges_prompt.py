@@ -85,7 +85,7 @@ def test_a_name_parses_and_prints_as_one_string(text: str, parts: tuple[str, str
 
 @pytest.mark.parametrize("text", ["", "v3", "@m", "v3@", "v3@#x", "v3@m#", "@"])
 def test_what_is_no_name_is_refused(text: str) -> None:
-    with pytest.raises(InputError, match="is no judge: write signature@model"):
+    with pytest.raises(InputError, match="is not a judge: write signature@model"):
         JudgeName.parse(text)
 
 
@@ -465,7 +465,7 @@ UNUSABLE: list[tuple[Callable[[str], str], str]] = [
     (edited(__class__="x"), "unknown key '__class__'"),
     (edited(demos={"a": 1}), "demos must be a list"),
     (edited(signature={"instructions": "x", "fields": []}), "has 0 entries"),
-    (lambda text: text.replace('"demos"', '"traces": [], "demos"'), "stands twice"),
+    (lambda text: text.replace('"demos"', '"traces": [], "demos"'), "is there twice"),
     (lambda text: "[" * 100_000, "nested too deeply"),
     (lambda text: text[:-9], "no JSON"),
     (lambda text: "[]", "must hold a JSON object, found a list"),

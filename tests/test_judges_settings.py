@@ -78,7 +78,7 @@ def test_a_name_carries_its_settings_in_one_form(
         ("a(b)@local", "write its settings as"),
         ("a(b=1 c=2,=)@local", "write its settings as"),
         ("a(b=1,b=2)@local", "the setting b is given twice"),
-        (r'a(b="\q")@local', "is no text in quotes"),
+        (r'a(b="\q")@local', "is not a text in quotes"),
     ],
 )
 def test_settings_that_cannot_be_read_are_said(text: str, says: str) -> None:

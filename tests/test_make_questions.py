@@ -208,7 +208,7 @@ def test_a_quote_that_does_not_stand_in_the_document_is_never_kept(
 
     served.script = script
     found = make(n=12)
-    assert found["n"] == 12 and found["rejected"]["a quote does not stand in its document"] > 0
+    assert found["n"] == 12 and found["rejected"]["a quote is not in its document"] > 0
     assert not any("bridges" in item["question"] for item in items_of(workspace_dir))
     assert any("mills" in item["question"] for item in items_of(workspace_dir))
     assert all("\n" not in item["contexts"][0]["text"] for item in items_of(workspace_dir))
@@ -223,13 +223,8 @@ def test_the_same_question_twice_is_one(make: Callable[..., Any], served: StubSe
 
     served.script = script
     found = make(n=4)
-    assert (found["n"], found["rejected"]) == (
-        1,
-        {"the question is there already, or nearly the same one": 15},
-    )
-    assert (
-        found["kinds"]["factoid"]["reason"] == "16 drafts were made for 4 questions, and no more are paid for"
-    )
+    assert (found["n"], found["rejected"]) == (1, {"the question, or nearly the same, is there already": 15})
+    assert found["kinds"]["factoid"]["reason"] == "16 drafts for 4 questions, and we pay for no more"
 
 
 @pytest.mark.parametrize(
@@ -253,7 +248,7 @@ def test_a_reply_that_is_no_question_is_counted_with_its_reason(
 @pytest.mark.parametrize(
     ("kind", "critic", "why"),
     [
-        ("factoid", "understandable", "it cannot be understood without the document"),
+        ("factoid", "understandable", "nobody can understand it without the document"),
         ("factoid", "answerable", "the quoted words alone do not answer it"),
         ("factoid", "follows", "the answer does not follow from the quoted words"),
         ("two_documents", "follows", "one document alone answers it"),
@@ -280,7 +275,7 @@ def test_each_critic_turns_drafts_down(
 def test_a_critic_that_cannot_be_read_lets_nothing_pass(make: Callable[..., Any], served: StubServer) -> None:
     served.script = lambda body: "well ..." if kind_of(body) == "follows" else good(body)
     found = make(n=1)
-    assert (found["n"], found["rejected"]) == (0, {"the critic follows could not be read": 4})
+    assert (found["n"], found["rejected"]) == (0, {"we could not read what the critic follows said": 4})
 
 
 def test_too_few_passages_give_a_reason_and_what_there_is(make: Callable[..., Any], documents: Path) -> None:
@@ -351,7 +346,7 @@ def test_labels_stay_when_the_command_is_given_again(
     ):
         assert groups == ["made-0001", "made-0003", "made-0004"]
         assert any("left out, as people turned them down: 1 question" in note for note in notes)
-        assert any("made by a model, and accepted by nobody yet: 1 question" in note for note in notes)
+        assert any("made by a model, and nobody has accepted them yet: 1 question" in note for note in notes)
 
 
 def test_questions_of_test_are_shown_nowhere(

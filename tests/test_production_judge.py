@@ -144,7 +144,7 @@ def test_a_row_that_lacks_something_is_a_row(judgecal: Run, workspace_dir: Path,
     table = write(workspace_dir / "in.csv", rows)
     ran = judgecal(*asked(table, lock, "--json"))
     assert ran.code == 4
-    assert "3 rows are unscored; out.csv, column error says why" in ran.err
+    assert "3 rows have no verdict; out.csv, column error says why" in ran.err
     errors = [row["error"] for row in read(workspace_dir / "out.csv")]
     assert errors == [
         "",
@@ -225,7 +225,7 @@ def test_the_same_command_resumes_and_equal_rows_are_judged_once(
     table = write(workspace_dir / "in.csv", [*ROWS, *ROWS])
     command = asked(table, lock)
     ran = judgecal(*command, "--limit", "2")
-    assert "only the first 2 of 8 rows are in the output (--limit)" in ran.out.lower()
+    assert "the output holds only the first 2 of 8 rows (--limit)" in ran.out.lower()
     assert len(read(workspace_dir / "out.csv")) == 2
     plan = json.loads(judgecal(*command, "--dry-run", "--json").out)
     assert (plan["calls"], plan["stored"]) == (2, 4)  # two rows of four are known, in both halves
@@ -466,7 +466,7 @@ def test_unscored_rows_are_tried_again_when_asked(
     command = asked(table, served_lock)
     assert judgecal(*command).code == 4
     first = read(workspace_dir / "out.csv")[1]
-    assert first["verdict"] == "" and first["error"].startswith("parse: 'soon' is no number")
+    assert first["verdict"] == "" and first["error"].startswith("parse: 'soon' is not a number")
     served.script = lambda _: say_the_number({"messages": [{"content": "worth 60"}]})
     assert judgecal(*command).code == 4
     assert judgecal(*command, "--retry-unscored").code == 0

@@ -184,7 +184,10 @@ def test_the_numbers_of_a_run(judged: Judged, served: StubServer) -> None:
     assert result["usd_per_1k"] == pytest.approx(1000 * 10 * USD_A_CALL)
     names = {one["name"]: one["why"] for one in result["left_out"]}
     assert set(names) == {"correctness_facts", "context_sufficiency_facts"}
-    assert "judged by correctness, which fills the same column" in names["correctness_facts"]
+    assert (
+        "correctness already judges every row that it could judge, and fills the same column"
+        in names["correctness_facts"]
+    )
     assert "nobody knows" in " ".join(result["headline"]["because"]).lower()
     assert {one["lock"] for one in result["judges"]} == {None}
 
@@ -332,8 +335,7 @@ def test_a_lock_in_a_suite_carries_its_mark_and_what_is_known(
         "no",
     ]
     assert result["headline"]["because"][1] == (
-        "Nobody knows whether safety agrees with people: no lock says so; people's labels could tell of "
-        "safety first."
+        "Nobody knows whether safety agrees with people: no lock says so; label answers for safety first."
     )
     alone = one_object(judgecal("judge", table, "--lock", lock, *options, "--replace"))
     assert alone["suite"] == "locks" and set(alone["rates"]) == {"correctness_v3"}

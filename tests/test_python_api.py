@@ -151,7 +151,7 @@ def test_compare_of_test_items_is_a_look(workspace_dir: Path, capsys: pytest.Cap
             "unknown signature 'correctnes_v3': did you mean correctne",
         ),
         (lambda: load_signature("nowhere.py"), "there is no such signature file"),
-        (lambda: Judge("correctness_v3"), "is no judge: write signature@model"),
+        (lambda: Judge("correctness_v3"), "is not a judge: write signature@model"),
         (lambda: Judge("correctness_v3@embeded"), "unknown model 'embeded': did you mean embedded"),
         (lambda: Judge("answer_v1@embedded"), "signature answer_v1 cannot judge"),
         (lambda: score("correctness_v3@gpt-4o", load_gold("starter")), "set the variable OPENAI_API_KEY"),
@@ -187,7 +187,7 @@ def test_commands_are_functions_too(workspace_dir: Path) -> None:
     judged = package.judge("in.jsonl", lock="judge.lock.json", output="out.arrow", columns=columns)
     assert (judged.n, judged.n_unscored) == (12, 0) and (workspace_dir / "out.arrow").is_file()
     (workspace_dir / "mine.csv").write_text("mine")
-    with pytest.raises(InputError, match="is there already: give --replace"):
+    with pytest.raises(InputError, match="is there already: add --replace"):
         package.judge("in.jsonl", lock="judge.lock.json", output="mine.csv", columns=columns)
     table = package.rate("out.arrow", lock="judge.lock.json", columns=package.Columns("q", "a")).numbers()
     assert {"raw", "corrected"} <= set(table["number"])

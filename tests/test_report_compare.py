@@ -72,7 +72,7 @@ def test_the_page_of_two_recorded_judges(judgecal: Run, taken_in: str) -> None:
 def test_an_interval_without_0_beside_a_pair_that_holm_leaves_open_is_explained(
     judgecal: Run, taken_in: str, workspace_dir: Path
 ) -> None:
-    stands = "Each interval is of its pair alone."
+    stands = "Each interval looks at its pair alone."
     assert stands not in judgecal("compare", taken_in, "--name", "three").said
     summary = workspace_dir / "experiments" / "three" / "summary.json"
     found = json.loads(summary.read_text(encoding="utf-8"))

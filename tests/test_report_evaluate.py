@@ -124,7 +124,7 @@ def test_the_page_has_every_part(sweep: EvaluateResult) -> None:
     names = [one["id"] for one in Parsed(page).all("section")]
     assert names == ["outcomes", "best", "factors", "systems", "corrected", "pairs", "documents", "complexity", "tags",
                      "worst", "failures", "judges", "notes"]  # fmt: skip
-    assert all(section.caption.startswith("Serves ") for section in document.sections)
+    assert all(section.caption for section in document.sections)
     assert COMPLEXITY_RULE in unescape(page) and "data-heat" in page and page.count('class="plot"') == 2 + 2
     first = sweep.systems[0]
     for number in (first.total.value, first.outcomes.right_answer.share.value):

@@ -69,13 +69,13 @@ def test_gate(judgecal: Run, served: Served) -> None:
     assert page.count('<article class="case">') == n - len(sealed) > 10
     assert f"{n} items judged otherwise" in page
     assert f"<summary>{n - len(sealed) - 10} more</summary>" in page
-    assert sealed and f"{len(sealed)} of test, which are counted and never shown" in page
+    assert sealed and f"{len(sealed)} of test, which we count and never show" in page
     assert not [one for one in sealed if one in page]
 
     card = served.workspace.root / "gold" / "starter" / "items.jsonl"
     card.write_text(card.read_text() + "\n")
     changed = page_of(judgecal, "g")  # other bytes: another set
-    assert "so every item counts as one of test" in changed
+    assert "so we treat every item as a test item and show none." in changed
     assert '<article class="case">' not in changed
 
 
@@ -136,7 +136,7 @@ def test_what_cannot_be_read_is_one_message(judgecal: Run, workspace_dir: Path) 
         ("{", "no JSON"),
         ("[]", "must hold a JSON object"),
         ('{"schema": 99}', "99"),
-        (None, "is not there: the command did not come to its end"),
+        (None, "is not there: the command did not finish"),
     ):
         path.unlink() if text is None else path.write_text(text)
         ran = judgecal("report", "ret")

@@ -432,7 +432,7 @@ def test_a_long_text_is_cut_and_said_to_be(judgecal: Run, slug: str) -> None:
     page = page_of(judgecal, slug)
     (long,) = (one["answer"] for one in items_of(page)["items"] if "palaver" in one["answer"])
     assert long.endswith(" … (92,000 more characters)") and long.count("palaver") == 1_000
-    assert "Texts end after 8,000 characters." in page and len(page) < 200_000
+    assert "Texts are cut after 8,000 characters." in page and len(page) < 200_000
 
 
 def test_a_page_carries_what_fits_and_says_so() -> None:
@@ -445,7 +445,7 @@ def test_a_page_carries_what_fits_and_says_so() -> None:
     assert len(made.packed.text) <= MOST_PACKED and 1_000 < len(carried) == made.packed.n_rows < 3_000
     assert [one["id"] for one in carried] == [f"i{n}" for n in range(len(carried))]
     assert [carried[n]["marks"] for n in (0, 6, 7)] == [["case:0"], ["case:6"], ["case:0"]]
-    worst = f"Here are the worst {len(carried):,} of 3,000"
+    worst = f"These are the worst {len(carried):,} of 3,000"
     assert made.capped == f"{worst}: a page carries at most 2 MB of items."
 
 
@@ -489,7 +489,7 @@ def test_a_notebook_shows_the_page_in_a_frame(slug: str) -> None:
     frame = found._repr_html_()
     (attributes,) = Parsed(frame).all("iframe")
     assert attributes["srcdoc"] == found.html and attributes["sandbox"] == "allow-scripts"
-    assert repr(found).startswith("Report('rec: judges held against people': sharp may sort answers")
+    assert repr(found).startswith("Report('rec: judges compared with people': sharp may sort answers")
 
 
 def test_the_index_lists_every_experiment(judgecal: Run, slug: str, workspace_dir: Path) -> None:

@@ -44,8 +44,8 @@ def test_qrels_and_a_run_alone(judgecal: Run, shared_data: Path) -> None:
     assert (found["n_questions"], found["n_documents"]) == (3, None)
     assert round(found["mrr"]["value"], 4) == 0.4064
     text = judgecal(*argv, "--full").said
-    assert "Tokens are not known: no documents were given." in text
-    assert "A document that nobody judged counts as no reference" in text
+    assert "We cannot count tokens: you gave no documents." in text
+    assert "A document that nobody judged does not count as a reference" in text
 
 
 def test_another_k_tokenizer_and_window(judgecal: Run, tmp_path: Path) -> None:
@@ -61,8 +61,8 @@ def test_a_run_of_ones_own(judgecal: Run, tmp_path: Path) -> None:
     path.write_text("q1 Q0 d1 1 3.0 me\nq2 Q0 d1 1 3.0 me\nq2 Q0 d2 2 2.0 me\n")
     ran = judgecal(*files(tmp_path), "--run", path, "--full")
     assert ran.code == 0
-    assert "1 of 3 questions are absent from the run and score 0: q3." in ran.said
-    assert "Which words won is not known of a retriever of your own" in ran.said
+    assert "1 of 3 questions are missing from the run and score 0: q3." in ran.said
+    assert "We cannot say which words won in your own retriever." in ran.said
     found = one_object(judgecal(*files(tmp_path), "--run", path, "--json"))
     assert found["reference_document_score"]["value"] == pytest.approx((1.0 + 0.8) / 3)
 
@@ -83,7 +83,7 @@ def test_repliqa_from_a_local_copy(judgecal: Run, tmp_path: Path, monkeypatch: p
     found = json.loads(ran.out)  # stderr holds the progress of `datasets`
     assert (found["n_questions"], found["n_without_reference"], found["n_documents"]) == (5, 2, 3)
     ran = judgecal("retrieval", "--repliqa", f"{folder}:repliqa_0")
-    assert "2 of 5 questions name no reference document and are left out of the means." in ran.said
+    assert "2 of 5 questions name no reference document, so the means leave them out." in ran.said
 
 
 def test_the_outputs_hold_no_script_and_load_nothing(judgecal: Run, tmp_path: Path) -> None:

@@ -139,7 +139,7 @@ def test_a_folder_of_documents_counts_those_without_text(tmp_path: Path) -> None
         "are not in the corpus: PDF without text, perhaps scanned: run text recognition (OCR) over it first "
         "(b.pdf)",
         "are not in the corpus: encrypted PDF: save it without a password (c.pdf, d.pdf)",
-        "are no documents (.txt, .text, .md, .html, .htm, .pdf, .docx) and were passed over: g.png",
+        "are not documents (.txt, .text, .md, .html, .htm, .pdf, .docx), so we skipped them: g.png",
     ]
     assert found.notes[1].startswith("2 of 7 files of ")
 

@@ -62,7 +62,7 @@ def test_empty_documents_are_named_and_stay_in_the_corpus(tmp_path: Path) -> Non
     result = read(tmp_path, [*DOCUMENTS, ("d4", ""), ("d5", "  ")])
     assert result.n_documents == 5
     assert result.empty_documents == EmptyDocuments(2, ("d4", "d5"))
-    assert "2 of 5 documents are empty and can never be found: d4, d5" in result.notes
+    assert "2 of 5 documents are empty, and no search can find them: d4, d5" in result.notes
 
 
 def test_an_id_with_two_texts_is_an_error_and_with_one_text_is_said(tmp_path: Path) -> None:
@@ -134,7 +134,7 @@ def test_a_folder_of_texts_with_a_pattern(tmp_path: Path) -> None:
     result = measure_retrieval(plain, RetrievalOptions())
     assert (
         result.unmatched_ids.hint
-        == "the documents' ids wrap the questions': --id-pattern 'pdfs_repliqa_0_<id>'"
+        == "the documents' ids contain the questions': --id-pattern 'pdfs_repliqa_0_<id>'"
     )
     again = collection_of_files(folder, asked, columns=FileColumns(id_pattern="pdfs_repliqa_0_<id>"))
     assert again.documents == found.documents
@@ -174,7 +174,9 @@ def test_qrels_in_both_forms_and_their_faults(tmp_path: Path) -> None:
     assert read_qrels(beir) == {"q1": {"d1": 1}}
     found = collection_of_files(documents(tmp_path), questions(tmp_path), qrels=path, columns=FileColumns())
     assert found.graded and found.questions[0].grades == {"d1": 2, "d2": 0}
-    assert "1 of 2 questions of the qrels are not in questions.csv and could not be asked: q9" in found.notes
+    assert (
+        "1 of 2 questions of the qrels are not in questions.csv, so we could not ask them: q9" in found.notes
+    )
     path.write_text("q1 0 d1 1\nq1 0 d1 0\nq1 d2\n")
     with pytest.raises(InputError) as told:
         read_qrels(path)
@@ -200,7 +202,7 @@ def test_a_run_of_json_lines_and_what_does_not_meet(tmp_path: Path) -> None:
     assert result.reference_document_score.value == pytest.approx(0.8 / 3)
     assert (result.mrr.n, result.mrr.value) == (3, pytest.approx(0.5 / 3))
     assert result.run == RunFindings(("q2", "q3"), ("q8",), ("x",))
-    assert "2 of 3 questions are absent from the run and score 0: q2, q3" in result.notes
+    assert "2 of 3 questions are missing from the run and score 0: q2, q3" in result.notes
     assert "bm25" not in result.run_line and "run:mine.jsonl@" in result.run_line
     path.write_text('{"question_id": "q1", "ranked": ["a", "a"]}\n{"question_id": "q1"}\n')
     with pytest.raises(InputError, match=r"(?s)jsonl:1: document a is ranked twice.*jsonl:2: not"):

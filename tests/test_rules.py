@@ -145,7 +145,7 @@ def test_a_condition_that_cannot_be_scored_is_counted_and_named(judgecal: Run, o
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"id": "2"}, "the id '2' stands twice"),
+        ({"id": "2"}, "the id '2' is there twice"),
         ({"question": " "}, "samples.json:row 1: question is empty"),
         ({"context": ["a", 7]}, "samples.json:row 1: context must be a list of document ids"),
         (

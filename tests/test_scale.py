@@ -92,14 +92,14 @@ NO_LABEL: list[tuple[str, object, str]] = [
     ("percentage", "101", r"101 lies outside 0\.\.100"),
     ("percentage", "-1", "outside"),
     *(
-        ("percentage", word, "is no number")
+        ("percentage", word, "is not a number")
         for word in ("", "abc", "nan", "inf", "1e999", "1_0", "8 5", True, None)
     ),
     ("fraction", "85", r"85 lies outside 0\.\.1"),
-    ("fraction", "50%", "is no number"),
+    ("fraction", "50%", "is not a number"),
     ("ordinal:0:4", "5", r"5 lies outside 0\.\.4"),
-    ("ordinal:0:4", "2.5", "2.5 is no whole number"),
-    ("ordinal:0:4", "3%", "is no number"),
+    ("ordinal:0:4", "2.5", "2.5 is not a whole number"),
+    ("ordinal:0:4", "3%", "is not a number"),
     ("points:0:5:0.5", "2.4", "2.4 lies between the steps of 0.5"),
     ("points:0:5", "5.1", r"5.1 lies outside 0\.\.5"),
     *(("binary", word, "is none of yes/no") for word in ("", "maybe", "2", "50", "y")),
@@ -211,5 +211,5 @@ def test_a_label_is_taken_onto_another_scale_ends_to_ends(
 
 
 def test_a_word_of_another_scale_names_that_scale() -> None:
-    with pytest.raises(ValueError, match=r"'yes' is no number, but a label of the scale binary"):
+    with pytest.raises(ValueError, match=r"'yes' is not a number, but a label of the scale binary"):
         Scale.parse("ordinal:1:5").read("yes")

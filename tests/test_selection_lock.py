@@ -89,9 +89,9 @@ def test_the_hash_is_that_of_the_rest(tmp_path: Path, judge: PromptJudge) -> Non
 @pytest.mark.parametrize(
     ("change", "signed", "message"),
     [
-        (lambda t: t["signature"].update(text=t["signature"]["text"] + " "), False, "changed by hand"),
-        (lambda t: t["verdicts"].update(a=86.0), False, "changed by hand"),
-        (lambda t: t.update(sha256="0"), False, "changed by hand"),
+        (lambda t: t["signature"].update(text=t["signature"]["text"] + " "), False, "changed it by hand"),
+        (lambda t: t["verdicts"].update(a=86.0), False, "changed it by hand"),
+        (lambda t: t.update(sha256="0"), False, "changed it by hand"),
         (lambda t: t.update(schema=2), True, "schema 2 is newer"),
         (lambda t: t.pop("margin"), True, "no margin"),
         (lambda t: t.update(margn=1), True, "did you mean margin"),
@@ -237,7 +237,7 @@ def test_trusted_it_runs_from_a_folder_that_is_gone_afterwards(
     signatures = tree(workspace.signatures)
     ran = judgecal(*command, "--lock", lock, "--dry-run", "--trust-lock")
     assert (ran.code, marker.exists()) == (0, True), ran.err
-    assert "the lock's own text is run, as --trust-lock says" in ran.err
+    assert "we run the lock's own text, as --trust-lock says" in ran.err
     assert not list(scratch.iterdir()) and tree(workspace.signatures) == signatures
 
 
@@ -260,7 +260,7 @@ def test_a_name_that_leads_elsewhere_is_refused_before_anything_is_written(
     for command in ("judge", "gate", "answer", "migrate to a model"):
         ran = judgecal(*COMMANDS[command], "--lock", lock, *["--trust-lock"] * trust)
         assert (ran.code, marker.exists()) == (2, False), (command, ran.err)
-        assert "is no name of a file of the workspace" in ran.err
+        assert "is not the name of a workspace file" in ran.err
     assert tree(workspace.root.parent) == before
 
 
@@ -315,7 +315,7 @@ def test_a_changed_lock_is_refused_before_its_text_is_looked_at(
     path.write_text(json.dumps(table), encoding="utf-8")
     for command in COMMANDS.values():
         ran = judgecal(*command, "--lock", path, "--trust-lock", "--dry-run")
-        assert (ran.code, marker.exists()) == (2, False) and "a character was changed by hand" in ran.err
+        assert (ran.code, marker.exists()) == (2, False) and "somebody changed it by hand" in ran.err
 
 
 # --- judges that are a function of the user's ---------------------------------------------------------------
@@ -353,7 +353,7 @@ def test_a_function_s_file_is_the_workspace_s(
         here.runnable(workspace)
     for path in (elsewhere / "checks.py", Path("..") / "downloads" / "checks.py"):
         name = f"{path}:score@python"
-        with pytest.raises(InputError, match="is no name of a file of the workspace"):
+        with pytest.raises(InputError, match="is not the name of a workspace file"):
             dataclasses.replace(here, judge=name).runnable(workspace)
 
 

@@ -136,14 +136,14 @@ def test_where_the_cheap_one_is_not_shown_good_enough_the_best_is_taken(
 @pytest.mark.parametrize(
     ("caps", "changes", "why"),
     [
-        (Caps(usd_per_1k=0.5), {}, "its cost is 1 USD per 1,000 judgements, the cap is 0.5"),
-        (Caps(usd_per_1k=0.5), {"usd_per_1k": None}, "its cost is not known"),
+        (Caps(usd_per_1k=0.5), {}, "its cost is 1 USD per 1,000 judgements, and the cap is 0.5"),
+        (Caps(usd_per_1k=0.5), {"usd_per_1k": None}, "nobody knows its cost"),
         (Caps(p95_s=0.5), {}, "p95 latency is 1 s"),
-        (Caps(p95_s=0.5), {"p95_s": None}, "its p95 latency is not known"),
-        (Caps(unscored=0.01), {"n_unscored": 2}, "2 of 100 (2.0%) judgements are unscored"),
-        (Caps(providers=("gemini",)), {}, "its provider is openai, allowed are gemini"),
+        (Caps(p95_s=0.5), {"p95_s": None}, "nobody knows its p95 latency"),
+        (Caps(unscored=0.01), {"n_unscored": 2}, "2 of 100 (2.0%) judgements have no verdict"),
+        (Caps(providers=("gemini",)), {}, "its provider is openai, and you allow gemini"),
         (Caps(local_only=True), {}, "not on this machine"),
-        (Caps(local_only=True), {"provider": None, "local": None}, "its provider is not known"),
+        (Caps(local_only=True), {"provider": None, "local": None}, "we do not know its provider"),
         (Caps(1.0, 1.0, 0.02, ("openai",)), {"n_unscored": 2}, None),
         (Caps(), {"usd_per_1k": None, "p95_s": None, "provider": None}, None),
     ],
@@ -281,7 +281,7 @@ def test_nobody_within_the_caps(judgecal: Run, scored: str, workspace_dir: Path)
         (("--margin", "0"), "--margin must be above 0"),
         (("--margin", "inf"), "and finite"),
         (("--max-p95-s", "nan"), "must be 0 or more and finite"),
-        (("--noise-calls", "1"), "one call shows no noise"),
+        (("--noise-calls", "1"), "one call cannot show noise"),
         (("--metric", "macro_agreemnt"), "did you mean macro_agreement"),
         (("--metric", "bias"), "ranks nobody"),
         (("-o", "gold"), "is a folder"),
@@ -325,7 +325,7 @@ def test_a_judge_that_beats_no_constant_is_refused(judgecal: Run, scored: str, w
     allowed = selected(judgecal, scored, "--allow-below-floor")
     assert allowed["chosen"] and allowed["lock"]
     assert allowed["notes"][0].startswith(
-        "chosen though not shown above the floor: it is not shown to agree better with the labels"
+        "chosen though not shown to beat the floor: it is not shown to agree better with the labels"
     )
 
 
@@ -333,7 +333,7 @@ def test_a_lock_that_is_there_is_not_written_over(judgecal: Run, scored: str, wo
     path = workspace_dir / "judge.lock.json"
     path.write_text("mine")
     ran = judgecal("select", scored, "--allow-below-floor")
-    assert (ran.code, path.read_text()) == (2, "mine") and "give --replace to write over it" in ran.err
+    assert (ran.code, path.read_text()) == (2, "mine") and "add --replace to overwrite it" in ran.err
     assert not (workspace_dir / "experiments" / "test_looks.jsonl").exists()
     assert judgecal("select", scored, *ANY).code == 0 and load_lock(path)
 
@@ -380,7 +380,7 @@ def test_recorded_judgements_choose_and_confirm_without_a_lock(
     assert found["confirmed"]["macro_agreement"]["n"] == len(gold.select("test"))
     assert found["gold"]["n_items"] == len(gold.select("open")) and found["test_looks"] == 1
     assert not (workspace_dir / "judge.lock.json").exists()
-    assert "No lock was written: its judgements were recorded" in judgecal("select", recorded).out
+    assert "We wrote no lock: its judgements were recorded" in judgecal("select", recorded).out
 
 
 def of_splits(judgecal: Run, workspace_dir: Path, tmp_path: Path, test: Callable[[int, bool], bool]) -> str:
@@ -451,9 +451,9 @@ def test_a_stratum_that_drives_the_bounds_is_named_as_compare_names_it(
     slug = record(
         judgecal, workspace_dir, tmp_path, strict=lambda place, kind: kind == "full" and place % 6 > 0
     )
-    [said] = [one for one in selected(judgecal, slug)["driven"] if "of the variance" in one]
+    [said] = [one for one in selected(judgecal, slug)["driven"] if "of its variance" in one]
     assert said.startswith('sharp and strict: "pass", ')
-    assert said.endswith(" more would narrow the interval by 25%")
+    assert said.endswith(" more of them to narrow the interval by a quarter")
     assert said[1:] in " ".join(judgecal("select", slug, "--full").said.split())
     assert said in unescape(page_of(judgecal, slug))
 
@@ -484,7 +484,7 @@ def test_all_labels_choose_and_measure_at_a_level_that_allows_for_the_choice(
     assert found["confirmed"]["accuracy"]["level"] == pytest.approx(1.0 - (1.0 - first) / 2)
     assert found["confirmed"]["accuracy"]["n"] == 120 and found["test_looks"] == 1
     said = (
-        "it is chosen and measured on the same 40 questions, none is left to confirm it: the interval "
+        "the same 40 questions chose and measured it and none are left to confirm it, so the interval "
         "allows for the"
     )
     assert f"{said} choice among 2 judges" in found["why"]

@@ -346,7 +346,7 @@ def test_bad_input_is_told_in_one_message() -> None:
 @pytest.mark.parametrize("as_array", [False, True])
 def test_truth_values_are_no_percentages_and_halves_no_classes(as_array: bool) -> None:
     form = np.array if as_array else list
-    with pytest.raises(InputError, match=r"gold_labels\[0\]: .*True_? is no number"):
+    with pytest.raises(InputError, match=r"gold_labels\[0\]: .*True_? is not a number"):
         agreement(form([True, False]), [100, 0], scale="percentage")
     with pytest.raises(InputError, match=r"judge_labels\[1\]: '0.5' is none of"):
         agreement([1, 0], form([1.0, 0.5]), scale="binary")

@@ -123,7 +123,7 @@ def test_one_label_an_item() -> None:
     found = alt_test(humans, rated(*[1] * 40), scale="binary", epsilon=0.2)
     assert found.winning_rate is None and found.advantage_probability is None and found.passed is None
     assert found.p_values == {} and found.rejected == () and set(found.left_out) == {"a", "b"}
-    assert found.reason is not None and found.reason.startswith("one human label an item")
+    assert found.reason is not None and found.reason.startswith("each item has one human label:")
     assert (found.n_expected, found.n_unscored) == (0, 0)
     alone = alt_test({"a": rated(*[1] * 40)}, rated(*[1] * 40), scale="binary", epsilon=0.2)
     assert alone.winning_rate is None and alone.reason == found.reason

@@ -84,7 +84,7 @@ def test_identical_judges(metric: str) -> None:
     found = compare(gold, judge, judge, scale="binary", metric=metric)
     assert (found.difference.value, found.difference.low, found.difference.high) == (0.0, 0.0, 0.0)
     assert (found.p_value, found.decision) == (1.0, "cannot tell")
-    assert "alike on every question" in found.why
+    assert "equally well with people on every question" in found.why
     assert (
         found.smallest_detectable is not None and found.smallest_detectable > 0.05
     )  # never that of no spread
@@ -117,7 +117,7 @@ def test_a_small_class_has_no_interval() -> None:
 def test_what_holm_takes_back_is_told() -> None:
     gold, a, b = outcomes((1, 1, 40), (1, 0, 6), (0, 0, 34))
     found = compare_all(gold, {"a": a, "b": b, "c": a, "d": a}, scale="binary", metric="accuracy")["a", "b"]
-    told = "the interval of this difference alone is clear of 0, but p = 0.0938 after Holm over 6 comparisons"
+    told = "the interval of this difference alone excludes 0, but p = 0.0938 after Holm over 6 comparisons"
     assert found.difference.clear_of_zero and found.why == f"{told} is not below 0.05"
 
 
@@ -135,7 +135,7 @@ def test_few_items_of_a_stratum_decide_nothing(fails: int) -> None:
         return
     assert found.decision == "cannot tell"
     assert found.why == (
-        'of 109 labelled items only 9 in "fail" (1 more would do): under 10 nothing is decided by '
+        'of 109 labelled items only 9 in "fail" (1 more would do): below 10 we decide nothing by '
         "macro_agreement"
     )
     # What rests on all items can still be told apart.
@@ -190,7 +190,8 @@ def test_where_the_order_changes_nobody_wins() -> None:
     ]
     assert found.decision == "cannot tell"
     assert (
-        found.why == "the order hangs on how unscored items count: +0.2 as wrong, -0.333 in the complete case"
+        found.why == "the order depends on how items without a verdict count: +0.2 as wrong, -0.333 in the "
+        "complete case"
     )
     assert compare(gold, a, b, scale="binary", metric="accuracy").decision == "A"
 

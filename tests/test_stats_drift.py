@@ -19,7 +19,7 @@ def test_one_call_of_the_lock_and_two_of_now_are_the_odd_one_in_a_third() -> Non
     assert (found.between, found.shift) == (pytest.approx(12 / 40), pytest.approx(12 / 40))
     assert found.expected == pytest.approx(12 / 40 * (1.0 + 0.5 + 0.5) / 3)
     assert found.changed and found.in_words == (
-        "30.0% of verdicts differ from the locked ones, where chance gives 20.0%"
+        "30.0% of verdicts differ from the locked verdicts; chance gives 20.0%"
     )
 
 

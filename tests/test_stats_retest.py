@@ -93,7 +93,7 @@ def test_a_judge_without_noise() -> None:
         None,
     ) and sd.reason == "no spread between groups to make an interval from"
     assert found.estimates["icc_1_1"].value == pytest.approx(1.0)
-    assert found.enough == 1 and "no part that repeats could lower" in found.why
+    assert found.enough == 1 and "repeats cannot lower" in found.why
 
 
 def test_binary_labels_and_a_judge_of_percentages() -> None:
@@ -199,11 +199,11 @@ def test_the_error_that_is_told_is_the_error_that_occurs() -> None:
 @pytest.mark.parametrize(
     ("noise", "enough", "said"),
     [
-        (0.0, 1, "1 call an item is enough"),
-        (0.1, 1, "1 call an item is enough: even endless repeats would lower the error"),
-        (0.2, 2, "2 calls an item are enough"),
-        (1.0, 10, "10 calls an item are enough"),
-        (2.0, 19, "repeats pay up to 19 calls an item"),
+        (0.0, 1, "1 call for each item is enough"),
+        (0.1, 1, "1 call for each item is enough: even endless repeats would lower the error"),
+        (0.2, 2, "2 calls for each item are enough"),
+        (1.0, 10, "10 calls for each item are enough"),
+        (2.0, 19, "repeats pay up to 19 calls for each item"),
     ],
 )
 def test_how_many_repeats_pay(noise: float, enough: int, said: str) -> None:

@@ -405,7 +405,7 @@ def test_a_class_of_few_items_gives_no_bound() -> None:
     found = losses_against_best(gold, judges, scale="binary", metric="macro_agreement")
     assert found.pairs is None and found.by_judge["b"].upper is None
     assert found.reason == (
-        'of 57 labelled items only 7 in "fail" (3 more would do): under 10 nothing is decided by '
+        'of 57 labelled items only 7 in "fail" (3 more would do): below 10 we decide nothing by '
         "macro_agreement"
     )
     assert (

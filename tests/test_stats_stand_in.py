@@ -78,7 +78,7 @@ def test_unscored_is_wrong_and_not_asked_is_nothing() -> None:
     unasked = dict(list(TRUTH.items())[5:])
     found = held(ratings, unasked)
     assert (found.at_worst, found.shown(0.5)) == (None, None)
-    assert found.reason == "beside ann: the judge was not asked about 5 of the 60 items"
+    assert found.reason == "beside ann: the judge did not see 5 of the 60 items"
 
 
 def test_few_items_and_few_questions_show_nothing() -> None:

@@ -30,12 +30,15 @@ def test_the_small_stratum_drives() -> None:
 def test_one_sentence_a_stratum() -> None:
     small, large = Stratum("fail", 12, 113, 0.8), Stratum("pass", 101, 113, 0.2)
     less, even = Stratum("fail", 12, 113, 0.7), Stratum("fail", 12, 113, 0.5)
-    said = 'B: "fail", 12 of 113 items, makes up 80% of the variance of their difference'
+    said = "B: most of the doubt about their difference (80% of its variance"
+    items = 'comes from the 12 "fail" items of 113'
     assert driven_in_words([("A", "B", [small, large])]) == [
-        f"A and {said}; 15 more would narrow the interval by 25%"
+        f"A and {said}) {items}; label 15 more of them to narrow the interval by a quarter"
     ]
     several = [("A", "C", [less, large]), ("A", "B", [small, large]), ("A", "D", [even, large])]
-    assert driven_in_words(several) == [f"A and {said} (and 67% or more in 1 more); {small.in_words}"]
+    assert driven_in_words(several) == [
+        f"A and {said}, and 67% or more in 1 more pairs) {items}; {small.in_words}"
+    ]
     assert driven_in_words([("A", "D", [even, large])]) == []
 
 

@@ -107,7 +107,7 @@ def test_a_file_that_is_there_stays(judgecal: Run, workspace_dir: Path) -> None:
     path.write_text("mine")
     ran = judgecal("gold", "list", "-o", "out.csv")
     assert ran.code == 2 and ran.out == "" and path.read_text() == "mine"
-    assert "out.csv: is there already: give --replace to write over it, or name another file" in ran.err
+    assert "out.csv: is there already: add --replace to overwrite it, or name another file" in ran.err
     assert judgecal("gold", "list", "-o", "out.csv", "--replace").code == 0
     assert [row["set"] for row in as_read(path)] == [one["set"] for one in one_object(
         judgecal("gold", "list", "--json"))["sets"]]  # fmt: skip
@@ -134,8 +134,7 @@ def test_judgements_stand_beside_labels_without_the_items_of_test(judgecal: Run,
     frame = pl.read_parquet(workspace_dir / "rows.parquet")
     sealed = [item for item in gold.items if item.item_id in gold.test_ids]
     assert (
-        frame.height == len(gold.items) - len(sealed)
-        and f"{len(sealed)} items of test are left out" in ran.err
+        frame.height == len(gold.items) - len(sealed) and f"{len(sealed)} test items are left out" in ran.err
     )
     assert not set(frame["item_id"]) & gold.test_ids and not set(frame["question"]) & {
         one.question for one in sealed

@@ -66,7 +66,7 @@ def test_how_a_file_was_read_stands_in_the_notes(tmp_path: Path) -> None:
     assert rows_of(table) == [(4, {"q": "Wie groß?", "a": "3 €", "l (0-5)": "3,5"})]
     assert [note.split("t.csv")[1] for note in table.notes] == [
         ": a semicolon separates the cells",
-        ": read as Windows-1252, since it is no UTF-8: it says 'Wie groß?;3 €;3,5'",
+        ": read as Windows-1252, since it is not UTF-8: it says 'Wie groß?;3 €;3,5'",
         ":3: the header: titles above it are left out",
     ]
     late = "q,a\n" + "x,y\n" * 50_000 + "x,café\n"
@@ -247,7 +247,7 @@ def test_a_key_with_a_dot_keeps_its_value(tmp_path: Path) -> None:
         ('[{"q": 1}, 7, [2]]', "t.json:row 2: a JSON number, where each row must be a JSON object"),
         ('[{"q": 1},\n{"q": }]', "t.json:2: broken JSON at column 7"),
         ('{"q": 1}\n{"q": 2}\n', "t.json:2: a second JSON object follows the first: name the file .jsonl"),
-        ('[{"q": 1, "q": 2}]', "broken JSON (the key 'q' stands twice in one object)"),
+        ('[{"q": 1, "q": 2}]', "broken JSON (the key 'q' is there twice in one object)"),
         ("[" * 100_000, "broken JSON (nested too deeply)"),
         ("", "t.json:1: broken JSON at column 1"),
     ],

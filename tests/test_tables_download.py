@@ -114,7 +114,7 @@ LARGE = sent(b"x" * 3000, headers={"content-encoding": "gzip"})
         (moved("file:///etc/hostname"), "another scheme, which is not followed"),
         (moved("http://example.invalid/a"), "must begin with https:// (redirected from"),
         (moved("http://u:p@127.0.0.1/a"), "holds a user or a password"),
-        (moved("http://127.0.0.1:99999/a"), "is no address"),
+        (moved("http://127.0.0.1:99999/a"), "is not an address"),
     ],
 )
 def test_what_a_server_may_do(host: RawHost, tmp_path: Path, answer: Answer, says: str) -> None:
@@ -131,11 +131,11 @@ def test_redirects_end(host: RawHost, tmp_path: Path) -> None:
     ("url", "says"),
     [
         ("http://example.com/a", "must begin with https://"),
-        ("file:///etc/passwd", "is no address"),
-        ("/etc/passwd", "is no address"),
+        ("file:///etc/passwd", "is not an address"),
+        ("/etc/passwd", "is not an address"),
         ("https://u:secret@example.com/a", "https://example.com/a: holds a user"),
-        ("https://example.com/a b", "is no address"),
-        ("https://example.com/a\x1b[2J", "is no address"),
+        ("https://example.com/a b", "is not an address"),
+        ("https://example.com/a\x1b[2J", "is not an address"),
         ("https://127.0.0.1:1/a", "cannot be reached"),
     ],
 )

@@ -214,7 +214,7 @@ def test_titles_merged_cells_and_other_sheets(tmp_path: Path) -> None:
         "other sheets are not read: 'first' (hidden), 'more'",
         "row 4 is the header: titles above it are left out",
         "cells B5:B7 are merged: each of their rows has what they show",
-        "1 of the rows are hidden in the sheet, and read all the same",
+        "1 of the rows are hidden in the sheet, and read anyway",
     ]
 
 
@@ -248,7 +248,7 @@ def test_sheets_that_are_no_plain_table(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"q,a\n1,2\n", "is no workbook: save it as .xlsx"),
+        (b"q,a\n1,2\n", "is not a workbook: save it as .xlsx"),
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "is encrypted, or of an Excel before 2007"),
     ],
 )

@@ -119,5 +119,5 @@ def test_a_gate_that_reads_nothing_says_so(judgecal: Run, served: Served) -> Non
     argv = ("gate", "--lock", served.path, "--repeats-max", "1", "--name", "g", "--json")
     found = headline(judgecal(*argv), 1)
     assert found["kind"] == "unread" and "So the gate says fail" in found["because"][-1]
-    assert "'no number' is no number" in " ".join(found["because"])
+    assert "'no number' is not a number" in " ".join(found["because"])
     assert shlex.split(found["next"])[:3] == ["judgecal", "gate", "--lock"]

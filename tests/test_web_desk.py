@@ -80,12 +80,12 @@ def test_a_draft_marks_the_label(tmp_path: Path) -> None:
         ({"label": "0.5"}, 422, "no label of the scale"),
         ({"label": None}, 422, "No label"),
         ({"label": None, "reason": "no idea"}, 422, "No label"),
-        ({"label": "yes", "reason": "cannot tell"}, 422, "no such reason"),
+        ({"label": "yes", "reason": "cannot tell"}, 422, "does not go with a label"),
         ({"label": ["yes"]}, 422, "are texts"),
         ({"label": "yes", "note": "x" * 4_001}, 422, "4,000"),
-        ({"item": "../../etc/passwd", "label": "yes"}, 404, "no such item"),
-        ({"item": "i000-full", "label": "yes"}, 404, "no such item"),
-        ({"turn": 3, "label": "yes"}, 404, "no such item"),
+        ({"item": "../../etc/passwd", "label": "yes"}, 404, "is not here"),
+        ({"item": "i000-full", "label": "yes"}, 404, "is not here"),
+        ({"turn": 3, "label": "yes"}, 404, "is not here"),
     ],
 )
 def test_what_cannot_be_is_refused_and_nothing_is_written(

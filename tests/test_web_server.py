@@ -314,7 +314,7 @@ def test_what_a_report_flags_is_read(judgecal: Run, workspace_dir: Path) -> None
     assert ran.code == 0 and ran.out.startswith("0 of 1 item of made have a label"), ran.err
     link.write_text("file:///x/report.html#flag=../../x\n", encoding="utf-8")
     ran = judgecal("gold", "label", "made", "--flagged", link, "--dry-run")
-    assert ran.code == 2 and "no such item" in ran.err
+    assert ran.code == 2 and "not an item of gold set" in ran.err
 
 
 def test_rows_of_a_file_make_a_set_that_the_same_command_goes_on_with(

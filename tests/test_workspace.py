@@ -53,7 +53,7 @@ def test_half_a_workspace_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     (tmp_path / half).mkdir()
     monkeypatch.chdir(tmp_path)
     assert find_workspace().is_starter
-    with pytest.raises(InputError, match=r"is no workspace .* run `judgecal init"):
+    with pytest.raises(InputError, match=r"is not a workspace .* run `judgecal init"):
         find_workspace(tmp_path)
 
 
@@ -263,12 +263,12 @@ def test_a_written_file_has_the_usual_mode(tmp_path: Path) -> None:
         (b"", "no JSON"),
         (b"[]", "found a list"),
         (b"null", "found null"),
-        (b'{"a": NaN}', "NaN is no JSON number"),
-        (b'{"a": -Infinity}', "is no JSON number"),
+        (b'{"a": NaN}', "NaN is not a JSON number"),
+        (b'{"a": -Infinity}', "is not a JSON number"),
         (b'{"a": 1e400}', "1e400 is too large"),
         (b'{"a": 1' + b"0" * 400 + b"}", "401 digits"),
         (b'{"a": "\\ud800"}', "half of a character"),
-        (b'{"a": {"b": 1, "b": 2}}', "'b' stands twice"),
+        (b'{"a": {"b": 1, "b": 2}}', "'b' is there twice"),
         (b'{"a": "\xff"}', "w:1: not UTF-8"),
         (b'\xef\xbb\xbf{"a": 1}', "no JSON"),
         (b'{"a": ' + b"[" * 100_000, "nested too deeply"),

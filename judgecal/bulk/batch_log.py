@@ -178,7 +178,7 @@ def _batches_log(path: Path, decode: Callable[[bytes], dict[str, Any]] = json.lo
     def refuse(where: str, error: Exception) -> None:
         raise InputError(
             f"{where}: no batch can be read from this line ({error!r:.80}), and it may be one that is paid "
-            "for: mend it, or delete the file, and its requests are paid again"
+            "for: fix it, or delete the file, and its requests are paid again"
         ) from error
 
     return Log(path, "batch", encode=lambda row: json.dumps(row).encode(), decode=decode, damaged=refuse)

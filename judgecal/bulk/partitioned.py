@@ -253,8 +253,8 @@ class PartitionedRun:
         foreign = [job.partition.name for job, stamp in stamps if stamp is not None and not job.wrote(stamp)]
         if foreign and not self.replace:
             raise InputError(
-                f"{self.output}: holds {listed(foreign)} already: give --replace to write over them, or name "
-                "another folder"
+                f"{self.output}: holds {listed(foreign)} already: add --replace to overwrite them, or "
+                "name another folder"
             )
 
     def preview(self) -> CostEstimate:

@@ -85,7 +85,7 @@ def run(argv: Sequence[str]) -> int:
         stdout.flush()
         if stdout.lost is not None and not stdout.reader_gone:
             notice(
-                f"judgecal: the result could not be written to stdout: {stdout.lost.strerror}{what_is_kept()}"
+                f"judgecal: we could not write the result to stdout: {stdout.lost.strerror}{what_is_kept()}"
             )
             code = code if decided else code or 2
     return code
@@ -99,7 +99,7 @@ def _say_what_ran(argv: Sequence[str]) -> None:
         signatures.RAN.clear()
     if files and "--dry-run" in argv:
         ran = ", ".join(map(shown, files))
-        notice(f"judgecal: --dry-run ran {ran} to make the judges and systems, and called nobody")
+        notice(f"judgecal: --dry-run ran {ran} to make the judges and systems, and called no model")
 
 
 def _run(argv: Sequence[str]) -> tuple[int, bool]:

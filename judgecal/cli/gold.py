@@ -134,7 +134,7 @@ class TableArguments(JudgedArguments):
     trust_lock: TrustLock = False
     labels: Annotated[
         str | None,
-        option("What was drawn of the table before: it is not drawn again, and joined.", metavar="SET"),
+        option("What was drawn of the table before: we do not draw it again, and add to it.", metavar="SET"),
     ] = None
     scale: Annotated[str | None, option("The scale of the labels, of a table without a lock.")] = None
 
@@ -265,8 +265,8 @@ def _set_sheet(source: str, sheet: SheetArguments, workspace: Workspace) -> tupl
     if drawn is not None:
         drawn.write(workspace)
     draft = (
-        f"the column draft shows the verdicts of {found.judge}: leave it in, labels given beside it are "
-        "marked as such (saw_draft) and are no independent ones"
+        f"the column draft shows the verdicts of {found.judge}: leave it in, so that we can mark labels "
+        "given beside it (saw_draft): they are not independent"
     )
     notes = (*result.notes, *notes, *_instructions(gold, sheet.output), *([draft] if sheet.draft else []))
     return dataclasses.replace(result, notes=notes), to
@@ -288,8 +288,8 @@ def _tied(found: LabelSource, items: Sequence[Item]) -> tuple[tuple[Item, ...], 
         rater for rater in gold.raters if any(item.item_id in gold.ratings_by_rater[rater] for item in tied)
     ]
     return tied, (
-        f"{', '.join(voted)} tie on these: give the sheet to another rater, whose vote makes a majority, and "
-        "name that rater by --rater when it comes back",
+        f"{', '.join(voted)} tie on these: give the sheet to another rater, whose vote makes a majority, "
+        "and name them by --rater when it comes back",
     )
 
 
@@ -300,7 +300,9 @@ def _instructions(gold: GoldSet, sheet: Path) -> Iterable[str]:
     step = f" in steps of {scale.step:g}" if scale.step and scale.kind != "ordinal" and scale.graded else ""
     words = f": {', '.join(scale.categories)}" if scale.categories else ""
     yes_no = " (yes or no)" if scale.kind == "binary" else ""
-    yield f"tell the raters: a label is {scale.kind}{ends}{step}{words}{yes_no}; an empty label is no rating"
+    yield (
+        f"tell the raters: a label is {scale.kind}{ends}{step}{words}{yes_no}; an empty label means no rating"
+    )
     if scale.pass_at is not None and scale.kind != "binary":
         yield f"  pass mark: {scale.pass_at:g}"
     for label, meaning in gold.card.anchors.items():

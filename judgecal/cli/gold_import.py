@@ -47,8 +47,7 @@ class ImportArguments(ColumnArguments):
     label: Annotated[
         list[str] | None,
         column(
-            "A rater's labels; repeatable, * stands for all that fit. Of an export the name of people's "
-            "scores."
+            "A rater's labels; repeatable, * means all that fit. Of an export the name of people's scores."
         ),
     ] = None
     gold_label: Annotated[str | None, column("The adjudicated label.")] = None
@@ -70,7 +69,8 @@ class ImportArguments(ColumnArguments):
     rater: Annotated[
         str | None,
         option(
-            "Who gave the one --label. With --sheet the rater's name, by default each sheet's file name.",
+            "Who gave the labels of a single --label. With --sheet the rater's name, by default each "
+            "sheet's file name.",
             metavar="COL",
         ),
     ] = None
@@ -78,7 +78,7 @@ class ImportArguments(ColumnArguments):
         str | None,
         option(
             "percentage (0..100), ordinal:MIN:MAX, points:MIN:MAX[:STEP], fraction (0..1), binary or "
-            "nominal; with --sheet for a new set. Of an export by default told by its labels."
+            "nominal; with --sheet for a new set. Of an export by default recognised by its labels."
         ),
     ] = None
     pass_at: Annotated[
@@ -194,7 +194,7 @@ class ImportChoices:
         str | None,
         option(
             "FILE is what this tool exports: items, people's scores and judges' at once. One of "
-            f"{', '.join(_TOOLS)}; by default told by what stands in the file.",
+            f"{', '.join(_TOOLS)}; by default recognised by the file's content.",
             "--from",
             metavar="TOOL",
         ),
@@ -204,7 +204,7 @@ class ImportChoices:
         False
     )
     force: Annotated[bool, option("Keep a scale of which the labels use a small part only.")] = False
-    dry_run: Annotated[bool, option("Say how the file is understood, and write nothing.")] = False
+    dry_run: Annotated[bool, option("Say how we understand the file, and write nothing.")] = False
     full: Full = False
     json: Json = False
 

@@ -208,8 +208,8 @@ def _reader(
     odd = [option for option in table.given() if option not in _MOSAIC_OPTIONS]
     if odd:
         raise InputError(
-            f"{', '.join(odd)}: --columns {naming} reads the columns by their own names (request, response, "
-            "retrieved_context ...): leave these out, or give --columns plain"
+            f"{', '.join(odd)}: --columns {naming} reads the columns by their own names (request, "
+            "response, retrieved_context ...): leave those out, or give --columns plain"
         )
     inputs = frozenset(name for judge in asking for name in judge.inputs)
     reader: Reader = wing("mosaic rows")(inputs, table.item, table.group)
@@ -222,10 +222,10 @@ def _unscored(result: JudgeResult | SuiteResult) -> str:
 
     if isinstance(result, JudgeResult):
         where = f"{result.output}, column {result.columns['error']}"
-        return f"{result.n_unscored} rows are unscored; {where} says why"
+        return f"{result.n_unscored} rows have no verdict; {where} says why"
     columns = listed([result.columns[name]["error"] for name, rate in result.rates.items() if rate.unscored])
     rows = f"{result.n_unscored} of {result.n} rows"
-    return f"{rows} are unscored in part; {result.output} says why: {columns}"
+    return f"{rows} lack some verdict; {result.output} says why: {columns}"
 
 
 @dataclass(frozen=True)
@@ -339,10 +339,9 @@ def plan(
         float | None, option("Half the width of the interval, 0..0.5; 0.05 by default.", metavar="X")
     ] = None,
     difference: Annotated[
-        float | None,
-        option("The difference to be shown, in units of the metric; 0.03 of a share.", metavar="X"),
+        float | None, option("The difference to show, in units of the metric; 0.03 of a share.", metavar="X")
     ] = None,
-    metric: Annotated[str | None, option("By which the two are told apart; as in compare.")] = None,
+    metric: Annotated[str | None, option("The metric that compares the two; as in compare.")] = None,
     name: shared.Name = None,
     full: shared.Full = False,
     json: shared.Json = False,

@@ -35,12 +35,12 @@ UNSCORED = 4
 """The exit code where items ended without a verdict; that of a decision goes before it."""
 
 GoldName = Annotated[str, option("Gold set: a name under gold/, or a path.")]
-Replace = Annotated[bool, option("Write over the file of --output where it is there.")]
+Replace = Annotated[bool, option("Overwrite the file of --output.")]
 Full = Annotated[bool, option("Everything that the page says, as text.")]
 Json = Annotated[bool, option("Print one JSON object on stdout.")]
 Seed = Annotated[int, option("Seed of every draw.", min=0)]
 Name = Annotated[str | None, option("Slug of the experiment, instead of <command>-<set>-<hash>.")]
-Metric = Annotated[str | None, option("By which; macro_agreement by default, accuracy on nominal labels.")]
+Metric = Annotated[str | None, option("The metric; macro_agreement by default, accuracy on nominal labels.")]
 Repeats = Annotated[int, option("Judgements of each item by each judge.")]
 Split = Annotated[str, option("open, train, dev, test or all.")]
 ExperimentName = Annotated[str, argument("Slug or path of an experiment.", metavar="EXPERIMENT")]
@@ -69,7 +69,7 @@ class CallArguments:
 class ResumeArguments(CallArguments):
     """The options of a command that calls models and resumes where it stopped."""
 
-    no_cache: Annotated[bool, option("Take no stored answers of other experiments.")] = False
+    no_cache: Annotated[bool, option("Use no stored answers of other experiments.")] = False
     retry_unscored: Annotated[bool, option("Also call again where a reply gave no usable verdict.")] = False
 
     def options(self, *, repeats: int = 1) -> RunOptions:
@@ -104,8 +104,7 @@ class BatchArguments(RunArguments):
         bool,
         option(
             "Send the calls as batches of OpenAI, Anthropic or Gemini: about half the price, within a "
-            "day. Tried "
-            "against servers of our own; no real provider was asked."
+            "day. Tested with our own servers, with no real provider."
         ),
     ] = False
 
@@ -118,7 +117,7 @@ class RuleArguments:
         str | None, option("How include and exclude look for a phrase: substring (the default) or phrase.")
     ] = None
     refusal_message: Annotated[
-        str | None, option("The words that refuse takes for a refusal.", metavar="TEXT")
+        str | None, option("The words that refuse reads as a refusal.", metavar="TEXT")
     ] = None
     lemmas: Annotated[
         str | None,
@@ -204,7 +203,7 @@ def would_look(look: Look | None, gold: str, *, level: float = 0.95, where: str 
     """What a run would take from the test labels of a set, in a sentence; None where it takes nothing."""
     if look is None:
         return None
-    again = "" if look.new else " (which was taken before)"
+    again = "" if look.new else " (taken before)"
     return f"A run would spend a look at test{where}: {look.sentence(gold, level)}{again}."
 
 
@@ -213,7 +212,7 @@ def show_look(look: str | None, *, json: bool) -> None:
     if json:
         print_json({"test_look": look})
     else:
-        print_prose(look or "A run would spend no look at test: no test item is among these.")
+        print_prose(look or "A run would spend no look at test: it has no test item.")
 
 
 def finish(n_unscored: int, *why: str, journal: Path | None = None) -> None:
@@ -222,7 +221,7 @@ def finish(n_unscored: int, *why: str, journal: Path | None = None) -> None:
     `why` are sentences; with `journal` the one that it holds the reasons.
     """
     if n_unscored:
-        reasons = [f"{n_unscored} judgements are unscored; {journal} holds why"] if journal else why
+        reasons = [f"{n_unscored} judgements have no verdict; {journal} says why"] if journal else why
         notice(*(f"judgecal: {reason}" for reason in reasons))
         raise typer.Exit(UNSCORED)
 
@@ -264,8 +263,7 @@ class ColumnArguments:
         list[str] | None,
         column(
             "The contexts: a text, or a list of texts or of {document_id, text, score}; repeatable; by "
-            "default "
-            "contexts or context."
+            "default contexts or context."
         ),
     ] = None
     conversation: Annotated[
@@ -390,7 +388,7 @@ class JudgementFiles(TableFile):
 
             frame, n_sealed = judgement_rows(stored)
             write_frame(self.rows, frame)
-            left = f"; {n_sealed:,} items of test are left out, as they are shown nowhere" if n_sealed else ""
+            left = f"; {n_sealed:,} test items are left out, as we never show them" if n_sealed else ""
             notice(f"judgecal: {frame.height:,} rows in {self.rows}{left}")
 
 

@@ -130,11 +130,10 @@ def internal_error(error: BaseException) -> int:
     path = _write(_without_secrets(_traceback(error)))
     notice(
         f"judgecal: an internal error, and no fault of yours: {_without_secrets(what)[:300]}{what_is_kept()}",
-        f"the traceback is in {path}: please read it through and report it where you got judgecal; the "
-        "exit code is "
-        f"{INTERNAL}, which says nothing about any judge"
+        f"the traceback is in {path}: please read it through and report it where you got judgecal; the exit "
+        f"code is {INTERNAL}, which says nothing about any judge"
         if path
-        else f"the traceback could not be written anywhere; the exit code is {INTERNAL}",
+        else f"we could not write the traceback anywhere; the exit code is {INTERNAL}",
     )
     return INTERNAL
 
@@ -183,4 +182,4 @@ def _without_secrets(text: str) -> str:
             specs += load_catalogue(find_workspace()).specs.values()
         return redacted(text, list(dict.fromkeys(secret for spec in specs for secret in secrets_of(spec))))
     except Exception:  # noqa: BLE001 - what is broken may be just that: then no text is the safe one
-        return "(left out, as it could not be cleared of keys)"
+        return "(left out, as we could not clear it of keys)"

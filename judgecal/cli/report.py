@@ -52,7 +52,7 @@ def report(
         bool, option("Write the page, or the index, and open it in a browser.", "--open")
     ] = False,
     margin: Annotated[
-        float, option("The loss against the best judge that is allowed; of score, agreement, optimize.")
+        float, option("The loss against the best judge that you allow; of score, agreement, optimize.")
     ] = 0.03,
     full: shared.Full = False,
     json: shared.Json = False,
@@ -91,7 +91,7 @@ def _page(workspace: Workspace, experiment: str, report: Report) -> Path:
 
 def _open(path: Path) -> None:
     if not webbrowser.open(path.resolve().as_uri()):
-        notice(f"judgecal: no browser could be started here; open {path} yourself")
+        notice(f"judgecal: we could not start a browser here; open {path} yourself")
 
 
 def _print(
@@ -115,7 +115,7 @@ def rules(
         option("A table of answers by id: the columns id, answer and maybe system.", metavar="FILE"),
     ] = None,
     refusal_message: Annotated[
-        str | None, option("The words that refuse takes for a refusal.", metavar="TEXT")
+        str | None, option("The words that refuse reads as a refusal.", metavar="TEXT")
     ] = None,
     words: Annotated[
         str | None, option("The word list of safe, a file of the workspace.", metavar="FILE")

@@ -62,9 +62,8 @@ def score(
         shared.show_plan(run.plan(), json=call.json)
         if run.tied and not call.json:
             print_prose(
-                f"{len(run.tied)} of the items have no gold label, as raters tie: each judge is asked "
-                "about them once, "
-                "so that it can be held against raters where raters are, and they count nowhere else"
+                f"{len(run.tied)} of the items have no gold label, as raters tie: we ask each judge "
+                "about them once, to compare it with the raters there, and they count nowhere else"
             )
         return
     result, stored = run.run()
@@ -89,11 +88,13 @@ class RecordedArguments:
     """What a file of recorded judgements is, and how it is read."""
 
     judge_column: Annotated[
-        str | None, option("Column of the judge's name; by default judge, or else the file is one judge.")
+        str | None, option("Column of the judge's name; by default judge, else the file is one judge.")
     ] = None
     verdict: Verdict = None
     item: Annotated[str | None, column("The item's id; by default item_id.")] = None
-    verdict_scale: Annotated[str | None, option("Of the verdicts; by default told by what they are.")] = None
+    verdict_scale: Annotated[
+        str | None, option("Of the verdicts; by default recognised by what they are.")
+    ] = None
 
     def read(self, path: Path, gold: GoldSet) -> Recorded:
         """The judgements of a file."""
@@ -221,7 +222,7 @@ def compare(
     metric: shared.Metric = None,
     level: Annotated[float, option("Level of the intervals; 1 - level is the false alarm rate.")] = 0.95,
     seed: shared.Seed = 0,
-    dry_run: Annotated[bool, option("Say whether it would look at test labels, and at which level.")] = False,
+    dry_run: Annotated[bool, option("Say whether it would use test labels, and at which level.")] = False,
     name: shared.Name = None,
     full: shared.Full = False,
     json: shared.Json = False,

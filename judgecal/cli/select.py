@@ -58,14 +58,16 @@ def select(
     ctx: typer.Context,
     experiment: shared.ExperimentName,
     metric: shared.Metric = None,
-    margin: Annotated[float, option("The loss against the best judge that is allowed.")] = 0.03,
+    margin: Annotated[float, option("The loss against the best judge that you allow.")] = 0.03,
     output: Annotated[Path, option("Where the lock goes.", "--output", "-o")] = Path("judge.lock.json"),
     noise_calls: Annotated[
-        int, option("Calls of each item at lock time, for gate to hold the judge to; 0 makes none.")
+        int, option("Calls of each item at lock time, for gate to compare with; 0 makes none.")
     ] = 3,
     split: Annotated[
         str,
-        option("What chooses: open (train and dev; test confirms), or all: none confirms.", metavar="SPLIT"),
+        option(
+            "What chooses: open (train and dev; test confirms) or all (nothing confirms).", metavar="SPLIT"
+        ),
     ] = "open",
     repeats: Annotated[
         int | None, option("Judgements of each test item; by default as many as the experiment made.")
@@ -119,7 +121,7 @@ class CiFiles:
     ] = None
     junit: Annotated[
         Path | None,
-        option("Also write the decision as JUnit XML; one that cannot tell is an error.", metavar="FILE"),
+        option('Also write the decision as JUnit XML; "cannot tell" is an error.', metavar="FILE"),
     ] = None
 
     def begin(self) -> datetime.datetime:
@@ -158,7 +160,7 @@ class CiFiles:
 
 def gate(
     ctx: typer.Context,
-    margin: Annotated[float | None, option("The loss that is allowed; the lock's by default.")] = None,
+    margin: Annotated[float | None, option("The loss that you allow; by default the lock's.")] = None,
     repeats_max: Annotated[
         int,
         option(
@@ -223,11 +225,11 @@ def migrate(
     output: Annotated[
         Path | None, option("Lock the new judge here.", "--output", "-o", metavar="LOCK")
     ] = None,
-    margin: Annotated[float | None, option("The loss that is allowed; by default that of the lock.")] = None,
+    margin: Annotated[float | None, option("The loss that you allow; by default the lock's.")] = None,
     gold: Annotated[
         str | None, option("The lock's gold set, where it has another name or place now.")
     ] = None,
-    force: Annotated[bool, option("Lock the new judge whatever was decided.")] = False,
+    force: Annotated[bool, option("Lock the new judge whatever the decision.")] = False,
     replace: shared.Replace = False,
     *,
     lock: shared.LockArguments,
@@ -271,7 +273,7 @@ def migrate(
     print_result(result, document := migrate_document(result), json=call.json, full=call.full)
     files.write(result, document, started)
     if result.n_unscored:
-        notice(f"judgecal: {result.n_unscored} judgements are unscored; {run.experiment.journal} holds why")
+        notice(f"judgecal: {result.n_unscored} judgements have no verdict; {run.experiment.journal} says why")
     raise Decided(result.decision)
 
 

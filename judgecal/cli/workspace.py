@@ -82,7 +82,7 @@ def signature_new(
         str | None, option("What it is shown; by default question,answer_under_test.", metavar="A,B")
     ] = None,
     words: Annotated[str | None, option("The verdicts of nominal.", metavar="A,B,C")] = None,
-    replace: Annotated[bool, option("Write over a file of this name.")] = False,
+    replace: Annotated[bool, option("Overwrite a file of this name.")] = False,
     full: shared.Full = False,
     json: shared.Json = False,
 ) -> None:
@@ -153,8 +153,7 @@ def _made_document(made: Workspace) -> Document:
     )
     headline = Headline(
         "workspace",
-        f"{made.root} is a workspace of yours: signatures/, suites/, gold/starter/, experiments/, "
-        "judgecal.toml.",
+        f"{made.root} is your workspace: signatures/, suites/, gold/starter/, experiments/, judgecal.toml.",
         next=f"judgecal --workspace {root} optimize",
     )
     blocks = [
@@ -189,7 +188,7 @@ def _models_document(specs: Sequence[ModelSpec]) -> Document:
     ready = sum(spec.key_present is not False for spec in specs)
     return Document(
         title="Models",
-        about="Prices in US dollars for a million tokens; further aliases stand in judgecal.toml.",
+        about="Prices in US dollars for a million tokens; judgecal.toml has further aliases.",
         headline=Headline(
             "models",
             f"{ready} of {len(specs)} models have the key that they need, or need none.",

@@ -333,7 +333,7 @@ def read_flagged(path: Path, gold: GoldSet) -> frozenset[str]:
         )
     known = {item.item_id for item in gold.items}
     if strange := [item_id for item_id in ids if item_id not in known]:
-        raise InputError(f"{shown(path)}: {listed(strange)}: no such item in gold set {gold.name!r}")
+        raise InputError(f"{shown(path)}: {listed(strange)}: not an item of gold set {gold.name!r}")
     return frozenset(ids)
 
 
@@ -378,13 +378,11 @@ def _serve(server: DeskServer, serve: ServeArguments) -> None:
     server.address = Address(serve.host, serve.port, 60.0 * serve.idle)
 
     def opened(links: Mapping[str, str]) -> None:
-        notice(
-            "judgecal: one link a person, each for that person alone; Ctrl-C ends:", *links_in_words(links)
-        )
+        notice("judgecal: one link for each person; Ctrl-C ends:", *links_in_words(links))
         if serve.host not in ("127.0.0.1", "localhost", "::1"):
             notice(
-                "judgecal: where a link's name is not known, put this machine's address in numbers in its "
-                "place; whoever is in this network can read along what goes between the browsers and here"
+                "judgecal: where a link's name does not work, put this machine's numeric address in its "
+                "place; anybody in this network can read what goes between the browsers and this machine"
             )
         if not serve.no_open and sys.stderr.isatty():
             webbrowser.open(next(iter(links.values())))

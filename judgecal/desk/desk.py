@@ -213,7 +213,7 @@ class Desk:
     async def _label(self, rater: str, sent: Mapping[str, Any]) -> None:
         item_id, turn = self._by_key.get(str(sent.get("item"))), sent.get("turn", 1)
         if item_id is None or turn not in (1, 2):
-            raise Refusal(404, "There is no such item here: load the page again.")
+            raise Refusal(404, "This item is not here: load the page again.")
         rating = self._rating(rater, item_id, sent)
         before = (self._second if turn == 2 else self.file.ratings).get((item_id, rater))
         fresh = self.task.since is not None and item_id not in self.queue.done[rater]
@@ -239,15 +239,15 @@ class Desk:
             if reason != CANNOT_TELL:
                 raise Refusal(422, "No label: choose one, or say that you cannot tell.")
         elif reason == CANNOT_TELL or (reason and not self.task.adjudicates):
-            raise Refusal(422, "A label takes no such reason.")
+            raise Refusal(422, "This reason does not go with a label.")
         elif self.task.adjudicates and not reason:
-            raise Refusal(422, "Say why: the reason stands beside the label that settles this.")
+            raise Refusal(422, "Say why: others will see the reason beside your label.")
         else:
             scale = self.gold.scale
             try:
                 value = read_label(label, scale)
             except (ValueError, OverflowError) as error:
-                why = f"That is no label of the scale {scale}: {visible(str(error))}."
+                why = f"That is not a label of the scale {scale}: {visible(str(error))}."
                 raise Refusal(422, why) from None
         drafted = self.task.drafts is not None and self.task.drafts.get(item_id) is not None
         return Rating(item_id, rater, value, note, drafted, reason, self._rubric_sha)

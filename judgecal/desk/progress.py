@@ -280,20 +280,20 @@ def label_document(result: LabelProgress, n_differ: int, *, following: str, agai
     facts = []
     overlap = count_of(result.n_overlap, "item")
     if len(result.raters) > 1 and result.agreement is None:
-        needed = f"{OVERLAP_LEAST} are needed before their agreement says anything"
+        needed = f"it takes {OVERLAP_LEAST} before their agreement says anything"
         facts.append(f"{overlap} labelled by two or more: {needed}.")
     elif len(result.raters) > 1:
         alpha = estimate(result.agreement, 2)
-        facts.append(f"Krippendorff's alpha of these raters: {alpha}, on {overlap}.")
+        facts.append(f"Krippendorff's alpha of the raters: {alpha}, on {overlap}.")
     if result.half_width is not None and result.half_width_more is not None and result.rate is not None:
         then = f"; {count_of(result.n_more, 'label')} more: ±{100.0 * result.half_width_more:.1f}"
         known = "known with the judge's verdicts beside them" if result.with_judge else "known"
         facts.append(
-            f"The rate of these labels alone ({result.rate_of}) is {percent(result.rate.value)}, {known} to "
-            f"±{100.0 * result.half_width:.1f} points{then if result.n_more else ''}."
+            f"By the labels alone, the rate ({result.rate_of}) is {percent(result.rate.value)}, {known} "
+            f"to ±{100.0 * result.half_width:.1f} points{then if result.n_more else ''}."
         )
     blocks.append(Bullets(facts, short=True))
-    section = Section("labels", "Labels", "Serves whoever decides when enough is labelled.", blocks)
+    section = Section("labels", "Labels", "Is enough labelled?", blocks)
     about = f"{result.set_}, scale {result.scale}"
     headline = _label_headline(result, n_differ, following=following, again=again)
     return Document(f"Labels of {result.set_}", about, headline, [section])
@@ -302,14 +302,14 @@ def label_document(result: LabelProgress, n_differ: int, *, following: str, agai
 def _label_headline(result: LabelProgress, n_differ: int, *, following: str, again: str) -> Headline:
     left = result.n_items - result.n_labelled
     if not result.n_items:
-        return Headline("none", f"Nothing of {result.set_} is to be labelled by this.", next=following)
+        return Headline("none", f"Nothing in {result.set_} is left to label this way.", next=following)
     done = f"{count(result.n_labelled)} of {count_of(result.n_items, 'item')} of {result.set_}"
     verb = "has" if result.n_labelled == 1 else "have"
     if not result.n_labelled:
-        return Headline("waits for labels", f"{done} have a label: they wait for people.", next=again)
+        return Headline("waits for labels", f"{done} have a label: the rest wait for people.", next=again)
     because = []
     if n_differ:
-        because.append(f"Raters differ on {count_of(n_differ, 'item')}, which nobody has settled.")
+        because.append(f"Raters differ on {count_of(n_differ, 'item')}, and nobody has settled them.")
         following = f"judgecal gold adjudicate {result.set_}"
     elif left and not result.enough:
         because.append(f"{count(left)} more are left: the same command goes on where this ended.")
@@ -326,7 +326,7 @@ def adjudicated_document(result: Adjudication) -> Document:
     ]
     blocks: list[Block] = []
     if rows:
-        title = "How many labels of each rater the adjudicated label confirms, on these items"
+        title = "How many labels of each rater the adjudicated label confirms, on the settled items"
         blocks.append(Table(("rater", "confirmed", "of", "share"), rows, title=title, short=True))
     facts = []
     if result.n_ties:
@@ -335,13 +335,13 @@ def adjudicated_document(result: Adjudication) -> Document:
         unclear = count_of(result.n_cannot_tell, "item")
         facts.append(f"On {unclear} the adjudicator could not tell: they stay as they were.")
     blocks.append(Bullets(facts, short=True))
-    section = Section("settled", "Settled", "Serves whoever relies on the gold label.", blocks)
+    section = Section("settled", "Settled", "What the adjudicator decided.", blocks)
     name, differing = result.set_, count_of(result.n_differ, "item")
     score, adjudicate = f"judgecal score --gold {name}", f"judgecal gold adjudicate {name}"
     changed: tuple[str, ...] = ()
     if result.n_settled:
         n_changed = f"{count(result.n_changed)} of {count(result.n_settled)} settled labels"
-        changed = (f"{n_changed} are other than the raters' own.",)
+        changed = (f"{n_changed} differ from the raters' own.",)
     if not result.n_differ:
         headline = Headline("none", f"Raters differ on no item of {name}.", next=score)
     elif result.n_left:

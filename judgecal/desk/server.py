@@ -99,7 +99,7 @@ class DeskServer:
         """Refuse whoever has no business here; no reply of ours is kept or framed by anybody."""
         try:
             if not self._is_ours(request.headers.get("Host", "")):
-                raise Refusal(403, "This address is not the one that the page is served at.")
+                raise Refusal(403, "The page is served at another address.")
             if request.headers.get("Origin") not in (None, f"http://{request.headers['Host']}"):
                 raise Refusal(403, "Another site's page has no business here.")
             reply = await handler(request)
@@ -138,7 +138,7 @@ class DeskServer:
         token, known = request.headers.get("Judgecal-Token", ""), self.tokens.get(rater, "")
         if not known or not hmac.compare_digest(known.encode(), token.encode("utf-8", "replace")):
             raise Refusal(
-                403, "This link is not right, or of an earlier start: open the link that was printed for you."
+                403, "This link is wrong or from an earlier start: open the link that was printed for you."
             )
         sent = await _sent(request)
         if verb == "progress":
@@ -261,9 +261,9 @@ async def _sent(request: web.Request) -> dict[str, Any]:
     try:
         sent = json.loads(await asyncio.wait_for(request.read(), _LONGEST_BODY_S))
     except TimeoutError:
-        raise Refusal(408, "The act did not come through in time: try again.") from None
+        raise Refusal(408, "Your answer did not arrive in time: try again.") from None
     except (ValueError, RecursionError):
-        raise Refusal(400, "That is no JSON.") from None
+        raise Refusal(400, "That is not JSON.") from None
     if not isinstance(sent, dict):
         raise Refusal(400, "An act is a JSON object.")
     return sent

@@ -221,7 +221,7 @@ class Budget:
                 if bill.dearest > 1.0 and bill.report:
                     remarks.append(
                         f"model {model}: its server reports up to {bill.dearest:.1f} times the most that a "
-                        f"call was estimated to cost ({bill.report}); further calls were held to that"
+                        f"call was estimated to cost ({bill.report}); we estimated further calls by that"
                     )
                 if bill.counted:
                     remarks.append(counted_remark(f"model {model}", bill.counted))
@@ -261,8 +261,8 @@ def _spent_in(ledger: Path) -> float:
         return float(json.loads(ledger.read_text(encoding="utf-8"))["spent_usd"])
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise InputError(
-            f"{ledger}: what this experiment has spent cannot be read ({error}): mend or delete it; deleted, "
-            "--budget-total-usd counts from 0"
+            f"{ledger}: we cannot read what this experiment has spent ({error}): fix or delete it; once "
+            "deleted, --budget-total-usd counts from 0"
         ) from error
 
 
@@ -308,8 +308,8 @@ class BudgetGate:
 def counted_remark(whose: str, replies: int) -> str:
     """The sentence about replies whose server gave no usable count of tokens."""
     return (
-        f"{whose}: {replies:,} replies came without a usable count of tokens; their cost is counted from "
-        f"their text at {_BYTES_PER_TOKEN} bytes a token, without thoughts that were not sent"
+        f"{whose}: {replies:,} replies came without a usable count of tokens; we estimate their cost "
+        f"from their text at {_BYTES_PER_TOKEN} bytes a token, without thoughts that were not sent"
     )
 
 

@@ -58,8 +58,8 @@ def iso(second: int) -> str:
 def say_damaged(where: str, what: str, why: str) -> None:
     """Name a line that cannot be read; once a run, for a file is read more often than that."""
     notice(
-        f"judgecal: {where}: no {what} can be read from this line ({why[:200]}): it counts as not there, and "
-        "its call will be made again; mend or delete the line"
+        f"judgecal: {where}: no {what} can be read from this line ({why[:200]}): we ignore the line and "
+        "make its call again; fix or delete the line"
     )
 
 
@@ -339,7 +339,7 @@ class FieldTypes:
         floats, wholes = places
         for place in floats:
             if not math.isfinite(values[place]):
-                raise ValueError(f"{values[place]!r} is no number")
+                raise ValueError(f"{values[place]!r} is not a number")
         for place in wholes:
             if abs(values[place]) > self._MOST:
                 raise ValueError("a number is too large")

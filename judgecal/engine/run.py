@@ -209,7 +209,7 @@ async def _work_off(
         if lost >= lost_at_most:  # it is not there: the rest would only wait
             raise JudgecalError(
                 f"model {spec.alias} ({spec.id}) cannot be reached: the last {lost} calls ended with "
-                f"{row.error.message!r}; what was judged so far is kept, the same command resumes"
+                f"{row.error.message!r}; we keep what was judged so far, and the same command resumes"
             )
 
     scheduler = Scheduler(calls, judge, limiter=limiter, tick=tick)

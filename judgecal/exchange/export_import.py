@@ -225,7 +225,7 @@ def _read_labels(export: Export, options: LabelOptions) -> _Labels:
     name = _rated_apart(export, options) if in_table else _chosen(export, options.labels)
     if name is None:
         scale = labels_scale(options.scale or "binary", options.pass_at)
-        taken = f"; of those to come the scale is taken as {scale} (--scale says another)"
+        taken = f"; we assume the scale {scale} for labels to come (--scale overrides)"
         return _Labels(
             None, scale, [], [f"The export holds no label of a person{'' if options.scale else taken}."]
         )
@@ -241,13 +241,13 @@ def _read_labels(export: Export, options: LabelOptions) -> _Labels:
     as_held = [_cell(score.value) for score in export.ratings]
     cells = [options.mapping.get(cell, cell).strip() for cell in as_held]
     guessed, words, why = scale_told([typed(cell) if in_table else cell for cell in cells if cell])
-    how = f"The labels tell the scale {guessed}: {why}"
+    how = f"The labels show the scale {guessed}: {why}"
     if name in export.scales:
         guessed, words = export.scales[name], {}
         how = f"The scale is {guessed}, as the file declares it"
     if options.scale is None and guessed is None:
         whose = f"{options.ratings}: the labels" if in_table else f"{export.where}: the labels of {name}"
-        raise InputError(f"{whose} tell no scale ({why}): give --scale")
+        raise InputError(f"{whose} show no scale ({why}): give --scale")
     scale = labels_scale(options.scale or str(guessed), options.pass_at)
     words = words if scale.kind == "binary" else {}
 
@@ -274,8 +274,8 @@ def _read_labels(export: Export, options: LabelOptions) -> _Labels:
 
     narrow = narrow_labels([rating.label for rating in ratings if isinstance(rating.label, float)], scale)
     if narrow and not (options.force or scale.from_fraction):
-        raise InputError(f"{export.where}: {narrow}: give --scale so, or --force if it is right as it is")
-    right = "the import was told that the scale is right" if options.force else "they are fractions"
+        raise InputError(f"{export.where}: {narrow}: give that --scale, or --force if the scale is right")
+    right = "you said that the scale is right" if options.force else "they are fractions"
     notes = [] if in_table else [f"The label is what people said of {name}."]
     notes += [] if options.scale else [f"{how} (--scale says another)."]
     unused = [f"{cell}={to}" for cell, to in options.mapping.items() if cell not in as_held]

@@ -299,6 +299,6 @@ def open_archive(path: Path) -> Iterator[Archive]:
         try:
             opened = zipfile.ZipFile(file)
         except _BROKEN as error:
-            raise InputError(f"{shown(path)}: is no zip archive ({error}): copy the file again") from None
+            raise InputError(f"{shown(path)}: is not a zip archive ({error}): copy the file again") from None
         with opened:
             yield Archive(opened, file, shown(path))

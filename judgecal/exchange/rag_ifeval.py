@@ -139,7 +139,7 @@ def _questions(table: Table, path: Path) -> list[Item]:
         items.append(item)
     for item_id, n in Counter(item.item_id for item in items).items():
         if n > 1:
-            problems.append(f"{table.where}: the id {item_id!r} stands twice: ids must differ")
+            problems.append(f"{table.where}: the id {item_id!r} is there twice: ids must differ")
     refuse(problems)
     return items
 

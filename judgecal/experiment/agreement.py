@@ -115,9 +115,9 @@ class AgreementTable:
         if self.weights is None:
             return ()
         return (
-            "the items were drawn with unequal probabilities: means are weighted by 1 / probability, all "
-            "counts are of the items drawn; what cannot be weighted (coefficients, parts, people beside "
-            "people) is left out",
+            "the items were drawn with unequal probabilities: means are weighted by 1 / probability, "
+            "and all counts are of the items drawn; we leave out what cannot be weighted (coefficients, "
+            "parts, people compared with people)",
         )
 
     def of(self, column: JudgeColumn) -> AgreementTable:
@@ -233,8 +233,8 @@ def drawing_weights(gold: GoldSet, items: Sequence[Item]) -> Floats | None:
         lacking = next(item.item_id for item in items if item.inclusion_probability is None)
         raise InputError(
             f"gold set {gold.name}: {len(chances) - len(known)} of {len(chances)} items have no "
-            f"inclusion_probability, {lacking!r} for one, and the others have: give it in items.jsonl, or "
-            "keep them in a set of their own"
+            f"inclusion_probability, such as {lacking!r}, and the others do: give it in items.jsonl, or "
+            "keep those in a set of their own"
         )
     weights = 1.0 / np.array(known)
     return None if np.ptp(weights) <= 1e-9 * weights.max() else weights / weights.mean()
@@ -244,9 +244,9 @@ def refuse_unequal(gold: GoldSet, items: Sequence[Item], command: str) -> None:
     """Refuse a command that cannot weigh items which were drawn with unequal probabilities."""
     if drawing_weights(gold, items) is not None:
         raise InputError(
-            f"{command} would count all items of gold set {gold.name} alike, and they were drawn with "
-            "unequal probabilities (inclusion_probability in items.jsonl): use score, agreement, compare or "
-            "report, which weigh"
+            f"{command} would count all items of gold set {gold.name} alike, but they were drawn with "
+            "unequal probabilities (inclusion_probability in items.jsonl): use score, agreement, "
+            "compare or report, which weight them"
         )
 
 
@@ -412,7 +412,7 @@ def verdict_notes(
         common = common_scale(people, scale)
         how = f"raw ones are taken onto {people}, ends to ends"
         if common.pass_at is not None and people.kind == "binary":
-            how = f"raw ones are held against {common.low:g} and {common.high:g}, cut at {common.pass_at:g}"
+            how = f"raw verdicts are compared on {common.low:g} to {common.high:g}, cut at {common.pass_at:g}"
         notes.append(f"{scale} verdicts on {people} labels ({', '.join(judges)}): {how}")
     called = [column for column in columns if column.kind != "recorded"]
     for column in called:  # cost counted from the texts, for want of a usable count by the server

@@ -162,7 +162,7 @@ class CompareRun:
             absent = [item.item_id for item in stored.items if item.item_id not in judged]
             if absent:
                 items = f"{len(absent)} items ({listed(absent, sealed=gold.test_ids)})"
-                notes.append(f"{column.judge} has no judgement of {items}: they count as unscored")
+                notes.append(f"{column.judge} has no judgement of {items}: they count as wrong")
             names += [f"{column.judge}[{row.judge_fingerprint[:8]}]" for row in column.rows[:1]]
         notes += [*stored.notes, *table.drawn_notes, *verdict_notes(gold.scale, columns)]
         most = dataclasses.replace(table, repeats=max(self._repeats(column) for column in columns))

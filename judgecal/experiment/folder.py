@@ -88,7 +88,7 @@ class Experiment:
 
     def read_summary(self, kind: type[_R]) -> _R:
         """The result that `write_summary` left, as the class that it was; refused where it is none."""
-        ended = "the command did not come to its end; run it again, it goes on where it stopped"
+        ended = "the command did not finish; run it again, and it goes on where it stopped"
         try:
             summary = read_json(self.summary, absent=f"is not there: {ended}")
             summary.pop("code", None)
@@ -169,7 +169,7 @@ def plan_experiment(workspace: Workspace, config: Mapping[str, Any], *, out: str
                 "choose another --name, or leave it out"
             )
     elif folder.exists() and any(folder.iterdir()):
-        raise InputError(f"{folder} is no experiment (it has no {_CONFIG}): choose another --name")
+        raise InputError(f"{folder} is not an experiment (it has no {_CONFIG}): choose another --name")
     return Experiment(folder, config)
 
 
@@ -190,9 +190,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     for key, (kind, words) in _KINDS.items():
         if key in config and type(config[key]) is not kind:
             value = f"{config[key]!r:.80}"
-            problems.append(
-                f"{where}: {key} must be {words}, found {value}: bring it back as judgecal wrote it"
-            )
+            problems.append(f"{where}: {key} must be {words}, found {value}: restore it as judgecal wrote it")
     judges, needed = config.get("judges", []), config.get("command") in ("score", "optimize")
     named = isinstance(judges, list) and all(
         (isinstance(judge, str) and not needed)  # select names those that it chooses from

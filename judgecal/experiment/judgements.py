@@ -175,8 +175,8 @@ class StoredVerdicts:
             n, unit = self.age.days, "day"
         age = f"{n} {unit}{'s' * (n != 1)}" if n else "less than a minute"
         return [
-            f"{share} verdicts were read from stored replies, which cost nothing; the oldest reply was "
-            f"{age} old ({self.oldest[:10]}); --no-cache asks anew"
+            f"{share} verdicts come from stored replies, which cost nothing; the oldest reply is {age} "
+            f"old ({self.oldest[:10]}); --no-cache asks again"
         ]
 
 

@@ -67,7 +67,7 @@ class Look:
     def sentence(self, gold: str, level: float = 0.95) -> str:
         """What is printed about it; all decisions together err in at most 1 - `level`."""
         if not self.number:
-            return f"test labels of {gold}: looked at, no decision taken on them yet"
+            return f"test labels of {gold}: seen, but no decision taken on them yet"
         return (
             f"decision {self.number} on the test labels of {gold}{', reused' * self.reused}: shown at level "
             f"{self.level_within(level):.4g}, so that all decisions on them together err in at most "
@@ -224,7 +224,6 @@ def _row_of(line: bytes) -> _Row:
 def _say_unreadable(where: str, why: str) -> None:
     """Once a run: the looks are counted more often than that."""
     notice(
-        f"judgecal: {where}: no test look can be read from this line ({why}): it counts as one decision on "
-        "the test labels, as nobody can say that it was none; mend the line, or delete it where you know "
-        "that it was none"
+        f"judgecal: {where}: no test look can be read from this line ({why}): we count it as a decision on "
+        "the test labels, to be safe; fix the line, or delete it if you know that there was no decision"
     )

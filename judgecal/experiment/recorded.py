@@ -182,12 +182,14 @@ def _column(
     if read_as is None:
         read_as = verdict_scale(people, (row.cells[verdict_column] for _, row in rows))
         if read_as.from_fraction:
-            notice(f"{where}: all verdicts of {judge} lie in 0..1: read as fractions of 1")
+            notice(f"{where}: all verdicts of {judge} lie in 0..1: we read them as fractions of 1")
         elif read_as.kind in ("ordinal", "points") and (read_as.low, read_as.high) != (
             people.low,
             people.high,
         ):
-            notice(f"{where}: {judge} is read on {read_as}, which its verdicts fit (--verdict-scale)")
+            notice(
+                f"{where}: we read {judge} on {read_as}, which its verdicts fit (--verdict-scale overrides)"
+            )
     scale = read_as
     if read_as.from_fraction:
         scale = Scale.parse("percentage")

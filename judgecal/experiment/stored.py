@@ -63,7 +63,7 @@ def read_experiment(workspace: Workspace, name: str) -> StoredExperiment:
     if gold.sha256 != named["sha256"]:
         raise InputError(
             f"gold set {gold.name} has changed since this experiment: it had sha256 "
-            f"{str(named['sha256'])[:12]} and has {gold.sha256[:12]} now; bring the old set back, or run "
+            f"{str(named['sha256'])[:12]} and has {gold.sha256[:12]} now; restore the old set, or run "
             "the experiment's command again"
         )
     with working(f"Reading the judgements of {experiment.slug}"):
@@ -86,7 +86,7 @@ def read_experiment(workspace: Workspace, name: str) -> StoredExperiment:
     left_out = {item.group for item in items} & trained
     if left_out:
         items = tuple(item for item in items if item.group not in trained)
-        notes.append(f"{len(left_out)} questions that a compiled judge was trained on are left out")
+        notes.append(f"we left out {len(left_out)} questions that a compiled judge was trained on")
     if not items:
         raise InputError(f"{experiment.folder}: it has no labelled item that no judge of it was trained on")
 
@@ -221,11 +221,11 @@ def _scale(
         if numbers and on_it and max(numbers) > scale.low + scale.span / 2.0:
             common_scale(people, scale)
             notes.append(
-                f"judges.json of the experiment does not tell {judge}: its verdicts are read as {scale}"
+                f"judges.json of the experiment does not describe {judge}: we read its verdicts as {scale}"
             )
             return scale
     raise InputError(
-        f"judges.json of the experiment does not tell {judge}, and its verdicts do not tell their "
+        f"judges.json of the experiment does not describe {judge}, and its verdicts do not show their "
         "scale: run the same command again"
     )
 

@@ -129,7 +129,7 @@ class RowReader:
             if not getattr(columns, _FIELDS[_INPUTS[name][0]])
         ]
         if "expect" in self.required:
-            problems.append("the judge asks for expect, and a row of a table has no place for it")
+            problems.append("the judge asks for expect, which a row of a table cannot hold")
         if columns.reference_separator is not None and columns.reference is None:
             problems.append("--reference-separator without --reference: name the reference column")
         answer = columns.answer or ""

@@ -93,8 +93,8 @@ def open_journal(path: Path | None, options: RunOptions, *, long: bool = False) 
     journal = LongJournal(path) if long else Journal(path)
     if journal.mended and not options.quiet:
         notice(
-            f"judgecal: {path}: the last line was torn ({journal.mended} bytes) and is cut off; "
-            "its call will be made again"
+            f"judgecal: {path}: the last line was incomplete ({journal.mended} bytes), so we cut it off "
+            "and make its call again"
         )
     return journal
 

@@ -116,7 +116,7 @@ def _whole(splits: Splits) -> Splits:
 
 def _filled_in(why: str) -> str:
     if not why.strip():
-        raise ValueError("empty: say why, or take it out")
+        raise ValueError("empty: say why, or remove it")
     return why
 
 
@@ -182,7 +182,7 @@ def try_card(path: Path) -> tuple[Card | None, list[str]]:
                 scale.read(label)
             except ValueError as error:
                 wrong.append(
-                    (f"anchor {label!r} is no label of the scale {scale}: {error}", "anchors", label)
+                    (f"anchor {label!r} is not a label of the scale {scale}: {error}", "anchors", label)
                 )
         card = Card(**dict(whole) | {"name": whole.name or name, "scale": scale, "anchors": labels.anchors})
     return card, [*problems, *(f"{at(('scale', *keys))}: {what}" for what, *keys in wrong)]
@@ -205,7 +205,7 @@ def _scale_of(table: _ScaleTable) -> tuple[Scale | None, list[tuple[str, ...]]]:
     except InputError as error:
         return None, [(str(error), "kind")]
     wrong: list[tuple[str, ...]] = [
-        (f"{key} of the scale {scale} is {right:g}, found {given:g}: take it out", key)
+        (f"{key} of the scale {scale} is {right:g}, found {given:g}: remove it", key)
         for key, given, right in (("min", low, scale.low), ("max", high, scale.high))
         if given is not None and given != right
     ]
@@ -214,7 +214,7 @@ def _scale_of(table: _ScaleTable) -> tuple[Scale | None, list[tuple[str, ...]]]:
     if words and kind != "nominal":
         wrong.append((f"categories belong to a nominal scale, this one is {kind}", "categories"))
     if len(set(words)) < len(words):
-        wrong.append((f"a category stands twice: {words!r}", "categories"))
+        wrong.append((f"a category is there twice: {words!r}", "categories"))
     try:
         scale = Scale.parse(str(scale), pass_at=table.pass_at, step=table.step)
     except InputError as error:

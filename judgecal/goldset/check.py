@@ -191,10 +191,10 @@ def check_set(gold: GoldSet, workspace: Workspace) -> GoldCheck:
 def _card_gaps(gold: GoldSet) -> Findings:
     for key in ("version", "licence", "source", "made_by"):
         if not getattr(gold.card, key):
-            yield CARD, f"no {key}: say it, so that others can judge what the set is good for"
+            yield CARD, f"no {key}: fill it in, so that others can judge what the set is good for"
     for rater in gold.raters:
         if rater not in gold.card.raters:
-            yield CARD, f"no [raters.{rater}]: say who it is, and with which instructions"
+            yield CARD, f"no [raters.{rater}]: say who they are, and which instructions they had"
     for rater in gold.card.raters:
         if rater not in gold.raters and not any(rating.rater == rater for rating in gold.ratings):
             yield CARD, f"[raters.{rater}] has no rating in {RATINGS}"
@@ -205,8 +205,8 @@ def _idle_explanations(gold: GoldSet, kinds: Collection[str]) -> Findings:
     for kind in gold.card.explained:
         if kind not in kinds:
             near = difflib.get_close_matches(kind, sorted(kinds), n=1)
-            hint = f"; did you mean {near[0]}?" if near else ": take it out"
-            yield CARD, f"[explained] {kind} explains nothing that was found{hint}"
+            hint = f"; did you mean {near[0]}?" if near else ": remove it"
+            yield CARD, f"[explained] {kind} explains nothing that we found{hint}"
 
 
 _CHECKS: Mapping[str, Callable[[GoldSet], Findings]] = {

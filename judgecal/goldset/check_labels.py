@@ -130,8 +130,8 @@ def thin_splits(gold: GoldSet) -> Findings:
         if groups < _LEAST_GROUPS:
             yield (
                 split,
-                f"{groups} questions in {split}: below {_LEAST_GROUPS} no interval can be given, so nothing "
-                "can be decided there",
+                f"{groups} questions in {split}: below {_LEAST_GROUPS} there is no interval, so we can "
+                "decide nothing there",
             )
 
 
@@ -184,8 +184,7 @@ def thin_tags(gold: GoldSet) -> Findings:
         if len(items) < _LEAST_TAG:
             yield (
                 items,
-                f"tag {tag!r} has {len(items)} items: below {_LEAST_TAG} that is too few to say anything of "
-                "it",
+                f"tag {tag!r} has {len(items)} items: below {_LEAST_TAG} that is too few to say anything",
             )
 
 
@@ -197,8 +196,8 @@ def tags_of_splits(gold: GoldSet) -> Findings:
         if items and missing:
             yield (
                 ITEMS,
-                f"{split} has no item tagged {listed(missing)}: what is chosen or shown there says nothing "
-                f"of {'it' if len(missing) == 1 else 'them'}",
+                f"{split} has no item tagged {listed(missing)}: what you choose or see there says "
+                f"nothing about {'it' if len(missing) == 1 else 'them'}",
             )
 
 
@@ -209,9 +208,9 @@ def near_constant(gold: GoldSet) -> Findings:
         if value is not None and value > high:
             yield (
                 RATINGS,
-                f"a judge that always says {label_text(best.label)} reaches {metric} {value:.3f} over "
-                f"{best.estimate.n} labels (reported above {high:g}): rank by macro_agreement, and add items "
-                "of the other kind",
+                f"saying {label_text(best.label)} every time would reach {metric} {value:.3f} over "
+                f"{best.estimate.n} labels (reported above {high:g}): rank by macro_agreement, and add "
+                "items of the other kind",
             )
 
 
@@ -225,8 +224,7 @@ def at_pass_mark(gold: GoldSet) -> Findings:
             RATINGS,
             f"{share.value:.0%} of {share.n} gold labels lie within {within:g} of the pass mark "
             f"{label_text(scale.pass_at)} (reported above {_MANY_AT_MARK:.0%}): one step decides pass or "
-            "fail "
-            "there, so numbers at the mark are shaky",
+            "fail there, so numbers at the mark are unsure",
         )
 
 
@@ -263,8 +261,8 @@ def between_categories(gold: GoldSet) -> Findings:
         yield (
             between,
             f"the median of an even number of raters lies between two labels for {len(between)} items: "
-            f"statistics on the scale's own categories cannot use it; add ratings by {GOLD!r} or by one more "
-            "rater",
+            f"statistics on the scale's own categories cannot use that; add ratings by {GOLD!r} or by "
+            "one more rater",
         )
 
 
@@ -289,8 +287,7 @@ def off_raters(gold: GoldSet) -> Findings:
             yield (
                 [rating],
                 f"the adjudicated label of item {rating.item_id!r} is {label_text(rating.label)} and its "
-                "raters "
-                f"said {', '.join(map(label_text, others))}{measure}; "
+                f"raters said {', '.join(map(label_text, others))}{measure}; "
                 f"{f'its note: {why}' if why else 'it has no note: say why'}",
             )
 
@@ -306,7 +303,7 @@ def thin_raters(gold: GoldSet) -> Findings:
             yield (
                 RATINGS,
                 f"{rater!r} shares {len(shared[rater])} items with another rater: below {_LEAST_SHARED} "
-                "people's own agreement cannot be told",
+                "we cannot say how far people agree",
             )
 
 
@@ -314,8 +311,7 @@ def contested_raters(gold: GoldSet) -> Findings:
     for rater, counts in gold.tie_breakers.items():
         yield (
             RATINGS,
-            f"{rater!r} was {counts.why}: this rater's agreement is no ceiling, and stands in none that "
-            "judgecal prints",
+            f"{rater!r}: {counts.why}, so we leave their agreement out wherever we say how far people agree",
         )
 
 
@@ -325,8 +321,8 @@ def saw_draft(gold: GoldSet) -> Findings:
     for rater, ratings in sorted(grouped(drafted, lambda rating: rating.rater).items()):
         yield (
             ratings,
-            f"{rater!r} gave {len(ratings)} of {total[rater]} labels with a machine's label in sight: people "
-            "lean towards what they are shown, so that machine's agreement with them flatters it",
+            f"{rater!r} gave {len(ratings)} of {total[rater]} labels with a machine's label in sight: "
+            "people lean towards what they see, so that machine looks better than it is",
         )
 
 
@@ -336,9 +332,8 @@ def cannot_tell(gold: GoldSet) -> Findings:
     for rater, ratings in sorted(grouped(unclear, lambda rating: rating.rater).items()):
         yield (
             ratings,
-            f"{rater!r} could not tell {len(ratings)} of {total[rater]} items: no label counts them; where "
-            "the "
-            "rubric is the cause, mend it",
+            f"{rater!r} could not tell on {len(ratings)} of {total[rater]} items, which get no label "
+            "from them; if the rubric is the cause, fix it",
         )
 
 
@@ -348,5 +343,5 @@ def rubrics(gold: GoldSet) -> Findings:
         counts = ", ".join(f"{count} by {sha}" for sha, count in sorted(seen.items()))
         yield (
             RATINGS,
-            f"labels were given by {len(seen)} rubrics (sha256: {counts}): see whether they mean the same",
+            f"labels were given by {len(seen)} rubrics (sha256: {counts}): check that they mean the same",
         )

@@ -53,7 +53,7 @@ def unlike_labels(gold: GoldSet) -> Findings:
         labels = [gold.labels[item.item_id] for item in items]
         if len(set(labels)) > 1:
             given = listed([*map(label_text, labels)])
-            yield items, f"the same answer to the same question is labelled {given}: settle it"
+            yield items, f"the same answer to the same question has the labels {given}: settle it"
 
 
 def near_duplicates(gold: GoldSet) -> Findings:
@@ -68,9 +68,8 @@ def near_duplicates(gold: GoldSet) -> Findings:
             items,
             f"{len(items)} items have nearly the same answer to one question ({MEASURE} {index:.2f}, "
             f"reported from {_NEAR_ANSWER:g}; same numbers and negations){by}, labelled "
-            f"{listed(list(dict.fromkeys(map(label_text, labels))))}: they count as {len(items)} and show "
-            "one "
-            "thing; keep one, or make them differ",
+            f"{listed(list(dict.fromkeys(map(label_text, labels))))}: they count as {len(items)} but "
+            "show one thing; keep one, or make them differ",
         )
 
 
@@ -88,10 +87,7 @@ def question_in_groups(gold: GoldSet) -> Findings:
                 f"and in {' and '.join(splits)}" if len(splits) > 1 else f"all of them in {splits[0]} so far"
             )
             groups = listed([item.group for item in firsts])
-            yield (
-                firsts,
-                f"one question stands in {len(firsts)} groups ({groups}), {leak}: give it one group",
-            )
+            yield (firsts, f"one question is in {len(firsts)} groups ({groups}), {leak}: give it one group")
 
 
 def near_questions(gold: GoldSet) -> Findings:
@@ -125,9 +121,8 @@ def split_notes(gold: GoldSet) -> list[str]:
     questions, them = ("question stands", "it") if n == 1 else ("questions stand", "them")
     note = (
         f"{n:,} {questions} in two splits, word for word or nearly so: what was learnt or chosen on one "
-        "split "
-        f"is known on the other, so that numbers flatter (judgecal gold check {gold.name} --full names "
-        f"{them})"
+        f"split is known on the other, so that numbers flatter (judgecal gold check {gold.name} --full "
+        f"names {them})"
     )
     return [note] * bool(n)
 
@@ -160,9 +155,8 @@ def leaks(gold: GoldSet, workspace: Workspace) -> Findings:
             yield (
                 f"{where}, {gold.place(items)}",
                 f"{what} hold the questions of {len(items)} items of {splits} ({least:.0%} or more of "
-                f"their runs of {_RUN} words, reported from {_LEAST_LEAKED:.0%}): a judge that was shown "
-                "them "
-                "is not tested by them; take other examples",
+                f"their runs of {_RUN} words, reported from {_LEAST_LEAKED:.0%}): they cannot test a "
+                "judge that saw them; take other examples",
             )
 
 
@@ -250,7 +244,7 @@ def long_references(gold: GoldSet) -> Findings:
             yield (
                 reference.items,
                 f"the reference answer has {count} sentences (reported above {_MOST_SENTENCES}): a judge "
-                "takes each for a point that the answer must make; keep the fewest facts that make it right",
+                "reads each as a point that the answer must make; keep only the facts that make it right",
             )
 
 
@@ -267,8 +261,8 @@ def more_than_asked(gold: GoldSet) -> Findings:
                 reference.items,
                 f"the question asks for one thing, and the reference answer also gives {listed(worst)} "
                 "(heuristic: numbers and names behind its first sentence, in neither that nor the "
-                f"question; or {_MANY_NUMBERS} numbers for one quantity): keep what is asked, or an "
-                "answer is held to more",
+                f"question; or {_MANY_NUMBERS} numbers for one quantity): keep what the question asks, "
+                "or an answer has to say more",
             )
 
 
@@ -311,7 +305,7 @@ def unsupported(gold: GoldSet) -> Findings:
                 reference.items,
                 f"{listed(min(missing, key=len))}: not in {listed([*reference.documents])}, where the "
                 "reference answer should stand (heuristic: a number that they lack, or fewer than half of "
-                "its words by their stems): mend the reference or its documents; a computed number or "
+                "its words by their stems): fix the reference or its documents; a computed number or "
                 "another language is no error",
             )
 
@@ -351,7 +345,7 @@ def empty_documents(gold: GoldSet) -> Findings:
             yield (
                 [document],
                 f"document {document.document_id!r} has no text: nothing can be found in it; fill it in or "
-                "take it out",
+                "remove it",
             )
 
 
@@ -361,7 +355,7 @@ def same_documents(gold: GoldSet) -> Findings:
         if len(documents) > 1:
             yield (
                 documents,
-                f"documents {listed([repr(document.document_id) for document in documents])} have one text "
-                "(but for case and spacing): a retriever cannot tell them apart, and finding the one counts "
-                "as missing the other; keep one",
+                f"documents {listed([repr(document.document_id) for document in documents])} have one "
+                "text (but for case and spacing): a retriever cannot tell them apart, and finding one "
+                "counts as missing the other; keep one",
             )

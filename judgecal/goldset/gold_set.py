@@ -158,7 +158,7 @@ class GoldSet:
         waiting = sum(accepted is None for accepted in self.drafts.values())
         counts = {
             "left out, as people turned them down": len(self.turned_down),
-            "made by a model, and accepted by nobody yet": waiting,
+            "made by a model, and nobody has accepted them yet": waiting,
         }
         return tuple(f"{what}: {n} question{'s' * (n != 1)}" for what, n in counts.items() if n)
 
@@ -230,8 +230,8 @@ class TieBreaker:
     def why(self) -> str:
         """What makes the rater one, to stand behind its name."""
         return (
-            f"asked mostly where others differ: they differ on {self.differ} of the {self.n} items that it "
-            f"rated with two others, and on {self.rest_differ} of the {self.rest} that it was not given"
+            f"they were asked mostly about answers on which the others differ ({self.differ} of "
+            f"{self.n}; {self.rest_differ} of the {self.rest} that they were not asked about)"
         )
 
     @property
@@ -323,9 +323,8 @@ def require_splits(gold: GoldSet, needed: Mapping[str, int]) -> None:
     }
     refuse([
         f"gold set {gold.name!r}: the split {split} has {labelled[split]} labelled questions and this "
-        "command "
-        f"needs {least}: add questions, or choose another [splits] seed in card.toml before anyone looks at "
-        "a label"
+        f"command needs {least}: add questions, or choose another [splits] seed in card.toml before anyone "
+        "looks at a label"
         for split, least in needed.items()
         if labelled[split] < least
     ])  # fmt: skip

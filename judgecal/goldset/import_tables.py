@@ -300,8 +300,8 @@ def tables_of(
     def opened(path: str | Path) -> Stream:
         if Path(path).is_file() and (size := Path(path).stat().st_size) >= _LARGE:
             notice(
-                f"judgecal: {Path(path).name} is {size / 1e9:.1f} GB: it is read to the end before its rows "
-                "are taken"
+                f"judgecal: {Path(path).name} is {size / 1e9:.1f} GB: we read it to the end before we "
+                "take its rows"
             )
         return Stream(open_table(path), of_rows, progress)
 

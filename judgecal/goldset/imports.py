@@ -216,7 +216,7 @@ def keep_card(card: Card, old_path: Path, *, labels_by: str | None = None) -> tu
     try:
         old = read_card(old_path)
     except InputError as error:
-        return card, [f"the replaced card could not be read, so nothing of it is kept ({error.problems[0]})"]
+        return card, [f"we could not read the replaced card, so we keep nothing of it ({error.problems[0]})"]
     raters = {name: old.raters.get(name, rater) for name, rater in card.raters.items()}
     kept = {key: getattr(old, key) for key in CARD_KEPT if getattr(old, key)}
     if "explained" in kept:

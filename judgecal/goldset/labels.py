@@ -55,7 +55,7 @@ class LabelNumbers:
         self._n_signed = self._n_parts = 0  # cells such as `50%`, and such as `0.5`
 
     def add(self, number: float | None, *, fits: bool, signed: bool = False) -> None:
-        """Count what one cell holds; None is no number, `signed` one with a percent sign."""
+        """Count what one cell holds; None is not a number, `signed` one with a percent sign."""
         if number is not None and math.isfinite(number):
             (self._on if fits else self._off)[number] += 1
             self._n_signed += signed
@@ -155,7 +155,7 @@ def read_label(cell: str, scale: Scale) -> Label:
     """One label; `8/10` is 80 on a scale of percentages and 8 on one that ends at 10, `3,5` is 3.5, `WAHR` is
     true.
 
-    ValueError: it is no label of the scale, or lies between two of its steps; the message says what would be.
+    ValueError: it is not a label of the scale, or lies between two of its steps; the message says which are.
     """
     text = _plain(cell)
     if scale.kind == "nominal":

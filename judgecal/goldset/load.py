@@ -64,8 +64,7 @@ class _Row:
                 if isinstance(text, str) and not text.isascii() and (half := _HALF.search(text)):
                     self.fail(
                         f"{key} holds an unpaired surrogate (U+{ord(half[0]):04X}), which no file or page "
-                        "can hold: "
-                        "take it out"
+                        "can hold: remove it"
                     )
                     break
 
@@ -195,7 +194,7 @@ def read_rating(
     unclear, read = reason == CANNOT_TELL, None
     if label is None and not unclear:
         unless = f"a missing rating has no row; who could not tell says so by reason {CANNOT_TELL!r}"
-        row.fail(f"no label: add it, or take the row out ({unless})")
+        row.fail(f"no label: add it, or remove the row ({unless})")
         return None
     if label is not None:
         if unclear:
@@ -246,14 +245,13 @@ def load_gold(
     elif not folder.is_dir():
         raise unknown_name("gold set", str(name_or_path), names)
     elif not _is_set(folder):
-        raise InputError(f"{shown(folder)}: is no gold set: there is neither {CARD} nor {ITEMS} in it")
+        raise InputError(f"{shown(folder)}: is not a gold set: there is neither {CARD} nor {ITEMS} in it")
     card, problems = try_card(folder / CARD)
     name = folder.absolute().name
     if card is not None and card.name != name and not name.startswith("."):  # hidden: it is being written
         problems.append(
             f"{shown(folder / CARD)}: the name is {card.name!r} and the folder {name!r}: make them the "
-            "same, or "
-            "a report would look for another set"
+            "same, or a report would look for another set"
         )
     items, ids = _load_items(folder / ITEMS, problems)
     with working(f"Reading {len(items):,} items"):
@@ -302,7 +300,7 @@ def _load_items(path: Path, problems: list[str]) -> tuple[dict[int, Item], set[s
         items[line] = item = read_item(row, f"{where}:{line}", problems)
         if (first := seen.setdefault(item.item_id, line)) != line and item.item_id:
             problems.append(
-                f"{where}:{line}: item_id {item.item_id!r} stands in line {first} already: ids must differ"
+                f"{where}:{line}: item_id {item.item_id!r} is in line {first} already: ids must differ"
             )
     return items, {*seen, *lines.lost_ids} if len(lines.problems) <= len(lines.lost_ids) else None
 
@@ -317,9 +315,7 @@ def _load_ratings(
         if not isinstance(item_id, str) or not isinstance(rater, str):
             continue
         if item_id and ids is not None and item_id not in ids:
-            problems.append(
-                f"{where}:{line}: no item {item_id!r} in {ITEMS}: mend the id or take the row out"
-            )
+            problems.append(f"{where}:{line}: no item {item_id!r} in {ITEMS}: fix the id or remove the row")
         if (first := seen.setdefault((item_id, rater), line)) != line:
             problems.append(
                 f"{where}:{line}: rater {rater!r} rated item {item_id!r} in line {first} already: keep one "
@@ -341,10 +337,10 @@ def _load_documents(folder: Path, items: Mapping[int, Item], problems: list[str]
         name, title = row.required("document_id"), row.optional("title")
         documents[line] = Document(name, title, row.required("text", may_be_empty=True))
         if (first := seen.setdefault(name, line)) != line and name:
-            row.fail(f"document_id {name!r} stands in line {first} already: ids must differ")
+            row.fail(f"document_id {name!r} is in line {first} already: ids must differ")
     if not lines.problems:
         problems.extend(
-            f"{shown(folder / ITEMS)}:{line}: reference document {name!r} is not in {DOCUMENTS}: mend the id "
+            f"{shown(folder / ITEMS)}:{line}: reference document {name!r} is not in {DOCUMENTS}: fix the id "
             "or add the document"
             for line, item in items.items()
             for name in item.reference_documents

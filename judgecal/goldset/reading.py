@@ -106,11 +106,11 @@ class ImportSession:
         given = (label for item in self._items.values() for label, _ in item.labels.values())
         narrow = narrow_labels([float(label) for label in given] if self.scale.numeric else [], self.scale)
         if narrow and (force or self.scale.from_fraction):
-            why = "the import was told that the scale is right" if force else "they are fractions"
+            why = "you said that the scale is right" if force else "they are fractions"
             self._explained[NARROW] = why
         elif narrow:
             self.problems.append(
-                f"{labelled.top}: {narrow}: give --scale so, or --force if it is right as it is"
+                f"{labelled.top}: {narrow}: give that --scale, or --force if the scale is right"
             )
 
     def read_judgements(self, table: Stream) -> Counter[str]:
@@ -209,7 +209,7 @@ class ImportSession:
             differ = [name for name, a, b in zip(_COMPARED, known.parts, parts, strict=False) if a != b]
             if not self._shared:
                 self.problems.append(
-                    f"{where}: item {known.item_id!r} stands in {first} already: ids must differ "
+                    f"{where}: item {known.item_id!r} is in {first} already: ids must differ "
                     "(several rows may share an item only with --rater)"
                 )
             elif differ:
@@ -250,7 +250,7 @@ class ImportSession:
         except (ValueError, OverflowError) as error:
             self._numbers.add(number_in(cell), fits=False)
             self.problems.append(
-                f"{where}: column {column!r}: {error}: mend the cell, or give --map FROM=TO for it"
+                f"{where}: column {column!r}: {error}: fix the cell, or give --map FROM=TO for it"
             )
             return
         if label is None:

@@ -104,7 +104,7 @@ def write_sheets(
             what = "a sheet is a CSV file or a workbook: let its name end in .csv or .xlsx"
             problems.append(f"-o {shown(sheet)}: {what}")
         elif sheet.exists():
-            what = "is there already, and may be filled in: choose another name, or remove it"
+            what = "is there already, and may be filled in: choose another name, or delete it"
             problems.append(f"{shown(sheet)}: {what}")
     refuse(problems)
     chosen = list(items)
@@ -296,7 +296,7 @@ def _read_rows(
             key = (item.item_id, who)
             if (first := seen.setdefault(key, where)) != where:
                 problems.append(
-                    f"{where}: item {item.item_id!r} of {who!r} stands in {first} already: keep one row"
+                    f"{where}: item {item.item_id!r} of {who!r} is in {first} already: keep one row"
                 )
                 continue
             cell = cells[_LABEL].strip()
@@ -308,7 +308,7 @@ def _read_rows(
             try:
                 label = None if unclear else read_label(cell, scale)
             except (ValueError, OverflowError) as error:
-                problems.append(f"{where}: column {_LABEL}: {error}: mend the cell, or leave it empty")
+                problems.append(f"{where}: column {_LABEL}: {error}: fix the cell, or leave it empty")
                 continue
             note, reason = cells.get(_NOTE, "").strip() or None, CANNOT_TELL if unclear else None
             ratings[key] = Rating(*key, label, note, saw_draft=_DRAFT in cells, reason=reason)
@@ -357,20 +357,20 @@ def _item_of(cells: Mapping[str, str], items: Mapping[str, Item], gold: GoldSet 
     """The item of a row, one of the items or, without a set, a new one; ValueError says why it is none."""
     item_id = undo(cells[_ITEM].strip())
     if not item_id:
-        raise ValueError(f"column {_ITEM}: empty: a row without its id belongs to no item")
+        raise ValueError(f"column {_ITEM}: empty: without its id a row belongs to no item")
     if (known := items.get(item_id)) is not None:
         texts = _texts(known)
         shown_here = [column for column in texts if column in cells]
         changed = [column for column in shown_here if not same_text(cells[column], texts[column])]
         if changed:
             raise ValueError(
-                f"item {item_id!r} has another {' and another '.join(changed)} than the set "
-                "(columns sorted apart, or edited?): put the text back, the label must belong to it"
+                f"item {item_id!r} has another {' and another '.join(changed)} than the set (columns "
+                "sorted apart, or edited?): restore the text, as the label must belong to it"
             )
         return known
     if gold is not None:
         raise ValueError(
-            f"no item {item_id!r} in gold set {gold.name!r}: mend the id, or name the "
+            f"no item {item_id!r} in gold set {gold.name!r}: fix the id, or name the "
             "set that the sheet came from"
         )
     question, reference = undo(cells[_QUESTION]), undo(cells.get(_REFERENCE, ""))
@@ -400,7 +400,7 @@ def _slipped_notes(ratings: Sequence[Rating], scale: Scale) -> list[str]:
         if rating.label is not None and scale.kind == "percentage":
             given.setdefault(rating.rater, []).append(float(rating.label))
     return [
-        f"{rater!r} gave no label above 1 on a scale of 0..100: were they meant as fractions? Then mend the "
+        f"{rater!r} gave no label above 1 on a scale of 0..100: were they meant as fractions? Then fix the "
         "sheet and import it with --replace"
         for rater, labels in given.items()
         if max(labels) <= 1.0 and any(label % 1.0 for label in labels)

@@ -89,7 +89,7 @@ def name_problems(name: str, *, workspace: Workspace, replace: bool) -> list[str
     if target.exists() and not target.is_dir():
         return [f"{shown(target)}: is a file, and a gold set is a folder: choose another name"]
     if target.exists() and not replace:
-        return [f"{shown(target)}: is there already: choose another name, or give --replace to replace it"]
+        return [f"{shown(target)}: is there already: choose another name, or add --replace"]
     return []
 
 
@@ -196,7 +196,8 @@ def drafting(name: str, *, workspace: Workspace) -> Iterator[Draft]:
             yield draft
         if (target / JUDGEMENTS).exists() and not (fresh / JUDGEMENTS).exists():
             notice(
-                f"judgecal: {shown(target / JUDGEMENTS)}: left out, as it is of the items of the replaced set"
+                f"judgecal: {shown(target / JUDGEMENTS)}: left out, as it belongs to the items of the "
+                "replaced set"
             )
         _refuse_while_labelled(target)
         if not target.exists():
@@ -242,8 +243,8 @@ def add_ratings(
     taken = Counter(rater for item_id, rater in fresh if (item_id, rater) in old)
     if taken and not replace:
         raise InputError(
-            f"{rater!r} rated {count} of these items in {RATINGS} of gold set {gold.name!r} otherwise: give "
-            "--replace to overwrite them, or --rater NAME if it is somebody else"
+            f"{rater!r} rated {count} of the items differently in {RATINGS} of gold set {gold.name!r}: "
+            "add --replace to overwrite them, or --rater NAME if this is somebody else"
             for rater, count in taken.items()
         )
     if content_sha(gold.path) != gold.sha256:

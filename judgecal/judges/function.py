@@ -266,7 +266,7 @@ class PythonJudge(FunctionJudge):
     def __init__(self, name: JudgeName, *, workspace: Workspace, locked: str | None = None) -> None:
         file, colon, function = name.signature.rpartition(":")
         if not (colon and file.endswith(".py") and function):
-            raise InputError(f"{name} is no judge: write FILE.py:FUNCTION@python")
+            raise InputError(f"{name} is not a judge: write FILE.py:FUNCTION@python")
         folders = (Path(), workspace.root) if locked is None else (workspace.experiments.parent,)
         path = next((folder / file for folder in folders if (folder / file).is_file()), None)
         if path is None:

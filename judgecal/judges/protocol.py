@@ -78,7 +78,7 @@ class JudgeName:
         kind = "local" if (_LOCAL / f"{text}.py").is_file() else "embedded"
         meant = f" (did you mean {text}@{kind}?)" if re.fullmatch(r"[\w/.-]+", text) else ""
         raise InputError(
-            f"{text!r} is no judge: write signature@model, signature@model#experiment, NAME@local or "
+            f"{text!r} is not a judge: write signature@model, signature@model#experiment, NAME@local or "
             f"FILE.py:FUNCTION@python; the last two take settings, as in NAME(setting=value)@local{meant}"
         )
 
@@ -128,7 +128,7 @@ def _unquoted(value: str, whole: str) -> str:
     try:
         return str(json.loads(value, strict=False)) if value.startswith('"') else value
     except ValueError:
-        raise InputError(f"{whole}: {value} is no text in quotes: write a backslash as \\\\") from None
+        raise InputError(f"{whole}: {value} is not a text in quotes: write a backslash as \\\\") from None
 
 
 def _written(value: str) -> str:

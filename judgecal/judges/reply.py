@@ -179,7 +179,7 @@ def _read_number(scale: Scale, value: Any) -> tuple[Label | None, Failure | None
     line = _first_line(str(value))
     match = _NUMBER.fullmatch(line)
     if match is None:
-        return None, Failure("parse", f"{line[:_SHOWN]!r} is no number")
+        return None, Failure("parse", f"{line[:_SHOWN]!r} is not a number")
     out_of = match["of"] or match["outof"]
     if out_of and float(out_of) != scale.high:
         return None, Failure("parse", f"{line[:_SHOWN]!r} is not out of {scale.high:g}")
@@ -189,7 +189,7 @@ def _read_number(scale: Scale, value: Any) -> tuple[Label | None, Failure | None
             "out_of_range", f"{match['value'][:_SHOWN]} lies outside {scale.low:g}..{scale.high:g}"
         )
     if scale.kind == "ordinal" and number != round(number):
-        return None, Failure("parse", f"{number:g} is no whole number")
+        return None, Failure("parse", f"{number:g} is not a whole number")
     return number, None
 
 

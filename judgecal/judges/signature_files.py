@@ -216,7 +216,7 @@ def _inputs(loaded: LoadedSignature) -> Found:
         if name not in ITEM_INPUTS and near:
             yield name, f"{name} is looked up in the items' fields: did you mean {near[0]}?"
         if name in _NO_TEXT:
-            yield name, f"{name} is nothing that a prompt can be filled with: choose another name"
+            yield name, f"we cannot fill {name} in a prompt: choose another name"
     if loaded.scale is not None and set(loaded.inputs) <= _BESIDE:
         one_of = f"name one of {', '.join((*ANSWERS, CHUNK))}, or a field"
         yield loaded.cls.__name__, f"nothing under test among the inputs: {one_of}"
@@ -227,7 +227,7 @@ def _imports(loaded: LoadedSignature) -> Found:
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
         if any(name.split(".")[0] == "judgecal" for name in names):
-            yield getattr(node, "lineno", 1), "imports judgecal: a signature is plain DSPy, take it out"
+            yield getattr(node, "lineno", 1), "imports judgecal: a signature is plain DSPy, remove it"
 
 
 def _against(loaded: LoadedSignature, gold: GoldSet) -> Found:
@@ -306,7 +306,9 @@ def new_signature(
         for each in inputs
         if each in ("reasoning", "verdict")
     ]
-    problems += [f"--inputs {each}: stands twice" for each in dict.fromkeys(inputs) if inputs.count(each) > 1]
+    problems += [
+        f"--inputs {each}: is there twice" for each in dict.fromkeys(inputs) if inputs.count(each) > 1
+    ]
     parsed = None
     try:
         parsed = Scale.parse(scale)
@@ -318,7 +320,7 @@ def new_signature(
         elif parsed.kind != "nominal" and words:
             problems.append(f"--words belong to the scale nominal, this one is {parsed}")
     if path.exists() and not replace:
-        what = "is there already: choose another name, or give --replace to write over it"
+        what = "is there already: choose another name, or add --replace to overwrite it"
         problems.append(f"{shown(path)}: {what}")
     refuse(problems)
     assert parsed is not None

@@ -35,7 +35,7 @@ class Preview:
             parts.append(
                 f"at most {self.bounds.reflection} of {self.reflection}, which writes the instructions"
             )
-        bound = "the settings are bounds, and it may need fewer"
+        bound = "these are bounds, and it may need fewer"
         return f"Of these {self.optimizer} itself makes {' and '.join(parts)}; {bound}."
 
 

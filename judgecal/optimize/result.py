@@ -115,7 +115,7 @@ def choose(scored: Sequence[Scored], metric: str, dev: AgreementTable) -> Choice
     once = f"{metric} once calibrated" if before.calibrated else metric
     rising = [score for score in scored[1:] if score.value(metric) > before.value(metric)]
     if not rising:
-        return Choice(before, f"no candidate had a higher {once} than the judge as it was")
+        return Choice(before, f"no candidate beat the judge as it was in {once}")
     taken = max(rising, key=lambda score: (score.value(metric), -len(score.judge.demos)))
     luck = _luck([score for score in scored if score.value(metric) > float("-inf")], metric, dev)
     gain = taken.value(metric) - before.value(metric)
@@ -123,10 +123,10 @@ def choose(scored: Sequence[Scored], metric: str, dev: AgreementTable) -> Choice
         return Choice(taken, f"it had the highest {once}, and gained more than luck")
     n, points = len(scored) - 1, f"{taken.name} gained {100.0 * gain:.1f} points of {once} on dev"
     if luck is None:
-        why = f"{points}, and {len(set(dev.groups))} questions cannot tell that from luck"
+        why = f"{points}, and on {len(set(dev.groups))} questions that may be luck"
         return Choice(before, "dev shows nothing", why)
     equal = "one equal candidate" if n == 1 else f"the best of {n} equal candidates"
-    why = f"{points}, and by luck alone {equal} gains more than {100.0 * luck:.1f} in one run of five"
+    why = f"{points}, and in one run of five {equal} gains more than {100.0 * luck:.1f} by luck alone"
     return Choice(before, "dev shows no more than luck", why)
 
 
@@ -228,11 +228,11 @@ def unconfirmed(before: Scored, choice: Choice, metric: str) -> Confirmation:
     """Nothing of test, and why it was not looked at; luck and lost calls are why there is no difference."""
     taken, on_dev = choice.taken, before.estimates[metric]
     if choice.sealed is not None:
-        sealed = Estimate(None, reason=f"test was not opened: {choice.sealed}")
+        sealed = Estimate(None, reason=f"test stays sealed: {choice.sealed}")
         return Confirmation(OnTest(difference=sealed), CANNOT_TELL, choice.sealed)
     if taken.judge.fingerprint != before.judge.fingerprint:
-        return Confirmation(OnTest(), CANNOT_TELL, "test was not looked at (--no-final)")
-    why = "the candidate that was taken is the judge as it was"
+        return Confirmation(OnTest(), CANNOT_TELL, "test stays sealed (--no-final)")
+    why = "we kept the judge as it was"
     if taken.candidate is None:
         why = "no candidate was better on dev, so the judge stays as it was"
         if on_dev.value is None:
@@ -250,7 +250,7 @@ def _decide(difference: Estimate, calibrated: Estimate, metric: str, *, ordered:
     if deciding.high < 0.0:
         return WORSE, f"{once} fell, and its interval lies below 0"
     if not (ordered and difference.clear_of_zero):
-        return CANNOT_TELL, f"the interval of the difference in {once} holds 0"
+        return CANNOT_TELL, f"there may be no difference in {once} at all"
     rose = (difference.value or 0.0) > 0.0
     if deciding.low > -MARGIN and deciding.high < MARGIN:
         gain = "gives the same gain without another prompt" if rose else "takes the loss back"

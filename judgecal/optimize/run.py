@@ -176,7 +176,7 @@ class OptimizeRun:
                         metric=self.metric,
                     )
         if lost:  # they count as wrong, and that is not the judge's doing
-            why = f"{lost} calls were lost on the wire or for want of budget"
+            why = f"{lost} calls were lost (connection or budget)"
             choice = dataclasses.replace(choice, sealed=f"{why}: the same command makes them again")
         # what judgements and the optimiser's calls are known to have cost, in all processes
         judged_usd = sum(row.cost_usd or 0.0 for row in read_journal(self.experiment.journal))

@@ -269,8 +269,7 @@ class JudgeRun:
                 *limit_notes(rows.n, self.source.n_rows),
             ),
             run_line=(
-                f"suite:{self.suite}|judges:{fingerprints}|input:{self.source.path.name}|n:{rows.n}|"
-                f"level:0.95|by:group|version:{__version__}"
+                f"suite:{self.suite}|judges:{fingerprints}|input:{self.source.path.name}|n:{rows.n}|level:0.95|by:group|version:{__version__}"
             ),
         )
 

@@ -85,7 +85,7 @@ class CallCosts:
             return self.stored.notes()
         rows = f"{self._n_old:,} verdict{'s are' if self._n_old > 1 else ' is'}"
         earlier = f"{rows} of an earlier run of this command, the oldest of {self._oldest[:10]}"
-        return [*self.stored.notes(), f"{earlier}: after a judgecal gate it asks for them anew"]
+        return [*self.stored.notes(), f"{earlier}: after a judgecal gate we ask for them again"]
 
 
 def _sum(a: float | None, b: float | None) -> float | None:
@@ -187,9 +187,9 @@ class ColumnTally:
 
     def rate(self) -> SuiteRate:
         column, judge = self.column, self.column.judges[0].judge
-        undefined = "nobody has set a mark from which its verdicts pass: a lock carries one"
+        undefined = "nobody has set a mark from which its verdicts pass: a lock has one"
         if not judge.scale.numeric:
-            undefined = "its verdicts are words, and none of them is said to pass"
+            undefined = "its verdicts are words, and nobody has said which of them pass"
         shares, raw_shares, verdicts, _, codes = self._columns
         raw, calibrated = (self._mean(values, 0.0, 1.0, undefined) for values in (raw_shares, shares))
         if not column.calibrates:

@@ -124,8 +124,8 @@ class JudgedTable:
             )
         names = listed([item.item_id for item in lost])
         raise InputError(
-            f"{self.where}: {len(lost)} of {len(items)} labelled items are none of its rows ({names}): these "
-            "labels are another table's, or the rows have changed since they were drawn"
+            f"{self.where}: {len(lost)} of {len(items)} labelled items are none of its rows ({names}): "
+            "the labels belong to another table, or the rows have changed since the draw"
         )
 
 
@@ -280,16 +280,16 @@ def read_labels(gold: GoldSet, table: JudgedTable) -> RowLabels:
         raise InputError(f"gold set {gold.name}: none of its {len(gold.items)} items has a label yet")
     if gold.card.sampling == "curated":
         raise InputError(
-            f"gold set {gold.name}: its card says that it is curated, and a rate takes labels drawn from "
-            "these rows: leave --labels out to carry the lock's error rates over, or draw with judgecal "
-            "gold sheet"
+            f"gold set {gold.name}: its card says that it is curated, but a rate needs labels drawn from "
+            "the table's rows: leave --labels out to carry the lock's error rates over, or draw with "
+            "judgecal gold sheet"
         )
     at, place = table.places(items)
     lacking = [item.item_id for item in items if item.inclusion_probability is None]
     if len(lacking) == len(items) and gold.card.sampling == "stratified":
         raise InputError(
             f"gold set {gold.name}: its card says that it was drawn by strata, and no item has an "
-            "inclusion_probability: without them the labels cannot be weighed"
+            "inclusion_probability: without them we cannot weight the labels"
         )
     if 0 < len(lacking) < len(items):
         raise InputError(
@@ -454,7 +454,7 @@ def _draw(
     at, place = table.places(before.items if before else ())
     done = np.intersect1d(first, at)
     if not len(np.setdiff1d(first, done)):
-        raise InputError(f"{table.where}: every row of it was drawn already")
+        raise InputError(f"{table.where}: every row was drawn already")
     strata = _strata(table, rule, lock, first) if by_verdict else [("all rows", first, _ANY_SPREAD)]
     strata = [stratum for stratum in strata if len(stratum[1])]
     if before is not None:
@@ -463,9 +463,9 @@ def _draw(
             chances = chance[place[np.isin(at, rows)]]
             if len(chances) and float(np.ptp(chances)) > 1e-9:
                 raise InputError(
-                    f"gold set {before.name}: its rows of the stratum {name!r} were not all as likely to be "
-                    "drawn, so they cannot be drawn on by these strata: draw as before (--strata verdict), "
-                    "or leave --labels out for a set of its own"
+                    f"gold set {before.name}: its rows of the stratum {name!r} were not all equally "
+                    "likely to be drawn, so these strata cannot continue the draw: draw as before "
+                    "(--strata verdict), or leave --labels out for a set of its own"
                 )
     drawn_before = [np.isin(rows, done) for _, rows, _ in strata]
     sizes = allocate(

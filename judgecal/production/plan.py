@@ -242,10 +242,10 @@ def plan_questions(
     if planned is None:
         raise InputError(f"{compared_from}: nothing to plan from: {seen.reason or compared.why}")
     if difference is None and metric_facts(metric).unit != "share":
-        raise InputError(f"{metric} is no share: say which difference of it matters, with --difference X")
+        raise InputError(f"{metric} is not a share: say which difference matters, with --difference X")
     difference = MARGIN if difference is None else difference
     if not difference > 0.0:
-        raise InputError(f"--difference {difference:g}: a difference that is to be shown is above 0")
+        raise InputError(f"--difference {difference:g}: the difference to show must be above 0")
     config = {
         "command": "plan",
         "gold": gold,
@@ -282,14 +282,13 @@ def plan_questions(
         ),
         curve=tuple(points[: next(half, len(points)) + 1]),
         assumes=(
-            "further questions are like these, with as many answers each",
+            "further questions are like the present ones, with as many answers each",
             "the two judges find the same items hard, as recorded judges do, or differ as was seen where "
             "that is more",
-            f"a difference of this size is to be found in 80% of such samples, at level {level}",
+            f"80% of samples are to reveal a difference of this size, at level {100.0 * planned.level:.4g}%",
         ),
         run_line=(
-            f"from:{compared_from}|gold:{gold['set']}@{gold['sha256'][:12]}|a:{a}|b:{b}|metric:{metric}|"
-            f"difference:{difference:g}|level:{level}|version:{__version__}"
+            f"from:{compared_from}|gold:{gold['set']}@{gold['sha256'][:12]}|a:{a}|b:{b}|metric:{metric}|difference:{difference:g}|level:{level}|version:{__version__}"
         ),
     )
     experiment.write_summary(result)

@@ -283,14 +283,14 @@ class RateRun:
         elif target is not None and gold is None:
             likely, kept = labels_to_start(target, level=self.level)
             problems.append(
-                f"--escalate {target:g} is tested on labels of these rows, and there are none: about {kept} "
-                "labels of rows that the judge is sure of would do, if people agree with it on "
-                f"{100.0 * likely:.3g}% of these; if it is sure of half of the rows, draw {2 * kept}: "
-                f"judgecal gold sheet {self.path} -n {2 * kept} --lock {self.lock_path} -o sheet.csv, and "
-                "give them with --labels SET"
+                f"--escalate {target:g} needs labels of the table's own rows, and there are none: about "
+                f"{kept} labels of rows that the judge is sure of are enough if people agree with it on "
+                f"{100.0 * likely:.3g}% of those rows; if it is sure of half of the rows, draw "
+                f"{2 * kept}: judgecal gold sheet {self.path} -n {2 * kept} --lock {self.lock_path} -o "
+                "sheet.csv, and give them with --labels SET"
             )
         elif target is not None and not self.is_share:
-            problems.append(f"--escalate takes right and wrong: {self.rule.reason}")
+            problems.append(f"--escalate needs right and wrong: {self.rule.reason}")
         refuse(problems)
 
     def _result(self) -> RateResult:
@@ -344,8 +344,7 @@ class RateRun:
             escalate=None if labels is None else self._escalated(labels),
             notes=tuple(self._notes(compared=bool(by))),
             run_line=(
-                f"{lock.run_line}|input:{self.path.name}|n:{table.n}|labels:{shown}|level:{self.level:g}|"
-                f"seed:{self.seed}|version:{__version__}"
+                f"{lock.run_line}|input:{self.path.name}|n:{table.n}|labels:{shown}|level:{self.level:g}|seed:{self.seed}|version:{__version__}"
             ),
         )
 
@@ -362,10 +361,10 @@ class RateRun:
             corrected, method = (rate.plain, "labels alone") if self.warning else (rate.estimate, "PPI++")
             return _Rate(raw, corrected, method, rate.plain, rate.correlation, rate.labels_saved)
         if not self.is_share or self.warning:
-            reason = "the judge was seen to be no better than chance: label some of these rows"
+            reason = "the judge did no better than chance: label some of the table's rows"
             if not self.is_share:
-                why = f"{self.rule.reason}, so error rates cannot be carried over"
-                reason = f"{why}: label some of these rows"
+                why = f"{self.rule.reason}, so we cannot carry error rates over"
+                reason = f"{why}: label some of the table's rows"
             return _Rate(raw, raw.without_value(reason), "none")
         unknown = Estimate(None, reason="the lock does not know its judge's error rates")
         sensitivity, specificity = (rate or unknown for rate in self.rule.class_rates(self.lock.applied))
@@ -497,7 +496,7 @@ class RateRun:
             assumed = [f"the labels of {labels.gold.name} were drawn at random from these rows, {how}"]
             if labels.n_waiting:
                 assumed.append(
-                    f"the {labels.n_waiting} drawn items without a label would have had labels like the "
+                    f"the {labels.n_waiting} drawn items without a label would have got labels like the "
                     "others"
                 )
             return [*assumed, "the number is about these rows; other questions may differ"]
@@ -505,8 +504,8 @@ class RateRun:
         if gold.ties:
             share = f"{100.0 * gold.ties:.1f}% of what they rated there"
             assumed.append(
-                f"and as often where people would not agree: raters tie on {share}, which is not in its "
-                "error rates"
+                f"and as often where people would not agree: raters tie on {share}, which its error "
+                "rates leave out"
             )
         if self.by is not None:
             assumed.append(f"and as often for every value of {self.by}")
@@ -518,13 +517,13 @@ class RateRun:
         notes = []
         if self.gold is not None and self.gold.card.sampling not in ("random", "stratified"):
             notes.append(
-                f"the card of {self.gold.name} does not say how it was sampled (sampling in card.toml): that "
-                "it was drawn from these rows is taken on trust"
+                f"the card of {self.gold.name} does not say how it was sampled (sampling in card.toml): "
+                "we trust that it was drawn from these rows"
             )
         if self.lock.unscored and self.gold is None:
             share = f"{100.0 * self.lock.unscored:.1f}%"
             notes.append(
-                f"{share} of the calls at lock time gave no verdict, and count as wrong in its error rates"
+                f"{share} of the calls at lock time gave no verdict and count as wrong in its error rates"
             )
         if compared:
             notes.append(f"intervals by {self.by} hold all at once (Bonferroni)")

@@ -168,8 +168,7 @@ def lock_result(
         model_ids=tuple(sorted(total.model_ids)),
         notes=(*notes, *total.notes(), *other_models(rows, judge), *limit_notes(rows.n, n_rows)),
         run_line=(
-            f"{lock.run_line}|judge:{full_name(judge.judge)}|input:{name}|n:{rows.n}|level:0.95|by:group|"
-            f"version:{__version__}"
+            f"{lock.run_line}|judge:{full_name(judge.judge)}|input:{name}|n:{rows.n}|level:0.95|by:group|version:{__version__}"
         ),
     )
 
@@ -220,4 +219,4 @@ def other_models(rows: JudgedRows, judge: LoadedJudge, prefix: str = "") -> Iter
 
 def limit_notes(n: int, n_rows: int) -> Iterator[str]:
     if n < n_rows:
-        yield f"only the first {n:,} of {n_rows:,} rows are in the output (--limit)"
+        yield f"the output holds only the first {n:,} of {n_rows:,} rows (--limit)"

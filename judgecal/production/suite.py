@@ -409,7 +409,7 @@ def survey(
     def why_not(judge: LoadedJudge, column: SuiteColumn) -> str:
         if judge.name in able:
             others = ", ".join(other.name for other in column.judges if other.name != judge.name)
-            return f"every row that it could judge is judged by {others}, which fills the same column"
+            return f"{others} already judges every row that it could judge, and fills the same column"
         (reason, times), *rest = reasons[judge.name].most_common()
         more = f"; {n - times:,} rows lack something else" if rest else ""
         return f"{reason} in {times:,} of {n:,} rows{more}"

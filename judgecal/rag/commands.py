@@ -80,7 +80,7 @@ class CollectionArguments:
         if self.documents is None and self.run is None:
             missing.append("--documents FILE is missing: a table of documents, or a folder of them")
         if self.questions is None and (self.qrels is None or self.run is None):
-            missing.append("--questions FILE is missing: only --qrels with --run do without it")
+            missing.append("--questions FILE is missing: only --qrels with --run works without it")
         if missing:
             raise InputError(missing)
         columns = FileColumns(**{field.name: getattr(self, field.name) for field in fields(FileColumns)})
@@ -178,7 +178,7 @@ class ContextArguments:
 class RecordedArguments:
     """Answers that a system elsewhere gave."""
 
-    answers: Annotated[File, option("Answers of a system elsewhere: CSV, TSV, JSONL or Parquet.")] = None
+    answers: Annotated[File, option("Answers of another system: CSV, TSV, JSONL or Parquet.")] = None
     question: Annotated[
         Name, column("Of --answers: question id or text; by default question_id, group or question.")
     ] = None
@@ -189,7 +189,9 @@ class RecordedArguments:
 DropContaminated = Annotated[
     Name,
     option(
-        "Leave out what a --contexts none run answered right.", "--drop-contaminated", metavar="EXPERIMENT"
+        "Leave out questions that a --contexts none run answered right.",
+        "--drop-contaminated",
+        metavar="EXPERIMENT",
     ),
 ]
 RightAt = Annotated[
@@ -284,7 +286,9 @@ def evaluate(
     wrong_costs: Annotated[
         float | None, option("What a wrong answer takes away, where a right one gives 1.")
     ] = None,
-    refusal_costs: Annotated[float | None, option("The same of a refusal where there is an answer.")] = None,
+    refusal_costs: Annotated[
+        float | None, option("What a refusal takes away where there is an answer.")
+    ] = None,
     *,
     call: shared.BatchArguments,
 ) -> None:
@@ -312,7 +316,7 @@ def evaluate(
     result = run.run()
     print_result(result, json=call.json, full=call.full)
     n = len(result.systems) * result.questions.n
-    why = f"{result.n_unscored:,} of {n:,} answers are unscored, in part at least; "
+    why = f"{result.n_unscored:,} of {n:,} answers lack some verdict; "
     shared.finish(result.n_unscored, f"{why}{result.states.measured} says why, row by row")
 
 

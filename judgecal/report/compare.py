@@ -53,17 +53,17 @@ def compare_document(result: CompareResult) -> Document:
     ]
     apart = [pair.difference for pair in result.pairs.values() if pair.decision == "cannot tell"]
     clear = not two and any((change.low or 0.0) > 0.0 or (change.high or 0.0) < 0.0 for change in apart)
-    stands = "Each interval is of its pair alone. A decision allows for all pairs (Holm), so it may"
+    stands = "Each interval looks at its pair alone. A decision allows for all pairs (Holm), so it may"
     return stored_document(
         result,
-        f"{result.experiment}: judges held against each other",
+        f"{result.experiment}: judges compared with each other",
         f"Judges of {result.compared_from}; {result.gold.in_words}. An unscored item counts as "
         f"{result.gold.unscored_counts_as}.",
         unread_headline(result.unread) or naming_unread(_headline(result), result.unread),
         section(
             "pairs",
             "Differences",
-            "Serves the choice between judges: each pair on the same items, paired by question.",
+            "Which judge agrees better? Each pair is compared on the same items, question by question.",
             _of_two(result) if two else _of_pairs(result),
             clear and Paragraph(f"{stands} stay open where an interval leaves out 0.", short=True),
             result.test_look and Paragraph(sentence(result.test_look), short=True),
@@ -193,7 +193,7 @@ def _facts(result: CompareResult) -> list[Fact]:
     metric, scale, pairs = result.metric, result.gold.scale, result.pairs
     if len(pairs) > 1:
         n_apart = sum(pair.decision != "cannot tell" for pair in pairs.values())
-        return [Fact(f"{n_apart} of {len(pairs)}", f"pairs told apart by {metric}, after Holm.")]
+        return [Fact(f"{n_apart} of {len(pairs)}", f"pairs differ by {metric}, after Holm.")]
     [((a, b), pair)] = pairs.items()
     apart = f"A - B in {metric}{_once(pair)}, at level {result.level:.4g}; p {p_value(pair.p_value)}."
     return [
@@ -233,7 +233,9 @@ def _of_two(result: CompareResult) -> Table:
         _ends(pair),
         {
             metric: lambda end: end.name,
-            f"A - B [{result.level:.4g}]": lambda end: change_of(end.difference, metric, scale),
+            f"A - B ({100 * result.level:.4g}% interval)": lambda end: change_of(
+                end.difference, metric, scale
+            ),
             f"A: {a}": lambda end: of_metric(Estimate(end.a), metric, scale),
             f"B: {b}": lambda end: of_metric(Estimate(end.b), metric, scale),
             "n": lambda end: f"{end.difference.n}/{end.difference.n_expected}",
@@ -249,7 +251,9 @@ def _of_pairs(result: CompareResult) -> Table:
         {
             "A": lambda row: row[0][0],
             "B": lambda row: row[0][1],
-            f"A - B [{result.level:.4g}]": lambda row: change_of(row[1].difference, metric, scale),
+            f"A - B ({100 * result.level:.4g}% interval)": lambda row: change_of(
+                row[1].difference, metric, scale
+            ),
             "decision": lambda row: row[1].decision,
             "p (Holm)": lambda row: p_value(row[1].p_adjusted),
             "p": lambda row: p_value(row[1].p_value),
@@ -274,21 +278,21 @@ def _notes(result: CompareResult) -> tuple[str, ...]:
         f"intervals {pair.difference.method}; p: {pair.p_method}" for pair in pairs if pair.p_method
     )
     assumed = (
-        f"with {100 * POWER:.0f}% power, planned for judges that differ {100 * PLANNED_DISCORDANCE:.0f}% as "
-        "much as two that err independently, or as much as these do where that is more"
+        f"with {100 * POWER:.0f}% power, if the judges differ {100 * PLANNED_DISCORDANCE:.0f}% as much "
+        "as two that err independently, or as much as these do where that is more"
     )
     return sentences(
-        f"Detectable: the smallest difference found {assumed}, at the first step of Holm."
+        f"Detectable: the smallest difference that we would find {assumed}, at the first step of Holm."
         if len(pairs) > 1
         else least is not None
-        and f"The smallest difference that these items would show: {_amount(least, result)}, {assumed}.",
-        bool(strata) and f"{result.metric} is the mean over strata of the labels: {counts}.",
+        and f"These items could only reveal a difference of {_amount(least, result)} or more, {assumed}.",
+        bool(strata) and f"{result.metric} is the mean over groups of labels: {counts}.",
         (f"{why}." for why in driven_in_words((*two, pair.strata) for two, pair in result.pairs.items())),
         (f"Paired on the same items: {how}." for how in made),
         grid is not None and f"Prompt x model: {grid.why}.",
         (
-            f"{cell.row}@{cell.column}: {difference(Estimate(cell.deviation))} beside its prompt and model, "
-            f"p {p_value(cell.p_adjusted)}"
+            f"{cell.row}@{cell.column}: {difference(Estimate(cell.deviation))} compared with what its "
+            f"prompt and its model do alone, p {p_value(cell.p_adjusted)}"
             for cell in (grid.cells[:_NAMED] if grid is not None and grid.p_value is not None else ())
         ),
         map(sentence, result.notes),

@@ -19,11 +19,11 @@ from judgecal.records import Estimate, Headline
 from judgecal.report.wording import Word, glossary
 
 FROM_JOURNAL = (
-    "Rebuilt from what the experiment stored: no model was called, and nothing here is loaded from elsewhere."
+    "Rebuilt from what the experiment stored: we called no model, and this page loads nothing from elsewhere."
 )
 FROM_SUMMARY = (
-    "Made from the summary.json that the command left, as the journal alone does not hold these numbers: no "
-    "model was called, and nothing here is loaded from elsewhere."
+    "Made from the command's summary.json, as the journal alone does not hold these numbers: we called "
+    "no model, and this page loads nothing from elsewhere."
 )
 _T = TypeVar("_T")
 _COMPARED_LINES = 200
@@ -401,7 +401,7 @@ def notes_section(
     """The last section: what else to know, and the words of the page; none where there is neither."""
     meanings, title = Glossary(words), "Words on this page"
     if notes:
-        caption = "Serves whoever repeats this: what else to know."
+        caption = "What else to know before you repeat this."
         return [
             section(
                 "notes",
@@ -411,4 +411,4 @@ def notes_section(
                 bool(words) and Folded(title, [meanings]),
             )
         ]
-    return [Section("notes", title, "Serves whoever meets them here.", [meanings])] if words else []
+    return [Section("notes", title, "What each word means here.", [meanings])] if words else []

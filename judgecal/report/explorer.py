@@ -163,9 +163,10 @@ class Explorer(Block):
         return " ".join(
             sentences(
                 n < len(self.rows)
-                and f"Here are the worst {count(n)} of {count(len(self.rows))}: a page carries at most 2 MB "
+                and f"These are the worst {count(n)} of {count(len(self.rows))}: a page carries at most 2 MB "
                 "of items.",
-                self._length(cut_at) < sum(self._lengths) and f"Texts end after {count(cut_at)} characters.",
+                self._length(cut_at) < sum(self._lengths)
+                and f"Texts are cut after {count(cut_at)} characters.",
             )
         )
 

@@ -37,7 +37,7 @@ from judgecal.report.document import (
 )
 from judgecal.report.judges_headline import raters_in_words, unread_headline
 from judgecal.report.numbers import count, count_of, difference, money, percent
-from judgecal.report.wording import AS_WRONG, OWN_LABELS, fitting, sentence, sentences
+from judgecal.report.wording import AS_WRONG, OWN_LABELS, failures_in_words, fitting, sentence, sentences
 from judgecal.selection.gate import FlippedItem, GateResult
 from judgecal.selection.migrate import MigrateResult, OldAndNew
 from judgecal.selection.pass_rates import ChurnResult, SystemChurn
@@ -57,11 +57,8 @@ _SHOWN = 10  # flipped items; the others unfold
 _LONGEST = 80  # characters of an id in a sentence
 _MANY_UNSCORED = 0.10  # share of the judgements
 _WORDS = (
-    ("flip rate", "How often a verdict falls on the other side of the lock's cut than the locked one."),
-    (
-        "noise",
-        "How often two calls of the judge on one item did so at lock time: what flips without any drift.",
-    ),
+    ("flip rate", "How often a verdict now falls on the other side of the lock's cut."),
+    ("noise", "How often two calls on one item did so at lock time: flips that need no drift."),
     "odd one out",
     "margin",
     "locked",
@@ -69,7 +66,7 @@ _WORDS = (
 )
 _OF_GOLD_AND_CHURN = (
     "unscored",
-    "No verdict could be had or read. On gold items it counts as wrong; it is in no number of the churn.",
+    "We got no verdict, or could not read it. On gold items it counts as wrong; the churn leaves it out.",
 )
 
 
@@ -97,11 +94,11 @@ def gate_document(result: GateResult, texts: Texts) -> Document:
     shares = [
         ("flipped since the lock", result.flip_rate, True),
         ("noise at lock time", result.noise, False),
-        ("raw verdict changed at all", result.changed, False),
+        ("raw verdict changed", result.changed, False),
     ]
     return stored_document(
         result,
-        f"{result.experiment}: a locked judge judged anew",
+        f"{result.experiment}: a locked judge, asked again",
         f"{result.experiment} · {result.judge} against its lock of {result.locked_at} ({result.lock}), on "
         f"{result.items}; {result.gold.in_words}",
         _gate_headline(result),
@@ -109,9 +106,9 @@ def gate_document(result: GateResult, texts: Texts) -> Document:
         section(
             "flips",
             "Flips against noise",
-            "Serves the question whether there is more than noise: flips that lie within the noise are what "
-            f"this judge does on any day. Noise was taken from {_calls(result)}. The lock's cut tells a "
-            "flip; a change of the verdict on one side of it is none.",
+            "Is this more than noise? Flips within the noise are what this judge does on any day. We "
+            f"measured the noise on {_calls(result)}. A flip is a verdict that crosses the lock's cut; a "
+            "change on one side of it is not a flip.",
             share_blocks(shares, Axis("% of items", low=0.0), of=" of items"),
         ),
         _items(result, texts),
@@ -149,8 +146,8 @@ def _gate_headline(result: GateResult) -> Headline:
         and result.repeats < result.repeats_max
         and "What further passes would show: the budget ended before they were made.",
         bool(amount)
-        and f"Whether there is a drift below {amount} of {result.metric}: these items show one of that size "
-        "in four runs of five, a smaller one more rarely.",
+        and f"Whether there is a drift below {amount} of {result.metric}: these items reveal one of "
+        "that size in four runs of five, a smaller one less often.",
         bool(rate.value)
         and rate.low is not None
         and noise.high is not None
@@ -189,21 +186,24 @@ def _gate_facts(result: GateResult) -> Iterator[Fact]:
         if odd.changed:
             shown = "another judge is shown"
         elif odd.doubtful:
-            shown = "that is rare, and no proof of another judge"
+            shown = "that is rare, but it does not prove another judge"
         far = f"{odd.between:.3g}" if odd.graded else percent(odd.between, 1)
         says = (
-            f"{odd.in_words}; {count(odd.n_differ)} of {count(odd.n)} items have calls that are not all "
-            f"equal, p at most {odd.p_at_most:.1g}: {shown}."
+            f"{odd.in_words}; {count(odd.n_differ)} of {count(odd.n)} items have calls that differ, p at "
+            f"most {odd.p_at_most:.1g}: {shown}."
         )
         if not odd.n_differ:
-            far, says = "0", f"the calls of all {count(odd.n)} items are equal, at lock time and now."
+            far, says = (
+                "0",
+                (f"all {count(odd.n)} items got the same verdict from every call, at lock time and now."),
+            )
         yield Fact(far, f"odd one{'s' * (not odd.n_differ)} out: {says}")
 
     def share_or_why(share: Estimate) -> str:
         return f"none ({share.reason})" if share.value is None else in_percent(share)
 
     rate, noise, same = result.flip_rate, result.noise, result.noise_unchanged
-    changed, calls = f"{share_or_why(result.changed)} of raw verdicts changed at all", f" ({_calls(result)})"
+    changed, calls = (f"{share_or_why(result.changed)} of raw verdicts changed", f" ({_calls(result)})")
     if rate.value is None:
         floor = f"none ({same.reason})" if same.value is None else percent(1.0 - same.value, 1) + calls
         yield Fact("No flip rate", f"({rate.reason}); {changed}, noise floor {floor}.")
@@ -212,7 +212,7 @@ def _gate_facts(result: GateResult) -> Iterator[Fact]:
     if rate.low is not None and noise.high is not None:
         against = ": above it" if rate.low > noise.high else ": not shown to be above it"
     says = (
-        f"flip rate of {rate.n} items against the locked verdicts, noise floor {floor}{against}; {changed}."
+        f"flip rate of {rate.n} items compared with the locked verdicts, noise {floor}{against}; {changed}."
     )
     yield Fact(in_percent(rate), says)
 
@@ -231,27 +231,29 @@ def _loss(result: GateResult, texts: Texts) -> Section:
     if result.raw_difference is not None:
         sides.append(("of the raw verdicts", result.raw_difference, False))
     losing = "right" if metric_facts(metric).direction == "less" else "left"
-    kinds = ", ".join(f"{kind} {n}" for kind, n in Counter(row.kind for row in rows).most_common())
+    kinds = failures_in_words(Counter(row.kind for row in rows))
     ids = list(dict.fromkeys(row.item_id for row in rows))
     unscored = sentences(  # how many, why, and what stands without them
         bool(rows or shares.locked)
-        and f"Unscored: {percent(shares.locked, 1)} of the calls at lock time, {percent(shares.now, 1)} now; "
-        f"a rise shown to exceed {percent(shares.tolerance)} fails.",
+        and f"No verdict: {percent(shares.locked, 1)} of the calls at lock time, "
+        f"{percent(shares.now, 1)} now; the gate fails once a rise above "
+        f"{percent(shares.tolerance)} is shown.",
         bool(rows)
         and f"{'MANY UNSCORED: ' * (len(rows) > _MANY_UNSCORED * expected)}{len(rows)} of {expected} "
-        f"judgements are unscored ({kinds}) and count as {result.gold.unscored_counts_as}; without their "
-        f"items the difference is {change_of(result.complete_case, metric, scale)}: "
+        f"judgements have no verdict ({kinds}) and count as {result.gold.unscored_counts_as}; "
+        "without their items the difference is "
+        f"{change_of(result.complete_case, metric, scale)}: "
         f"{listed(ids, _SHOWN, sealed=frozenset(ids) - texts.keys())}.",
     )
     return section(
         "loss",
         "Difference against the margin",
-        "Serves the decision: pass where the loss is shown to end before the dashed margin of "
-        f"{amount_of(result.margin, metric, scale)}, fail where over two passes the line lies {losing} of "
-        f"that margin, or {losing} of 0 with a loss beyond the margin that the changes common to all passes "
-        f"bear out. {count(result.repeats)} of at most {count(result.repeats_max)} passes were made, without "
-        "stored answers or an earlier journal; means are of single calls. An unscored item counts as "
-        f"{result.gold.unscored_counts_as}; intervals are by question.",
+        "The gate passes where the loss is shown to end before the dashed margin of "
+        f"{amount_of(result.margin, metric, scale)}. It fails where over two passes the line lies {losing} "
+        f"of that margin, or {losing} of 0 with a loss beyond the margin that the changes common to all "
+        f"passes confirm. We made {count(result.repeats)} of at most {count(result.repeats_max)} passes, "
+        "without stored answers or an earlier journal; means are of single calls. An item without a "
+        f"verdict counts as {result.gold.unscored_counts_as}; intervals are by question.",
         change_picture(sides, metric, unit=scale, margin=result.margin),
         result.difference.low is None
         and bool(result.difference.reason)
@@ -269,7 +271,7 @@ def _metrics(result: GateResult) -> Table:
     rows = [(name, name, then[name], now[name]) for name in names]
     if mapped:
         rows.append((f"{leading}, raw", leading, result.locked[leading], result.now[leading]))
-    level = f"[{result.now[leading].level:.4g}]"
+    level = f"({100 * result.now[leading].level:.4g}% interval)"
     return table(
         rows,
         {
@@ -306,7 +308,7 @@ def _items(result: GateResult, texts: Texts) -> Section:
     did = "changed" if result.flip_rate.value is None else "flipped"
     passes = " in some pass" if result.repeats > 1 else ""
     n_sealed = n - len(flipped)
-    sealed = f"{count(n_sealed)} of test, which are counted and never shown" if n_sealed else ""
+    sealed = f"{count(n_sealed)} of test, which we count and never show" if n_sealed else ""
     named = "; ".join(filter(None, (listed(list(map(shortly, flipped)), _SHOWN), sealed)))
     # how many items' verdicts went up and how many down on average, where they are numbers
     moved = [mean(item.now) - mean(item.locked) for item in result.flipped]
@@ -315,11 +317,11 @@ def _items(result: GateResult, texts: Texts) -> Section:
     return section(
         "items",
         "Flipped items",
-        f"Serves the search for the cause: {count_of(n, 'item')} judged otherwise than when the judge was "
-        f"locked{sides}. Changes all to one side look like a drift, to both sides like noise.",
+        f"What changed: {count_of(n, 'item')} with another verdict than at lock time{sides}. Changes all "
+        "to one side look like drift, changes to both sides like noise.",
         Paragraph(f"{count_of(n, 'item')} {did}{passes}: {named}.", short=True) if n else "No item flipped.",
         bool(n and not texts)
-        and "The gold set is gone, has changed or is not at hand, so every item counts as one of test.",
+        and "The gold set has changed or is not here, so we treat every item as a test item and show none.",
         records[:_SHOWN],
         bool(records[_SHOWN:]) and Folded(f"{count(len(records) - _SHOWN)} more", records[_SHOWN:]),
     )
@@ -359,16 +361,16 @@ def migrate_document(result: MigrateResult) -> Document:
     about_as_well = f"It is shown to agree with {whom} about as well." * (result.decision == "pass")
     because, more = fitting(about_as_well, sentence(result.why))
     forced = ", written with --force against the decision" * result.forced
-    items = f"{result.n_called_again} items: the old judge was called for them"
+    items = f"{result.n_called_again} items: we called the old judge for them"
     return stored_document(
         result,
-        f"{result.experiment}: another judge in the locked one's place",
-        f"{result.gold.in_words}. An unscored item counts as {result.gold.unscored_counts_as}.",
+        f"{result.experiment}: replacing a locked judge",
+        f"{result.gold.in_words}. An item without a verdict counts as {result.gold.unscored_counts_as}.",
         Headline(result.decision, says[result.decision], because, unknown, following, more=more),
         _difference(result),
         _churn(result.churn) if result.churn else None,
         notes=sentences(
-            bool(result.n_called_again) and f"The lock holds no verdict of {items}.",
+            bool(result.n_called_again) and f"The lock holds no verdict for {items}.",
             map(sentence, result.notes),
             f"new lock: {result.new_lock}{forced}"
             if result.new_lock
@@ -393,7 +395,9 @@ def _difference(result: MigrateResult) -> Section:
         sides.items(),
         {
             metric: lambda side: side[0],
-            f"new - old [{result.difference.level:.4g}]": lambda side: change(side[1].difference),
+            f"new - old ({100 * result.difference.level:.4g}% interval)": lambda side: change(
+                side[1].difference
+            ),
             "old": lambda side: of_metric(Estimate(side[1].old_value), metric, scale),
             "new": lambda side: of_metric(Estimate(side[1].new_value), metric, scale),
             "n": lambda side: f"{side[1].difference.n}/{side[1].difference.n_expected}",
@@ -408,15 +412,14 @@ def _difference(result: MigrateResult) -> Section:
     lines = (
         sentence(result.test_look),
         f"old: {result.old} ({result.lock}); new: {result.new}",
-        f"On test {points_of(result.flip_rate)} % of the items change sides.",
+        f"On test {points_of(result.flip_rate)}% of the items change sides.",
     )
     return section(
         "difference",
         "New against old",
-        "Serves the decision: the loss has to be shown to end before the dashed margin of "
-        f"{amount_of(result.margin, metric, scale)} on all items that neither trained nor chose the new "
-        "judge. Train and dev chose the old one, which only makes it harder to pass; test alone can fail the "
-        "new one.",
+        "The new judge passes where its loss is shown to end before the dashed margin of "
+        f"{amount_of(result.margin, metric, scale)} on all items that neither trained nor chose it. Train "
+        "and dev chose the old judge, which only makes it harder to pass; only test can fail the new one.",
         values,
         bool(known) and change_picture(known, metric, unit=scale, margin=result.margin),
         (Paragraph(line, short=True) for line in lines),
@@ -428,7 +431,7 @@ def _churn(churn: ChurnResult) -> Section:
     says = f"Churn on {churn.file}: {flips.reason}."
     if flips.value is not None:
         says = (
-            f"Churn on {churn.file}: {points_of(flips)} % of {flips.n} rows change sides "
+            f"Churn on {churn.file}: {points_of(flips)}% of {flips.n} rows change sides "
             f"({churn.pass_to_fail} from pass to fail, {churn.fail_to_pass} from fail to pass)."
         )
     systems: tuple[SystemChurn, ...] = (*churn.systems, churn)
@@ -463,15 +466,14 @@ def _churn(churn: ChurnResult) -> Section:
             examples.append(Record(f"{title}: {_in_words(old.verdict)} -> {_in_words(new.verdict)}", facts))
     missing = sentences(
         bool(churn.n_lacking)
-        and f"{churn.n_lacking} rows lack what the judges ask for and are in none of these numbers.",
+        and f"{churn.n_lacking} rows lack what the judges ask for; these numbers leave them out.",
         bool(lost.old or lost.new)
-        and f"Unscored, and in none of these numbers: {lost.old} by the old judge, {lost.new} by the new "
-        "one.",
+        and f"Without a verdict, and left out here: {lost.old} by the old judge, {lost.new} by the new one.",
     )
     return section(
         "churn",
         "What changes in production",
-        "Serves whoever reads the rates: what moves when the judge is replaced, and by how much.",
+        "What moves when you replace the judge, and by how much.",
         Paragraph(says, short=True),
         columns,
         examples,

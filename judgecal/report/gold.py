@@ -50,7 +50,7 @@ def list_document(result: GoldList) -> Document:
     headline = Headline(
         "sets",
         f"There {'is 1 gold set' if n == 1 else f'are {n} gold sets'} here.",
-        tuple(f"{name} cannot be loaded: see judgecal gold check {name}." for name in broken),
+        tuple(f"We cannot load {name}: see judgecal gold check {name}." for name in broken),
         next=f"judgecal gold check {broken[0] if broken else result.sets[0].set_}",
     )
     rows = []
@@ -80,7 +80,7 @@ def check_document(result: GoldCheck, *, full: bool = False) -> Document:
     following = (
         f"judgecal score --gold {name}" if result.n_labelled else f"judgecal gold sheet {name} -o sheet.csv"
     )
-    kind, what = "sound", "no findings but those that the card explains" if result.problems else "no findings"
+    kind, what = "sound", "nothing found but what the card explains" if result.problems else "no findings"
     if findings:
         kind, n_kinds = "findings", len(_by_kind(findings))
         what = f"{count_of(len(findings), 'finding')} of {count_of(n_kinds, 'kind')}"
@@ -128,7 +128,7 @@ def _check_section(result: GoldCheck, *first: Paragraph) -> Section:
     return section(
         result.set_,
         result.set_,
-        "Serves whoever relies on the set.",
+        "What to know before you rely on the set.",
         first,
         splits_table(result.splits),
         bool(result.tags) and Table(("tag", "items"), [(tag, str(n)) for tag, n in result.tags.items()]),
@@ -157,7 +157,7 @@ def _baselines(result: GoldCheck) -> Iterator[str]:
         constant = best.label if isinstance(best.label, str) else f"{best.label:g}"
         reached = of_metric(Estimate(best.estimate.value), metric, result.scale)
         labels = count_of(best.estimate.n, "label")
-        yield f"Best constant in {metric}: {constant} reaches {reached} over {labels}."
+        yield f"Saying {constant} every time would reach {metric} {reached} over {labels}."
     near = result.near_pass_mark
     if near.share.value is not None:
         yield f"{near.share.value:.1%} of {near.share.n} labels lie within {near.within:g} of the pass mark."
@@ -212,7 +212,7 @@ def import_document(result: Imported, *, guessed: str | None = None) -> Document
         f"{result.set_} has {_items(result)}, {labels}.",
         sentences(
             _guessed(guessed),
-            f"Say in {path_from_here(result.path / 'card.toml')} what is known of it.",
+            f"Tell us where the labels come from: {path_from_here(result.path / 'card.toml')}.",
             judged,
         ),
         next=following,
@@ -239,7 +239,7 @@ def understood_document(result: Understood, following: str, *, guessed: str | No
     )
     columns = sentences(
         bool(result.columns)
-        and f"Columns taken: {', '.join(f'{column} as {what}' for column, what in result.columns.items())}.",
+        and f"Columns used: {', '.join(f'{column} as {what}' for column, what in result.columns.items())}.",
         bool(result.left_out) and f"Columns left: {listed(result.left_out, _LEFT_OUT)}.",
     )
     raters = [
@@ -292,7 +292,7 @@ def _without(unscored: int) -> str:
 
 
 def _guessed(tool: str | None) -> str:
-    how = "told by what stands in it (--from says another)"
+    how = "recognised by its content (--from overrides)"
     return "" if tool is None else f"Read as an export of {tool}, {how}."
 
 
@@ -316,7 +316,7 @@ def _first(lines: list[str], what: str) -> list[str]:
 
 def _first_item(result: Understood) -> Part:
     if result.first_item is None:
-        return Bullets(["Every item is of test, and none of these is shown."], short=True)
+        return Bullets(["Every item is a test item, and we show none of those."], short=True)
     facts = dict(result.first_item)
     title = f"First item {facts.pop('item_id')}"
     named = [name for name in facts if name in _OF_ITEM or name.startswith("fields")][:_FACTS]
@@ -336,7 +336,7 @@ def agreement_document(result: RaterAgreement) -> Document:
     many = [rater for rater in result.ceiling if rater.n >= MIN_SHARED]
     few = [rater for rater in result.ceiling if rater.n < MIN_SHARED]
     names = ", ".join(rater.rater for rater in few)
-    what = f"Fewer than {MIN_SHARED} items with another, so in the whole table alone (--full): {names}."
+    what = f"Fewer than {MIN_SHARED} items in common, so only in the whole table (--full): {names}."
     pairs: list[Block] = []
     for pair in result.pairs:
         pairs.append(Paragraph(f"{pair.a} with {pair.b}, {count_of(pair.n, 'item')} with both"))
@@ -345,33 +345,31 @@ def agreement_document(result: RaterAgreement) -> Document:
     raters = section(
         "raters",
         "Raters",
-        "Serves whoever asks how far people agree.",
+        "How far do people agree?",
         bool(many) and _against_others(many, result.scale, short=True),
         bool(few) and (Paragraph(what, short=True), _against_others(few, result.scale, short=False)),
-        (
-            Paragraph(f"{rater} is in no ceiling: {why}.", short=True)
-            for rater, why in result.tie_breakers.items()
-        ),
+        (Paragraph(f"{rater} is left out: {why}.", short=True) for rater, why in result.tie_breakers.items()),
         pairs,
         bool(result.reliability)
         and (f"all {n} raters at once (each pair's kappas: --json)", *_estimates(together)),
         (
             Paragraph(
-                f"{rater} saw a machine's label beside {n_items} items: that agreement is no independent one",
+                f"{rater} saw a machine's label beside {n_items} items: their agreement is not independent",
                 short=True,
             )
             for rater, n_items in result.saw_draft.items()
         ),
         (
             Paragraph(
-                f"{rater} could not tell {count_of(n_items, 'item')}: no number here counts them", short=True
+                f"{rater} could not tell on {count_of(n_items, 'item')}: no number here counts these",
+                short=True,
             )
             for rater, n_items in result.cannot_tell.items()
         ),
     )
     headline = _agreement_headline(result, many, n)
-    about = f"{result.set_}@{result.sha256[:12]}, scale {result.scale}: raters against raters"
-    return Document(f"Gold set {result.set_}: raters against raters", about, headline, [raters])
+    about = f"{result.set_}@{result.sha256[:12]}, scale {result.scale}: how raters agree"
+    return Document(f"Gold set {result.set_}: how raters agree", about, headline, [raters])
 
 
 def _against_others(raters: Sequence[RaterAmongOthers], scale: str, *, short: bool) -> Table:
@@ -385,7 +383,7 @@ def _against_others(raters: Sequence[RaterAmongOthers], scale: str, *, short: bo
         (rater.rater, count(rater.n), *(of_metric(rater.agreement[name], name, scale) for name in names))
         for rater in ranked
     ]
-    title = "Each rater against each other one, on all items that they share"
+    title = "Each rater compared with each other rater, on all items that both rated"
     return Table(("rater", "items", *names), rows, title=title, short=short)
 
 
@@ -396,11 +394,11 @@ def _agreement_headline(result: RaterAgreement, many: Sequence[RaterAmongOthers]
     again = f"judgecal score --gold {result.set_}"
     if not result.pairs:
         sheet = f"judgecal gold sheet {result.set_} -o sheet.csv"
-        what = f"No two human raters ({len(result.raters)} there): nothing to compare."
+        what = f"It takes two human raters, and this set has {len(result.raters)}: nothing to compare."
         return Headline("none", what, next=sheet)
     ties: tuple[str, ...] = ()
     if result.n_tied:
-        ties = (f"They tie on {count_of(result.n_tied, 'item')}, which have no gold label.",)
+        ties = (f"They tie on {count_of(result.n_tied, 'item')}, which therefore have no gold label.",)
         again = f"judgecal gold adjudicate {result.set_}"
     alpha = result.reliability.get("krippendorff_alpha")
     if alpha is None or alpha.value is None or not many:

@@ -29,7 +29,7 @@ from judgecal.report.charts import (
 from judgecal.report.document import Document, Hundred, Section, Table, section, stored_document, table
 from judgecal.report.explorer import Explorer, Row, Said
 from judgecal.report.numbers import DASH, count, count_of, estimate, money, plain
-from judgecal.report.wording import IN_NO_RATE, fitting, in_a_row, sentence, sentences
+from judgecal.report.wording import IN_NO_RATE, failures_in_words, fitting, in_a_row, sentence, sentences
 from judgecal.selection.pass_rates import SystemRates
 from judgecal.stats.error_rates import carried_rate
 from judgecal.tables import Row as Line
@@ -42,15 +42,13 @@ _NONE = ["verdict:unscored"]
 _CHIPS = 8  # verdicts at most that have a filter each
 _SHARE_OF = {"rating": "rows", "precision": "chunks", "share": "its scale"}
 _PASSES = {"rating": "of the rows pass", "precision": "of a row's chunks pass", "share": "on average"}
-_TRIED_AGAIN = (
-    "Serves the next run: transport errors and the like are tried again by the same command, the others with "
-    "--retry-unscored"
-)
-_UNSCORED = "Unscored, and in no number above"
+_TRIED_AGAIN = "The same command tries lost connections again; --retry-unscored tries the others again"
+_UNSCORED = "Without a verdict, and left out above"
 _SUITE_WORDS = (
     (
         "share",
-        "Of the rows with a verdict, the share that passes, through the lock's map where the judge has one.",
+        "Of the rows with a verdict, the share that passes, calibrated where the judge has a lock with "
+        "a map.",
     ),
     "precision",
     ("average", "The mean verdict on the judge's own scale."),
@@ -84,7 +82,7 @@ def judge_document(result: JudgeResult) -> Document:
     mark = "" if result.pass_at is None else f", pass at {result.pass_at:g}"
     unscored = table(
         result.overall.unscored.items(),
-        {"why": lambda row: row[0], "rows": lambda row: count(row[1])},
+        {"why": lambda row: failures_in_words(dict([row])), "rows": lambda row: count(row[1])},
         title=_UNSCORED,
         short=True,
     )
@@ -145,8 +143,8 @@ def _lock_headline(result: JudgeResult) -> Headline:
         and "What shares people would find: they are the judge's own, and its errors are in them.",
         share is not None and bool(share.reason) and f"How sure the shares are: {share.reason}.",
         result.n_unscored > 0
-        and f"What the {unscored} unscored rows are worth: they are in no rate, and need not be like the "
-        "others.",
+        and f"What the {unscored} unscored rows are worth: they are in no rate, and need not be like "
+        "the others.",
         len(result.systems) > 1
         and "Whether systems differ: they are shown side by side and were not compared on the same "
         "questions.",
@@ -182,8 +180,8 @@ def _systems(result: JudgeResult) -> Section:
     return section(
         "systems",
         "By system",
-        "Serves the question which system to look at first. The pass rate has an interval by question, and "
-        "leaves unscored rows out; average and the like are of raw verdicts, on the judge's own scale.",
+        "Which system to look at first? The pass rate has an interval by question and leaves out rows "
+        "without a verdict; averages and percentiles are of raw verdicts, on the judge's own scale.",
         bool(rows) and interval_picture(rows, axis, title=title),
         overview(entries),
     )
@@ -198,8 +196,8 @@ def overview(entries: Sequence[SystemRates]) -> Table:
         entries,
         {
             "system": _system_name,
-            f"passing [{entries[-1].intervals.share_passing.level:.4g}]": lambda row: in_percent(
-                row.intervals.share_passing
+            f"passing ({100 * entries[-1].intervals.share_passing.level:.4g}% interval)": lambda row: (
+                in_percent(row.intervals.share_passing)
             ),
             "rows": lambda row: f"{count(row.count)}/{count(row.n_expected)}",
             "unscored": lambda row: count(row.n_unscored),
@@ -220,7 +218,7 @@ def _words(result: JudgeResult) -> Section:
     """What share of the rows each word has: of all rows, then by system."""
     overall = result.overall
     systems, words = [entry for entry in result.systems if entry != overall], overall.intervals.words
-    share = f"share [{next(iter(words.values())).level:.4g}]"
+    share = f"share ({100 * next(iter(words.values())).level:.4g}% interval)"
     axis = Axis("% of rows with a verdict", low=0.0, high=100.0)
 
     def rows_of(entry: SystemRates, word: str) -> str:
@@ -251,9 +249,8 @@ def _words(result: JudgeResult) -> Section:
     return section(
         "systems",
         "Shares of the verdicts",
-        "Serves the question what the answers are like. Each share has an interval by question of its own, "
-        "and leaves unscored rows out; the shares add up to 100%, so that where one is larger others are "
-        "smaller.",
+        "What are the answers like? Each share has its own interval by question and leaves out rows "
+        "without a verdict; the shares add up to 100%, so where one is larger, others are smaller.",
         interval_picture(
             [share_row(word, share) for word, share in words.items()],
             axis,
@@ -270,8 +267,7 @@ def _rate(result: JudgeResult) -> Section:
         return section(
             "rate",
             "What the shares are not",
-            "Serves whoever reports the shares: a judge that takes one word for another moves both of their "
-            "shares.",
+            "A judge that takes one word for another moves both of their shares.",
             sentence(result.note),
         )
     shares: list[tuple[str, Estimate | None, bool]] = [
@@ -284,9 +280,8 @@ def _rate(result: JudgeResult) -> Section:
     return section(
         "rate",
         "What the rate is not",
-        "Serves whoever reports the rate: it is not the share that people would pass. A judge of low "
-        "sensitivity lowers it, one of low specificity raises it, and by how much depends on the share of "
-        "good answers.",
+        "It is not the share that people would pass. A judge of low sensitivity lowers it, a judge of "
+        "low specificity raises it, and by how much depends on the share of good answers.",
         share_blocks(known, Axis("%", low=0.0, high=100.0)),
     )
 
@@ -345,7 +340,7 @@ def _class_of(result: JudgeResult, line: Line) -> str:
 
 def suite_document(result: SuiteResult) -> Document:
     """What a table judged by a suite comes to."""
-    rule, unlocked = "none: a rule, which is what it says", "none: nobody knows whether it agrees with people"
+    rule, unlocked = "none: a rule checks itself", "none: nobody knows whether it agrees with people"
     left_out = table(
         result.left_out, {"judge": lambda row: row.name, "why": lambda row: row.why}, left=2, short=True
     )
@@ -360,7 +355,11 @@ def suite_document(result: SuiteResult) -> Document:
     )
     unscored = table(
         [(name, kind, n) for name, rate in result.rates.items() for kind, n in rate.unscored.items()],
-        {"judge": lambda row: row[0], "why": lambda row: row[1], "verdicts": lambda row: count(row[2])},
+        {
+            "judge": lambda row: row[0],
+            "why": lambda row: failures_in_words({row[1]: row[2]}),
+            "verdicts": lambda row: count(row[2]),
+        },
         left=2,
         title=_UNSCORED,
     )
@@ -391,28 +390,26 @@ def suite_document(result: SuiteResult) -> Document:
         and section(
             "left_out",
             "Judges left out",
-            "Serves whoever misses a column: a judge runs where some row has all that it asks for.",
+            "Why a column is missing: a judge runs only where some row has all that it asks for.",
             left_out,
         ),
         section(
             "judges",
-            "The judges, and who was held against people",
-            "Serves whoever reports a rate: a judge without a lock was never held against people here, so "
-            "nobody knows what its rate is worth.",
+            "The judges, and which of them were compared with people",
+            "A judge without a lock was never compared with people: nobody knows what its rate is worth.",
             judges,
         ),
         result.n_unscored > 0
         and section(
             "unscored",
             "Unscored, and why",
-            f"{_TRIED_AGAIN}; input says that the row lacks what the judge asks for. {result.output} has the "
-            "reason of each row in the judge's column of errors.",
+            f"{_TRIED_AGAIN}. {result.output} has the reason of each row, by judge.",
             unscored,
         ),
         section(
             "names",
             "Columns and metrics by name",
-            f"Serves whoever reads {result.output}, or has a dashboard that knows these names.",
+            f"How to read {result.output}, also for a dashboard that knows these names.",
             metrics,
             columns,
         ),
@@ -449,7 +446,7 @@ def _suite_headline(result: SuiteResult) -> Headline:
     n_groups = (share.n_groups for rate in rates.values() for share in (rate.raw, *rate.shares.values()))
     left_out = f"; left out: {in_a_row([judge.name for judge in result.left_out])}" if result.left_out else ""
     scope = (
-        f"{count(result.n_unscored)} of {count(result.n)} rows are unscored in part; "
+        f"{count(result.n_unscored)} of {count(result.n)} rows lack a verdict from some judge; "
         f"{count_of(max(n_groups, default=0), 'question')}{left_out}."
     )
     few = next((rate.reason for rate in known.values() if rate.reason), None)
@@ -466,8 +463,8 @@ def _suite_headline(result: SuiteResult) -> Headline:
 def _of_unlocked(result: SuiteResult) -> str:
     unlocked, fallible = result.unlocked, [judge for judge in result.judges if judge.kind != "local"]
     if not unlocked:
-        return "Every judge that can be wrong has a lock: it was held against labels."
-    label = f"; people's labels could tell of {result.to_label.name} first" if result.to_label else ""
+        return "Every judge that can be wrong has a lock, so it was compared with labels."
+    label = f"; label answers for {result.to_label.name} first" if result.to_label else ""
     who = in_a_row([judge.name for judge in unlocked])
     if len(unlocked) == len(fallible) > 1:
         who = "these judges"
@@ -508,7 +505,7 @@ def _rates(result: SuiteResult) -> Section:
         rates.items(),
         {
             "judge": lambda row: row[0],
-            f"share [{level:.4g}]": lambda row: in_percent(row[1].shown),
+            f"share ({100 * level:.4g}% interval)": lambda row: in_percent(row[1].shown),
             "raw": (lambda row: in_percent(row[1].raw)) if mapped else None,
             "rows": lambda row: f"{count(row[1].n)}/{count(row[1].n_expected)}",
             "unscored": lambda row: count(row[1].n_unscored + row[1].n_chunks_unscored),
@@ -524,7 +521,7 @@ def _rates(result: SuiteResult) -> Section:
         {
             "judge": lambda row: row[0],
             "verdict": lambda row: row[2],
-            f"share [{level:.4g}]": lambda row: (
+            f"share ({100 * level:.4g}% interval)": lambda row: (
                 in_percent(row[1].shares[row[2]]) if row[2] in row[1].shares else DASH
             ),
             "verdicts": lambda row: count(row[1].words[row[2]]),
@@ -536,8 +533,8 @@ def _rates(result: SuiteResult) -> Section:
     return section(
         "rates",
         "What each judge passes",
-        "Serves the question what to look at first. A share has an interval by question and leaves unscored "
-        "rows out; of a judge of chunks, unscored counts its rows and chunks without a verdict.",
+        "What to look at first? Each share has an interval by question and leaves out rows without a "
+        'verdict; for a judge of chunks, "unscored" counts rows and chunks without a verdict.',
         bool(rows) and interval_picture(rows, axis, title="What each judge passes"),
         passing,
         bool(words) and verdicts,

@@ -46,7 +46,7 @@ from judgecal.report.judges_headline import always, deciding, entry_of, judges_h
 from judgecal.report.judges_sections import ceiling_notes, diagnostics, errors_section, people_section
 from judgecal.report.numbers import DASH, count, estimate, interval, money, percent, plain, points, signed
 from judgecal.report.slices import slice_facts, slices_section
-from judgecal.report.wording import sentence, sentences
+from judgecal.report.wording import failures_in_words, sentence, sentences
 from judgecal.selection.decision import JudgesDecision, decide_on_judges
 from judgecal.stats.metrics import digits_of, metric_facts
 from judgecal.stats.sample import as_scale
@@ -60,7 +60,7 @@ def judges_document(decision: JudgesDecision) -> Document:
     """The document of `score`, of `agreement`, and of `report` on either."""
     result, losses, n = decision.result, decision.losses, len(decision.result.judges)
     head = Document(
-        title=f"{result.experiment}: judges held against people",
+        title=f"{result.experiment}: judges compared with people",
         about=f"{result.experiment} · {n} judge{'s' * (n != 1)} on {result.gold.in_words}",
         headline=judges_headline(decision),
         sections=[],
@@ -86,7 +86,7 @@ def judges_document(decision: JudgesDecision) -> Document:
                 "message": lambda judge: judge.message or DASH,
             },
         )
-        caption = "Serves whoever mends it: the commonest failure of each judge, and what it says."
+        caption = "The commonest failure of each judge, and what it says."
         why = Section("unread", "Why nothing could be read", caption, [failures])
         return replace(head, sections=[why])
     return replace(
@@ -320,20 +320,20 @@ def _agreement(decision: JudgesDecision) -> Section:
     reasons = {value.reason for value in deciding_on if value.low is None and value.reason}
     first = sentences(
         [
-            f"{judge.judge}: {judge.n_unscored} of {judge.n_expected} unscored "
-            f"({', '.join(f'{n} {kind}' for kind, n in judge.unscored.items())})."
+            f"{judge.judge}: {judge.n_unscored} of {judge.n_expected} have no verdict: "
+            f"{failures_in_words(judge.unscored)}."
             for judge in result.judges
             if judge.n_unscored
         ],
         map(sentence, result.notes),
         bool(gold.n_test_items)
-        and f"{count(gold.n_test_items)} of the items are test items: this look at their labels is logged.",
+        and f"{count(gold.n_test_items)} are sealed test answers; we noted that you looked.",
         f"Decisions taken on the test labels of {gold.set} so far: {result.test_looks}.",
     )
-    stand = f"; raters tie on {gold.n_tied} of them, which stand where people are held against people"
+    stand = f"; raters tie on {gold.n_tied} of them, which count only where people are compared with people"
     further = sentences(
-        f"{metric}: an unscored item counts as {gold.unscored_counts_as}; the other columns: scored items "
-        "alone.",
+        f"In {metric} an item without a verdict counts as {gold.unscored_counts_as}; the other columns "
+        "leave it out.",
         [f"No interval for {metric}: {reason}." for reason in sorted(reasons)],
         order_notes(result.judges, metric),
         bool(gold.n_unlabelled)
@@ -342,9 +342,9 @@ def _agreement(decision: JudgesDecision) -> Section:
         ceiling_notes(result),
     )
     caption = (
-        "Serves the question how far a judge can be believed: the floor is what it must beat, and the raters "
-        "are what people reach with each other, on all items that they share, those without a gold label "
-        "too. How the judges do on that same footing stands with every metric below."
+        "How far can you believe a judge? The floor is what it must beat; the raters show how far "
+        "people agree with each other, on all items that they share, also those without a gold label. "
+        "The table of every metric below has the judges on that same footing."
     )
     blocks = [_agreement_table(decision), Bullets(first, short=True), Bullets(further)]
     return Section("agreement", "Agreement with people", caption, blocks)
@@ -367,7 +367,7 @@ def _agreement_table(decision: JudgesDecision) -> Table:
     columns = {metric_facts(name).name: name for name in entries[0].agreement}
     level, mapped = entries[0].agreement[metric].level, any(entry.calibrated for entry in entries)
     uneven = any(entry.n_unscored for entry in entries) or len({entry.n_expected for entry in entries}) > 1
-    beside = f"; a {rater} against each other one" * bool(people)
+    beside = f"; each {rater} is compared with the others" * bool(people)
 
     shapes = {shape.judge: shape.rates for shape in decision.shapes}
 
@@ -383,7 +383,7 @@ def _agreement_table(decision: JudgesDecision) -> Table:
         lines,
         {
             "judge": lambda line: line[0],
-            f"agreement [{level:.4g}]": lambda line: points_of(deciding(line[1], metric)),
+            f"agreement ({100 * level:.4g}% interval)": lambda line: points_of(deciding(line[1], metric)),
             "raw": (lambda line: points(line[1].as_wrong[metric].value)) if mapped else None,
             "n": (lambda line: f"{line[1].n}/{line[1].n_expected}") if uneven else None,
             "false pass": (lambda line: missed(line[1], "tnr")) if "tnr" in columns else None,
@@ -416,13 +416,13 @@ def order_notes(judges: Sequence[JudgeEntry], metric: str) -> Iterator[str]:
         if len(apart) == 2 and apart[0] * apart[1] < 0.0:
             worst, best = (" against ".join(map(plain, values)) for values in ends)
             turned.append(
-                f"The order of {a.judge} and {b.judge} hangs on unscored items: {metric} {worst} with "
-                f"unscored items as wrong, {best} as right."
+                f"Which of {a.judge} and {b.judge} is ahead depends on items without a verdict: {metric} "
+                f"{worst} where those count as wrong, {best} where they count as right."
             )
     yield from turned[:_TURNS]
     hidden = len(turned) - _TURNS
     if hidden > 0:
-        yield f"So it is with {hidden} more pair{'s' * (hidden > 1)}."
+        yield f"The same goes for {hidden} more pair{'s' * (hidden > 1)}."
 
 
 # --- losses
@@ -451,7 +451,7 @@ def _losses(decision: JudgesDecision, losses: LossPicture) -> Section:
         rows,
         {
             "": lambda row: row[0],
-            f"points lost [{losses.losses.level:.4g}]": lambda row: points_of(row[1]),
+            f"points lost ({100 * losses.losses.level:.4g}% interval)": lambda row: points_of(row[1]),
             "USD per 1,000": lambda row: row[2],
         },
         chosen=chosen,
@@ -461,16 +461,16 @@ def _losses(decision: JudgesDecision, losses: LossPicture) -> Section:
     ]
     where = f"the {basis.split} items" if basis.may_choose else "the test items alone"
     caption = (
-        "Serves the choice: a judge may be taken where the right end of its line stays left of the dashed "
-        f"margin of {margin:g} points of {decision.metric}. That end is a bound for all judges at once, on "
-        f"{where} ({count(basis.n_items)} items, {count(basis.n_groups)} questions). A person below 0 agrees "
-        "better with the other people than the best judge does with them."
+        f"You may take a judge whose line ends left of the dashed margin of {margin:g} points of "
+        f"{decision.metric}. The right ends hold for all judges at once, on {where} "
+        f"({count(basis.n_items)} items, {count(basis.n_groups)} questions). A person below 0 agrees "
+        "better with the other people than the best judge does."
     )
     return section(
         "losses",
         "What each judge loses",
         caption,
-        interval_picture(drawn, Axis("points lost against the best judge", full=0.0, dashed=margin)),
+        interval_picture(drawn, Axis("points behind the best judge", full=0.0, dashed=margin)),
         lost,
         (f"No interval for {name}: {loss.reason}." for name, loss, _ in rows if loss.reason),
         (f"{why}." for why in losses.losses.driven),
@@ -491,13 +491,13 @@ def _grid(decision: JudgesDecision) -> Section:
     if grid.tested is not None:
         tested = f"Interaction test: {grid.tested.why}."
     elif grid.prompts == [""]:
-        recorded = "These judgements were recorded elsewhere, so their prompts are not known"
-        tested = f"{recorded} and no interaction can be tested."
+        recorded = "These judgements were recorded elsewhere, so we do not know their prompts"
+        tested = f"{recorded} and cannot test an interaction."
     else:
-        tested = "No interaction test: it takes at least two prompts and two models, every pair of them."
+        tested = "No interaction test: that takes two prompts and two models at least, in every pair."
     caption = (
-        "Serves the choice of prompt and model together: a prompt that fits one model may not fit another, "
-        f"and a newer model may do worse. {tested}"
+        "Choose prompt and model together: a prompt that fits one model may not fit another, and a "
+        f"newer model may do worse. {tested}"
     )
     return section(
         "pairs",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from judgecal.experiment.result import AgreementResult, AltTestEntry, Entry, JudgeEntry, Retest
 from judgecal.experiment.verdicts import Confusion, JudgeShape
 from judgecal.records import Estimate
-from judgecal.report.charts import Frame, Mark, of_metric
+from judgecal.report.charts import Frame, Mark, in_percent, of_metric
 from judgecal.report.document import (
     Block,
     Bullets,
@@ -24,7 +24,7 @@ from judgecal.report.document import (
     table,
 )
 from judgecal.report.numbers import DASH, count, count_of, estimate, money, percent, plain, points, seconds
-from judgecal.report.wording import glossary, sentence, sentences
+from judgecal.report.wording import failures_in_words, glossary, sentence, sentences
 from judgecal.selection.decision import JudgesDecision
 from judgecal.stats.metrics import digits_of, metric_facts
 from judgecal.stats.retest import Repeats
@@ -35,13 +35,13 @@ _WIDTH = 270  # pixels of a small picture
 _FEW_RATERS = 2
 _MAY = {True: "may stand in", False: "to triage", None: "cannot tell"}
 _WORDS = (
-    ("loss", "Agreement of the best judge less that of this one, in points of 100."),
-    ("margin", "The loss that is allowed for a lower price."),
+    ("loss", "How many points of 100 this judge's agreement lies below the best judge's."),
+    ("margin", "The loss that you allow for a lower price."),
     "interval",
     "floor",
     "like for like",
     "false pass, false fail",
-    ("unscored", "No verdict could be had or read. It is never 0 and never dropped."),
+    ("unscored", "We got no verdict, or could not read it. It is never 0 and never dropped."),
     "flip rate",
     "look",
 )
@@ -67,41 +67,40 @@ def errors_section(decision: JudgesDecision) -> Section:
         _calibration(name, shape) for name, shape in distinct if shape.calibration and scale != "binary"
     ]
     once = (
-        " The verdicts are calibrated, each by a map that was fitted on other questions; a lock carries the "
-        "map of train and dev."
+        " The verdicts are calibrated, each by a map fitted on other questions; a lock carries the map "
+        "of train and dev."
     )
     return section(
         "errors",
-        "Where people and judges part",
-        "Serves the question what a wrong verdict costs you. A false pass lets a bad answer through and "
-        "nobody looks again; a false fail costs a second look. Some of both will be errors of the "
+        "Where people and judges disagree",
+        "What the wrong verdicts are. A bad answer that passes is never looked at again; a good one "
+        "that fails costs a second look. Some of both will be errors in the "
         f"labels.{once * any(shape.mapped for shape in decision.shapes)}",
         bool(counts) and _at_cut(counts, decision.chosen),
         not counts
         and scale != "nominal"  # words have none, whatever the card says
-        and "The labels have no pass mark, so no verdict is a false pass: pass_at in the card sets one.",
+        and "The labels have no pass mark, so no verdict can be a false pass: set pass_at in the card.",
         classed
         and (
             Gallery(classed, title="Confusion: what people say, and what the judge says"),
-            "Counts of judgements, and their share of what people say, on all items of the headline; what "
-            "lies off the diagonal are errors.",
+            "Counts of judgements, and their share of what people say, on all items of the headline; "
+            "everything off the diagonal is an error.",
         ),
         graded
         and (
             Gallery(graded, title="Mean label against raw verdict"),
-            "Points: the people's mean label of raw verdicts of about one height, with a 95% interval by "
-            "question and the number of judgements above. In colour: the map from verdict to label, as "
-            "fitted on all of these items; the lock carries that of train and dev. It gives the middle label "
-            "where the thirds of the scale count alike, so it may lie off the means. Dotted: verdicts that "
-            "need no map.",
+            "Points: people's mean label at about one raw verdict, with a 95% interval by question and the "
+            "number of judgements above. In colour: the map from verdict to label, fitted on all items "
+            "here; the lock carries the map of train and dev. It gives the middle label with the thirds of "
+            "the scale counting alike, so it may lie off the means. Dotted: verdicts that need no map.",
         ),
         bool(raw)
         and Folded(
             "Errors of the raw verdicts",
             blocks_of(
                 _at_cut(raw, decision.chosen),
-                "As the judges gave them, cut at the pass mark and not at each judge's own cut. These decide "
-                "nothing.",
+                "As the judges gave them, cut at the pass mark and not at each judge's own cut. They "
+                "decide nothing.",
             ),
         ),
     )
@@ -205,7 +204,7 @@ def people_section(decision: JudgesDecision) -> Section | None:
         if stand_in.reason:
             return f"Cannot tell whether {judge} may stand in: {stand_in.reason}."
         if not stand_in.shown(margin) and stand_in.at_worst is not None and stand_in.at_worst > -margin:
-            return f"{judge} is not shown to agree with every person better than a constant does."
+            return f"We could not show that {judge} agrees with every person better than a constant does."
         return ""
 
     decisions = table(
@@ -227,17 +226,17 @@ def people_section(decision: JudgesDecision) -> Section | None:
     names = list(with_mean[0][1]) if with_mean else []
     rows = [[judge, *(estimate(mean[name]) for name in names)] for judge, mean in with_mean]
     what = (
-        "Raw verdicts against the mean of each item's raters; everywhere else the gold label is their median"
+        "Raw verdicts compared with the mean of each item's raters; everywhere else the gold label is "
+        "their median"
     )
     return section(
         "people",
-        "In a person's place",
-        "Serves the question whether a judge can take a person's place: it and a rater are held against the "
-        "same labels of the other raters, on all items that they share, those without a gold label too. It "
-        f"may stand in where it is shown to lie less than {100.0 * margin:g} points of {decision.metric} "
-        f"below every rater (each bound one-sided, at {judges[0][1].level:.4g}, so that all judges here "
-        "together are wrongly said to in at most 5%); else it is good to triage: to sort what a person then "
-        "reads.",
+        "Can it replace a person?",
+        "We compare the judge and a rater with the same labels of the other raters, on all items that "
+        "they share, also those without a gold label. The judge may stand in for a person where it is "
+        f"shown to lie less than {100.0 * margin:g} points of {decision.metric} below every rater (each "
+        f"bound one-sided, at {100 * judges[0][1].level:.4g}%, so that the chance to let any of the "
+        "judges in by error is at most 5%). Else use it to triage: it sorts, and a person reads.",
         decisions,
         Bullets(reasons),
         _by_rater(decision, judges),
@@ -276,7 +275,7 @@ def _by_rater(decision: JudgesDecision, judges: list[tuple[JudgeEntry, StandIn]]
         "judge less rater",
         "at worst",
     ]
-    title = f"Judge and rater by {metric}{once}, in %, both against the other raters"
+    title = f"Judge and rater by {metric}{once}, in %, both compared with the other raters"
     return Table([*header, "judge nearer", "rater nearer", "alike"], rows, left=2, title=title)
 
 
@@ -287,11 +286,12 @@ def _alt_tests(result: AgreementResult) -> list[Block]:
         return []
     *first, last = (f"{100.0 * float(epsilon):g}" for epsilon in tested[0][1].winning_rate)
     return blocks_of(
-        "The alternative annotator test, here of verdicts once calibrated where labels have an order, grants "
-        f"a judge a head start, epsilon, for costing less than a person: with {', '.join(first)} or {last} "
-        "points it passes beside a rater who is nearer to the other people on up to so many more items in a "
-        "hundred than it is. Where both are as near, the published test counts a win for both. So it may "
-        "pass a judge that the table above sends to triage, which is granted the margin alone.",
+        "The alternative annotator test (of calibrated verdicts where labels have an order) gives a "
+        f"judge an allowance, epsilon, for costing less than a person: with {', '.join(first)} or {last} "
+        "points it wins beside a rater who is nearer to the other people on up to that many more items "
+        "in a hundred, and it passes by winning beside half of the raters. Where both are equally near, "
+        "the published test counts a win for both. So it may pass a judge that the table above sends to "
+        "triage, where only the margin is allowed.",
         Bullets([f"{judge} {alt_test_note(test)}" for judge, test in tested]),
     )
 
@@ -300,29 +300,29 @@ def alt_test_note(test: AltTestEntry) -> str:
     """What the test comes to for one judge."""
     left_out = "; ".join(f"{rater}: {why}" for rater, why in test.left_out.items())
     if test.reason is not None:
-        return f"is not tested, {test.reason}{f' ({left_out})' if left_out else ''}."
-    n = len(test.nearer)
-    passes = ", ".join(str(len(raters)) for raters in test.rejected.values())
-    few = "" if n > _FEW_RATERS else " (three raters or more are advised)"
+        return f"takes no alternative annotator test: {test.reason}{f' ({left_out})' if left_out else ''}."
+    granted = [100.0 * float(epsilon) for epsilon, passed in test.passed.items() if passed]
+    how = f"passes the alternative annotator test at an allowance of {min(granted, default=0.0):g} points"
+    if not granted:
+        most = max(100.0 * float(epsilon) for epsilon in test.passed)
+        how = f"does not pass the alternative annotator test at any allowance up to {most:g} points"
+    few = "" if len(test.nearer) > _FEW_RATERS else "; three raters or more are advised"
     lost = f" Left out: {left_out}." if left_out else ""
-    shares = zip(*((near.judge, near.human, near.tie) for near in test.nearer.values()), strict=True)
-    judge, rater, neither = (percent(sum(each) / n) for each in shares)
-    granted = ", ".join(f"{100.0 * float(epsilon):g}" for epsilon in test.winning_rate)
-    return (
-        f"passes beside {passes} of {count_of(n, 'rater')}{few} where {granted} points are granted: it is "
-        f"nearer on {judge} of the items, the rater on {rater}, neither on {neither}.{lost}"
-    )
+    return f"{how} ({count_of(len(test.nearer), 'rater')}{few}).{lost}"
 
 
 def ceiling_notes(result: AgreementResult) -> Iterator[str]:
     """Who stands in no ceiling, and why; that there is none."""
     few = [rater.judge for rater in result.raters if not rater.enough]
     if not result.raters:
-        yield "No human ceiling: no item has labels of two raters."
+        yield "We cannot say how far people agree: no item has labels from two raters."
     if few:
         whom = f"{', '.join(few)} {'shares' if len(few) == 1 else 'share'}"
-        yield f"{whom} fewer than {MIN_SHARED} items with another rater: in the table of every metric alone."
-    yield from (f"{rater} is in no ceiling: {why}." for rater, why in result.tie_breakers.items())
+        yield (
+            f"{whom} fewer than {MIN_SHARED} items with another rater: only the table of every "
+            "metric shows them."
+        )
+    yield from (f"{rater} is left out: {why}." for rater, why in result.tie_breakers.items())
 
 
 # --- diagnostics
@@ -337,7 +337,7 @@ def diagnostics(decision: JudgesDecision) -> Section:
         {
             "judge": lambda judge: judge.judge,
             "unscored": lambda judge: f"{count(judge.n_unscored)} of {count(judge.n_expected)}",
-            "why": lambda judge: ", ".join(f"{kind} {count(n)}" for kind, n in judge.unscored.items()),
+            "why": lambda judge: failures_in_words(judge.unscored),
         },
         title="Unscored",
     )
@@ -356,10 +356,10 @@ def diagnostics(decision: JudgesDecision) -> Section:
     return section(
         "diagnostics",
         "Diagnostics",
-        "Serves the next step: what to mend in the prompt, what to label next, whether repeats pay.",
+        "What to fix in the prompt, what to label next, whether repeats pay.",
         _noise(decision),
         unscored if lacking else Heading("Unscored"),
-        "Wherever judges are ranked an unscored item counts as the verdict farthest from its label."
+        "Wherever we rank judges, an item without a verdict counts as the verdict farthest from its label."
         if lacking
         else "Every judgement has a verdict.",
         cost,
@@ -372,8 +372,8 @@ def _noise(decision: JudgesDecision) -> list[Block]:
     repeated = [(judge.judge, judge.retest) for judge in decision.result.judges if judge.retest is not None]
     title = "Noise against the margin"
     if not repeated:
-        once = "Each item was judged once, so the judges' own noise is not known."
-        return blocks_of(Heading(title), f"{once} With --repeats 3 it stands here beside the margin.")
+        once = "Each item was judged once, so nobody knows how often a judge contradicts itself."
+        return blocks_of(Heading(title), f"{once} With --repeats 3 you see it here beside the margin.")
 
     def swing(expected: Sequence[Repeats]) -> str:
         """Within what 95% of pairs of runs differ: 1.96 sqrt(2) times the noise of one run's mean."""
@@ -389,7 +389,7 @@ def _noise(decision: JudgesDecision) -> list[Block]:
             "judge": lambda row: row[0],
             "repeats": lambda row: str(row[1].repeats),
             "flip rate": lambda row: estimate(row[1].flip_rate),
-            "within-item SD, of the range": lambda row: estimate(row[1].within_item_sd_share),
+            "within-item SD, % of the range": lambda row: estimate(row[1].within_item_sd_share),
             "two runs differ by, points": lambda row: swing(row[1].expected),
             "margin": lambda row: f"{100.0 * decision.margin:g}",
         },
@@ -397,7 +397,8 @@ def _noise(decision: JudgesDecision) -> list[Block]:
     )
     notes = sentences(
         *(retest_notes(judge, retest) for judge, retest in repeated[:_JUDGES]),
-        "Repeatability is no accuracy: a judge that errs alike every time repeats itself perfectly.",
+        "Repeatability is not accuracy: a judge that makes the same error every time repeats itself "
+        "perfectly.",
     )
     return [repeats, Bullets(notes)]
 
@@ -406,10 +407,10 @@ def retest_notes(judge: str, retest: Retest) -> Iterator[str]:
     """How a judge repeats itself, and how many repeats pay, in sentences."""
     known, expected = retest.within_item_sd.value is not None, retest.expected
     digits = digits_of("mae", retest.unit) if known else 3
-    flips = f", flip rate {estimate(retest.flip_rate)}" if retest.flip_rate else ""
+    flips = f", flip rate {in_percent(retest.flip_rate)}" if retest.flip_rate else ""
     yield (
-        f"{judge} over {retest.repeats} repeats: the same verdict in {estimate(retest.exact_agreement)} of "
-        f"the pairs, unanimous on {estimate(retest.unanimous)} of {retest.n_items} items{flips}."
+        f"{judge} over {retest.repeats} repeats: the same verdict in {in_percent(retest.exact_agreement)} "
+        f"of the pairs, unanimous on {in_percent(retest.unanimous)} of {retest.n_items} items{flips}."
     )
     if known:
         share = plain(retest.within_item_sd_share.value)
@@ -428,7 +429,7 @@ def retest_notes(judge: str, retest: Retest) -> Iterator[str]:
         calls = ", ".join(str(repeats.repeats) for repeats in expected)
         yield f"{judge}, expected of {calls} calls an item: {'; '.join(more)}."
     if retest.all_cached:
-        store = "every reply came from the store, where each repeat is a call of its own, made before"
+        store = "every reply came from the store, which holds each repeat as an earlier call of its own"
         yield f"{judge}: {store}."
 
 
@@ -447,7 +448,9 @@ def _metrics(decision: JudgesDecision) -> list[Block]:
 
         rows: list[list[str]] = [*map(row, result.judges), ["floor"], *map(row, result.floor)]
         for rater in result.raters:
-            rows.append([f"{rater.judge} against each other rater, and the judges against the same labels"])
+            rows.append(
+                [f"{rater.judge} compared with each other rater, and the judges with the same labels"]
+            )
             rows += map(row, (rater, *rater.judges))
         return Table(["", "n", *names], rows)
 
@@ -457,7 +460,7 @@ def _metrics(decision: JudgesDecision) -> list[Block]:
     once = of_each(
         lambda entry: (entry.calibrated, scale) if entry.calibrated else (entry.as_wrong, entry.unit)
     )
-    what = f"An unscored item counts as {result.gold.unscored_counts_as}."
+    what = f"An item without a verdict counts as {result.gold.unscored_counts_as}."
     return blocks_of(
         mapped and Folded(f"{title}, once calibrated", blocks_of(once, what)),
         Folded(f"{title}{', of raw verdicts' * mapped}", [raw]),

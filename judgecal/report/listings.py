@@ -36,12 +36,15 @@ def replies_document(result: StoredReplies) -> Document:
     n = result.n if result.n_deleted is None else result.n_deleted
     replies = "1 reply" if n == 1 else f"{count(n)} replies"
     kind, what = "cleared", f"{replies} deleted from {result.path}."
-    because, following = "Journals of experiments stay: what they hold is not called again.", "judgecal score"
+    because, following = (
+        "Experiments keep their journals: we do not call again what they hold.",
+        "judgecal score",
+    )
     if result.n_deleted is None:
         kind, following = "stored", "judgecal cache clear"
         what = f"Replies are stored in {result.path} ({replies}, {result.n_bytes / 1e6:,.1f} MB)."
-        again = "A request that was answered before is taken from there and costs nothing"
-        because = f"{again}; --no-cache asks anew."
+        again = "A request that was answered before comes from there and costs nothing"
+        because = f"{again}; --no-cache asks again."
     return listing("Stored replies", Headline(kind, what, (because,), next=following))
 
 
@@ -121,7 +124,7 @@ def signature_checks_document(result: SignatureChecks) -> Document:
 def new_signature_document(result: NewSignature) -> Document:
     """`signature new`: where the file is, and what it is read as."""
     about = f"A judge of {result.unit}s on the scale {result.scale}; it asks for {', '.join(result.inputs)}."
-    what = f"{result.path} is written: fill in what stands in parentheses."
+    what = f"{result.path} is written: fill in what is in parentheses."
     following = f"judgecal signature check {result.name}"
     return listing(f"Signature {result.name}", Headline("written", what, (about,), next=following))
 
@@ -143,12 +146,11 @@ def judges_here_document(here: JudgesHere) -> Document:
         *(f"suite {suite.name}: {suite.problem}" for suite in here.suites if suite.problem),
         *(judge.problem for judge in here.local if judge.problem),
     ]
-    they_are = "it is" if len(broken) == 1 else "they are"
     headline = Headline(
         "judges",
         f"{count_of(len(signatures), 'signature')}, {count_of(len(suites), 'suite')} and "
         f"{count_of(n_local, 'local judge')} can judge here.",
-        sentences(bool(broken) and f"{len(broken):,} more cannot judge as {they_are}: --full says why."),
+        sentences(bool(broken) and f"{len(broken):,} more cannot judge yet: --full says why."),
         next="judgecal score --judge exact_match@local",
     )
     needs = Table(
@@ -182,7 +184,9 @@ def judges_here_document(here: JudgesHere) -> Document:
         about="",
         headline=headline,
         sections=[
-            section("local", "Local judges", "Rules and metrics that call nobody.", needs, origins, verdicts),
+            section(
+                "local", "Local judges", "Rules and metrics that call no model.", needs, origins, verdicts
+            ),
             section(
                 "signatures",
                 "Signatures",
@@ -221,7 +225,7 @@ def rules_document(result: RulesResult) -> Document:
     where = f"answers of {result.answers}" if result.answers else "answers of the set"
     unscored = [f"{missing.item_id}, {missing.rule}: {missing.reason}" for missing in result.unscored]
     return Document(
-        title=f"{result.set_}: answers held to their rules",
+        title=f"{result.set_}: answers checked by their rules",
         about=f"{result.set_}: {count_of(result.n_items, 'answer')}, {where}. Totals are pooled over "
         "conditions.",
         headline=_rules_headline(result),
@@ -254,10 +258,10 @@ def _rules_headline(result: RulesResult) -> Headline:
         what = f"The answers meet {percent(totals[0].value, 1)} of {n}{both}"
     lost = sum(total.n_unscored for total in totals)
     because = sentences(
-        lost > 0 and f"{count_of(lost, 'condition')} could not be scored.",
+        lost > 0 and f"{count_of(lost, 'condition')} got no verdict.",
         result.n_inside > 0
-        and f"In {count_of(result.n_inside, 'condition')} a phrase stands only inside other words, as EMS in "
-        "HEMS: the column of whole words counts it as absent.",
+        and f"In {count_of(result.n_inside, 'condition')} a phrase is there only inside other words, "
+        "as EMS in HEMS: the column of whole words counts it as absent.",
     )
     unknown = ("Whether these rules say of an answer what people would say of it.",)
     return Headline("rules", f"{what}.", because, unknown, f"judgecal gold sheet {result.set_} -o labels.csv")

@@ -61,9 +61,9 @@ from judgecal.stats import rows_of
 from judgecal.workspace import Workspace
 
 _FOOT = (
-    "Both judges over the test items are rebuilt from the journal; what was tried on dev and the calibrated "
-    "difference are from summary.json, as the journal alone does not hold them. No model was called, and "
-    "nothing here is loaded from elsewhere."
+    "We rebuilt both judges over the test items from the journal; the attempts on dev and the "
+    "calibrated difference come from summary.json, as the journal alone does not hold them. We called "
+    "no model, and this page loads nothing from elsewhere."
 )
 _BY_OTHER_MAPS = ("agreement", "losses")  # sections about judges that hold cross-fitted numbers
 
@@ -151,11 +151,12 @@ def optimize_document(
         _candidates(result),
         *judges,
         notes=sentences(
-            f"Tried on dev: {len(tried)}, the judge as it is among them. Taken: {result.chosen}; "
-            f"{result.choice}.",
-            f"An unscored item counts as {result.gold.unscored_counts_as}. Intervals are by question.",
+            f"We tried {len(tried)} prompts on dev, the judge as it is among them, and took "
+            f"{result.chosen}: {result.choice}.",
+            f"An item without a verdict counts as {result.gold.unscored_counts_as}. Intervals are by "
+            "question.",
             unusable > 0
-            and f"In training {unusable} of {rated} replies gave no verdict: they counted as wrong.",
+            and f"In training {unusable} of {rated} replies gave no verdict and counted as wrong.",
             map(sentence, result.notes),
             f"Program: {result.program} ({result.n_demos} demos, {changed}), as a judge {result.judge}.",
             f"This optimisation spent {money(result.usd)} USD.",
@@ -217,8 +218,8 @@ def _unknown(result: OptimizeResult) -> tuple[str, ...]:
     looked, doubt = (_mapped(result) or result.test.difference) if result.test.after is not None else None, ""
     if looked is None:
         doubt = (
-            f"Whether any gain holds: test was not looked at, and {len(result.dev.candidates)} prompts were "
-            "held against each other on dev, which flatters the best of them."
+            f"Whether any gain holds: test was not looked at, and {len(result.dev.candidates)} prompts "
+            "were held against each other on dev, which flatters the best of them."
         ) * (result.decision != NOTHING_CHANGED)
     elif looked.low is None or looked.high is None:
         doubt = f"How sure the difference is: {looked.reason}."
@@ -301,12 +302,9 @@ def _gain(result: OptimizeResult) -> Section:
         ]
         for split, when, value in deciding
     ]
-    basis = "Test was not looked at: dev chose among the candidates, and flatters what it chose."
+    basis = "Test is still sealed: dev chose among the candidates, and flatters what it chose."
     if test.after is not None:
-        basis = (
-            "The decision rests on test alone, which took no part in the choice; dev chose, and flatters "
-            "what it chose."
-        )
+        basis = "Only test decides, as it took no part in the choice; dev chose, and flatters what it chose."
         if test.difference is not None:
             mapped = _mapped(result)
             ends.append(["test, after - before", "", "", change_of(mapped or test.difference, metric, scale)])
@@ -316,8 +314,8 @@ def _gain(result: OptimizeResult) -> Section:
     return section(
         "gain",
         "Before and after",
-        f"Serves the choice between the two prompts. {basis} An empty square is the judge as it was, a disc "
-        "the optimised one. On dev each map is cross-fitted, on test it is that of train and dev.",
+        f"Is the optimised prompt better? {basis} An empty square is the judge as it was, a disc the "
+        "optimised judge. On dev each map is cross-fitted; on test it is the map of train and dev.",
         interval_picture(
             rows, Axis(footing + axis_of(metric).removeprefix(metric)), numbers=behind, short=True
         ),
@@ -341,8 +339,8 @@ def _differences(result: OptimizeResult) -> list[Block | str]:
     axis = Axis(f"after − before on test, points of {result.metric}", full=0.0)
     return [
         interval_picture(rows, axis, title="Difference on test"),
-        "Right of the line the optimised judge agrees better. A gain that goes once the verdicts of both are "
-        "mapped onto the labels is a gain of scale: a map would give it for nothing.",
+        "Right of the line the optimised judge agrees better. A gain that disappears once both are "
+        "calibrated is a gain of scale: calibration gives it for nothing.",
         *(
             f"No interval {name}: {change.reason}."
             for name, change in known
@@ -386,29 +384,31 @@ def _prompt(result: OptimizeResult, prompts: Prompts) -> Section:
     n, before, after = len(prompts.demos), prompts.before, prompts.after
     parts: list[Block | str] = [Diff(before or "", after, short=True)]
     if before is None:
-        note = "The experiment's judges.json is gone, so the instructions before are not known."
+        note = "The experiment's judges.json is gone, so we do not know the instructions before."
         parts = [note, Record("After", [("instructions", after)])]
     elif before == after:
         record = Record("Before and after", [("instructions", after)])
-        whole = "Unchanged: the demos are the whole difference." if n else "Unchanged."
+        whole = "Unchanged: only the demos differ." if n else "Unchanged."
         parts = [whole, Folded("The instructions", [record])]
     demos = [
         Record(
-            f"Demo {place}", demo.fields, "the judge's own reply, where it met the label" * demo.bootstrapped
+            f"Demo {place}",
+            demo.fields,
+            "the judge's own reply, where it matched the label" * demo.bootstrapped,
         )
         for place, demo in enumerate(prompts.demos, 1)
     ]
     shown = (
         Heading(f"Demos: 0 before, {n:,} after"),
-        "Each stands in the prompt in full, in this order; a demo is an item of train.",
+        "The prompt has them in full, in this order; a demo is an item of train.",
         Folded("The demos", demos),
     )
     changed = "new instructions" if result.instructions_changed else "the same instructions"
     return section(
         "prompt",
         "What changed in the prompt",
-        f"Serves whoever is to answer for the prompt: {changed}, {n:,} demos. Read it before it judges "
-        "anything: an optimiser writes what scores, also where it is wrong.",
+        f"{changed[0].upper()}{changed[1:]}, {n:,} demos. Read the prompt before it judges anything: an "
+        "optimiser writes what scores, even where that is wrong.",
         Heading("Instructions"),
         *parts,
         shown if n else "No demos, before or after.",
@@ -447,7 +447,7 @@ def _candidates(result: OptimizeResult) -> Section:
     return section(
         "candidates",
         "What was tried on dev",
-        f"Serves the choice of the one prompt that test was to confirm: {result.chosen}. Of {len(tried)} "
-        "prompts some are ahead by chance, so a lead here decides nothing by itself.",
+        f"Dev chose the prompt that test was to confirm: {result.chosen}. Of {len(tried)} prompts some "
+        "are ahead by chance, so a lead here decides nothing.",
         interval_picture(rows, axis, numbers=behind),
     )

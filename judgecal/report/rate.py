@@ -42,7 +42,7 @@ from judgecal.workspace import Workspace
 
 _RAW = (
     "raw rate",
-    "Share that passes by the calibrated verdicts, before any correction: their errors are in it.",
+    "Share that passes by the calibrated verdicts, before any correction, with the judge's errors in it.",
 )
 _P = TypeVar("_P")
 _SHOWN = 6  # numbers of a curve where it is not drawn
@@ -51,7 +51,7 @@ _WIDE, _NARROW = 660, 340  # pixels of a curve
 
 def rate_document(result: RateResult) -> Document:
     """What share of the judged rows is right."""
-    labelled = f"no labels of these rows; error rates of {result.gold.set} ({result.gold.split})"
+    labelled = f"no labels of these rows; error rates measured on {result.gold.set} ({result.gold.split})"
     if result.labels is not None:
         labelled = f"{count(result.n_labelled)} of them labelled ({result.labels})"
     saved = ""
@@ -62,14 +62,14 @@ def rate_document(result: RateResult) -> Document:
         )
     facts = [
         Fact(_with_interval(result, result.corrected), f"corrected, by {result.method}."),
-        Fact(_with_interval(result, result.raw), "raw: by the judge's calibrated verdicts alone."),
+        Fact(_with_interval(result, result.raw), "raw: the judge's calibrated verdicts alone."),
     ]
     if result.plain is not None:
-        facts.append(Fact(_with_interval(result, result.plain), f"by the {result.n_labelled} labels alone."))
+        facts.append(Fact(_with_interval(result, result.plain), f"the {result.n_labelled} labels alone."))
     if result.next_labels is not None:
         half = result.next_labels.half_width
         width = f"{points(half)} points" if result.what == "share" else plain(half, 2)
-        facts.append(Fact(f"± {width}", f"is what {count(result.next_labels.n)} more labels would give."))
+        facts.append(Fact(f"± {width}", f"with {count(result.next_labels.n)} more labels."))
     return stored_document(
         result,
         f"{result.experiment}: how many answers are right",
@@ -78,8 +78,8 @@ def rate_document(result: RateResult) -> Document:
         _rate_headline(result),
         section(
             "assumed",
-            "What is taken for granted",
-            "Serves whoever reports the number: what it takes for granted, what weighs most first.",
+            "What this number assumes",
+            "The most important first.",
             Bullets(
                 [f"Assumed: {text[0].lower()}{text[1:]}" for text in map(sentence, result.assumes)],
                 short=True,
@@ -92,8 +92,8 @@ def rate_document(result: RateResult) -> Document:
         and section(
             "escalate",
             "Rows for a person",
-            "Serves who shares the work between judge and people: tested from safe to bold on the labelled "
-            "rows.",
+            "Which rows the judge may keep, and which a person should read. We tested the labelled rows "
+            "from safe to bold.",
             _escalation(result),
         ),
         bool(result.curve) and curve_section(result.curve),
@@ -148,7 +148,7 @@ def _rate_headline(result: RateResult) -> Headline:
         unscored = f"{count(result.n_unscored)} of {count(result.n)} rows have no verdict"
         if bounds is not None:
             low, high = (_value(result, Estimate(end)) for end in (bounds.low, bounds.high))
-            unscored += f": {low} to {high} were all of them wrong, or all right"
+            unscored += f": the rate would be {low} if all of them were wrong, {high} if all were right"
         unscored += "."
     apart = ""
     if len(result.differences) == 1:
@@ -257,7 +257,7 @@ def _rates(result: RateResult) -> Section:
     return section(
         "rates",
         "Rates",
-        "Serves the report of quality: the share that people would pass, beside what it is made of.",
+        "The share that people would pass, and what it is made of.",
         rates,
         bool(means)
         and table(
@@ -291,7 +291,7 @@ def _shift(result: RateResult) -> Section | None:
     return section(
         "shift",
         "Error rates, then and now",
-        "Serves whoever relies on the lock: whether the judge errs here as it did when it was locked.",
+        "Does the judge err here as it did when it was locked?",
         f"The labels {verb} the error rates of the lock ({p}).",
         rates,
     )
@@ -324,7 +324,7 @@ def _by(result: RateResult) -> Section | None:
         title="Differences",
         short=True,
     )
-    caption = f"Serves the choice between values of {name}: intervals that hold all at once."
+    caption = f"The rate for each {name}; all intervals hold at once."
     return section("by", f"By {name}", caption, rates, bool(result.differences) and pairs)
 
 
@@ -333,11 +333,14 @@ def _escalation(result: RateResult) -> str:
     escalated = result.escalate
     if escalated is None:
         return ""
-    target, needed = percent(escalated.target), "no number of labels looks as if it would"
+    target, needed = percent(escalated.target), "more labels do not look as if they would help"
     if escalated.labels_needed is not None:
         needed = f"about {count(escalated.labels_needed)} labels would"
     if escalated.agreement is None:
-        return f"No part of the rows is shown to agree with people at {target}: read all of them; {needed}."
+        return (
+            f"We could show for no part of the rows that judge and people agree on {target}: read "
+            f"all of them; {needed}."
+        )
     sheet = f" ({escalated.sheet})" if escalated.sheet else ""
     return (
         f"The judge keeps {percent(escalated.share)} of the rows, where it agrees with people in "
@@ -391,7 +394,7 @@ def plan_document(result: PlanResult) -> Document:
         section(
             "labels",
             "Labels needed",
-            "Serves the budget for labels. It is what to expect from the lock, not a promise.",
+            "How many labels to pay for. We expect this from the lock; it is no promise.",
             Table(["labels", "n"], [*labels.items()], short=True),
             _assumed(result.assumes),
         ),
@@ -443,8 +446,8 @@ def curve_section(curve: Sequence[CurvePoint], *, short: bool = False) -> Sectio
     return section(
         "curve",
         "What more labels give",
-        "Serves the budget for labels: by what the lock knows of its judge, on a table without end. It is "
-        "what to expect, not a promise.",
+        "How far more labels narrow the interval, for a very large table. We expect this from the lock; "
+        "it is no promise.",
         _curve(lines, ("labels", "half width, points"), says, widths, short=short),
     )
 
@@ -528,7 +531,7 @@ def questions_document(result: QuestionsResult) -> Document:
     following = f"judgecal compare {result.compared_from} {a} {b}"
     return stored_document(
         result,
-        f"{a} and {b}: how many questions tell them apart",
+        f"{a} and {b}: how many questions show the difference",
         f"{a} and {b} in {result.compared_from}, {result.n_questions:,} questions",
         Headline(
             "plan",
@@ -539,22 +542,22 @@ def questions_document(result: QuestionsResult) -> Document:
                 and f"The difference seen, {size(abs(seen.value))}, {takes}; it is itself not sure.",
             ),
             (
-                "Whether the two differ by so much: no number of questions makes a difference that is not "
-                "there.",
+                "Whether the two differ by so much: no number of questions makes a difference that is "
+                "not there.",
             ),
             following if enough else f"judgecal report {result.experiment} --open",
         ),
         section(
             "questions",
             "Questions needed",
-            "Serves the budget for questions: how many show which of the two agrees better with people.",
+            "How many questions show which of the two agrees better with people.",
             sizes,
             _assumed(result.assumes),
         ),
         section(
             "curve",
             "What more questions show",
-            "Serves the same budget: which difference a number of questions shows, in 80% of such samples.",
+            "Which difference a number of questions shows, in 80% of samples.",
             _curve([line], ("questions", axis), says, values, log=True),
         ),
         facts=[

@@ -42,7 +42,7 @@ def select_document(result: SelectResult) -> Document:
     return stored_document(
         result,
         f"{result.experiment}: a judge chosen",
-        f"Chosen from {result.chosen_from} on {on}; {gold.in_words}. An unscored item counts as "
+        f"Chosen from {result.chosen_from} on {on}; {gold.in_words}. An item without a verdict counts as "
         f"{gold.unscored_counts_as}.",
         unread_headline(result.unread) or naming_unread(_headline(result), result.unread),
         _judges(result),
@@ -83,7 +83,7 @@ def _headline(result: SelectResult) -> Headline:
     if result.chosen is None:
         kind = next(judge.kind for judge in result.judges if judge.judge == pick.best)
         what, reasons, following = nobody(pick, gold, kind, always(pick.floor.judge, gold.scale), len(held))
-        why = "--allow-below-floor chooses all the same." if pick.too_few else sentence(result.why)
+        why = "--allow-below-floor chooses anyway." if pick.too_few else sentence(result.why)
         because, more = fitting(*reasons, why, *beside_free(pick, where))
         return Headline(pick.kind, what, because, next=following, chip=pick.kind, more=more)
     chip, what = use(result.chosen, result.stand_in, result.margin)
@@ -154,7 +154,7 @@ def _facts(result: SelectResult) -> list[Fact]:
     value, through = _confirmed(result)
     raw = f" (raw {of_metric(Estimate(result.confirmed[metric].value), metric, scale)})" if through else ""
     mapped, where = " through its calibration map", "confirmed on test"
-    why = "its own agreement, not the one that won"
+    why = "its own agreement, not the winner's"
     if _on_all(result):
         mapped, where = ", cross-fitted,", "on the items that chose it"
         why = "the interval allows for the choice"
@@ -177,7 +177,9 @@ def _judges(result: SelectResult) -> Section:
         ranked,
         {
             "judge": lambda judge: judge.judge,
-            f"{metric} [{result.level:.4g}]": lambda judge: of_metric(judge.value, metric, scale),
+            f"{metric} ({100 * result.level:.4g}% interval)": lambda judge: of_metric(
+                judge.value, metric, scale
+            ),
             "loss": lambda judge: amount(judge.loss),
             "at most": lambda judge: amount(judge.loss_at_most),
             "verdict": lambda judge: judge.verdict,
@@ -207,8 +209,8 @@ def _judges(result: SelectResult) -> Section:
     return section(
         "judges",
         "Judges on all items" if _on_all(result) else "Judges on open items",
-        "Serves the choice: the cheapest judge that is shown to lose less than the margin is "
-        f"taken.{bounds if result.bounds else ''}",
+        "We take the cheapest judge that is shown to lose less than the "
+        f"margin.{bounds if result.bounds else ''}",
         judges,
         bool(rows) and interval_picture(rows, Axis(axis_of(metric))),
         (Paragraph(f"{driver}.", short=True) for driver in result.driven),
@@ -221,7 +223,7 @@ def _lock(result: SelectResult) -> Section:
     noise, calibration, written = (
         result.noise,
         result.calibration,
-        f"no lock was written: {result.lock_reason}",
+        f"we wrote no lock: {result.lock_reason}",
     )
     first, calls, mapped = sentence(written), "", ""
     if result.lock is not None and noise is not None:
@@ -239,13 +241,13 @@ def _lock(result: SelectResult) -> Section:
         if calibration is not None:
             mapped = (
                 f"Its calibration map, fitted on {count(calibration.n)} judgements of "
-                f"{calibration.fitted_on}, is in the lock: judge writes the raw verdict and the calibrated "
-                "one."
+                f"{calibration.fitted_on}, is in the lock: judgecal judge writes the raw and the "
+                "calibrated verdict."
             )
     return section(
         "lock",
         "The lock",
-        "Serves whoever runs the judge: the lock is what gate, judge and migrate read.",
+        "gate, judge and migrate read the lock.",
         Paragraph(first, short=True),
         calls,
         mapped,

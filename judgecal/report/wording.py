@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
 
@@ -10,9 +10,9 @@ from judgecal.errors import listed
 
 _IN_A_ROW = 4
 _WORDS_BELOW = 40  # of a headline, below its sentence
-_UNSCORED = "No verdict could be had or read."
+_UNSCORED = "We got no verdict, or could not read it."
 AS_WRONG = ("unscored", f"{_UNSCORED} It counts as wrong here, and is never dropped.")
-IN_NO_RATE = ("unscored", f"{_UNSCORED} It is in no rate, and its row says why.")
+IN_NO_RATE = ("unscored", f"{_UNSCORED} No rate counts it, and its row says why.")
 """What becomes of the unscored, as a page's glossary says it."""
 
 CHIPS = {
@@ -25,21 +25,36 @@ CHIPS = {
 OWN_LABELS = "Whether people agree with these labels: the project itself made them."
 """What is not known of whatever rests on labels that no person gave."""
 
+_FAILURES = {
+    "absent": "not recorded",
+    "budget": "the budget had ended",
+    "code": "the judge's code failed",
+    "context_length": "the prompt was too long",
+    "input": "the item lacks what the judge asks for",
+    "length": "the reply was cut off",
+    "out_of_range": "the verdict was off the scale",
+    "parse": "the reply could not be read",
+    "rate_limit": "the provider was too busy",
+    "refused": "the provider refused",
+    "server": "the server failed",
+    "timeout": "no reply in time",
+    "transport": "the connection was lost",
+}
+
 Word = str | tuple[str, str]
 """A word of a page's glossary; with its meaning where the page means something of its own by it."""
 
 _GLOSSARY = {
     "A - B": "How much more of the metric the first judge has than the second one on the same items.",
-    "at most": "The bound of the loss against whoever is truly best, for all judges at once.",
-    "by strata": "Labels are shared out by the verdict, more where the judge errs more often.",
-    "calibrated rate": (
-        "The share that passes once verdicts went through the lock's map: its errors are in it too."
-    ),
-    "cannot tell": "The items show neither judge to be better; it does not say that the two are alike.",
-    "churn": "Rows whose verdict changes sides when the new judge takes the old one's place.",
+    "at most": "The most that a judge may lose against the truly best, for all judges at once.",
+    "by strata": "The draw takes more labels among verdicts where the judge errs more often.",
+    "calibrated rate": ("The share that passes by calibrated verdicts, with the judge's errors in it."),
+    "cannot tell": "The items show neither to be better. That does not mean that the two are alike.",
+    "churn": "Rows whose verdict changes sides when the new judge replaces the old one.",
     "corrected rate": "Estimate of the share that people would pass, with the judge's errors taken out.",
     "correlation": (
-        "Of the judge's verdicts with people's labels; by r the verdicts save r squared of the labels."
+        "Of the judge's verdicts with people's labels; at correlation r the verdicts save r squared of "
+        "the labels."
     ),
     "false pass, false fail": "A verdict that passes what people fail; one that fails what people pass.",
     "flip rate": "How often two calls on one item fall on different sides of the pass mark.",
@@ -47,28 +62,28 @@ _GLOSSARY = {
         "What a judge must beat: the best constant, and the embedded model, which is free and compares words."
     ),
     "half width": "Half the length of an interval: 71% [67, 75] has a half width of 4 points.",
-    "interval": "By question: items of one question are not independent. Its level stands in the heading.",
+    "interval": "By question, as items of one question are not independent. The heading gives its level.",
     "like for like": (
-        "A person against each other person, item by item, and each judge against the same labels."
+        "A person is compared with each other person, item by item, and each judge with the same labels."
     ),
     "lock": (
-        "A judge that was held against people's labels and confirmed once, with all that it takes to run it "
+        "A judge that was compared with people's labels and confirmed once, with all it takes to run it "
         "again."
     ),
     "locked": "What the judge said when it was chosen; the lock holds each verdict.",
     "look": "One use of the test labels; the more decisions, the wider the intervals.",
-    "loss": "How much less a judge has of the metric than the best one on the same items.",
-    "margin": "The loss that is allowed.",
+    "loss": "How far a judge's metric lies below the best judge's, on the same items.",
+    "margin": "The loss that you allow.",
     "noise": "How often two calls of the judge on one item differ.",
     "odd one out": (
-        "Were nothing changed, each call of an item would as likely be the one that differs from the rest."
+        "If nothing had changed, any call of an item would be equally likely to differ from the rest."
     ),
-    "p (Holm)": "The p value of a pair, corrected for all pairs that are held against each other here.",
+    "p (Holm)": "The p value of a pair, corrected for all pairs compared here.",
     "PPI++": "Labels of some rows say how far the verdicts on all rows are off; their weight is tuned.",
     "precision": "Of a row's chunks that have a verdict, the share that passes; here its mean over the rows.",
-    "raw rate": "Share of the verdicts that pass, as the judge gave them: its own errors are in it.",
+    "raw rate": "Share of the verdicts that pass, as the judge gave them, with its errors in it.",
     "right": "What people pass: their label reaches the pass mark of their scale.",
-    "Rogan-Gladen": "The raw rate, solved for the share that is right, by error rates measured elsewhere.",
+    "Rogan-Gladen": "The share that is right, solved from the raw rate and error rates measured elsewhere.",
     "sensitivity": "Of what people pass, the share that the judge passes; measured when it was locked.",
     "specificity": "Of what people fail, the share that the judge fails; measured when it was locked.",
     "unscored": _UNSCORED,
@@ -106,6 +121,16 @@ def path_from_here(path: Path) -> str:
     """A path as it is typed here: within the current folder without what leads to that."""
     here = Path.cwd()
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
+
+
+def failures_in_words(unscored: Mapping[str, int]) -> str:
+    """Why there is no verdict, the commonest reason first; counts where there are several."""
+    reasons = sorted(unscored.items(), key=lambda reason: -reason[1])
+    counts = len(reasons) > 1
+    parted = ((kind.rpartition(": "), n) for kind, n in reasons)  # `answer: parse` is one of no verdict
+    return ", ".join(
+        f"{who}{colon}{_FAILURES.get(kind, kind)}" + f" ({n:,})" * counts for (who, colon, kind), n in parted
+    )
 
 
 def glossary(*words: Word) -> list[tuple[str, str]]:

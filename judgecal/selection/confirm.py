@@ -157,7 +157,7 @@ def upheld(
             f"that chose it, and {luck} {figure(fall.at_most, metric)}: {cause}"
         )
         problems.append((why, caps.allow_unconfirmed, "--allow-unconfirmed"))
-    refused = [f"{why}; {flag} locks it all the same" for why, allowed, flag in problems if not allowed]
+    refused = [f"{why}; {flag} locks it anyway" for why, allowed, flag in problems if not allowed]
     doubt = "; ".join(why for why, _, _ in problems) or None
     if doubt is None and not shown_above_floor(test, estimate, at):
         doubt = f"its interval there holds the {figure(floor, at)} of the best constant"
@@ -211,7 +211,7 @@ def lock_judge(
         with open_journal(path, afresh) as journal:
             if journal.latest and not options.quiet:
                 stored = f"{len(journal.latest)} calls of the lock are stored with this selection"
-                notice(f"judgecal: {stored}; --no-cache makes them anew")
+                notice(f"judgecal: {stored}; --no-cache makes them again")
             label = f"{judge.name}, calls of the lock"
             again = run_trials([judge], items, journal=journal, options=afresh, budget=budget, label=label)
     calls = whole_calls(again, items, noise_calls)

@@ -120,16 +120,16 @@ class Caps:
             ("p95 latency", entry.latency_s.p95, self.p95_s, "s"),
         ):
             if cap is not None and value is None:
-                reasons.append(f"its {what} is not known, the cap is {cap:g} {unit}")
+                reasons.append(f"nobody knows its {what}, and the cap is {cap:g} {unit}")
             elif cap is not None and value is not None and value > cap:
-                reasons.append(f"its {what} is {value:.4g} {unit}, the cap is {cap:g}")
+                reasons.append(f"its {what} is {value:.4g} {unit}, and the cap is {cap:g}")
         if self.unscored is not None and entry.n_unscored > self.unscored * entry.n_expected:
             share = f"{entry.n_unscored} of {entry.n_expected} ({entry.n_unscored / entry.n_expected:.1%})"
-            reasons.append(f"{share} judgements are unscored, the cap is {self.unscored:.1%}")
+            reasons.append(f"{share} judgements have no verdict, and the cap is {self.unscored:.1%}")
         if (self.providers or self.local_only) and provider is None:
-            reasons.append("it was recorded, so its provider is not known")
+            reasons.append("it was recorded, so we do not know its provider")
         elif self.providers and provider not in self.providers:
-            reasons.append(f"its provider is {provider}, allowed are {', '.join(self.providers)}")
+            reasons.append(f"its provider is {provider}, and you allow {', '.join(self.providers)}")
         elif self.local_only and not judge.local:
             reasons.append(f"its model is called at {provider}, not on this machine")
         return "; ".join(reasons) or None
@@ -234,32 +234,35 @@ def choose(judges: Sequence[MeasuredJudge], losses: Losses, *, margin: float, me
             f"{amount_of(uppers[taken] or 0.0, metric)})"
         )
         return JudgeChoice(taken, within, why)
-    able = " that may be chosen" * (least > min(seen.values()) + _EPS)
-    why = f"no judge{able} has a better {in_words(metric)} on these items"
+    able = " of the judges that may be chosen" * (least > min(seen.values()) + _EPS)
+    why = f"it has the best {in_words(metric)} here{able}"
     if not within:
-        why += f", but it was not shown to lose less than the margin of {allowed} against the truly best"
+        why += f", but it may lose the margin of {allowed} or more against the truly best"
     if losses.reason is not None:
         return JudgeChoice(taken, within, f"{why}: {losses.reason}")
     others = [judge for judge in names if judge not in (taken, *within)]
-    rivals, rival = [judge for judge in others if usd_of[judge] < usd_of[taken]], "a cheaper one"
+    rivals, cost = [judge for judge in others if usd_of[judge] < usd_of[taken]], "cheaper"
     if not rivals:  # those at the same cost, be it that none is known
         rivals = [judge for judge in others if usd_of[judge] == usd_of[taken]]
-        rival = "another one at no higher cost"
+        cost = "as cheap"
     if not rivals:
         return JudgeChoice(taken, within, f"{why}; none is cheaper")
-    why += f"; cannot show that {rival} is good enough: "
     needed = {judge: losses.questions_needed(judge, margin) for judge in rivals}
     known = {judge: n for judge, n in needed.items() if n is not None}
     if not known:
-        why += f"each loses {allowed} or more on them, so no number of questions can be planned"
+        looks = "the only one that is" if len(rivals) == 1 else "every judge that is"
+        why += (
+            f"; {looks} {cost} looks at least {allowed} worse here, and more labels will hardly change that"
+        )
         return JudgeChoice(taken, within, why)
     nearest = min(known, key=lambda judge: known[judge])
     more = max(1, known[nearest] - losses.n_groups)
+    why += f"; {nearest} is {cost} and may be as good"
     if more > OUT_OF_REACH:
-        why += f"that is out of reach, more than {OUT_OF_REACH:,} more questions"
+        why += f", but to show it would take more than {OUT_OF_REACH:,} more questions"
         return JudgeChoice(taken, within, why)
-    would = f"about {more:,} more question{'s' * (more > 1)} in train and dev would, for {nearest}"
-    return JudgeChoice(taken, within, f"{why}{would}, if it is as good as it looks", more, nearest)
+    would = f"about {more:,} more labelled question{'s' * (more > 1)} in train and dev would settle it"
+    return JudgeChoice(taken, within, f"{why}: {would}, if it is as good as it looks", more, nearest)
 
 
 def in_words(metric: str) -> str:

@@ -202,8 +202,8 @@ class Gate:
         self.judge.check_items(self.items)
         if (self.experiment.folder / "summary.json").exists():
             raise InputError(
-                f"{self.experiment.folder}: this gate has ended, and a gate calls afresh: leave --name away "
-                "or name another one; only a gate that was interrupted goes on"
+                f"{self.experiment.folder}: this gate has ended, and every gate makes new calls: leave "
+                "--name out or choose another name; only an interrupted gate goes on"
             )
 
     def preview(self) -> CostEstimate:
@@ -258,7 +258,7 @@ class Gate:
             if state.decision != "inconclusive" or state.loss_below is None:
                 return state  # where there is no bound, further passes give none
             if two.settled:
-                why = f"all {two.passes} passes gave the same verdicts, a further one would tell no more"
+                why = f"all {two.passes} passes gave the same verdicts, so another pass would tell no more"
                 return replace(state, why=f"{state.why}; {why}")
         state = self.rule.state(self.both_times(passes), last=True)
         if not passes.n:
@@ -359,7 +359,7 @@ class Passes:
             made = f"{self.n} passes were" if self.n > 1 else "one pass was"
             self.stopped = f"{made} made, as many as --repeats-max allows"
         elif costs and limit is not None and self.budget.spent_usd + _SPARE * max(costs) > limit:
-            self.stopped = f"a further pass would not fit the budget of {limit:g} USD"
+            self.stopped = f"another pass would not fit the budget of {limit:g} USD"
         else:
             self.rows = self._made()
             if any(map(_lost, self.rows)):  # an outage may have passed: once more, these calls alone
@@ -372,12 +372,12 @@ class Passes:
                     f"{kind} {n}" for kind, n in Counter(error.kind for error in errors).most_common()
                 )
                 first = f"the first said: {errors[0].message}"
-                raise JudgecalError(f"{self.judge.name}: not one call came through: {kinds}; {first}")
+                raise JudgecalError(f"{self.judge.name}: no call came through: {kinds}; {first}")
             if unpaid:
                 of = f"{unpaid} of {len(self.rows)} calls to make"
                 self.stopped = f"the budget of {limit or 0.0:g} USD ended with {of}"
             elif lost > _MOST_LOST * len(latest):  # they would count as wrong: that is not the judge's doing
-                self.stopped = f"{lost} of {len(latest)} calls of a pass were lost on the wire"
+                self.stopped = f"{lost} of {len(latest)} calls of a pass lost their connection"
             else:
                 self.n += 1
         return self.stopped is None
@@ -435,10 +435,10 @@ def _result(gate: Gate, passes: Passes, state: GateState) -> GateResult:
             judges={lock.fingerprint: lock.fingerprint},
         ).number
     if any(gold.split_of(item.group) != "test" for item in items):
-        flattered = "items that chose the judge are among these"
-        notes.append(f"{flattered}: the difference counts, the levels flatter it")
+        flattered = "some of the items chose the judge"
+        notes.append(f"{flattered}: trust the difference, as the levels flatter it")
     if lock.model is not None and lock.model_id is None:
-        notes.append("the lock names no model_id, so that a change of it cannot be told")
+        notes.append("the lock names no model_id, so we cannot tell whether it has changed")
     table, column = AgreementTable(gold, items, two.passes, gate.seed, rule.level), JudgeColumn.of(judge, now)
     before, then = replace(table, repeats=len(two.then[0])), gate.locked_column
     locked_share, share_now = (

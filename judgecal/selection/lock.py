@@ -170,8 +170,8 @@ class LockedJudge(_Closed):
         ]
         if changed:
             raise InputError(
-                f"model {model.alias} is not the one that was locked ({'; '.join(changed)}): bring "
-                f"[models.{model.alias}] in judgecal.toml back as it was, or run judgecal select again"
+                f"model {model.alias} is not the locked model ({'; '.join(changed)}): restore "
+                f"[models.{model.alias}] in judgecal.toml, or run judgecal select again"
             )
         check_name(signature.name, f"{self.judge}: signature.name of its lock")
         differs = _difference(workspace.signatures / f"{signature.name}.py", signature.text)
@@ -179,11 +179,11 @@ class LockedJudge(_Closed):
             return self._prompt(signature, model, workspace)
         if not trust_lock:
             raise InputError(
-                f"{self.judge}: {differs}. A signature is code that runs when it is loaded, so the lock's "
-                "own text is not run: bring the file back as it was locked; or, where you trust who made "
-                "this lock, run the lock's own text with --trust-lock"
+                f"{self.judge}: {differs}. A signature is code that runs when it is loaded, so we do not "
+                "run the lock's own text: restore the file as it was locked; or, where you trust who "
+                "made this lock, run the lock's own text with --trust-lock"
             )
-        notice(f"judgecal: {self.judge}: {differs}; the lock's own text is run, as --trust-lock says")
+        notice(f"judgecal: {self.judge}: {differs}; we run the lock's own text, as --trust-lock says")
         with _alone(signature, workspace) as home:
             return self._prompt(signature, model, home)
 
@@ -196,9 +196,9 @@ class LockedJudge(_Closed):
         made = reply_fingerprint(judge)
         if made != self.fingerprint:
             raise InputError(
-                f"{self.judge}: this installation makes another prompt of the locked signature ({made}) "
-                f"than the one that was locked ({self.fingerprint}): install the versions that the lock "
-                "names, or run judgecal select again"
+                f"{self.judge}: this installation makes another prompt of the locked signature ({made}, "
+                f"locked was {self.fingerprint}): install the versions that the lock names, or run "
+                "judgecal select again"
             )
         return judge
 
@@ -289,7 +289,7 @@ class Lock(LockedJudge):
         if gold.sha256 != self.gold.sha256:
             raise InputError(
                 f"gold set {gold.name} has sha256 {gold.sha256[:12]}, and {self.judge} was locked on "
-                f"{self.gold.set} with {self.gold.sha256[:12]}: bring that set back, or run judgecal select "
+                f"{self.gold.set} with {self.gold.sha256[:12]}: restore that set, or run judgecal select "
                 "on the new one"
             )
 
@@ -335,7 +335,7 @@ def lock_problems(path: Path, *, replace: bool) -> list[str]:
     if path.is_dir():
         return [f"--output {path} is a folder: name a file"]
     if path.exists() and not replace:
-        return [f"--output {path} is there already: give --replace to write over it, or name another file"]
+        return [f"--output {path} is there already: add --replace to overwrite it, or name another file"]
     return []
 
 
@@ -355,8 +355,8 @@ def load_lock(path: Path) -> Lock:
     if sha256 != table.get(_SHA):  # a lock is made by select, never by hand
         raise InputError(
             f"{path}: its content has changed since it was locked (sha256 is {sha256[:12]}, locked was "
-            f"{str(table.get(_SHA))[:12]}): a character was changed by hand; bring the file back as it was, "
-            "or run judgecal select again"
+            f"{str(table.get(_SHA))[:12]}): somebody changed it by hand; restore the file, or run "
+            "judgecal select again"
         )
     return lock
 
@@ -373,7 +373,7 @@ def check_name(name: str, where: str) -> None:
         or any(map(name_problem, name.split("/")))
     ):
         raise InputError(
-            f"{where}: {name[:80]!r} is no name of a file of the workspace: letters, digits, spaces, _, - "
+            f"{where}: {name[:80]!r} is not the name of a workspace file: letters, digits, spaces, _, - "
             "and . are, and / between folders; nothing of this lock was run"
         )
 

@@ -162,8 +162,8 @@ def judge_to(to: str, lock: Lock, workspace: Workspace) -> Judge:
     judge = judge_named(JudgeName(locked.name, to, old.program), workspace=workspace)
     if judge.signature is None or judge.signature.fingerprint != locked.fingerprint:
         raise InputError(
-            f"--to {to}: signature {locked.name} has changed since it was locked: bring it back to try "
-            f"another model alone, or write {locked.name}@{to} to try both"
+            f"--to {to}: signature {locked.name} has changed since it was locked: restore it to try only "
+            f"another model, or write {locked.name}@{to} to try both"
         )
     return judge
 
@@ -259,7 +259,7 @@ class MigrateRun:
         if self.new.fingerprint == self.old.fingerprint:
             problems.append(f"--to names {self.new.name}, which is the locked judge itself")
         if not self.test_items:
-            problems.append(f"no item of test among the {len(self.items)} items: nothing can be decided")
+            problems.append(f"none of the {len(self.items)} items is a test item: we can decide nothing")
         if self.output is not None and not self.output.parent.is_dir():
             problems.append(f"--output {self.output}: name a file in a folder that is there")
         elif self.output is not None:
@@ -333,9 +333,7 @@ class MigrateRun:
         )
         result = self._result(sides, maps, called, rows, churn, look=look)
         if lost:  # they count as wrong, and that is not the judge's doing
-            why = (
-                f"{lost} calls were lost on the wire or for want of budget: the same command makes them again"
-            )
+            why = f"{lost} calls were lost (connection or budget): the same command makes them again"
             result = replace(
                 result,
                 decision="inconclusive",
@@ -343,7 +341,7 @@ class MigrateRun:
                 more_questions=None,
                 new_lock_reason=why,
                 test_look=(
-                    f"test labels of {self.gold.name}: looked at, no decision taken, as calls were lost"
+                    f"test labels of {self.gold.name}: seen, but no decision taken, as calls were lost"
                 ),
             )
         elif self.output is not None and result.decision != "pass" and not self.force:

@@ -181,8 +181,8 @@ class GateRule:
             )
             decision = "fail"
             why = (
-                f"{more:.1f}% more of the verdicts are missing than when it was locked, at least "
-                f"{least:.1f}%, where {100.0 * UNSCORED_TOLERANCE:g}% are allowed"
+                f"{more:.1f}% more of the verdicts are missing than when it was locked (at least "
+                f"{least:.1f}%), and we allow {100.0 * UNSCORED_TOLERANCE:g}%"
             )
         else:
             decision, why = _watched(decision, why, same_judge, last=last or bound is None)
@@ -195,9 +195,9 @@ class GateRule:
         self, difference: Estimate, bound: float | None, persistent: Estimate | None, *, last: bool
     ) -> tuple[GateDecision, str]:
         if bound is None or difference.value is None:
-            return "inconclusive", difference.reason or "there is no error to tell the loss by"
+            return "inconclusive", difference.reason or "we cannot tell how sure the loss is"
         if difference.low == difference.high == 0.0:
-            return "pass", "no item agrees with its label better or worse than when it was locked"
+            return "pass", "every item agrees with its label exactly as when it was locked"
 
         def amount(loss: float) -> str:
             return amount_of(loss, self.metric)
@@ -209,22 +209,22 @@ class GateRule:
         exceeds = f"the loss of {amount(loss)} exceeds {margin}"
         if loss <= self.margin:
             seen = f"a loss of {amount(loss)}" if loss > 0.0 else "no loss"
-            unclear = f"it is not shown to stay under {margin}: it may be as large as {amount(bound)}"
-            return "inconclusive", f"{seen} is seen, but {unclear}"
+            unclear = f"it may be as large as {amount(bound)}, and we allow {amount(self.margin)}"
+            return "inconclusive", f"we see {seen}, but {unclear}"
         least = _least_loss(difference, self.metric)
         if least is None or least <= 0.0:
-            return "inconclusive", f"{exceeds}, but the interval of the difference holds 0"
+            return "inconclusive", f"{exceeds}, but there may be no difference at all"
         beyond = least > self.margin
         if persistent is None and not (last and beyond):
-            wanted = "none can be had" if last else "none was made yet"
-            return "inconclusive", f"{exceeds}, but only a further pass tells it from noise, and {wanted}"
+            wanted = "no further pass is possible" if last else "we have not made one yet"
+            return "inconclusive", f"{exceeds}, but only a further pass can tell it from noise, and {wanted}"
         if beyond:
             return "fail", f"{exceeds}, and so does the whole of its interval"
         if persistent is not None and (_least_loss(persistent, self.metric) or 0.0) <= 0.0:
             alike = amount(max(0.0, _as_loss(persistent.value or 0.0, self.metric)))
             return "inconclusive", (
-                f"{exceeds}, but its interval holds the margin, and the verdicts that changed in every pass "
-                f"alike make {alike} of it"
+                f"{exceeds}, but its interval includes the margin, and the verdicts that changed the "
+                f"same way in every pass make {alike} of it"
             )
         side = "above" if metric_facts(self.metric).direction == "less" else "below"
         return "fail", f"the interval of the difference lies {side} 0 and {exceeds}"
@@ -379,14 +379,14 @@ def migration(
     loss = _as_loss(whole.difference.value or 0.0, metric)
     seen = f"a loss of {amount_of(loss, metric)}" if loss > 0.0 else "no loss"
     most, where = amount_of(bound, metric), f"on {losses.n_groups} questions"
-    why = f"{seen} is seen {where}, it may be as large as {most}, and the margin is {allowed}"
+    why = f"we see {seen} {where}; it may be as large as {most}, and we allow {allowed}"
     if loss < margin:
         needed, would = losses.questions_needed("new", margin), "it loses less"
         more = None if needed is None else max(1, needed - losses.n_groups)
     else:
         more, would = _more_to_fail(test, metric, margin), "it loses more, all of them in test"
     if more is None or more > OUT_OF_REACH:
-        far = f"to tell is out of reach: it would take more than {OUT_OF_REACH:,} more questions"
+        far = f"it would take more than {OUT_OF_REACH:,} more questions to tell"
         return decided("inconclusive", f"{why}; {far}, if it is as it looks")
     questions = f"about {more:,} more question{'s' * (more > 1)}"
     return decided("inconclusive", f"{why}; {questions} would show that {would}, if it is as it looks", more)
@@ -411,8 +411,8 @@ def _fell(test: Comparison, rest: Comparison, metric: str) -> str | None:
     fell, by_chance = amount_of(fall, metric), amount_of(most, metric)
     return (
         f"on all questions together it is shown to lose less than the margin, but on test it does {fell} "
-        f"worse than on the others, where chance explains {by_chance}: most often it was tuned on questions "
-        "of train and dev"
+        f"worse than on the others, and chance explains {by_chance}: most often somebody tuned it on "
+        "questions of train and dev"
     )
 
 

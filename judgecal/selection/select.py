@@ -86,7 +86,7 @@ class SelectRun(SelectRequest):
         problems, slug = [], self.stored.experiment.slug
         if self.noise_calls < 0 or self.noise_calls == 1:
             problems.append(
-                f"--noise-calls is 0, or 2 and more, found {self.noise_calls}: one call shows no noise"
+                f"--noise-calls is 0, or 2 and more, found {self.noise_calls}: one call cannot show noise"
             )
         problems += [] if self.recorded else lock_problems(self.output, replace=self.replace)
         refuse(problems)
@@ -103,9 +103,9 @@ class SelectRun(SelectRequest):
             compiled = [name for name in prompts if JudgeName.parse(name).program is not None]
             if compiled:
                 problems.append(
-                    f"{listed(compiled)} of {slug} was compiled by an optimiser, which saw labels: choose "
-                    "with --split open, which leaves those out and confirms on test; or score the judges "
-                    "that were not compiled"
+                    f"{listed(compiled)} of {slug} was compiled by an optimiser, which saw labels: "
+                    "choose with --split open, which leaves those out and confirms on test; or score "
+                    "only judges that were not compiled"
                 )
             refuse(problems)
         if not self.choosing_items:
@@ -132,9 +132,9 @@ class SelectRun(SelectRequest):
         fingerprints = {str(config["judge"]): config["fingerprint"] for config in configured}
         if judge.fingerprint != fingerprints[chosen.judge]:
             raise InputError(
-                f"{chosen.judge} has changed since {self.stored.experiment.slug}: its signature, program, "
-                "model or price is not what was scored; run the experiment's command again, then select from "
-                "the new one"
+                f"{chosen.judge} has changed since {self.stored.experiment.slug}: its signature, "
+                "program, model or price is not what was scored; run the experiment's command again, "
+                "then select from the new experiment"
             )
         LockedJudge.of(judge, self.workspace)
         return judge
@@ -265,7 +265,7 @@ class SelectRun(SelectRequest):
             judges = dict.fromkeys(judges, self._verdicts_sha(column.rows))
         confirmed = self._confirm(judges, column, options.repeats)
         if confirmed.n_lost:
-            lost = f"{confirmed.n_lost} calls were lost on the wire or for want of budget"
+            lost = f"{confirmed.n_lost} calls were lost (connection or budget)"
             why = f"{lost}: the same command makes them again, then locks"
             return select_result(self, decided, confirmed, lock_reason=why, usd=budget.spent_usd)
         held = self._upheld(decided, confirmed)

@@ -347,18 +347,18 @@ def _why(run: SelectRequest, decided: OpenChoice, confirmed: Confirmed | None) -
             return choice.why
         n, k = len(set(confirmed.table.groups)), len(decided.losses.by_judge)
         return (
-            f"{choice.why}; it is chosen and measured on the same {n:,} questions, none is left to confirm "
-            f"it: the interval allows for the choice among {k} judge{'s' * (k != 1)}"
+            f"{choice.why}; the same {n:,} questions chose and measured it and none are left to confirm "
+            f"it, so the interval allows for the choice among {k} judge{'s' * (k != 1)}"
         )
     if pick is None:
         within = [judge for judge in decided.measured if run.caps.over(judge) is None]
         values = [judge.entry.decided_by(run.by) for judge in within]
         return f"no judge has a value: {values[0].reason}" if values else "no judge is within the caps"
     if pick.too_few:
-        return f"{pick.too_few.removesuffix('.')}; --allow-below-floor chooses all the same"
-    several = f"none of the {len(decided.floors)} judges within the caps is shown above the floor; of "
+        return f"{pick.too_few.removesuffix('.')}; --allow-below-floor chooses anyway"
+    several = f"none of the {len(decided.floors)} judges within the caps is shown to beat the floor; of "
     lead = f"{several}{pick.best}: " if len(decided.floors) > 1 else ""
-    return f"{lead}{decided.not_above(pick.best)}; --allow-below-floor chooses all the same"
+    return f"{lead}{decided.not_above(pick.best)}; --allow-below-floor chooses anyway"
 
 
 def _notes(
@@ -367,13 +367,13 @@ def _notes(
     """What else the reader must know; `chosen_by`: the model ids behind the verdicts of a lock."""
     stored, gold, notes = run.stored, run.stored.gold, []
     if decided.choice and (why := decided.not_above(decided.choice.judge)):
-        notes.append(f"chosen though not shown above the floor: {why}")
+        notes.append(f"chosen though not shown to beat the floor: {why}")
     for judge in decided.measured:
         judged = {row.item_id for row in judge.column.rows}
         absent = [item.item_id for item in decided.table.items if item.item_id not in judged]
         if absent:
             items = f"{len(absent)} item{'s' * (len(absent) != 1)} ({listed(absent, sealed=gold.test_ids)})"
-            notes.append(f"{judge.judge} has no judgement of {items}, unscored here")
+            notes.append(f"{judge.judge} has no judgement of {items}, which count as wrong here")
     unknown = [judge.judge for judge in decided.measured if judge.usd_per_1k is None]
     if unknown:
         costs = f"cost{'s' * (len(unknown) == 1)} is not known: they rank as the dearest"
@@ -387,8 +387,6 @@ def _notes(
     notes += stored.notes
     if stored.tied:
         n = len(stored.tied)
-        notes.append(
-            f"raters tie on {n} items, the harder ones: what is confirmed and locked is without them"
-        )
+        notes.append(f"raters tie on {n} items, the harder ones: we confirm and lock without them")
     columns = [judge.column for judge in decided.measured]
     return (*notes, *split_notes(gold), *verdict_notes(gold.scale, columns))

@@ -251,16 +251,16 @@ def _decide(
     small, clear = p < alpha, difference.clear_of_zero
     shown = f"p = {p:.3g}{f' after Holm over {of} comparisons' if of > 1 else ''}"
     if difference.low == difference.high == 0.0:
-        return "cannot tell", "the two agree with people alike on every question"
+        return "cannot tell", "the two agree equally well with people on every question"
     thin = too_thin(main.strata, metric)
     if thin is not None:
         return "cannot tell", thin
     if not clear:
-        return "cannot tell", f"the interval of the difference holds 0, {shown}"
+        return "cannot tell", f"there may be no difference at all ({shown})"
     if not small:
         return (
             "cannot tell",
-            f"the interval of this difference alone is clear of 0, but {shown} is not below {alpha:.3g}",
+            f"the interval of this difference alone excludes 0, but {shown} is not below {alpha:.3g}",
         )
     changed = _changed(main, ends)
     if changed:
@@ -280,11 +280,11 @@ def _changed(main: PairedDifference, ends: Mapping[str, PairedDifference]) -> st
     for end, found in ends.items():
         other = found.difference.value
         if other is None:
-            return f"in the {end} there is no difference to confirm the order ({found.difference.reason})"
+            return f"the {end} has no difference to confirm the order ({found.difference.reason})"
         if other * value < 0.0 and abs(other) > _EPS:
             return (
-                f"the order hangs on how unscored items count: {value:+.3g} as wrong, {other:+.3g} in the "
-                f"{end}"
+                f"the order depends on how items without a verdict count: {value:+.3g} as wrong, "
+                f"{other:+.3g} in the {end}"
             )
     return None
 

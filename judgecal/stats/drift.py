@@ -120,7 +120,7 @@ class SameJudgeTest:
             return "no item has a verdict in all of its calls"
         if not self.graded:
             return (
-                f"{100.0 * self.between:.1f}% of verdicts differ from the locked ones, where chance gives "
+                f"{100.0 * self.between:.1f}% of verdicts differ from the locked verdicts; chance gives "
                 f"{100.0 * self.expected:.1f}%"
             )
         way = "up" if self.shift and self.shift > 0.0 else "down"

@@ -57,21 +57,20 @@ class Metric:
 METRICS: Mapping[str, Metric] = {metric.name: metric for metric in (
     Metric("macro_agreement", _NUMERIC, means.macro_agreement, column_on=_NUMERIC, uncut=True,
         calibrated=True, unit="share", meaning=
-        "1 less the mean distance of verdict and label as a share of the range; the low, middle and high "
-        "third of the labels count alike. Judges are decided by it once calibrated, as a constant wins it on "
-        "some graded labels."),
+        "1 less the mean distance of verdict and label as a share of the range; the low, middle and "
+        "high third of the labels count alike. It decides once verdicts are calibrated, as a constant "
+        "wins it on some graded labels."),
     Metric("mean_agreement", _NUMERIC, means.mean_agreement, column_on=GRADED, uncut=True, unit="share",
         meaning=
         "1 less the mean distance of verdict and label as a share of the range; a constant can win it."),
     Metric("skill", _NUMERIC, means.skill, row=True, uncut=True, by_class=True, meaning=
-        "What a judge takes off the error of the best constant: 0 is as good as that constant, 1 is "
-        "perfect."),
+        "Share of the best constant's error that a judge removes: 0 is as good as that constant, 1 perfect."),
     Metric("accuracy", _CLASSES, means.accuracy, column_on=_CLASSES, at_mark=True, unit="share", meaning=
-        "Share of the verdicts that are the people's label."),
+        "Share of the verdicts that equal people's label."),
     Metric("balanced_accuracy", ("binary",), means.balanced_accuracy, at_mark=True, by_class=True,
         unit="share", meaning="Mean of tpr and tnr: a constant has 0.5."),
     Metric("kappa", _CATEGORIES, chance.kappa, column_on=_ALL, at_mark=True, by_class=True, meaning=
-        "Agreement beyond what chance alone would give (Cohen); 0 is chance, 1 is perfect."),
+        "Agreement beyond chance (Cohen); 0 is chance, 1 is perfect."),
     Metric("kappa_quadratic", ("ordinal",), chance.kappa_quadratic, meaning=
         "Kappa where a miss weighs by the square of its distance."),
     Metric("scott_pi", _CATEGORIES, chance.scott_pi, at_mark=True, by_class=True, meaning=
@@ -81,7 +80,7 @@ METRICS: Mapping[str, Metric] = {metric.name: metric for metric in (
     Metric("gwet_ac2", ("ordinal",), chance.gwet_ac2, by_class=True, meaning=
         "AC1 where a miss weighs by the square of its distance (Gwet)."),
     Metric("krippendorff_alpha", _ALL, chance.krippendorff_alpha, at_mark=True, by_class=True, meaning=
-        "1 less observed by expected disagreement, judge and people taken as two raters (Krippendorff)."),
+        "1 less observed over expected disagreement, with judge and people as two raters (Krippendorff)."),
     Metric("mcc", ("binary",), chance.mcc, at_mark=True, by_class=True, meaning=
         "Correlation of passes and fails (Matthews)."),
     Metric("f1", ("binary",), means.f1, at_mark=True, is_rate=True, meaning=
@@ -97,17 +96,16 @@ METRICS: Mapping[str, Metric] = {metric.name: metric for metric in (
     Metric("concordance", GRADED, correlation.concordance, meaning=
         "How close verdicts lie to the line verdict = label (Lin)."),
     Metric("pearson", GRADED, correlation.pearson, meaning=
-        "How close verdicts lie to some straight line of the labels."),
+        "How close verdicts lie to a straight line of the labels."),
     Metric("spearman", GRADED, correlation.spearman, meaning=
         "Pearson's correlation of the ranks: the order alone counts."),
     Metric("kendall", GRADED, correlation.kendall, meaning=
-        "Pairs of items in the people's order less pairs in the reverse, as a share, ties allowed for "
-        "(tau-b)."),
+        "Pairs of items in people's order less pairs in the reverse order, as a share, adjusted for "
+        "ties (tau-b)."),
     Metric("concordance_index", GRADED, correlation.concordance_index, lowest=0.0, by_class=True, meaning=
-        "Share of the pairs of items that the judge puts in the people's order, ties half: 0.5 knows "
-        "nothing."),
+        "Share of the pairs of items that the judge puts in people's order, ties half: 0.5 knows nothing."),
     Metric("icc_2_1", GRADED, chance.icc_2_1, meaning=
-        "Share of the variance that lies between items, judge and people taken as two raters (absolute "
+        "Share of the variance that lies between items, with judge and people as two raters (absolute "
         "agreement)."),
     Metric("mae", _NUMERIC, means.mae, direction="less", unit="scale", row=True, uncut=True, meaning=
         "Mean distance of verdict and label, in units of the scale."),
@@ -117,8 +115,8 @@ METRICS: Mapping[str, Metric] = {metric.name: metric for metric in (
         by_class=True, meaning=
         "Mean of verdict less label: above 0 the judge is more lenient than people."),
     Metric("brier", ("binary",), means.brier, direction="less", by_class=True, meaning=
-        "Mean squared distance of the chance of a pass that a verdict stands for and the label; once "
-        "calibrated, the chance is what people say of such verdicts."),
+        "Mean squared distance between the label and the chance of a pass that a verdict means; once "
+        "calibrated, that chance is how often people pass answers with that verdict."),
     Metric("prevalence", ("binary",), means.prevalence, direction="neither", at_mark=True, unit="share",
         meaning="Share of the labels that pass; the same for every judge."),
 )}

@@ -172,14 +172,14 @@ class RepeatPlan:
             return None, f"{self.n_groups} question{'s' * (self.n_groups != 1)}: {few}"
         what = f"the error of a trial's {self.of_what}"
         if one - endless <= _EPS * one:
-            return 1, f"1 call an item is enough: {what} has no part that repeats could lower"
+            return 1, f"1 call for each item is enough: repeats cannot lower {what}"
         if endless <= _EPS * one:
-            return None, f"{what} is all noise between repeats: each further call lowers it"
+            return None, f"all of {what} is noise between repeats: each further call lowers it"
         enough = max(1, math.ceil(self.noise / (self.fixed * (1.0 / (1.0 - _PAYS) ** 2 - 1.0)) - _EPS))
         if enough > PLANNED_REPEATS[-1]:
             lower = f"one leaves {what} at {one:.4f}, endless ones at {endless:.4f}"
-            return enough, f"repeats pay up to {enough} calls an item: {lower}"
-        calls = "1 call an item is" if enough == 1 else f"{enough} calls an item are"
+            return enough, f"repeats pay up to {enough} calls for each item: {lower}"
+        calls = "1 call for each item is" if enough == 1 else f"{enough} calls for each item are"
         lower = f"would lower {what} from {self._error(enough):.4f} to {endless:.4f} only"
         return enough, f"{calls} enough: even endless repeats {lower}"
 

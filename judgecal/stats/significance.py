@@ -252,13 +252,12 @@ def _tested(
     refuted = p < round(1.0 - level, 12)
     first = ordered[0]
     most = (
-        f"{first.row}@{first.column} lies {first.deviation:+.3g} from what its prompt and model bring by "
-        "themselves"
+        f"{first.row}@{first.column} lies {first.deviation:+.3g} from what its prompt and its model do alone"
     )
     why = (
         f"prompts and models fit in pairs, p = {p:.3g}: {most}"
         if refuted
-        else f"that prompt and model add up is not refuted, p = {p:.3g}"
+        else f"prompt and model may simply add up, p = {p:.3g}"
     )
     return Interaction(p, "interaction" if refuted else "cannot tell", why, ordered, n_groups)
 

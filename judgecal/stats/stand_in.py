@@ -143,7 +143,7 @@ def stand_in(
         elif n_groups < MIN_GROUPS:
             left_out[rater] = f"{n_groups} questions shared with another: fewer than {MIN_GROUPS}"
         elif n_asked < len(items):
-            why = f"the judge was not asked about {len(items) - n_asked} of the {len(items)} items"
+            why = f"the judge did not see {len(items) - n_asked} of the {len(items)} items"
             raters[rater] = Beside(None, None, None, None, False, n_asked, len(items), n_groups, 0, why)
         else:
             sides = {
@@ -218,7 +218,9 @@ EPSILONS = tuple(step / 20 for step in range(9))
 """0 to 0.4 in steps of 0.05."""
 
 _TIE = 1e-12
-_ONE_HUMAN_AN_ITEM = "one human label an item: the test needs items that two humans or more have labelled"
+_ONE_HUMAN_AN_ITEM = (
+    "each item has one human label: the test needs items that two humans or more have labelled"
+)
 _NO_SHARED_ITEMS = f"no human has {MIN_SHARED} items shared with another human and the judge"
 
 

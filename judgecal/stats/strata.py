@@ -60,9 +60,9 @@ class Stratum:
     def in_words(self) -> str:
         """What more items of it would bring."""
         if self.more is None:
-            return "more of it would hardly help"
-        brings = "let it decide" if self.thin else f"narrow the interval by {100 * NARROWER:.0f}%"
-        return f"{self.more} more would {brings}"
+            return "more of them would hardly help"
+        brings = "so that we can decide" if self.thin else "to narrow the interval by a quarter"
+        return f"label {self.more} more of them {brings}"
 
 
 def strata_of(linear: Linear, sample: Sample) -> tuple[Stratum, ...]:
@@ -89,7 +89,7 @@ def too_thin(strata: Sequence[Stratum], metric: str) -> str | None:
     if not few:
         return None
     return (
-        f"of {strata[0].n_all} labelled items only {few}: under {MIN_STRATUM} nothing is decided by {metric}"
+        f"of {strata[0].n_all} labelled items only {few}: below {MIN_STRATUM} we decide nothing by {metric}"
     )
 
 
@@ -112,13 +112,12 @@ def driven_in_words(pairs: Iterable[tuple[str, str, Sequence[Stratum]]]) -> list
         if driver is not None:
             driven.setdefault(driver.name, []).append((a, b, driver))
     said = []
-    for name, found in driven.items():
+    for found in driven.values():
         a, b, most = max(found, key=lambda one: one[2].share or 0.0)
-        also = "" if len(found) == 1 else f" (and {DRIVING:.0%} or more in {len(found) - 1} more)"
+        also = "" if len(found) == 1 else f", and {DRIVING:.0%} or more in {len(found) - 1} more pairs"
         said.append(
-            f'{a} and {b}: "{name}", {most.n} of {most.n_all} items, makes up {most.share:.0%} of the '
-            "variance of "
-            f"their difference{also}; {most.in_words}"
+            f"{a} and {b}: most of the doubt about their difference ({most.share:.0%} of its variance{also}) "
+            f'comes from the {most.n} "{most.name}" items of {most.n_all}; {most.in_words}'
         )
     return said
 

@@ -44,7 +44,7 @@ def read_contexts(row: Row, column: str, where: str, problems: list[str]) -> tup
             if isinstance(score, int | float) and not isinstance(score, bool) and score == score:
                 number = float(score) if abs(score) <= sys.float_info.max else math.inf
             if number is not None and math.isinf(number):
-                problems.append(f"{there}: score is no number that a double holds")
+                problems.append(f"{there}: score is not a number that a double holds")
             nameless = name is None or isinstance(name, bool | dict | list) or name == ""
             contexts.append(Context(text, None if nameless else str(name), number))
         elif isinstance(part, str):
@@ -296,10 +296,10 @@ class Columns:
         for column in dict.fromkeys(self._columns("question", "answer", "reference", "contexts")):
             if is_error(cells[column]):
                 error = f"the spreadsheet's error {cells[column].strip()}"
-                problems.append(f"{where}: column {column!r}: holds {error}: mend the cell")
+                problems.append(f"{where}: column {column!r}: holds {error}: fix the cell")
         fields = {name: cells[column] for name, column in self.fields if cells[column].strip()}
         if self.question is None and self.fields and not fields:
-            problems.append(f"{where}: every field is empty: fill one in, or take the row out")
+            problems.append(f"{where}: every field is empty: fill one in, or remove the row")
         contexts = [read_contexts(row, column, where, problems) for column in self.contexts]
         turns, separator = self.conversation, self.reference_separator
         return Item(

@@ -95,10 +95,9 @@ def fetch_file(
             _hold(digest, known, url, "the file at its source")
             if stored is not None and stored.sha256 != digest:
                 raise InputError(
-                    f"{url}: the file has changed since {stored.day}: its sha256 was {stored.sha256}, and is "
-                    f"{digest} now; nothing is taken from it: to go over to the new file, delete "
-                    f"{shown(path)} "
-                    "and fetch again"
+                    f"{url}: the file has changed since {stored.day}: its sha256 was {stored.sha256}, and "
+                    f"is {digest} now; nothing is taken from it: to go over to the new file, delete "
+                    f"{shown(path)} and fetch again"
                 )
     except OSError as error:
         raise InputError(f"{shown(path)}: cannot be written ({error.strerror or error})") from None
@@ -227,14 +226,14 @@ def _check_address(seen: list[str]) -> None:
         parts = urllib.parse.urlsplit(url)
         host, _ = parts.hostname, parts.port
     except ValueError as error:
-        raise InputError(f"{url}: is no address ({error}){through}") from None
+        raise InputError(f"{url}: is not an address ({error}){through}") from None
     if len(seen) > 1 and parts.scheme != urllib.parse.urlsplit(first).scheme:
         raise InputError(f"{first}: redirects to {url}: another scheme, which is not followed")
     if not host or not (url.isascii() and url.isprintable()) or " " in url:
-        raise InputError(f"{url}: is no address{through}: write https://HOST/PATH")
+        raise InputError(f"{url}: is not an address{through}: write https://HOST/PATH")
     if parts.username or parts.password:
         raise InputError(
-            f"{parts._replace(netloc=host).geturl()}: holds a user or a password{through}: take it out"
+            f"{parts._replace(netloc=host).geturl()}: holds a user or a password{through}: remove it"
         )
     if parts.scheme != "https" and not (parts.scheme == "http" and host in _LOCAL):
         raise InputError(f"{url}: must begin with https://{through}")

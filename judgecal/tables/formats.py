@@ -164,7 +164,7 @@ def check_output(path: Path, source: Path | None = None, n_rows: int = 0, *, rep
         problems.append(f"{shown(path)}: is the input itself: write to another file")
     elif path.is_file() and not replace:
         problems.append(
-            f"{shown(path)}: is there already: give --replace to write over it, or name another file"
+            f"{shown(path)}: is there already: add --replace to overwrite it, or name another file"
         )
     refuse(problems)
 

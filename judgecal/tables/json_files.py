@@ -55,7 +55,7 @@ def _object(source: str, decoder: json.JSONDecoder) -> dict[str, Any]:
     try:
         value = decoder.decode(source)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"broken JSON {_fault(error)}: mend the line or take it out") from None
+        raise ValueError(f"broken JSON {_fault(error)}: fix the line or remove it") from None
     if not isinstance(value, dict):
         raise ValueError(f"a JSON {type(value).__name__}, where each line must be one JSON object")
     return value
@@ -73,12 +73,12 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(table) < len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"the key {twice!r} stands twice in one object")
+        raise ValueError(f"the key {twice!r} is there twice in one object")
     return table
 
 
 def _refuse_constant(word: str) -> Any:
-    raise ValueError(f"{word} is no JSON number; write null or leave the field out")
+    raise ValueError(f"{word} is not a JSON number; write null or leave the field out")
 
 
 def _nan_is_missing(word: str) -> float | None:
@@ -192,7 +192,7 @@ def json_value(text: str, where: str) -> Any:
     try:
         return _LENIENT.decode(text)
     except (ValueError, RecursionError) as error:
-        line, what = getattr(error, "lineno", 1), f"broken JSON {_fault(error)}: mend the file"
+        line, what = getattr(error, "lineno", 1), f"broken JSON {_fault(error)}: fix the file"
         begin = text[: getattr(error, "pos", 0)].lstrip()
         if getattr(error, "msg", "") == "Extra data" and begin.startswith("{"):
             what = "a second JSON object follows the first: name the file .jsonl"

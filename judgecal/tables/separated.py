@@ -54,7 +54,7 @@ def header_place(rows: Sequence[Sequence[str]]) -> int:
     empty nor a title.
 
     A title has a text in the first column alone, where three columns and more, or an empty row below it, show
-    that it is no header, and the next row with any content names two columns and more.
+    that it is not a header, and the next row with any content names two columns and more.
     """
     filled = [[place for place, cell in enumerate(row) if cell.strip()] for row in rows]
 
@@ -111,7 +111,7 @@ class Dialect:
         beyond = [at for at, char in enumerate(example) if char > "\x7f"]
         place = next((at for at in beyond if example[at].isalpha()), beyond[0])
         quoted = example[max(0, place - _EXAMPLE) : place + _EXAMPLE].strip()
-        note = f"{shown(path)}: read as Windows-1252, since it is no UTF-8: it says {quoted!r}"
+        note = f"{shown(path)}: read as Windows-1252, since it is not UTF-8: it says {quoted!r}"
         return replace(self, encoding="cp1252", notes=(*self.notes, note))
 
 

@@ -148,7 +148,7 @@ class SheetMarks:
             named = listed([f"{row} ({formula})" for row, formula in sums.items()])
             notes.append(f"left out rows that sum up others: {named}")
         if n_hidden := sum(row > top and row in rows for row in self.hidden):
-            notes.append(f"{n_hidden:,} of the rows are hidden in the sheet, and read all the same")
+            notes.append(f"{n_hidden:,} of the rows are hidden in the sheet, and read anyway")
         return notes
 
 
@@ -238,12 +238,12 @@ def _opened(path: Path, where: str) -> Iterator[Any]:
     except _BROKEN as error:
         reason = f"{type(error).__name__}: {error}"[:100]
         raise InputError(
-            f"{where}: cannot be read as a workbook ({reason}): save it anew as .xlsx, or as CSV"
+            f"{where}: cannot be read as a workbook ({reason}): save it again as .xlsx, or as CSV"
         ) from None
 
 
 def _no_workbook(path: Path) -> str | None:
-    """Why a file is no workbook that can be read."""
+    """Why a file is not a workbook that can be read."""
     try:
         with path.open("rb") as file:
             start = file.read(len(_OLD))
@@ -257,7 +257,7 @@ def _no_workbook(path: Path) -> str | None:
             if any(_STRICT in archive.read(name) for name in books):
                 return "is in the form Strict Open XML: save it as plain Excel workbook (.xlsx), or as CSV"
     except zipfile.BadZipFile:
-        return "is no workbook: save it as .xlsx, or give it the ending that it should have"
+        return "is not a workbook: save it as .xlsx, or give it the ending that it should have"
     except OSError as error:
         raise unreadable(path, error) from None
     return None

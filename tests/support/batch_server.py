@@ -106,7 +106,7 @@ class BatchServer:
 
     def take(self, name: str, bodies: dict[str, Any]) -> str:
         """A batch; its id."""
-        assert len(bodies) == len(set(bodies)), "an id stands twice"
+        assert len(bodies) == len(set(bodies)), "an id is there twice"
         there = f"{'batches/' if self.kind == 'gemini' else 'batch_'}{len(self.batches):04d}"
         self.batches[there] = Handed(name, bodies)
         return there

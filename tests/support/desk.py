@@ -95,7 +95,7 @@ def served(folder: Path, *argv: str) -> Iterator[Served]:
             words = line.split()
             if len(words) == 2 and words[1].startswith("http://"):
                 links[words[0]] = words[1]
-            elif links or (line.startswith("judgecal: ") and "one link a person" not in line):
+            elif links or (line.startswith("judgecal: ") and "one link for" not in line):
                 break
             if links and len(links) == _n_raters(argv):
                 break

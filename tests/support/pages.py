@@ -156,14 +156,14 @@ def told(value: Mapping[str, Any], digits: int = 3, times: float = 1.0) -> str:
 
 
 def check_page(judgecal: Run, printed: Mapping[str, Any], sections: Sequence[str], *numbers: str) -> str:
-    """Sections in order after the decision, each with the decision that it serves; numbers; nothing to run or
+    """Sections in order after the decision, each with a caption; numbers; nothing to run or
     load."""
     page = page_of(judgecal, printed["experiment"])
     parsed = Parsed(page)
     assert [one["id"] for one in parsed.all("section") if one["id"] != "explore"] == list(sections)
     assert page.index('id="decision"') < page.index("What nobody knows yet") < page.index("<section id=")
     captions = re.findall(r'<p class="caption">(.*?)</p>', page)
-    assert len(captions) == len(sections)
+    assert len(captions) == len(sections) and not any(one.startswith("Serves") for one in captions)
     shown = unescape(page)
     for number in numbers:
         assert number in shown, number

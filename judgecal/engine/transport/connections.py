@@ -310,13 +310,13 @@ class _Connection(asyncio.Protocol):
             head = yield from self._until(b"\r\n\r\n", _LONGEST_HEAD)
             first, *lines = head.decode("latin-1").split("\r\n")
             if not (known := _STATUS_LINE.match(first)):
-                raise BrokenAnswer("the server's answer is no HTTP/1.1")
+                raise BrokenAnswer("the server's answer is not HTTP/1.1")
             status = int(known[1])
         headers: dict[str, str] = {}
         for line in lines:
             name, _, value = line.partition(":")
             if name.endswith((" ", "\t")):  # one in between may take it for the header without the blank
-                raise BrokenAnswer("the server's answer is no HTTP/1.1")
+                raise BrokenAnswer("the server's answer is not HTTP/1.1")
             name, value = name.lower(), value.strip()
             headers[name] = f"{headers[name]}, {value}" if name in headers else value
         if status in _NO_BODY or head_only:

@@ -306,7 +306,7 @@ def vectors_in(text: str) -> Vectors:
     """The vectors of a reply's text, each of length 1.
 
     Raises:
-        ValueError: there is none, they have different lengths, or hold what is no finite number or nothing
+        ValueError: there is none, they have different lengths, or hold what is not a finite number or nothing
             but 0.
     """
     import numpy as np

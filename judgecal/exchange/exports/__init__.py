@@ -103,7 +103,7 @@ class Export:
         known = self.items.setdefault(item.item_id, item)
         if known is item:
             return
-        self.skip("an item that stands there more than once")
+        self.skip("an item that is there more than once")
         if known.sha != item.sha:
             self.problems.append(f"{self.where}: two items with other texts have the id {item.item_id!r}")
 

@@ -62,7 +62,7 @@ def _read(files: Sequence[Path], export: Export) -> None:
                 number = _of(known.get(str(value), {}), "numeric_value")
                 value = value if number is None else number
                 if isinstance(value, dict | list):
-                    export.skip("a score that is no single value")
+                    export.skip("a score that is not a single value")
                 elif metric.get("author") == "human":
                     export.add_rating(Score(item_id, name, person(worker), value, where=export.where))
                 else:

@@ -148,7 +148,7 @@ def _label(value: Any) -> tuple[Value, str]:
             return None, _SEVERAL
         label = "/".join(map(text_of, label[0])) if isinstance(label[0], list) else label[0]
     if not isinstance(label, bool | int | float | str):
-        return None, "a result that is no choice, rating or number"
+        return None, "a result that is not a choice, rating or number"
     return label, ""
 
 
@@ -227,8 +227,8 @@ def _columns(
     guessed = [name for name, given in texts.items() if len({*given}) <= min(_FEW, len(given) - 1)]
     if not labels and not guessed:
         raise InputError(
-            f"{export.where}: which columns are labels is not told, found {listed(names, 8)}: export JSON, "
-            "which tells"
+            f"{export.where}: it does not say which columns are labels, found {listed(names, 8)}: export "
+            "JSON, which does"
         )
     how = " by their few values" * bool(guessed)
     export.notes.append(

@@ -72,7 +72,7 @@ def _read(files: Sequence[Path], export: Export) -> None:
             tables[table] += rows
     # A score that two pages of the API hold counts once.
     scores = {word_in(row, "id") or where: (where, row) for where, row in tables["scores"]}
-    export.skip("a score that stands there more than once", len(tables["scores"]) - len(scores))
+    export.skip("a score that is there more than once", len(tables["scores"]) - len(scores))
     if not tables["traces"] and not tables["observations"]:
         export.lack_texts("traces", "the table `traces` (or the observations) with input and output")
     roots = _add_items(tables, {_observation(row) for _, row in scores.values()}, export)
@@ -89,7 +89,7 @@ def _read(files: Sequence[Path], export: Export) -> None:
         elif kind == "TEXT":
             export.skip("a text where a score would stand")
         elif kind == "CORRECTION":
-            export.skip("a corrected output, which is no score")
+            export.skip("a corrected output, which is not a score")
         else:
             name, note = word_in(row, "name"), word_in(row, "comment")
             score = Score(of, name, judge_name(name), _value(row, kind), note, where)

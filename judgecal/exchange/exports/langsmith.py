@@ -51,14 +51,14 @@ def _read(files: Sequence[Path], export: Export) -> None:
             examples[word_in(row, "id")] = row
             export.skip("an example, taken as the reference of its runs")
         else:
-            export.skip("a record that is no run, no feedback and no example")
+            export.skip("a record that is not a run, feedback or an example")
     if not runs:
         export.lack_texts("runs", "the runs with inputs and outputs")
     _add_items(runs, examples, {word_in(row, "run_id") for _, row in feedback}, export)
     for where, row in in_time(feedback, "created_at"):
         source, note, key = object_in(row, "feedback_source"), word_in(row, "comment"), word_in(row, "key")
         if row.get("feedback_group_id") or row.get("comparative_experiment_id"):
-            export.skip("a preference between two answers, which is no score of one")
+            export.skip("a preference between two answers, which is not a score of one")
         elif not (run := word_in(row, "run_id")):
             export.skip("feedback on a whole project, not on a run")
         else:

@@ -109,7 +109,7 @@ def _trace(row: Row, where: str, export: Export) -> _Trace | None:
     of_scorer = "mlflow.trace.sourceScorer" in object_in(info, "tags")
     if of_scorer or (not request and not response):
         export.skip("a trace of a scorer's own call" if of_scorer else "a trace without input and output")
-        export.skip("a score of a trace that is no item", len(every))
+        export.skip("a score of a trace that is not an item", len(every))
         return None
     retrievers: dict[str, int] = {}
     contexts: list[Context] = []

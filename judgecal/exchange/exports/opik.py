@@ -33,7 +33,7 @@ from judgecal.workspace import shown
 
 _SOURCES = Sources({"ui"}, {"sdk", "online_scoring"})
 _CONTEXTS = ("context", "contexts", "retrieved_contexts", "retrieval_context")
-_UNTOLD = "a mean over people and judges whose sources are not told"
+_UNTOLD = "a mean over people and judges whose sources the file does not name"
 
 
 def _kind(begun: Any) -> str:
@@ -58,7 +58,7 @@ def _read(files: Sequence[Path], export: Export) -> None:
         again = "a row of a further span, its trace repeated"
         if kind == "trace":
             whole = read_json(file)
-            held, again = [(where, whole["trace"])], "a trace that stands twice"
+            held, again = [(where, whole["trace"])], "a trace that is there twice"
             spans = (objects_of(span.get("feedback_scores")) for span in objects_of(whole.get("spans")))
             export.count_skipped("a score of a span, not of the trace", sum(map(len, spans)))
         elif kind == "traces":

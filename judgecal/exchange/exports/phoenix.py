@@ -51,7 +51,7 @@ def _read(files: Sequence[Path], export: Export) -> None:
     for _, row in in_time(of_spans, "start_time"):
         spans.setdefault(_span(row), row)
     export.skip("a row that is neither a span nor an annotation", len(others) - len(of_spans))
-    export.skip("a span that stands there more than once", len(of_spans) - len(spans))
+    export.skip("a span that is there more than once", len(of_spans) - len(spans))
     if not spans:
         export.lack_texts("spans", "get_spans_dataframe() too")
     roots: dict[str, str] = {}  # trace -> its root
@@ -159,7 +159,7 @@ def _take(
         if not unit:
             export.skip("an annotation of a document that does not tell its place")
         elif name == "note":
-            export.skip("a note, which is no score")
+            export.skip("a note, which is not a score")
         else:
             value = scalar(label) if name in in_words else number(row.get("result.score"))
             note, identifier = word_in(row, "result.explanation"), word_in(row, "identifier")

@@ -109,7 +109,7 @@ def _read_table(table: Table, export: Export) -> None:
     if not metrics and not _is_table({*table.columns}):
         raise InputError(f"{table.top}: no results of Ragas: the columns are {listed(table.columns, 8)}")
     if left := [name for name in columns if name not in metrics]:
-        export.notes.append(f"{table.where}: columns that are no metric were left: {listed(left, 8)}")
+        export.notes.append(f"{table.where}: columns that are not metrics were left: {listed(left, 8)}")
     for row in table.rows:
         item = _item(dict(row.raw))
         export.count()

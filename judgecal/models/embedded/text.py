@@ -203,7 +203,7 @@ def _read_number(words: list[str], start: int) -> tuple[float, int] | None:
 
 @lru_cache(maxsize=65536)
 def _word_token(word: str) -> str | None:
-    """The token of a word that is no number; None where it may be one, or a part of one."""
+    """The token of a word that is not a number; None where it may be one, or a part of one."""
     lower = word.lower()
     named = lower in SMALL or lower in ORDINALS or lower in TENS or (lower in ROMAN and word.isupper())
     return None if named or word[0].isdigit() else _plain_token(word)

@@ -108,7 +108,7 @@ class Answerer(Writer):
         problems = [] if self.texts else [f"signature {name} cannot answer: it has no text among its outputs"]
         if strange := ", ".join(field for field in signature.inputs if field not in _INPUTS):
             asked = f"answerers may ask for {', '.join(_INPUTS)}"
-            problems.append(f"signature {name}: there is nothing for input {strange}; {asked}")
+            problems.append(f"signature {name}: we have nothing for input {strange}; {asked}")
         refuse(problems)
         self.field = "answer" if "answer" in self.texts else self.texts[-1]
 
@@ -158,14 +158,14 @@ class Grader:
 
     def __post_init__(self) -> None:
         if not self.judge.scale.numeric:
-            unfit = "gives words without an order, and an answer is rated in percent"
+            unfit = "gives words without an order, and we rate an answer in percent"
             raise InputError(f"{self.judge.name} {unfit}: use another")
 
     def warnings(self, answerers: Sequence[Answerer], groups: Collection[str]) -> list[str]:
         """What stands against its grading these answerers' answers to these questions."""
         notes, model, trained = [], self.judge.model, self.judge.trained_on & set(groups)
         if self.about.locked_on is None:
-            unknown = "how far its ratings agree with people's is not known here"
+            unknown = "nobody here knows how far its ratings agree with people's"
             notes.append(f"{self.about.described} was not locked on a gold set: {unknown}")
         if model is not None and any(answerer.model.id == model.id for answerer in answerers):
             notes.append(
@@ -187,7 +187,7 @@ def choose_grader(
     if lock is None:
         named = judge_named(judge or _DEFAULT_JUDGE, workspace=workspace)
         if named.unit != ITEM_UNIT:
-            raise InputError(f"{named.name} judges single contexts, and an answer is graded whole")
+            raise InputError(f"{named.name} judges single contexts, and we rate whole answers")
         return Grader(LoadedJudge.unlocked(CORRECTNESS, named), GradedBy(named.name, None, named.fingerprint))
     if judge is not None:
         raise InputError(f"--lock {lock} and --judge {judge} both name who rates: give one of them")

@@ -26,23 +26,20 @@ from judgecal.report.document import (
 )
 from judgecal.report.judges_headline import unread_headline
 from judgecal.report.numbers import DASH, count, difference, estimate, money, percent, plain, seconds
-from judgecal.report.wording import fitting, sentence, sentences
+from judgecal.report.wording import failures_in_words, fitting, sentence, sentences
 from judgecal.workspace import Workspace
 
 _SHOWN = 20  # pairs that are drawn, and questions that are named
 _CONTEXTS = {"controlled": "controlled", "topk": "naive", "none": "closed book", "recorded": "recorded"}
 _WORDS = (
-    ("average", "Mean percentage of the judge; an answer or a rating that could not be had counts as 0."),
+    ("average", "Mean percentage of the judge; a missing answer or rating counts as 0."),
     ("answered", "Share of the questions that were answered and not refused, by the wording of the answer."),
     (
         "controlled, naive",
         "The reference document handed over; or BM25's first documents, whatever they are.",
     ),
-    (
-        "interval",
-        "By question: two systems are compared paired on the same ones. Its level stands in the heading.",
-    ),
-    ("unscored", "No answer or no rating could be had. It is never dropped."),
+    ("interval", "By question: we compare two systems on the same questions. The heading gives its level."),
+    ("unscored", "There is no answer or no rating. It is never dropped."),
 )
 
 
@@ -92,7 +89,8 @@ def _headline(result: AnswerResult) -> Headline:
         map(sentence, result.warnings),
         bool(detectable)
         and f"Whether systems differ by less than {plain(max(detectable), 1)} points: these "
-        "questions show a difference of that size in four runs of five, a smaller one more rarely.",
+        "questions reveal a difference of that size in four runs of five, a smaller one less "
+        "often.",
         band is not None
         and f"How far the judge itself is off: up to {band:.1f} points ({result.rated_by.band_from}).",
         result.decomposition is None
@@ -177,7 +175,7 @@ def _systems(result: AnswerResult) -> Section:
         result.systems,
         {
             "system": result.called,
-            f"average [{level:.4g}]": _average,
+            f"average ({100 * level:.4g}% interval)": _average,
             "answered": lambda system: percent(system.answered),
             "n": lambda system: f"{system.n:,}/{system.n_expected:,}",
             "unscored": lambda system: f"{system.n_unscored:,}",
@@ -198,9 +196,9 @@ def _systems(result: AnswerResult) -> Section:
         },
     )
     caption = (
-        "Serves the choice of a prompt and a model together. Lines that overlap may still differ, as the "
-        "systems answer the same questions: the paired differences decide. The highest average is in "
-        "colour; p50 is the latency of half the answers."
+        "Which prompt with which model? Lines that overlap may still differ, as the systems answer the "
+        "same questions: the paired differences decide. The highest average is in colour; half of the "
+        "answers come within p50."
     )
     axis = Axis("average rating, %", low=0.0, high=100.0)
     several = len({system.context for system in result.systems}) > 1
@@ -229,7 +227,7 @@ def _by_context(result: AnswerResult, best: SystemEntry | None) -> Table:
         by_name,
         {
             "system": lambda name: name,
-            **{f"{_CONTEXTS[kind]} [{level:.4g}]": average(kind) for kind in kinds},
+            **{f"{_CONTEXTS[kind]} ({100 * level:.4g}% interval)": average(kind) for kind in kinds},
             "retrieval costs": (lambda name: difference(lost[name].retrieval, 1) if name in lost else DASH)
             if lost
             else None,
@@ -257,7 +255,9 @@ def _comparisons(result: AnswerResult) -> Section | None:
         {
             "a": lambda pair: pair.a,
             "b": lambda pair: pair.b,
-            f"a − b [{pairs[0].difference.level:.4g}]": lambda pair: difference(pair.difference, 1),
+            f"a − b ({100 * pairs[0].difference.level:.4g}% interval)": lambda pair: difference(
+                pair.difference, 1
+            ),
             "p (Holm)": lambda pair: plain(pair.p_adjusted),
             "higher": lambda pair: pair.higher,
             "detectable": lambda pair: plain(pair.smallest_detectable, 1),
@@ -271,9 +271,8 @@ def _comparisons(result: AnswerResult) -> Section | None:
         _reasons("No interval", [pair.difference for pair in pairs if pair.difference.low is None]),
     )
     caption = (
-        "Serves the same choice: each pair on the same questions, in percentage points; right of the line "
-        "the first is better. In colour where it is decided; the p value is corrected for the number of "
-        "pairs, the lines are not."
+        "Each pair on the same questions, in percentage points; right of the line the first is better. "
+        "Decided pairs are in colour. The p value allows for the number of pairs, the lines do not."
     )
     title = "Differences, paired by question"
     return section("pairs", title, caption, picture, bool(notes) and Bullets(notes, short=True))
@@ -297,17 +296,15 @@ def _decomposition(result: AnswerResult) -> Section | None:
         return interval_picture(rows, axis, title=title)
 
     caption = (
-        "Serves the choice of what to mend: the retriever or the answerer. Retrieval costs the controlled "
-        "average less the naive one; the answerer loses what is missing to 100 with the right document in "
-        "hand."
+        "Fix the retriever or the answerer? Retrieval costs the controlled average less the naive "
+        "average; the answerer loses what is missing to 100 with the right document in hand."
     )
     band, left_out = result.rated_by.band, max(loss.n_left_out for loss in losses)
     unknown = "of unknown size: it was not locked on a gold set"
     size = unknown if band is None else f"of {band:.1f} points ({result.rated_by.band_from})"
     notes = sentences(
         f"The judge's own error is a band around both, {size}.",
-        left_out > 0
-        and f"{left_out:,} questions were asked with one of the two contexts alone and are left out.",
+        left_out > 0 and f"{left_out:,} questions have only one of the two contexts, so we left them out.",
     )
     return section(
         "points",
@@ -343,9 +340,9 @@ def _refusals(result: AnswerResult) -> Section:
     recorded = all(system.context == "recorded" for system in result.systems)
     where = "by the reference" if recorded else "in the documents handed over"
     caption = (
-        "Serves the wording of the prompt: a prompt that refuses too much loses answers, one that refuses "
-        f"too little makes them up. Whether there is an answer is told {where}; a refusal is told by its "
-        "wording, which is a rule and no reading."
+        "Does it refuse when it should? A prompt that refuses too much loses answers; a prompt that "
+        f"refuses too little makes them up. We tell {where} whether there is an answer, and a refusal by "
+        "its wording, with a fixed rule."
     )
     cells = table(
         [
@@ -380,17 +377,17 @@ def _contaminated(result: AnswerResult) -> Section | None:
         left=3,
         short=len(shown) <= _SHOWN,
     )
-    sealed = f"{count(n_sealed)} of them are test questions, which are counted and not shown."
+    sealed = f"{count(n_sealed)} of them are test questions, which we count and do not show."
     leave_out = f"Leave them out by: judgecal answer ... --drop-contaminated {result.experiment}"
     caption = (
-        "Serves the choice of questions: what a model knows by heart says nothing about retrieval, and "
+        "Which questions to leave out: what a model knows by heart says nothing about retrieval, and "
         "little about how it reads."
     )
     return section(
         "contaminated",
         "Known by heart",
         caption,
-        not known.questions and "No question was answered right without a document.",
+        not known.questions and "No system answered a question right without a document.",
         bool(shown) and columns,
         n_sealed > 0 and Paragraph(sealed, short=True),
         bool(known.questions) and leave_out,
@@ -399,8 +396,8 @@ def _contaminated(result: AnswerResult) -> Section | None:
 
 def _questions(result: AnswerResult) -> Section | None:
     caption = (
-        "Serves the reading: look at the answers to these before any average is believed; judgecal answer "
-        "... --show ID shows them side by side. Test questions are in every number, and not among these."
+        "Read these answers before you believe an average; judgecal answer ... --show ID shows them "
+        "side by side. Test questions count in every number and are not shown."
     )
     records = []
     for row in result.most_different:
@@ -416,15 +413,14 @@ def _notes(result: AnswerResult) -> tuple[str, ...]:
     unscored = []
     for system in result.systems:
         if system.n_unscored:
-            of = f"{system.n_unscored} of {system.n_expected} unscored"
-            why = ", ".join(f"{n} {kind}" for kind, n in system.unscored.items())
-            unscored.append(f"{result.called(system)}: {of} ({why}).")
+            of = f"{system.n_unscored} of {system.n_expected} have no rating"
+            unscored.append(f"{result.called(system)}: {of}: {failures_in_words(system.unscored)}.")
     averages = [system.intervals.average_as_wrong for system in result.systems]
     return sentences(
         _reasons("No interval for the average", averages),
         result.without_reference
-        and "The reference document was left out: a refusal is right, and an honest answerer's percentage is "
-        "low.",
+        and "You left out the reference document: a refusal is right, and an honest answerer's "
+        "percentage is low.",
         unscored,
         [f"Not asked: {row.question} ({row.message})." for row in named],
         more > 0 and f"... and {more} more not asked (those of test are not shown).",
@@ -447,7 +443,7 @@ def question_document(result: AnswerResult, asked: OneQuestion) -> Document:
         which = f" ({context})" if len(handed) > 1 else ""
         facts.append(f"handed over{which}: {', '.join(map(str, names)) or 'nothing'}")
     if not handed:
-        facts.append("handed over: not known, the answers were recorded elsewhere")
+        facts.append("contexts not known: the answers were recorded elsewhere")
 
     def record(answer: ShownAnswer) -> Record:
         again = f", repeat {answer.repeat + 1}" if answer.repeat else ""
@@ -462,7 +458,7 @@ def question_document(result: AnswerResult, asked: OneQuestion) -> Document:
         f"judgecal report {result.experiment}",
     )
     headline = Headline("question", f"{asked.question}: {asked.text}", (rated,), next=again)
-    caption = "Serves the reading: what each system said, and what it was given."
+    caption = "What each system said, and what it was given."
     answers = section(
         "question", "The question", caption, Bullets(facts, short=True), map(record, asked.answers)
     )

@@ -86,7 +86,7 @@ def questions_of(gold: GoldSet, *, without: Collection[str] = ()) -> Questions:
         raise InputError(f"gold set {gold.name}: no question is left to ask")
     wordings = Counter(group for group, _ in dict.fromkeys((item.group, item.question) for item in items))
     several = [name for name, n in wordings.items() if n > 1]
-    note = f"{len(several)} questions have more than one wording, the first is asked: "
+    note = f"{len(several)} questions have more than one wording; we ask the first: "
     notes = (note + listed(several, sealed=gold.test_groups),) if several else ()
     return Questions(asked, (*notes, *gold.draft_notes()))
 

@@ -514,10 +514,10 @@ def read_contaminated(experiment: Experiment, *, gold: str, gold_sha256: str) ->
     if known is None or result.gold.set != gold:
         raise InputError(f"{option}: was run on {result.gold.set}, and this is {gold}")
     if result.gold.sha256 != gold_sha256:
-        notes.append(f"{gold} has changed since closed-book run {slug}: questions were matched by their ids")
+        notes.append(f"{gold} has changed since closed-book run {slug}: we matched questions by their ids")
     if known.n_unscored:
-        unknown = "whether those questions are contaminated is not known, and they stay"
-        notes.append(f"{known.n_unscored} answers of closed-book run {slug} could not be rated: {unknown}")
+        unknown = "nobody knows whether those questions are contaminated, so they stay"
+        notes.append(f"{known.n_unscored} answers of closed-book run {slug} have no rating: {unknown}")
     names = [JudgeName.read(system.system) for system in result.systems if system.context == "none"]
     models = frozenset(name.model for name in names if name is not None)
     return Dropped(slug, tuple(question.question for question in known.questions), models, tuple(notes))

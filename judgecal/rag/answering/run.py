@@ -167,7 +167,7 @@ class AnswerRun:
         groups = {question.group: question for question in self.questions}
         sealed = self.gold.test_groups
         if show in sealed:
-            raise InputError(f"--show {show}: it is one of test, which are counted and never shown")
+            raise InputError(f"--show {show}: it is a test question, and we never show those")
         if show is not None and show not in groups:
             raise unknown_name("question", show, [name for name in groups if name not in sealed])
         requests, journal = self.called.requests(self.questions), self.experiment.folder / ANSWERS_FILE
@@ -268,7 +268,7 @@ def _warnings(run: AnswerRun) -> list[str]:
     for model in dict.fromkeys(answerer.model.alias for answerer in run.answerers):
         if dropped and model not in dropped.models:
             absent = f"{model} took no part in closed-book run {dropped.experiment}"
-            warnings.append(f"{absent}: what it knows by heart is not known")
+            warnings.append(f"{absent}: nobody knows what it knows by heart")
     if "none" in run.kinds and any(answerer.reads_contexts for answerer in run.answerers):
         warnings.append(
             "a prompt that asks for a context gets an empty one here, and one that demands a refusal then "
@@ -285,10 +285,10 @@ def _notes(run: AnswerRun) -> list[str]:
     if recorded and recorded.unmatched:
         named = listed([repr(name[:60]) for name in recorded.unmatched], 3)
         of = f"{len(recorded.unmatched)} of {recorded.n_rows} rows of {recorded.name}"
-        notes.append(f"{of} name no question that was asked: {named}")
+        notes.append(f"{of} name no question that we asked: {named}")
     if dropped:
         n, slug = len(dropped.groups), dropped.experiment
-        notes.append(f"{n} questions that closed-book run {slug} found contaminated are left out")
+        notes.append(f"we left out {n} questions that closed-book run {slug} found contaminated")
         notes += dropped.notes
     return list(dict.fromkeys(notes))
 

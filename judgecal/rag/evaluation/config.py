@@ -147,12 +147,12 @@ class EvaluateConfig(BaseModel):
             columns = ", ".join(sorted(of_file))
             yield f"questions: {columns}: columns of a file, and a gold set has its own: leave them out"
         if not self.systems:
-            yield "systems: there is none: add [[systems]] with name and kind"
+            yield "systems: none is named: add [[systems]] with name and kind"
         names = [name for table in self.systems if isinstance(name := table.get("name"), str)]
         for name in self.sweep:
             if name not in names:
                 unknown = unknown_name("system", name, names)
-                yield f"sweep: {unknown}: options stand under the name of a system"
+                yield f"sweep: {unknown}: options belong under the name of a system"
 
 
 class _Head(BaseModel):
@@ -206,7 +206,7 @@ def read_evaluate_config(path: Path) -> ReadConfig:
                 problems += error.problems
     names = [system.name for system in systems]
     problems += [
-        f"{where}: systems: {name} stands there twice: give each a name of its own"
+        f"{where}: systems: {name} is there twice: give each its own name"
         for name in dict.fromkeys(names)
         if names.count(name) > 1
     ]
@@ -226,7 +226,7 @@ def _read_systems(
     levels = sweep.get(head.name)
     factors = dict(_flat(levels)) if isinstance(levels, Mapping) else {}
     problems = [f"{file}: sweep: {head.name}: {text}" for text in sweep_problems(factors, table, design)]
-    if problems:  # the rest is read all the same, so that every mistake is told at once
+    if problems:  # the rest is read anyway, so that every mistake is told at once
         factors = {name: levels for name, levels in factors.items() if isinstance(levels, list) and levels}
         design = "one_at_a_time"
     lists = [key for key, value in _flat(table) if isinstance(value, list)]
@@ -239,7 +239,7 @@ def _read_systems(
         except InputError as error:
             for problem in error.problems:
                 if any(problem.startswith((f"{where}: {key}:", f"{where}: {key} must")) for key in lists):
-                    problem += f"; the levels of a sweep stand under [sweep.{head.name}]"
+                    problem += f"; the levels of a sweep belong under [sweep.{head.name}]"
                 problems.append(problem)
             continue
         label = ", ".join(f"{factor}={printed(level)}" for factor, level in settings.items())
@@ -266,7 +266,7 @@ def sweep_problems(
             continue
         for a, b in itertools.combinations(levels, 2):
             if a == b or printed(a) == printed(b):
-                yield f"{factor}: the levels {a!r} and {b!r} cannot be told apart: keep one"
+                yield f"{factor}: the levels {a!r} and {b!r} are the same: keep one"
         if factor in held and design == "grid":
             yield (
                 f'{factor}: with design = "grid" no level is held: leave it out of the system\'s table, or '
@@ -411,7 +411,7 @@ def _questions_of_file(path: Path, columns: QuestionsTable) -> QuestionSource:
     notes = list(table.notes)
     if several := [group for group, found in references.items() if len(found) > 1]:
         n = "1 question stands" if len(several) == 1 else f"{len(several)} questions stand"
-        differing = "in several rows with different references, each of which is taken as right"
+        differing = "in several rows with different references: we take each as right"
         notes.append(f"{n} {differing}: {listed(several)}")
     sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
     return QuestionSource(path.stem, sha256, by_group(items), tuple(notes))

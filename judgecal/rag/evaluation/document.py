@@ -42,18 +42,18 @@ _BESIDE = 4  # measures in a table
 _WORDS = (
     (
         "right answer",
-        "Answered, and correct from the stated mark on; an answer to a question without one is wrong.",
+        "Answered, and correct from the stated mark on; an answer to a question that has none is wrong.",
     ),
     ("right refusal", "Declined where the reference says that there is no answer."),
     ("answered", "Share of the questions that were answered and not refused, by the judge of that column."),
     ("answer_correctness", "Mean correctness over the answered questions, 0 to 1."),
     ("total", "Correctness where it answered and 0 where it refused: answered times answer_correctness."),
-    ("may lose", "What it loses against the truly best is shown to be less than this, for all at once."),
+    ("may lose", "Its loss against the truly best is shown to be less than this, for all at once."),
     (
         "utility",
         "Mean worth of an answer: 1 where right, minus the stated costs of wrong answers and wrong refusals.",
     ),
-    ("unscored", "No answer or no verdict could be had. It counts as 0 in the total, and is never dropped."),
+    ("unscored", "There is no answer or no verdict. It counts as 0 in the total, and is never dropped."),
     ("queries/min", "One after the other: 60 by the mean latency."),
 )
 
@@ -69,7 +69,7 @@ def evaluate_document(result: EvaluateResult) -> Document:
     sealed = numbers.count_of(asked.n_sealed, "question")
     notes = sentences(
         asked.made_by == "llm" and sentence(_made_by_model(result)),
-        asked.n_sealed > 0 and f"{sealed} of test are in every number here, and none of them is shown.",
+        asked.n_sealed > 0 and f"{sealed} of test count in every number here, and we show none of them.",
         map(sentence, result.notes),
         f"Rows of every state, in the experiment's folder: {', '.join(files)}, each with a CSV file beside "
         "it.",
@@ -164,15 +164,15 @@ def _headline(result: EvaluateResult) -> Headline:
     blind = [_called(result, setting.system) for setting in result.settings if not setting.shows_contexts]
     unknown = sentences(  # what weighs most comes first
         [
-            f"Whether {judge.judge}, the judge of {judge.column}, agrees with people: nobody knows, as it "
-            f"has no lock. Calibrate it: {_calibrate(result, judge)}"
+            f"Whether {judge.judge}, the judge of {judge.column}, agrees with people: nobody knows, as "
+            f"it has no lock. Calibrate it: {_calibrate(result, judge)}"
             for judge in unlocked
         ],
         result.questions.made_by == "llm"
         and f"How much harder the questions of users are. {sentence(_made_by_model(result))}",
         kind == "tied"
-        and "Which of those that cannot be told apart is the best: that no difference is shown is no proof "
-        "of none.",
+        and "Which of those that cannot be told apart is the best: that no difference is shown is "
+        "no proof of none.",
         any(system.usd_per_1k is None for system in result.systems)
         and f"What some {_noun(result)} cost: not every answer has a price.",
         bool(blind) and f"Whether the answers of {in_a_row(blind)} rest on documents: no contexts are shown.",
@@ -326,9 +326,11 @@ def _facts(result: EvaluateResult) -> Iterator[Fact]:
         yield Fact(f"{len(best.not_told_apart)} of {n}", f"{_noun(result)} that may be the best.")
     if best.best is None and best.questions_needed is not None:
         needed, asked = numbers.count(best.questions_needed), numbers.count(best.n_questions)
-        yield Fact(f"about {needed}", f"questions would tell it from the runner-up; {asked} were asked.")
+        yield Fact(
+            f"about {needed}", f"questions would show whether it beats the runner-up; we asked {asked}."
+        )
     if cheap is not None:
-        yield Fact(f"USD {numbers.money(cheap.usd_per_1k)}", "per 1k answers is the least of these.")
+        yield Fact(f"USD {numbers.money(cheap.usd_per_1k)}", "per 1,000 answers is the lowest cost.")
     if best.best is None:
         return
     for pair in result.comparisons:
@@ -381,11 +383,11 @@ def _outcomes(result: EvaluateResult) -> Section:
     labels, best = result.labels, result.best.best
     level, right_at = result.systems[0].total.level, result.systems[0].outcomes.right_at
     caption = (
-        "Serves the question what a user meets: a refusal is neither right nor wrong by itself. Shares of "
-        f"the n questions whose outcome is known, with {level:.0%} intervals; an answer is right from a "
-        f"correctness of {right_at:g} on. Utility counts 1 for a right answer or refusal, takes away "
-        f"{result.costs.wrong:g} for a wrong answer and {result.costs.refusal:g} for a wrong refusal, and "
-        "takes an unscored one for a wrong answer."
+        "What a user meets: a refusal is neither right nor wrong by itself. Shares of the n questions "
+        f"whose outcome is known, with {level:.0%} intervals; an answer is right from a correctness of "
+        f"{right_at:g} on. Utility counts 1 for a right answer or refusal, takes away "
+        f"{result.costs.wrong:g} for a wrong answer and {result.costs.refusal:g} for a wrong refusal, "
+        "and counts a missing verdict as a wrong answer."
     )
     shares = table(
         _ranked(result),
@@ -409,13 +411,13 @@ def _best(result: EvaluateResult) -> Section:
     losses = {one.name: one.loss_at_most if several else None for one in result.best.not_told_apart}
     title, caption = (
         f"{_noun(result).capitalize()} that may be the best",
-        "no difference among these is shown, which is no proof that there is none. What decides between them "
-        "is cost and latency, and how far below the best one may lie.",
+        "we found no difference among them, which is no proof that there is none. Let cost, latency and "
+        "the largest possible loss decide.",
     )
     if not several:
-        title, caption = "What it reaches and takes", "there is nothing here to hold it against."
+        title, caption = "What it reaches and what it costs", "there is nothing to compare it with."
     elif best is not None:
-        caption = "this one alone is shown to be the best, by total and paired by question."
+        caption = "it is shown to be the best, by total and paired by question."
     may_be_best = table(
         _tied(result),
         {
@@ -431,7 +433,7 @@ def _best(result: EvaluateResult) -> Section:
         short=True,
     )
     unknown = [Paragraph(f"No bounds: {result.best.reason}.")] if result.best.reason is not None else []
-    return Section("best", title, f"Serves the choice: {caption}", [may_be_best, *unknown])
+    return Section("best", title, f"Which one to use: {caption}", [may_be_best, *unknown])
 
 
 def _systems(result: EvaluateResult) -> Section:
@@ -484,7 +486,7 @@ def _systems(result: EvaluateResult) -> Section:
         title = "" if at else "Judged, 0 to 1, over the questions that have a verdict"
         blocks.append(Table(["system", *some], rows, title=title))
     caption = (
-        f"Serves whoever reports the numbers: {_noun(result)} by total, which counts an unscored question as "
-        f"0. Intervals by question, {shown[0].total.level:.0%}."
+        f"The {_noun(result)} by total, which counts a question without a verdict as 0. Intervals by "
+        f"question, {shown[0].total.level:.0%}."
     )
     return Section("systems", f"The {_noun(result)}", caption, blocks)

@@ -51,11 +51,15 @@ def curves_section(result: EvaluateResult) -> list[Section]:
         alternative = f"{curve.factor}: {'; '.join(totals)}"
         pictures.append(Picture(partial(_curve_drawn, curve), alternative, title=title))
     levels = Table(["level", "total", "may be the best", "n", "unscored"], rows, short=True)
-    held = "averaged over the others" if result.design == "grid" else "the others held at the base"
+    held = (
+        "averaged over the other factors"
+        if result.design == "grid"
+        else ("with the other factors at the base")
+    )
     caption = (
-        f"Serves the next sweep: what each factor does to the total, {held}. Lines are intervals of each "
-        "level by itself; levels answer the same questions, so that lines which overlap may still differ: "
-        f"the table says which may be the best, at {result.best.level:.0%} for all factors together."
+        f"What each factor does to the total, {held}. Each line is the interval of one level by itself. "
+        "Levels answer the same questions, so lines that overlap may still differ: the table says which "
+        f"may be the best, at {result.best.level:.0%} for all factors together."
     )
     return [Section("factors", "What each factor does", caption, [Gallery(pictures), levels])]
 
@@ -108,8 +112,8 @@ def _corrected(result: EvaluateResult) -> list[Section]:
     if not result.corrected:
         return []
     caption = (
-        "Serves the report of quality: the share that people would call right, if the judge errs here as on "
-        "the set that it was locked on. Of the n questions that it gave a verdict on."
+        "The share that people would call right, if the judge errs here as it did on the set that it "
+        "was locked on. Of the n questions with a verdict."
     )
     shares = table(
         result.corrected,
@@ -133,11 +137,11 @@ def _comparisons(result: EvaluateResult) -> list[Section]:
     labels, best = result.labels, result.best.best
     open_pairs = [pair for pair in result.comparisons if pair.decision not in ("A", "B")]
     n_apart = len(result.comparisons) - len(open_pairs)
-    text = f"{n_apart:,} of {numbers.count_of(len(result.comparisons), 'pair')} are told apart, after Holm."
+    text = f"{n_apart:,} of {numbers.count_of(len(result.comparisons), 'pair')} differ, after Holm."
     if best is not None and any(best in (pair.a, pair.b) for pair in open_pairs):
         text += (
-            f" That {labels[best]} is shown to be the best is one question, asked of the highest alone: it "
-            "needs no correction for the number of pairs, so that single pairs may stay open here."
+            f" Whether {labels[best]} is the best is one question about the highest alone and needs no "
+            "correction for the number of pairs, so single pairs may stay open here."
         )
     pairs = sorted(result.comparisons, key=lambda pair: 1.0 if pair.p_adjusted is None else pair.p_adjusted)
     differences = table(
@@ -145,7 +149,9 @@ def _comparisons(result: EvaluateResult) -> list[Section]:
         {
             "a": lambda pair: labels[pair.a],
             "b": lambda pair: labels[pair.b],
-            f"a - b [{pairs[0].difference.level:.4g}]": lambda pair: numbers.difference(pair.difference, 3),
+            f"a - b ({100 * pairs[0].difference.level:.4g}% interval)": lambda pair: numbers.difference(
+                pair.difference, 3
+            ),
             "p (Holm)": lambda pair: numbers.plain(pair.p_adjusted),
             "higher": lambda pair: {"A": "a", "B": "b"}.get(pair.decision, pair.decision),
             "detectable": lambda pair: numbers.plain(pair.smallest_detectable),
@@ -153,8 +159,8 @@ def _comparisons(result: EvaluateResult) -> list[Section]:
         left=2,
     )
     caption = (
-        "Serves whoever asks about two of them: the difference in total on the same questions. Detectable "
-        "is what these questions would show in four runs of five."
+        "The difference in total between any two, on the same questions. Detectable: the difference "
+        "that these questions would reveal in four runs of five."
     )
     blocks: list[Block] = [Paragraph(text), *_long(differences)]
     return [Section("pairs", "Differences, paired by question", caption, blocks)]
@@ -180,7 +186,7 @@ def _documents(result: EvaluateResult) -> list[Section]:
         for pair in pairs
         if pair.decision in ("A", "B")
     ]
-    within: list[Block] = [Paragraph("No document has ten questions: nothing is compared within one.")]
+    within: list[Block] = [Paragraph("No document has ten questions, so we compare nothing within one.")]
     if apart:
         within = _long(
             table(
@@ -193,13 +199,13 @@ def _documents(result: EvaluateResult) -> list[Section]:
                     "p (Holm)": lambda row: numbers.plain(row[1].p_adjusted),
                 },
                 left=3,
-                title="Told apart within a document",
+                title="Differences within a document",
             )
         )
     elif compared:
         n_pairs = sum(map(len, compared.values()))
         documents = numbers.count_of(len(compared), "document")
-        text = f"None of {n_pairs:,} pairs is told apart within any of {documents}, after Holm."
+        text = f"None of {n_pairs:,} pairs differs within any of {documents}, after Holm."
         within = [Paragraph(text)]
     every = table(
         result.documents,
@@ -215,8 +221,8 @@ def _documents(result: EvaluateResult) -> list[Section]:
         left=2,
     )
     caption = (
-        "Serves the next mend: which documents are answered badly by all, and which by one. Total, the "
-        "darker the higher, the lowest first; n is the number of questions."
+        "Which documents everybody answers badly, and which only one system does. Total, the darker the "
+        "higher, the lowest first; n is the number of questions."
     )
     totals = {(str(summary.document), labels[summary.system]): summary.total for summary in result.documents}
     heatmap = _heatmap(totals, "document", result, worst_first=True)
@@ -277,9 +283,7 @@ def _complexity(result: EvaluateResult) -> list[Section]:
             ]
             for part in some
         ]
-    caption = (
-        "Serves who plans for load: whether questions that ask for more take longer, and are answered worse."
-    )
+    caption = "Do questions that ask for more take longer, and get worse answers?"
     blocks: list[Block] = [
         Paragraph(f"The class of a question, by a rule of our own that nobody has rated: {COMPLEXITY_RULE}."),
         *_long(Table(["system", "p50", "p95", "n with a latency", "total"], rows)),
@@ -293,8 +297,8 @@ def _tags(result: EvaluateResult) -> list[Section]:
         return []
     totals = {(part.part, result.labels[part.system]): part.total for part in result.by_tag}
     caption = (
-        "Serves the next mend: what kind of question goes wrong. Total, the darker the higher, with its n; "
-        "nothing here is corrected for the number of cells, and below ten questions there is no interval."
+        "What kind of question goes wrong. Total, the darker the higher, with its n. Nothing here is "
+        "corrected for the number of cells, and below ten questions there is no interval."
     )
     return [Section("tags", "By tag", caption, _heatmap(totals, "tag", result))]
 
@@ -314,10 +318,10 @@ def _worst(result: EvaluateResult) -> list[Section]:
         return f"{sum(bool(set(question.documents) & set(names)) for names in retrieved)} of {len(retrieved)}"
 
     caption = (
-        "Serves the next step: what to mend in the documents, the retrieval or the prompt. By mean score "
-        f"over all {len(result.systems)} {'systems' if result.design is None else 'settings'}: the total, "
-        "and where there is no answer to give 1 for a refusal and 0 for an answer. Questions of test are "
-        "counted and not shown."
+        "What to fix in the documents, the retrieval or the prompt. By mean score over all "
+        f"{len(result.systems)} {'systems' if result.design is None else 'settings'}: the total; where "
+        "there is no answer to give, 1 for a refusal and 0 for an answer. Test questions count and stay "
+        "hidden."
     )
     worst = table(
         result.worst,
@@ -364,9 +368,9 @@ def _failures(result: EvaluateResult) -> list[Section]:
     blocks = failed("Questions without an answer", "system", "questions", of_systems)
     blocks += failed("Answers without a verdict", "column", "answers", of_columns)
     caption = (
-        "Serves whoever runs the systems and the judges: what came instead of an answer, or of a verdict on "
-        "one, with the first message of its kind. A question without an answer counts as 0 in the total, "
-        "and so does one without a verdict that the total needs."
+        "What came instead of an answer or a verdict, with the first message of its kind. A question "
+        "without an answer counts as 0 in the total, and so does a question without a verdict that the "
+        "total needs."
     )
     return [Section("failures", "What failed", caption, blocks)] if blocks else []
 
@@ -374,11 +378,11 @@ def _failures(result: EvaluateResult) -> list[Section]:
 def _judges(result: EvaluateResult) -> Section:
     """Who filled each column, and whether anybody held it against people."""
     caption = (
-        "Serves whoever relies on the numbers: who judged, and whether that was held against people. A "
-        "judge without a lock is used all the same, and nobody knows whether it agrees with people."
+        "Who judged, and whether they were compared with people. We also use a judge without a lock, "
+        "but nobody knows whether it agrees with people."
     )
     if any(judge.calibrated for judge in result.judges):
-        caption += " Verdicts of a lock with a map are taken to the people's scale by it; the raw ones stand "
+        caption += " A lock with a map takes verdicts to the people's scale; the raw verdicts are "
         caption += "in state 3."
     who = table(
         result.judges,

@@ -87,7 +87,7 @@ class FunctionSystem(System):
         except TypeError as error:
             problems.append(f"{self.table.function} must take one argument, the question ({error})")
         if self.table.timeout is not None and not inspect.iscoroutinefunction(call):
-            problems.append("timeout is for async functions, as no other one can be ended: leave it out")
+            problems.append("timeout is for async functions, as we cannot stop others: leave it out")
         return problems
 
     def answer(self, questions: Sequence[Question], asking: Asking) -> list[SystemAnswer]:

@@ -110,7 +110,9 @@ def _headers_hold_no_secret(headers: dict[str, str]) -> dict[str, str]:
     """The message does not quote the value."""
     for name, value in headers.items():
         if not _HEADER_NAME.fullmatch(name) or re.search(r"[\r\n\0]", value):
-            raise ValueError(f"{name!r} is no header: a name of letters and hyphens, and a value of one line")
+            raise ValueError(
+                f"{name!r} is not a header: a name of letters and hyphens, and a value of one line"
+            )
         if _SECRET_HEADER.search(name) and not _VARIABLE.search(value):
             advice = "write ${NAME} for a variable's value"
             raise ValueError(f"the value of {name} would stand in the file: {advice}")

@@ -130,8 +130,8 @@ class Panel:
             for judge in self.members
         }
         return [
-            f"{name} was trained on {n} of these {len(questions)} questions: there it may judge better than "
-            "elsewhere"
+            f"{name} was trained on {n} of the {len(questions)} questions: there it may judge better "
+            "than elsewhere"
             for name, n in n_seen.items()
             if n
         ]
@@ -257,11 +257,11 @@ def read_panel(table: JudgesTable, folder: Path, workspace: Workspace) -> Panel:
     panel, names = Panel(suite.name, columns, table.repeats), [column.name for column in columns]
     if CORRECTNESS not in names:
         problems.append(
-            f"suite {suite.name} has no judge that is called {CORRECTNESS}, which says how right an answer "
-            f"is: its judges are {', '.join(names)}: name one so in the suite's file"
+            f"suite {suite.name} has no judge called {CORRECTNESS}, which says how right an answer is: "
+            f"its judges are {', '.join(names)}: rename one in the suite's file"
         )
     problems += [
-        f"{judge.judge.name} gives words, of which there is no mean: leave it out"
+        f"{judge.judge.name} gives words, which have no mean: leave it out"
         for judge in panel.members
         if not judge.judge.scale.numeric
     ]
@@ -274,8 +274,8 @@ def answered_items(folder: Path) -> tuple[Item, ...]:
     path = folder / ITEMS_FILE
     if not path.is_file():
         raise InputError(
-            f"{shown(folder)}: holds no answers ({ITEMS_FILE}): give an experiment of `judgecal answer`; one "
-            "that was interrupted is finished by the same command"
+            f"{shown(folder)}: holds no answers ({ITEMS_FILE}): give an experiment of `judgecal answer`; "
+            "the same command finishes an interrupted run"
         )
     return read_items(path)
 

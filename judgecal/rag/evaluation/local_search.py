@@ -231,7 +231,7 @@ class RerankModel(_TaskModel):
     def read(self, text: str) -> ParsedReply:
         """The text, where all scores are finite numbers."""
         if not all(math.isfinite(score) for score in json.loads(text)):
-            return ParsedReply(None, failure=Failure("parse", f"a score is no finite number: {text:.80}"))
+            return ParsedReply(None, failure=Failure("parse", f"a score is not a finite number: {text:.80}"))
         return ParsedReply(text)
 
 

@@ -10,12 +10,12 @@ from judgecal.report.numbers import count, count_of, estimate, money, percent
 from judgecal.report.wording import sentence, sentences
 
 _EASIER = (
-    "An answer that stands wholly in one passage is easier to find than what users ask: what a system "
-    "reaches on these questions says little of what it will reach on theirs."
+    "An answer that one passage holds whole is easier to find than what users ask: how a system does on "
+    "these questions says little about how it will do on theirs."
 )
 _OFFLINE = (
     "The offline model made these: it cuts a number, a name or a word out of a sentence and asks what "
-    "belongs there. They show how the command works, and test next to nothing."
+    "belongs there. They show how the command works and test next to nothing."
 )
 
 
@@ -34,22 +34,22 @@ def make_document(result: MadeQuestions, *, again: str = "") -> Document:
     rejected = table(
         result.rejected.items(),
         {"turned down because": lambda row: row[0], "drafts": lambda row: count(row[1])},
-        title="Drafts that are no questions of the set",
+        title="Drafts that did not become questions",
     )
     easy, n_rejected = result.lexically_easy, sum(result.rejected.values())
     ranks = ", ".join(f"{band}: {n}" for band, n in result.ranks.items())
     why, n_most = next(iter(result.rejected.items()), ("", 0))
     facts = sentences(
         easy.value is not None
-        and f"Lexically easy: {estimate(easy, write=percent, digits=0)} of {easy.n} answerable questions, "
-        f"whose own document BM25 ranks first. Ranks: {ranks}.",
+        and f"Lexically easy: {estimate(easy, write=percent, digits=0)} of {easy.n} answerable "
+        f"questions have their own document ranked first by BM25. Ranks: {ranks}.",
         n_rejected > 0 and f"{count_of(n_rejected, 'draft')} turned down, {count(n_most)} of them as {why}.",
         f"Cost of all drafts and critics: {money(result.usd)} USD.",
     )
     questions = section(
         "questions",
         "Questions",
-        "Serves whoever accepts them: what there is, and what fell out on the way.",
+        "What there is, and what fell out on the way.",
         kinds,
         Bullets(facts, short=True),
         bool(result.rejected) and rejected,
@@ -58,7 +58,7 @@ def make_document(result: MadeQuestions, *, again: str = "") -> Document:
     examples = section(
         "examples",
         "Examples",
-        "Serves a first look: one of each kind; questions of test are shown nowhere but to who labels them.",
+        "One of each kind. Only the people who label test questions see them.",
         [
             Record(
                 example.kind,

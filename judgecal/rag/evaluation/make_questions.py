@@ -68,7 +68,7 @@ _FOLDER = "gold_make"
 _EXAMPLES = 4
 _ANCHORS = {
     "1": "accepted: a user could ask it, the answer is right, and the quoted words bear it out",
-    "0": "turned down: the question or the answer is of no use",
+    "0": "turned down: the question or the answer is useless",
 }
 _README = """# {name}
 
@@ -319,7 +319,7 @@ class MakeRun:
             row = rows[request.name]
             draft = Draft(request).reject(lost(row)) if lost(row) else read_draft(request, row, self.corpus)
             if draft.rejected is None and not seen.new(draft):
-                draft = draft.reject("the question is there already, or nearly the same one")
+                draft = draft.reject("the question, or nearly the same, is there already")
             drafts.append(draft)
         return drafts
 

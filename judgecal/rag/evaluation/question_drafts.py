@@ -32,7 +32,7 @@ KINDS = (FACTOID, TWO_DOCUMENTS, UNANSWERABLE, DISTRACTING)
 UNDERSTANDABLE, ANSWERABLE, FOLLOWS = "understandable", "answerable", "follows"
 CRITICS = (UNDERSTANDABLE, ANSWERABLE, FOLLOWS)
 """The critics, in the order in which they are called; each is the signature of that name in `gold_make/`."""
-NO_CALL = "no reply was had"
+NO_CALL = "no reply came"
 """How the reason of a draft begins whose call has to be made again."""
 DRAFTS_PER_QUESTION = 4
 """Drafts that are asked for at most, for each question that is wanted."""
@@ -204,7 +204,7 @@ class Pool:
         if self.kept >= self.wanted:
             return None
         if not self.may:
-            return f"{self.made} drafts were made for {self.wanted} questions, and no more are paid for"
+            return f"{self.made} drafts for {self.wanted} questions, and we pay for no more"
         if self.left:
             return "every document with a passage left has as many questions as --per-document allows"
         return f"no passage is left: {self.made} drafts were made"
@@ -237,7 +237,7 @@ def read_draft(request: Request, row: Judgement, corpus: Corpus) -> Draft:
     if not answer:
         return draft.reject("there is no answer")
     if not all(quotes):
-        return draft.reject("a quote does not stand in its document")
+        return draft.reject("a quote is not in its document")
     if request.kind == DISTRACTING and request.other is not None:
         # a longer word of the question stands in the other passage and not in its own document
         words_of, own = tokenizer_named("words"), corpus.documents[request.passage.document_id].text
@@ -314,7 +314,9 @@ def criticise(drafts: Sequence[Draft], critics: Mapping[str, Judge], ask: Ask) -
         rows = ask(judge, [item for _, item, _, _ in shown], f"critic: {critic}")
         for (place, _, wanted, why), row in zip(shown, rows, strict=True):
             if left[place].rejected is None and row.verdict is None:
-                left[place] = left[place].reject(lost(row) or f"the critic {critic} could not be read")
+                left[place] = left[place].reject(
+                    lost(row) or f"we could not read what the critic {critic} said"
+                )
             elif left[place].rejected is None and bool(row.verdict) is not wanted:
                 left[place] = left[place].reject(why)
     return left
@@ -332,7 +334,7 @@ def checks(critic: str, draft: Draft) -> list[tuple[Item, bool, str]]:
     whole = Item(name, name, draft.question, draft.answer, contexts=draft.contexts)
     if critic == UNDERSTANDABLE:
         alone = Item(name, name, "", "", fields={"drafted_question": draft.question})
-        return [(alone, True, "it cannot be understood without the document")]
+        return [(alone, True, "nobody can understand it without the document")]
     if critic == ANSWERABLE:
         if request.kind == UNANSWERABLE:
             return [(whole, False, "a document of the collection answers it")]

@@ -207,7 +207,7 @@ NAMES = ("1_questions", "2_answers", "3_measured", "4_summary")
 QUESTION_COLUMNS: Mapping[str, tuple[type, str]] = {
     "question_id": (str, "the group of the question"),
     "question": (str, "its wording; empty where it is sealed"),
-    "reference_answer": (str, "a vertical bar stands between equally right ones; empty where it is sealed"),
+    "reference_answer": (str, "a vertical bar separates equally right ones; empty where it is sealed"),
     "documents": (str, "its reference documents, a JSON list of ids"),
     "tags": (str, "a JSON list"),
     "answerable": (bool, "whether the reference gives an answer"),
@@ -224,8 +224,8 @@ ANSWER_COLUMNS: Mapping[str, tuple[type, str]] = {
     "n_contexts": (int, "how many; empty where it shows none"),
     "latency_s": (float, "seconds from the request to the whole answer"),
     "first_s": (float, "seconds to the first token or byte"),
-    "prompt_tokens": (int, "as the model told them"),
-    "completion_tokens": (int, "as the model told them"),
+    "prompt_tokens": (int, "as the model reported them"),
+    "completion_tokens": (int, "as the model reported them"),
     "cost_usd": (float, "over all attempts; empty where it is not known"),
     "error": (str, "kind: message, where there is no answer; the kind alone where the question is sealed"),
 }

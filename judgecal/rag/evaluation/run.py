@@ -172,7 +172,7 @@ class EvaluateRun:
     def check(self) -> None:
         """Refuse what cannot be done before anybody is called or anything is written, with every problem."""
         problems = [
-            f"{option} {cost:g}: give 0 or more, what such an answer takes away"
+            f"{option} {cost:g}: give 0 or more: what a wrong answer takes away"
             for option, cost in (("--wrong-costs", self.costs.wrong), ("--refusal-costs", self.costs.refusal))
             if not 0.0 <= cost < float("inf")
         ]

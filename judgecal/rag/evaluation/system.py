@@ -58,7 +58,7 @@ class SystemAnswer:
     error: Failure | None = None
     latency_s: float | None = None  # from the request to the whole answer; None where it was not asked now
     first_s: float | None = None  # to the first token or byte; None where that cannot be told
-    prompt_tokens: int | None = None  # as the model told them, as `completion_tokens`
+    prompt_tokens: int | None = None  # as the model reported them, as `completion_tokens`
     completion_tokens: int | None = None
     cost_usd: float | None = None  # summed over attempts, None where it is not known
     at: str = ""  # UTC, ISO 8601; "" where it is not known
@@ -224,7 +224,7 @@ def _row_of(line: bytes) -> _Row:
     config, question = values.pop("config"), values.pop("asked")
     contexts, error = values.pop("contexts"), values.pop("error")
     if type(values["answer"]) not in (str, type(None)):
-        raise ValueError("its answer is no text")
+        raise ValueError("its answer is not text")
     answer = SystemAnswer(
         **values,
         contexts=None if contexts is None else tuple(Context(**context) for context in contexts),
@@ -284,8 +284,8 @@ def ask_all(
                 progress.close()
             if odd:
                 notice(
-                    f"judgecal: {system.name}: {len(odd):,} scores of contexts are no finite numbers (such "
-                    f"as {odd[0]}) and were left out"
+                    f"judgecal: {system.name}: {len(odd):,} scores of contexts are not finite numbers "
+                    f"(such as {odd[0]}), so we left them out"
                 )
     return [dataclasses.replace(answers[question.group], system=system.name) for question in questions]
 
@@ -373,7 +373,7 @@ class RecordedSystem(System):
         if recorded.unmatched:  # counted alone, as they may name sealed questions
             n, of = len(recorded.unmatched), recorded.n_rows
             notice(
-                f"judgecal: {self.name}: {n} of {of} rows of {recorded.name} name no question that was asked"
+                f"judgecal: {self.name}: {n} of {of} rows of {recorded.name} name no question that we asked"
             )
         contexts = self.shows_contexts
         return [_recorded(recorded, system, one, self.name, contexts=contexts) for one in questions]

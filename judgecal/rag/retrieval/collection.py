@@ -153,7 +153,7 @@ def collection_of_gold(gold: GoldSet) -> Collection:
     )
     source = f"gold:{gold.name}@{gold.sha256[:12]}"
     several = sum(len({item.question for item in items}) > 1 for items in groups.values())
-    notes = [f"{several} groups hold more than one wording: the first was asked"] if several else []
+    notes = [f"{several} groups hold more than one wording: we asked the first"] if several else []
     notes += gold.draft_notes()
     sealed = gold.test_groups
     return Collection(gold.name, gold.documents, questions, source, source, notes=tuple(notes), sealed=sealed)
@@ -194,7 +194,7 @@ def collection_of_files(
         missing = [name for name in judged or {} if name not in known]
         if missing:
             of = f"{len(missing)} of {len(judged or {})} questions of the qrels are not in {questions.name}"
-            notes.append(f"{of} and could not be asked: {listed(missing)}")
+            notes.append(f"{of}, so we could not ask them: {listed(missing)}")
     else:
         asked = tuple(Question(name, "", grades) for name, grades in (judged or {}).items())
     path = documents or questions or qrels or Path("run")
@@ -236,7 +236,7 @@ def _documents(path: Path, columns: FileColumns, pile: _Pile, notes: list[str]) 
         raise InputError("; ".join([f"{shown(path)}: holds no documents", *notes]))
     if odd:
         of = f"{len(odd)} of {len(documents)} names do not fit --id-pattern {pattern}"
-        notes.append(f"{of} and are ids as they are: {listed(odd)}")
+        notes.append(f"{of}, so we take them as ids unchanged: {listed(odd)}")
     return documents
 
 
@@ -278,8 +278,8 @@ def _folder(path: Path, pattern: str | None, notes: list[str]) -> list[_Placed]:
         notes.append(f"{of}: {cause} ({listed(names)})")
     others = [file.name for file in files if file.suffix.lower() not in ENDINGS]
     if others:
-        of = f"{len(others)} files of {shown(path)} are no documents ({', '.join(ENDINGS)})"
-        notes.append(f"{of} and were passed over: {listed(others)}")
+        of = f"{len(others)} files of {shown(path)} are not documents ({', '.join(ENDINGS)})"
+        notes.append(f"{of}, so we skipped them: {listed(others)}")
     return documents
 
 
@@ -293,7 +293,7 @@ def _table_of_documents(path: Path, columns: FileColumns, problems: list[str]) -
             headed = (row.cells[title] or None) if title else None
             yield Document(row.cells[name], headed, row.cells[text]), row.cells[name], table.at(row)
         else:
-            problems.append(f"{table.at(row)}: {name} is empty: give the document an id or take the row out")
+            problems.append(f"{table.at(row)}: {name} is empty: give the document an id or remove the row")
 
 
 def _column(table: Table, given: str | None, usual: Sequence[str]) -> str:
@@ -317,7 +317,7 @@ def _questions(
         before = questions.get(name)
         if not name.strip() or not row.cells[text].strip():
             empty = text if name.strip() else id_column
-            problems.append(f"{table.at(row)}: {empty} is empty: fill it in or take the row out")
+            problems.append(f"{table.at(row)}: {empty} is empty: fill it in or remove the row")
         elif before is not None and before.question != row.cells[text]:
             twice = f"question {name!r} has another text before: give it an id of its own"
             problems.append(f"{table.at(row)}: {twice}")
@@ -367,7 +367,7 @@ def read_qrels(path: Path) -> dict[str, dict[str, int]]:
         if line == 1 and not whole:
             continue  # a header
         if len(parts) not in (3, 4) or not whole:
-            problems.append(f"{where}: not {form} with a whole number: mend the line")
+            problems.append(f"{where}: not {form} with a whole number: fix the line")
             continue
         judged, document, grade = relevance.setdefault(parts[0], {}), parts[-2], int(parts[-1])
         if judged.setdefault(document, grade) != grade:
@@ -404,7 +404,7 @@ def load_repliqa(split: str, *, cache_dir: str | None = None) -> Collection:
         if not wording.strip():
             problems.append(f"{where}: question is empty")
         elif questions.setdefault(question_id, question) is not question:
-            problems.append(f"{where}: question_id {question_id!r} stands in a row before already")
+            problems.append(f"{where}: question_id {question_id!r} is in an earlier row already")
     documents = pile.documents()  # every question repeats its document: that is the form of the data
     if not documents:
         raise InputError(f"{split}: holds no rows")

@@ -78,14 +78,14 @@ def retrieval_document(result: RetrievalResult) -> Document:
     documents = f"{count(result.n_documents)} documents" if result.n_documents else "documents not given"
     notes = sentences(
         n_without > 0
-        and f"{n_without:,} of {n:,} questions name no reference document and are left out of the means.",
+        and f"{n_without:,} of {n:,} questions name no reference document, so the means leave them out.",
         map(sentence, result.notes),
         bool(result.judged)
-        and "A document that nobody judged counts as no reference: judged@k says how many of the first k "
-        "were judged.",
+        and "A document that nobody judged does not count as a reference: judged@k says how many of "
+        "the first k were judged.",
         n_sealed > 0
-        and f"{count_of(n_sealed, 'question')} of the set's sealed split are in every number here, "
-        "and none of them is shown.",
+        and f"{count_of(n_sealed, 'question')} of the set's sealed split count in every number here, "
+        "and we show none of them.",
     )
     about = f"{count(n)} questions, {documents}, k = {result.k}."
     parts = (_ranks, _hand_on, _windows, _worst, _measures)
@@ -148,12 +148,12 @@ def _ranks(result: RetrievalResult) -> Section:
     text = f"Where the best reference document of {total:,} questions stands."
     if ties.n_questions:
         text += (
-            f" For {ties.n_questions:,} of them other documents have the same score ({ties.n_in_first_k:,} "
-            f"within the first {result.k}): their order is no merit."
+            f" For {ties.n_questions:,} of them other documents have the same score "
+            f"({ties.n_in_first_k:,} within the first {result.k}): their order is arbitrary."
         )
     caption = (
-        "Serves the choice between a better order and a better index: what ranks just behind the first k "
-        "can be won by a reranker or a larger k, what is far down or not found cannot."
+        "Do you need a better order or a better index? A reranker or a larger k can win what ranks just "
+        "behind the first k, but not what is far down or missing."
     )
     columns = table(
         result.histogram,
@@ -187,13 +187,13 @@ def _hand_on(result: RetrievalResult) -> Section:
         f"({recall[enough.k]:.3f} and {recall[deepest.k]:.3f})"
     )
     if enough.tokens is None or deepest.tokens is None:
-        text += ". Tokens are not known: no documents were given."
+        text += ". We cannot count tokens: you gave no documents."
     else:
         text += (
             f", for {enough.tokens:,.0f} and {deepest.tokens:,.0f} tokens on average. Tokens are counted by "
             f"the tokenizer {result.tokens_by}; a model's own count is higher."
         )
-    caption = "Serves the choice of k: each further document costs tokens with every question."
+    caption = "How large should k be? Each further document costs tokens with every question."
     picture = _picture(hand_on_chart, result, columns, short=True)
     return section("hand-on", "How many documents to hand on", caption, Paragraph(text, short=True), picture)
 
@@ -209,7 +209,11 @@ def _windows(result: RetrievalResult) -> Section:
             for drawn in (chance.sd, chance.min, chance.max)
         )
         verdict = "more than" if min(spread.p_sd, spread.p_min) < 0.05 else "no more than"
-        mixed = "" if spread.documents_together else " (in the file the questions of a document stand apart)"
+        mixed = (
+            ""
+            if spread.documents_together
+            else (" (the file does not keep the questions of a document together)")
+        )
         text = (
             f"The {len(scored)} windows differ by {verdict} the draw of documents explains: SD "
             f"{seen.sd:.3f}, in {spread.draws:,} random orders of the documents {sd} "
@@ -231,9 +235,7 @@ def _windows(result: RetrievalResult) -> Section:
         },
     )
     block = columns if spread is None else _picture(window_chart, result, columns)
-    caption = (
-        "Serves the question whether some part of the collection is worse than the rest, or only looks so."
-    )
+    caption = "Is some part of the collection worse than the rest, or does it only look so?"
     return section("windows", "Windows of consecutive questions", caption, text, block)
 
 
@@ -242,7 +244,7 @@ def _worst(result: RetrievalResult) -> Section | None:
         return None
     text = "The first documents of each ranking"
     if all(row.words is None for row in result.worst):
-        text += ". Which words won is not known of a retriever of your own."
+        text += ". We cannot say which words won in your own retriever."
     else:
         text += ", and the words by which the first beat the reference document: what each adds to the two "
         text += "scores."
@@ -267,7 +269,7 @@ def _worst(result: RetrievalResult) -> Section | None:
         },
         left=6,
     )
-    caption = "Serves the next step: what to mend in the documents, the index or the questions."
+    caption = "What to fix in the documents, the index or the questions."
     return section("worst", "Worst questions", caption, text, columns)
 
 
@@ -290,7 +292,7 @@ def _measures(result: RetrievalResult) -> Section:
             "judged": None if judged is None else lambda depth: estimate(judged[depth]),
         },
     )
-    caption = "Serves the comparison with another retriever on the same questions."
+    caption = "To compare with another retriever on the same questions."
     return section("measures", "Measures", caption, text, columns)
 
 

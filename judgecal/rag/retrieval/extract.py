@@ -201,7 +201,7 @@ def _from_pdf(data: bytes, path: Path) -> Extracted:
     except DependencyError:  # ciphers need another library
         raise encrypted from None
     except (PyPdfError, *_BROKEN) as error:
-        raise NoTextError("broken PDF: save it anew") from error
+        raise NoTextError("broken PDF: save it again") from error
     if not text.strip():
         raise NoTextError("PDF without text, perhaps scanned: run text recognition (OCR) over it first")
     return Extracted(text)
@@ -220,7 +220,7 @@ def _from_docx(data: bytes, path: Path) -> Extracted:
                 raise NoTextError(f"DOCX of over {_LARGEST:,} bytes unpacked: take the pictures out")
         text = _joined(_words(docx.Document(io.BytesIO(data)).element.body), "DOCX").strip()
     except (zipfile.BadZipFile, SyntaxError, *_BROKEN) as error:  # lxml's errors of syntax are Python's
-        raise NoTextError("broken DOCX: save it anew") from error
+        raise NoTextError("broken DOCX: save it again") from error
     if not text:
         raise NoTextError("DOCX without text, perhaps of pictures: run text recognition (OCR) over it first")
     return Extracted(text)

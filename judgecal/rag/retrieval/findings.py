@@ -87,8 +87,8 @@ class Findings:
         if missing.n_questions:
             yield (
                 f"{missing.n_questions} of {n_scored} questions name {missing.n_documents} reference "
-                f"documents that the corpus lacks ({listed(missing.documents)}); {missing.n_unanswerable} of "
-                f"them name no other and score 0: {listed(missing.questions, sealed=sealed)}"
+                f"documents that the corpus lacks ({listed(missing.documents)}); {missing.n_unanswerable} "
+                f"of these questions name no other and score 0: {listed(missing.questions, sealed=sealed)}"
             )
         if ids is not None and ids.n_documents:
             named, spare = (", ".join(map(repr, names)) for names in (ids.references, ids.documents))
@@ -98,20 +98,20 @@ class Findings:
                 + (f"; {ids.hint}" if ids.hint else "")
             )
         if empty.n:
-            of = f"{empty.n} of {n_documents} documents are empty and can never be found"
+            of = f"{empty.n} of {n_documents} documents are empty, and no search can find them"
             yield f"{of}: {listed(empty.documents)}"
         if twice.n_rows:
             repeated = f"{twice.n_rows} rows repeat a document with the same text and count once"
             yield f"{repeated}: {listed(twice.documents)}"
         if twice.n_same_text:
             shared = f"{twice.n_same_text} documents share their text with another id"
-            yield f"{shared}: which of them is found is chance"
+            yield f"{shared}: which of them a search finds is chance"
         if self.run is not None:
-            absent = f"of {n_scored} questions are absent from the run and score 0"
+            absent = f"of {n_scored} questions are missing from the run and score 0"
             unknown = "documents of the run are not in the corpus and keep their ranks"
             for names, what in (
                 (self.run.absent_questions, absent),
-                (self.run.unknown_questions, "questions of the run are none of these and were passed over"),
+                (self.run.unknown_questions, "questions of the run are not in the set, so we skipped them"),
                 (self.run.unknown_documents, unknown),
             ):
                 if names:
@@ -165,5 +165,5 @@ def _hint(absent: Sequence[str], spare: Sequence[str]) -> str | None:
         for longer in spare[:_TRIED]:
             before, inside, after = longer.partition(name)
             if name and inside and before + after:
-                return f"the documents' ids wrap the questions': --id-pattern '{before}<id>{after}'"
+                return f"the documents' ids contain the questions': --id-pattern '{before}<id>{after}'"
     return None

@@ -55,14 +55,14 @@ def read_run(path: Path) -> Run:
             name, ids = row.get("question_id"), row.get("ranked")
             fit = isinstance(ids, list) and all(type(value) in (str, int) for value in ids)
             if not isinstance(name, str | int) or not isinstance(ids, list) or not fit:
-                problems.append(f'{where}:{line}: not {{"question_id": id, "ranked": [ids]}}: mend the line')
+                problems.append(f'{where}:{line}: not {{"question_id": id, "ranked": [ids]}}: fix the line')
                 continue
             ranking = [str(value) for value in ids]
             if len(set(ranking)) < len(ranking):
                 twice = next(each for place, each in enumerate(ranking) if each in ranking[:place])
                 problems.append(f"{where}:{line}: document {twice} is ranked twice: keep one")
             elif ranked.setdefault(str(name), ranking) is not ranking:
-                problems.append(f"{where}:{line}: question {name} stands there already: keep one line")
+                problems.append(f"{where}:{line}: question {name} is there already: keep one line")
     else:
         by_question: dict[str, dict[str, float]] = {}
         for line, parts in cut_lines(path, problems):
@@ -72,7 +72,7 @@ def read_run(path: Path) -> Run:
                 score = np.nan
             if np.isnan(score):
                 form = (
-                    "`question Q0 document rank score tag`: mend the line (name a file of JSON lines .jsonl)"
+                    "`question Q0 document rank score tag`: fix the line (name a file of JSON lines .jsonl)"
                 )
                 problems.append(f"{where}:{line}: not {form}")
                 continue

@@ -135,7 +135,7 @@
     if (picked === undefined) throw new Error("Choose a label first, or d where you cannot tell.");
     if (setup.adjudicates && !note && picked !== CANNOT) {
       at("note").focus();
-      throw new Error("Say why: the reason stands beside the label that settles this.");
+      throw new Error("Say why: others will see the reason beside your label.");
     }
     const label = picked === CANNOT ? null : picked;
     const sent = { item: item.key, turn: item.turn, label, before: item.mine ? item.mine.said : null };
