@@ -125,9 +125,10 @@ class Tab:
             mobile=phone,
         )
 
-    def picture(self, path: Path, *, whole: bool = False) -> Path:
-        """What is seen, or the whole page, as PNG."""
-        found = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
+    def picture(self, path: Path, *, whole: bool = False, clip: dict[str, float] | None = None) -> Path:
+        """What is seen, the whole page, or a part of it, as PNG."""
+        part = {"clip": clip} if clip else {}
+        found = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole, **part)
         path.write_bytes(base64.b64decode(found["data"]))
         return path
 

@@ -1,0 +1,129 @@
+"""The handbook's pictures, of real runs: `make docs-pictures`, or `python -m tests.support.docs_pictures [DATA]`.
+
+It needs Chromium, and DATA, the folder with the public data. The pictures are committed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from judgecal.cli import run
+from tests.support.browser import Browser, Tab, browser
+from tests.support.command import ROOT, SHARED_DATA
+from tests.support.desk import served
+
+PICTURES = ROOT / "docs" / "img"
+_LARGEST = 150_000  # bytes of a picture
+_CALLOUT = (
+    "position:absolute;z-index:9;width:30px;height:30px;border-radius:50%;background:#8a1c7c;color:#fff;"
+    "font:700 17px/30px system-ui,sans-serif;text-align:center;box-shadow:0 0 0 3px #fff;left:{left}px;top:{top}px"
+)
+_BOX = "(e => {if (!e) return null; const r = e.getBoundingClientRect(); return [r.left + scrollX, r.top + scrollY, r.width, r.height]})"
+
+
+def main(argv: Sequence[str]) -> None:
+    """Run what the pages show, and take the pictures."""
+    data = Path(argv[0] if argv else SHARED_DATA).resolve()
+    os.environ["COLUMNS"] = "80"
+    with tempfile.TemporaryDirectory() as folder, browser() as chromium:
+        os.chdir(folder)
+        os.environ["JUDGECAL_CACHE_DIR"] = str(Path(folder) / "cache")
+        _judgecal("init demo")
+        os.chdir("demo")
+        _page_and_ladder(chromium, data / "nq301")
+        _rate(chromium)
+        _labelling(chromium)
+        os.chdir(ROOT)
+    for path in sorted(PICTURES.glob("*.png")):
+        size = path.stat().st_size
+        print(f"{path.relative_to(ROOT)}: {size:,} bytes")
+        assert size <= _LARGEST, "too large: show less of it"
+
+
+def _judgecal(line: str, *more: str) -> None:
+    code = run([*line.split(), *more])
+    assert code == 0, f"judgecal {line}: exit {code}"
+
+
+def _page_and_ladder(chromium: Browser, data: Path) -> None:
+    """The run of README and `page.md`: its first screen with a number at each part, and its ladder."""
+    raters = " ".join(f"--label annotator{n}" for n in (1, 2, 3))
+    _judgecal(
+        f"gold import {data / 'items.csv'} --as nq301 --item item_id --group group --question question "
+        f"--reference reference_answer --answer answer {raters} --gold-label acceptable --scale binary",
+        "--reference-separator",
+        " | ",
+    )
+    _judgecal(
+        f"agreement --gold nq301 --judgements {data / 'judgements.csv'} --judge-column judge --verdict verdict "
+        "--item item_id --name nq"
+    )
+    tab = _opened(chromium, "nq", 1280, 800)
+    _cut(tab, "ladder", [".card:has(svg)"])
+    parts = [
+        ".chip, h1",
+        "p.lead",
+        ".card:has(svg) h2, .card:has(svg)",
+        ".facts, #hundred",
+        ".card.next, .card.whole",
+    ]
+    for number, selector in enumerate(parts, start=1):
+        left, top, _, _ = _box(tab, selector)
+        style = _CALLOUT.format(left=max(4.0, left - 26.0), top=max(4.0, top - 14.0))
+        tab.run(f"document.body.insertAdjacentHTML('beforeend', '<b style=\"{style}\">{number}</b>'), 0")
+    tab.picture(PICTURES / "page.png")
+
+
+def _rate(chromium: Browser) -> None:
+    """How far labels narrow the interval of a rate, of the lock of `first_judge.md`."""
+    examples = ROOT / "examples"
+    _judgecal(
+        f"gold import {examples / 'answers.csv'} --as mine --question question --reference reference "
+        "--answer answer --system system --label rater_a --label rater_b --scale binary --labels-by project"
+    )
+    _judgecal("score --gold mine --judge correctness_v3@embedded --name first")
+    _judgecal("select first")
+    _judgecal("plan --lock judge.lock.json --half-width 0.05 --name planned")
+    _cut(_opened(chromium, "planned", 1000, 900), "labels_needed", [".card:has(svg), figure"])
+
+
+def _labelling(chromium: Browser) -> None:
+    """The labelling page, at the third answer of the starter set."""
+    with served(Path.cwd(), "label", "starter", "--raters", "anna") as desk:
+        tab = chromium.tab()
+        tab.size(1000, 620)
+        tab.open(desk.links["anna"])
+        tab.until("document.querySelector('main').innerText.length > 200")
+        tab.picture(PICTURES / "labelling.png")
+
+
+def _opened(chromium: Browser, experiment: str, width: int, height: int) -> Tab:
+    _judgecal(f"report {experiment} --format html")
+    tab = chromium.tab()
+    tab.size(width, height)
+    return tab.open((Path("experiments") / experiment / "report.html").resolve().as_uri())
+
+
+def _box(tab: Tab, selector: str) -> list[float]:
+    box = tab.run(f"{_BOX}(document.querySelector({json.dumps(selector)}))")
+    assert box is not None, selector
+    found: list[float] = box
+    return found
+
+
+def _cut(tab: Tab, name: str, selectors: Sequence[str]) -> None:
+    """The part of a page that these elements cover, with a little air."""
+    boxes = [_box(tab, selector) for selector in selectors]
+    left, top = min(box[0] for box in boxes), min(box[1] for box in boxes)
+    right, bottom = max(box[0] + box[2] for box in boxes), max(box[1] + box[3] for box in boxes)
+    clip = {"x": left - 8, "y": top - 8, "width": right - left + 16, "height": bottom - top + 16, "scale": 1}
+    tab.picture(PICTURES / f"{name}.png", whole=True, clip=clip)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
