@@ -88,7 +88,7 @@ def test_json_holds_estimates_and_no_nan() -> None:
 
 def every_block(text: str) -> list[doc.Block]:
     """Each kind of block once, with a text in every place that has one."""
-    rows = [[text, "1"], [doc.Cell(text, 0.5, True), "2"], [text]]
+    rows = [[text, "1"], [doc.Cell(text, True, 0.5), "2"], [text]]
     table = doc.Table([text, "n"], rows, title=text, short=True)
     picture = doc.Picture(lambda: "<svg></svg>", text, text, lambda: "<svg></svg>", numbers=table, short=True)
     return [

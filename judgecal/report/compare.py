@@ -24,7 +24,6 @@ from judgecal.report.charts import (
 from judgecal.report.document import (
     Cell,
     Document,
-    Fact,
     Paragraph,
     Section,
     Table,
@@ -71,7 +70,6 @@ def compare_document(result: CompareResult) -> Document:
             and first.difference.value is not None
             and interval_picture(rows, Axis(f"A - B in {axis_of(metric)}", full=0.0)),
         ),
-        facts=_facts(result),
         notes=_notes(result),
         words=("A - B", "p (Holm)", "cannot tell", AS_WRONG),
     )
@@ -186,21 +184,6 @@ def _first(clauses: list[str]) -> str:
 
 def _once(pair: Comparison) -> str:
     return " once calibrated" if pair.raw is not None else ""
-
-
-def _facts(result: CompareResult) -> list[Fact]:
-    """Of two judges the difference and what each reaches; of several, how many pairs are told apart."""
-    metric, scale, pairs = result.metric, result.gold.scale, result.pairs
-    if len(pairs) > 1:
-        n_apart = sum(pair.decision != "cannot tell" for pair in pairs.values())
-        return [Fact(f"{n_apart} of {len(pairs)}", f"pairs differ by {metric}, after Holm.")]
-    [((a, b), pair)] = pairs.items()
-    apart = f"A - B in {metric}{_once(pair)}, at level {result.level:.4g}; p {p_value(pair.p_value)}."
-    return [
-        Fact(change_of(pair.difference, metric, scale), apart),
-        Fact(of_metric(Estimate(pair.a), metric, scale), f"A: {a}"),
-        Fact(of_metric(Estimate(pair.b), metric, scale), f"B: {b}"),
-    ]
 
 
 class _End(NamedTuple):

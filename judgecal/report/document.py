@@ -74,7 +74,6 @@ class Cell:
     """A cell of a table."""
 
     text: str
-    share: float | None = None  # 0..1: a bar under it
     strong: bool = False  # what the row is about
     heat: float | None = None  # 0..1: colours the whole cell on a page, the darker the higher
     show: str = ""  # marks of the explorer, one a line: a click shows the rows that have them all

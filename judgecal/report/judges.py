@@ -485,7 +485,7 @@ def _grid(decision: JudgesDecision) -> Section:
     values = {judge.judge: judge.decided_by(metric).value for judge in decision.result.judges}
     by_cell = {(cell.prompt, cell.model): values[cell.judge] for cell in grid.cells}
     rows: list[list[str | Cell]] = [
-        [prompt, *(Cell(plain(value := by_cell.get((prompt, model))), value) for model in grid.models)]
+        [prompt, *(Cell(plain(value := by_cell.get((prompt, model))), heat=value) for model in grid.models)]
         for prompt in grid.prompts
     ]
     if grid.tested is not None:

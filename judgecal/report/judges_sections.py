@@ -112,7 +112,7 @@ def _at_cut(counts: Sequence[tuple[str, Confusion]], chosen: str | None) -> Tabl
     def wrong(row: Sequence[int], at: int) -> Cell:
         n, of = row[at], sum(row[:2])
         rate = n / of if of else None
-        return Cell(f"{count(n)} of {count(of)} ({percent(rate)})", rate, strong=at == 1)
+        return Cell(f"{count(n)} of {count(of)} ({percent(rate)})", strong=at == 1)
 
     return table(
         counts,
@@ -137,7 +137,7 @@ def _confusion(name: str, shape: JudgeShape) -> Table:
     for place, (label, counts) in enumerate(zip(classes, confusion.counts, strict=True)):
         shares = [n / sum(counts) if sum(counts) else None for n in counts]
         cells = [
-            Cell(f"{count(n)} ({percent(share)})", share, at == place, show=marks(label, at) * bool(n))
+            Cell(f"{count(n)} ({percent(share)})", at == place, share, show=marks(label, at) * bool(n))
             for at, (n, share) in enumerate(zip(counts, shares, strict=True))
         ]
         rows.append([label, *cells])

@@ -399,11 +399,6 @@ def plan_document(result: PlanResult) -> Document:
             _assumed(result.assumes),
         ),
         bool(result.curve) and curve_section(result.curve, short=True),
-        facts=[
-            Fact(with_judge, f"labels with this judge for {half}."),
-            Fact(plain, "labels without it."),
-            Fact(stratified, "with it, drawn by strata of its verdict."),
-        ],
         notes=sentences(least, map(sentence, result.notes)),
         words=("half width", "correlation", "by strata"),
         short=True,
@@ -467,26 +462,27 @@ def _curve(
     short: bool = True,
     log: bool = False,
 ) -> Picture:
-    """Lines over a number that is to be chosen, their names at the top right, off the lines; the values stand
-    in their place where nothing can be drawn.
+    """Lines over a number that is to be chosen, each with its name; the values stand in their place where
+    nothing can be drawn.
     """
 
     def drawn(width: int) -> str:
         every = [point for line in lines for point in line.points]
         numbers, heights = zip(*every, strict=True)
-        first = float(min(numbers)) if log else 0.0
-        ends = (first, 1.02 * max(numbers)), (0.0, 1.05 * max(heights) or 1.0)
-        frame = Frame(width, *ends, titles, log=log)
+        room = width / (width - 7.0 * max(len(line.name) for line in lines) - 20.0)  # for the names
+        first, last = float(min(numbers)) if log else 0.0, float(max(numbers))
+        end = first * (last / first) ** room if log else room * last
+        frame = Frame(width, (first, end), (0.0, 1.05 * max(heights) or 1.0), titles, log=log)
         marks: list[Mark] = []
-        for row, line in enumerate(lines):
+        below = 0.0  # names stand behind their lines, one below the other
+        for line in sorted(lines, key=lambda line: -line.points[-1][1] if line.points else 0.0):
             places = [(frame.x(n), frame.y(value)) for n, value in line.points]
-            if places:
-                path = "L".join(f"{x} {y}" for x, y in places)
-                marks.append(Mark("path", text=f"M{path}", tone=line.tone))
-            height = frame.top + 10.0 + 16.0 * row
-            places.append((frame.right - 100.0, height - 4.0))
+            if not places:
+                continue
+            marks.append(Mark("path", text=f"M{'L'.join(f'{x} {y}' for x, y in places)}", tone=line.tone))
             marks += [Mark("dot", x, y, tone=line.tone) for x, y in places]
-            marks.append(Mark("text", frame.right - 90.0 + 3.1 * len(line.name), height, text=line.name))
+            x, below = places[-1][0], max(places[-1][1] + 4.0, below + 14.0)
+            marks.append(Mark("text", x + 10.0 + 3.1 * len(line.name), below, text=line.name))
         return frame.drawn(marks)
 
     return Picture(lambda: drawn(_WIDE), says, narrow=lambda: drawn(_NARROW), numbers=values, short=short)
@@ -560,9 +556,4 @@ def questions_document(result: QuestionsResult) -> Document:
             "Which difference a number of questions shows, in 80% of samples.",
             _curve([line], ("questions", axis), says, values, log=True),
         ),
-        facts=[
-            Fact(needed, f"questions show a difference of {size(result.difference)}."),
-            Fact(detectable, f"is what the {result.n_questions:,} there are show."),
-            Fact(size(abs(seen.value or 0.0)), "is the difference seen, whichever way it goes."),
-        ],
     )

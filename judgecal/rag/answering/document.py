@@ -14,7 +14,6 @@ from judgecal.report.charts import Axis, IntervalRow, interval_picture
 from judgecal.report.document import (
     Block,
     Bullets,
-    Cell,
     Document,
     Paragraph,
     Record,
@@ -334,8 +333,8 @@ def _decomposition(result: AnswerResult) -> Section | None:
 
 
 def _refusals(result: AnswerResult) -> Section:
-    def share(n: int, counted: Counted) -> Cell:
-        return Cell(f"{n:,} of {counted.n:,}", n / counted.n if counted.n else None)
+    def share(n: int, counted: Counted) -> str:
+        return f"{n:,} of {counted.n:,}"
 
     recorded = all(system.context == "recorded" for system in result.systems)
     where = "by the reference" if recorded else "in the documents handed over"
