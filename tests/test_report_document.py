@@ -21,7 +21,6 @@ from judgecal.report import numbers
 from judgecal.report.charts import (
     Axis,
     Frame,
-    IntervalRow,
     Mark,
     Tick,
     apart,
@@ -286,7 +285,7 @@ def both_drawn(picture: doc.Picture) -> tuple[str, str]:
 def test_no_character_of_a_name_breaks_a_picture() -> None:
     names = [numbers.shortened(f"judge {odd} of {n}", 20) for n, odd in enumerate(ODD)]
     assert len(set(names)) == len(ODD)
-    rows = [IntervalRow(name, Estimate(0.1 * n), name) for n, name in enumerate(names)]
+    rows = [doc.Rung(name, Estimate(0.1 * n), name) for n, name in enumerate(names)]
     for drawn in both_drawn(interval_picture(rows, Axis("".join(ODD)))):
         ElementTree.fromstring(drawn)
     frame = Frame(340, (1.0, 500.0), (0.0, 1.0), (ODD[27], ODD[31]), log=True)
@@ -296,7 +295,7 @@ def test_no_character_of_a_name_breaks_a_picture() -> None:
 @pytest.mark.parametrize("length", [5, 40, 200])
 def test_names_have_the_room_that_they_need(length: int) -> None:
     """Whole up to half of the picture, and as many letters as there are, never over the lines or numbers."""
-    row = IntervalRow("x" * length, Estimate(0.5, 0.4, 0.6), "0.500 [0.400, 0.600]")
+    row = doc.Rung("x" * length, Estimate(0.5, 0.4, 0.6), "0.500 [0.400, 0.600]")
     wide, narrow = (
         max((text for text in ElementTree.fromstring(drawn).itertext() if "x" in text), key=len)
         for drawn in both_drawn(interval_picture([row], Axis("share")))
@@ -306,8 +305,8 @@ def test_names_have_the_room_that_they_need(length: int) -> None:
 
 def test_intervals_without_ends_are_points_and_texts_are_escaped() -> None:
     rows = [
-        IntervalRow(ATTACK, Estimate(0.5, reason="few"), "0.500", strong=True),
-        IntervalRow("none", Estimate(None), "-", hollow=True),
+        doc.Rung(ATTACK, Estimate(0.5, reason="few"), "0.500", strong=True),
+        doc.Rung("none", Estimate(None), "-", hollow=True),
     ]
     drawn = interval_picture(rows, Axis("share", full=0.0, dashed=-0.1), title=ATTACK).draw()
     assert not Parsed(drawn).all("img") and "0.500" in drawn

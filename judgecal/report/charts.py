@@ -146,19 +146,6 @@ def apart(every: Iterable[Tick]) -> list[Tick]:
 
 
 @dataclass(frozen=True, slots=True)
-class IntervalRow:
-    """One line of the picture."""
-
-    name: str
-    value: Estimate  # in the units of the axis
-    text: str  # behind the line, as `numbers` writes it
-    strong: bool = False  # what the decision is about
-    hollow: bool = False  # stands beside: drawn as an empty square
-    beside: float | None = None  # a second value of the same thing on another footing: drawn as a diamond
-    show: str = ""  # marks of the explorer's rows that a click shows, one a line
-
-
-@dataclass(frozen=True, slots=True)
 class Axis:
     """What the lines stand on."""
 
@@ -173,20 +160,20 @@ class Axis:
 
 def metric_row(
     name: str, value: Estimate, metric: str, unit: Scale | str, *, strong: bool = False, hollow: bool = False
-) -> IntervalRow:
+) -> Rung:
     """The value of a metric in the units of `axis_of`, written as `of_metric`."""
-    return IntervalRow(name, in_units(value, metric), of_metric(value, metric, unit), strong, hollow)
+    return Rung(name, in_units(value, metric), of_metric(value, metric, unit), strong, hollow)
 
 
-def change_row(name: str, change: Estimate, metric: str, unit: Scale | str, *, strong: bool) -> IntervalRow:
+def change_row(name: str, change: Estimate, metric: str, unit: Scale | str, *, strong: bool) -> Rung:
     """A change of a metric; one that decides nothing is hollow."""
     text = change_of(change, metric, unit)
-    return IntervalRow(name, in_units(change, metric), text, strong, hollow=not strong)
+    return Rung(name, in_units(change, metric), text, strong, hollow=not strong)
 
 
-def share_row(name: str, share: Estimate, *, strong: bool = False) -> IntervalRow:
+def share_row(name: str, share: Estimate, *, strong: bool = False) -> Rung:
     """A share in percent; one from when the judge was locked is hollow."""
-    return IntervalRow(name, in_points(share), in_percent(share), strong, hollow=name.endswith("lock time"))
+    return Rung(name, in_points(share), in_percent(share), strong, hollow=name.endswith("lock time"))
 
 
 def share_blocks(
@@ -223,7 +210,7 @@ def change_picture(
 
 
 def interval_picture(
-    rows: Sequence[IntervalRow],
+    rows: Sequence[Rung],
     axis: Axis,
     *,
     title: str = "",
@@ -246,12 +233,8 @@ def interval_picture(
 
 def ladder_picture(ladder: Ladder, title: str, *, note: str = "") -> Picture:
     """Judges between what is free and what people reach."""
-    rows = [
-        IntervalRow(rung.name, rung.value, rung.text, rung.strong, beside=rung.beside)
-        for rung in ladder.rungs
-    ]
     axis = Axis(ladder.title, low=ladder.below, free=ladder.free, people=ladder.people)
-    return dataclasses.replace(interval_picture(rows, axis, title=title, note=note), ladder=ladder)
+    return dataclasses.replace(interval_picture(ladder.rungs, axis, title=title, note=note), ladder=ladder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +255,7 @@ _WIDER_LETTER, _GAP = 7.6, 20.0  # pixels of a letter of a name on average, and 
 _BOLD = 1.1  # how much wider letters are in bold
 
 
-def _drawn(rows: Sequence[IntervalRow], axis: Axis, shape: _Shape) -> str:
+def _drawn(rows: Sequence[Rung], axis: Axis, shape: _Shape) -> str:
     """The lines as SVG; their axis is wide enough for every end and every upright line.
 
     Names beside the lines have up to half of the picture, those above them what the numbers leave.

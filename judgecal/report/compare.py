@@ -19,6 +19,7 @@ from judgecal.report.charts import (
     change_of,
     change_row,
     interval_picture,
+    metric_row,
     of_metric,
 )
 from judgecal.report.document import (
@@ -50,6 +51,15 @@ def compare_document(result: CompareResult) -> Document:
     rows = [
         change_row(end.name, end.difference, metric, result.gold.scale, strong=end is ends[0]) for end in ends
     ]
+    values = {
+        name: value for (a, b), pair in result.pairs.items() for name, value in ((a, pair.a), (b, pair.b))
+    }
+    high = 100.0 if metric_facts(metric).unit == "share" else None
+    reached = [
+        metric_row(judge, Estimate(value), metric, result.gold.scale)
+        for judge, value in sorted(values.items(), key=lambda one: -(one[1] or 0.0))
+        if value is not None
+    ]
     apart = [pair.difference for pair in result.pairs.values() if pair.decision == "cannot tell"]
     clear = not two and any((change.low or 0.0) > 0.0 or (change.high or 0.0) < 0.0 for change in apart)
     stands = "Each interval looks at its pair alone. A decision allows for all pairs (Holm), so it may"
@@ -66,9 +76,14 @@ def compare_document(result: CompareResult) -> Document:
             _of_two(result) if two else _of_pairs(result),
             clear and Paragraph(f"{stands} stay open where an interval leaves out 0.", short=True),
             result.test_look and Paragraph(sentence(result.test_look), short=True),
-            two  # several names are too long for a line of a picture
+            two
             and first.difference.value is not None
             and interval_picture(rows, Axis(f"A - B in {axis_of(metric)}", full=0.0)),
+            not two
+            and bool(reached)
+            and interval_picture(
+                reached, Axis(axis_of(metric), low=0.0, high=high), title="What each judge reaches"
+            ),
         ),
         notes=_notes(result),
         words=("A - B", "p (Holm)", "cannot tell", AS_WRONG),

@@ -122,13 +122,15 @@ def table(
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """A judge, or whoever stands beside it, at the height that it reaches."""
+    """A line of a picture: a judge, or whoever stands beside it, at the height that it reaches."""
 
     name: str
     value: Estimate  # in the units of the axis
     text: str  # as `numbers` writes it
     strong: bool = False  # what the decision is about
-    beside: float | None = None  # with single people, the footing on which people stand with each other
+    hollow: bool = False  # stands beside: drawn as an empty square
+    beside: float | None = None  # the same thing on another footing, as with single people: a diamond
+    show: str = ""  # marks of the explorer's rows that a click shows, one a line
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,17 +319,18 @@ class Document:
         rungs = [rung for rung in ladder.rungs if rung.strong] if ladder else []
         return f"{rungs[0].value.value:.1f}" if rungs and rungs[0].value.value is not None else ""
 
-    def screen(self) -> tuple[Picture | None, list[Section]]:
-        """The picture of the first screen, and the sections without it."""
+    def screen(self) -> tuple[str, Picture | None, list[Section]]:
+        """The picture of the first screen under its title, and the sections without it."""
         for at, part in enumerate(self.sections if self.picture is None else ()):
             for block in part.blocks:
                 if isinstance(block, Picture):
                     rest = [other for other in part.blocks if other is not block]
                     note = block.note or part.caption * (not rest)
-                    picture = replace(block, title=block.title or part.title, note=note)
                     left = [replace(part, blocks=rest)] * bool(rest)
-                    return picture, [*self.sections[:at], *left, *self.sections[at + 1 :]]
-        return self.picture, [*self.sections]
+                    sections = [*self.sections[:at], *left, *self.sections[at + 1 :]]
+                    return block.title or part.title, replace(block, title="", note=note), sections
+        picture = self.picture and replace(self.picture, title="")
+        return (self.picture.title if self.picture else ""), picture, [*self.sections]
 
 
 Part = Block | str | bool | None | Iterable[Block | str]

@@ -17,7 +17,6 @@ from judgecal.experiment.summary import summarised_result
 from judgecal.records import Estimate
 from judgecal.report.charts import (
     Axis,
-    IntervalRow,
     hundred,
     in_points,
     interval_picture,
@@ -456,9 +455,7 @@ def _losses(decision: JudgesDecision, losses: LossPicture) -> Section:
         },
         chosen=chosen,
     )
-    drawn = [
-        IntervalRow(name, in_points(loss), points_of(loss), strong=name == chosen) for name, loss in judges
-    ]
+    drawn = [Rung(name, in_points(loss), points_of(loss), strong=name == chosen) for name, loss in judges]
     where = f"the {basis.split} items" if basis.may_choose else "the test items alone"
     caption = (
         f"You may take a judge whose line ends left of the dashed margin of {margin:g} points of "

@@ -28,7 +28,6 @@ from judgecal.optimize.result import (
 from judgecal.records import Estimate, Headline
 from judgecal.report.charts import (
     Axis,
-    IntervalRow,
     axis_of,
     change_in_points,
     change_of,
@@ -45,6 +44,7 @@ from judgecal.report.document import (
     Heading,
     Paragraph,
     Record,
+    Rung,
     Section,
     Table,
     section,
@@ -331,9 +331,7 @@ def _differences(result: OptimizeResult) -> list[Block | str]:
     pairs = (("both calibrated", mapped), ("raw", result.test.difference))
     known = [(name, change) for name, change in pairs if change is not None]
     rows = [
-        IntervalRow(
-            name, in_points(change), change_in_points(change), strong=(name == "raw") == (mapped is None)
-        )
+        Rung(name, in_points(change), change_in_points(change), strong=(name == "raw") == (mapped is None))
         for name, change in known
     ]
     axis = Axis(f"after − before on test, points of {result.metric}", full=0.0)

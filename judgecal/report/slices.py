@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from judgecal.experiment.result import SliceEntry
 from judgecal.experiment.slices import JudgeSlices
 from judgecal.records import Estimate
-from judgecal.report.charts import Axis, IntervalRow, in_percent, in_points, interval_picture
-from judgecal.report.document import Bullets, Fact, Section, blocks_of, table
+from judgecal.report.charts import Axis, in_percent, in_points, interval_picture
+from judgecal.report.document import Bullets, Fact, Rung, Section, blocks_of, table
 from judgecal.report.numbers import count, difference, p_value, percent, plain, signed
 from judgecal.scale import Scale
 from judgecal.stats.metrics import digits_of
@@ -70,9 +70,9 @@ def slices_section(slices: JudgeSlices | None, scale: Scale) -> Section | None:
             return difference(error, digits)
         return f"{count(round((error.value or 0.0) * error.n))} of {count(error.n)}"
 
-    def drawn(name: str, error: Estimate, *, strong: bool = False, show: str = "") -> IntervalRow:
+    def drawn(name: str, error: Estimate, *, strong: bool = False, show: str = "") -> Rung:
         value = error if scale.graded else in_points(error)
-        return IntervalRow(name, value, wrong(error), strong, hollow=not show, show=show)
+        return Rung(name, value, wrong(error), strong, hollow=not show, show=show)
 
     shown = sorted(entries, key=lambda entry: (not entry.stands_out, entry.p_value))[:_DRAWN]
     judge = entries[0].judge

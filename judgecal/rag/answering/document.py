@@ -10,13 +10,14 @@ from judgecal.experiment import Experiment
 from judgecal.rag.answered import answered_explorer
 from judgecal.rag.answering.result import AnswerResult, Counted, OneQuestion, ShownAnswer, SystemEntry
 from judgecal.records import Estimate, Headline
-from judgecal.report.charts import Axis, IntervalRow, interval_picture
+from judgecal.report.charts import Axis, interval_picture
 from judgecal.report.document import (
     Block,
     Bullets,
     Document,
     Paragraph,
     Record,
+    Rung,
     Section,
     Table,
     section,
@@ -161,7 +162,7 @@ def _average(system: SystemEntry) -> str:
 def _systems(result: AnswerResult) -> Section:
     best = _best(result)
     rows = [
-        IntervalRow(
+        Rung(
             result.called(system),
             system.intervals.average_as_wrong if system.n else Estimate(None),
             _average(system),
@@ -241,7 +242,7 @@ def _comparisons(result: AnswerResult) -> Section | None:
     if not pairs:
         return None
     rows = [
-        IntervalRow(
+        Rung(
             f"{pair.a} − {pair.b}",
             pair.difference,
             difference(pair.difference, 1),
@@ -291,7 +292,7 @@ def _decomposition(result: AnswerResult) -> Section | None:
     axis = Axis("percentage points", full=0.0, low=min(ends, default=None), high=max(ends, default=None))
 
     def picture(title: str, lost: Iterable[tuple[str, Estimate]]) -> Block:
-        rows = [IntervalRow(name, points, estimate(points, 1)) for name, points in lost]
+        rows = [Rung(name, points, estimate(points, 1)) for name, points in lost]
         return interval_picture(rows, axis, title=title)
 
     caption = (

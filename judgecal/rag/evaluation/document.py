@@ -16,7 +16,7 @@ from judgecal.rag.evaluation.result import EvaluateResult, FailedVerdicts, Measu
 from judgecal.rag.evaluation.summary import OutcomeKind, SystemSummary, outcome_of
 from judgecal.records import Estimate, Headline
 from judgecal.report import numbers
-from judgecal.report.charts import Axis, IntervalRow, interval_picture
+from judgecal.report.charts import Axis, interval_picture
 from judgecal.report.document import (
     Block,
     Cell,
@@ -24,6 +24,7 @@ from judgecal.report.document import (
     Fact,
     Paragraph,
     Picture,
+    Rung,
     Section,
     Table,
     from_summary,
@@ -358,7 +359,7 @@ def _totals(result: EvaluateResult) -> Picture | None:
     tied, labels = result.not_told_apart_from_best, result.labels
     some = len(tied) < len(result.systems)
     rows = [
-        IntervalRow(
+        Rung(
             labels[system.system],
             system.total,
             numbers.estimate(system.total, 2),
