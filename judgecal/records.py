@@ -132,12 +132,14 @@ def _named(names: Mapping[str, str], columns: Mapping[str, Any]) -> dict[str, An
 
 
 _NAMES = ("judge", "system", "rater", "set", "value", "name")
-"""What a part of a result is known by, the first that it has; a pair by `a` and `b`."""
+"""What a part of a result is known by, the first that it has; a pair by `a` and `b`, a slice by its trait."""
 
 
 def _name_of(part: Mapping[str, Any]) -> tuple[str, ...]:
     if isinstance(part.get("a"), str) and isinstance(part.get("b"), str):
         return (f"{part['a']} - {part['b']}",)
+    if isinstance(part.get("trait"), str):
+        return (f"{part['judge']}, {part['trait']}: {part['value']}",)
     return tuple(part[name] for name in _NAMES if isinstance(part.get(name), str))[:1]
 
 

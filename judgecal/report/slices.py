@@ -13,7 +13,7 @@ from judgecal.report.numbers import count, difference, p_value, percent, plain, 
 from judgecal.scale import Scale
 from judgecal.stats.metrics import digits_of
 
-_DRAWN = 10  # lines of the picture; the table has all
+_DRAWN = 12  # lines of the picture; the table has all
 _NAMED = 2  # slices that stand out in words
 _NAMES = {
     "question word": ('"{}" questions', "{} ..."),
@@ -75,7 +75,7 @@ def slices_section(slices: JudgeSlices | None, scale: Scale) -> Section | None:
         return Rung(name, value, wrong(error), strong, hollow=not show, show=show)
 
     shown = sorted(entries, key=lambda entry: (not entry.stands_out, entry.p_value))[:_DRAWN]
-    judge = entries[0].judge
+    judge, found = entries[0].judge, standing_out(slices, scale)
     rows = [
         drawn(line(entry), entry.error, strong=entry.stands_out, show=f"{entry.mark}\nwrong:{judge}")
         for entry in shown
@@ -89,18 +89,18 @@ def slices_section(slices: JudgeSlices | None, scale: Scale) -> Section | None:
             "verdict less label" if scale.graded else "wrong": lambda entry: (
                 difference(entry.error, digits) if scale.graded else in_percent(entry.error)
             ),
-            "elsewhere": lambda entry: signed(entry.rest, digits) if scale.graded else percent(entry.rest, 1),
+            "others": lambda entry: signed(entry.rest, digits) if scale.graded else percent(entry.rest, 1),
             "n": lambda entry: count(entry.n),
             "questions": lambda entry: count(entry.n_groups),
             "p": lambda entry: p_value(entry.p_value),
-            "stands out": lambda entry: "yes" if entry.stands_out else "",
+            "stands out": (lambda entry: "yes" if entry.stands_out else "") if found else None,
         },
     )
     overall = slices.whole.value or 0.0
     axis = Axis("verdict less label", dashed=overall)
     if not scale.graded:
         axis = Axis("wrong verdicts, % of the answers", dashed=100.0 * overall, low=0.0)
-    words = [_in_words(entry, scale) for entry in standing_out(slices, scale)[:_NAMED]]
+    words = [_in_words(entry, scale) for entry in found[:_NAMED]]
     few = f" The {_DRAWN} of {len(entries)} that differ most." * (len(entries) > _DRAWN)
     differ = "In colour: differs from all others (Holm)." if words else "No line is shown to differ."
     note = f"{judge} on the open answers; line: 95% interval by question; dashed: all. {differ}{few}"

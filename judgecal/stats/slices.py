@@ -47,7 +47,8 @@ def slices(
     The test takes errors to be exchangeable: were the slice of no account, any two items of a question, and
     any two questions, could change places. Then variance and skewness of the difference follow from how
     errors hang together within the questions of the whole set (ten right answers have no spread of their
-    own), and a gamma distribution with these moments gives the tails, brought from the normal to t(G-1).
+    own). A gamma distribution with these moments gives the tails, brought from the normal to t(G-1), or to a
+    t of fewer degrees of freedom where long tails of the errors ask for it.
 
     Args:
         errors: n, 0 or 1 or an amount with its sign; NaN where there is no verdict.
@@ -89,7 +90,7 @@ class _Exchangeable:
     """How errors hang together were no slice of account, over the items that have a verdict.
 
     With e, f, g the errors, less their mean, of different items of one question: the means of e^2 and e^3, of
-    e f and e^2 f, and of e f g.
+    e f and e^2 f, and of e f g; and the excess kurtosis of the sums of the questions.
     """
 
     apart: Floats  # n, each error less the mean
@@ -100,6 +101,7 @@ class _Exchangeable:
     pair: float
     square_pair: float
     triple: float
+    excess: float
 
     @classmethod
     def of(cls, errors: Floats, codes: Ints) -> _Exchangeable:
@@ -112,15 +114,18 @@ class _Exchangeable:
         def mean(total: Floats, of: Floats) -> float:
             return float(total.sum() / of.sum()) if of.sum() > 0.0 else 0.0
 
+        square, pair = mean(squares, n), max(0.0, mean(sums**2 - squares, n * (n - 1.0)))
+        spread = square * n + pair * n * (n - 1.0)
         return cls(
             apart=apart,
             codes=codes,
             sizes=n,
-            square=mean(squares, n),
+            square=square,
             cube=mean(cubes, n),
-            pair=max(0.0, mean(sums**2 - squares, n * (n - 1.0))),
+            pair=pair,
             square_pair=mean(sums * squares - cubes, n * (n - 1.0)),
             triple=mean(sums**3 - 3.0 * sums * squares + 2.0 * cubes, n * (n - 1.0) * (n - 2.0)),
+            excess=mean(sums**4 / np.where(spread > 0.0, spread, 1.0) ** 2, np.sign(n)) - 3.0,
         )
 
     def p_value(self, inside: Bools) -> float:
@@ -131,7 +136,8 @@ class _Exchangeable:
         one, two, three = (
             there / n**power + (-1) ** power * others / (len(inside) - n) ** power for power in (1, 2, 3)
         )
-        variance = float((self.square * two + self.pair * (one**2 - two)).sum())
+        parts = self.square * two + self.pair * (one**2 - two)
+        variance = float(parts.sum())
         third = self.cube * three + 3.0 * self.square_pair * (one * two - three)
         third += self.triple * (one**3 - 3.0 * one * two + 2.0 * three)
         if variance <= _EPS:
@@ -140,7 +146,10 @@ class _Exchangeable:
         z = float(self.apart[inside].mean() - self.apart[~inside].mean())
         z /= math.sqrt(variance * n_groups / (n_groups - 1.0))
         least = min(_above(z, skew := float(third.sum()) / variance**1.5), _above(-z, -skew))
-        return min(1.0, 2.0 * float(stdtr(n_groups - 1.0, ndtri(max(least, _LEAST)))))
+        # the kurtosis that a gamma distribution of this skewness lacks is that of a t of fewer degrees
+        lacking = self.excess * float((parts**2).sum()) / variance**2 - 1.5 * skew**2
+        df = min(n_groups - 1.0, 4.0 + 6.0 / max(lacking, _EPS))
+        return min(1.0, 2.0 * float(stdtr(df, ndtri(max(least, _LEAST)))))
 
 
 def _above(z: float, skew: float) -> float:
