@@ -193,6 +193,15 @@ def test_keys_move_flag_and_stand_in_the_address(opened: Tab, chromium: Browser,
     assert read_flagged(flagged, load_gold(page.parent.parent.parent / "gold" / "made")) == {ids[2]}
 
 
+def test_where_nothing_may_be_kept_flags_stand_in_the_address(chromium: Browser, page: Path) -> None:
+    tab = chromium.tab()
+    refuse = "Object.defineProperty(window, 'localStorage', { get() { throw new DOMException('refused'); } })"
+    tab.call("Page.addScriptToEvaluateOnNewDocument", source=refuse)
+    tab.open(page.as_uri()).run("document.getElementById('list').focus()")
+    tab.press("jf")
+    assert tab.run("location.hash").count("flag=") == 1 and tab.problems == []
+
+
 def test_what_stands_beside_the_list(opened: Tab) -> None:
     text = opened.run("document.getElementById('one').textContent")
     for words in (

@@ -63,7 +63,7 @@ def answered_explorer(
         marks = [f"system:{item.system}", *states.get(item.item_id, _NONE).get("marks", ())]
         marks += ["case:unscored"] * any(one is not None and bool(one.error) for one in of_judges)
         return Row(
-            f"{item.group} ({systems.index(item.system) + 1})" if len(systems) > 1 else item.group,
+            item.item_id.replace(f"::{item.system}", f" ({systems.index(item.system) + 1})", 1),
             item.asked,
             item.answer,
             item.reference_answers,

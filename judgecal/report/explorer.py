@@ -64,14 +64,6 @@ class Row:
     said: Sequence[Said | None] = ()  # of each judge of the explorer
     marks: Sequence[str] = ()
 
-    @property
-    def texts(self) -> Iterator[str]:
-        """All that may be long."""
-        yield from (self.question, self.answer, *self.references)
-        yield from (text for _, text in self.further)
-        yield from (note for _, _, note in self.raters)
-        yield from (text for said in self.said if said for text in (said.why, said.raw))
-
 
 class Packed(NamedTuple):
     """The rows as the page carries them."""
@@ -93,9 +85,7 @@ class Explorer(Block):
     n_agreed: int = 0  # of which those are drawn
     others: str = "agreed"  # what they are called
     n_sealed: int = 0  # test items, which are counted and not shown
-    heads: Mapping[str, str] = field(
-        default_factory=_ITEM.copy
-    )  # part of a row -> what its column is called; others have none
+    heads: Mapping[str, str] = field(default_factory=_ITEM.copy)  # part of a row -> its heading
     prompts: Mapping[str, str] = field(default_factory=dict)  # judge -> its prompt, where that is known
     gold: str = ""  # the set that the labels are of
     key: str = ""  # under which the browser keeps what was flagged: the experiment
@@ -131,19 +121,14 @@ class Explorer(Block):
         return n if n < _COLUMNS else 2 * (self.heads.get("label") != "people")
 
     @property
-    def plain(self) -> list[list[str]]:
+    def plain(self) -> Iterator[list[str]]:
         """The first rows for who runs no script, a cell a heading."""
-
-        def short(text: str) -> str:
-            return text if len(text) <= _PLAIN_TEXT else f"{text[:_PLAIN_TEXT]} …"
-
-        def cells(row: Row) -> Iterator[str]:
-            yield from (short(getattr(row, "name" if part == "id" else part)) for part in self.heads)
-            yield from (said.verdict if said else "" for said in row.said[: self.listed])
-            if self.judges and not self.listed:
-                yield f"{sum(bool(said and said.error) for said in row.said)} of {len(self.judges)}"
-
-        return [list(cells(row)) for row in self.rows[:_PLAIN]]
+        for row in self.rows[:_PLAIN]:
+            texts = (row.name if part == "id" else getattr(row, part) for part in self.heads)
+            cells = [text if len(text) <= _PLAIN_TEXT else f"{text[:_PLAIN_TEXT]} …" for text in texts]
+            wrong = f"{sum(bool(said and said.error) for said in row.said)} of {len(row.said)}"
+            said = [said.verdict if said else "" for said in row.said[: self.listed]]
+            yield [*cells, *(said or [wrong] * bool(row.said))]
 
     @cached_property
     def packed(self) -> Packed:
@@ -176,33 +161,30 @@ class Explorer(Block):
 
     @cached_property
     def _lengths(self) -> list[int]:
-        return [len(text) for row in self.rows for text in row.texts]
+        lengths: list[int] = []
+        for row in self.rows:
+            texts = [row.question, row.answer, *row.references, *(text for _, text in row.further)]
+            texts += [text for said in row.said if said for text in (said.why, said.raw)]
+            lengths += map(len, [*texts, *(note for *_, note in row.raters)])
+        return lengths
 
     def _packed(self, n: int, most: int) -> str:
-        rows = self.rows[:n]
-        names = list(dict.fromkeys([*self.chips, *(mark for row in rows for mark in row.marks)]))
-        place, key_of = (
-            {name: at for at, name in enumerate(names)},
-            {name: name.partition(":")[0] for name in names},
-        )
+        rows, judges = self.rows[:n], list[dict[str, Any]]()
+        for place, name in enumerate(self.judges):
+            said = _by_row(one and tuple(map(visible, one[:3])) for one in (row.said[place] for row in rows))
+            prompt = visible(self.prompts.get(name, ""))
+            judges.append({"name": visible(name), "prompt": prompt, "said": said})
+        every = [[visible(mark) for mark in row.marks] for row in rows]
+        keys = dict.fromkeys(mark.partition(":")[0] + ":" for marks in every for mark in marks)
         carried = {
             "key": self.key,
             "heads": self.heads,
-            "judges": [
-                {
-                    "name": visible(name),
-                    "prompt": visible(self.prompts.get(name, "")),
-                    "said": _by_row(said and said[:3] for said in (row.said[judge] for row in rows)),
-                }
-                for judge, name in enumerate(self.judges)
-            ],
+            "judges": judges,
             "listed": self.listed,
             "loud": len(self.rows) - self.n_quiet,
-            "chips": [[place[mark], visible(words)] for mark, words in self.chips.items()],
-            "marks": list(map(visible, names)),
-            "has": [
-                _by_row(tuple(place[mark] for mark in row.marks if key_of[mark] == key) for row in rows)
-                for key in dict.fromkeys(key_of.values())
+            "chips": [(visible(mark), visible(words)) for mark, words in self.chips.items()],
+            "marks": [
+                _by_row(tuple(one for one in of if one.startswith(key)) for of in every) for key in keys
             ],
             "items": [_carried(row, most) for row in rows],
         }

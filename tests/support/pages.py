@@ -81,9 +81,7 @@ def items_of(page: str) -> dict[str, Any]:
             one and dict(zip(parts, [*one, *beside], strict=True))
             for one, beside in zip(said, texts, strict=True)
         ]
-        item["marks"] = [
-            found["marks"][mark] for sets, at in found["has"] for mark in sets[ord(at[row]) - 48]
-        ]
+        item["marks"] = [mark for sets, at in found["marks"] for mark in sets[ord(at[row]) - 48]]
     return found
 
 

@@ -7,7 +7,7 @@
   if (!store) return;
   const bytes = Uint8Array.from(atob(store.textContent.trim()), (one) => one.charCodeAt(0));
   const unpacked = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  const { key, heads, judges, listed, loud, chips: named, marks, has, items } = await new Response(unpacked).json();
+  const { key, heads, judges, listed, loud, chips: named, marks, items } = await new Response(unpacked).json();
   const STEP = 200; // rows drawn at once
   const at = (id) => document.getElementById(id);
   const framed = location.protocol === "about:"; // in a notebook there is no address to write to
@@ -26,14 +26,13 @@
   items.forEach((item, row) => {
     item.said = judges.map((judge) => of(judge.said, row)).map((said, place) =>
       said && { verdict: said[0], given: said[1], error: said[2], why: item.why?.[place], raw: item.raw?.[place] });
-    item.marks = new Set(has.flatMap((key) => of(key, row)).map((mark) => marks[mark]));
+    item.marks = new Set(marks.flatMap((key) => of(key, row)));
   });
   const FLAGS = { ...(at("flagged") && { flag: "Label looks wrong" }), ...(judges.length && { wrong: "Judge is wrong" }) };
   const flagsOf = (item) => Object.keys(FLAGS).filter((name) => state.flags[name].has(item.id));
   const marked = (item, mark) => (mark === "flagged" ? flagsOf(item).length > 0 : item.marks.has(mark));
   const known = new Set([...items.flatMap((item) => [...item.marks]), ...(Object.keys(FLAGS).length ? ["flagged"] : [])]);
-  const chips = new Map([...named.map(([mark, words]) => [marks[mark], words]), ["flagged", "flagged"]]
-    .filter(([mark]) => known.has(mark)));
+  const chips = new Map([...named, ["flagged", "flagged"]].filter(([mark]) => known.has(mark)));
   const wrong = (item) => item.said.filter(parts).length;
   const byId = (a, b) => a.id.localeCompare(b.id, undefined, { numeric: true });
   const orders = {
