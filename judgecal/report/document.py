@@ -316,8 +316,7 @@ class Document:
     def reached(self) -> str:
         """What the judge that it is about agrees with people, in percent; empty where there is no ladder."""
         ladder = self.picture.ladder if self.picture else None
-        rungs = [rung for rung in ladder.rungs if rung.strong] if ladder else []
-        return f"{rungs[0].value.value:.1f}" if rungs and rungs[0].value.value is not None else ""
+        return next((f"{one.value.value:.1f}" for one in ladder.rungs if one.strong), "") if ladder else ""
 
     def screen(self) -> tuple[str, Picture | None, list[Section]]:
         """The picture of the first screen under its title, and the sections without it."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from html import unescape
 from pathlib import Path
@@ -32,7 +31,7 @@ PAGE = "report.html"
 """The page of an experiment, in its folder."""
 
 _STAMP = re.compile(r'name="judgecal" content="([^"]*)"')
-_TOLD = ("made", "kind", "chip", "headline", "about", "reached")  # by a page of itself
+_TOLD = ("made", "kind", "chip", "headline", "about", "reached", "lock")  # by a page of itself
 _HEAD = 20_000  # bytes of a page within which its stamp stands
 _ROWS = 20  # of a table in a notebook
 
@@ -86,8 +85,10 @@ class Listed:
     reached: str = ""  # the agreement with people, in percent, of the judge that it is about
     state: str = "done"  # or `unfinished` (the command did not come to its end), `not readable`
     page: str | None = None  # where its page lies, beside the index; None where it has none
-    parents: tuple[str, ...] = ()  # what it was made of, and below what was made of it
-    children: tuple[str, ...] = ()
+    lock: str = ""  # the sha256 of the one that it wrote
+    made_of: Sequence[str] = ()  # slugs of experiments, or the sha256 of a lock
+    parents: Sequence[str] = ()
+    children: Sequence[str] = ()
 
     @property
     def decision(self) -> str:
@@ -112,51 +113,35 @@ def write_index(workspace: Workspace, *, margin: float = MARGIN) -> Path:
         progress.add(scored=True, cost_usd=0.0)
     progress.close()
     listed.sort(key=lambda line: line.at, reverse=True)
-    write_text(path, index_page([*_linked(workspace, listed)], _over_time(listed)))
+    write_text(path, index_page([_linked(line, listed) for line in listed], _over_time(listed)))
     return path
 
 
-def _linked(workspace: Workspace, listed: list[Listed]) -> Iterator[Listed]:
-    """The lines with what each was made of: an optimised judge, a choice, a lock."""
-    parents, locks = dict[str, list[str]](), dict[str, str]()
-    for line in listed:
-        with contextlib.suppress(InputError, OSError, ValueError):
-            summary = json.loads((workspace.experiments / line.slug / "summary.json").read_bytes())
-            locks[summary["lock_sha256"] if line.command == "select" else ""] = line.slug
-    for line in listed:
-        with contextlib.suppress(InputError):
-            config = read_config(workspace.experiments / line.slug)
-            judges = [one["judge"] for one in config.get("judges", ()) if isinstance(one, dict)]
-            named = [
-                config.get("chosen_from"),
-                config.get("compared_from"),
-                locks.get(config.get("lock", "-")),
-            ]
-            named += [judge.rpartition("#")[2] for judge in judges if "#" in judge]
-            parents[line.slug] = [one.slug for one in listed if one.slug in named]
-    for line in listed:
-        children = (slug for slug, of in parents.items() if line.slug in of)
-        yield replace(line, parents=tuple(parents.get(line.slug, ())), children=tuple(children))
+def _linked(line: Listed, listed: Sequence[Listed]) -> Listed:
+    """A line with what it was made of and what was made of it."""
+    parents = [one.slug for one in listed if {one.slug, one.lock} & {*line.made_of}]
+    return replace(
+        line,
+        parents=parents,
+        children=[one.slug for one in listed if {line.slug, line.lock} & {*one.made_of}],
+    )
 
 
-def _over_time(listed: list[Listed]) -> dict[str, str]:
+def _over_time(listed: Sequence[Listed]) -> dict[str, str]:
     """Gold set -> a picture of the agreement that was reached on it, the latest at the right; not of one."""
-    by_set: dict[str, list[Listed]] = {}
-    for line in sorted(listed, key=lambda line: line.at):
-        if line.reached:
-            by_set.setdefault(line.gold, []).append(line)
     drawn = {}
-    for gold, lines in by_set.items():
+    for gold in dict.fromkeys(line.gold for line in listed):
+        lines = [line for line in reversed(listed) if line.gold == gold and line.reached]
+        if len(lines) < 2:
+            continue
         values = [float(line.reached) for line in lines]
         ends = (min(values) - 1.0, max(values) + 1.0)
         frame = Frame(860, (0.5, len(lines) + 0.5), ends, ("", "agreement, %"), tall=70.0)
-        at = [(frame.x(place), frame.y(value)) for place, value in enumerate(values, start=1)]
-        path = "L".join(f"{x} {y}" for x, y in at)
-        marks = [Mark("path", text=f"M{path}", tone="map"), *(Mark("dot", x, y) for x, y in at)]
-        marks += [Mark("text", x, y - 9.0, text=line.reached) for (x, y), line in zip(at, lines, strict=True)]
-        below = apart(Tick(x, line.slug) for (x, _), line in zip(at, lines, strict=True))
-        if len(lines) > 1:
-            drawn[gold] = frame.drawn(marks, below)
+        at = [(frame.x(place), frame.y(float(line.reached)), line) for place, line in enumerate(lines, 1)]
+        marks = [Mark("path", text=f"M{'L'.join(f'{x} {y}' for x, y, _ in at)}", tone="map")]
+        for x, y, line in at:
+            marks += [Mark("dot", x, y), Mark("text", x, y - 9.0, text=line.reached)]
+        drawn[gold] = frame.drawn(marks, apart(Tick(x, line.slug) for x, _, line in at))
     return drawn
 
 
@@ -164,11 +149,15 @@ def _listed(workspace: Workspace, folder: Path, margin: float) -> Listed:
     """A line, from the page where that is still right, else from the experiment, whose page is then made."""
     page, slug, command = folder / PAGE, folder.name, ""
     here = f"{slug}/{PAGE}" if page.exists() else None
-    finished = (folder / "summary.json").exists()
-    at, gold = find_experiment(workspace, slug).last_written.isoformat() if finished else "", ""
+    finished, gold, at, made_of = (folder / "summary.json").exists(), "", "", list[str]()
     try:
         config = read_config(folder)
-        command, gold = str(config.get("command")), str(config.get("gold", {}).get("set", ""))
+        command, of = str(config.get("command")), config.get("gold")
+        gold = str(of.get("set", "")) if isinstance(of, dict) else ""
+        at = find_experiment(workspace, slug).last_written.isoformat()
+        made_of = [str(config[key]) for key in ("chosen_from", "compared_from", "lock") if key in config]
+        judges = [str(one["judge"]) for one in config.get("judges", ()) if isinstance(one, dict)]
+        made_of += [judge.rpartition("#")[2] for judge in judges if "#" in judge]
         if command not in REPORTS:
             raise InputError("there is no report of this kind")
         about = dict[str, Any]()
@@ -184,7 +173,7 @@ def _listed(workspace: Workspace, folder: Path, margin: float) -> Listed:
         return Listed(slug, command, gold, at, headline=str(error), state=state, page=here)
     texts: dict[str, Any] = {name: str(about.get(name, "")) for name in _TOLD}
     state = "done" if finished else "unfinished"
-    return Listed(slug, command, gold, at, **texts, state=state, page=f"{slug}/{PAGE}")
+    return Listed(slug, command, gold, at, **texts, state=state, page=f"{slug}/{PAGE}", made_of=made_of)
 
 
 def _stamp(workspace: Workspace, folder: Path, margin: float) -> str:

@@ -392,7 +392,6 @@ def _agreement_table(decision: JudgesDecision) -> Table:
         f"({metric}{beside})",
         short=True,
         chosen=next((_together(names) for names in decision.alike if decision.chosen in names), None),
-        last=len(floor) + len(people),
         drawn=True,
     )
 
