@@ -10,6 +10,7 @@ from judgecal.stats import prediction_powered
 from judgecal.stats.intervals import t_quantile, wilson
 from judgecal.stats.prediction_powered import (
     LabelledRows,
+    _alone_with_others,
     corrected_difference,
     corrected_mean,
     slope,
@@ -228,3 +229,12 @@ def test_the_interval_holds_near_the_ends(right: float, n: int) -> None:
         assert found.low is not None and found.high is not None
         held.append(found.low <= label.mean() <= found.high)
     assert np.mean(held) > 0.92
+
+
+def test_a_stratum_of_one_label_joins_its_neighbour_and_one_of_two_stands() -> None:
+    for strata, joined in (
+        ([0, 0, 1, 1, 2], [0, 0, 1, 1, 1]),
+        ([0, 1, 1, 2, 2], [0, 0, 0, 1, 1]),
+        ([0], [0]),
+    ):
+        assert _alone_with_others(np.array(strata)).tolist() == joined
