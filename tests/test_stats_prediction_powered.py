@@ -11,6 +11,7 @@ from judgecal.stats.intervals import t_quantile, wilson
 from judgecal.stats.prediction_powered import (
     LabelledRows,
     _alone_with_others,
+    _unseen,
     corrected_difference,
     corrected_mean,
     slope,
@@ -238,3 +239,9 @@ def test_a_stratum_of_one_label_joins_its_neighbour_and_one_of_two_stands() -> N
         ([0], [0]),
     ):
         assert _alone_with_others(np.array(strata)).tolist() == joined
+
+
+def test_what_was_not_seen_adds_as_much_to_two_equal_strata_as_to_their_whole() -> None:
+    label, guess, heavy = np.array([0.0, 1.0] * 10), np.zeros(20), np.full(20, 0.05)
+    halves = np.repeat([0, 1], 10)
+    assert _unseen(label, guess, halves, heavy) == pytest.approx(_unseen(label, guess, 0 * halves, heavy))
