@@ -168,7 +168,7 @@ def test_where_texts_stay_on_this_machine(model: str, api_base: str | None, loca
 
 
 def test_a_run_that_lets_the_unconfirmed_through_says_so() -> None:
-    assert "allow_unconfirmed" not in Caps().config()
+    assert "allow_unconfirmed" not in Caps().config() and not Caps().config()["allow_below_floor"]
     assert Caps(allow_unconfirmed=True).config()["allow_unconfirmed"] is True
 
 
@@ -408,10 +408,8 @@ def test_test_refuses_a_judge_that_is_no_better_than_a_constant_there(
     found = selected(judgecal, slug, code=1)
     assert (found["chosen"], found["confirmed_on_test"], found["within_margin"]) == (None, False, [])
     assert found["refused"]["judge"] == "leaky" and found["rejected"] == [found["refused"]]
-    assert (
-        "on test it does no better than the best constant (agreement with the labels "
-        in found["refused"]["why"]
-    )
+    than = r"on test it does no better than the best constant \([a-z ]+ \d+\.\d% against \d+\.\d%\)"
+    assert re.search(than, found["refused"]["why"])
     assert "--allow-below-floor locks it" in found["why"] and "--allow-unconfirmed locks it" in found["why"]
     assert "have leaked into the prompt" in found["why"]
     ran = judgecal("select", slug)
