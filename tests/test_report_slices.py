@@ -77,7 +77,8 @@ def test_a_slice_in_every_form(judgecal: Run, workspace_dir: Path, tmp_path: Pat
     assert said in text and '"who" questions' not in text
     page = page_of(judgecal, slug)
     assert 'data-show="question word:where\nwrong:lax"' in page and "Where does it fail?" in page
-    assert "wrong on &#34;where&#34; questions; 3% elsewhere" in page
+    assert "Wrong on 67% of &#34;where&#34; questions, 3% elsewhere." in page
+    assert 'wrong on "where" questions; 3% elsewhere' in judgecal("report", slug, "--full").out
     found = decided(slug)[1]
     assert found.slices and found.result.slices == found.slices.entries
     assert "question word:where" in found.slices.marks[rows[0]["item_id"]]
