@@ -335,7 +335,7 @@ def _rows_read() -> Iterator[Callable[[int, int], None]]:
     shown: dict[int, Progress] = {}  # by the number of the table's rows
 
     def show(done: int, total: int) -> None:
-        progress = shown.setdefault(total, Progress("gold import: rows", total))
+        progress = shown.setdefault(total, Progress("Reading the rows", total))
         progress.done = done
         progress.show()
 

@@ -107,7 +107,7 @@ def write_index(workspace: Workspace, *, margin: float = MARGIN) -> Path:
     path = workspace.experiments / "index.html"
     if not path.exists():
         write_text(path, "")  # so that the pages made now link to it
-    progress, listed = Progress("pages", len(folders)), list[Listed]()
+    progress, listed = Progress("Drawing pages", len(folders)), list[Listed]()
     for folder in folders:
         listed.append(_listed(workspace, folder, margin))
         progress.add(scored=True, cost_usd=0.0)
