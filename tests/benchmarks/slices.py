@@ -6,8 +6,8 @@ question words alone). Of up to 29 slices, as many as a page has: seven question
 references, refusals, digits, systems by turns, six tags. Errors of graded labels have a sign and a long tail.
 
 In at most 5% of the sets where nothing differs any slice stands out. A planted one, 40% wrong on 20 questions where
-others have 13%, is found in most sets of two answers a question and more with a correlation of 0.3; the others are
-printed. All seeded; exit 1 where a share is off by more than two standard errors.
+others have 13%, is found in most sets of five answers a question with a correlation of 0.3; the shares of the others
+are printed. All seeded; exit 1 where a share is off, the first by more than two standard errors.
 """
 
 from __future__ import annotations
