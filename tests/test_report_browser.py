@@ -21,6 +21,7 @@ from tests.support.pages import ATTACK, by_kind, items_of, made_set, page_of, re
 pytestmark = needs_browser
 
 IDS = "[...document.querySelectorAll('#rows a')].map(one => one.textContent)"
+PRESSED = "[...document.querySelectorAll('#chips [aria-pressed=true]')].map(one => one.dataset.mark)"
 CURRENT = "document.querySelector('#rows tr[aria-current] a').textContent"
 
 
@@ -124,11 +125,19 @@ def test_a_cell_of_the_confusion_table_filters(opened: Tab) -> None:
     opened.key("Enter")
     assert len(opened.run(IDS)) == 39 and opened.run("document.activeElement.id") == "list"
     assert opened.run("document.getElementById('explore').getBoundingClientRect().top") < 100
-    pressed = "[...document.querySelectorAll('#chips [aria-pressed=true]')].map(one => one.dataset.mark)"
-    assert opened.run(pressed) == ["person:fail", "verdict:low fail"]
+    assert opened.run(PRESSED) == ["person:fail", "verdict:low fail"]
     chip(opened, "wrong:high")
     assert len(opened.run(IDS)) == 19 and {item.rpartition("-")[2] for item in opened.run(IDS)} == {"half"}
     assert opened.run("location.hash").count("only=") == 3
+
+
+def test_a_part_of_a_picture_filters_by_key(opened: Tab) -> None:
+    part = "document.querySelector('svg g[data-show]')"
+    assert opened.run(f"[{part}.getAttribute('role'), {part}.closest('[role=img]')]") == ["button", None]
+    opened.run(f"{part}.focus()")
+    opened.key("Enter")
+    wanted = opened.run(f"{part}.dataset.show").split("\n")
+    assert {*opened.run(PRESSED)} == {*wanted} and 0 < len(opened.run(IDS)) < 40
 
 
 def test_words_that_the_other_text_lacks_are_marked(opened: Tab) -> None:

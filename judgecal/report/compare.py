@@ -42,6 +42,8 @@ from judgecal.stats.strata import driven_in_words
 from judgecal.workspace import Workspace
 
 _NAMED = 3  # of pairs in the headline, and of cells of the grid
+_RIGHT = {(False, False): "both", (True, False): "only B", (False, True): "only A", (True, True): "none"}
+"""Whether A and B err -> who is right, row by row of the table."""
 
 
 def compare_document(result: CompareResult) -> Document:
@@ -104,35 +106,31 @@ def compare_report(workspace: Workspace, experiment: Experiment, _margin: float)
     except InputError:  # gone, or the set has changed since
         return document
     items = [item for item in stored.items if item.item_id not in stored.gold.test_ids]
-    parted, two = parted_items(stored.gold, stored.table.beside(columns), items), len(judges) == 2
-    who = {True: {True: "none", False: "only B"}, False: {True: "only A", False: "both"}}
-    right = {one.item.item_id: who[one.said[0].parts][one.said[1].parts] for one in parted}
+    parted, pairs = parted_items(stored.gold, stored.table.beside(columns), items), dict[str, str]()
+    if len(judges) == 2:
+        pairs = {one.item.item_id: _RIGHT[one.said[0].parts, one.said[1].parts] for one in parted}
+    n = Counter(pairs[one.item.item_id] for one in parted if one.parts and pairs)
+    n["both"] = len(items) - n.total()
     explorer = judged_explorer(
         parted,
         judges,
         judges[0],
         n_open=len(items),
-        traits={item: [f"pair:{name}"] for item, name in right.items()} if two else {},
-        chips={f"pair:{name}": f"{name} right" for name in ("only A", "only B", "none")} if two else {},
+        traits={item: [f"pair:{who}"] for item, who in pairs.items()},
+        chips={f"pair:{who}": f"{who} right" for who in ("only A", "only B", "none")},
         n_sealed=len(stored.items) - len(items),
         gold=stored.gold.name,
         key=result.experiment,
     )
-    n = Counter(right[one.item.item_id] for one in parted if one.parts)
-    n["both"] = len(items) - n.total()
-
-    def cell(name: str) -> Cell:
-        share = n[name] / len(items)
-        return Cell(f"{count(n[name])} ({percent(share)})", heat=share, show=f"pair:{name}")
-
-    if two and items:
-        rows: list[list[str | Cell]] = [
-            ["B right", cell("both"), cell("only B")],
-            ["B wrong", cell("only A"), cell("none")],
+    if pairs:
+        shares = {who: n[who] / len(items) for who in _RIGHT.values()}
+        cells = [
+            Cell(f"{count(n[who])} ({percent(share)})", heat=share, show=f"pair:{who}")
+            for who, share in shares.items()
         ]
+        square = Table(["", "A right", "A wrong"], [["B right", *cells[:2]], ["B wrong", *cells[2:]]])
         caption = f"A is {judges[0]}, B is {judges[1]}. Click a number to read these answers."
-        title, square = "Who is right on the open answers", Table(["", "A right", "A wrong"], rows)
-        part = Section("square", title, caption, [square], card=True)
+        part = Section("square", "Who is right on the open answers", caption, [square], card=True)
         document = replace(document, sections=[part, *document.sections])
     return replace(document, explorer=explorer)
 
