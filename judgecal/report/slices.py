@@ -90,8 +90,7 @@ def slices_section(slices: JudgeSlices | None, scale: Scale) -> Section | None:
                 difference(entry.error, digits) if scale.graded else in_percent(entry.error)
             ),
             "others": lambda entry: signed(entry.rest, digits) if scale.graded else percent(entry.rest, 1),
-            "n": lambda entry: count(entry.n),
-            "questions": lambda entry: count(entry.n_groups),
+            "n (questions)": lambda entry: f"{count(entry.n)} ({count(entry.n_groups)})",
             "p": lambda entry: p_value(entry.p_value),
             "stands out": (lambda entry: "yes" if entry.stands_out else "") if found else None,
         },
@@ -102,10 +101,10 @@ def slices_section(slices: JudgeSlices | None, scale: Scale) -> Section | None:
         axis = Axis("wrong verdicts, % of the answers", dashed=100.0 * overall, low=0.0)
     words = [_in_words(entry, scale) for entry in found[:_NAMED]]
     few = f" The {_DRAWN} of {len(entries)} that differ most." * (len(entries) > _DRAWN)
-    differ = "In colour: differs from all others (Holm)." if words else "No line is shown to differ."
+    differ = "In bold: differs from all others (Holm)." if words else "No line is shown to differ."
     note = f"{judge} on the open answers; line: 95% interval by question; dashed: all. {differ}{few}"
     picture = interval_picture(rows, axis, numbers=numbers, note=note)
-    blocks = blocks_of(bool(words) and Bullets(words, short=True), picture)
+    blocks = blocks_of(bool(words) and Bullets(words), picture)
     return Section("slices", "Where does it fail?", "", blocks, card=True)
 
 
