@@ -252,7 +252,7 @@ _WIDE = _Shape(712, 130.0, (36.0, 26.0), 24.0, above=False)
 _NARROW = _Shape(340, 8.0, (42.0, 40.0), 40.0, above=True)
 _TOP, _FEW = 4.0, 6
 _WIDER_LETTER, _GAP = 7.6, 20.0  # pixels of a letter of a name on average, and between a name and its line
-_BOLD = 1.1  # how much wider letters are in bold
+_BOLD = 1.2  # how much wider letters are in bold
 
 
 def _drawn(rows: Sequence[Rung], axis: Axis, shape: _Shape) -> str:
@@ -274,7 +274,8 @@ def _drawn(rows: Sequence[Rung], axis: Axis, shape: _Shape) -> str:
     room = _ROOM * (high - low) or 1.0
     low, high = low - room * (low != axis.low), high + room * (high != axis.high)
     left, right, name_x, text_x = shape.left, shape.width - 8.0, 2.0, shape.width - 2.0
-    longest = max([len(row.text) for row in rows] + [len(_reached(axis.people))], default=0)
+    texts = [len(row.text) * (_BOLD if row.strong else 1.0) for row in rows]
+    longest = int(max([*texts, len(_reached(axis.people))], default=0))
     if shape.above:
         for_names = text_x - _WIDER_LETTER * (3 + longest)
     else:
