@@ -3,6 +3,7 @@
 # make lint    ruff and mypy alone
 # make welcome play the README and the handbook's ten minutes from a bare clone in an empty environment
 # make docs    the handbook into site/, strict, every link checked; in an environment of its own
+# make docs-pictures  the handbook's pictures anew, of real runs; DATA=DIR has the public data; needs Chromium
 # make bench   measurements that are too slow or too noisy for a test; DATA=DIR for those on public data
 # make torture kill, starve and mislead it for some minutes; TORTURE=quick for a small version
 # make golden  write anew what every command prints and writes; read the diff
@@ -20,7 +21,7 @@ READY := $(VENV)/.ready-$(shell cat requirements-dev.lock pyproject.toml | cksum
 # Commands that tests start would compile all that they import anew: half the time of the tests.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo welcome test lint docs bench torture golden pins clean
+.PHONY: demo welcome test lint docs docs-pictures bench torture golden pins clean
 
 demo: $(READY)
 	@rm -rf .demo && $(BIN)/judgecal init .demo --json >/dev/null
@@ -44,6 +45,9 @@ lint: $(READY)
 docs: $(DOCS_READY)
 	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict --quiet
 	@echo "site/index.html; with its search: $(BIN)/python -m http.server -d site"
+
+docs-pictures: $(READY)
+	$(BIN)/python -m tests.support.docs_pictures $(DATA)
 
 bench: $(READY)
 	$(BIN)/python tests/benchmarks/embedded_targets.py $(DATA)

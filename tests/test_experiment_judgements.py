@@ -176,4 +176,4 @@ def test_nothing_stored_is_nothing_said_and_parts_add_up() -> None:
     part.add(row(timedelta(days=9)))
     whole.extend(part)
     assert (whole.n, whole.n_called, whole.age) == (2, 2, timedelta(days=9))
-    assert whole.notes()[0].startswith("all 2 verdicts were read")
+    assert whole.notes()[0].startswith("all 2 verdicts come from stored replies")

@@ -67,7 +67,7 @@ def test_gate(judgecal: Run, served: Served) -> None:
     gold = served.script.gold
     sealed = {item.item_id for item in gold.select("test")} & {one["item_id"] for one in printed["flipped"]}
     assert page.count('<article class="case">') == n - len(sealed) > 10
-    assert f"{n} items judged otherwise" in page
+    assert f"{n} items with another verdict" in page
     assert f"<summary>{n - len(sealed) - 10} more</summary>" in page
     assert sealed and f"{len(sealed)} of test, which we count and never show" in page
     assert not [one for one in sealed if one in page]

@@ -54,7 +54,7 @@ def test_the_prompt_is_shown_as_a_diff_and_never_run(judgecal: Run, workspace_di
     assert [tag for tag, _ in Parsed(page).elements if tag in ("del", "ins")] == ["del", "ins"]
     assert f"- {lines[0]}</del>" in unescape(page)
     assert "the judge's own reply" in unescape(page) and "98,000 more characters" in page
-    assert "test stays sealed" in page
+    assert "Test is still sealed" in page
     short = judgecal("report", printed["experiment"], "--format", "md").out
     # The text holds a fence of three, so that of the diff has four.
     assert "\n````diff\n- " in short and short.count("````") == 2

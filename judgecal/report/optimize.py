@@ -337,8 +337,8 @@ def _differences(result: OptimizeResult) -> list[Block | str]:
     axis = Axis(f"after − before on test, points of {result.metric}", full=0.0)
     return [
         interval_picture(rows, axis, title="Difference on test"),
-        "Right of the line the optimised judge agrees better. A gain that disappears once both are "
-        "calibrated is a gain of scale: calibration gives it for nothing.",
+        "Right of the line the optimised judge agrees better. A gain that calibration takes away is a "
+        "gain of scale: it comes without another prompt.",
         *(
             f"No interval {name}: {change.reason}."
             for name, change in known

@@ -63,20 +63,15 @@ def _page_and_ladder(chromium: Browser, data: Path) -> None:
         f"agreement --gold nq301 --judgements {data / 'judgements.csv'} --judge-column judge --verdict verdict "
         "--item item_id --name nq"
     )
-    tab = _opened(chromium, "nq", 1280, 800)
-    _cut(tab, "ladder", [".card:has(svg)"])
-    parts = [
-        ".chip, h1",
-        "p.lead",
-        ".card:has(svg) h2, .card:has(svg)",
-        ".facts, #hundred",
-        ".card.next, .card.whole",
-    ]
+    tab = _opened(chromium, "nq", 1280, 960)
+    _cut(tab, "ladder", [".card:has(.wide)"])
+    parts = [".chip", ".card:has(.wide)", ".card:has(.hundred)", "#slices", ".card.next"]
+    tab.run("document.body.style.paddingLeft = '44px', 0")
     for number, selector in enumerate(parts, start=1):
         left, top, _, _ = _box(tab, selector)
         style = _CALLOUT.format(left=max(4.0, left - 26.0), top=max(4.0, top - 14.0))
         tab.run(f"document.body.insertAdjacentHTML('beforeend', '<b style=\"{style}\">{number}</b>'), 0")
-    tab.picture(PICTURES / "page.png")
+    tab.picture(PICTURES / "page.png", clip={"x": 0, "y": 0, "width": 1280, "height": 960, "scale": 0.72})
 
 
 def _rate(chromium: Browser) -> None:
@@ -89,14 +84,15 @@ def _rate(chromium: Browser) -> None:
     _judgecal("score --gold mine --judge correctness_v3@embedded --name first")
     _judgecal("select first")
     _judgecal("plan --lock judge.lock.json --half-width 0.05 --name planned")
-    _cut(_opened(chromium, "planned", 1000, 900), "labels_needed", [".card:has(svg), figure"])
+    _cut(_opened(chromium, "planned", 1000, 900), "labels_needed", [".card:has(.wide)"])
 
 
 def _labelling(chromium: Browser) -> None:
-    """The labelling page, at the third answer of the starter set."""
-    with served(Path.cwd(), "label", "starter", "--raters", "anna") as desk:
+    """The labelling page, at the first answer."""
+    with served(Path.cwd(), "label", "mine", "--raters", "anna") as desk:
         tab = chromium.tab()
-        tab.size(1000, 620)
+        tab.size(1000, 470)
+        tab.call("Emulation.setScrollbarsHidden", hidden=True)
         tab.open(desk.links["anna"])
         tab.until("document.querySelector('main').innerText.length > 200")
         tab.picture(PICTURES / "labelling.png")
@@ -106,6 +102,7 @@ def _opened(chromium: Browser, experiment: str, width: int, height: int) -> Tab:
     _judgecal(f"report {experiment} --format html")
     tab = chromium.tab()
     tab.size(width, height)
+    tab.call("Emulation.setScrollbarsHidden", hidden=True)
     return tab.open((Path("experiments") / experiment / "report.html").resolve().as_uri())
 
 
