@@ -76,8 +76,8 @@ def test_a_draft_marks_the_label(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("sent", "status", "why"),
     [
-        ({"label": "7"}, 422, "no label of the scale"),
-        ({"label": "0.5"}, 422, "no label of the scale"),
+        ({"label": "7"}, 422, "not a label of the scale"),
+        ({"label": "0.5"}, 422, "not a label of the scale"),
         ({"label": None}, 422, "No label"),
         ({"label": None, "reason": "no idea"}, 422, "No label"),
         ({"label": "yes", "reason": "cannot tell"}, 422, "does not go with a label"),

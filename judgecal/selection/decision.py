@@ -250,7 +250,7 @@ def choose(judges: Sequence[MeasuredJudge], losses: Losses, *, margin: float, me
     needed = {judge: losses.questions_needed(judge, margin) for judge in rivals}
     known = {judge: n for judge, n in needed.items() if n is not None}
     if not known:
-        looks = "the only one that is" if len(rivals) == 1 else "every judge that is"
+        looks = "the only judge that is" if len(rivals) == 1 else "every judge that is"
         why += (
             f"; {looks} {cost} looks at least {allowed} worse here, and more labels will hardly change that"
         )
