@@ -71,7 +71,9 @@ def test_no_document_found_is_the_first_sentence(judgecal: Run, tmp_path: Path) 
     asked = questions(tmp_path, [("q1", "sun?", "D1"), ("q2", "rain?", "D2")])
     ran = judgecal("retrieval", "--documents", documents(tmp_path), "--questions", asked)
     assert ran.code == 0
-    assert ran.said.startswith("None of the 2 questions on 3 documents can be answered from this corpus")
+    assert ran.said.startswith(
+        "No question can be answered from this corpus. It holds none of the reference documents of 2"
+    )
     assert "2 of 2 would match but for case: make the ids the same" in ran.said
 
 

@@ -81,7 +81,7 @@ def test_every_number_is_a_row(judgecal: Run, workspace_dir: Path) -> None:
         and row["number"] == "as_wrong.kappa@75"
     )  # fmt: skip
     assert kappa["value"] == found["judges"][0]["as_wrong"]["kappa@75"]["value"]
-    assert {row["part"] for row in rows} == {"judges", "floor", "raters", "raters.judges"}
+    assert {row["part"] for row in rows} == {"judges", "floor", "raters", "raters.judges", "slices"}
     compared = one_object(judgecal("compare", "s", "--json", "-o", "pair.jsonl"))
     rows = check_numbers(workspace_dir / "pair.jsonl", compared)
     assert {row["name"] for row in rows} == {"token_f1@local - exact_match@local"}

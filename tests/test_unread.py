@@ -118,6 +118,6 @@ def test_a_gate_that_reads_nothing_says_so(judgecal: Run, served: Served) -> Non
     served.script.change = lambda item, n, verdict: None
     argv = ("gate", "--lock", served.path, "--repeats-max", "1", "--name", "g", "--json")
     found = headline(judgecal(*argv), 1)
-    assert found["kind"] == "unread" and "So the gate says fail" in found["because"][-1]
+    assert found["kind"] == "unread" and "So the gate says fail." in found["because"]
     assert "'no number' is not a number" in " ".join(found["because"])
     assert shlex.split(found["next"])[:3] == ["judgecal", "gate", "--lock"]

@@ -126,7 +126,8 @@ def _gate_headline(result: GateResult) -> Headline:
     decision, model, why = result.decision, result.model_id, sentence(result.why)
     nothing = unread_headline(result.unread)
     if nothing is not None:
-        return replace(nothing, more=(*nothing.more, f"So the gate says {decision}: {why}"))
+        because, more = fitting(f"So the gate says {decision}.", *nothing.because, *nothing.more, why)
+        return replace(nothing, because=because, more=more)
     act = _ACTS[decision]
     if result.model_changed and decision == "pass":
         act = "Go on with this judge, under its new model id."
