@@ -47,7 +47,11 @@ def _gate(lock: str | Path, *, inconclusive: Inconclusive = "fail", **options: A
     except JudgecalError as error:  # in its own words, as on the command line
         pytest.fail(f"the gate could not run: {error}", pytrace=False)
     headline = gate_document(result, {}).headline
-    lines = [headline.sentence, *headline.because, *(f"Not known: {one}" for one in headline.unknown)]
+    lines = [
+        f"{headline.chip}: {headline.sentence}",
+        *headline.because,
+        *(f"Not known: {one}" for one in headline.unknown),
+    ]
     said = "\n".join([*lines, f"next: {headline.next}", f"run: {result.run_line}"])
     if result.decision in ("fail", "changed"):
         pytest.fail(said, pytrace=False)

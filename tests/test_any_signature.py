@@ -140,7 +140,7 @@ def _shares_are_told(judged: dict[str, Any]) -> None:
     assert judged["headline"]["kind"] == "raw rate" and say.startswith("Of 30 answers ")
     assert all(f'"{word}"' in say for word in WORDS)
     assert (
-        "accuracy on cases" in judged["headline"]["because"][0]
+        "accuracy on cases" in judged["headline"]["because"][-1]
         and "30 questions" in judged["headline"]["because"][1]
     )
 

@@ -190,7 +190,7 @@ def test_the_page_shows_rows_of_a_partition_and_names_a_command_that_runs(lock: 
     run = run_of(lock)
     result = run.run()
     assert judge_document(result).headline.next == f"judgecal gate --lock {lock}"
-    assert "Line 2" in str(judge_report(find_workspace(), run.experiment, 0.03).sections)
+    assert "line" in str(judge_report(find_workspace(), run.experiment, 0.03).explorer)
 
 
 def test_one_message_where_the_engine_does_not_fit(

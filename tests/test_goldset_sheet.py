@@ -219,7 +219,7 @@ def test_labels_as_spreadsheets_write_them(cell: str, label: float) -> None:
 
 @pytest.mark.parametrize("cell", ["0.85", "8,5", "101", "-5", "high", "1,000"])
 def test_labels_off_the_scale(cell: str) -> None:
-    with pytest.raises(ValueError, match=r"between the steps|outside|no number"):
+    with pytest.raises(ValueError, match=r"between the steps|outside|not a number"):
         read_label(cell, Scale.parse("percentage", step=5))
 
 
@@ -318,7 +318,7 @@ def test_every_problem_has_its_line(gold: GoldSet, place: Workspace, tmp_path: P
     assert problems[0].startswith("2: column label: 52 lies between the steps of 5")
     assert problems[1].startswith("5: item 'it-015' has another question than the set")
     assert problems[2].startswith("7: no item 'it-999' in gold set 'mine'")
-    assert "8: item 'it-016' of 'ben' stands in" in problems[3] and "ben.csv" in error.value.problems[3]
+    assert "8: item 'it-016' of 'ben' is in" in problems[3] and "ben.csv" in error.value.problems[3]
     assert problems[4].startswith("9: column item_id: empty")
     assert len(problems) == 5 and (gold.path / "ratings.jsonl").read_bytes() == before
 
@@ -438,7 +438,7 @@ def test_from_the_command_line(judgecal: Callable[..., Any], tmp_path: Path) -> 
     assert pair["n"] == 20 and pair["agreement"]["mean_agreement"]["n"] == 20
     assert found["saw_draft"] == {}
     refused = judgecal("gold", "import", *files, "--sheet", "--as", "starter", "--rater", "s-1")
-    assert refused.code == 2 and "of 's-1' stands in" in refused.err
+    assert refused.code == 2 and "of 's-1' is in" in refused.err
 
 
 def test_a_draft_of_an_experiment(judgecal: Callable[..., Any], tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ def test_a_suite_of_ones_own(workspace: Workspace) -> None:
         ('[judge.a]\njudge = "x@y"\n', "unknown key 'judge': did you mean judges?"),
         ('[judges.a]\njudge = "x@y"\nlock = "z"\n', "judges.a: give either judge"),
         ("[judges.a]\n", "judges.a: give either judge"),
-        ('[judges.a]\njudge = "@y"\n', "judges.a: '@y' is no judge"),
+        ('[judges.a]\njudge = "@y"\n', "judges.a: '@y' is not a judge"),
         ('[judges.a]\njudge = ""\n', "judges.a: judge is empty"),
         (
             '[judges.a]\njudge = "x@y"\naggregate = "mean"\n',

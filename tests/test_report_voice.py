@@ -64,7 +64,7 @@ def test_nq301_in_one_sentence_everywhere(judgecal: Run, shared_data: Path, work
     assert f"{lead} (-1.5 to 6.6)." in more
     assert printed.said.startswith(said) and judgecal("report", "nq").said.startswith(said)
     short = judgecal("report", "nq", "--format", "md").out.replace("\\", "").replace("**", "")
-    assert flat(short).startswith(said)
+    assert flat(short).startswith(f"◐ triage only · {said}")
     assert said in flat("".join(Parsed(page_of(judgecal, "nq")).text))
     assert judgecal("report", "--all").code == 0
     index = Parsed((workspace_dir / "experiments" / "index.html").read_text(encoding="utf-8"))

@@ -149,7 +149,7 @@ def test_every_thin_stratum_is_named() -> None:
     found = compare(gold, gold, [90.0] * 47, scale="percentage")
     assert found.why.startswith(
         'of 47 labelled items only 3 in "low third" (7 more would do) and 4 in "high third" (6 more would '
-        "do): under 10"
+        "do): below 10"
     )
 
 

@@ -127,7 +127,7 @@ def test_words() -> None:
     assert [one.error for one in found.expected] == pytest.approx(
         [math.sqrt(1 / 6 / 15 / repeats) for repeats in (1, 2, 3, 5, 10)]
     )
-    assert found.enough is None and "all noise" in found.why
+    assert found.enough is None and "is noise between repeats" in found.why
     alone = repeatability(rows, scale="nominal")
     assert alone.estimates["exact_agreement"].value == pytest.approx(2 / 3)
     assert alone.expected[0].error is None  # words have no mean

@@ -393,7 +393,8 @@ def test_the_stratum_that_the_bounds_hang_on_is_that_of_compare() -> None:
     strata = compare(gold, gold, judges["b"], scale="binary").strata
     assert [found.by_judge[judge].strata for judge in "ab"] == [(), strata]
     assert (
-        found.driven == driven_in_words([("a", "b", strata)]) and '"fail", 12 of 120 items' in found.driven[0]
+        found.driven == driven_in_words([("a", "b", strata)])
+        and 'the 12 "fail" items of 120' in found.driven[0]
     )
     assert losses_against_best(gold, judges, scale="binary", metric="accuracy").driven == []
 

@@ -118,7 +118,7 @@ def test_the_weights_of_items(gold: GoldSet) -> None:
     assert drawing_weights(gold, drawn(0.25, 0.25)) is None
     found = drawing_weights(gold, drawn(0.25, 0.75))
     assert found is not None and found.tolist() == pytest.approx([1.5, 0.5])
-    with pytest.raises(InputError, match="1 of 2 items have no inclusion_probability, 'i1' for one"):
+    with pytest.raises(InputError, match="1 of 2 items have no inclusion_probability, such as 'i1'"):
         drawing_weights(gold, drawn(0.25, None))
     refuse_unequal(gold, drawn(0.5, 0.5), "gate")
     with pytest.raises(InputError, match="gate would count all items of gold set starter alike"):

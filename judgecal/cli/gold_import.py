@@ -224,7 +224,7 @@ def import_command(
     choices: ImportChoices,
     table: ImportArguments,
 ) -> None:
-    """Make a gold set of a table or of another tool's export.
+    """Make a gold set from a table or another tool's export.
 
     The table holds people's labels; filled sheets of `gold sheet` are added to their set with --sheet.
     Nothing is written unless all of it is right. Without a label the set waits for labels (gold sheet).

@@ -346,7 +346,7 @@ def plan(
     full: shared.Full = False,
     json: shared.Json = False,
 ) -> None:
-    """Say how many labels a rate takes, or a comparison. Calls no model.
+    """Say how many labels a rate or a comparison needs. Calls no model.
 
     With --lock: the labels of a corrected rate, and what this judge saves. With an experiment: the questions.
     """

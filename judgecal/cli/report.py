@@ -127,7 +127,7 @@ def rules(
     full: shared.Full = False,
     json: shared.Json = False,
 ) -> None:
-    """Hold answers to the rules of their items.
+    """Check answers by the rules of their items.
 
     The rules are include, exclude, cite, refuse and safe; totals stand over them. Nobody is called. Phrases
     are looked for both as substrings and as whole words.

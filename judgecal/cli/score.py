@@ -130,7 +130,7 @@ def agreement(
     how: RecordedArguments,
     table: JudgementFiles,
 ) -> None:
-    """Hold judgements recorded elsewhere against people."""
+    """Compare judgements recorded elsewhere with people's labels."""
     table.check()
     from judgecal.experiment import RunOptions, ScoreRun
     from judgecal.goldset import load_gold
@@ -178,7 +178,7 @@ def optimize(
     *,
     call: shared.RunArguments,
 ) -> None:
-    """Improve a judge's prompt, and say whether it did improve. Compiled on train, chosen on dev, confirmed
+    """Improve a judge's prompt, and say whether it improved. Compiled on train, chosen on dev, confirmed
     on test."""
     options = call.options(repeats=repeats)
     from judgecal.goldset import load_gold
@@ -229,7 +229,7 @@ def compare(
     *,
     table: TableFile,
 ) -> None:
-    """Tell two judges apart on the same items, if that can be.
+    """Say which of two judges is better on the same items.
 
     The difference is paired; the answer is A, B, or cannot tell. Calls no model.
     """

@@ -237,7 +237,7 @@ def migrate(
     files: CiFiles,
     call: shared.RunArguments,
 ) -> None:
-    """Say whether another judge may take the locked one's place. Both are held to the margin; --on adds the
+    """Say whether another judge may replace the locked one. Both are held to the margin; --on adds the
     churn."""
     options = call.options()
     started = files.begin()

@@ -349,7 +349,7 @@ def make(
     what: MakeArguments,
     call: shared.ResumeArguments,
 ) -> None:
-    """Make questions of documents, with answers and quotes.
+    """Make questions from documents, with answers and quotes.
 
     Each answer has the words of its document that bear it out. Rules and critics turn drafts down; the rest
     waits for people to accept it. The same command goes on after an interruption and pays for nothing twice.

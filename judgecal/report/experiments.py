@@ -155,7 +155,8 @@ def _listed(workspace: Workspace, folder: Path, margin: float) -> Listed:
         command, of = str(config.get("command")), config.get("gold")
         gold = str(of.get("set", "")) if isinstance(of, dict) else ""
         found = find_experiment(workspace, slug)  # journals tell time to the second, files better
-        at = f"{found.last_written:%F %T} {found.summary.stat().st_mtime_ns if finished else 0:020}"
+        last = found.summary if finished else folder / "experiment.toml"
+        at = f"{found.last_written:%F %T} {last.stat().st_mtime_ns:020}"
         made_of = [str(config[key]) for key in ("chosen_from", "compared_from", "lock") if key in config]
         judges = [str(one["judge"]) for one in config.get("judges", ()) if isinstance(one, dict)]
         made_of += [judge.rpartition("#")[2] for judge in judges if "#" in judge]
