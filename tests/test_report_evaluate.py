@@ -44,7 +44,7 @@ def test_settings_that_cannot_be_told_apart(sweep: EvaluateResult) -> None:
     assert "10 of 415 answers are unscored and count as 0." in because
     some = dataclasses.replace(sweep, not_told_apart_from_best=sweep.not_told_apart_from_best[:2])
     assert headline(some).sentence == "2 of 5 settings cannot be told apart from the best."
-    assert headline(some).because[0] == "the base and chunk.max=256."
+    assert headline(some).because[0] == "They are the base and chunk.max=256."
 
 
 def test_a_single_best_only_where_it_is_shown() -> None:

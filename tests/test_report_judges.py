@@ -266,7 +266,7 @@ def test_what_is_not_known_is_said() -> None:
     for words in (
         "Whether it holds on the 90 sealed test answers: judgecal select",
         "the project itself made them",
-        "B may be good enough, for no more money; about 1,200 more",
+        "B may be good enough; about 1,200 more",
         "no two raters share 30 items",
         "it judged each answer once",
         "What A costs: without a price we rank it as the dearest",

@@ -125,7 +125,10 @@ def unread_headline(unread: Unread | None) -> Headline | None:
     ]
     journal = f"{unread.journal} holds what came instead."
     first, more = fitting(
-        *because[:1], journal, *because[1:], f"They were asked about {count_of(n, 'answer')}."
+        *because[:1],
+        journal,
+        *because[1:],
+        f"{'They were' if several else 'It was'} asked about {count_of(n, 'answer')}.",
     )
     what = f"Nothing could be read: {who} gave a verdict." if several else f"Nothing could be read of {who}."
     return Headline("unread", what, first, next=unread.again, more=more)
@@ -354,7 +357,7 @@ def _unknown(decision: JudgesDecision, lead: Estimate, pick: ChosenJudge) -> tup
         and to_show is not None
         and f"Whether {pick.best} beats the best constant: about {count(to_show)} {shown}",
         pick.more_questions is not None
-        and f"{pick.cheaper} may be good enough, for no more money; about {count(pick.more_questions)} more "
+        and f"{pick.cheaper} may be good enough; about {count(pick.more_questions)} more "
         "labelled questions would settle it.",
         not any(rater.enough for rater in result.raters)
         and f"How well people agree with each other: no two raters share {MIN_SHARED} items.",

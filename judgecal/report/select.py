@@ -93,7 +93,7 @@ def _headline(result: SelectResult) -> Headline:
     chip, what = use(result.chosen, result.stand_in, result.margin)
     raters = raters_in_words(gold.labels_by)[1]
     if pick.kind == "none":
-        chip, what = "none", f"{result.chosen} was taken; no constant is shown to be worse."
+        chip, what = "none", f"{result.chosen} was taken, though not shown to beat the best constant."
     elif pick.too_few:
         chip, what = "too few", f"{result.chosen} was taken, on too few questions to tell."
     among, rated = "", list(result.stand_in.raters.values()) if result.stand_in else []

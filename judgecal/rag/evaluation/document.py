@@ -214,7 +214,11 @@ def _decided(result: EvaluateResult) -> tuple[str, ...]:
         return "tied", f"{both} can be told apart from the best.", highest
     more = [f"{len(names) - _NAMED} more"] if len(names) > _NAMED else []
     named = in_a_row([*names[:_NAMED], *more])
-    return "tied", f"{len(names)} of {n} {_noun(result)} cannot be told apart from the best.", f"{named}."
+    return (
+        "tied",
+        f"{len(names)} of {n} {_noun(result)} cannot be told apart from the best.",
+        f"They are {named}.",
+    )
 
 
 def _because(result: EvaluateResult, kind: str) -> tuple[str, ...]:
