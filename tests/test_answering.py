@@ -21,7 +21,6 @@ from judgecal.rag.answering.result import (
     comparisons,
     contaminated,
     decomposition,
-    most_different,
     right_from,
     system_entry,
 )
@@ -424,14 +423,6 @@ def test_where_the_points_go() -> None:
     assert found.answerer.low == pytest.approx(100 - found.controlled.high)
     assert (found.retrieval_decision, found.n_questions, found.n_left_out) == ("costs", 12, 1)
     assert decomposition([system([outcome("x", 1.0)]), system([outcome("y", 1.0)], context="topk")]) is None
-
-
-def test_the_questions_that_tell_systems_apart() -> None:
-    rows = [of_all([100.0, 50.0, 0.0, None], "a"), of_all([40.0, 50.0, 90.0, 10.0], "b")]
-    questions = asked("q00", "q01", "q02", "q03")
-    found = most_different(rows, questions)
-    assert [(one.question, one.spread) for one in found] == [("q02", 90.0), ("q00", 60.0)]
-    assert found[0].percentages == {"a": 0.0, "b": 90.0}
 
 
 def test_each_context_is_compared_by_itself_and_recorded_answers_with_the_first() -> None:

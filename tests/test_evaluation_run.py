@@ -162,9 +162,6 @@ def test_what_it_comes_to(workspace: Workspace) -> None:
     assert locks == {"correctness": None, "answered": None, "faithfulness": None}
     assert [(one.system, one.shows_contexts) for one in result.settings] == [(GOOD, True), (WEAK, False)]
     assert (result.questions.n, result.questions.n_sealed, result.questions.made_by) == (N, 0, None)
-    first = result.worst[0]
-    assert (first.question, first.mean_score) == ("What is 1?", 0.5)
-    assert [one.retrieved for one in first.answers][1] is None
 
 
 def test_the_states_as_files(workspace: Workspace) -> None:
@@ -362,8 +359,6 @@ def test_a_right_refusal_is_no_bad_answer(workspace: Workspace) -> None:
     path.write_text(text, encoding="utf-8")
     use_weak_alone(workspace)
     result = run_of(workspace).run()
-    worst = {one.question: one.mean_score for one in result.worst}
-    assert "What is 1?" not in worst and worst["What is 2?"] == worst["What is 5?"] == 0.0
     assert result.systems[0].outcomes.right_refusal.count == 1
 
 
@@ -408,7 +403,6 @@ def test_no_text_of_a_test_question_is_shown(judgecal: Run, workspace_dir: Path)
     assert not [question for question in sealed if question in shown]
     summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
     assert summary["questions"]["n_sealed"] == len(gold.test_groups)
-    assert not gold.test_groups & {one["question"] for one in summary["worst"]}
 
 
 ECHO = "def echo(question) -> str:\n    return f'Nine. You ask: {question}'\n"

@@ -466,8 +466,7 @@ def _losses(decision: JudgesDecision, losses: LossPicture) -> Section:
         "losses",
         "What each judge loses",
         caption,
-        interval_picture(drawn, Axis("points behind the best judge", full=0.0, dashed=margin)),
-        lost,
+        interval_picture(drawn, Axis("points behind the best judge", full=0.0, dashed=margin), numbers=lost),
         (f"No interval for {name}: {loss.reason}." for name, loss, _ in rows if loss.reason),
         (f"{why}." for why in losses.losses.driven),
     )

@@ -22,8 +22,6 @@ from judgecal.rag.evaluation.result import (
     MeasuredBy,
     States,
     SystemSetting,
-    WorstAnswer,
-    WorstQuestion,
     labelled,
 )
 from judgecal.rag.evaluation.summary import Costs, Measured, by_complexity, by_tag, documents_of, summarise
@@ -182,30 +180,12 @@ def evaluated(
             FailedAnswers(name, "timeout", n, "no reply in 30 s") for name, n in failures.items() if n
         ),
         failed_verdicts=(FailedVerdicts("faithfulness", "parse", 3, "no verdict in the reply: 'maybe'"),),
-        worst=tuple(sorted((_worst(one, rows) for one in asked[:5]), key=lambda one: one.mean_score)),
         costs=Costs(),
         n_unscored=sum(one.total is None for one in rows),
         usd=None,
         notes=("answers of an earlier run were taken from its journal",),
         run_line="judgecal evaluate examples/sweep.toml",
     )
-
-
-def _worst(question: Question, rows: Sequence[Measured]) -> WorstQuestion:
-    its = [row for row in rows if row.question == question.group]
-    answers = tuple(
-        WorstAnswer(
-            row.system,
-            row.given.answer,
-            row.given.error,
-            row.total,
-            None if row.given.contexts is None else tuple(map(str, handed(row.given))),
-        )
-        for row in its
-    )
-    mean, references = sum(row.total or 0.0 for row in its) / len(its), question.reference_answers
-    documents = question.reference_documents
-    return WorstQuestion(question.group, question.question, references, documents, mean, answers)
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""The document of `answer`: whom to take, systems, differences, where points go, refusals, questions."""
+"""The document of `answer`: whom to take, systems, differences, where points go, refusals."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _WORDS = (
 
 def answer_document(result: AnswerResult) -> Document:
     """What an answerer test came to."""
-    parts = (_systems, _comparisons, _decomposition, _refusals, _contaminated, _questions)
+    parts = (_systems, _comparisons, _decomposition, _refusals, _contaminated)
     title, sections = f"{result.experiment}: answerers compared", [part(result) for part in parts]
     about, headline, notes = _about(result), _headline(result), _notes(result)
     return stored_document(result, title, about, headline, *sections, notes=notes, words=_WORDS, short=True)
@@ -392,19 +392,6 @@ def _contaminated(result: AnswerResult) -> Section | None:
         n_sealed > 0 and Paragraph(sealed, short=True),
         bool(known.questions) and leave_out,
     )
-
-
-def _questions(result: AnswerResult) -> Section | None:
-    caption = (
-        "Read these answers before you believe an average; judgecal answer ... --show ID shows them "
-        "side by side. Test questions count in every number and are not shown."
-    )
-    records = []
-    for row in result.most_different:
-        rated = "; ".join(f"{system}: {plain(mean, 0)}%" for system, mean in row.percentages.items())
-        records.append(Record(row.question, [("Question", row.text), ("Rated", rated)]))
-    title = "Questions on which the systems differ most"
-    return section("questions", title, caption, records) if records else None
 
 
 def _notes(result: AnswerResult) -> tuple[str, ...]:

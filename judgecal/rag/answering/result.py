@@ -6,7 +6,6 @@ Contamination: questions that a model answers right without any document say not
 from __future__ import annotations
 
 import dataclasses
-import statistics
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,7 +27,6 @@ from judgecal.scale import Scale
 from judgecal.stats.intervals import described, mean_estimate
 
 _MIDDLE = 50.0
-_MOST_DIFFERENT = 10
 Percentages = Mapping[str, Sequence[float | None]]
 """Group of a question -> its percentages, one a repeat; None where unscored."""
 
@@ -156,16 +154,6 @@ class Decomposition:
 
 
 @dataclass(frozen=True, slots=True)
-class DifferingQuestion:
-    """A question, its wording, how far apart its systems lie, and the mean percentage of each."""
-
-    question: str
-    text: str
-    spread: float
-    percentages: dict[str, float]
-
-
-@dataclass(frozen=True, slots=True)
 class ShownAnswer:
     """One answer to a question; `unscored` says why it has no percentage."""
 
@@ -258,7 +246,6 @@ class AnswerResult(Result):
     n_expected: int
     n_unscored: int
     comparisons: tuple[SystemComparison, ...]  # within a context
-    most_different: tuple[DifferingQuestion, ...]
     not_asked: tuple[NotAsked, ...]
     contaminated: Contaminated | None  # of closed-book answers alone
     dropped: Dropped | None
@@ -409,28 +396,6 @@ def decomposition(systems: Sequence[SystemRows], *, seed: int = 0) -> Decomposit
             )
         )
     return Decomposition(tuple(losses)) if losses else None
-
-
-def most_different(
-    systems: Sequence[SystemRows], questions: Sequence[Question], *, sealed: Collection[str] = ()
-) -> tuple[DifferingQuestion, ...]:
-    """The questions on which the systems lie farthest apart, the widest first; unscored answers are left out.
-
-    So are the groups that are `sealed`: those of test.
-    """
-    wording = {question.group: question.question for question in questions}
-    means: dict[str, dict[str, float]] = {}
-    for system in systems:
-        for group, row in system.percentages().items():
-            rated = [value for value in row if value is not None]
-            if rated and group not in sealed:
-                means.setdefault(group, {})[system.name] = statistics.fmean(rated)
-    spread = {group: max(row.values()) - min(row.values()) for group, row in means.items()}
-    widest = sorted((group for group in spread if spread[group] > 0), key=lambda group: -spread[group])
-    return tuple(
-        DifferingQuestion(group, wording[group], spread[group], means[group])
-        for group in widest[:_MOST_DIFFERENT]
-    )
 
 
 def one_question(systems: Sequence[SystemRows], question: Question, standing: Served) -> OneQuestion:

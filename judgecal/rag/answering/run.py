@@ -44,7 +44,6 @@ from judgecal.rag.answering.result import (
     comparisons,
     contaminated,
     decomposition,
-    most_different,
     one_question,
     right_from,
     system_entry,
@@ -213,7 +212,6 @@ def _result(run: AnswerRun, systems: Sequence[SystemRows], show: Question | None
         n_expected=sum(entry.n_expected for entry in entries),
         n_unscored=sum(entry.n_unscored for entry in entries),
         comparisons=comparisons(systems, seed=run.seed),
-        most_different=most_different(systems, run.questions, sealed=sealed),
         not_asked=tuple(NotAsked(group, *problem, group in sealed) for group, problem in problems.items()),
         contaminated=contaminated(
             systems,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import shlex
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
@@ -18,17 +18,16 @@ from judgecal.records import Estimate, Headline
 from judgecal.report import numbers
 from judgecal.report.charts import Axis, interval_picture
 from judgecal.report.document import (
-    Block,
     Cell,
     Document,
     Fact,
-    Paragraph,
     Picture,
     Rung,
     Section,
     Table,
     from_summary,
     notes_section,
+    section,
     table,
 )
 from judgecal.report.wording import fitting, in_a_row, path_from_here, sentence, sentences
@@ -84,12 +83,10 @@ def evaluate_document(result: EvaluateResult) -> Document:
         ),
         headline=_headline(result),
         facts=tuple(_facts(result)),
-        picture=_totals(result),
         sections=[
             _outcomes(result),
-            _best(result),
-            *curves_section(result),
             _systems(result),
+            *curves_section(result),
             *sections_behind(result),
             *notes_section(notes, words=_WORDS, short=True),
         ],
@@ -326,7 +323,6 @@ def _facts(result: EvaluateResult) -> Iterator[Fact]:
     if not any(system.n for system in result.systems):
         return
     highest, cheap = _highest(result), _cheapest(result)
-    yield Fact(numbers.estimate(highest.total, 2), "is the highest total." if n > 1 else "is its total.")
     if n > 1 and best.best is None:
         yield Fact(f"{len(best.not_told_apart)} of {n}", f"{_noun(result)} that may be the best.")
     if best.best is None and best.questions_needed is not None:
@@ -353,28 +349,6 @@ def _facts(result: EvaluateResult) -> Iterator[Fact]:
 
 
 # --- the sections
-
-
-def _totals(result: EvaluateResult) -> Picture | None:
-    """Under the headline: the total of each, in colour where it may be the best."""
-    shown = _ranked(result)[:_DRAWN]
-    if len(shown) < 2 or not any(system.n for system in shown):
-        return None
-    tied, labels = result.not_told_apart_from_best, result.labels
-    some = len(tied) < len(result.systems)
-    rows = [
-        Rung(
-            labels[system.system],
-            system.total,
-            numbers.estimate(system.total, 2),
-            strong=some and system.system in tied,
-        )
-        for system in shown
-    ]
-    title = "total, 0 to 1; in colour: may be the best" if some else "total, 0 to 1"
-    return interval_picture(
-        rows, Axis(f"{title} (the first {_DRAWN})" if len(result.systems) > _DRAWN else title)
-    )
 
 
 def _outcomes(result: EvaluateResult) -> Section:
@@ -411,40 +385,30 @@ def _outcomes(result: EvaluateResult) -> Section:
     return Section("outcomes", "Answerable and answered", caption, [shares])
 
 
-def _best(result: EvaluateResult) -> Section:
-    labels, best, several = result.labels, result.best.best, len(result.systems) > 1
-    losses = {one.name: one.loss_at_most if several else None for one in result.best.not_told_apart}
-    title, caption = (
-        f"{_noun(result).capitalize()} that may be the best",
-        "we found no difference among them, which is no proof that there is none. Let cost, latency and "
-        "the largest possible loss decide.",
-    )
-    if not several:
-        title, caption = "What it reaches and what it costs", "there is nothing to compare it with."
-    elif best is not None:
-        caption = "it is shown to be the best, by total and paired by question."
-    may_be_best = table(
-        _tied(result),
-        {
-            "system": lambda system: labels[system.system],
-            "total": lambda system: numbers.estimate(system.total, 2),
-            "may lose": lambda system: numbers.plain(losses[system.system], 2),
-            "USD/1k": lambda system: numbers.money(system.usd_per_1k),
-            "p50": lambda system: numbers.seconds(system.latency_s.p50),
-            "p95": lambda system: numbers.seconds(system.latency_s.p95),
-            "first token": lambda system: numbers.seconds(system.ttft_s.p50),
-        },
-        chosen=best and labels[best],
-        short=True,
-    )
-    unknown = [Paragraph(f"No bounds: {result.best.reason}.")] if result.best.reason is not None else []
-    return Section("best", title, f"Which one to use: {caption}", [may_be_best, *unknown])
+def _totals(result: EvaluateResult, behind: Table) -> Picture:
+    """The total of each, in colour where it may be the best."""
+    shown, tied, labels = _ranked(result)[:_DRAWN], result.not_told_apart_from_best, result.labels
+    some = len(tied) < len(result.systems)
+    rows = [
+        Rung(
+            labels[system.system],
+            system.total,
+            numbers.estimate(system.total, 2),
+            strong=some and system.system in tied,
+        )
+        for system in shown
+    ]
+    title = "total, 0 to 1; in colour: may be the best" if some else "total, 0 to 1"
+    axis = Axis(f"{title} (the first {_DRAWN})" if len(result.systems) > _DRAWN else title)
+    return interval_picture(rows, axis, numbers=behind, short=True)
 
 
 def _systems(result: EvaluateResult) -> Section:
-    shown, labels = _ranked(result), result.labels
+    shown, labels, best = _ranked(result), result.labels, result.best
     blind = {setting.system for setting in result.settings if not setting.shows_contexts}
     columns = list(dict.fromkeys(name for system in shown for name in system.measures))
+    several, reached = len(shown) > 1, any(system.n for system in shown)
+    losses = {candidate.name: candidate.loss_at_most for candidate in best.not_told_apart}
 
     def measure(name: str, system: SystemSummary) -> str:
         estimate = system.measures.get(name)
@@ -453,45 +417,53 @@ def _systems(result: EvaluateResult) -> Section:
         n = "" if estimate.n == estimate.n_expected else f" ({estimate.n:,}/{estimate.n_expected:,})"
         return f"{numbers.estimate(estimate, 2)}{n}"
 
-    def times(system: SystemSummary) -> Sequence[str]:
-        latency, first = system.latency_s, system.ttft_s
-        return list(map(numbers.seconds, (latency.mean, latency.p50, latency.p95, first.p50, first.p95)))
-
-    blocks: list[Block] = [
-        table(
-            shown,
-            {
-                "system": lambda system: labels[system.system],
-                "total": lambda system: numbers.estimate(system.total, 3),
-                "answered": lambda system: numbers.estimate(system.answered, 2),
-                "answer_correctness": lambda system: numbers.estimate(system.answer_correctness, 2),
-                "total of the scored": lambda system: numbers.plain(system.total_complete_case.value, 3),
-                "n": lambda system: numbers.count(system.n),
-                "unscored": lambda system: numbers.count(system.n_unscored),
-            },
-        ),
-        Table(
-            ["system", "mean", "p50", "p95", "first token p50", "p95", "queries/min", "n", "USD/1k"],
-            [
-                [
-                    labels[system.system],
-                    *times(system),
-                    numbers.plain(system.queries_per_minute, 1),
-                    numbers.count(system.latency_s.n),
-                    numbers.money(system.usd_per_1k),
-                ]
-                for system in shown
-            ],
-            title="Latency and cost",
-        ),
-    ]
+    overview = table(
+        shown,
+        {
+            "system": lambda system: labels[system.system],
+            "total": lambda system: numbers.estimate(system.total, 2),
+            "may lose": (lambda system: numbers.plain(losses.get(system.system), 2)) if several else None,
+            "USD/1k": lambda system: numbers.money(system.usd_per_1k),
+            "p50": lambda system: numbers.seconds(system.latency_s.p50),
+            "answered": lambda system: numbers.estimate(system.answered, 2),
+            "answer_correctness": lambda system: numbers.estimate(system.answer_correctness, 2),
+            "total of the scored": lambda system: numbers.plain(system.total_complete_case.value, 3),
+            "n": lambda system: f"{system.n:,}/{system.n_expected:,}",
+            "unscored": lambda system: numbers.count(system.n_unscored),
+        },
+        chosen=best.best and labels[best.best],
+        short=True,
+    )
+    times = table(
+        shown,
+        {
+            "system": lambda system: labels[system.system],
+            "mean": lambda system: numbers.seconds(system.latency_s.mean),
+            "p50": lambda system: numbers.seconds(system.latency_s.p50),
+            "p95": lambda system: numbers.seconds(system.latency_s.p95),
+            "first token p50": lambda system: numbers.seconds(system.ttft_s.p50),
+            "first token p95": lambda system: numbers.seconds(system.ttft_s.p95),
+            "queries/min": lambda system: numbers.plain(system.queries_per_minute, 1),
+            "n": lambda system: numbers.count(system.latency_s.n),
+        },
+        title="Latency",
+    )
+    judged = []
     for at in range(0, len(columns), _BESIDE):  # a few columns of the suite beside each other
         some = columns[at : at + _BESIDE]
         rows = [[labels[system.system], *(measure(name, system) for name in some)] for system in shown]
         title = "" if at else "Judged, 0 to 1, over the questions that have a verdict"
-        blocks.append(Table(["system", *some], rows, title=title))
+        judged.append(Table(["system", *some], rows, title=title))
     caption = (
         f"The {_noun(result)} by total, which counts a question without a verdict as 0. Intervals by "
         f"question, {shown[0].total.level:.0%}."
     )
-    return Section("systems", f"The {_noun(result)}", caption, blocks)
+    return section(
+        "systems",
+        f"The {_noun(result)}",
+        caption,
+        _totals(result, overview) if several and reached else overview,
+        best.reason is not None and f"No bounds: {best.reason}.",
+        times,
+        judged,
+    )

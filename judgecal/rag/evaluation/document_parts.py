@@ -1,4 +1,4 @@
-"""What lies behind the numbers of `evaluate`: factors, pairs, parts of questions, the worst, who judged."""
+"""What lies behind the numbers of `evaluate`: factors, pairs, parts of questions, who judged."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import partial
 from itertools import groupby
 
 from judgecal.rag.evaluation.comparisons import FactorCurve
-from judgecal.rag.evaluation.result import EvaluateResult, WorstQuestion
+from judgecal.rag.evaluation.result import EvaluateResult
 from judgecal.rag.evaluation.summary import COMPLEXITY_RULE
 from judgecal.records import Estimate
 from judgecal.report import numbers
@@ -101,7 +101,6 @@ def sections_behind(result: EvaluateResult) -> list[Section]:
         *_documents(result),
         *_complexity(result),
         *_tags(result),
-        *_worst(result),
         *_failures(result),
         _judges(result),
     ]
@@ -301,39 +300,6 @@ def _tags(result: EvaluateResult) -> list[Section]:
         "corrected for the number of cells, and below ten questions there is no interval."
     )
     return [Section("tags", "By tag", caption, _heatmap(totals, "tag", result))]
-
-
-def _worst(result: EvaluateResult) -> list[Section]:
-    """The questions that went worst over all systems, with what was retrieved."""
-    if not result.worst:
-        return []
-
-    def found_by(question: WorstQuestion) -> str:
-        """How many systems retrieved a reference document."""
-        retrieved = [answer.retrieved for answer in question.answers if answer.retrieved is not None]
-        if not retrieved:
-            return "no contexts"
-        if not question.documents:
-            return numbers.DASH
-        return f"{sum(bool(set(question.documents) & set(names)) for names in retrieved)} of {len(retrieved)}"
-
-    caption = (
-        "What to fix in the documents, the retrieval or the prompt. By mean score over all "
-        f"{len(result.systems)} {'systems' if result.design is None else 'settings'}: the total; where "
-        "there is no answer to give, 1 for a refusal and 0 for an answer. Test questions count and stay "
-        "hidden."
-    )
-    worst = table(
-        result.worst,
-        {
-            "question": lambda question: textwrap.shorten(question.text, _WIDTH, placeholder=" ..."),
-            "reference document": lambda question: ", ".join(question.documents) or numbers.DASH,
-            "retrieved by": found_by,
-            "mean score": lambda question: numbers.plain(question.mean_score, 2),
-        },
-        left=3,
-    )
-    return [Section("worst", "Worst questions", caption, [worst])]
 
 
 def _failures(result: EvaluateResult) -> list[Section]:

@@ -24,7 +24,7 @@ from judgecal.rag.evaluation.summary import (
     mean_of,
 )
 from judgecal.rag.evaluation.system import Setting, SystemAnswer
-from judgecal.records import Estimate, Failure, Result, as_plain
+from judgecal.records import Estimate, Result, as_plain
 from judgecal.tables.formats import write_frame
 
 BASE = "the base"
@@ -133,33 +133,6 @@ class FailedVerdicts:
 
 
 @dataclass(frozen=True, slots=True)
-class WorstAnswer:
-    """What a system made of a question."""
-
-    system: str
-    answer: str | None
-    error: Failure | None
-    total: float | None
-    retrieved: tuple[str, ...] | None  # documents of its contexts, best first; None where it shows none
-
-
-@dataclass(frozen=True, slots=True)
-class WorstQuestion:
-    """A question with the lowest mean score over all systems; none of test.
-
-    The score of an answer is its `total`, an unscored one as 0; where there is no answer to give, a refusal
-    scores 1 and anything else 0.
-    """
-
-    question: str
-    text: str
-    reference: tuple[str, ...]
-    documents: tuple[str, ...]
-    mean_score: float
-    answers: tuple[WorstAnswer, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class EvaluateResult(Result):
     """What `evaluate` came to."""
 
@@ -185,7 +158,6 @@ class EvaluateResult(Result):
     by_tag: tuple[QuestionPart, ...]
     failures: tuple[FailedAnswers, ...]  # the most frequent first
     failed_verdicts: tuple[FailedVerdicts, ...]  # the most frequent first
-    worst: tuple[WorstQuestion, ...]
     costs: Costs
     n_unscored: int
     usd: float | None  # what the calls of this run cost; None where a price is not known

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -50,8 +49,6 @@ from judgecal.rag.evaluation.result import (
     StateFiles,
     States,
     SystemSetting,
-    WorstAnswer,
-    WorstQuestion,
     labelled,
 )
 from judgecal.rag.evaluation.summary import (
@@ -68,7 +65,6 @@ from judgecal.records import Context, digest
 from judgecal.workspace import Workspace, find_workspace, shown
 
 _F = TypeVar("_F")
-_WORST = 10  # questions that went worst, of which a result tells
 _LIKELY, _MOST = 2_000, 20_000
 """Characters of the contexts of an answer that is not there yet: likely ones, and for a preview's bound."""
 
@@ -293,7 +289,6 @@ def _result(
                 if verdicts.error is not None
             ),
         ),
-        worst=tuple(_worst(run, measured)),
         costs=run.costs,
         n_unscored=sum(one.total is None or one.n_unscored > 0 for one in measured),
         usd=usd,
@@ -368,43 +363,6 @@ def _tallied(
         messages.setdefault((name, kind), []).append(None if question in source.sealed else message)
     rows = [(*key, len(some), next(filter(None, some), None)) for key, some in messages.items()]
     return tuple(failure(*row) for row in sorted(rows, key=lambda row: -row[2]))
-
-
-def _worst(run: EvaluateRun, measured: Sequence[Measured]) -> Iterator[WorstQuestion]:
-    """The lowest mean score first; what every system got right is none, and a right refusal scores 1."""
-    answers: dict[str, list[Measured]] = {}
-    for answer in measured:
-        if answer.question not in run.source.sealed:
-            answers.setdefault(answer.question, []).append(answer)
-    means = {
-        group: statistics.fmean(
-            (answer.total or 0.0) if answer.answerable else float(answer.answered is False)
-            for answer in given
-        )
-        for group, given in answers.items()
-    }
-    by_group = {question.group: question for question in run.questions}
-    for group in sorted((name for name in means if means[name] < 1.0), key=lambda name: means[name])[:_WORST]:
-        question = by_group[group]
-        rows = [
-            WorstAnswer(
-                answer.system,
-                answer.given.answer,
-                answer.given.error,
-                answer.total,
-                None if contexts is None else tuple(context.document_id or "?" for context in contexts),
-            )
-            for answer in answers[group]
-            for contexts in [answer.given.contexts]
-        ]
-        yield WorstQuestion(
-            question=group,
-            text=question.question,
-            reference=question.reference_answers,
-            documents=question.reference_documents,
-            mean_score=means[group],
-            answers=tuple(rows),
-        )
 
 
 def evaluate(

@@ -88,7 +88,7 @@ def retrieval_document(result: RetrievalResult) -> Document:
         "and we show none of them.",
     )
     about = f"{count(n)} questions, {documents}, k = {result.k}."
-    parts = (_ranks, _hand_on, _windows, _worst, _measures)
+    parts = (_ranks, _hand_on, _windows, _measures)
     title, sections = f"{result.experiment}: a retriever tested", [part(result) for part in parts]
     return stored_document(result, title, about, _headline(result), *sections, notes=notes, short=True)
 
@@ -237,40 +237,6 @@ def _windows(result: RetrievalResult) -> Section:
     block = columns if spread is None else _picture(window_chart, result, columns)
     caption = "Is some part of the collection worse than the rest, or does it only look so?"
     return section("windows", "Windows of consecutive questions", caption, text, block)
-
-
-def _worst(result: RetrievalResult) -> Section | None:
-    if not result.worst:
-        return None
-    text = "The first documents of each ranking"
-    if all(row.words is None for row in result.worst):
-        text += ". We cannot say which words won in your own retriever."
-    else:
-        text += ", and the words by which the first beat the reference document: what each adds to the two "
-        text += "scores."
-
-    def clipped(words: str, width: int) -> str:
-        """Text of the user's as one line, shortened."""
-        line = " ".join(words.split())
-        return line if len(line) <= width else f"{line[: width - 1]}…"
-
-    columns = table(
-        result.worst,
-        {
-            "question": lambda row: clipped(row.question_id, 24),
-            "text": lambda row: clipped(row.question, 60),
-            "rank": lambda row: str(row.rank or "none"),
-            "reference": lambda row: clipped(row.reference_document, 24),
-            "ranked above": lambda row: clipped(", ".join(above.document_id for above in row.above), 40),
-            "words that won": lambda row: ", ".join(
-                f"{clipped(won.word, 20)} {won.above:.1f}:{won.reference:.1f}"
-                for won in (row.words or ())[:3]
-            ),
-        },
-        left=6,
-    )
-    caption = "What to fix in the documents, the index or the questions."
-    return section("worst", "Worst questions", caption, text, columns)
 
 
 def _measures(result: RetrievalResult) -> Section:
