@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from judgecal.exchange import exports
-from judgecal.exchange.export_import import scale_told
 from judgecal.exchange.exports import ExportFormat
 from judgecal.goldset import load_gold
+from judgecal.goldset.labels import scale_told
 from tests.support.command import ROOT, Ran, Run, one_object
 from tests.support.made_up_tool import MADE_UP, is_made_up, items, read_made_up, scores
 
