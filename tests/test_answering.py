@@ -245,9 +245,13 @@ def answerer(workspace: Workspace) -> Answerer:
         ("[[ ## answer ## ]]\n\n[[ ## completed ## ]]", ""),  # an empty answer is an answer
         ('{"answer": "Bower."}', "Bower."),
         ('```json\n{"answer": "Bower."}\n```', "Bower."),
-        ("Bower.", None),
+        ("It was Bower,\nin May.", "It was Bower,\nin May."),  # there is no other output that it could be
+        ("Bower.\n\n[[ ## completed ## ]]", "Bower."),
+        ("<think>Bower? Or Arnel?</think>\nBower.", "Bower."),
+        ("<think>Bower? Or", None),
         ("", None),
         ("[[ ## reason ## ]]\nBower.", None),
+        ('{"reply": "Bower."}', None),
     ],
 )
 def test_reading_an_answer(answerer: Answerer, reply: str, answer: str | None) -> None:
@@ -255,6 +259,13 @@ def test_reading_an_answer(answerer: Answerer, reply: str, answer: str | None) -
     assert found.verdict == answer
     assert (found.failure is None) == (answer is not None)
     assert found.failure is None or found.failure.kind == "parse"
+
+
+def test_prose_is_no_answer_where_there_are_two_outputs(workspace: Workspace) -> None:
+    source = "import dspy\n\nclass A(dspy.Signature):\n    question: str = dspy.InputField()\n"
+    fields = "".join(f"    {name}: str = dspy.OutputField()\n" for name in ("thoughts", "answer"))
+    (workspace.signatures / "two.py").write_text(source + fields)
+    assert Answerer("two@embedded", workspace=workspace).read("Bower.").verdict is None
 
 
 def test_documents_cannot_forge_a_field(answerer: Answerer) -> None:

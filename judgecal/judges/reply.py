@@ -43,7 +43,7 @@ def read_reply(signature: LoadedSignature, text: str) -> ParsedReply:
     """The reasoning of a judge's reply, and its verdict or a failure `parse` or `out_of_range`."""
     if not text.strip():
         return ParsedReply(None, failure=Failure("parse", "the reply is empty"))
-    said = _after_thoughts(text) if "<" in text else text
+    said = after_thoughts(text) if "<" in text else text
     names = [name for name in (signature.verdict, signature.reasoning) if name]
     fields = reply_fields(said, names)
     # What stands within thoughts alone was not said.
@@ -88,7 +88,7 @@ def _one_verdict(signature: LoadedSignature, values: Sequence[Any]) -> tuple[Lab
     return verdict, failure
 
 
-def _after_thoughts(text: str) -> str:
+def after_thoughts(text: str) -> str:
     """The reply behind the thoughts that it begins with, each up to its first end; nothing without an end."""
     start = 0
     while opening := _OPENING.match(text, start):

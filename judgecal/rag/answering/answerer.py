@@ -12,6 +12,7 @@ from judgecal.engine import Message, ParsedReply
 from judgecal.errors import InputError, refuse
 from judgecal.judges import Judge, JudgeAdapter, JudgeName, item_inputs, judge_named, reply_fields
 from judgecal.judges.chat import reply_schema
+from judgecal.judges.reply import after_thoughts
 from judgecal.models import load_catalogue
 from judgecal.models.embedded import VERSION
 from judgecal.production.suite import LoadedJudge
@@ -28,15 +29,13 @@ _DEFAULT_JUDGE = "correctness_v3@embedded"
 class Writer:
     """Who writes texts, by a string such as `answer_v1@model`: a signature whose outputs are read as texts.
 
-    A `temperature` stands in the place of that of the model's alias. With `in_json` a model whose server
-    takes a JSON schema is asked by one, so that no field can be missing.
+    A `temperature` stands in the place of that of the model's alias. As a judge's, the reply is asked for by
+    a JSON schema where the alias does not say `structured = "off"`, so that no field can be missing.
     """
 
     unit = ITEM_UNIT
 
-    def __init__(
-        self, spec: str, *, workspace: Workspace, temperature: float | None = None, in_json: bool = False
-    ) -> None:
+    def __init__(self, spec: str, *, workspace: Workspace, temperature: float | None = None) -> None:
         parsed = JudgeName.parse(spec)
         if parsed.program:
             raise InputError(
@@ -49,7 +48,7 @@ class Writer:
             self.model = replace(self.model, temperature=temperature)
         outputs = self.signature.cls.output_fields
         self.texts = [field for field, info in outputs.items() if info.annotation is str]
-        self.schema = reply_schema(self.signature) if in_json and self.model.replies_in_json else None
+        self.schema = reply_schema(self.signature) if self.model.replies_in_json else None
         self._adapter = JudgeAdapter(in_json=self.schema is not None)
 
     @cached_property
@@ -73,12 +72,19 @@ class Writer:
         """What an item lacks is empty in the prompt."""
 
     def fields(self, text: str, needed: str) -> dict[str, str] | Failure:
-        """The texts of a reply by their names, stripped; a failure where the needed one is not there."""
+        """The texts of a reply by their names, stripped; a failure where the needed one is not there.
+
+        A reply without any field is the output itself, where the signature has no other.
+        """
         if not text.strip():
             return Failure("parse", "the reply is empty")
+        said = after_thoughts(text)
         fields: dict[str, str] = {}
-        for name, value in reply_fields(text, self.texts):  # the first of two with one name, as in DSPy
+        for name, value in reply_fields(said, self.texts):  # the first of two with one name, as in DSPy
             fields.setdefault(name, "" if value is None else str(value).strip())
+        text_alone = said.partition("[[ ##")[0].strip()
+        if fields.keys() <= {"completed"} and text_alone and [needed] == [*self.signature.cls.output_fields]:
+            return {needed: text_alone}
         return (
             fields
             if needed in fields

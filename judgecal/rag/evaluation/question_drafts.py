@@ -24,7 +24,6 @@ from judgecal.rag.answering.answerer import Writer
 from judgecal.rag.retrieval.chunking import Chunk, ChunkOptions, chunks_of
 from judgecal.rag.retrieval.indexes import Bm25Index, tokenizer_named
 from judgecal.records import RETRIED_ON_RESUME, Context, Failure, Item, Judgement, canonical_json
-from judgecal.workspace import Workspace
 
 FACTOID, TWO_DOCUMENTS, UNANSWERABLE, DISTRACTING = "factoid", "two_documents", "unanswerable", "distracting"
 KINDS = (FACTOID, TWO_DOCUMENTS, UNANSWERABLE, DISTRACTING)
@@ -74,9 +73,6 @@ class Request:
 
 class Maker(Writer):
     """Who makes questions of one kind: a signature of `gold_make/` and a model; verdicts are JSON."""
-
-    def __init__(self, spec: str, *, workspace: Workspace) -> None:
-        super().__init__(spec, workspace=workspace, in_json=True)
 
     def read(self, text: str) -> ParsedReply:
         """The fields; an empty question means that there is nothing to ask, none that there is no draft."""
