@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import textwrap
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from judgecal.experiment import Experiment
 from judgecal.rag.answered import answered_explorer
@@ -25,7 +25,7 @@ from judgecal.report.document import (
     table,
 )
 from judgecal.report.judges_headline import unread_headline
-from judgecal.report.numbers import DASH, count, difference, estimate, money, percent, plain, seconds
+from judgecal.report.numbers import count, difference, estimate, money, percent, plain, seconds
 from judgecal.report.wording import failures_in_words, fitting, sentence, sentences
 from judgecal.workspace import Workspace
 
@@ -201,40 +201,8 @@ def _systems(result: AnswerResult) -> Section:
         "answers come within p50."
     )
     axis = Axis("average rating, %", low=0.0, high=100.0)
-    several = len({system.context for system in result.systems}) > 1
-    numbers = _by_context(result, best) if several else overview
-    picture = interval_picture(rows, axis, numbers=numbers, short=True)
-    return section("systems", "The systems", caption, picture, several and overview, spread)
-
-
-def _by_context(result: AnswerResult, best: SystemEntry | None) -> Table:
-    """A row a system: its average with each kind of context, and what retrieval costs it."""
-    by_name: dict[str, dict[str, SystemEntry]] = {}
-    for system in result.systems:
-        by_name.setdefault(system.system, {})[system.context] = system
-    lost = {loss.system: loss for loss in result.decomposition.systems} if result.decomposition else {}
-    level = result.systems[0].intervals.average_as_wrong.level
-
-    def average(kind: str) -> Callable[[str], str]:
-        return lambda name: _average(by_name[name][kind]) if kind in by_name[name] else DASH
-
-    def unscored(name: str) -> str:
-        each = by_name[name].values()
-        return f"{sum(one.n_unscored for one in each):,}/{sum(one.n_expected for one in each):,}"
-
-    kinds = dict.fromkeys(system.context for system in result.systems)
-    return table(
-        by_name,
-        {
-            "system": lambda name: name,
-            **{f"{_CONTEXTS[kind]} ({100 * level:.4g}% interval)": average(kind) for kind in kinds},
-            "retrieval costs": (lambda name: difference(lost[name].retrieval, 1) if name in lost else DASH)
-            if lost
-            else None,
-            "unscored": unscored,
-        },
-        chosen=None if best is None else best.system,
-    )
+    picture = interval_picture(rows, axis, numbers=overview, short=True)
+    return section("systems", "The systems", caption, picture, spread)
 
 
 def _comparisons(result: AnswerResult) -> Section | None:
@@ -291,10 +259,23 @@ def _decomposition(result: AnswerResult) -> Section | None:
     ends = [end for each in both for end in (each.value, each.low, each.high) if end is not None]
     axis = Axis("percentage points", full=0.0, low=min(ends, default=None), high=max(ends, default=None))
 
-    def picture(title: str, lost: Iterable[tuple[str, Estimate]]) -> Block:
+    def picture(title: str, lost: Iterable[tuple[str, Estimate]], numbers: Table | None = None) -> Block:
         rows = [Rung(name, points, estimate(points, 1)) for name, points in lost]
-        return interval_picture(rows, axis, title=title)
+        return interval_picture(rows, axis, title=title, numbers=numbers, short=numbers is not None)
 
+    behind = table(
+        losses,
+        {
+            "system": lambda loss: loss.system,
+            f"retrieval costs ({100 * losses[0].retrieval.level:.4g}% interval)": lambda loss: difference(
+                loss.retrieval, 1
+            ),
+            "the answerer loses": lambda loss: estimate(loss.answerer, 1),
+            "controlled": lambda loss: estimate(loss.controlled, 1),
+            "naive": lambda loss: estimate(loss.topk, 1),
+            "questions": lambda loss: f"{loss.n_questions:,}",
+        },
+    )
     caption = (
         "Fix the retriever or the answerer? Retrieval costs the controlled average less the naive "
         "average; the answerer loses what is missing to 100 with the right document in hand."
@@ -310,25 +291,8 @@ def _decomposition(result: AnswerResult) -> Section | None:
         "points",
         "Where the points go",
         caption,
-        picture("What retrieval costs", [(loss.system, loss.retrieval) for loss in losses]),
+        picture("What retrieval costs", [(loss.system, loss.retrieval) for loss in losses], behind),
         picture("What the answerer loses", [(loss.system, loss.answerer) for loss in losses]),
-        table(
-            losses,
-            {
-                "system": lambda loss: loss.system,
-                "retrieval costs": lambda loss: difference(loss.retrieval, 1),
-                "the answerer loses": lambda loss: estimate(loss.answerer, 1),
-            },
-        ),
-        table(
-            losses,
-            {
-                "system": lambda loss: loss.system,
-                "questions": lambda loss: f"{loss.n_questions:,}",
-                "naive": lambda loss: estimate(loss.topk, 1),
-                "controlled": lambda loss: estimate(loss.controlled, 1),
-            },
-        ),
         Bullets(notes, short=True),
     )
 
