@@ -15,9 +15,10 @@ from judgecal.engine.transport import embedded as transport
 from judgecal.experiment.stored import find_experiment
 from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge
-from judgecal.rag.answering.document import answer_document
+from judgecal.rag.answering.document import answer_document, answer_report
 from judgecal.rag.answering.result import AnswerResult, Contaminated, KnownQuestion
 from judgecal.rag.evaluation.judging import answered_items
+from judgecal.report.explorer import Explorer
 from judgecal.report.html import html
 from judgecal.selection.lock import write_lock
 from judgecal.workspace import find_workspace
@@ -319,7 +320,10 @@ def test_controlled_minus_naive_is_what_retrieval_costs(
     assert "handed over for 12 of 13 questions" in found["notes"][-1]
     names = {item.system for item in answered_items(experiment(workspace_dir, found))}
     assert names == {f"{A} (controlled)", f"{A} (topk)"}
-    assert "The judge's own error is a band around both" in judgecal("answer", "--gold", "fair", *argv).said
+    assert (
+        "The judge's own error is a band around both"
+        in judgecal("answer", "--gold", "fair", *argv, "--full").said
+    )
     shown = judgecal("answer", "--gold", "fair", *argv, "--show", "g03").said
     assert "handed over (topk): d03" in shown and f"{A} (controlled): 100%" in shown
 
@@ -517,6 +521,11 @@ def test_a_locked_judge_rates_through_its_map_with_its_band(judgecal: Run, works
     (system,) = printed["systems"]
     assert (system["n"], system["min"], system["max"]) == (len(rated), 0, 100)
     assert system["average"] == pytest.approx(100 * sum(verdict >= 60 for verdict in rated) / len(rated))
+    workspace = find_workspace(workspace_dir)
+    explorer = answer_report(workspace, find_experiment(workspace, "mapped"), 0.03).explorer
+    assert isinstance(explorer, Explorer)
+    said = [one for row in explorer.rows for one in row.said if one]
+    assert {one.verdict for one in said} == {"0%", "100%"} and not {one.given for one in said} <= {"0", "100"}
     both = judgecal("answer", "--lock", "judge.lock.json", "--judge", "correctness_v3@embedded")
     assert both.code == 2 and "both name who rates" in both.err
     changed = (workspace_dir / "judge.lock.json").read_text().replace("correctness_v3", "correctness_v2", 1)
@@ -546,7 +555,7 @@ def test_systems_of_recorded_answers(judgecal: Run, tmp_path: Path) -> None:
     path = tmp_path / "answers.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     printed = printed_by(judgecal, "answer", "--answers", path, "--limit", "20", "--name", "rec")
-    check_page(judgecal, printed, ["systems", "pairs", "refusals", "questions", "notes"])
+    check_page(judgecal, printed, ["systems", "pairs", "refusals", "notes"])
 
     result = find_experiment(find_workspace(None), "rec").read_summary(AnswerResult)
     found = answer_document(result).headline

@@ -20,6 +20,7 @@ from judgecal.rag.evaluation.summary import CORRECTNESS
 from judgecal.records import ITEM_UNIT, Failure, Item, digest
 from judgecal.selection.lock import load_lock
 from judgecal.signatures import load_signature
+from judgecal.stats import Calibration
 from judgecal.workspace import Workspace
 
 _INPUTS = ("question", "context", "contexts")
@@ -149,6 +150,7 @@ class GradedBy:
     fingerprint: str
     band: float | None = None  # half the width of its own uncertainty in percentage points, where known
     band_from: str | None = None  # what the band is, in words
+    calibration: Calibration | None = None  # its lock's map, from verdicts to shares of the people's scale
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,10 +202,14 @@ def choose_grader(
     locked = load_lock(lock)
     loaded = LoadedJudge.locked(CORRECTNESS, lock, workspace, trust_lock=trust_lock)
     gold, bias, rule = locked.gold, locked.applied.get("bias"), loaded.rule
-    band = None
+    people = rule.common if rule.calibration is None else rule.people
+    band, to_shares = None, rule.calibration
+    if to_shares is not None:
+        shares = tuple((label - people.low) / people.span for label in to_shares.values)
+        to_shares = replace(to_shares, values=shares)
     if bias is not None and bias.low is not None and bias.high is not None:
-        span = (rule.common if rule.calibration is None else rule.people).span
-        band = 100.0 * max(abs(bias.low), abs(bias.high)) / span
+        band = 100.0 * max(abs(bias.low), abs(bias.high)) / people.span
     band_from = f"the farther end of its bias on the test items of {gold.set}"
     described = f"{locked.judge} ({lock.name})"
-    return Grader(loaded, GradedBy(described, gold.set, loaded.judge.fingerprint, band, band_from))
+    by = GradedBy(described, gold.set, loaded.judge.fingerprint, band, band_from, to_shares)
+    return Grader(loaded, by)

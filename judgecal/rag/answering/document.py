@@ -54,7 +54,9 @@ def answer_document(result: AnswerResult) -> Document:
 def answer_report(workspace: Workspace, experiment: Experiment, _margin: float) -> Document:
     """The stored document with the answers themselves."""
     result = experiment.read_summary(AnswerResult)
-    explorer = answered_explorer(workspace, experiment, {result.judge: result.judge})
+    judge, to_shares = result.judge, result.rated_by.calibration
+    maps = {judge: to_shares} if to_shares else {}
+    explorer = answered_explorer(workspace, experiment, {judge: judge}, maps=maps)
     return dataclasses.replace(answer_document(result), explorer=explorer)
 
 
@@ -267,12 +269,8 @@ def _decomposition(result: AnswerResult) -> Section | None:
         losses,
         {
             "system": lambda loss: loss.system,
-            f"retrieval costs ({100 * losses[0].retrieval.level:.4g}% interval)": lambda loss: difference(
-                loss.retrieval, 1
-            ),
+            "retrieval costs": lambda loss: difference(loss.retrieval, 1),
             "the answerer loses": lambda loss: estimate(loss.answerer, 1),
-            "controlled": lambda loss: estimate(loss.controlled, 1),
-            "naive": lambda loss: estimate(loss.topk, 1),
             "questions": lambda loss: f"{loss.n_questions:,}",
         },
     )
