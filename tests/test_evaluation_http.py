@@ -239,9 +239,9 @@ def test_another_configuration_is_asked_anew_and_failures_of_the_wire_again(
     patient["setup"]["steps"][2]["time_limit"] = 99.0
     ask(made(patient), asked, tmp_path)
     assert set(service.asked.values()) == {2}
-    url = host.put("/q", sent(b"{}", status=500), b'{"a": "yes"}')
+    url = host.put("/q", sent(b"{}", status=501), b'{"a": "yes"}')
     table = {"url": url, "method": "GET", "answer": "a", "body": {"q": "{question}"}}
-    assert errors(ask(made(table), asked[:1], tmp_path))[0].startswith("server: HTTP 500")
+    assert errors(ask(made(table), asked[:1], tmp_path))[0].startswith("server: HTTP 501")
     assert ask(made(table), asked[:1], tmp_path)[0].answer == "yes"
 
 
@@ -310,6 +310,10 @@ def test_a_server_that_is_busy_is_asked_again(service: RagService, host: RawHost
     service.busy = 1
     assert ask(made(service.table()), questions(1), tmp_path / "1")[0].error is None
     assert list(service.asked.values()) == [2]
+    for status in (429, 500, 502, 504):
+        url = host.put(f"/{status}", sent(b"later", status=status), b'{"a": "yes"}')
+        table = {"url": url, "body": {"q": "{question}"}, "answer": "a"}
+        assert ask(made(table), questions(1), tmp_path / str(status))[0].answer == "yes"
     busy = sent(b"later", status=503, headers={"retry-after": formatdate(time.time() + 2, usegmt=True)})
     table = {"url": host.put("/q", busy, b'{"a": "yes"}'), "body": {"q": "{question}"}, "answer": "a"}
     start = time.monotonic()

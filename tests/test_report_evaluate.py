@@ -42,6 +42,9 @@ def test_settings_that_cannot_be_told_apart(sweep: EvaluateResult) -> None:
     assert "chunk.max=512 is the cheapest (USD 0.100 per 1k), at most 0.18 below the best" in because
     assert f"About {sweep.best.questions_needed:,} questions like these 83 would tell the highest" in because
     assert "10 of 415 answers are unscored and count as 0." in because
+    failed, n = sweep.failures[0], sum(one.n for one in sweep.failures)
+    lost = f"{n} of 415 answers never came ({sweep.labels[failed.system]}, {failed.kind}: {failed.message})."
+    assert lost in found.because
     some = dataclasses.replace(sweep, not_told_apart_from_best=sweep.not_told_apart_from_best[:2])
     assert headline(some).sentence == "2 of 5 settings cannot be told apart from the best."
     assert headline(some).because[0] == "They are the base and chunk.max=256."

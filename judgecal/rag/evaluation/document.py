@@ -219,10 +219,10 @@ def _decided(result: EvaluateResult) -> tuple[str, ...]:
 
 
 def _because(result: EvaluateResult, kind: str) -> tuple[str, ...]:
-    def brief(message: str | None) -> str:
+    def brief(message: str | None, width: int = 160) -> str:
         """What a failure said, shortened; nothing of a test question's."""
         text = message or "its message is of a test question"
-        return textwrap.shorten(text, 160, placeholder=" ...").rstrip(".")
+        return textwrap.shorten(text, width, placeholder=" ...").rstrip(".")
 
     def mute(failed: FailedVerdicts, answers: str) -> str:
         said = f"by {failed.kind}: {brief(failed.message)}"
@@ -259,7 +259,13 @@ def _because(result: EvaluateResult, kind: str) -> tuple[str, ...]:
     n_expected = sum(system.n_expected for system in result.systems)
     n_unscored = sum(system.n_unscored for system in result.systems)
     verbs = "is unscored and counts" if n_unscored == 1 else "are unscored and count"
+    lost = ""
+    if kind != "none" and result.failures:
+        most, n_lost = result.failures[0], sum(failed.n for failed in result.failures)
+        n_lost_of = f"{numbers.count(n_lost)} of {numbers.count(n_expected)} answers never came"
+        lost = f"{n_lost_of} ({_called(result, most.system)}, {most.kind}: {brief(most.message, 50)})."
     return sentences(
+        lost,
         any(judge.lock is None for judge in of_correctness)
         and kind not in ("none", "unread")
         and "Nobody knows whether the judge of correctness agrees with people: it has no lock.",

@@ -57,6 +57,7 @@ _SECRET_HEADER = re.compile(r"authorization|cookie|key|token|secret|password", r
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
 _POLICY = Policy(attempts=4, first_wait_s=0.5, longest_wait_s=20.0)
+_NEVER_BETTER = (501, 505)  # it does not know the method, or the protocol
 _REDIRECTS = (301, 302, 303, 307, 308)
 _MOST_REDIRECTS = 5
 _MOST_SHOWN = 4000  # bytes of a body that a message may quote from
@@ -432,12 +433,12 @@ class HttpClient:
             arrivals.append((when, len(body)))
             if good and len(body) > MOST_BYTES:
                 raise failed("length", f"the answer is larger than {MOST_BYTES // 1_000_000} MB")
-        if not good:  # 429 and 503 say that it may go well later
+        if not good:
             message = f"HTTP {status}: {self.quoted(bytes(body)) or answer.reason or 'no reason given'}"
             raise CallFailed(
                 "rate_limit" if status == 429 else "server",
                 self._line(message),
-                retry=status in (429, 503),
+                retry=status == 429 or status >= 500 and status not in _NEVER_BETTER,
                 retry_after=asked_wait(answer.headers),
             )
         encoding = answer.headers.get("content-encoding", "identity").strip().lower()
