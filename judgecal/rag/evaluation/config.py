@@ -30,6 +30,7 @@
     [sweep.ours]                         # the options of `ours` that are varied, with their levels
     "chunk.max" = [128, 256, 512]
     top_n = [1, 2, 3]
+    "chunk.min/chunk.max" = [[128, 256], [256, 512]]    # options that change together are one factor
 
 A list that does not stand under [sweep] is that option's own value. Paths are taken from the file's folder.
 """
@@ -39,6 +40,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -68,6 +70,7 @@ _CONFIGS: Mapping[str, type[BaseModel]] = {
     "answers": RecordedConfig,
 }
 _MOST = 1000  # systems of one table
+_TOGETHER = "/"  # between the options of one factor: they change together
 _TABLE = ConfigDict(extra="forbid", strict=True)
 Cost = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
@@ -227,7 +230,11 @@ def _read_systems(
     factors = dict(_flat(levels)) if isinstance(levels, Mapping) else {}
     problems = [f"{file}: sweep: {head.name}: {text}" for text in sweep_problems(factors, table, design)]
     if problems:  # the rest is read anyway, so that every mistake is told at once
-        factors = {name: levels for name, levels in factors.items() if isinstance(levels, list) and levels}
+        factors = {
+            name: levels
+            for name, levels in factors.items()
+            if isinstance(levels, list) and levels and all(_is_level(level, name) for level in levels)
+        }
         design = "one_at_a_time"
     lists = [key for key, value in _flat(table) if isinstance(value, list)]
     systems = []
@@ -261,20 +268,27 @@ def sweep_problems(
         if not isinstance(levels, list) or not levels:
             yield f"{factor}: give its levels as a list, found {levels!r:.60}"
             continue
-        if odd := [level for level in levels if not isinstance(level, str | int | float | bool)]:
-            yield f"{factor}: a level is a text, a number, true or false, found {odd[0]!r:.60}"
+        if odd := [level for level in levels if not _is_level(level, factor)]:
+            names = factor.split(_TOGETHER)
+            needed = f"a list of {len(names)} values, for {' and '.join(names)}"
+            needed = needed if names[1:] else "a text, a number, true or false"
+            yield f"{factor}: a level is {needed}, found {odd[0]!r:.60}"
             continue
         for a, b in itertools.combinations(levels, 2):
             if a == b or printed(a) == printed(b):
                 yield f"{factor}: the levels {a!r} and {b!r} are the same: keep one"
-        if factor in held and design == "grid":
+        values = _held(held, factor)
+        if values is not None and design == "grid":
             yield (
                 f'{factor}: with design = "grid" no level is held: leave it out of the system\'s table, or '
                 'say design = "one_at_a_time"'
             )
-        elif factor in held and not any(_same(held[factor], level) for level in levels):
+        elif values is not None and not any(_same(values, level) for level in levels):
             known = ", ".join(map(repr, levels))
-            yield f"{factor} is {held[factor]!r} in the system's table, and its levels are {known}"
+            yield f"{factor} is {values!r} in the system's table, and its levels are {known}"
+    swept = Counter(name for factor in factors for name in factor.split(_TOGETHER))
+    for name in [name for name, n in swept.items() if n > 1]:
+        yield f"{name} is in two factors: keep one of them"
     if factors and design is None:
         yield (
             'say design = "one_at_a_time" (the others held at the base) or design = "grid" (every '
@@ -286,7 +300,7 @@ def sweep_problems(
 
 
 def variants(
-    table: Mapping[str, Any], factors: Mapping[str, Sequence[Setting]], design: Design | None
+    table: Mapping[str, Any], factors: Mapping[str, Sequence[Any]], design: Design | None
 ) -> Iterator[tuple[Mapping[str, Setting], Mapping[str, Any], bool]]:
     """The settings of each system of a table, the table with them, and whether it is the base of the others.
 
@@ -295,28 +309,34 @@ def variants(
     """
     held = dict(_flat(table))
     base = tuple(
-        next(
-            (place for place, level in enumerate(levels) if factor in held and _same(held[factor], level)), 0
-        )
+        next((place for place, level in enumerate(levels) if _same(_held(held, factor), level)), 0)
         for factor, levels in factors.items()
     )
     places = [range(len(levels)) for levels in factors.values()]
     chosen = {(*base[:n], place, *base[n + 1 :]) for n, levels in enumerate(places) for place in levels}
     for at in itertools.product(*places) if design == "grid" else sorted({base} | chosen):
-        settings = {factor: levels[n] for (factor, levels), n in zip(factors.items(), at, strict=True)}
+        chosen_levels = {factor: levels[n] for (factor, levels), n in zip(factors.items(), at, strict=True)}
         filled = dict(table)
-        for factor, level in settings.items():
-            *path, last = factor.split(".")
-            inner = filled
-            for key in path:
-                inner[key] = dict(inner[key]) if isinstance(inner.get(key), Mapping) else {}
-                inner = inner[key]
-            inner[last] = level
+        for factor, level in chosen_levels.items():
+            values = level if isinstance(level, list) else [level]
+            for name, value in zip(factor.split(_TOGETHER), values, strict=True):
+                *path, last = name.split(".")
+                inner = filled
+                for key in path:
+                    inner[key] = dict(inner[key]) if isinstance(inner.get(key), Mapping) else {}
+                    inner = inner[key]
+                inner[last] = value
+        settings = {
+            factor: printed(level) if isinstance(level, list) else level
+            for factor, level in chosen_levels.items()
+        }
         yield settings, filled, design == "one_at_a_time" and bool(factors) and at == base
 
 
-def printed(level: Setting) -> str:
-    """A level as names show it, as TOML has it but for the quotes of a text."""
+def printed(level: Any) -> str:
+    """A level as names show it, as TOML has it but for the quotes of a text; `256/512` of two options."""
+    if isinstance(level, list):
+        return _TOGETHER.join(map(printed, level))
     return str(level).lower() if isinstance(level, bool) else str(level)
 
 
@@ -328,6 +348,19 @@ def _flat(table: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]
             yield from _flat(value, name)
         else:
             yield name, value
+
+
+def _is_level(level: Any, factor: str) -> bool:
+    """Whether it is a value, or of a factor of several options a list with one for each."""
+    n = factor.count(_TOGETHER)
+    values = level if n and isinstance(level, list) else [level]
+    return len(values) == n + 1 and all(isinstance(value, str | int | float | bool) for value in values)
+
+
+def _held(held: Mapping[str, Any], factor: str) -> Any:
+    """What a system's table says of a factor, a list where it has several options; None where it is open."""
+    values = [held.get(name) for name in factor.split(_TOGETHER)]
+    return values if len(values) > 1 and any(value is not None for value in values) else values[0]
 
 
 def _same(a: Any, b: Any) -> bool:

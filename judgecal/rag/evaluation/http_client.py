@@ -438,7 +438,7 @@ class HttpClient:
             raise CallFailed(
                 "rate_limit" if status == 429 else "server",
                 self._line(message),
-                retry=status == 429 or status >= 500 and status not in _NEVER_BETTER,
+                retry=status == 429 or (status >= 500 and status not in _NEVER_BETTER),
                 retry_after=asked_wait(answer.headers),
             )
         encoding = answer.headers.get("content-encoding", "identity").strip().lower()
