@@ -97,9 +97,21 @@ def test_one_question_a_group(empty: GoldSet) -> None:
     assert (first.group, first.question, first.reference_answers) == ("g1", "Where?", ("here", "there"))
     assert (first.reference_documents, first.tags) == (("d1", "d2"), ("two",))
     assert (first.answerable, second.answerable) == (True, False)
-    assert found.notes == ("1 questions have more than one wording; we ask the first: g1",)
+    several, wording = found.notes
+    assert several == "1 questions have more than one wording; we ask the first: g1"
+    assert wording.startswith("1 of 2 questions count as having no answer, by the wording of their reference")
     with pytest.raises(InputError, match="no question is left"):
         questions_of(dataclasses.replace(empty, items=items), without=("g1", "g2"))
+
+
+@pytest.mark.parametrize(
+    "mark", [{"fields": {"answerable": "no"}}, {"tags": ("unanswerable",)}, {"expect": {"refuse": True}}]
+)
+def test_a_mark_goes_before_the_wording(empty: GoldSet, mark: dict[str, Any]) -> None:
+    items = (Item("a", "g1", "Where?", "x", ("here",), **mark), Item("b", "g2", "Who?", "y", (NOWHERE,)))
+    found = questions_of(dataclasses.replace(empty, items=items))
+    assert [question.answerable for question in found.asked] == [False, True]
+    assert not any("wording" in note for note in found.notes)
 
 
 # --- contexts

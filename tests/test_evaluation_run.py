@@ -18,6 +18,7 @@ from judgecal.experiment import RunOptions
 from judgecal.experiment.folder import Experiment
 from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge
+from judgecal.rag.answering.questions import refuses
 from judgecal.rag.evaluation import result as states
 from judgecal.rag.evaluation.config import read_evaluate_config
 from judgecal.rag.evaluation.document import evaluate_document
@@ -360,6 +361,29 @@ def test_a_right_refusal_is_no_bad_answer(workspace: Workspace) -> None:
     use_weak_alone(workspace)
     result = run_of(workspace).run()
     assert result.systems[0].outcomes.right_refusal.count == 1
+
+
+@pytest.mark.parametrize("column", ["answerable", "has_one"])
+def test_a_column_marks_what_has_no_answer(workspace: Workspace, column: str) -> None:
+    """It needs no reference; who refuses in whatever words is right, who answers is wrong and not unscored."""
+    refusal = "Nobody would know that."
+    assert not refuses(refusal)
+    systems = workspace.root / "systems.py"
+    systems.write_text(systems.read_text(encoding="utf-8").replace("I do not know.", refusal))
+    rows = [f"What is {n}?,{'' if n in (1, 2) else f'It is {n}.'},{'no' * (n in (1, 2))}" for n in range(N)]
+    text = "\n".join([f"question,reference_answer,{column}", *rows])
+    (workspace.root / "questions.csv").write_text(text, encoding="utf-8")
+    table = 'documents = "document"\n', "" if column == "answerable" else f'answerable = "{column}"\n'
+    use_weak_alone(workspace)
+    configured(workspace, (workspace.root / "sweep.toml").read_text(encoding="utf-8").replace(*table))
+    result = run_of(workspace).run()
+    (weak,) = result.systems
+    assert (result.questions.n_answerable, weak.outcomes.right_refusal.count) == (N - 2, 1)
+    assert (weak.outcomes.wrong_answer.count, weak.n_unscored) == (1, 2)
+    assert not any("wording" in note for note in result.notes)
+    (workspace.root / "questions.csv").write_text(text.replace(",no", ",nay"), encoding="utf-8")
+    with pytest.raises(InputError, match="answerable must be yes or no"):
+        run_of(workspace).check()
 
 
 def test_what_was_noticed_in_questions_and_documents_is_said(workspace: Workspace) -> None:

@@ -1,9 +1,11 @@
 """What an answerer is asked, one question a group (no label is read); and answers recorded elsewhere.
 
-Which answers decline, and which references say that there is nothing to find, are rules and no readings. An
-answer refuses where its first 160 characters hold one of the phrases that the embedded model knows (English,
-a few German and Polish ones), or where it is blank. A refusal in other words is missed, and counts as an
-answer.
+A set marks a question that has no answer: by the field `answerable` (no), the tag `unanswerable` or the rule
+`expect.refuse` of its items. Where it marks none, a reference that says that there is nothing to find does.
+
+Which answers decline is a rule and no reading, where no judge says it. An answer refuses where its first 160
+characters hold one of the phrases that the embedded model knows (English, a few German and Polish ones), or
+where it is blank. A refusal in other words is missed, and counts as an answer.
 """
 
 from __future__ import annotations
@@ -22,8 +24,10 @@ from judgecal.errors import InputError, listed, refuse
 from judgecal.goldset import Columns, GoldSet
 from judgecal.models.embedded.text import take_apart
 from judgecal.records import Context, Item, well_formed
+from judgecal.scale import Scale
 from judgecal.tables import Row, Table, read_table
 
+_YES_OR_NO = Scale.parse("binary")
 _SOURCE = r"(?:documents?|contexts?|texts?|passages?|articles?|sources?)"
 _NOTHING_TO_FIND = re.compile(
     rf"""\W*(?:
@@ -59,11 +63,12 @@ class Question:
     reference_answers: tuple[str, ...]
     reference_documents: tuple[str, ...]
     tags: tuple[str, ...] = ()
+    marked: bool | None = None  # whether it has an answer, as the set says; None where that marks no question
 
     @cached_property
     def answerable(self) -> bool:
-        """Whether the reference gives an answer; by the rule of `says_unanswerable`."""
-        return not says_unanswerable(self.reference_answers)
+        """Whether it has an answer: as it is marked, else by the rule of `says_unanswerable`."""
+        return not says_unanswerable(self.reference_answers) if self.marked is None else self.marked
 
     def item(self, contexts: tuple[Context, ...] = ()) -> Item:
         """The question as it is put to an answerer: without the reference."""
@@ -88,14 +93,41 @@ def questions_of(gold: GoldSet, *, without: Collection[str] = ()) -> Questions:
     several = [name for name, n in wordings.items() if n > 1]
     note = f"{len(several)} questions have more than one wording; we ask the first: "
     notes = (note + listed(several, sealed=gold.test_groups),) if several else ()
-    return Questions(asked, (*notes, *gold.draft_notes()))
+    return Questions(asked, (*notes, *wording_notes(asked), *gold.draft_notes()))
+
+
+def wording_notes(asked: Sequence[Question]) -> list[str]:
+    """That questions count as unanswerable by nothing but how their reference is worded."""
+    n = sum(question.marked is None and not question.answerable for question in asked)
+    how = "by the wording of their reference alone: a column answerable, or a tag unanswerable, is surer"
+    return [f"{n} of {len(asked)} questions count as having no answer, {how}"] if n else []
+
+
+def _marked(item: Item) -> bool | None:
+    """Whether there is an answer, as the item says; ValueError: its field is neither yes nor no."""
+    said = item.fields.get("answerable", "").strip()
+    if said:
+        return bool(_YES_OR_NO.read(said))
+    return False if "unanswerable" in item.tags or item.expect.get("refuse") is True else None
 
 
 def by_group(items: Iterable[Item]) -> tuple[Question, ...]:
-    """One question a group, in the order in which they first occur, in texts that every file can hold."""
+    """One question a group, in the order in which they first occur, in texts that every file can hold.
+
+    Where any is marked, those that are not have an answer; where items of one differ, the first mark counts.
+    """
     groups: dict[str, list[Item]] = {}
+    marks: dict[str, bool] = {}
+    problems = list[str]()
     for item in items:
-        groups.setdefault(well_formed(item.group), []).append(item)
+        group = well_formed(item.group)
+        groups.setdefault(group, []).append(item)
+        try:
+            if (mark := _marked(item)) is not None:
+                marks.setdefault(group, mark)
+        except ValueError as error:
+            problems.append(f"item {item.item_id}: answerable must be yes or no: {error}")
+    refuse(problems)
     return tuple(
         Question(
             group,
@@ -103,6 +135,7 @@ def by_group(items: Iterable[Item]) -> tuple[Question, ...]:
             tuple(dict.fromkeys(well_formed(text) for item in rows for text in item.reference_answers)),
             tuple(dict.fromkeys(well_formed(name) for item in rows for name in item.reference_documents)),
             tuple(well_formed(tag) for tag in rows[0].tags if all(tag in item.tags for item in rows)),
+            marks.get(group, True) if marks else None,
         )
         for group, rows in groups.items()
     )

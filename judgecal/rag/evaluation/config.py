@@ -51,7 +51,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from judgecal.artefacts import read_toml, validated
 from judgecal.errors import InputError, listed, refuse, unknown_name
 from judgecal.goldset import Columns, Document, load_gold
-from judgecal.rag.answering.questions import Question, by_group, questions_of
+from judgecal.rag.answering.questions import Question, by_group, questions_of, wording_notes
 from judgecal.rag.evaluation.comparisons import Design
 from judgecal.rag.evaluation.function import FunctionConfig, FunctionSystem
 from judgecal.rag.evaluation.http import HttpSystem
@@ -86,6 +86,7 @@ class QuestionsTable(BaseModel):
     reference: str = "reference_answer"
     separator: str | None = None  # the text between equally right reference answers in one cell
     id: str | None = None  # the column by which a question is known; None for its wording
+    answerable: str | None = None  # yes or no; None for a column of this name, where there is one
     documents: str | None = None  # reference documents: an id, or a list of them; None where there is none
     tags: list[str] = []
     limit: Annotated[int, Field(ge=1)] | None = None  # only the first ones
@@ -145,7 +146,15 @@ class EvaluateConfig(BaseModel):
             yield f"questions: give {either}"
         if asked.file is not None and "split" in asked.model_fields_set:
             yield "questions: split belongs to a gold set: leave it out, or name the set with gold"
-        of_file = {"question", "reference", "separator", "id", "documents", "tags"} & asked.model_fields_set
+        of_file = {
+            "question",
+            "reference",
+            "separator",
+            "id",
+            "answerable",
+            "documents",
+            "tags",
+        } & asked.model_fields_set
         if asked.gold is not None and of_file:
             columns = ", ".join(sorted(of_file))
             yield f"questions: {columns}: columns of a file, and a gold set has its own: leave them out"
@@ -421,7 +430,7 @@ def read_questions(table: QuestionsTable, folder: Path, workspace: Workspace) ->
 
 def _questions_of_file(path: Path, columns: QuestionsTable) -> QuestionSource:
     table = read_table(path)
-    single = (columns.question, columns.reference, columns.id, columns.documents)
+    single = (columns.question, columns.reference, columns.id, columns.answerable, columns.documents)
     table.require(*(name for name in single if name is not None), *columns.tags)
     read = Columns(
         columns.question,
@@ -436,7 +445,8 @@ def _questions_of_file(path: Path, columns: QuestionsTable) -> QuestionSource:
     for row in table.rows:
         item = read.read_item(row, table.at(row), item_id=str(row.line), problems=problems)
         named = () if columns.documents is None else references_in(row, columns.documents, columns.separator)
-        items.append(replace(item, reference_documents=tuple(named)))
+        mark = {"answerable": row.cells.get(columns.answerable or "answerable", "")}
+        items.append(replace(item, reference_documents=tuple(named), fields=mark))
         references.setdefault(item.group, set()).add(item.reference_answers)
     refuse(problems)
     if not items:
@@ -446,8 +456,8 @@ def _questions_of_file(path: Path, columns: QuestionsTable) -> QuestionSource:
         n = "1 question stands" if len(several) == 1 else f"{len(several)} questions stand"
         differing = "in several rows with different references: we take each as right"
         notes.append(f"{n} {differing}: {listed(several)}")
-    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
-    return QuestionSource(path.stem, sha256, by_group(items), tuple(notes))
+    sha256, asked = hashlib.sha256(path.read_bytes()).hexdigest(), by_group(items)
+    return QuestionSource(path.stem, sha256, asked, (*notes, *wording_notes(asked)))
 
 
 def read_documents(path: Path) -> tuple[tuple[Document, ...], tuple[str, ...]]:

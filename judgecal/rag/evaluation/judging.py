@@ -112,7 +112,7 @@ class Panel:
     def lacking(self, questions: Sequence[Question]) -> list[str]:
         """Questions whose answers the judge of correctness could not judge, as problems."""
         judge, groups_by_lack = self.correctness_by.judge, dict[str, list[str]]()
-        for question in questions:
+        for question in [question for question in questions if question.answerable]:
             probe = ReadRow(SystemAnswer("any", question.group, "An answer.").item(question))
             absent = [name for name in lacking_inputs(judge.inputs, probe.item) if name not in _FROM_CONTEXTS]
             if absent and self._correctness.judge_of(probe)[1] is not None:
@@ -386,6 +386,8 @@ class SystemRun:
         if answer.answer is not None:
             share = shares[ANSWERED] if ANSWERED in shares else float(not refuses(answer.answer))
             answered = None if share is None else share >= 0.5
+            if CORRECTNESS not in verdicts and not question.answerable:
+                shares[CORRECTNESS] = 0.0  # without a reference: whatever it says, there is nothing to say
         return Measured(
             system=answer.system,
             question=question.group,
