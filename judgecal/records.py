@@ -75,6 +75,14 @@ def as_plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
+def is_missing(value: object) -> bool:
+    """Whether a value stands for none: None, NaN, and pandas' NA, of which nothing can be told."""
+    try:
+        return value is None or bool(value != value)
+    except (TypeError, ValueError):  # NA has no truth value, nor has an array, which is none of these
+        return not hasattr(value, "__len__")
+
+
 def well_formed(text: str) -> str:
     """A text that every file can hold: surrogate halves joined, U+FFFD for an unpaired one."""
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import math
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pandas
+import polars
 import pytest
 
 import judgecal as package
 from judgecal import (
     Estimate,
+    GoldSet,
     InputError,
     Judge,
     Judgement,
@@ -140,6 +145,68 @@ def test_compare_of_test_items_is_a_look(workspace_dir: Path, capsys: pytest.Cap
     rows = [json.loads(line) for line in log.read_text().splitlines()]
     assert [row["kind"] for row in rows] == ["decision"] * 2
     assert [row["by"] for row in rows] == [f"compare by {by}" for by in (first.metric, "mae")]
+
+
+ROWS = {
+    "question": ["Who?", "When?", "Who?", "Why?"],
+    "answer": ["Ann", "1066", "", "So"],
+    "group": ["g1", "g2", "g1", "g2"],
+    "passages": [["a", "b"], ["c"], [], ["d"]],
+    "ann": ["👍", None, "👎", "👍"],
+    "ben": [4.0, 1.0, None, 3.0],
+    "at": [None, datetime.date(2020, 1, 1), None, None],
+}
+
+
+@pytest.mark.parametrize("frame", [pandas.DataFrame(ROWS), polars.DataFrame(ROWS)], ids=["pandas", "polars"])
+def test_a_frame_is_read_as_an_import_reads_it(frame: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """Columns of the usual names, further ones by `Columns`, the scale told by the labels."""
+    columns = package.Columns(contexts=("passages",))
+    gold = GoldSet.from_frame(frame, labels=["ann"], columns=columns)
+    assert (str(gold.scale), gold.labels) == (
+        "binary",
+        {"frame-00001": 1.0, "frame-00003": 0.0, "frame-00004": 1.0},
+    )
+    assert [item.group for item in gold.items] == ROWS["group"]
+    assert [len(item.contexts) for item in gold.items] == [2, 1, 0, 1]
+    assert repr(gold) == "GoldSet frame: 4 items on 2 questions, binary labels by 1 rater"
+    said = capsys.readouterr().err
+    assert "the labels show the scale binary" in said and "not taken over: ben, at" in said
+    same = GoldSet.from_frame(
+        frame, labels="ann", columns=columns, scale=gold.scale, mapping={"👍": "yes", "👎": "no"}
+    )
+    assert (same, same.sha256) == (gold, gold.sha256) and not gold.path.exists()
+    graded = GoldSet.from_frame(frame, labels=["ben"], scale="ordinal:0:4", pass_at=3.0, labels_by="project")
+    assert (graded.scale.pass_at, graded.card.labels_by, list(graded.labels.values())) == (
+        3.0,
+        "project",
+        [4, 1, 3],
+    )
+
+
+def test_a_frame_that_makes_no_set_is_refused_with_every_problem() -> None:
+    frame = polars.DataFrame({"q": ["A", "", "C"], "answer": ["a", "b", "c"], "x": ["2", "yes", "7"]})
+    with pytest.raises(InputError) as refused:
+        GoldSet.from_frame(frame, question="q", labels=["x"], scale="binary")
+    assert [problem.split(": ", 1)[0] for problem in refused.value.problems] == [
+        "the frame:row 1",
+        "the frame:row 2",
+    ]
+    assert "likewise row 3: '7'" in str(refused.value)
+    assert 'mapping={"FROM": "TO"}' in str(refused.value) and "--" not in str(refused.value)
+    for call, message in (
+        (lambda: GoldSet.from_frame(frame, question="q", labels=["x"]), "show no scale .*: give scale="),
+        (
+            lambda: GoldSet.from_frame(frame, question="quest", labels=["x"]),
+            "the frame: unknown column 'quest'",
+        ),
+        (lambda: GoldSet.from_frame(frame), "question= COL is missing"),
+        (lambda: GoldSet.from_frame(frame.lazy()), "found a polars LazyFrame"),
+        (lambda: GoldSet.from_frame(frame.clear(), question="q"), "the frame has no rows"),
+        (lambda: GoldSet.from_frame(pandas.DataFrame([[1, 2]], columns=["a", "a"])), "several columns a"),
+    ):
+        with pytest.raises(InputError, match=message):
+            call()
 
 
 @pytest.mark.parametrize(

@@ -6,16 +6,16 @@ import math
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 from judgecal.errors import listed, refuse, unknown_name
 from judgecal.goldset.card import MEMBERS, SPLIT_NAMES, SPLITS, Card
 from judgecal.records import Item, Rating
 from judgecal.scale import Label, Scale
-from judgecal.tables import GOLD
+from judgecal.tables import GOLD, Columns
 
 CARD, ITEMS, RATINGS, DOCUMENTS = "card.toml", "items.jsonl", "ratings.jsonl", "documents.jsonl"
 LABELS_LOCK = ".labels.lock"
@@ -57,7 +57,7 @@ def common_label(labels: Sequence[Label], scale: Scale) -> Label | None:
     return None if len(ranked) == 2 and ranked[0][1] == ranked[1][1] else ranked[0][0]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class GoldSet:
     """A set of items with what people said of them; items, ratings and documents in file order.
 
@@ -73,6 +73,63 @@ class GoldSet:
     documents: tuple[Document, ...]
     sha256: str
     lines: Mapping[tuple[str, ...], int] = field(default_factory=dict, repr=False, compare=False)
+    read_frame: ClassVar[Callable[..., GoldSet]]  # set by imports.py, which lies above
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: object,
+        *,
+        question: str | None = None,
+        answer: str | None = None,
+        reference: str | None = None,
+        labels: str | Sequence[str] = (),
+        scale: str | Scale | None = None,
+        columns: Columns | None = None,
+        name: str = "frame",
+        pass_at: float | None = None,
+        mapping: Mapping[str, str] | None = None,
+        labels_by: Literal["people", "project"] | None = None,
+        force: bool = False,
+    ) -> GoldSet:
+        """The gold set of a polars or pandas frame, read as `gold import` reads a table; nothing is written.
+
+        What no argument names has the column of its usual name, such as `group`; what was understood, and the
+        columns that are left, are said on stderr.
+
+        Args:
+            labels: a column for each rater; an empty cell is a missing label.
+            scale: of the labels, as `percentage` or `ordinal:1:5`; told by the labels where not given.
+            columns: further columns, such as `Columns(contexts=("passages",), group="id")`.
+            pass_at: the people's pass mark, on the scale of the labels.
+            mapping: label cells to be read as others, `{"correct": "yes"}`; as "" there is no label.
+            labels_by: who gave the labels; people where not given.
+            force: keep a scale of which the labels use a small part only.
+        """
+        raters = (labels,) if isinstance(labels, str) else tuple(labels)
+        parts = {"question": question, "answer": answer, "reference": reference, "labels": raters}
+        given: dict[str, Any] = {part: named for part, named in parts.items() if named}
+        if isinstance(scale, Scale):
+            pass_at = scale.pass_at if pass_at is None else pass_at
+            scale = "fraction" if scale.from_fraction else str(scale)
+        return cls.read_frame(
+            frame,
+            columns=replace(columns or Columns(), usual=True, **given),
+            name=name,
+            scale=scale,
+            pass_at=pass_at,
+            mapping=mapping,
+            labels_by=labels_by,
+            force=force,
+        )
+
+    def __repr__(self) -> str:
+        n_raters, n_groups = len(self.raters), self.n_groups(self.items)
+        raters = f"{n_raters} rater{'s' * (n_raters != 1)}" if n_raters else "nobody yet"
+        return (
+            f"GoldSet {self.name}: {len(self.items):,} items on {n_groups:,} questions, {self.scale} labels "
+            f"by {raters}"
+        )
 
     @property
     def scale(self) -> Scale:

@@ -292,12 +292,14 @@ class Tables:
 
 
 def tables_of(
-    file: str | Path, columns: Columns, beside: SideTables, progress: Progress | None
+    file: str | Path | Source, columns: Columns, beside: SideTables, progress: Progress | None
 ) -> tuple[Tables, Columns]:
     """The tables and the columns, a row an item; InputError lists what makes no sense."""
     unreadable, of_rows = list[str](), list[str]()
 
-    def opened(path: str | Path) -> Stream:
+    def opened(path: str | Path | Source) -> Stream:
+        if isinstance(path, Source):
+            return Stream(path, of_rows, progress)
         if Path(path).is_file() and (size := Path(path).stat().st_size) >= _LARGE:
             notice(
                 f"judgecal: {Path(path).name} is {size / 1e9:.1f} GB: we read it to the end before we "
@@ -310,7 +312,7 @@ def tables_of(
         for path in (file, beside.ratings, beside.judgements)
     )
     if items is not None:
-        columns = columns.resolved(items.columns, Path(file))
+        columns = columns.resolved(items.columns, None if isinstance(file, Source) else Path(file))
     problems = [] if columns.usual else [*columns.problems(), *beside.problems(columns)]
     problems += unreadable
     if items is None or (ratings is None and beside.ratings is not None):

@@ -5,23 +5,30 @@ and every problem in one message.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import os
+import re
 import shlex
+import tempfile
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from judgecal.errors import InputError, listed, notice, refuse
 from judgecal.goldset.card import CARD_KEPT, UNKNOWN_LICENCE, Card, Splits, read_card
 from judgecal.goldset.gold_set import CARD, GoldSet, SplitCounts, split_counts
-from judgecal.goldset.import_tables import Progress, SideTables, attempt, tables_of
-from judgecal.goldset.labels import percent
+from judgecal.goldset.import_tables import Progress, SideTables, Tables, attempt, tables_of
+from judgecal.goldset.labels import percent, says_nothing, scale_told, typed
 from judgecal.goldset.load import content_sha, load_gold
 from judgecal.goldset.reading import ImportSession
 from judgecal.goldset.write import drafting, name_problems
 from judgecal.records import Result
 from judgecal.scale import Scale
+from judgecal.tables import Source
 from judgecal.tables.columns import GOLD, Columns
+from judgecal.tables.parquet import FrameSource
 from judgecal.workspace import Workspace
 
 _NAMED = 20  # columns that are not taken over are named, the rest is counted
@@ -106,11 +113,11 @@ class Imported(Result):
 
 
 def import_gold(
-    file: str | Path,
+    file: str | Path | Source,
     *,
     name: str,
     columns: Columns,
-    scale: str,
+    scale: str | None,
     workspace: Workspace,
     pass_at: float | None = None,
     mapping: Mapping[str, str] | None = None,
@@ -121,23 +128,26 @@ def import_gold(
     progress: Progress | None = None,
     quiet: bool = False,
 ) -> Imported:
-    """Read a table (a file, or the address of a data set: `hf:org/name[:split]`) and write it to
-    `gold/<name>`.
+    """Read a table (a file, rows, or `hf:org/name[:split]`) and write it to `gold/<name>`.
 
     A `*` in the answer's and the labels' columns stands for each system's name; in a label's alone for all
     columns that fit. Without a label column the set waits for labels. The scale `fraction` is 0..1 and stored
     as a percentage; its `pass_at` is read so too. `mapping` rewrites label cells before the scale reads them;
-    an empty text makes a missing rating. `replace` keeps a replaced set's splits, licence and what its card
-    says of its raters: no question moves to another split because a set grew. `force` takes labels that use a
-    small part of the scale, `labels_by` is people or project; `quiet` names no column that is left on stderr.
+    an empty text makes a missing rating. Without a scale the labels tell it. `replace` keeps a replaced set's
+    splits, licence and what its card says of its raters: no question moves to another split because a set
+    grew. `force` takes labels that use a small part of the scale, `labels_by` is people or project; `quiet`
+    names no column that is left on stderr.
     InputError lists the first `LISTED` problems; then nothing has been written. Rows are written as they are
     read; only a JSON array and a data set of the Hub are held whole.
     """
     workspace.require_writable("gold import")
     mapping, beside, old_card = mapping or {}, beside or SideTables(), workspace.gold / name / CARD
     problems = name_problems(name, workspace=workspace, replace=replace)
-    labels = attempt(lambda: labels_scale(scale, pass_at), problems)
     found = attempt(lambda: tables_of(file, columns, beside, progress), problems)
+    how = list[str]()
+    if scale is None and found is not None and not problems:
+        scale, mapping, how = _told(*tables_of(file, columns, beside, None), mapping)
+    labels = None if scale is None else attempt(partial(labels_scale, scale, pass_at), problems)
     if found is None or labels is None:
         raise InputError(problems)
     tables, resolved = found
@@ -154,10 +164,11 @@ def import_gold(
         refuse(problems + session.problems, most=LISTED)
         assert draft is not None
         maps = [part for cell, to in mapping.items() for part in ("--map", f"{cell}={to}")]
-        mark = [] if pass_at is None else ["--pass-at", f"{pass_at:g}"]
+        mark = ["--scale", str(scale), *([] if pass_at is None else ["--pass-at", f"{pass_at:g}"])]
         who = ["--labels-by", labels_by] if labels_by else []
-        more = shlex.join([*maps, "--scale", scale, *mark, *beside.options(), *["--force"] * force, *who])
-        start = shlex.join(["judgecal", "gold", "import", tables.items.name, "--as", name])
+        more = shlex.join([*maps, *mark, *beside.options(), *["--force"] * force, *who])
+        words = ["judgecal", "gold", "import", tables.items.name, "--as", name]
+        start = "judgecal.GoldSet.from_frame" if isinstance(file, Source) else shlex.join(words)
         card = session.card(f"{start} {columns.options()} {more}")
         card, kept = keep_card(card, old_card, labels_by=labels_by)
         draft.complete(card, readme=readme_of(card.name))
@@ -167,19 +178,91 @@ def import_gold(
         notice(f"judgecal: not taken over: {listed(unused, _NAMED)} ({takes})")
     counts, folder = session.counts(), workspace.gold / card.name
     missing = unlabelled(name, counts["n_items"], counts["n_labelled"], counts["n_ratings"])
-    skipped = {**tables.items.skipped, **session.skipped}
     return Imported(
         card.name,
         content_sha(folder),
         n_rows=tables.items.source.n_rows,
         judges=dict(sorted(judges.items())),
-        skipped={why: count for why, count in skipped.items() if count},
+        skipped={why: n for why, n in {**tables.items.skipped, **session.skipped}.items() if n},
         path=folder,
         scale=str(card.scale),
         left_out=tuple(unused),
-        notes=(*tables.notes, *session.notes(), *kept, *missing),
+        notes=(*tables.notes, *how, *session.notes(), *kept, *missing),
         **counts,
     )
+
+
+def _told(
+    tables: Tables, columns: Columns, mapping: Mapping[str, str]
+) -> tuple[str, Mapping[str, str], list[str]]:
+    """The scale that the labels of tables show, the mapping with what cells stand for on it, and how it was
+    told.
+
+    Reads the rows of the labels; InputError: they show none.
+    """
+    names = dict.fromkeys((*columns.labels, *([columns.gold_label] if columns.gold_label else [])))
+    held = {row.cells[name].strip() for row in tables.ratings.rows for name in names}
+    cells = [cell for cell in (mapping.get(cell, cell).strip() for cell in sorted(held)) if cell]
+    cells = [cell for cell in cells if not says_nothing(cell, Scale.parse("nominal"))]
+    scale, words, why = scale_told([typed(cell) for cell in cells])
+    if scale is None:
+        raise InputError(f"{tables.ratings.top}: the labels show no scale ({why}): give --scale")
+    by_cell = {cell: words[cell.casefold()] for cell in cells if cell.casefold() in words}
+    return scale, {**by_cell, **mapping}, [f"the labels show the scale {scale}: {why} (--scale says another)"]
+
+
+def gold_of_frame(
+    frame: object,
+    *,
+    columns: Columns,
+    name: str,
+    scale: str | None,
+    pass_at: float | None,
+    mapping: Mapping[str, str] | None,
+    labels_by: str | None,
+    force: bool,
+) -> GoldSet:
+    """The set of a frame, as an import of its rows would make it; nothing of it stays on the disk."""
+    with tempfile.TemporaryDirectory(prefix="judgecal-") as root:
+        scratch = Workspace(Path(root), Path(root) / "experiments")
+        try:
+            source = FrameSource(frame)
+            made = import_gold(
+                source,
+                name=name,
+                columns=columns,
+                scale=scale,
+                workspace=scratch,
+                pass_at=pass_at,
+                mapping=mapping,
+                labels_by=labels_by,
+                force=force,
+                quiet=True,
+            )
+        except InputError as error:
+            raise InputError(_in_python(problem) for problem in error.problems) from None
+        unused = [f"not taken over: {listed(made.left_out, _NAMED)}"] * bool(made.left_out)
+        notice(*(f"judgecal: {_in_python(note)}" for note in (*made.notes, *unused)))
+        # a place where no file can ever be
+        return dataclasses.replace(made.gold, path=Path(os.devnull) / name, lines={})
+
+
+GoldSet.read_frame = staticmethod(gold_of_frame)
+
+_PARAMETERS = {"map": "mapping", "label": "labels"}
+_OF_COLUMNS = {"field": "fields", "context": "contexts", "tag": "tags", "note": "notes"}
+
+
+def _in_python(message: str) -> str:
+    """A message with the options in it as what `from_frame` takes."""
+
+    def parameter(match: re.Match[str]) -> str:
+        name = match[1].replace("-", "_")
+        if name in (*_PARAMETERS, "scale", "force", "question", "answer", "reference", "pass_at"):
+            return f"{_PARAMETERS.get(name, name)}="
+        return f"Columns({_OF_COLUMNS.get(name, name)}=)"
+
+    return re.sub(r"--([a-z][a-z-]*)", parameter, message.replace("--map FROM=TO", 'mapping={"FROM": "TO"}'))
 
 
 def read_mapping(entries: Iterable[str]) -> dict[str, str]:

@@ -10,13 +10,13 @@ from typing import Literal
 import numpy as np
 
 from judgecal.errors import InputError, refuse
-from judgecal.records import Estimate
+from judgecal.records import Estimate, is_missing
 from judgecal.scale import GRADED, INTERVAL, Kind, Label, Scale
 from judgecal.stats.agreement import estimate
 from judgecal.stats.chance import fleiss, gwet, icc, interval_alpha, nominal_alpha, ordinal_alpha
 from judgecal.stats.intervals import check_level
 from judgecal.stats.metrics import METRICS, Terms
-from judgecal.stats.sample import Bools, Floats, Ints, Sample, as_scale, build, codes_of, is_missing
+from judgecal.stats.sample import Bools, Floats, Ints, Sample, as_scale, build, codes_of
 
 RaterLabels = Iterable[object] | Mapping[Hashable, object]
 """One rater's labels: one an item in the order of the items, or by item; None or NaN = missing."""

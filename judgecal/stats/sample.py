@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from judgecal.errors import InputError, listed, refuse
+from judgecal.records import is_missing
 from judgecal.scale import Scale, common_scale, onto
 
 Floats = npt.NDArray[np.float64]
@@ -72,14 +73,6 @@ def _hashable(key: object) -> bool:
     except TypeError:
         return False
     return True
-
-
-def is_missing(value: object) -> bool:
-    """Whether a value stands for none: None, NaN, and pandas' NA, of which nothing can be told."""
-    try:
-        return value is None or bool(value != value)
-    except (TypeError, ValueError):  # NA has no truth value, nor has an array, which is none of these
-        return not hasattr(value, "__len__")
 
 
 def renumbered(codes: Ints) -> Ints:

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from judgecal.errors import InputError
+from judgecal.records import is_missing
 from judgecal.tables.formats import Format, Output, Write
-from judgecal.tables.table import FileSource, Piece, Unit, record_row
+from judgecal.tables.table import FileSource, Piece, Source, Unit, record_row
 
 if TYPE_CHECKING:
     import polars as pl
@@ -172,6 +173,49 @@ def _plain(value: Any) -> Any:
     if isinstance(value, datetime.timedelta | decimal.Decimal):
         return str(value)
     return value
+
+
+class FrameSource(Source):
+    """The rows of a polars frame, or of any other with `to_dict("records")`, as pandas has it."""
+
+    unit: Unit = "row"
+
+    def __init__(self, frame: Any) -> None:
+        super().__init__("the frame")
+        self.source = f"a {type(frame).__module__.partition('.')[0]} {type(frame).__name__}"
+        if not (hasattr(frame, "to_dicts") or hasattr(frame, "to_dict")) or not hasattr(frame, "columns"):
+            raise InputError(f"a polars or pandas frame is needed, found {self.source}: make one of it")
+        names = [str(name) for name in frame.columns]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise InputError(f"the frame has several columns {', '.join(twice)}: rename all but one")
+        if hasattr(frame, "to_dicts"):
+            kept, self.bytes_columns = without_bytes(frame)
+            records = frame_records(kept)
+        else:
+            records = list(enumerate(map(_unboxed, frame.to_dict("records")), start=1))
+        if not records:
+            raise InputError("the frame has no rows")
+        self._rows = [record_row(number, record) for number, record in records]
+        self.columns, self.n_rows = tuple(names), len(records)
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """As `Source.fields`."""
+        return tuple(dict.fromkeys(name for row in self._rows for name in row.raw))
+
+    def _pieces(self) -> Iterator[Piece]:
+        return self._in_pieces(self._rows)
+
+
+def _unboxed(value: Any) -> Any:
+    """A JSON value of what a frame holds as Python or numpy objects."""
+    value = value.tolist() if hasattr(value, "tolist") else value
+    if isinstance(value, dict):
+        return {str(key): _unboxed(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_unboxed(part) for part in value]
+    plain = None if is_missing(value) else _plain(value)
+    return plain if isinstance(plain, bool | int | float | None) else str(plain)
 
 
 def _parquet_file(draft: Path, schema: Any) -> Any:
