@@ -121,7 +121,7 @@ TABLE = {
                 "Say whether another judge may replace the locked one.",
                 "--lock judge.lock.json --to rag/correctness@embedded",
                 documents={"MigrateResult": "report.gate:migrate_document"},
-                report="selection.migrate:MigrateResult"),
+                report="report.gate:migrate_report"),
         Command("judge", "cli.judge:judge", "Judge a table of answers with locked judges or a suite.",
                 "answers.csv --lock judge.lock.json -o judged.csv --question q --answer a --reference r",
                 documents={"JudgeResult": "report.judge:judge_document",

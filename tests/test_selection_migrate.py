@@ -15,9 +15,12 @@ import pytest
 from scipy.special import stdtrit
 
 from judgecal.experiment import AgreementTable, JudgeColumn, score
+from judgecal.experiment.stored import find_experiment
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import PromptJudge
 from judgecal.records import Failure, Item, Judgement
+from judgecal.report.explorer import Explorer
+from judgecal.report.gate import migrate_report
 from judgecal.scale import Label, Scale
 from judgecal.selection.confirm import calibrate
 from judgecal.selection.lock import LockedGold, load_lock
@@ -350,6 +353,13 @@ def test_a_judge_that_loses_is_not_locked(
     result = json.loads(ran.out)
     assert (ran.code, result["decision"], result["new_lock"]) == (1, "fail", None)
     assert result["difference"]["high"] < -0.03 < 0.0 < result["flip_rate"]["low"]
+    workspace = find_workspace(workspace_dir)
+    test, flips = gold.test_ids, result["flipped"]
+    n_test = sum(flip["item_id"] in test for flip in flips)
+    assert n_test == round(result["flip_rate"]["value"] * result["flip_rate"]["n"]) < len(flips)
+    report = migrate_report(workspace, find_experiment(workspace, result["experiment"]), 0.03)
+    assert isinstance(report.explorer, Explorer) and len(report.explorer.rows) == len(flips) - n_test
+    assert not test & {row.name for row in report.explorer.rows} and report.explorer.n_sealed == n_test
     assert result["why"].startswith("on test it loses ")
     assert result["why"].endswith("points at least, more than the margin of 3 points")
     # With a margin that is wide enough the same numbers say otherwise: one interval serves every margin.

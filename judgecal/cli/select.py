@@ -181,7 +181,7 @@ def gate(
     Changed: the verdicts lie further from the locked ones than the judge's own noise, so another judge
     answers under this name.
     """
-    from judgecal.report.gate import gate_document, texts_of
+    from judgecal.report.gate import gate_document, open_ids
     from judgecal.selection.gate import plan_gate
     from judgecal.selection.lock import load_lock
 
@@ -208,7 +208,7 @@ def gate(
     planned.check()
     slug = planned.experiment.slug
     notice(f"judgecal: gate in {slug}; if it is interrupted, --name {slug} goes on with it")
-    document = gate_document(result := planned.run(), texts_of(planned.gold))
+    document = gate_document(result := planned.run(), open_ids(planned.gold))
     print_result(result, document, json=call.json, full=call.full)
     files.write(result, document, started)
     raise Decided(result.decision)

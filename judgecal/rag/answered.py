@@ -12,7 +12,7 @@ from judgecal.experiment.trials import stored_rows
 from judgecal.goldset import load_gold
 from judgecal.rag.evaluation.judging import answered_items
 from judgecal.records import Item, Judgement
-from judgecal.report.explorer import Explorer, Row, Said, shown, texts_beside
+from judgecal.report.explorer import Explorer, Row, Said, row_of, shown
 from judgecal.report.numbers import count, percent
 from judgecal.stats import Calibration
 from judgecal.workspace import Workspace
@@ -67,16 +67,8 @@ def answered_explorer(
         of_judges = [said(item, column) for column in judges]
         marks = [f"system:{item.system}", *states.get(item.item_id, _NONE).get("marks", ())]
         marks += ["case:unscored"] * any(one is not None and bool(one.error) for one in of_judges)
-        return Row(
-            item.item_id.replace(f"::{item.system}", f" ({systems.index(item.system) + 1})", 1),
-            item.asked,
-            item.answer,
-            item.reference_answers,
-            texts_beside(item),
-            item.system or "",
-            said=of_judges,
-            marks=marks,
-        )
+        name = item.item_id.replace(f"::{item.system}", f" ({systems.index(item.system) + 1})", 1)
+        return row_of(item, name=name, said=of_judges, marks=marks)
 
     def height(item: Item) -> float:
         row = rows.get((item.item_id, next(iter(judges.values()), "")))

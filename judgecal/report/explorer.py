@@ -284,25 +284,28 @@ def _judged_row(parted: PartedItem, judges: Sequence[str], subject: str, traits:
     marks += [f"case:{judge.error or ('unscored' if judge.unscored else 'agree')}" for judge in of_subject]
     marks += [f"person:{parted.label_class}"] * bool(parted.label_class)
     marks += [f"verdict:{judge.judge} {word}" for judge in parted.said for word in judge.classes]
-    return Row(
-        item.item_id,
-        item.asked,
-        item.answer,
-        item.reference_answers,
-        texts_beside(item),
-        item.system or "",
-        item.tags,
-        shown(parted.label, binary=parted.binary),
-        [rater(rating) for rating in parted.ratings if rating.rater != GOLD],
-        [said(by_judge[judge]) if judge in by_judge else None for judge in judges],
-        [*marks, *traits],
+    return row_of(
+        item,
+        label=shown(parted.label, binary=parted.binary),
+        raters=[rater(rating) for rating in parted.ratings if rating.rater != GOLD],
+        said=[said(by_judge[judge]) if judge in by_judge else None for judge in judges],
+        marks=[*marks, *traits],
     )
 
 
-def texts_beside(item: Item) -> list[tuple[str, str]]:
-    """An item's further texts by name: fields, conversation, contexts."""
+def row_of(item: Item, **further: Any) -> Row:
+    """An item as a row, its fields, conversation and contexts as further texts; `further`: of `Row`."""
     contexts = [(f"Context {at.document_id or place}", at.text) for place, at in enumerate(item.contexts, 1)]
-    return [*item.fields.items(), *((turn.role, turn.content) for turn in item.conversation), *contexts]
+    turns = ((turn.role, turn.content) for turn in item.conversation)
+    return Row(
+        **{"name": item.item_id, **further},
+        question=item.asked,
+        answer=item.answer,
+        references=item.reference_answers,
+        further=[*item.fields.items(), *turns, *contexts],
+        system=item.system or "",
+        tags=item.tags,
+    )
 
 
 def shown(label: Label | None, *, binary: bool) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from judgecal.errors import InputError, listed
@@ -25,7 +25,6 @@ from judgecal.report.charts import (
 from judgecal.report.document import (
     Document,
     Fact,
-    Folded,
     Heading,
     Paragraph,
     Record,
@@ -35,17 +34,16 @@ from judgecal.report.document import (
     stored_document,
     table,
 )
+from judgecal.report.explorer import Explorer, Said, row_of, shown
 from judgecal.report.judges_headline import raters_in_words, unread_headline
 from judgecal.report.numbers import count, count_of, difference, money, percent
 from judgecal.report.wording import AS_WRONG, OWN_LABELS, failures_in_words, fitting, sentence, sentences
+from judgecal.scale import Label
 from judgecal.selection.gate import FlippedItem, GateResult
 from judgecal.selection.migrate import MigrateResult, OldAndNew
 from judgecal.selection.pass_rates import ChurnResult, SystemChurn
 from judgecal.stats.metrics import amount_of, metric_facts, rows_of
 from judgecal.workspace import Workspace
-
-Texts = Mapping[str, tuple[str, str]]
-"""Id -> question and answer, of the items that may be shown."""
 
 _ACTS = {
     "pass": "Go on with this judge.",
@@ -55,6 +53,7 @@ _ACTS = {
 }
 _SHOWN = 10  # flipped items; the others unfold
 _LONGEST = 80  # characters of an id in a sentence
+_CHIPS = 8  # verdicts at most that have a filter each
 _MANY_UNSCORED = 0.10  # share of the judgements
 _WORDS = (
     ("flip rate", "How often a verdict now falls on the other side of the lock's cut."),
@@ -70,26 +69,66 @@ _OF_GOLD_AND_CHURN = (
 )
 
 
-def texts_of(gold: GoldSet) -> Texts:
-    """Those of a gold set: all but the items of test."""
-    return {item.item_id: (item.asked, item.answer) for item in gold.select("open")}
+def open_ids(gold: GoldSet | None) -> frozenset[str]:
+    """The items that may be shown: all but those of test; none where the set is gone."""
+    return frozenset(item.item_id for item in gold.select("open")) if gold else frozenset()
 
 
 def gate_report(workspace: Workspace, experiment: Experiment, _margin: float) -> Document:
-    """The document of `gate`, with the flipped items' texts; test items are counted, all of them where the
-    set is gone.
+    """The document of `gate` with the flipped items; test items are counted, all of them where the set is
+    gone.
     """
     result = experiment.read_summary(GateResult)
+    gold = _gold_of(workspace, result)
+    return replace(gate_document(result, open_ids(gold)), explorer=_flips(result, gold))
+
+
+def migrate_report(workspace: Workspace, experiment: Experiment, _margin: float) -> Document:
+    """The document of `migrate` with the items on which the judges fall on different sides."""
+    result = experiment.read_summary(MigrateResult)
+    return replace(migrate_document(result), explorer=_flips(result, _gold_of(workspace, result)))
+
+
+def _gold_of(workspace: Workspace, result: GateResult | MigrateResult) -> GoldSet | None:
+    """The set; None where it is gone or has changed."""
     try:
         gold = load_gold(result.gold.set, workspace=workspace)
-        texts = texts_of(gold) if gold.sha256 == result.gold.sha256 else {}
     except InputError:
-        texts = {}
-    return gate_document(result, texts)
+        return None
+    return gold if gold.sha256 == result.gold.sha256 else None
 
 
-def gate_document(result: GateResult, texts: Texts) -> Document:
-    """What a gate found; items that are not among the `texts` are counted and not shown."""
+def _flips(result: GateResult | MigrateResult, gold: GoldSet | None) -> Explorer | None:
+    """The flipped items with the verdict then and now; those of test are counted."""
+    if gold is None or not result.flipped:
+        return None
+    items, rows = {item.item_id: item for item in gold.select("open")}, []
+
+    def said(verdicts: Sequence[Label | None], passed: Sequence[bool | None]) -> Said:
+        raw = ", ".join(map(_in_words, verdicts))
+        sides = dict.fromkeys(shown(side, binary=True) for side in passed)
+        return Said(", ".join(sides), raw) if sides else Said(raw)
+
+    for flip in result.flipped:
+        if flip.item_id in items:
+            now = said(flip.now, flip.now_passed)
+            label = shown(gold.labels.get(flip.item_id), binary=gold.scale.kind == "binary")
+            both = [said(flip.locked, flip.locked_passed), now]
+            rows.append(row_of(items[flip.item_id], label=label, said=both, marks=[f"now:{now.verdict}"]))
+    marks = dict.fromkeys(row.marks[0] for row in rows)
+    return Explorer(
+        f"{count_of(len(rows), 'open answer')} with another verdict now",
+        rows,
+        ["locked", "now"],
+        {mark: mark.replace(":", " ") for mark in marks if len(marks) <= _CHIPS},
+        n_sealed=len(result.flipped) - len(rows),
+        gold=gold.name,
+        key=result.experiment,
+    )
+
+
+def gate_document(result: GateResult, visible: Collection[str]) -> Document:
+    """What a gate found; items that are not among those `visible` are counted."""
     model, passes = result.model_id, f"{result.repeats} of at most {result.repeats_max} passes"
     shares = [
         ("flipped since the lock", result.flip_rate, True),
@@ -102,7 +141,7 @@ def gate_document(result: GateResult, texts: Texts) -> Document:
         f"{result.experiment} · {result.judge} against its lock of {result.locked_at} ({result.lock}), on "
         f"{result.items}; {result.gold.in_words}",
         _gate_headline(result),
-        _loss(result, texts),
+        _loss(result, visible),
         section(
             "flips",
             "Flips against noise",
@@ -111,7 +150,7 @@ def gate_document(result: GateResult, texts: Texts) -> Document:
             "change on one side of it is not a flip.",
             share_blocks(shares, Axis("% of items", low=0.0), of=" of items"),
         ),
-        _items(result, texts),
+        _items(result, visible),
         facts=[*_gate_facts(result)],
         notes=(
             f"This gate spent {money(result.usd)} USD, in {passes}.",
@@ -223,7 +262,7 @@ def _calls(result: GateResult) -> str:
     return f"{count(calls.n_items)} items called {count(calls.n_calls)} times at lock time"
 
 
-def _loss(result: GateResult, texts: Texts) -> Section:
+def _loss(result: GateResult, visible: Collection[str]) -> Section:
     metric, scale, rows = result.metric, result.gold.scale, result.unscored_judgements
     expected, shares = result.gold.n_items * max(1, result.repeats), result.unscored
     sides = [("now − locked", result.difference, True)]
@@ -244,7 +283,7 @@ def _loss(result: GateResult, texts: Texts) -> Section:
         f"judgements have no verdict ({kinds}) and count as {result.gold.unscored_counts_as}; "
         "without their items the difference is "
         f"{change_of(result.complete_case, metric, scale)}: "
-        f"{listed(ids, _SHOWN, sealed=frozenset(ids) - texts.keys())}.",
+        f"{listed(ids, _SHOWN, sealed=frozenset(ids) - {*visible})}.",
     )
     return section(
         "loss",
@@ -288,9 +327,9 @@ def _metrics(result: GateResult) -> Table:
     )
 
 
-def _items(result: GateResult, texts: Texts) -> Section:
+def _items(result: GateResult, visible: Collection[str]) -> Section:
     """How many flipped, and those that may be shown, with the verdicts then and now; an endless id is cut."""
-    flipped, n = [item for item in result.flipped if item.item_id in texts], len(result.flipped)
+    flipped, n = [item for item in result.flipped if item.item_id in visible], len(result.flipped)
 
     def mean(verdicts: Sequence[float | str | None]) -> float:
         known = [verdict for verdict in verdicts if isinstance(verdict, int | float)]
@@ -300,12 +339,6 @@ def _items(result: GateResult, texts: Texts) -> Section:
         name = item.item_id if len(item.item_id) <= _LONGEST else f"{item.item_id[:_LONGEST]}..."
         return f"{name} ({' '.join(map(_in_words, item.locked))} -> {' '.join(map(_in_words, item.now))})"
 
-    records = []
-    for item in flipped:
-        then, now = (", ".join(map(_in_words, verdicts)) for verdicts in (item.locked, item.now))
-        question, answer = texts[item.item_id]
-        facts = [("Question", question), ("Answer", answer), ("Locked", then), ("Now", now)]
-        records.append(Record(item.item_id, facts))
     did = "changed" if result.flip_rate.value is None else "flipped"
     passes = " in some pass" if result.repeats > 1 else ""
     n_sealed = n - len(flipped)
@@ -316,15 +349,13 @@ def _items(result: GateResult, texts: Texts) -> Section:
     up, down = sum(by > 0 for by in moved), sum(by < 0 for by in moved)
     sides = f" ({count(up)} went up, {count(down)} down)" if up or down else ""
     return section(
-        "items",
+        "flipped",
         "Flipped items",
         f"What changed: {count_of(n, 'item')} with another verdict than at lock time{sides}. Changes all "
         "to one side look like drift, changes to both sides like noise.",
         Paragraph(f"{count_of(n, 'item')} {did}{passes}: {named}.", short=True) if n else "No item flipped.",
-        bool(n and not texts)
+        bool(n and not visible)
         and "The gold set has changed or is not here, so we treat every item as a test item and show none.",
-        records[:_SHOWN],
-        bool(records[_SHOWN:]) and Folded(f"{count(len(records) - _SHOWN)} more", records[_SHOWN:]),
     )
 
 

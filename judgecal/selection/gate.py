@@ -71,6 +71,8 @@ class FlippedItem:
     item_id: str
     locked: tuple[Label | None, ...]
     now: tuple[Label | None, ...]
+    locked_passed: tuple[bool | None, ...] = ()  # by the lock's cut, through its map; empty without a mark
+    now_passed: tuple[bool | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -529,17 +531,16 @@ def _flips(
         mean = mean_estimate(shares, two.groups, level=level)
         return replace(mean, n_unscored=int(np.sum(counted == 0)))
 
-    raw = marked = list(zip(two.then, two.now, strict=True))
-    changed = share(raw)
-    rate = changed
-    if rule.mark is not None:
-        marked = [([*map(rule.passes, then)], [*map(rule.passes, now)]) for then, now in raw]
-        rate = share(marked)
-    elif rule.people.numeric:
+    raw = list(zip(two.then, two.now, strict=True))
+    passed = [([*map(rule.passes, then)], [*map(rule.passes, now)]) for then, now in raw]
+    changed, marked = share(raw), rule.mark is not None
+    rate = share(passed) if marked else changed
+    if not marked and rule.people.numeric:
         rate = rate.without_value(rule.reason)
     flipped = tuple(
-        FlippedItem(item.item_id, tuple(then), tuple(now))
-        for item, (then, now), (before, after) in zip(items, raw, marked, strict=True)
+        FlippedItem(item.item_id, tuple(then), tuple(now), *map(tuple, sides if marked else ()))
+        for item, (then, now), sides in zip(items, raw, passed, strict=True)
+        for before, after in [sides if marked else (then, now)]
         if set(after) - {*before, None} and set(before) != {None}
     )
     return rate, changed, flipped

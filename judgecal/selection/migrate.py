@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -56,6 +56,7 @@ from judgecal.models import load_catalogue
 from judgecal.records import RETRIED_ON_RESUME, Estimate, Item, Judgement, Result
 from judgecal.scale import Label, Scale
 from judgecal.selection.confirm import NOISE_CALLS, Confirmed, calibrate, lock_judge, shown_above_floor
+from judgecal.selection.gate import FlippedItem
 from judgecal.selection.lock import (
     Lock,
     LockedJudge,
@@ -112,6 +113,7 @@ class MigrateResult(Result):
     locked: Mapping[str, Estimate]  # METRIC -> Estimate on test, an unscored item counted as wrong
     now: Mapping[str, Estimate]
     flip_rate: Estimate  # share of test items that lie on different sides of the mark, or differ in words
+    flipped: tuple[FlippedItem, ...]  # which items do, of all
     noise: Estimate  # flips of two calls of the locked judge at lock time
     unscored: UnscoredSides  # of the test items
     model_changed: bool  # whether another model answered than the locked one
@@ -461,6 +463,7 @@ class MigrateRun:
             locked=locked,
             now=now,
             flip_rate=flips.result("").flip_rate,
+            flipped=tuple(self._flipped(sides, mapped)),
             noise=lock.noise.flip_rate,
             unscored=UnscoredSides(*unscored),
             model_changed=lock.model_id is not None
@@ -481,6 +484,17 @@ class MigrateRun:
             notes=(*split_notes(self.gold), *verdict_notes(people, [JudgeColumn.of(self.new, rows)])),
             run_line=run_line(table, "test", [full_name(self.old), full_name(self.new)], extra),
         )
+
+    def _flipped(self, sides: tuple[_Side, _Side], mapped: tuple[_Side, _Side]) -> Iterator[FlippedItem]:
+        rules = [PassRule.of(self.lock.gold, side.scale) for side in mapped]
+        for item in self.items:
+            then, now = (side.verdicts[item.item_id] for side in sides)
+            both = zip(rules, mapped, strict=True)
+            before, after = (rule.passes(side.verdicts[item.item_id]) for rule, side in both)
+            if before is not None and after is not None and before != after:
+                yield FlippedItem(item.item_id, (then,), (now,), (before,), (after,))
+            elif rules[0].mark is None and then != now and None not in (then, now):
+                yield FlippedItem(item.item_id, (then,), (now,))
 
     def _cross_fitted(self, sides: tuple[_Side, _Side], mapped: tuple[_Side, _Side]) -> tuple[_Side, _Side]:
         """The open items, each by maps fitted without its question: train and dev made the final ones."""
