@@ -41,7 +41,7 @@ TABLE = {
                 "my-workspace"),
         Command("models", "cli.workspace:models", "List the models: alias, price, whether its key is there."),
         Command("judges", "cli.workspace:judges",
-                "List what can judge here: signatures, suites, local judges.",
+                "List what can judge here: signatures, text prompts, suites, local judges.",
                 documents={"JudgesHere": "report.listings:judges_here_document"}),
         Command("signature list", "cli.workspace:signature_list",
                 "List the signatures: name, scale, unit and inputs.",

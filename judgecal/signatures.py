@@ -10,6 +10,7 @@ import ast
 import builtins
 import hashlib
 import importlib.util
+import re
 import sys
 import traceback
 from collections.abc import Mapping
@@ -19,6 +20,7 @@ from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 from judgecal.errors import InputError, described, unknown_name
+from judgecal.prompts import TextPrompt, list_prompts, read_prompt
 from judgecal.records import ITEM_UNIT, digest
 from judgecal.scale import FALSE_WORDS, TRUE_WORDS, Scale
 from judgecal.workspace import Workspace, find_workspace
@@ -28,13 +30,24 @@ if TYPE_CHECKING:
 
 CHUNK = "chunk"
 """The input field that makes a judge of chunks: it takes one context of an item, a call each."""
+ITEM_INPUTS = frozenset({
+    "item", "question", "answer_under_test", "answer", "response", "reference_answer", "reference_answers",
+    "context", "contexts", "conversation", "expect", CHUNK,
+})  # fmt: skip
+"""The inputs that every item has a place for; any other name is that of a field."""
+BLANK = re.compile(r"\((?:say (?:here,|what |when\))|Say here what |Give an example of each:)[^)]*\)")
+"""What `signature new` leaves to be filled in."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedSignature:
-    """A signature and what judgecal read from it."""
+    """A signature and what judgecal read from it.
 
-    name: str  # the file's name without `.py`, behind the sub-folder that it is in
+    That of a text prompt asks for the same inputs, has its text as instructions, and gives a reasoning and a
+    verdict: it is what an optimiser works on.
+    """
+
+    name: str  # the file's name without `.py`, behind the sub-folder that it is in; `prompts/NAME.md`
     cls: type[dspy.Signature]
     text: str
     fingerprint: str  # 64 hex digits over instructions, fields and annotations
@@ -43,6 +56,7 @@ class LoadedSignature:
     words: tuple[str, str] | None  # on a binary scale written in words, (word for 1, word for 0)
     inputs: tuple[str, ...]  # names of the input fields, in the order of the prompt
     reasoning: str | None  # the first text output, or None
+    prompt: TextPrompt | None = None  # the text that is sent instead
 
     def judge_scale(self) -> Scale:
         """The verdict's scale, for a signature that is used as a judge."""
@@ -81,6 +95,11 @@ def load_signature(name_or_path: str | Path, *, workspace: Workspace | None = No
     ('percentage', 'correctness_percentage', ('question', 'reference_answer', 'answer_under_test'))
     """
     text = str(name_or_path)
+    if text.endswith(".md"):
+        prompts = list_prompts(workspace := workspace or find_workspace())
+        if text not in prompts:
+            raise unknown_name("text prompt", text, prompts)
+        return _load_prompt(source_file(text, workspace), text)
     if text.endswith(".py"):
         path = Path(text)
         if not path.is_file():
@@ -91,6 +110,36 @@ def load_signature(name_or_path: str | Path, *, workspace: Workspace | None = No
     if text not in list_signatures(workspace):
         raise unknown_name("signature", text, list_signatures(workspace))
     return _load_file(path, text)
+
+
+def source_file(name: str, workspace: Workspace) -> Path:
+    """Where a signature or a text prompt of this name is, or would be."""
+    return workspace.root / name if name.endswith(".md") else workspace.signatures / f"{name}.py"
+
+
+def _load_prompt(path: Path, name: str) -> LoadedSignature:
+    """A text prompt as a signature."""
+    import dspy
+
+    prompt = read_prompt(path, ITEM_INPUTS)
+    scale, bounds = prompt.scale, {"ge": prompt.scale.low, "le": prompt.scale.high}
+    words = scale.categories or (("yes", "no") if scale.kind == "binary" else ())
+    kind: Any = int if scale.kind == "ordinal" else float
+    field = dspy.OutputField() if words else dspy.OutputField(**bounds)
+    cls = dspy.make_signature(
+        {
+            **{each: (str, dspy.InputField()) for each in prompt.inputs},
+            "reasoning": (str, dspy.OutputField()),
+            "verdict": (Literal[words] if words else kind, field),
+        },
+        prompt.instructions,
+        "TextPrompt",
+    )
+    binary = ("yes", "no") if scale.kind == "binary" else None
+    fingerprint, inputs = digest(["text prompt", prompt.text]), prompt.inputs
+    return LoadedSignature(
+        name, cls, prompt.text, fingerprint, scale, "verdict", binary, inputs, "reasoning", prompt
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +157,11 @@ class SignatureOutline:
 
 
 def outline_signature(name: str, *, workspace: Workspace) -> SignatureOutline:
-    """Read a signature of a workspace, and run nothing of it."""
-    path = workspace.signatures / f"{name}.py"
+    """Read a signature or a text prompt of a workspace, and run nothing of it."""
+    path = source_file(name, workspace)
+    if name.endswith(".md"):
+        prompt = read_prompt(path, ITEM_INPUTS)
+        return SignatureOutline(name, prompt.scale, prompt.inputs)
     try:
         tree = ast.parse(read_source(path))
     except SyntaxError as error:
@@ -200,6 +252,12 @@ def read_source(path: Path) -> str:
 
 def _load_file(path: Path, name: str) -> LoadedSignature:
     source = read_source(path)
+    if blank := BLANK.search(source):
+        line = source.count("\n", 0, blank.start()) + 1
+        raise InputError(
+            f"{path}:{line}: still the template of signature new, {blank[0][:30]} ...: write what it asks "
+            "for, or leave it out"
+        )
     cls = only_signature(path, source)
     verdicts, lines = verdict_fields(cls), field_lines(source)
     if len(verdicts) > 1:

@@ -1,4 +1,5 @@
-"""The workspace: `signatures/`, `suites/`, `gold/`, `experiments/` and `judgecal.toml` under one root.
+"""The workspace: `signatures/`, `prompts/`, `suites/`, `gold/`, `experiments/` and `judgecal.toml`, in one
+folder.
 
 It is the user's property, in the way of a dbt project. The wheel carries a starter copy, which is read-only:
 results then go to `./experiments`. Nothing is ever written into the installed package.
@@ -18,7 +19,7 @@ from pathlib import Path
 from judgecal.errors import InputError, JudgecalError
 
 _LONGEST_IN_DRAFT = 200  # characters of a file's name, as file systems take 255 bytes
-_COPIED = ("signatures", "suites", "gold", "judgecal.toml")
+_COPIED = ("signatures", "prompts", "suites", "gold", "judgecal.toml")
 _NOT_COPIED = shutil.ignore_patterns("__pycache__", "*.pyc", ".*")
 _EXPERIMENTS_README = """# Experiments
 
@@ -39,6 +40,11 @@ class Workspace:
     def signatures(self) -> Path:
         """The folder of the signature files."""
         return self.root / "signatures"
+
+    @property
+    def prompts(self) -> Path:
+        """The folder of the text prompts; it need not exist."""
+        return self.root / "prompts"
 
     @property
     def suites(self) -> Path:

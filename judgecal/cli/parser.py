@@ -203,10 +203,12 @@ def gold_sets(workspace: Workspace) -> Iterable[str]:
 
 
 def signatures(workspace: Workspace) -> Iterable[str]:
-    """The signature files, as they are named."""
+    """The signature files and text prompts, as they are named."""
+    from judgecal.prompts import list_prompts
+
     paths = (path.relative_to(workspace.signatures) for path in workspace.signatures.rglob("*.py"))
     shown = (path for path in paths if not any(part.startswith(("_", ".")) for part in path.parts))
-    return (path.with_suffix("").as_posix() for path in shown)
+    return (*(path.with_suffix("").as_posix() for path in shown), *list_prompts(workspace))
 
 
 def suites(workspace: Workspace) -> Iterable[str]:

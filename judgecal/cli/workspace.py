@@ -59,7 +59,7 @@ def models(ctx: typer.Context, full: shared.Full = False, json: shared.Json = Fa
 
 
 def judges(ctx: typer.Context, full: shared.Full = False, json: shared.Json = False) -> None:
-    """List what can judge here: signatures, suites, local judges."""
+    """List what can judge here: signatures, text prompts, suites, local judges."""
     from judgecal.judges.listing import judges_here
 
     found = judges_here(shared.workspace_of(ctx))
@@ -77,11 +77,16 @@ def signature_list(ctx: typer.Context, full: shared.Full = False, json: shared.J
 def signature_new(
     ctx: typer.Context,
     name: Annotated[str, argument("The file's name, such as policy or team/policy.", metavar="NAME")],
-    scale: Annotated[str, option("percentage, ordinal:MIN:MAX, points:MIN:MAX, binary or nominal.")],
+    scale: Annotated[
+        str | None, option("percentage, ordinal:MIN:MAX, points:MIN:MAX, binary or nominal.")
+    ] = None,
     inputs: Annotated[
         str | None, option("What it is shown; by default question,answer_under_test.", metavar="A,B")
     ] = None,
     words: Annotated[str | None, option("The verdicts of nominal.", metavar="A,B,C")] = None,
+    prompt: Annotated[
+        Path | None, option("Make it of a text prompt, whose head has the scale.", metavar="FILE")
+    ] = None,
     replace: Annotated[bool, option("Overwrite a file of this name.")] = False,
     full: shared.Full = False,
     json: shared.Json = False,
@@ -94,7 +99,9 @@ def signature_new(
 
     asked = [part.strip() for part in inputs.split(",")] if inputs else []
     workspace = shared.workspace_of(ctx)
-    result = new_signature(workspace, name, scale, inputs=asked, words=shared.names(words), replace=replace)
+    result = new_signature(
+        workspace, name, scale, inputs=asked, words=shared.names(words), prompt=prompt, replace=replace
+    )
     print_result(result, json=json, full=full)
 
 

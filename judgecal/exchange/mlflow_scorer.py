@@ -57,7 +57,9 @@ def mlflow_scorer(
             f"{locked.judge} judges single contexts, and a scorer gives one feedback a row: use judgecal "
             "judge"
         )
-    named = name or JudgeName.parse(locked.judge).signature.rpartition("/")[2].removesuffix(".py")
+    named = name or JudgeName.parse(locked.judge).signature.rpartition("/")[2].removesuffix(
+        ".py"
+    ).removesuffix(".md")
     rule = PassRule.of_lock(locked, judge.scale)
     kind = "LLM_JUDGE" if judge.model is not None else "CODE"
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from judgecal.judges.function import FunctionJudge, LocalJudge, PythonJudge, local_judges, set_local
 from judgecal.judges.protocol import (
-    ITEM_INPUTS,
     Caller,
     Decider,
     Judge,
@@ -25,6 +24,7 @@ from judgecal.judges.protocol import (
     units_of,
 )
 from judgecal.judges.reply import read_reply, reply_fields
+from judgecal.signatures import ITEM_INPUTS
 from judgecal.workspace import Workspace, find_workspace
 
 if TYPE_CHECKING:

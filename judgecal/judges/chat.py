@@ -15,6 +15,8 @@ from typing import Any, get_args
 import dspy
 
 from judgecal.engine import ReplySchema
+from judgecal.judges.reply import read_text_reply
+from judgecal.scale import Label
 from judgecal.signatures import LoadedSignature
 
 _MARKER = "[[ ##"
@@ -101,16 +103,59 @@ class JudgeAdapter(dspy.ChatAdapter):  # type: ignore[misc]
         return content
 
 
-def reply_schema(signature: LoadedSignature) -> ReplySchema | None:
+class TextAdapter(dspy.Adapter):  # type: ignore[misc]
+    """The adapter of a text prompt: what is sent are its bytes, with the inputs in their places.
+
+    Instructions and demos have no place in it, so a program that has any is not sent through it.
+    """
+
+    def __init__(self, signature: LoadedSignature) -> None:
+        super().__init__()
+        assert signature.prompt is not None
+        self._signature, self._prompt = signature, signature.prompt
+
+    def format(
+        self, signature: type[dspy.Signature], demos: list[dict[str, Any]], inputs: dict[str, Any]
+    ) -> list[dict[str, Any]]:
+        """The messages, from neutralised inputs."""
+        keys = {part for part in self._prompt.path if isinstance(part, str)}
+        return list(self._prompt.filled(neutralised(inputs, keys=keys)))
+
+    def parse(self, signature: type[dspy.Signature], completion: str) -> dict[str, Any]:
+        """The reasoning and the verdict of a reply."""
+        read = read_text_reply(self._signature, completion)
+        if read.failure is not None:
+            raise dspy.AdapterParseError(
+                adapter_name="TextAdapter",
+                signature=signature,
+                lm_response=completion,
+                message=read.failure.message,
+            )
+        return {"reasoning": read.reasoning, "verdict": typed_verdict(self._signature, read.verdict)}
+
+
+def typed_verdict(signature: LoadedSignature, verdict: Label | None) -> Any:
+    """A verdict in the field's own type, so that a demo made of it looks like any other."""
+    if isinstance(verdict, str) or verdict is None:
+        return verdict
+    if signature.words:
+        return signature.words[0] if verdict else signature.words[1]
+    annotation = signature.cls.output_fields[signature.verdict].annotation
+    if annotation is bool:
+        return bool(verdict)
+    return verdict if annotation is float else round(verdict)
+
+
+def reply_schema(signature: LoadedSignature, verdict_name: str | None = None) -> ReplySchema | None:
     """What a judge's reply must be: the output fields in the order of the signature, the verdict within its
-    scale.
+    scale, under another name where there is one.
 
     None where a field is neither text nor the verdict: then the reply is asked for behind markers.
     """
     properties: dict[str, Mapping[str, Any]] = {}
     for name, field in signature.cls.output_fields.items():
         if name == signature.verdict:
-            properties[name] = _verdict_schema(signature, field.annotation)
+            properties[verdict_name or name] = _verdict_schema(signature, field.annotation)
         elif field.annotation is str:
             properties[name] = {"type": "string"}
         else:

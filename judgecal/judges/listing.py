@@ -1,4 +1,4 @@
-"""What can judge here: the signatures and suites of a workspace, and the local judges."""
+"""What can judge here: the signatures, text prompts and suites of a workspace, and the local judges."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from judgecal.errors import InputError
 from judgecal.judges.function import LocalJudge, load_local, local_judges
 from judgecal.judges.protocol import JudgeName
 from judgecal.judges.suite import list_suites, load_suite
+from judgecal.prompts import list_prompts
 from judgecal.records import Result
 from judgecal.signatures import list_signatures, outline_signature
 from judgecal.workspace import Workspace
@@ -53,6 +54,7 @@ class JudgesHere(Result):
 
     workspace: str
     signatures: tuple[SignatureHere, ...]
+    prompts: tuple[SignatureHere, ...]  # as text
     suites: tuple[SuiteHere, ...]
     local: tuple[LocalHere, ...]
     no_verdict: tuple[str, ...] = field(metadata={"json": False})
@@ -61,17 +63,19 @@ class JudgesHere(Result):
 
 def judges_here(workspace: Workspace) -> JudgesHere:
     """List what can judge here; what cannot be read is listed with the reason, and no signature is run."""
-    signatures, silent, suites, local = [], [], [], []
-    for name in list_signatures(workspace):
+    silent, suites, local = [], [], []
+    signatures, prompts = list[SignatureHere](), list[SignatureHere]()
+    for name in [*list_signatures(workspace), *list_prompts(workspace)]:
+        kind = prompts if name.endswith(".md") else signatures
         try:
             outline = outline_signature(name, workspace=workspace)
         except InputError as error:
-            signatures.append(SignatureHere(name, problem=error.problems[0]))
+            kind.append(SignatureHere(name, problem=error.problems[0]))
             continue
         if outline.scale is None:
             silent.append(name)
         else:
-            signatures.append(SignatureHere(name, str(outline.scale), outline.unit, outline.inputs))
+            kind.append(SignatureHere(name, str(outline.scale), outline.unit, outline.inputs))
     for name in list_suites(workspace):
         try:
             judges = load_suite(name, workspace=workspace).judges
@@ -89,4 +93,6 @@ def judges_here(workspace: Workspace) -> JudgesHere:
         local.append(
             LocalHere(str(judge), about, scale, rule.unit, rule.needs, settings, rule.source, problem)
         )
-    return JudgesHere(str(workspace.root), tuple(signatures), tuple(suites), tuple(local), tuple(silent))
+    return JudgesHere(
+        str(workspace.root), tuple(signatures), tuple(prompts), tuple(suites), tuple(local), tuple(silent)
+    )

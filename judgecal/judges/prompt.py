@@ -20,10 +20,10 @@ from pydantic import ConfigDict
 
 from judgecal.artefacts import SCHEMA, check_schema, read_json, validated
 from judgecal.engine import Message, ParsedReply, ReplySchema
-from judgecal.errors import InputError
-from judgecal.judges.chat import JudgeAdapter, neutralised, reply_schema
+from judgecal.errors import InputError, refuse
+from judgecal.judges.chat import JudgeAdapter, TextAdapter, neutralised, reply_schema
 from judgecal.judges.protocol import JudgeKind, JudgeName, item_inputs, refuse_lacking
-from judgecal.judges.reply import read_reply
+from judgecal.judges.reply import read_reply, read_text_reply
 from judgecal.models import ModelSpec, load_catalogue
 from judgecal.models.embedded import VERSION
 from judgecal.records import Item, digest
@@ -45,7 +45,6 @@ class PromptJudge:
 
     Attributes:
         program: the `dspy.Predict` whose instructions and demos make the prompt.
-        schema: what the reply must be; None where it is asked for behind markers.
         trained_on: groups whose labels the program has seen.
     """
 
@@ -70,13 +69,35 @@ class PromptJudge:
         self.program: dspy.Predict = program or dspy.Predict(self.signature.cls)
         if parsed.program and program is None:
             self._load(workspace, parsed.program)
-        self.schema: ReplySchema | None = reply_schema(self.signature) if self.model.replies_in_json else None
-        self._adapter = JudgeAdapter(in_json=self.schema is not None)
 
     def _load(self, workspace: Workspace, experiment: str) -> None:
         path = Path(experiment) if Path(experiment).is_dir() else workspace.experiments / experiment
         stored: ProgramFile = load_program(path / "program.json", self.signature)
         self.program, self.trained_on = stored.program, stored.trained_on
+
+    @cached_property
+    def verbatim(self) -> bool:
+        """Whether a text prompt is sent as it stands: no optimiser has added to it.
+
+        The embedded model reads no prose, so it is given the fields.
+        """
+        program, plain = self.program, self.signature.cls.instructions
+        unchanged = not program.demos and program.signature.instructions == plain
+        return self.signature.prompt is not None and unchanged and not self.model.embedded
+
+    @cached_property
+    def schema(self) -> ReplySchema | None:
+        """What the reply must be; of a text prompt only where its head asks for it."""
+        if not self.model.replies_in_json:
+            return None
+        if (prompt := self.signature.prompt) is None or not self.verbatim:
+            return reply_schema(self.signature)
+        return reply_schema(self.signature, str(prompt.path[0])) if prompt.structured else None
+
+    @cached_property
+    def adapter(self) -> dspy.Adapter:
+        """What makes its messages."""
+        return TextAdapter(self.signature) if self.verbatim else JudgeAdapter(in_json=self.schema is not None)
 
     @property
     def compiled(self) -> type[dspy.Signature]:
@@ -103,6 +124,8 @@ class PromptJudge:
 
     def messages(self, item: Item) -> list[Message]:
         """The chat messages for one item: as `adapter.format`, with all but the item's text made once."""
+        if self.verbatim:
+            return list(self.adapter.format(self.compiled, [], item_inputs(self.inputs, item)))
         harmless = neutralised(item_inputs(self.inputs, item), keys=self._reply_keys)
         return [*self._prefix, {"role": "user", "content": self._user_message(harmless)}]
 
@@ -113,7 +136,10 @@ class PromptJudge:
     def _user_message(self, inputs: Mapping[str, str]) -> str:
         """The texts between the pieces of the frame; the adapter's own work where it has none."""
         if self._frame is None:
-            return self._adapter.format_user_message_content(self.compiled, dict(inputs), main_request=True)
+            text: str = self.adapter.format_user_message_content(
+                self.compiled, dict(inputs), main_request=True
+            )
+            return text
         names, pieces = self._frame
         parts = [pieces[0]]
         for name, piece in zip(names, pieces[1:], strict=True):
@@ -128,7 +154,7 @@ class PromptJudge:
         set it in its place.
         """
         marks = {name: f"\x02judgecal {number}\x03" for number, name in enumerate(self.inputs)}
-        text = self._adapter.format_user_message_content(self.compiled, marks, main_request=True)
+        text = self.adapter.format_user_message_content(self.compiled, marks, main_request=True)
         if any(text.count(mark) != 1 for mark in marks.values()):
             return None
         names = tuple(sorted(marks, key=lambda name: text.index(marks[name])))
@@ -142,7 +168,7 @@ class PromptJudge:
     @cached_property
     def _prefix(self) -> Sequence[Message]:
         empty = dict.fromkeys(self.inputs, "")
-        formatted: list[dict[str, Any]] = self._adapter.format(self.compiled, self.demos, empty)
+        formatted: list[dict[str, Any]] = self.adapter.format(self.compiled, self.demos, empty)
         return [{"role": message["role"], "content": message["content"]} for message in formatted[:-1]]
 
     @property
@@ -152,11 +178,16 @@ class PromptJudge:
 
     def read(self, text: str) -> ParsedReply:
         """Read the verdict from the text of a reply."""
-        return read_reply(self.signature, text)
+        return (read_text_reply if self.verbatim else read_reply)(self.signature, text)
 
     def check_items(self, items: Sequence[Item]) -> None:
         """Refuse items that lack what the signature asks for, as `refuse_lacking` does."""
         refuse_lacking(f"signature {self.signature.name}", self.inputs, items)
+        text = self.signature.prompt.text if self.signature.prompt else ""
+        meant = {name for item in items for name in item.fields if f"{{{name}}}" in text} - {*self.inputs}
+        what = "would be sent as it stands, and the items have such a field: write"
+        who = self.signature.name
+        refuse([f"{who}: {{{name}}} {what} {{{{ {name} }}}}" for name in sorted(meant)])
 
 
 @dataclass(frozen=True, slots=True)

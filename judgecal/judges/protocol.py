@@ -22,7 +22,7 @@ from judgecal.errors import InputError
 from judgecal.models import ModelSpec
 from judgecal.records import ITEM_UNIT, Item
 from judgecal.scale import Scale
-from judgecal.signatures import CHUNK, LoadedSignature
+from judgecal.signatures import CHUNK, ITEM_INPUTS, LoadedSignature
 
 JudgeKind = Literal["prompt", "local", "python", "recorded"]
 _SHOWN = 3  # item ids named in one message
@@ -45,8 +45,6 @@ _HAS: Mapping[str, Callable[[Item], object]] = {
     "expect": lambda item: item.expect,
     CHUNK: lambda item: item.contexts,
 }
-ITEM_INPUTS = frozenset(_HAS)
-"""The inputs that every item has a place for; any other name is that of a field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +98,11 @@ class JudgeName:
     def system(self) -> str:
         """The model with its program, as it stands behind the `@`."""
         return self.model + (f"#{self.program}" if self.program else "")
+
+    @property
+    def stem(self) -> str:
+        """The signature's, prompt's or function's own name, without folders and ending."""
+        return self.signature.rpartition("/")[2].removesuffix(".py").removesuffix(".md")
 
     def __str__(self) -> str:
         settings = ",".join(f"{name}={_written(value)}" for name, value in self.settings)

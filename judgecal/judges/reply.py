@@ -18,6 +18,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from judgecal.engine import ParsedReply
+from judgecal.prompts import LAST_NUMBER, LAST_WORD
 from judgecal.records import Failure
 from judgecal.scale import Label, Scale
 from judgecal.signatures import LoadedSignature
@@ -32,6 +33,7 @@ _FENCE = re.compile(r"```(?:json)?", re.IGNORECASE)
 _NUMBER = re.compile(
     r"(?P<value>[+-]?\d+(?:\.\d+)?) ?(?:%|percent|/ ?(?P<of>\d+)|out of (?P<outof>\d+))?\.?", re.IGNORECASE
 )
+_ANY_NUMBER = re.compile(rf"(?<![\w.]){_NUMBER.pattern}(?!\w)", re.IGNORECASE)
 _WRAPPING = " \t\r\n\"'`*_"
 _SHOWN = 80  # characters of a reply in a message
 
@@ -56,12 +58,67 @@ def read_reply(signature: LoadedSignature, text: str) -> ParsedReply:
     # it ends.
     whole = fields if verdicts else spoken
     reasoning = str(next((value for name, value in whole if name == signature.reasoning), "")).strip()
+    if not heard and signature.prompt is not None:  # its text may ask for another form than DSPy's
+        return read_text_reply(signature, text)
     if not heard:
         message = f"no {signature.verdict} in the reply: {text.strip()[:_SHOWN]!r}"
         return ParsedReply(None, reasoning, Failure("parse", message))
     thought = [one for one in verdicts if read_verdict(signature, one)[1] is None] if aloud != said else []
     verdict, failure = _one_verdict(signature, [*heard, *thought])
     return ParsedReply(verdict, reasoning, failure)
+
+
+def read_text_reply(signature: LoadedSignature, text: str) -> ParsedReply:
+    """The verdict of a reply to a text prompt, from where the prompt's head says that it stands.
+
+    Where a path or a pattern finds several that differ there is none. The reasoning is the reply, or of a
+    reply that was held to a schema its field.
+    """
+    prompt, aloud, reasoning = signature.prompt, _without_thoughts(_after_thoughts(text)), text.strip()
+    assert prompt is not None
+    values: list[Any]
+    if prompt.path:
+        values = _at_path(aloud, prompt.path)
+        said = _at_path(aloud, (str(signature.reasoning),)) if prompt.structured else []
+        reasoning = str(said[0]) if said else reasoning
+    elif prompt.verdict == LAST_NUMBER:
+        values = [match[0] for match in _ANY_NUMBER.finditer(aloud)][-1:]
+    elif prompt.verdict == LAST_WORD:
+        values = re.findall(r"\w[\w'-]*", aloud)[-1:]
+    else:
+        values = re.findall(prompt.verdict[1:-1], aloud)
+    if not values:
+        why = f"no {prompt.verdict} in the reply: {text.strip()[:_SHOWN]!r}"
+        return ParsedReply(None, reasoning, Failure("parse", why if reasoning else "the reply is empty"))
+    verdict, failure = _one_verdict(signature, values)
+    return ParsedReply(verdict, reasoning, failure)
+
+
+def _at_path(text: str, path: Sequence[str | int]) -> list[Any]:
+    """What every JSON object of a text holds there; nothing where something in braces is no JSON.
+
+    An object in a text that cannot be read may be one that was quoted, and the verdict elsewhere.
+    """
+    decoder, values, at = json.JSONDecoder(object_pairs_hook=_unambiguous, strict=False), [], text.find("{")
+    while at >= 0:
+        try:
+            value, at = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            return []
+        for step in path:
+            inside = isinstance(value, dict) if isinstance(step, str) else isinstance(value, list)
+            found = inside and (step in value if isinstance(step, str) else step < len(value))
+            value = value[step] if found else None
+        values += [] if value is None else [value]
+        at = text.find("{", at)
+    return values
+
+
+def _unambiguous(pairs: Fields) -> dict[str, Any]:
+    """An object; ValueError where a name has two values."""
+    if any(dict(pairs)[name] != value for name, value in pairs):
+        raise ValueError("a name has two values")
+    return dict(pairs)
 
 
 def reply_fields(text: str, names: Collection[str]) -> Fields:
@@ -188,8 +245,13 @@ def _read_number(scale: Scale, value: Any) -> tuple[Label | None, Failure | None
         return None, Failure(
             "out_of_range", f"{match['value'][:_SHOWN]} lies outside {scale.low:g}..{scale.high:g}"
         )
-    if scale.kind == "ordinal" and number != round(number):
-        return None, Failure("parse", f"{number:g} is not a whole number")
+    if not scale.on_step(number):
+        what = (
+            "is not a whole number"
+            if scale.kind == "ordinal"
+            else f"lies between the steps of {scale.step:g}"
+        )
+        return None, Failure("parse", f"{number:g} {what}")
     return number, None
 
 

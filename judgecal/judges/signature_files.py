@@ -12,11 +12,13 @@ from pathlib import Path
 
 from judgecal.errors import InputError, refuse, unknown_name
 from judgecal.goldset import GoldSet
-from judgecal.judges.protocol import ITEM_INPUTS, lacking_inputs
+from judgecal.judges.protocol import lacking_inputs
+from judgecal.prompts import list_prompts, read_prompt
 from judgecal.records import Result
 from judgecal.scale import Scale, common_scale
 from judgecal.signatures import (
     CHUNK,
+    ITEM_INPUTS,
     LoadedSignature,
     field_lines,
     list_signatures,
@@ -25,6 +27,7 @@ from judgecal.signatures import (
     outline_signature,
     read_source,
     scale_of_field,
+    source_file,
     verdict_fields,
 )
 from judgecal.workspace import Workspace, shown, write_text
@@ -59,7 +62,7 @@ class SignatureList(Result):
 def signatures_of(workspace: Workspace) -> SignatureList:
     """Every signature of a workspace, those that cannot be read too; none is run."""
     listed = []
-    for name in list_signatures(workspace):
+    for name in [*list_signatures(workspace), *list_prompts(workspace)]:
         try:
             outline = outline_signature(name, workspace=workspace)
         except InputError as error:
@@ -117,7 +120,7 @@ def check_signatures(
     workspace: Workspace, name: str | None = None, gold: GoldSet | None = None
 ) -> SignatureChecks:
     """Every problem of one signature or of all, each of them run; with a set, what its items lack too."""
-    names = list_signatures(workspace)
+    names = [*list_signatures(workspace), *list_prompts(workspace)]
     if name is not None and name not in names:
         raise unknown_name("signature", name, names)
     checked = tuple(_checked(each, workspace, gold) for each in ([name] if name is not None else names))
@@ -131,14 +134,17 @@ def check_signatures(
 
 
 def _checked(name: str, workspace: Workspace, gold: GoldSet | None) -> CheckedSignature:
-    path = workspace.signatures / f"{name}.py"
+    path = source_file(name, workspace)
     try:
         loaded = load_signature(name, workspace=workspace)
     except InputError as error:
-        problems = {*(_placed(path, text) for text in error.problems), *_verdict_problems(path)}
+        further = () if name.endswith(".md") else _verdict_problems(path)
+        problems = {*(_placed(path, text) for text in error.problems), *further}
         return CheckedSignature(name, False, None, (), None, tuple(problems))
     lines = field_lines(loaded.text)
-    found = [*_shape(loaded), *_inputs(loaded), *_imports(loaded)]
+    found = [*_inputs(loaded)]
+    if loaded.prompt is None:
+        found += [*_shape(loaded), *_imports(loaded)]
     lacking: dict[str, list[str]] = {}
     if gold is not None:
         found += _against(loaded, gold)
@@ -257,6 +263,7 @@ class NewSignature(Result):
     scale: str
     inputs: tuple[str, ...]
     unit: str
+    to_fill_in: bool = field(default=True, metadata={"json": False})
 
 
 DEFAULT_INPUTS = ("question", "answer_under_test")
@@ -276,20 +283,27 @@ _DESCRIBED = {
 def new_signature(
     workspace: Workspace,
     name: str,
-    scale: str,
+    scale: str | None,
     *,
     inputs: Sequence[str] = (),
     words: Sequence[str] = (),
+    prompt: Path | None = None,
     replace: bool = False,
 ) -> NewSignature:
-    """Write a signature file that loads, for the user to fill in.
+    """Write a signature file: a template for the user to fill in, or the signature of a text prompt.
 
     Args:
-        scale: as `Scale.parse` reads it; a nominal one needs `words`.
+        scale: as `Scale.parse` reads it; a nominal one needs `words`. None where there is a prompt.
         inputs: names of the input fields; by default a question and the answer under test.
+        prompt: the file of a text prompt, whose text, inputs and scale it takes.
         replace: whether a file of this name may be written over.
     """
     workspace.require_writable("signature new")
+    text = None if prompt is None else read_prompt(prompt, ITEM_INPUTS)
+    if (scale is None) == (text is None) or (text and (inputs or words)):
+        raise InputError("give either --scale, or --prompt FILE, whose head and placeholders say the rest")
+    if text is not None:
+        scale, inputs, words = str(text.scale), text.inputs, text.scale.categories
     inputs = tuple(inputs) or DEFAULT_INPUTS
     path = workspace.signatures / f"{name}.py"
     problems = []
@@ -311,7 +325,7 @@ def new_signature(
     ]
     parsed = None
     try:
-        parsed = Scale.parse(scale)
+        parsed = Scale.parse(str(scale))
     except InputError as error:
         problems += error.problems
     else:
@@ -325,33 +339,42 @@ def new_signature(
     refuse(problems)
     assert parsed is not None
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_text(path, signature_text(name, parsed, inputs, words))
-    loaded = load_signature(name, workspace=workspace)
-    return NewSignature(name, shown(path), str(loaded.scale), loaded.inputs, loaded.unit)
+    instructions = None if text is None else text.instructions
+    write_text(path, signature_text(name, parsed, inputs, words, instructions))
+    made = outline_signature(name, workspace=workspace)  # to load a template is refused
+    return NewSignature(name, shown(path), str(made.scale), made.inputs, made.unit, text is None)
 
 
-def signature_text(name: str, scale: Scale, inputs: Sequence[str], words: Sequence[str] = ()) -> str:
-    """The text of a new signature file: plain DSPy, with instructions to be filled in."""
+def signature_text(
+    name: str, scale: Scale, inputs: Sequence[str], words: Sequence[str] = (), instructions: str | None = None
+) -> str:
+    """The text of a new signature file: plain DSPy; where there are no instructions, with some to fill in."""
     title = (
         "".join(part.capitalize() for part in re.split(r"[^A-Za-z0-9]+", name.rpartition("/")[2])) or "Judge"
     )
     title = title if title[0].isalpha() else f"Judge{title}"
     kind, task, marks = _verdict(scale, words)
     test = next((one for one in inputs if one in (*ANSWERS, CHUNK)), inputs[-1])
+    docstring = [
+        f"{task} (say here, in a sentence, what you want to know about {test}).",
+        "",
+        f"Judge {test} by what the other inputs say, not by what you know yourself.",
+        "Neither length nor style counts, unless they are what is judged. (Say here what does count.)",
+        "",
+        *(f"- {mark}" for mark in marks),
+        "",
+        "(Give an example of each: the case, and the verdict on it.)",
+    ]
+    if instructions is not None:
+        docstring = instructions.replace("\\", "\\\\").replace('"""', '\\"\\"\\"').splitlines()
     lines = [
         *(["from typing import Literal", ""] if kind.startswith("Literal") else []),
         "import dspy",
         "",
         "",
         f"class {title}(dspy.Signature):",
-        f'    """{task} (say here, in a sentence, what you want to know about {test}).',
-        "",
-        f"    Judge {test} by what the other inputs say, not by what you know yourself.",
-        "    Neither length nor style counts, unless they are what is judged. (Say here what does count.)",
-        "",
-        *(f"    - {mark}" for mark in marks),
-        "",
-        "    (Give an example of each: the case, and the verdict on it.)",
+        f'    """{docstring[0]}',
+        *(f"    {line}".rstrip() for line in docstring[1:]),
         '    """',
         "",
         *(f'    {one}: str = dspy.InputField(desc="{_described(one)}")' for one in inputs),

@@ -20,7 +20,7 @@ from judgecal.engine import ParsedReply, Progress, Reply, open_cache, read_guard
 from judgecal.errors import InputError, visible
 from judgecal.experiment import say_remarks
 from judgecal.judges import JudgeAdapter, PromptJudge, read_reply
-from judgecal.judges.chat import neutralised
+from judgecal.judges.chat import neutralised, typed_verdict
 from judgecal.optimize.program_calls import (
     CALL_LOG,
     CallLog,
@@ -32,7 +32,7 @@ from judgecal.optimize.program_calls import (
     says_something,
     width,
 )
-from judgecal.optimize.training import Training, typed_verdict
+from judgecal.optimize.training import Training
 
 
 class JudgeProgram(dspy.Module):  # type: ignore[misc]

@@ -27,7 +27,7 @@ import dspy
 from judgecal.engine import Budget
 from judgecal.errors import visible_line
 from judgecal.judges import PromptJudge, item_inputs
-from judgecal.judges.chat import neutralised
+from judgecal.judges.chat import neutralised, typed_verdict
 from judgecal.judges.reply import read_verdict
 from judgecal.models import ModelSpec
 from judgecal.records import Item, Rating
@@ -176,18 +176,6 @@ def label_as_verdict(signature: LoadedSignature, label: Label, people: Scale) ->
         number, mark = (value, 0.5) if middle else (label, people.pass_at or 0.0)
         value = float(number >= mark)
     return typed_verdict(signature, value)
-
-
-def typed_verdict(signature: LoadedSignature, verdict: Label | None) -> Any:
-    """A verdict in the field's own type, so that a demo made of it looks like any other."""
-    if isinstance(verdict, str) or verdict is None:
-        return verdict
-    if signature.words:
-        return signature.words[0] if verdict else signature.words[1]
-    annotation = signature.cls.output_fields[signature.verdict].annotation
-    if annotation is bool:
-        return bool(verdict)
-    return verdict if annotation is float else round(verdict)
 
 
 def to_example(signature: LoadedSignature, item: Item, label: Label, people: Scale) -> dspy.Example:

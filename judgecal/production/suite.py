@@ -347,7 +347,7 @@ def locks_as_suite(paths: Sequence[Path]) -> Suite:
     """Some locks as a suite, each named as its signature."""
     names: list[str] = []
     for path in paths:
-        name = JudgeName.parse(load_lock(path).judge).signature.rpartition("/")[2].removesuffix(".py")
+        name = JudgeName.parse(load_lock(path).judge).stem
         names.append(name if name not in names else f"{name}_{len(names) + 1}")
     return Suite(_LOCKS, tuple(SuiteJudge(name, lock=path) for name, path in zip(names, paths, strict=True)))
 

@@ -124,7 +124,7 @@ def signature_checks_document(result: SignatureChecks) -> Document:
 def new_signature_document(result: NewSignature) -> Document:
     """`signature new`: where the file is, and what it is read as."""
     about = f"A judge of {result.unit}s on the scale {result.scale}; it asks for {', '.join(result.inputs)}."
-    what = f"{result.path} is written: fill in what is in parentheses."
+    what = f"{result.path} is written{': fill in what is in parentheses' * result.to_fill_in}."
     following = f"judgecal signature check {result.name}"
     return listing(f"Signature {result.name}", Headline("written", what, (about,), next=following))
 
@@ -135,12 +135,13 @@ def new_signature_document(result: NewSignature) -> Document:
 def judges_here_document(here: JudgesHere) -> Document:
     """`judges`: local judges with their source and needs, signatures, suites; and what cannot be loaded."""
     signatures = [signature for signature in here.signatures if not signature.problem]
+    prompts = [prompt for prompt in here.prompts if not prompt.problem]
     suites = [suite for suite in here.suites if not suite.problem]
     n_local = sum(not judge.problem for judge in here.local)
     broken = [
         *(
             f"signature {signature.name}: {signature.problem}"
-            for signature in here.signatures
+            for signature in (*here.signatures, *here.prompts)
             if signature.problem
         ),
         *(f"suite {suite.name}: {suite.problem}" for suite in here.suites if suite.problem),
@@ -148,7 +149,8 @@ def judges_here_document(here: JudgesHere) -> Document:
     ]
     headline = Headline(
         "judges",
-        f"{count_of(len(signatures), 'signature')}, {count_of(len(suites), 'suite')} and "
+        f"{count_of(len(signatures), 'signature')}, {count_of(len(prompts), 'text prompt')}, "
+        f"{count_of(len(suites), 'suite')} and "
         f"{count_of(n_local, 'local judge')} can judge here.",
         sentences(bool(broken) and f"{len(broken):,} more cannot judge yet: --full says why."),
         next="judgecal score --judge exact_match@local",
@@ -193,6 +195,13 @@ def judges_here_document(here: JudgesHere) -> Document:
                 "Prompts that judge on any model: SIGNATURE@MODEL.",
                 Paragraph(f"Signatures: {by_folder}.", short=True),
                 _signatures([(signature, DASH) for signature in signatures], short=False),
+            ),
+            section(
+                "prompts",
+                "Text prompts",
+                "Sent byte for byte to any model: prompts/NAME.md@MODEL.",
+                Paragraph(f"Prompts: {', '.join(prompt.name for prompt in prompts) or 'none'}.", short=True),
+                bool(prompts) and _signatures([(prompt, DASH) for prompt in prompts], short=False),
             ),
             section(
                 "suites",

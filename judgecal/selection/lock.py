@@ -35,7 +35,7 @@ from judgecal.judges import Judge, JudgeName, PromptJudge, PythonJudge, judge_na
 from judgecal.models import ModelSpec, load_catalogue
 from judgecal.records import Estimate, Judgement, as_plain, digest
 from judgecal.scale import Label, Scale
-from judgecal.signatures import read_source
+from judgecal.signatures import read_source, source_file
 from judgecal.stats import Calibration
 from judgecal.workspace import Workspace, name_problem, shown, write_text
 
@@ -174,14 +174,14 @@ class LockedJudge(_Closed):
                 f"[models.{model.alias}] in judgecal.toml, or run judgecal select again"
             )
         check_name(signature.name, f"{self.judge}: signature.name of its lock")
-        differs = _difference(workspace.signatures / f"{signature.name}.py", signature.text)
+        differs = _difference(source_file(signature.name, workspace), signature.text)
         if differs is None:
             return self._prompt(signature, model, workspace)
         if not trust_lock:
             raise InputError(
-                f"{self.judge}: {differs}. A signature is code that runs when it is loaded, so we do not "
-                "run the lock's own text: restore the file as it was locked; or, where you trust who "
-                "made this lock, run the lock's own text with --trust-lock"
+                f"{self.judge}: {differs}. We run what the workspace holds, and a signature is code: restore "
+                "the file as it was locked; or, where you trust who made this lock, run the lock's own text "
+                "with --trust-lock"
             )
         notice(f"judgecal: {self.judge}: {differs}; we run the lock's own text, as --trust-lock says")
         with _alone(signature, workspace) as home:
@@ -384,19 +384,21 @@ def _alone(signature: LockedSignature, workspace: Workspace) -> Iterator[Workspa
     check_name(signature.name, "signature")
     with tempfile.TemporaryDirectory(prefix="judgecal-lock-") as folder:
         home = Workspace(Path(folder), Path(folder) / "experiments")
-        path = home.signatures / f"{signature.name}.py"
+        path = source_file(signature.name, home)
         path.parent.mkdir(parents=True)
-        path.write_text(signature.text, encoding="utf-8")
+        path.write_bytes(signature.text.encode("utf-8"))
         if workspace.config_file.exists():
             shutil.copyfile(workspace.config_file, home.config_file)
         yield home
 
 
 def _difference(path: Path, text: str) -> str | None:
-    """How the workspace's file is not the locked text, whatever the line ends; None where it is."""
+    """How the workspace's file is not the locked text, whatever a signature's line ends; None where it is."""
     if not path.is_file():
         return f"the workspace has no {shown(path)}, which the lock holds a text of"
     ours, theirs = read_source(path), text.replace("\r\n", "\n").replace("\r", "\n")
+    if path.suffix == ".md":  # its line ends are sent as well
+        ours, theirs = path.read_bytes().decode("utf-8").removeprefix("\ufeff"), text
     if ours == theirs:
         return None
     pairs = zip_longest(ours.split("\n"), theirs.split("\n"))

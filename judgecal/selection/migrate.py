@@ -53,6 +53,7 @@ from judgecal.experiment import (
 from judgecal.goldset import GoldSet, split_notes
 from judgecal.judges import Judge, JudgeName, judge_named
 from judgecal.models import load_catalogue
+from judgecal.prompts import list_prompts
 from judgecal.records import RETRIED_ON_RESUME, Estimate, Item, Judgement, Result
 from judgecal.scale import Label, Scale
 from judgecal.selection.confirm import NOISE_CALLS, Confirmed, calibrate, lock_judge, shown_above_floor
@@ -150,7 +151,7 @@ def judge_to(to: str, lock: Lock, workspace: Workspace) -> Judge:
         raise InputError(
             f"--to {to}: {lock.judge} has no prompt whose model could be another: name a whole judge"
         )
-    signatures = list_signatures(workspace)
+    signatures = [*list_signatures(workspace), *list_prompts(workspace)]
     is_signature = to in signatures
     try:
         load_catalogue(workspace).resolve(to)
