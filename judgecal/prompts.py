@@ -103,7 +103,11 @@ def read_prompt(path: Path, own_inputs: Collection[str]) -> TextPrompt:
         head = validated(_Head, tomllib.loads(match[1].replace("\r\n", "\n")), str(path))
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path}: its head is no TOML: {error}") from None
-    scale, problems = _scale(head), _verdict_problems(head)
+    try:
+        scale = _scale(head)
+    except InputError as error:
+        raise InputError([f"{path}: {problem}" for problem in error.problems]) from None
+    problems = _verdict_problems(head)
     turns, more = _turns(text[match.end() :])
     both = {name for text in turns.values() for name, _ in _PLACE.findall(text) if name}
     cut = {role: _pieces(text, both | (set(own_inputs) - set(_NOT_FILLED))) for role, text in turns.items()}

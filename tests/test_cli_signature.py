@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from judgecal.signatures import list_signatures, load_signature, outline_signature
+from judgecal.signatures import BLANK, list_signatures, load_signature, outline_signature
 from judgecal.workspace import find_workspace
 from tests.support.command import Run, one_object
 
@@ -22,6 +22,11 @@ SCALES = [
 ]
 
 
+def filled_in(path: Path) -> None:
+    """The template with something written where it asks for it."""
+    path.write_text(BLANK.sub("as the policy says", path.read_text(encoding="utf-8")), encoding="utf-8")
+
+
 @pytest.mark.parametrize(("scale", "read_as"), SCALES)
 def test_new_writes_a_file_that_loads_and_has_no_problem(
     judgecal: Run, workspace_dir: Path, scale: tuple[str, ...], read_as: str
@@ -30,6 +35,7 @@ def test_new_writes_a_file_that_loads_and_has_no_problem(
         "signature", "new", "team/policy-2", *scale, "--inputs", "policy,customer_message,agent_reply"
     )
     assert ran.code == 0 and ran.out.splitlines()[-1] == "next: judgecal signature check team/policy-2"
+    filled_in(workspace_dir / "signatures" / "team" / "policy-2.py")
     loaded = load_signature("team/policy-2", workspace=find_workspace(workspace_dir))
     assert str(loaded.judge_scale()) == read_as and loaded.cls.__name__ == "Policy2"
     assert loaded.inputs == ("policy", "customer_message", "agent_reply")
@@ -124,6 +130,7 @@ def test_what_does_not_load_exits_2_with_the_line(
 def test_check_says_what_items_of_a_set_lack(judgecal: Run, workspace_dir: Path) -> None:
     inputs = "question,contexts,policy,answer_under_test"
     judgecal("signature", "new", "grounded", "--scale", "nominal", "--words", "a,b,c", "--inputs", inputs)
+    filled_in(workspace_dir / "signatures" / "grounded.py")
     found = one_object(judgecal("signature", "check", "grounded", "--gold", "starter", "--json"))
     (one,) = found["signatures"]
     lacking = {part["input"]: part["n_items"] for part in one["lacking"]}

@@ -17,7 +17,7 @@ PACKAGE = ROOT / "judgecal"
 # Low to high, as the design lists them; a module imports from its own line and from those above it.
 CORE = (
     "_version", "wings", "commands", "errors", "scale", "records", "artefacts", "workspace", "models",
-    "signatures", "engine",
+    "prompts", "signatures", "engine",
     "tables", "goldset", "stats", "judges", "experiment", "optimize", "selection", "production", "report", "cli",
 )  # fmt: skip
 # Each imports the core and no other wing; the core knows them by two tables of strings: what a wing gives, and

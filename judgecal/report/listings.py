@@ -178,6 +178,7 @@ def judges_here_document(here: JudgesHere) -> Document:
     )
     members = Table(("suite", "judges"), [(suite.name, ", ".join(suite.judges)) for suite in suites], left=2)
     by_folder = _by_folder([signature.name for signature in signatures])
+    as_text = ", ".join(prompt.name for prompt in prompts) or "none"
     together = ", ".join(suite.name for suite in suites) or "none"
     silent = ", ".join(here.no_verdict)
     notes = sentences(broken, silent and f"Signatures without a verdict, which cannot judge: {silent}.")
@@ -192,16 +193,9 @@ def judges_here_document(here: JudgesHere) -> Document:
             section(
                 "signatures",
                 "Signatures",
-                "Prompts that judge on any model: SIGNATURE@MODEL.",
-                Paragraph(f"Signatures: {by_folder}.", short=True),
-                _signatures([(signature, DASH) for signature in signatures], short=False),
-            ),
-            section(
-                "prompts",
-                "Text prompts",
-                "Sent byte for byte to any model: prompts/NAME.md@MODEL.",
-                Paragraph(f"Prompts: {', '.join(prompt.name for prompt in prompts) or 'none'}.", short=True),
-                bool(prompts) and _signatures([(prompt, DASH) for prompt in prompts], short=False),
+                "Prompts that judge on any model: SIGNATURE@MODEL, or as text prompts/NAME.md@MODEL.",
+                Paragraph(f"Signatures: {by_folder}. Text prompts: {as_text}.", short=True),
+                _signatures([(each, DASH) for each in (*signatures, *prompts)], short=False),
             ),
             section(
                 "suites",
