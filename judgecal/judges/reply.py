@@ -74,7 +74,7 @@ def read_text_reply(signature: LoadedSignature, text: str) -> ParsedReply:
     Where a path or a pattern finds several that differ there is none. The reasoning is the reply, or of a
     reply that was held to a schema its field.
     """
-    prompt, aloud, reasoning = signature.prompt, _without_thoughts(_after_thoughts(text)), text.strip()
+    prompt, aloud, reasoning = signature.prompt, _without_thoughts(after_thoughts(text)), text.strip()
     assert prompt is not None
     values: list[Any]
     if prompt.path:
