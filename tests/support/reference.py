@@ -18,6 +18,7 @@ from judgecal.commands import COMMANDS
 from judgecal.rag.evaluation import result as states
 from tests.support.command import ROOT
 from tests.support.ledger import ledger_page
+from tests.support.schema import schema_page
 
 _REFERENCE = ROOT / "docs" / "reference"
 _MADE = "<!-- Written by `python -m tests.support.handbook`; a change goes into {where}. -->\n\n"
@@ -207,8 +208,19 @@ def states_page() -> str:
     return "".join(parts)
 
 
+def evaluate_page() -> str:
+    """Every key of the file of `evaluate`."""
+    head = _MADE.format(where="the models of judgecal/rag/evaluation") + "# The file of evaluate\n\n"
+    return schema_page(
+        f"{head}What `judgecal evaluate CONFIG.toml` reads, key by key. What has no default is not set. An unknown "
+        "key is refused, with the\nnearest that there is. Paths are taken from the file's own folder. "
+        "[The whole chain](../evaluate.md) has examples.\n\n"
+    )
+
+
 GENERATED: dict[Path, Callable[[], str]] = {
     _REFERENCE / "commands.md": command_pages,
+    _REFERENCE / "evaluate.md": evaluate_page,
     _REFERENCE / "ledger.md": ledger_page,
     _REFERENCE / "names.md": name_pages,
     _REFERENCE / "packages.md": package_page,

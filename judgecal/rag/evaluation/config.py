@@ -63,12 +63,13 @@ from judgecal.rag.retrieval.collection import references_in
 from judgecal.tables import read_table
 from judgecal.workspace import Workspace, shown
 
-_CONFIGS: Mapping[str, type[BaseModel]] = {
+KINDS: Mapping[str, type[BaseModel]] = {
     "local": LocalConfig,
     "http": HttpConfig,
     "python": FunctionConfig,
     "answers": RecordedConfig,
 }
+"""The keys of each kind of system."""
 _MOST = 1000  # systems of one table
 _TOGETHER = "/"  # between the options of one factor: they change together
 _TABLE = ConfigDict(extra="forbid", strict=True)
@@ -79,24 +80,24 @@ class QuestionsTable(BaseModel):
     """What is asked: a gold set, or a table of questions with reference answers."""
 
     model_config = _TABLE
-    gold: str | None = None  # a set under gold/, or its path; None where there is a file
+    gold: str | None = None  # a set under gold/, or its path; else give `file`
     split: Literal["open", "train", "dev", "test", "all"] = "open"  # of the set; open is train and dev
     file: str | None = None  # CSV, TSV, JSONL, xlsx or Parquet, with the columns below
-    question: str = "question"
-    reference: str = "reference_answer"
+    question: str = "question"  # the column of the question
+    reference: str = "reference_answer"  # of what answers it; a cell may be empty where there is no answer
     separator: str | None = None  # the text between equally right reference answers in one cell
-    id: str | None = None  # the column by which a question is known; None for its wording
-    answerable: str | None = None  # yes or no; None for a column of this name, where there is one
-    documents: str | None = None  # reference documents: an id, or a list of them; None where there is none
-    tags: list[str] = []
+    id: str | None = None  # the column by which a question is known, by default its wording
+    answerable: str | None = None  # of yes or no, by default `answerable` where there is such a column
+    documents: str | None = None  # of the reference documents: an id, or a list of them
+    tags: list[str] = []  # columns whose cells are tags
     limit: Annotated[int, Field(ge=1)] | None = None  # only the first ones
 
 
 class DocumentsTable(BaseModel):
-    """A table (document_id, title, text), a folder of files, or a file; None for the set's own."""
+    """What systems search."""
 
     model_config = _TABLE
-    path: str | None = None
+    path: str | None = None  # a table (document_id, title, text), a folder, a file; by default the set's own
 
 
 class JudgesTable(BaseModel):
@@ -109,12 +110,12 @@ class JudgesTable(BaseModel):
     model_config = _TABLE
     suite: str = "rag"  # a name under suites/, or the path of a TOML file
     model: str = "embedded"  # of its judges that name none
+    # Judgements of each answer by a judge that calls a model; one that calls nobody says the same again.
     repeats: Annotated[int, Field(ge=1, le=1000)] = 5
-    """Judgements of each answer by a judge that calls a model; one that calls nobody says the same again."""
     locks: dict[str, str] = {}  # column of the suite -> the lock of the judge that fills it
     local: list[str] = []  # further judges; each fills a column that is called as itself
+    # Correctness from which an answer is right, by default the pass mark of the lock, else 0.5.
     right_at: Annotated[float, Field(ge=0, le=1)] | None = None
-    """Correctness from which an answer is right; None for the pass mark of the lock, else 0.5."""
     trust_lock: bool = False  # run a lock's own signature where the workspace has another
 
 
@@ -122,21 +123,23 @@ class CostsTable(BaseModel):
     """What a wrong answer and a wrong refusal take away, where a right one gives 1."""
 
     model_config = _TABLE
-    wrong: Cost = 1.0
-    refusal: Cost = 0.0
+    wrong: Cost = 1.0  # of an answer that is wrong, or that nothing answers
+    refusal: Cost = 0.0  # of a refusal where there is an answer
 
 
 class EvaluateConfig(BaseModel):
     """The whole file; the tables of systems are read by the models of their kinds."""
 
     model_config = _TABLE
+    # How levels are varied: each factor alone, the others held at the base, or every combination.
     design: Design | None = None
-    questions: QuestionsTable
-    documents: DocumentsTable = DocumentsTable()
-    judges: JudgesTable = JudgesTable()
-    costs: CostsTable = CostsTable()
-    systems: list[dict[str, Any]]
-    sweep: dict[str, dict[str, Any]] = {}  # name of a system -> option -> levels
+    questions: QuestionsTable  # what is asked
+    documents: DocumentsTable = DocumentsTable()  # what systems search
+    judges: JudgesTable = JudgesTable()  # who judges the answers
+    costs: CostsTable = CostsTable()  # what wrong answers and refusals take away, where a right one gives 1
+    systems: list[dict[str, Any]]  # who answers: a table each, with `name`, `kind` and the keys of its kind
+    # By the name of a system: an option, dotted, or several joined by `/`, and the list of its levels.
+    sweep: dict[str, dict[str, Any]] = {}
 
     def problems(self) -> Iterator[str]:
         """What of the tables goes together with no other one."""
@@ -167,12 +170,12 @@ class EvaluateConfig(BaseModel):
                 yield f"sweep: {unknown}: options belong under the name of a system"
 
 
-class _Head(BaseModel):
+class SystemHead(BaseModel):
     """What every system's table has beside the keys of its kind."""
 
     model_config = _TABLE
-    name: Annotated[str, Field(min_length=1, max_length=100)]
-    kind: Literal["local", "http", "python", "answers"]
+    name: Annotated[str, Field(min_length=1, max_length=100)]  # as tables and pages call it
+    kind: Literal["local", "http", "python", "answers"]  # which of the keys below are its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,8 +236,8 @@ def _read_systems(
     """The systems of one table; `place` is its number, for one without a name."""
     file, name = shown(path), row.get("name")
     where = f"{file}: systems: {name if isinstance(name, str) and name else f'number {place}'}"
-    head = validated(_Head, {key: row[key] for key in _Head.model_fields if key in row}, where)
-    table = {key: value for key, value in row.items() if key not in _Head.model_fields}
+    head = validated(SystemHead, {key: row[key] for key in SystemHead.model_fields if key in row}, where)
+    table = {key: value for key, value in row.items() if key not in SystemHead.model_fields}
     levels = sweep.get(head.name)
     factors = dict(_flat(levels)) if isinstance(levels, Mapping) else {}
     problems = [f"{file}: sweep: {head.name}: {text}" for text in sweep_problems(factors, table, design)]
@@ -251,7 +254,7 @@ def _read_systems(
         if head.kind == "answers" and isinstance(filled.get("answers"), str):
             filled = {**filled, "answers": str(path.parent / filled["answers"])}
         try:
-            options = validated(_CONFIGS[head.kind], filled, where)
+            options = validated(KINDS[head.kind], filled, where)
         except InputError as error:
             for problem in error.problems:
                 if any(problem.startswith((f"{where}: {key}:", f"{where}: {key} must")) for key in lists):

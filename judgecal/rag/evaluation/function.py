@@ -52,7 +52,7 @@ class FunctionConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
     function: str  # `FILE.py:function` or `module:function`
-    # Seconds for one question, of an `async` function alone: no other one can be ended; None for no limit.
+    # Seconds for one question, of an `async` function alone: no other one can be ended.
     timeout: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] | None = None
     # Questions at once; a function that is not `async` is called in so many threads.
     concurrency: Annotated[int, Field(ge=1, le=1024)] = 1

@@ -133,10 +133,10 @@ class StepConfig(BaseModel):
 
     model_config = _TABLE
     name: str  # as messages say it
-    url: Address
-    method: Method = "POST"
-    headers: Headers | None = None  # None for those of the system
-    body: Any = None  # sent as JSON; None for none
+    url: Address  # `{NAME}` is what an earlier step captured
+    method: Method = "POST"  # of the request
+    headers: Headers | None = None  # by default those of the system
+    body: Any = None  # sent as JSON, with what was captured in its texts
     each: Literal["document"] | None = None  # once a document; what is captured is then a list, a value each
     capture: dict[str, JmesPath] = {}  # names for what the reply holds, for later steps and the question
     until: JmesPath | None = None  # over `{reply, captured}`: the step is repeated until it is true
@@ -148,8 +148,8 @@ class SetupConfig(BaseModel):
     """What is done before the first question that is due, and after the last, however the run ends."""
 
     model_config = _TABLE
-    steps: list[StepConfig] = []
-    teardown: list[StepConfig] = []
+    steps: list[StepConfig] = []  # before the first question, in this order
+    teardown: list[StepConfig] = []  # after the last question, however the run ends
 
     @property
     def captured(self) -> list[str]:
@@ -166,12 +166,12 @@ class HttpConfig(BaseModel):
     """The table of a system over HTTP; at the top of this module is one."""
 
     model_config = _TABLE
-    url: Address
-    method: Method = "POST"
+    url: Address  # `{question}` may stand behind its `?`
+    method: Method = "POST"  # of the request
     headers: Headers = {}  # `${NAME}` is the value of an environment variable
-    body: Any = None  # sent as JSON, `{question}` in its texts; None for none
+    body: Any = None  # sent as JSON, `{question}` in its texts
     answer: JmesPath | None = None  # a text in a reply of JSON
-    # What was answered from: a list of texts or of `{text, document_id?, score?}`; None where none is shown.
+    # What was answered from: a list of texts or of `{text, document_id?, score?}`.
     contexts: JmesPath | None = None
     token: JmesPath | None = None  # a piece of the answer in an event of a stream
     timeout: Seconds = 60.0  # for one question, from the request to the whole answer
@@ -179,7 +179,7 @@ class HttpConfig(BaseModel):
     # Send a request again whose connection was lost after it was sent. Without it that is done for GET alone,
     # as another request may have been answered, and paid for, already.
     retry_dropped: bool = False
-    setup: SetupConfig = SetupConfig()
+    setup: SetupConfig = SetupConfig()  # what is made on the server first, and taken down in the end
 
     def _variables(self) -> tuple[str, ...]:
         """Environment variables that headers name, of the steps too."""

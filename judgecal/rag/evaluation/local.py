@@ -76,11 +76,12 @@ class ChunkConfig(BaseModel):
     """How documents are cut, as `ChunkOptions` has it; `min` is two thirds of `max` where it is left out."""
 
     model_config = _TABLE
-    min: int | None = None
-    max: int = 1200
+    min: int | None = None  # characters that a chunk has before it may end, by default two thirds of `max`
+    max: int = 1200  # characters of a chunk at most
+    # From `min` on a chunk goes on while it holds this share of the next sentence's words.
     similar: float = 0.25
-    overlap: int = 0
-    sentences: str = "plain"
+    overlap: int = 0  # characters of the sentences before a chunk that stand at its start too
+    sentences: str = "plain"  # who ends sentences: `plain`, or `sentencex:LANGUAGE`
 
     @property
     def options(self) -> ChunkOptions:
@@ -93,39 +94,28 @@ class AnswererConfig(BaseModel):
     """Who answers; without a temperature that of the model's alias holds."""
 
     model_config = _TABLE
-    signature: str = "answer_v1"
-    model: str = "embedded"
-    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
+    signature: str = "answer_v1"  # a signature with an input `context`
+    model: str = "embedded"  # an alias or a litellm id
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = None  # by default that of the alias
 
 
 class LocalConfig(BaseModel):
-    """The table of a local pipeline; at the top of this module is one.
-
-    Attributes:
-        index: as `judgecal.rag.retrieval.indexes.index_named` takes it, or `embed:MODEL`, an alias or a
-            litellm id.
-        tokenizer: which words `bm25` and `lsa` see.
-        strategy: `plain`: the index's best chunks. `rerank`: the best of those that the index gives, by the
-            reranker. `parent`: the chunks whose children the index finds best. `both`: those whose children
-            the reranker puts first, of each chunk its best child by the index.
-        top_k: chunks that the reranker is given, of `rerank` and `both`.
-        top_n: chunks that the answerer is given.
-        reranker: a judge of single contexts, `SIGNATURE@MODEL`, or the alias or litellm id of a reranking
-            model; what is equal to it stays in the order of the index.
-        children: of `parent` and `both`, what is searched: the sentences of a chunk, or its summary by the
-            answerer's model; the embedded model writes none, and there it is the leading sentence.
-    """
+    """The table of a local pipeline; at the top of this module is one."""
 
     model_config = _TABLE
-    chunk: ChunkConfig = ChunkConfig()
-    index: str = "bm25"
-    tokenizer: str = "words"
+    chunk: ChunkConfig = ChunkConfig()  # how documents are cut: whole sentences up to a size
+    index: str = "bm25"  # `bm25`, `lsa`, `lsa:DIMENSIONS` or `embed:MODEL`, an alias or a litellm id
+    tokenizer: str = "words"  # which words `bm25` and `lsa` see: `words`, `split` or `stem:LANGUAGE`
+    # `plain`: the index's best chunks. `rerank`: the best of `top_k` by the reranker. `parent`: the chunks
+    # whose children the index finds best. `both`: those whose children the reranker puts first.
     strategy: Literal["plain", "rerank", "parent", "both"] = "plain"
-    top_k: Many = 10
-    top_n: Many = 3
+    top_k: Many = 10  # chunks that the reranker is given
+    top_n: Many = 3  # chunks that the answerer is given
+    # A judge of single contexts, or a reranking model's alias or litellm id; ties stay in the index's order.
     reranker: str = "mosaic/chunk_relevance@embedded"
+    # Searched for `parent` and `both`: sentences, or a summary of each chunk by the answerer's model.
     children: Literal["sentences", "summaries"] = "sentences"
-    answerer: AnswererConfig = AnswererConfig()
+    answerer: AnswererConfig = AnswererConfig()  # who answers from the chunks
 
     @property
     def reranks(self) -> bool:

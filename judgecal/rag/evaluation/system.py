@@ -320,11 +320,11 @@ class RecordedConfig(BaseModel):
     """The table of such a system."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
-    answers: str  # the file, from the current folder
+    answers: str  # the file: CSV, TSV, JSONL, xlsx or Parquet
     system: str | None = None  # whose rows, where the file holds those of several
-    question_column: str | None = None  # its id or text; None for `question_id`, `group` or `question`
-    answer_column: str = "answer"
-    system_column: str | None = None  # None for `system`, or for a file of one system
+    question_column: str | None = None  # its id or text, by default `question_id`, `group` or `question`
+    answer_column: str = "answer"  # what was answered; empty is an answer without a word
+    system_column: str | None = None  # whose answer it is, by default `system`
 
 
 @dataclass

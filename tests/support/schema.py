@@ -1,0 +1,123 @@
+"""The page of `evaluate`'s file: every key with its type, its default and a line, read off the models."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import io
+import textwrap
+import tokenize
+from collections.abc import Iterator
+from typing import Any, Literal, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from judgecal.artefacts import toml_text
+from judgecal.rag.evaluation import config, http_client
+
+_HOLDS = {str: "text", int: "whole number", float: "number", bool: "true or false", Any: "any JSON"}
+_READ_BY = {
+    http_client._is_path: "JMESPath",
+    http_client._is_address: "address",
+    http_client._headers_hold_no_secret: "table of texts",
+}
+_BOUNDS = {"ge": "from", "gt": "above", "le": "up to"}
+
+
+def schema_page(head: str) -> str:
+    """The whole file, a section for each table."""
+    parts = [head, _rows(config.EvaluateConfig, "`schema` | whole number | `1` | the edition of this format")]
+    for name, field in config.EvaluateConfig.model_fields.items():
+        if (table := _model(field.annotation)) is not None:
+            parts.append(f"\n## `[{name}]`\n\n{_rows(table)}")
+    parts.append(f"\n## `[[systems]]`\n\n{_rows(config.SystemHead)}")
+    for kind, table in config.KINDS.items():
+        parts.append(f'\n## `kind = "{kind}"`\n\n{_rows(table)}')
+        parts += (f"\n### `{path}` of `{kind}`\n\n{_rows(inner)}" for path, inner in _inner(table))
+    return "".join(parts)
+
+
+def _inner(table: type[BaseModel], path: str = "") -> Iterator[tuple[str, type[BaseModel]]]:
+    """The tables within one, by dotted path; one that stands there twice comes once."""
+    seen: dict[type[BaseModel], list[str]] = {}
+    for name, field in table.model_fields.items():
+        if (inner := _model(field.annotation)) is not None:
+            seen.setdefault(inner, []).append(f"{path}{name}")
+    for inner, paths in seen.items():
+        yield "`, `".join(paths), inner
+        yield from _inner(inner, f"{paths[0]}.")
+
+
+def _model(kind: Any) -> type[BaseModel] | None:
+    if inspect.isclass(kind) and issubclass(kind, BaseModel):
+        return kind
+    return next((found for part in get_args(kind) if (found := _model(part)) is not None), None)
+
+
+def _rows(table: type[BaseModel], *more: str) -> str:
+    said = comments_of(table)
+    lines = [
+        "| key | holds | default | meaning |\n| --- | --- | --- | --- |\n",
+        *(f"| {row} |\n" for row in more),
+    ]
+    for name, field in table.model_fields.items():
+        default = "needed" if field.is_required() else ""
+        if not field.is_required() and not isinstance(field.default, BaseModel) and field.default is not None:
+            default = "`{}`" if field.default == {} else f"`{toml_text({'x': field.default})[4:].strip()}`"
+        lines.append(f"| `{name}` | {_holds(field.annotation, field)} | {default} | {said[name]} |\n")
+    return "".join(lines)
+
+
+def _holds(kind: Any, field: FieldInfo | None = None) -> str:
+    """A type in words, with its bounds."""
+    metadata = list(field.metadata) if field is not None else []
+    if hasattr(kind, "__metadata__"):
+        kind, metadata = kind.__origin__, [*metadata, *kind.__metadata__]
+    origin, args = get_origin(kind), [arg for arg in get_args(kind) if arg is not type(None)]
+    for part in metadata:
+        if (known := _READ_BY.get(getattr(part, "func", None))) is not None:
+            return known
+    if origin is Literal:
+        return " or ".join(f"`{value}`" for value in args)
+    if origin is list:
+        return (
+            "list of tables" if _model(kind) or get_origin(args[0]) is dict else f"list of {_HOLDS[args[0]]}s"
+        )
+    if origin is dict:
+        return "table of tables" if get_origin(args[1]) is dict else f"table of {_holds(args[1])}s"
+    if _model(kind) is not None and not args:
+        return "table"
+    if args:  # `X | None`
+        return _holds(args[0])
+    found = [bound for part in metadata for bound in [part, *getattr(part, "metadata", ())]]
+    bounds = {name: getattr(part, name) for part in found for name in _BOUNDS if hasattr(part, name)}
+    return " ".join(
+        [_HOLDS[kind], *(f"{_BOUNDS[name]} {bounds[name]:,}" for name in _BOUNDS if name in bounds)]
+    )
+
+
+def comments_of(table: type[BaseModel]) -> dict[str, str]:
+    """Field -> the comment behind it, else the lines of comments above it; AssertionError where one has none."""
+    source = textwrap.dedent(inspect.getsource(table))
+    comments = {
+        token.start[0]: (token.string.lstrip("# "), token.line.lstrip().startswith("#"))
+        for token in tokenize.generate_tokens(io.StringIO(source).readline)
+        if token.type == tokenize.COMMENT
+    }
+    said = {}
+    for node in ast.parse(source).body[0].body:  # type: ignore[attr-defined]
+        if not isinstance(node, ast.AnnAssign):
+            continue
+        name, last = ast.unparse(node.target), node.end_lineno or node.lineno
+        lines = [comments[last][0]] if last in comments else []
+        above = node.lineno - 1
+        while not lines or last not in comments:
+            if above not in comments or not comments[above][1]:
+                break
+            lines.insert(0, comments[above][0])
+            above -= 1
+        assert lines, f"{table.__name__}.{name} has no comment: say in one line what it is"
+        text = " ".join(lines).rstrip(".").replace("|", "\\|")
+        said[name] = text if text[1:2].isupper() else text[0].lower() + text[1:]
+    return said
