@@ -59,7 +59,7 @@ def test_every_key_of_evaluates_file_says_what_it_is() -> None:
     class Table(BaseModel):
         silent: int = 1
 
-    with pytest.raises(AssertionError, match="Table.silent has no comment"):
+    with pytest.raises(AssertionError, match=r"Table\.silent has no comment"):
         comments_of(Table)
 
 

@@ -33,7 +33,7 @@ def schema_page(head: str) -> str:
             parts.append(f"\n## `[{name}]`\n\n{_rows(table)}")
     parts.append(f"\n## `[[systems]]`\n\n{_rows(config.SystemHead)}")
     for kind, table in config.KINDS.items():
-        parts.append(f'\n## `kind = "{kind}"`\n\n{_rows(table)}')
+        parts.append(f"\n## Kind `{kind}`\n\n{_rows(table)}")
         parts += (f"\n### `{path}` of `{kind}`\n\n{_rows(inner)}" for path, inner in _inner(table))
     return "".join(parts)
 
