@@ -18,7 +18,8 @@ PACKAGE = ROOT / "judgecal"
 CORE = (
     "_version", "wings", "commands", "errors", "scale", "records", "artefacts", "workspace", "models",
     "prompts", "signatures", "engine",
-    "tables", "goldset", "stats", "judges", "experiment", "optimize", "selection", "production", "report", "cli",
+    "tables", "goldset", "stats", "judges", "experiment", "probes", "optimize", "selection", "production", "report",
+    "cli",
 )  # fmt: skip
 # Each imports the core and no other wing; the core knows them by two tables of strings: what a wing gives, and
 # the commands with their results and documents.

@@ -1,0 +1,221 @@
+"""What a family of probes is, which there are, and the probes that they make of a gold set.
+
+A family is a rule that changes an answer, or writes one, so that the right verdict is known without a model
+and without a label more. Each file of `rules/` offers `FAMILIES`; it is found by being there. Where a rule
+cannot be sure it makes no probe, and says why.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import pkgutil
+import random
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from typing import Literal
+
+from judgecal.errors import InputError, unknown_name
+from judgecal.goldset import GoldSet
+from judgecal.models.embedded.text import analyse, refuses
+from judgecal.records import Item
+from judgecal.scale import Label, Scale
+
+Kind = Literal["full", "none", "falls", "still", "no_rise"]
+FAMILIES_BY_KIND: Mapping[Kind, str] = {
+    "full": "must get full marks",
+    "none": "must get none",
+    "falls": "must fall below the answer that it was made of",
+    "still": "must not move",
+    "no_rise": "must not rise above the answer that it was made of",
+}
+"""What each kind of family claims of its probes."""
+TENTH = 0.1
+"""A verdict moves from a tenth of its scale on; of two classes, to the other one."""
+
+_LANGUAGES: Mapping[str, frozenset[str]] = {
+    language: frozenset(words.split())
+    for language, words in {
+        "en": "the of is are was were and to what who how which when where did does do for by in it you",
+        "de": "der die das den dem und ist sind nicht ein eine wie wer wann zu mit von im werden wird was",
+        "pl": "jest są nie się na do czy jak kto co kiedy w z i oraz przez ile który gdzie",
+        "es": "el los las del es son una que por para con quién qué cómo cuándo dónde cuál y no",
+    }.items()
+}
+_WORD = re.compile(r"[^\W\d_]+")
+
+
+class LeftOut(Exception):
+    """Why a rule makes no probe of an item."""
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What rules may borrow for an answer: other questions' references, and documents."""
+
+    items: Sequence[Item]
+    documents: Mapping[str, str] = field(default_factory=dict)  # id -> text
+
+    @cached_property
+    def references(self) -> tuple[tuple[Item, str], ...]:
+        """A reference of each question that has one and does not refuse, with its item."""
+        by_group = {item.group: item for item in self.items if item.reference_answers}
+        pairs = ((item, item.reference_answers[0]) for item in by_group.values())
+        return tuple((item, text) for item, text in pairs if not refuses(text))
+
+    def foreign(self, item: Item, rng: random.Random, fits: Callable[[str], bool] = bool) -> str:
+        """A reference of a question unlike this one that shares no word with the right answers."""
+        own = frozenset[str]().union(*(analyse(text).content for text in item.reference_answers))
+        asked = analyse(item.question).content
+        for at in rng.sample(range(len(self.references)), len(self.references)):
+            other, text = self.references[at]
+            theirs = analyse(other.question).content
+            alike = len(asked & theirs) > 0.5 * min(len(asked), len(theirs))
+            given = analyse(text)
+            foreign = other.group != item.group and not alike and not given.polarity
+            if foreign and fits(text) and not given.content & (own | asked):
+                return text
+        raise LeftOut("no other question has an answer that shares no word with the right one")
+
+
+Rule = Callable[[Item, Sources, random.Random], str]
+"""Gives the probe's answer; raises `LeftOut`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A rule under a name."""
+
+    name: str
+    kind: Kind
+    does: str  # what it does to an answer, to stand behind "an answer"
+    make: Rule
+
+    @property
+    def holds_for_all(self) -> bool:
+        """Whether its claim holds for a judge that sees no reference too."""
+        return self.kind in ("still", "no_rise")
+
+    def takes(self, label: Label, scale: Scale) -> bool:
+        """Whether it is made of answers with this label: right ones fall, wrong ones rise."""
+        height = (float(label) - scale.low) / scale.span
+        if self.kind == "falls":
+            return height >= 1.0 - TENTH
+        return self.kind != "no_rise" or height < 0.5
+
+
+@cache
+def families() -> Mapping[str, Family]:
+    """Every family by its name, by kind."""
+    from judgecal.probes import rules
+
+    files = sorted(one.name for one in pkgutil.iter_modules(rules.__path__))
+    found = [
+        family for name in files for family in importlib.import_module(f"{rules.__name__}.{name}").FAMILIES
+    ]
+    order = list(FAMILIES_BY_KIND)
+    return {family.name: family for family in sorted(found, key=lambda one: order.index(one.kind))}
+
+
+def families_named(names: Collection[str]) -> tuple[Family, ...]:
+    """The families of these names, all of them where none is named."""
+    for name in names:
+        if name not in families():
+            raise unknown_name("family of probes", name, [*families()])
+    return tuple(family for name, family in families().items() if not names or name in names)
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """An answer made by a rule: an item like others, with an id of its own, and what it was made of."""
+
+    item: Item
+    of: Item
+    family: str
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class MadeProbes:
+    """What a family made of a gold set."""
+
+    family: Family
+    probes: tuple[Probe, ...]
+    n_possible: int  # that its rule could make; `probes` are drawn from them
+    left_out: Mapping[str, int]  # why the rule made none -> of how many answers, or questions
+
+
+def make_probes(
+    gold: GoldSet, items: Iterable[Item], chosen: Sequence[Family], *, n: int, seed: int
+) -> dict[str, MadeProbes]:
+    """Up to `n` probes of each family, by its name; the same for the same set, items and seed.
+
+    What must get full marks or none hangs on the question alone and is made once a question; of the others as
+    many questions as there are come before a second answer of one.
+
+    Args:
+        items: labelled ones; test items are the caller's to leave out.
+    """
+    scale, asked = gold.scale, tuple(items)
+    if not scale.numeric:
+        raise InputError(f"gold set {gold.name} has labels without an order, so no probe has a right verdict")
+    sources = Sources(asked, {document.document_id: document.text for document in gold.documents})
+    made = {}
+    for family in chosen:
+        rng, turn = random.Random(f"{seed} {family.name}"), Counter[str]()
+        drawn = [item for item in asked if family.takes(gold.labels[item.item_id], scale)]
+        rng.shuffle(drawn)
+        if family.kind in ("full", "none"):
+            drawn = [*{(item.group, item.question): item for item in drawn}.values()]
+        probes, left = list[tuple[int, Probe]](), Counter[str]()
+        for item in drawn:
+            try:
+                answer = family.make(item, sources, random.Random(f"{seed} {family.name} {item.item_id}"))
+                if answer.strip() == item.answer.strip() and family.kind not in ("full", "none"):
+                    raise LeftOut("the rule leaves the answer as it is")
+            except LeftOut as why:
+                left[str(why)] += 1
+                continue
+            name = f"{item.item_id}~{family.name}"
+            probe = Probe(
+                dataclasses.replace(item, item_id=name, answer=answer), item, family.name, family.kind
+            )
+            probes.append((turn[item.group], probe))
+            turn[item.group] += 1
+        probes.sort(key=lambda pair: pair[0])
+        first = tuple(probe for _, probe in probes[:n])
+        made[family.name] = MadeProbes(family, first, len(probes), dict(left.most_common()))
+    return made
+
+
+def language_of(item: Item) -> str:
+    """The language of an item, en, de, pl or es, by its commonest words; left out where they do not tell."""
+    words = _WORD.findall(" ".join((item.question, *item.reference_answers, item.answer[:500])).lower())
+    counts = Counter({name: sum(word in known for word in words) for name, known in _LANGUAGES.items()})
+    (best, n), (_, second) = counts.most_common(2)
+    if n <= second:
+        raise LeftOut("its language is not told by its words (known: en, de, pl, es)")
+    return best
+
+
+def kept(answer: str, item: Item) -> float:
+    """The largest share of what a reference adds to the question that an answer still holds, 0..1."""
+    held, asked = frozenset(analyse(answer).tokens), analyse(item.question).content
+    shares = [0.0]
+    for reference in item.reference_answers:
+        content = analyse(reference).content
+        new = content - asked or content
+        shares.append(len(new & held) / len(new) if new else 1.0)
+    return max(shares)
+
+
+def answered(item: Item) -> tuple[str, ...]:
+    """The references of an item whose question has an answer."""
+    if not item.reference_answers:
+        raise LeftOut("there is no reference")
+    if item.expect.get("refuse") or any(map(refuses, item.reference_answers)):
+        raise LeftOut("the right answer is to refuse")
+    return item.reference_answers

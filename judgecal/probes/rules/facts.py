@@ -1,0 +1,136 @@
+"""Right answers with one fact changed, so that they must fall: a number, a name, a negation.
+
+The fact must be what is asked for: it stands in the reference and not in the question.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+
+from judgecal.models.embedded.text import SMALL, analyse, sentences
+from judgecal.probes.family import Family, LeftOut, Sources, answered, kept, language_of
+from judgecal.records import Item
+
+# a number that stands alone: no part of a date in digits, a time, a range, a version, an ordinal or a word
+_NUMBER = re.compile(r"(?<![\w.,:/–-])\d[\d,]*(?:\.\d+)?(?![\w:/–-]|[.,]\d)")
+_YEAR = re.compile(r"(?:1\d|20)\d\d")
+_ASKS_NUMBER = re.compile(
+    r"\bwhen\b|\bhow (?:many|much|old|long|far|tall|high|big|large|fast|often|deep|wide|late|early)\b"
+    r"|\b(?:what|which) (?:\w+ )?(?:year|date|day|number|percentage|percent|age|price|time|share|amount)\b"
+    r"|\bwann\b|\bwie ?(?:viel|viele|alt|lang|lange|hoch|groß|weit|oft)\b|\bkiedy\b|\bile\b",
+    re.IGNORECASE,
+)
+_ASKS_YEAR = re.compile(r"\byear\b|\bjahr\b|\broku\b", re.IGNORECASE)
+_COUNTS = {word: value for word, value in SMALL.items() if 2 <= value <= 12}
+_FEW = 3  # words of a reference that is little but its number
+_PART = r"[A-ZÀ-ÖØ-Þ][\w'’-]*"
+_NAME = re.compile(rf"{_PART}(?: (?:(?:of|the|de|van|von|der|la|al|du|bin) )?{_PART})*")
+_NAME_WORDS = 4
+_AUXILIARY = re.compile(r"\b(?:is|are|was|were|can|could|will|would|must|should)\b")
+_NOT = re.compile(r" not\b|(?<=[esd])n't\b")
+# whatever makes it unsure what a negation denies: a second clause, a quantifier, a hedge, a second negation
+_UNSURE = re.compile(
+    r"\b(?:who|whom|which|that|when|where|while|because|as|if|unless|until|although|though|and|or|but|so|what|how"
+    r"|all|every|each|any|some|most|many|few|only|both|either|neither|no|none|nobody|nothing|never|without|hardly"
+    r"|may|might|yes|than|yet|ever|just|also|even|more|less|the (?!answer)\w{3,}er)\b|[,;:()?\"“”]",
+    re.IGNORECASE,
+)
+_UNSURE_DE = re.compile(
+    r"\b(?:nicht (?:nur|mehr|nötig)|kein\w*|nie|oder|aber|sondern|wenn|dass|ob|weil|und|alle\w*|nur|muss"
+    r"|müssen)\b|[,;:()?]",
+    re.IGNORECASE,
+)
+
+
+def _other_digits(number: str, rng: random.Random) -> str:
+    """Off by more than a tenth; a year by a decade or more, what may be a day of a month within one."""
+    if number.isdigit() and 10 <= int(number) <= 31:
+        return str(rng.choice([value for value in range(10, 29) if abs(value - int(number)) > 3]))
+    at = 2 if _YEAR.fullmatch(number) else 0
+    near = int(number[at])
+    digits = [digit for digit in range(0 if at else 1, 10) if abs(digit - near) > 1]
+    return f"{number[:at]}{rng.choice(digits)}{number[at + 1 :]}"
+
+
+def _number(item: Item, _sources: Sources, rng: random.Random) -> str:
+    references, answer = answered(item), item.answer
+    few = all(len(text.split()) <= _FEW for text in references)
+    if not few and not _ASKS_NUMBER.search(item.question):
+        raise LeftOut("a number may not be what is asked for")
+    given, year = analyse(answer), _ASKS_YEAR.search(item.question)
+    asked, meant = analyse(item.question).numbers, [analyse(text).numbers for text in references]
+    for number in dict.fromkeys(_NUMBER.findall(answer)):
+        value = next(iter(analyse(number).numbers), "")
+        same = re.compile(rf"(?<![\w.,]){re.escape(number)}(?![\w]|[.,]\d)")
+        sure = len(same.findall(answer)) == given.tokens.count(value) and all(value in one for one in meant)
+        if sure and value not in asked and not (year and not _YEAR.fullmatch(number)):
+            changed = _other_digits(number, rng)
+            if not analyse(changed).numbers & (asked | given.numbers).union(*meant):
+                return same.sub(changed, answer)
+    for match in re.finditer(r"\b[A-Za-z]+\b", answer):
+        word, value = match[0], f"#{_COUNTS.get(match[0].lower(), 0)}"
+        sure = all(value in one for one in meant) and value not in asked and given.tokens.count(value) == 1
+        if word.lower() in _COUNTS and sure and not year:
+            here = _COUNTS[word.lower()]
+            others = [
+                other for other, n in _COUNTS.items() if abs(n - here) > 1 and f"#{n}" not in given.numbers
+            ]
+            other = rng.choice(others)
+            other = other.title() if word[0].isupper() else other
+            return f"{answer[: match.start()]}{other}{answer[match.end() :]}"
+    raise LeftOut("the answer has no number that every reference has and the question has not")
+
+
+def _name(item: Item, sources: Sources, rng: random.Random) -> str:
+    references, asked = answered(item), analyse(item.question).content
+    if language_of(item) == "de":
+        raise LeftOut("German writes every noun as a name is written")
+
+    def is_name(text: str) -> bool:
+        plain = not text.startswith("The ") and text.upper() != text and not analyse(text).numbers
+        return plain and bool(_NAME.fullmatch(text)) and len(text.split()) <= _NAME_WORDS
+
+    names = [name for name in dict.fromkeys(_NAME.findall(item.answer)) if analyse(name).content - asked]
+    if len(names) > 1:
+        raise LeftOut("the answer has several names, of which another may be right too")
+    for name in names:
+        content = analyse(name).content
+        inside = [text for text in references if re.search(rf"\b{re.escape(name)}\b", text)]
+        lone = any(text == name or not text.startswith(name) for text in inside)  # no capital of a beginning
+        if not lone or not content or content & asked:
+            continue
+        other = sources.foreign(item, rng, is_name)
+        changed = re.sub(rf"\b{re.escape(name)}\b", other, item.answer)
+        rest = frozenset(analyse(changed).tokens)
+        if not content & rest and kept(changed, item) == 0.0 and other not in item.answer:
+            return changed
+    raise LeftOut("the answer has no name that stands in the reference and is all that is asked for")
+
+
+def _negation(item: Item, _sources: Sources, _rng: random.Random) -> str:
+    answered(item)
+    text, language = item.answer.strip(), language_of(item)
+    if len(sentences(text)) != 1 or not 4 <= len(text.split()) <= 25 or analyse(text).polarity:
+        raise LeftOut("the answer is not one plain sentence")
+    if language == "de":  # taken out alone: where one goes in hangs on the sentence
+        if text.count(" nicht ") == 1 and not _UNSURE_DE.search(text):
+            return text.replace(" nicht ", " ")
+        raise LeftOut("German: there is no plain negation to take out")
+    if language != "en":
+        raise LeftOut("the rule knows English, and of German what can be taken out")
+    negations, verbs = list(_NOT.finditer(text)), list(_AUXILIARY.finditer(_NOT.sub("", text)))
+    if _UNSURE.search(text) or len(verbs) != 1 or len(negations) > 1:
+        raise LeftOut("it is not sure what a negation would deny")
+    if negations:
+        return text[: negations[0].start()] + text[negations[0].end() :]
+    if verbs[0].start() == 0:
+        raise LeftOut("the answer is not one plain sentence")
+    return f"{text[: verbs[0].end()]} not{text[verbs[0].end() :]}"
+
+
+FAMILIES = (
+    Family("number_changed", "falls", "with the number or date changed", _number),
+    Family("name_swapped", "falls", "with another question's name in place of its own", _name),
+    Family("negation", "falls", "with a negation put in or taken out", _negation),
+)

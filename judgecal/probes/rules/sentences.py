@@ -1,0 +1,103 @@
+"""The sentences of an answer: the one that matters cut, all of them twice, laid out, or in another order."""
+
+from __future__ import annotations
+
+import random
+import re
+
+from judgecal.models.embedded.text import analyse, sentences
+from judgecal.probes.family import Family, LeftOut, Sources, answered, kept, language_of
+from judgecal.records import Item
+
+_MARKED = re.compile(r"[*_#`|]|^\s*(?:[-•]|\d+[.)])\s", re.MULTILINE)
+# what ties a sentence to the one before it
+_TIED = {
+    "en": re.compile(
+        r"\b(?:it|its|he|she|him|his|her|they|them|their|this|that|these|those|such|one|ones|other|another|also|then"
+        r"|there|here|however|therefore|thus|hence|moreover|instead|first|second|third|next|finally|later|both|which"
+        r"|so|but|and then|because|otherwise|same|former|latter|after|before|yes|no|or|following|examples?"
+        r"|and|now|while|evidence)\b",
+        re.IGNORECASE,
+    ),
+    "de": re.compile(
+        r"\b(?:er|sie|es|ihn|ihm|ihr\w*|sein\w*|dies\w*|das|jene\w*|diese\w*|solch\w*|dann|danach|dabei|dazu|damit"
+        r"|daher|deshalb|also|auch|außerdem|jedoch|aber|zuerst|zunächst|anschließend|zusätzlich|dort|hier|so|denn"
+        r"|weiterhin|ebenfalls|andere\w*|beide\w*|ja|nein|beziehungsweise|sofern|falls|wenn)\b",
+        re.IGNORECASE,
+    ),
+}
+_ABBREVIATED = re.compile(
+    r"(?:\b(?:[A-Z]\w{0,2}|mind|max|min|bzw|bzgl|ca|evtl|ggf|inkl|vs|approx|etc|[a-z])|\d)\.$"
+)
+_STEPS = re.compile(
+    r"\b(?:steps?|order|process|procedure|how (?:do|does|did|would|should|can|could|to)|list|wie geh\w+"
+    r"|schritte?|reihenfolge|ablauf)\b",
+    re.IGNORECASE,
+)
+_DEFINES = re.compile(r"^\W*(?:what (?:is|are|was|were|does|do)|why)\b|\bmean\b", re.IGNORECASE)
+_MOST = 8
+
+
+def _split(text: str) -> list[str]:
+    """Sentences, where an abbreviation ends none and none begins with a small letter."""
+    parts: list[str] = []
+    for part in sentences(text):
+        if parts and (_ABBREVIATED.search(parts[-1]) or part[0].islower()):
+            parts[-1] = f"{parts[-1]} {part}"
+        else:
+            parts.append(part)
+    return parts
+
+
+def _several(text: str) -> list[str]:
+    if len(parts := _split(text)) < 2:
+        raise LeftOut("the answer is one sentence")
+    return parts
+
+
+def _cut(item: Item, _sources: Sources, _rng: random.Random) -> str:
+    references = [analyse(text) for text in answered(item)]
+    parts, asked = _several(item.answer), analyse(item.question).content
+    if _DEFINES.search(item.question) and not all((one.names | one.numbers) - asked for one in references):
+        raise LeftOut("it asks what something is, which several sentences may say")
+    for place, part in enumerate(parts):
+        rest = " ".join(parts[:place] + parts[place + 1 :])
+        left = analyse(rest)
+        again = left.polarity or left.numbers or any(left.content & one.content for one in references)
+        if kept(part, item) >= 0.5 and not again:
+            return rest
+    raise LeftOut("no sentence alone holds what the reference says")
+
+
+def _order(item: Item, _sources: Sources, rng: random.Random) -> str:
+    parts, language = _several(item.answer), language_of(item)
+    if language not in _TIED:
+        raise LeftOut("the rule knows English and German")
+    if _STEPS.search(item.question):
+        raise LeftOut("the question may ask for an order")
+    tied = any(_TIED[language].search(part) or part[-1] not in ".!" for part in parts)
+    if tied or len(parts) > _MOST or _MARKED.search(item.answer):
+        raise LeftOut("the sentences may hang on each other")
+    return " ".join(parts[1:] + parts[:1]) if rng.random() < 0.5 else " ".join(parts[::-1])
+
+
+def _twice(item: Item, _sources: Sources, _rng: random.Random) -> str:
+    if not item.answer.strip():
+        raise LeftOut("the answer is empty")
+    return f"{item.answer.strip()} {item.answer.strip()}"
+
+
+def _markdown(item: Item, _sources: Sources, rng: random.Random) -> str:
+    if not item.answer.strip() or _MARKED.search(item.answer):
+        raise LeftOut("the answer is empty, or marked up already")
+    parts = _split(item.answer)
+    listed = "\n".join(f"- {part}" for part in parts)
+    return rng.choice([f"**{item.answer.strip()}**", f"## Answer\n\n{item.answer.strip()}", listed])
+
+
+FAMILIES = (
+    Family("key_sentence_cut", "falls", "without the sentence that answers", _cut),
+    Family("sentence_order", "still", "with its sentences in another order", _order),
+    Family("repetition", "still", "said twice", _twice),
+    Family("markdown", "still", "marked up", _markdown),
+)

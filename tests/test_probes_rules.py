@@ -1,0 +1,322 @@
+"""The rules that make probes: what each makes of an answer, and when it makes none."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from judgecal import load_gold
+from judgecal.errors import InputError
+from judgecal.goldset import GoldSet
+from judgecal.models.embedded.text import analyse
+from judgecal.probes import FAMILIES_BY_KIND, LeftOut, families, make_probes
+from judgecal.probes.family import Sources, families_named, language_of
+from judgecal.records import Context, Item
+from judgecal.workspace import find_workspace
+from tests.support.command import Run
+
+OTHERS = (
+    Item("o1", "o1", "Who painted the Night Watch?", "", ("Carel Fabritius",)),
+    Item("o2", "o2", "How long is the river Elbe?", "", ("1,094 kilometres",)),
+    Item("o3", "o3", "Was the gate open?", "", ("Yes",)),
+)
+
+
+def item(question: str, answer: str, *references: str, **more: object) -> Item:
+    return Item("i", "g", question, answer, references, **more)  # type: ignore[arg-type]
+
+
+def probe(family: str, of: Item, documents: dict[str, str] | None = None) -> str:
+    return families()[family].make(of, Sources((of, *OTHERS), documents or {}), random.Random(1))
+
+
+def why_not(family: str, of: Item) -> str:
+    with pytest.raises(LeftOut) as raised:
+        probe(family, of)
+    return str(raised.value)
+
+
+def test_every_family_says_what_it_claims_and_the_kinds_stand_in_their_order() -> None:
+    kinds = [family.kind for family in families().values()]
+    assert kinds == sorted(kinds, key=list(FAMILIES_BY_KIND).index)
+    assert set(kinds) == set(FAMILIES_BY_KIND)
+    assert len(families()) == 26
+
+
+def test_an_unknown_family_is_named_with_its_nearest() -> None:
+    assert [family.name for family in families_named(["empty"])] == ["empty"]
+    with pytest.raises(InputError, match="number_changed"):
+        families_named(["number_change"])
+
+
+# --- full marks and none
+
+
+def test_the_reference_is_given_as_it_is_laid_out_and_the_shortest_where_there_are_several() -> None:
+    of = item("Who wrote it?", "Ann", "Ann Rowe, the baker", "Ann Rowe")
+    assert probe("reference", of) in of.reference_answers
+    assert analyse(probe("reference_layout", of)).content <= analyse(" ".join(of.reference_answers)).content
+    assert probe("shortest_alternative", of) == "Ann Rowe"
+    assert why_not("shortest_alternative", item("Who?", "Ann", "Ann")) == "there is one reference"
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_layout_never_touches_the_case_of_a_unit(seed: int) -> None:
+    of = item("How much is it?", "", "5 mW")
+    assert "5 mW" in families()["reference_layout"].make(of, Sources((of,)), random.Random(seed))
+
+
+def test_a_refusal_is_right_where_the_reference_refuses_and_wrong_elsewhere() -> None:
+    refusing = item("What is the fee of the club?", "", "The answer is not in the document.")
+    asked = item("What is the fee of the club?", "", "12 crowns")
+    assert analyse(probe("refusal_right", refusing)).refuses
+    assert analyse(probe("refusal", asked)).refuses
+    for family in ("refusal", "empty", "other_reference", "reference"):
+        assert why_not(family, refusing) == "the right answer is to refuse"
+    assert (
+        why_not("refusal", item("Fee?", "", "12", expect={"refuse": True})) == "the right answer is to refuse"
+    )
+    assert probe("refusal", item("Wie hoch ist die Gebühr für den Verein?", "", "12 Kronen")).startswith(
+        ("Das weiß", "Diese Frage", "Dazu habe")
+    )
+
+
+def test_a_repeated_question_must_not_hold_the_answer() -> None:
+    assert probe("question_repeated", item("Who runs the mill?", "", "Ann Rowe")) == "Who runs the mill?"
+    assert (
+        why_not("question_repeated", item("Is it red or blue?", "", "blue"))
+        == "the question holds the answer"
+    )
+
+
+def test_another_reference_shares_no_word_and_is_no_bare_yes() -> None:
+    given = probe("other_reference", item("Who made the frame?", "", "Fabritius and his son"))
+    assert given == "1,094 kilometres"
+
+
+def test_a_context_is_copied_only_where_it_is_much_longer_than_the_answer() -> None:
+    long = "The mill was built by Ann Rowe. " * 20
+    assert probe("context_whole", item("Who?", "", "Ann", contexts=(Context(long),))) == long
+    assert probe("context_whole", item("Who?", "", "Ann", reference_documents=("d",)), {"d": long}) == long
+    assert why_not("context_whole", item("Who?", "", "Ann")) == "there is no context"
+    short = item("Who?", "", "Ann", contexts=(Context("Ann did."),))
+    assert why_not("context_whole", short) == "the context is not much longer than the answer"
+
+
+# --- answers that must fall
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "reference"),
+    [
+        ("When was it built?", "It was built in May 1984.", "1984"),
+        ("How many rooms are there?", "There are 775 rooms, 775 in all.", "775 rooms"),
+        ("How many homes were flooded?", "Nine homes.", "nine"),
+        ("Wie viel kostet das?", "Es kostet 48,600 Euro.", "48,600 Euro"),
+        ("How old must one be?", "25 years", "25"),
+    ],
+)
+def test_a_changed_number_is_none_that_stands_anywhere_else(
+    question: str, answer: str, reference: str
+) -> None:
+    numbers = analyse(probe("number_changed", item(question, answer, reference))).numbers
+    assert len(numbers) == len(analyse(answer).numbers)
+    assert not numbers & analyse(reference).numbers
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "reference"),
+    [
+        (
+            "Who led the club of 12 in the town?",
+            "Ann, in 1990",
+            "Ann Rowe, a baker, in 1990",
+        ),  # not asked for
+        ("When did the 1984 games begin?", "In 1984", "1984"),  # the question has it
+        ("In what year was it?", "3 May", "3 May 1984"),  # the year is asked for
+        ("When was it?", "On 03/04/1984", "1984"),  # a date with two readings
+        ("When was it?", "1984 (that is 1984)", "between 1980 and 1990"),  # the reference has another
+        ("Which version is it?", "version 2.1.4", "version 2.1.4"),
+    ],
+)
+def test_a_number_that_may_not_matter_stays(question: str, answer: str, reference: str) -> None:
+    why_not("number_changed", item(question, answer, reference))
+
+
+def test_a_year_moves_by_a_decade_and_a_day_stays_a_day() -> None:
+    for seed in range(20):
+        of = item("When was it?", "17 May 1984", "17 May 1984")
+        changed = families()["number_changed"].make(of, Sources((of,)), random.Random(seed))
+        day, _, year = changed.split()
+        assert (10 <= int(day) <= 28 and abs(int(day) - 17) > 3) or (
+            year != "1984" and abs(int(year) - 1984) >= 10
+        )
+
+
+def test_a_name_is_swapped_where_it_is_all_that_is_asked_for() -> None:
+    assert (
+        probe("name_swapped", item("Who made it?", "Ann Rowe made it.", "Ann Rowe"))
+        == "Carel Fabritius made it."
+    )
+    of = item("Where can one find it in the Bible?", "In Matthew and in Luke.", "in the Gospel of Luke")
+    assert why_not("name_swapped", of).startswith("the answer has several names")
+    of = item("Wer war der Bäcker und was ist das?", "Das war die Mühle.", "die Mühle")
+    assert why_not("name_swapped", of).startswith("German")
+    why_not("name_swapped", item("What did Ann Rowe make?", "Ann Rowe", "Ann Rowe's clock"))
+
+
+@pytest.mark.parametrize(
+    ("answer", "changed"),
+    [
+        ("The mill was built by Ann Rowe.", "The mill was not built by Ann Rowe."),
+        ("The mill was not built by Ann Rowe.", "The mill was built by Ann Rowe."),
+        ("The gate isn't open on Sundays.", "The gate is open on Sundays."),
+    ],
+)
+def test_a_negation_goes_in_or_out_of_one_plain_clause(answer: str, changed: str) -> None:
+    assert probe("negation", item("What of it is to be said?", answer, "Ann Rowe built the mill.")) == changed
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "The mill, which was built by Ann, is old.",
+        "All of the gates are open today.",
+        "The gate may be open, it was said.",
+        "Founded in 1950, the club is in Rome.",
+        "The club is in Rome and was founded in 1950.",
+        "Is the gate open in the day?",
+        "Yes the gate is open today.",
+        "It was open. It is closed.",
+        "The farther away the load is the harder it gets.",
+        "It is not uncommon that it was open.",
+    ],
+)
+def test_a_negation_that_may_deny_another_thing_is_not_made(answer: str) -> None:
+    why_not("negation", item("What of it is to be said in the end?", answer, "The gate is open."))
+
+
+def test_of_german_a_negation_is_taken_out_and_none_put_in() -> None:
+    question = "Was ist das und wie ist die Lage in der Stadt?"
+    assert probe("negation", item(question, "Das Tor ist nicht offen.", "zu")) == "Das Tor ist offen."
+    assert why_not("negation", item(question, "Das Tor ist heute offen.", "zu")).startswith("German")
+
+
+def test_the_key_sentence_is_cut_where_nothing_else_says_it() -> None:
+    of = item(
+        "Who built the mill?", "The mill was built by Ann Rowe. Visitors like the cakes there.", "Ann Rowe"
+    )
+    assert probe("key_sentence_cut", of) == "Visitors like the cakes there."
+    twice = item("Who built the mill?", "Ann Rowe did. Dr. Rowe lived there.", "Ann Rowe")
+    why_not("key_sentence_cut", twice)
+    assert (
+        why_not("key_sentence_cut", item("Who built it?", "Dr. Ann Rowe", "Ann Rowe"))
+        == "the answer is one sentence"
+    )
+
+
+# --- answers that must not move, or not rise
+
+
+def test_sentences_change_places_only_where_none_hangs_on_another() -> None:
+    of = item("What is the colour of the things?", "The mill is red. The gate is blue.", "red and blue")
+    assert probe("sentence_order", of) == "The gate is blue. The mill is red."
+    tied = item("What is the colour of the things?", "The mill is red. It is old.", "red")
+    assert why_not("sentence_order", tied) == "the sentences may hang on each other"
+    steps = item("In which order is it to be done?", "The mill is red. The gate is blue.", "red")
+    assert why_not("sentence_order", steps) == "the question may ask for an order"
+
+
+@pytest.mark.parametrize(
+    "family", [name for name, one in families().items() if one.kind in ("still", "no_rise")]
+)
+def test_what_must_not_move_holds_the_whole_answer(family: str) -> None:
+    of = item("What is the colour of the things?", "The mill is red. The gate is blue.", "red and blue")
+    made = probe(family, of)
+    assert made != of.answer
+    assert analyse(made).content >= analyse(of.answer).content
+    if families()[family].kind == "still" and family != "repetition":
+        assert made.count("mill is red") == 1
+
+
+def test_a_phrase_is_in_the_language_of_the_item_and_another_one_abroad() -> None:
+    german = item("Wie ist die Farbe der Tür und der Wand?", "Die Tür ist rot.", "rot")
+    assert "Antwort" in probe("give_100", german) or "Prüfer" in probe("give_100", german)
+    assert "Antwort" not in probe("give_100_abroad", german)
+    assert language_of(german) == "de"
+    with pytest.raises(LeftOut, match="language"):
+        language_of(item("ドアの色は何ですか", "赤", "赤"))
+    assert probe("emoji", item("ドアの色は何ですか", "赤", "赤")) != "赤"  # what needs no language is made
+
+
+# --- of a set
+
+
+@pytest.fixture(scope="module")
+def starter() -> GoldSet:
+    return load_gold("starter")
+
+
+def test_probes_are_items_of_their_own_and_the_same_each_time(starter: GoldSet) -> None:
+    items = [one for one in starter.select("open") if one.item_id in starter.labels]
+    made, again = (make_probes(starter, items, families_named(()), n=10, seed=3) for _ in range(2))
+    assert made == again
+    assert made != make_probes(starter, items, families_named(()), n=10, seed=4)
+    for name, one in made.items():
+        assert len(one.probes) == min(10, one.n_possible)
+        for given in one.probes:
+            assert given.item.item_id == f"{given.of.item_id}~{name}"
+            assert given.item.group == given.of.group
+            assert given.of.item_id in starter.labels and given.of.item_id not in starter.test_ids
+
+
+def test_right_answers_fall_and_wrong_ones_may_rise(starter: GoldSet) -> None:
+    items = [one for one in starter.select("open") if one.item_id in starter.labels]
+    made = make_probes(starter, items, families_named(()), n=1000, seed=0)
+    for one in made.values():
+        labels = [float(starter.labels[given.of.item_id]) for given in one.probes]
+        if one.family.kind == "falls":
+            assert all(label >= 90 for label in labels)
+        if one.family.kind == "no_rise":
+            assert all(label < 50 for label in labels)
+        if one.family.kind in ("full", "none"):  # once a question
+            assert len({given.of.group for given in one.probes}) == len(one.probes)
+
+
+def test_every_family_makes_ten_probes_of_the_starter_or_says_why_not(starter: GoldSet) -> None:
+    items = [one for one in starter.select("open") if one.item_id in starter.labels]
+    made = make_probes(starter, items, families_named(()), n=50, seed=0)
+    few = {name for name, one in made.items() if one.n_possible < 10}
+    assert few == {
+        "shortest_alternative", "number_changed", "name_swapped", "negation", "key_sentence_cut", "sentence_order"
+    }  # fmt: skip
+    for name in few:
+        assert sum(made[name].left_out.values()) + made[name].n_possible >= 35
+
+
+@pytest.mark.shared_data
+def test_families_make_ten_probes_of_a_public_set(
+    judgecal: Run, shared_data: Path, workspace_dir: Path
+) -> None:
+    columns = (
+        "--question question --answer answer --reference reference_answer --group group --label acceptable"
+    )
+    ran = judgecal("gold", "import", shared_data / "nq301/items.csv", "--as", "nq301", *columns.split(), "--scale", "binary",
+                   "--reference-separator", " | ")  # fmt: skip
+    assert ran.code == 0
+    gold = load_gold("nq301", workspace=find_workspace(workspace_dir))
+    items = [one for one in gold.select("open") if one.item_id in gold.labels]
+    made = make_probes(gold, items, families_named(()), n=10, seed=0)
+    few = {
+        name: max(one.left_out, key=one.left_out.__getitem__)
+        for name, one in made.items()
+        if len(one.probes) < 10
+    }
+    assert few == {
+        "context_whole": "there is no context",
+        "refusal_right": "the reference does not refuse",
+        "key_sentence_cut": "the answer is one sentence",
+        "sentence_order": "the answer is one sentence",
+    }
