@@ -62,7 +62,7 @@ def test_the_page_of_two_recorded_judges(judgecal: Run, taken_in: str) -> None:
     assert pairs == [["pair:only A"]] * 20 + [["pair:both"]] * 40 and carried["loud"] == 20
     assert told(printed["difference"]).startswith("0.250 [0.")
     assert f'<h1 id="decision">{printed["headline"]["sentence"]}</h1>' in unescape(page)
-    assert page.count("<svg ") == 2  # the difference, wide and narrow
+    assert page.count("<svg ") == 4  # the ladder and the difference, wide and narrow
     unscored = printed_by(judgecal, "compare", taken_in, "lax", f"short {ATTACK}")
     shown = Parsed(page_of(judgecal, unscored["experiment"]))
     assert {f"unscored {how}" for how in ("as wrong", "left out", "as right")} <= set(shown.text)
@@ -79,7 +79,7 @@ def test_an_interval_without_0_beside_a_pair_that_holm_leaves_open_is_explained(
     for pair in found["pairs"]:  # as Holm leaves a pair with p between the level and a third of it
         pair["comparison"]["decision"] = "cannot tell"
     summary.write_text(json.dumps(found), encoding="utf-8")
-    assert stands in judgecal("report", "three").said
+    assert stands in judgecal("report", "three", "--full").said
 
 
 def test_a_report_says_what_the_command_said_and_needs_nothing_else(

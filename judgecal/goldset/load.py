@@ -275,6 +275,15 @@ def load_gold(
     )  # fmt: skip
 
 
+def unchanged_gold(name: str, sha256: str, *, workspace: Workspace) -> GoldSet | None:
+    """The set with that content; None where it is gone, cannot be read, or has changed."""
+    try:
+        gold = load_gold(name, workspace=workspace)
+    except InputError:
+        return None
+    return gold if gold.sha256 == sha256 else None
+
+
 def _read_lines(path: Path, problems: list[str]) -> JsonLines:
     """The rows of one file; none where nothing can be said of them."""
     try:

@@ -9,7 +9,7 @@ from typing import Any
 from judgecal.errors import InputError
 from judgecal.experiment import Experiment
 from judgecal.experiment.trials import stored_rows
-from judgecal.goldset import load_gold
+from judgecal.goldset import unchanged_gold
 from judgecal.rag.evaluation.judging import answered_items
 from judgecal.records import Item, Judgement
 from judgecal.report.explorer import Explorer, Row, Said, row_of, shown
@@ -40,13 +40,13 @@ def answered_explorer(
     named, sealed = experiment.config.get("gold"), frozenset[str]()
     try:
         items = answered_items(experiment.folder)
-        if named is not None:
-            gold = load_gold(str(named["set"]), workspace=workspace)
-            if gold.sha256 != named["sha256"]:
-                return None
-            sealed = gold.test_groups
     except InputError:
         return None
+    if named is not None:
+        gold = unchanged_gold(str(named["set"]), str(named["sha256"]), workspace=workspace)
+        if gold is None:
+            return None
+        sealed = gold.test_groups
     systems = list(dict.fromkeys(item.system for item in items))
     rows: dict[tuple[str, str], Judgement] = {}
     for row in stored_rows(experiment.journal).latest.values():

@@ -10,6 +10,7 @@ from judgecal.errors import InputError
 from judgecal.experiment.compare import CompareResult
 from judgecal.experiment.folder import Experiment
 from judgecal.experiment.stored import read_experiment
+from judgecal.experiment.summary import stored_result, summarised_result
 from judgecal.experiment.verdicts import parted_items
 from judgecal.records import Estimate, Headline
 from judgecal.report.charts import (
@@ -19,7 +20,6 @@ from judgecal.report.charts import (
     change_of,
     change_row,
     interval_picture,
-    metric_row,
     of_metric,
 )
 from judgecal.report.document import (
@@ -33,6 +33,7 @@ from judgecal.report.document import (
     table,
 )
 from judgecal.report.explorer import judged_explorer
+from judgecal.report.judges import ladder_on
 from judgecal.report.judges_headline import naming_unread, raters_in_words, unread_headline
 from judgecal.report.numbers import DASH, count, difference, p_value, percent, points
 from judgecal.report.wording import AS_WRONG, OWN_LABELS, fitting, in_a_row, sentence, sentences
@@ -53,15 +54,6 @@ def compare_document(result: CompareResult) -> Document:
     rows = [
         change_row(end.name, end.difference, metric, result.gold.scale, strong=end is ends[0]) for end in ends
     ]
-    values = {
-        name: value for (a, b), pair in result.pairs.items() for name, value in ((a, pair.a), (b, pair.b))
-    }
-    high = 100.0 if metric_facts(metric).unit == "share" else None
-    reached = [
-        metric_row(judge, Estimate(value), metric, result.gold.scale)
-        for judge, value in sorted(values.items(), key=lambda one: -(one[1] or 0.0))
-        if value is not None
-    ]
     apart = [pair.difference for pair in result.pairs.values() if pair.decision == "cannot tell"]
     clear = not two and any((change.low or 0.0) > 0.0 or (change.high or 0.0) < 0.0 for change in apart)
     stands = "Each interval looks at its pair alone. A decision allows for all pairs (Holm), so it may"
@@ -81,11 +73,6 @@ def compare_document(result: CompareResult) -> Document:
             two
             and first.difference.value is not None
             and interval_picture(rows, Axis(f"A - B in {axis_of(metric)}", full=0.0)),
-            not two
-            and bool(reached)
-            and interval_picture(
-                reached, Axis(axis_of(metric), low=0.0, high=high), title="What each judge reaches"
-            ),
         ),
         notes=_notes(result),
         words=("A - B", "p (Holm)", "cannot tell", AS_WRONG),
@@ -122,6 +109,19 @@ def compare_report(workspace: Workspace, experiment: Experiment, _margin: float)
         gold=stored.gold.name,
         key=result.experiment,
     )
+    measured = summarised_result(stored, workspace) or stored_result(stored, stored.judges, workspace)
+    entries = {entry.judge: entry.decided_by(result.metric) for entry in measured.judges}
+    values = sorted(judges, key=lambda judge: -(entries[judge].value or 0.0))
+    better = [pair[entry.decision == "B"] for pair, entry in result.pairs.items() if entry.decision in "AB"]
+    ladder = ladder_on(
+        stored.gold,
+        stored.experiment,
+        stored.split,
+        result.metric,
+        {judge: entries[judge] for judge in values},
+        strong=better[0] if len(result.pairs) == len(better) == 1 else "",
+        free=[entry for entry in (*measured.judges, *measured.floor) if entry.usd_per_1k == 0.0],
+    )
     if pairs:
         shares = {who: n[who] / len(items) for who in _RIGHT.values()}
         cells = [
@@ -132,7 +132,7 @@ def compare_report(workspace: Workspace, experiment: Experiment, _margin: float)
         caption = f"A is {judges[0]}, B is {judges[1]}. Click a number to read these answers."
         part = Section("square", "Who is right on the open answers", caption, [square], card=True)
         document = replace(document, sections=[part, *document.sections])
-    return replace(document, explorer=explorer)
+    return replace(document, explorer=explorer, picture=ladder)
 
 
 def _headline(result: CompareResult) -> Headline:

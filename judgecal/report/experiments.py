@@ -31,7 +31,7 @@ PAGE = "report.html"
 """The page of an experiment, in its folder."""
 
 _STAMP = re.compile(r'name="judgecal" content="([^"]*)"')
-_TOLD = ("made", "kind", "chip", "headline", "about", "reached", "lock")  # by a page of itself
+_TOLD = ("made", "kind", "chip", "headline", "about", "reached", "split", "lock")  # by a page of itself
 _HEAD = 20_000  # bytes of a page within which its stamp stands
 _ROWS = 20  # of a table in a notebook
 
@@ -83,6 +83,7 @@ class Listed:
     headline: str = ""  # what it came to, or why it cannot be read
     about: str = ""  # what was measured on what
     reached: str = ""  # the agreement with people, in percent, of the judge that it is about
+    split: str = ""  # on which items
     state: str = "done"  # or `unfinished` (the command did not come to its end), `not readable`
     page: str | None = None  # where its page lies, beside the index; None where it has none
     lock: str = ""  # the sha256 of the one that it wrote
@@ -128,10 +129,13 @@ def _linked(line: Listed, listed: Sequence[Listed]) -> Listed:
 
 
 def _over_time(listed: Sequence[Listed]) -> dict[str, str]:
-    """Gold set -> a picture of the agreement that was reached on it, the latest at the right; not of one."""
+    """Gold set and split -> the agreement that was reached on these items, the latest at the right; not of
+    one.
+    """
     drawn = {}
-    for gold in dict.fromkeys(line.gold for line in listed):
-        lines = [line for line in reversed(listed) if line.gold == gold and line.reached]
+    for gold, split in dict.fromkeys((line.gold, line.split) for line in listed):
+        of_these = (line for line in reversed(listed) if (line.gold, line.split) == (gold, split))
+        lines = [line for line in of_these if line.reached]
         if len(lines) < 2:
             continue
         values = [float(line.reached) for line in lines]
@@ -141,7 +145,7 @@ def _over_time(listed: Sequence[Listed]) -> dict[str, str]:
         marks = [Mark("path", text=f"M{'L'.join(f'{x} {y}' for x, y, _ in at)}", tone="map")]
         for x, y, line in at:
             marks += [Mark("dot", x, y), Mark("text", x, y - 9.0, text=line.reached)]
-        drawn[gold] = frame.drawn(marks, apart(Tick(x, line.slug) for x, _, line in at))
+        drawn[f"{gold}, {split} items"] = frame.drawn(marks, apart(Tick(x, line.slug) for x, _, line in at))
     return drawn
 
 

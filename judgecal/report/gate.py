@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
-from judgecal.errors import InputError, listed
+from judgecal.errors import listed
 from judgecal.experiment import Experiment
-from judgecal.goldset import GoldSet, load_gold
+from judgecal.goldset import GoldSet, unchanged_gold
 from judgecal.records import Estimate, Headline
 from judgecal.report.charts import (
     Axis,
@@ -35,6 +35,7 @@ from judgecal.report.document import (
     table,
 )
 from judgecal.report.explorer import Explorer, Said, row_of, shown
+from judgecal.report.judges import ladder_on
 from judgecal.report.judges_headline import raters_in_words, unread_headline
 from judgecal.report.numbers import count, count_of, difference, money, percent
 from judgecal.report.wording import AS_WRONG, OWN_LABELS, failures_in_words, fitting, sentence, sentences
@@ -79,28 +80,25 @@ def gate_report(workspace: Workspace, experiment: Experiment, _margin: float) ->
     gone.
     """
     result = experiment.read_summary(GateResult)
-    gold = _gold_of(workspace, result)
-    return replace(gate_document(result, open_ids(gold)), explorer=_flips(result, gold))
+    gold = unchanged_gold(result.gold.set, result.gold.sha256, workspace=workspace)
+    metric, then, now = result.metric, result.locked_calibrated, result.now_calibrated
+    judges = {"locked": (then or result.locked)[metric], "now": (now or result.now)[metric]}
+    ladder = ladder_on(gold, experiment, "all", metric, judges, strong="now") if gold else None
+    return replace(gate_document(result, open_ids(gold)), explorer=_flips(result, gold), picture=ladder)
 
 
 def migrate_report(workspace: Workspace, experiment: Experiment, _margin: float) -> Document:
     """The document of `migrate` with the items on which the judges fall on different sides."""
     result = experiment.read_summary(MigrateResult)
-    return replace(migrate_document(result), explorer=_flips(result, _gold_of(workspace, result)))
-
-
-def _gold_of(workspace: Workspace, result: GateResult | MigrateResult) -> GoldSet | None:
-    """The set; None where it is gone or has changed."""
-    try:
-        gold = load_gold(result.gold.set, workspace=workspace)
-    except InputError:
-        return None
-    return gold if gold.sha256 == result.gold.sha256 else None
+    gold = unchanged_gold(result.gold.set, result.gold.sha256, workspace=workspace)
+    judges = {result.old: Estimate(result.old_value), result.new: Estimate(result.new_value)}
+    ladder = ladder_on(gold, experiment, "test", result.metric, judges, strong=result.new) if gold else None
+    return replace(migrate_document(result), explorer=_flips(result, gold), picture=ladder)
 
 
 def _flips(result: GateResult | MigrateResult, gold: GoldSet | None) -> Explorer | None:
     """The flipped items with the verdict then and now; those of test are counted."""
-    if gold is None or not result.flipped:
+    if gold is None:
         return None
     items, rows = {item.item_id: item for item in gold.select("open")}, []
 
@@ -115,6 +113,8 @@ def _flips(result: GateResult | MigrateResult, gold: GoldSet | None) -> Explorer
             label = shown(gold.labels.get(flip.item_id), binary=gold.scale.kind == "binary")
             both = [said(flip.locked, flip.locked_passed), now]
             rows.append(row_of(items[flip.item_id], label=label, said=both, marks=[f"now:{now.verdict}"]))
+    if not rows:
+        return None
     marks = dict.fromkeys(row.marks[0] for row in rows)
     return Explorer(
         f"{count_of(len(rows), 'open answer')} with another verdict now",

@@ -156,6 +156,7 @@ class Report:
             "headline": " ".join([headline.sentence, *headline.because]),
             "about": self.document.about,
             "reached": self.document.reached,
+            "split": self.document.ladder.on if self.document.ladder else "",
             "lock": str(self.document.data.get("result", {}).get("lock_sha256") or ""),
         }
         write_text(path, html(self.document, made=self.made, index=index, about_itself=about_itself))

@@ -5,22 +5,28 @@ A further section is a function of `JudgesDecision` here or beside, and a line o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
+from judgecal.experiment.agreement import AgreementTable, constant_entry
 from judgecal.experiment.folder import Experiment
 from judgecal.experiment.losses import LossPicture
+from judgecal.experiment.people import rater_entries
 from judgecal.experiment.result import Entry, JudgeEntry, RaterEntry
 from judgecal.experiment.stored import read_experiment
 from judgecal.experiment.summary import summarised_result
+from judgecal.experiment.trials import stored_rows
+from judgecal.goldset import GoldSet
 from judgecal.records import Estimate
 from judgecal.report.charts import (
     Axis,
+    axis_of,
     hundred,
     in_points,
     interval_picture,
     ladder_picture,
+    metric_row,
     one_less,
     points_of,
 )
@@ -43,7 +49,18 @@ from judgecal.report.document import (
 from judgecal.report.explorer import Explorer, judged_explorer
 from judgecal.report.judges_headline import always, deciding, entry_of, judges_headline, raters_in_words
 from judgecal.report.judges_sections import ceiling_notes, diagnostics, errors_section, people_section
-from judgecal.report.numbers import DASH, count, estimate, interval, money, percent, plain, points, signed
+from judgecal.report.numbers import (
+    DASH,
+    count,
+    count_of,
+    estimate,
+    interval,
+    money,
+    percent,
+    plain,
+    points,
+    signed,
+)
 from judgecal.report.slices import slice_facts, slices_section
 from judgecal.report.wording import failures_in_words, sentence, sentences
 from judgecal.selection.decision import JudgesDecision, decide_on_judges
@@ -237,7 +254,7 @@ def agreement_ladder(decision: JudgesDecision) -> Ladder | None:
     if not judges:
         return None
     raters = [rater for rater in result.raters if rater.enough and known(rater)]
-    rungs, free, people = [], None, None
+    rungs, free = [], None
     for judge, names in judges[:_DRAWN]:
         value = in_points(judge.decided_by(metric))
         lines = [line for rater in raters for line in rater.judges if line.judge == judge.judge]
@@ -253,21 +270,58 @@ def agreement_ladder(decision: JudgesDecision) -> Ladder | None:
         if losses and floor and name == floor[0].judge:
             name = always(losses.floor[0].judge, result.gold.scale)
         free = Rung(name, value, points(every[0].decided_by(metric).value))
-    if raters:
-        reached = [100.0 * (deciding(rater, metric).value or 0.0) for rater in raters]
-        low, high = min(reached), max(reached)
-        span = f"{low:.0f}–{high:.0f}" if round(low) < round(high) else f"{high:.0f}"
-        ends = [
-            100.0 * end
-            for rater in raters
-            for end in (deciding(rater, metric).low, deciding(rater, metric).high)
-            if end is not None
-        ]
-        value = Estimate(sum(reached) / len(reached), min(ends, default=None), max(ends, default=None))
-        people = Rung("two raters" if result.gold.labels_by == "project" else "two people", value, span)
     foot = in_points(floor[0].decided_by(metric)).value if floor else None
-    what = f"agreement{_once(decision)}, %"
-    return Ladder(what, rungs, free, people, foot)
+    what, people = f"agreement{_once(decision)}, %", _people(result.raters, metric, result.gold.labels_by)
+    return Ladder(what, rungs, free, people, foot, on=result.gold.split)
+
+
+def _people(raters: Sequence[RaterEntry], metric: str, labels_by: str) -> Rung | None:
+    """What people reach with each other, in points; None where no two share enough items."""
+    each = [in_points(deciding(rater, metric)) for rater in raters if rater.enough]
+    reached = [rater.value for rater in each if rater.value is not None]
+    if not reached:
+        return None
+    low, high = min(reached), max(reached)
+    span = f"{low:.0f}–{high:.0f}" if round(low) < round(high) else f"{high:.0f}"
+    ends = [end for rater in each for end in (rater.low, rater.high) if end is not None]
+    value = Estimate(sum(reached) / len(reached), min(ends, default=None), max(ends, default=None))
+    return Rung("two raters" if labels_by == "project" else "two people", value, span)
+
+
+def ladder_on(
+    gold: GoldSet,
+    experiment: Experiment,
+    on: str,
+    metric: str,
+    judges: Mapping[str, Estimate],
+    *,
+    strong: str = "",
+    free: Sequence[Entry] = (),
+) -> Picture | None:
+    """Judges between the best that is free, a constant or one of `free`, and what people reach.
+
+    None of a metric that is no share. The items are those of the split `on` that the experiment judged.
+    """
+    judged = {row.item_id for row in stored_rows(experiment.journal).latest.values()}
+    items = tuple(one for one in gold.select(on) if one.item_id in judged and one.item_id in gold.labels)
+    rungs = [
+        metric_row(name, value, metric, gold.scale, strong=name == strong)
+        for name, value in judges.items()
+        if value.value is not None
+    ]
+    if metric_facts(metric).unit != "share" or not items or not rungs:
+        return None
+    table = AgreementTable(gold, items)
+    constant = constant_entry(table)
+    every = {entry.judge: in_points(entry.decided_by(metric)) for entry in (constant, *free)}
+    best = max(every, key=lambda judge: every[judge].value or 0.0)
+    zone = Rung(best, every[best], plain(every[best].value, 1))
+    people = _people(rater_entries(table, ()), metric, gold.card.labels_by)
+    ladder = Ladder(axis_of(metric), rungs, zone, people, every[constant.judge].value, on=on)
+    level = next((value.level for value in judges.values() if value.low is not None), None)
+    which = f" of {on}" * (on != "all")
+    note = f"On {count_of(len(items), 'answer')}{which}." + (f" Line: {level:.0%} interval." if level else "")
+    return ladder_picture(ladder, "How far up the ladder is each judge?", note=note)
 
 
 def agreement_plot(decision: JudgesDecision) -> Picture | None:

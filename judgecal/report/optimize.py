@@ -7,14 +7,13 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from judgecal.errors import InputError
 from judgecal.experiment import AgreementTable, Experiment, JudgeColumn
 from judgecal.experiment.folder import kept_judges
 from judgecal.experiment.judgements import whole_items
 from judgecal.experiment.stored import read_experiment
 from judgecal.experiment.trials import stored_rows
 from judgecal.experiment.verdicts import parted_items
-from judgecal.goldset import load_gold
+from judgecal.goldset import unchanged_gold
 from judgecal.optimize import read_prompts
 from judgecal.optimize.result import (
     BETTER,
@@ -31,7 +30,6 @@ from judgecal.report.charts import (
     axis_of,
     change_in_points,
     change_of,
-    in_points,
     interval_picture,
     metric_row,
     of_metric,
@@ -43,8 +41,8 @@ from judgecal.report.document import (
     Folded,
     Heading,
     Paragraph,
+    Picture,
     Record,
-    Rung,
     Section,
     Table,
     section,
@@ -52,7 +50,7 @@ from judgecal.report.document import (
     table,
 )
 from judgecal.report.explorer import Explorer, judged_explorer
-from judgecal.report.judges import judges_sections
+from judgecal.report.judges import judges_sections, ladder_on
 from judgecal.report.judges_headline import raters_in_words, unread_headline
 from judgecal.report.numbers import DASH, money, signed
 from judgecal.report.wording import OWN_LABELS, fitting, sentence, sentences
@@ -74,14 +72,28 @@ def optimize_report(workspace: Workspace, experiment: Experiment, margin: float)
     What is fitted on test itself is left out: its numbers come by other maps than those that decided.
     """
     result, prompts = experiment.read_summary(OptimizeResult), read_prompts(experiment)
-    explorer = _explorer(workspace, experiment, result)
-    if result.test.before is None:
-        return dataclasses.replace(optimize_document(result, prompts), explorer=explorer)
-    judges = decide_on_judges(workspace, read_experiment(workspace, str(experiment.folder)), margin=margin)
-    entries = tuple(dataclasses.replace(judge, calibrated={}) for judge in judges.result.judges)
-    raw = dataclasses.replace(judges, result=dataclasses.replace(judges.result, judges=entries))
-    sections = [part for part in judges_sections(raw) if part.name not in _BY_OTHER_MAPS]
-    return dataclasses.replace(optimize_document(result, prompts, sections), explorer=explorer)
+    sections = list[Section]()
+    if result.test.before is not None:
+        stored = read_experiment(workspace, str(experiment.folder))
+        judges = decide_on_judges(workspace, stored, margin=margin)
+        entries = tuple(dataclasses.replace(judge, calibrated={}) for judge in judges.result.judges)
+        raw = dataclasses.replace(judges, result=dataclasses.replace(judges.result, judges=entries))
+        sections = [part for part in judges_sections(raw) if part.name not in _BY_OTHER_MAPS]
+    return dataclasses.replace(
+        optimize_document(result, prompts, sections),
+        explorer=_explorer(workspace, experiment, result),
+        picture=_ladder(workspace, experiment, result),
+    )
+
+
+def _ladder(workspace: Workspace, experiment: Experiment, result: OptimizeResult) -> Picture | None:
+    """Before and after on the split that decides; None where the set is gone or has changed."""
+    _, (*_, before, after) = _deciding(result)
+    judges = {"before": before.estimate, "after": after.estimate}
+    gold = unchanged_gold(result.gold.set, result.gold.sha256, workspace=workspace)
+    if gold is None:
+        return None
+    return ladder_on(gold, experiment, after.split, result.metric, judges, strong="after")
 
 
 def _explorer(workspace: Workspace, experiment: Experiment, result: OptimizeResult) -> Explorer | None:
@@ -90,11 +102,8 @@ def _explorer(workspace: Workspace, experiment: Experiment, result: OptimizeResu
     """
     prints = {tried.name: tried.judge_fingerprint for tried in result.dev.candidates}
     kept, n = kept_judges(experiment).get(result.judge_before), Counter[str]()
-    try:
-        gold = load_gold(result.gold.set, workspace=workspace)
-    except InputError:
-        return None
-    if result.chosen == "before" or kept is None or gold.sha256 != result.gold.sha256:
+    gold = unchanged_gold(result.gold.set, result.gold.sha256, workspace=workspace)
+    if result.chosen == "before" or kept is None or gold is None:
         return None
     rows, columns = list(stored_rows(experiment.journal).latest.values()), []
     for name, tried in (("before", "before"), ("after", result.chosen)):
@@ -282,17 +291,6 @@ def _splits(result: OptimizeResult) -> list[tuple[str, dict[str, Estimate], dict
 def _gain(result: OptimizeResult) -> Section:
     metric, scale, test = result.metric, result.gold.scale, result.test
     footing, deciding = _deciding(result)
-    rows = [
-        metric_row(
-            f"{split}, {when}",
-            value,
-            metric,
-            scale,
-            strong=(split, when) == ("test", "after"),
-            hollow=when == "before",
-        )
-        for split, when, value in deciding
-    ]
     ends = [
         [
             f"{split}, {when}",
@@ -310,41 +308,20 @@ def _gain(result: OptimizeResult) -> Section:
             ends.append(["test, after - before", "", "", change_of(mapped or test.difference, metric, scale)])
             if mapped:
                 ends.append(["  raw", "", "", change_of(test.difference, metric, scale)])
-    behind = Table([footing, "n", "unscored", "with interval"], ends)
     return section(
         "gain",
         "Before and after",
-        f"Is the optimised prompt better? {basis} An empty square is the judge as it was, a disc the "
-        "optimised judge. On dev each map is cross-fitted; on test it is the map of train and dev.",
-        interval_picture(
-            rows, Axis(footing + axis_of(metric).removeprefix(metric)), numbers=behind, short=True
-        ),
+        f"Is the optimised prompt better? {basis} On dev each map is cross-fitted; on test it is the map of "
+        "train and dev.",
+        Table([footing, "n", "unscored", "with interval"], ends, short=True),
         result.test_look and Paragraph(sentence(result.test_look), short=True),
-        test.after is not None and _differences(result),
+        (
+            f"No interval {name}: {change.reason}."
+            for name, change in (("both calibrated", _mapped(result)), ("raw", test.difference))
+            if change is not None and change.low is None and change.reason
+        ),
         _every_metric(result),
     )
-
-
-def _differences(result: OptimizeResult) -> list[Block | str]:
-    """After less before, as they are and once both through maps from train and dev."""
-    mapped = _mapped(result)
-    pairs = (("both calibrated", mapped), ("raw", result.test.difference))
-    known = [(name, change) for name, change in pairs if change is not None]
-    rows = [
-        Rung(name, in_points(change), change_in_points(change), strong=(name == "raw") == (mapped is None))
-        for name, change in known
-    ]
-    axis = Axis(f"after − before on test, points of {result.metric}", full=0.0)
-    return [
-        interval_picture(rows, axis, title="Difference on test"),
-        "Right of the line the optimised judge agrees better. A gain that calibration takes away is a "
-        "gain of scale: it comes without another prompt.",
-        *(
-            f"No interval {name}: {change.reason}."
-            for name, change in known
-            if change.low is None and change.reason
-        ),
-    ]
 
 
 def _every_metric(result: OptimizeResult) -> Table:

@@ -154,10 +154,9 @@ def _short(first: str, document: Document, screen: _Screen, lines: int) -> str:
 
 def _first(document: Document, screen: _Screen) -> Iterator[str]:
     """The ladder of a document that has one, and the numbers that stand beside it on the page."""
-    ladder = document.picture.ladder if document.picture else None
-    if ladder:
-        yield _ladder(ladder, screen)
-    if ladder or screen.full:
+    if document.ladder:
+        yield _ladder(document.ladder, screen)
+    if document.ladder or screen.full:
         yield "\n".join(screen.prose(f"{fact.value}  {fact.says}", rest="  ") for fact in document.facts)
 
 
