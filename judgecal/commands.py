@@ -34,6 +34,19 @@ class Command:
         return self.name.rpartition(" ")[2]
 
 
+OPTIMIZER_NAMES = {
+    "auto": "labeled",
+    **{name: name for name in ("labeled", "fewshot", "mipro", "gepa", "simba", "copro")},
+    "LabeledFewShot": "labeled",
+    "BootstrapFewShot": "fewshot",
+    "BootstrapFewShotWithRandomSearch": "fewshot",  # which is that: dev chooses among its draws
+    "MIPROv2": "mipro",
+    "GEPA": "gepa",
+    "SIMBA": "simba",
+    "COPRO": "copro",
+}
+"""What `--optimizer` takes, DSPy's own names too; ours each for itself."""
+
 # fmt: off
 TABLE = {
     "Set up": (

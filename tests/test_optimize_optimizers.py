@@ -22,7 +22,7 @@ from tests.support.http import Answer
 from tests.support.instructed import INPUT_USD, KEY, OUTPUT_USD, asked_for, field, instructed, serving
 from tests.support.server import COMPLETION_TOKENS, PROMPT_TOKENS, StubServer, failing
 
-REFLECTING = ("mipro", "gepa", "simba")
+REFLECTING = ("mipro", "gepa", "simba", "copro")
 PHRASE = "Count the facts of the reference that the answer names."
 N_GROUPS = 44
 USD_A_CALL = (PROMPT_TOKENS * INPUT_USD + COMPLETION_TOKENS * OUTPUT_USD) / 1e6

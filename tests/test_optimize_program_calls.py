@@ -173,6 +173,15 @@ def test_a_stop_drops_what_is_in_flight(serve: Serve) -> None:
 # --- the record
 
 
+def test_several_samples_of_one_prompt_are_several_calls(serve: Serve) -> None:
+    server = serve(in_turn(*(YES.replace("yes", str(n)) for n in range(4))))
+    with calling() as calls:
+        lm = program_lm(spec(server), calls)
+        with dspy.context(lm=lm, adapter=dspy.ChatAdapter()):
+            found = dspy.Predict("q -> a", n=3, temperature=1.0)(q="Q")
+    assert (found.completions.a, server.calls) == (["0", "1", "2"], 3)
+
+
 def test_a_record_answers_for_its_calls(serve: Serve, tmp_path: Path) -> None:
     server = serve(in_turn(failing(400, "not that"), "yes \ud800"))
     path = tmp_path / "calls.jsonl"

@@ -11,12 +11,13 @@ from typing import Any
 import dspy
 import pytest
 
+from judgecal.commands import OPTIMIZER_NAMES
 from judgecal.engine import Budget
 from judgecal.errors import InputError
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import PromptJudge, item_inputs
 from judgecal.models.embedded import engine as embedded_engine
-from judgecal.optimize import AgreementMetric, Candidate, Training, optimizers, resolve_optimizer
+from judgecal.optimize import OPTIMIZERS, AgreementMetric, Candidate, Training, optimizers, resolve_optimizer
 from judgecal.optimize.optimizers import candidates
 from judgecal.optimize.training import (
     balanced_order,
@@ -307,10 +308,20 @@ def test_unusable_replies_count_as_the_worst_and_are_counted(
 
 
 def test_optimizers_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = {"auto": "labeled", "labeled": "labeled", "fewshot": "fewshot"}
+    known = {
+        "auto": "labeled",
+        "labeled": "labeled",
+        "fewshot": "fewshot",
+        "MIPROv2": "mipro",
+        "COPRO": "copro",
+    }
     assert {name: resolve_optimizer(name) for name in known} == known
     with pytest.raises(InputError, match="unknown optimizer 'fewshots': did you mean fewshot"):
         resolve_optimizer("fewshots")
+    taken = set(map(OPTIMIZER_NAMES.get, OPTIMIZER_NAMES))
+    assert taken == set(OPTIMIZERS) and all(
+        hasattr(dspy, name) for name in OPTIMIZER_NAMES if name != name.lower()
+    )
     monkeypatch.setattr(optimizers, "find_spec", {}.get)
     wanted = r"mipro needs optuna, .* pip install '\.\[mipro\]'; or choose --optimizer"
     with pytest.raises(InputError, match=wanted):

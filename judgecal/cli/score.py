@@ -11,7 +11,8 @@ import typer
 from judgecal.cli import options as shared
 from judgecal.cli.options import JudgementFiles, TableFile, Verdict, argument, column, option, show_agreement
 from judgecal.cli.output import print_prose, print_result
-from judgecal.errors import InputError
+from judgecal.commands import OPTIMIZER_NAMES
+from judgecal.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
     from judgecal.experiment.recorded import Recorded
@@ -168,9 +169,12 @@ def optimize(
     ctx: typer.Context,
     model: Annotated[str, option("Model alias or litellm id.")] = "embedded",
     signature: Annotated[str, option("The judge's signature.")] = "correctness_v3",
-    optimizer: Annotated[str, option("auto, labeled, fewshot, mipro, gepa or simba.")] = "auto",
+    optimizer: Annotated[
+        str, option("auto, labeled, fewshot, mipro, gepa, simba, copro, or as DSPy calls them.")
+    ] = "auto",
     reflection_model: Annotated[
-        str | None, option("Who writes instructions for mipro, gepa and simba; else the judge's own model.")
+        str | None,
+        option("Who writes instructions for mipro, gepa, simba and copro; else the judge's own model."),
     ] = None,
     gold: shared.GoldName = "starter",
     final: Annotated[bool, option("Confirm once on test, or leave it sealed.", "--final/--no-final")] = True,
@@ -180,6 +184,8 @@ def optimize(
 ) -> None:
     """Improve a judge's prompt, and say whether it improved. Compiled on train, chosen on dev, confirmed
     on test."""
+    if optimizer not in OPTIMIZER_NAMES:  # before DSPy is loaded
+        raise unknown_name("optimizer", optimizer, list(OPTIMIZER_NAMES))
     options = call.options(repeats=repeats)
     from judgecal.goldset import load_gold
     from judgecal.judges import JudgeName, PromptJudge

@@ -1,10 +1,11 @@
-"""DSPy's optimisers under their names. They make candidates from train alone; our own scoring of dev chooses.
+"""DSPy's optimisers, under short names and DSPy's own. They make candidates from train alone; our own scoring
+of dev chooses.
 
-`labeled` and `fewshot` put examples into the prompt. `mipro`, `gepa` and `simba` have another model write
-instructions: each climbs plain agreement over balanced train examples (see `metric`), and where DSPy wants a
-set to learn from and another to climb on, train is cut in two by question. Everything these make has seen
-every train label. They hand over their best few programs, not the best alone: by how much these differ on
-train is mostly noise, and dev chooses. The settings are frugal: a few hundred calls of the judge, and some
+`labeled` and `fewshot` put examples into the prompt. `mipro`, `gepa`, `simba` and `copro` have another model
+write instructions: each climbs plain agreement over balanced train examples (see `metric`), and where DSPy
+wants a set to learn from and another to climb on, train is cut in two by question. Everything these make has
+seen every train label. They hand over their best few programs, not the best alone: by how much these differ
+on train is mostly noise, and dev chooses. The settings are frugal: a few hundred calls of the judge, and some
 tens of the model that writes.
 """
 
@@ -20,6 +21,7 @@ from typing import Any
 import dspy
 from dspy.teleprompt.gepa import InstructionProposer
 
+from judgecal.commands import OPTIMIZER_NAMES
 from judgecal.errors import InputError, not_installed, unknown_name
 from judgecal.models import ModelSpec
 from judgecal.optimize.compiling import JudgeProgram, Room, compiling
@@ -33,6 +35,7 @@ _FEWSHOT: dict[str, Any] = {"bootstrapped": 4, "labeled": 12, "threshold": 0.9, 
 _MIPRO: dict[str, Any] = {"candidates": 5, "trials": 10, "bootstrapped": 3, "labeled": 8, "threshold": 0.9}
 _GEPA: dict[str, Any] = {"full_passes": 6, "steps": 12, "minibatch": 5}
 _SIMBA: dict[str, Any] = {"steps": 4, "candidates": 4, "batch": 16, "demos": 3}
+_COPRO: dict[str, Any] = {"breadth": 4, "depth": 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +219,22 @@ def _simba_bounds(training: Training) -> Bounds:
     return Bounds(_HANDED_OVER, task=task, reflection=steps * batch, written=steps, demos=_SIMBA["demos"] + 1)
 
 
+def _copro(training: Training, room: Room, metric: AgreementMetric) -> Iterable[JudgeProgram]:
+    """Several instructions written anew, then again from the best of them and their scores."""
+    breadth, depth = _COPRO["breadth"], _COPRO["depth"]
+    optimizer = dspy.COPRO(prompt_model=room.reflection, metric=metric, breadth=breadth, depth=depth)
+    examples = training.balanced(training.items)
+    threads = {"num_threads": room.threads, "display_progress": False}
+    best = optimizer.compile(JudgeProgram(training.student()), trainset=examples, eval_kwargs=threads)
+    return [candidate["program"] for candidate in best.candidate_programs]
+
+
+def _copro_bounds(training: Training) -> Bounds:
+    asked = _COPRO["breadth"] * _COPRO["depth"]
+    task = asked * _distinct(training.balanced(training.items))
+    return Bounds(_HANDED_OVER, task=task, reflection=asked, written=1)
+
+
 def _distinct(examples: Iterable[dspy.Example]) -> int:
     """A repeated example is the same request, and paid once."""
     return len({id(example) for example in examples})
@@ -238,11 +257,9 @@ OPTIMIZERS: Mapping[str, Optimizer] = {
     "mipro": _by_instructions("mipro", _mipro, _MIPRO, _mipro_bounds),
     "gepa": _by_instructions("gepa", _gepa, _GEPA, _gepa_bounds),
     "simba": _by_instructions("simba", _simba, _SIMBA, _simba_bounds),
+    "copro": _by_instructions("copro", _copro, _COPRO, _copro_bounds),
 }
-"""Optimisers by name; `auto` is one of them."""
-
-AUTO = "labeled"
-"""What `auto` stands for, for every model.
+"""Optimisers by name; `auto` is `labeled`, for every model.
 
 It can be defended without knowing the model: it costs no calls but those of scoring, no reply can fail it,
 and its programs are trained on the questions of their demos alone, so that the rest of train still counts in
@@ -252,14 +269,15 @@ they are for a set large enough that dev and test can tell, and for a judge that
 
 
 def resolve_optimizer(name: str) -> str:
-    """The optimiser's own name, also of `auto`."""
-    if name != "auto" and name not in OPTIMIZERS:
-        raise unknown_name("optimizer", name, ["auto", *OPTIMIZERS])
+    """The optimiser's own name, also of `auto` and of the names that DSPy has."""
+    if name not in OPTIMIZER_NAMES:
+        raise unknown_name("optimizer", name, list(OPTIMIZER_NAMES))
+    name = OPTIMIZER_NAMES[name]
     if name == "mipro" and find_spec("optuna") is None:
         raise not_installed(
             "--optimizer mipro needs", "optuna", "mipro", instead="choose --optimizer labeled or gepa"
         )
-    return AUTO if name == "auto" else name
+    return name
 
 
 def candidates(optimizer: str, training: Training) -> Iterator[Candidate]:

@@ -16,6 +16,7 @@ import concurrent.futures
 import contextlib
 import contextvars
 import dataclasses
+import itertools
 import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -54,7 +55,9 @@ _DEFAULT_CONCURRENCY = 16
 # Failures that say something of the text, not of the provider: a program's own, so the optimiser goes on.
 _OWN_FAULT = ("refused", "context_length", "length", "parse", "out_of_range")
 
-_rollout: contextvars.ContextVar[int | None] = contextvars.ContextVar("judgecal_rollout", default=None)
+# The numbers of the samples that a call asks for: several where it has `n`, as COPRO's.
+_samples: contextvars.ContextVar[Iterator[int]] = contextvars.ContextVar("judgecal_samples")
+_APART = 10**9  # beyond DSPy's own numbers of samples
 _Row = dict[str, Any]
 
 
@@ -336,11 +339,12 @@ class _ProgramLM(dspy.LM):  # type: ignore[misc]
     """Tells its engine which sample is asked for: DSPy takes that out of the request."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        before = _rollout.set(kwargs.get("rollout_id", self.kwargs.get("rollout_id")))
+        rollout = kwargs.get("rollout_id", self.kwargs.get("rollout_id"))
+        before = _samples.set(itertools.count(0 if rollout is None else 1 + rollout, _APART))
         try:
             return super().__call__(*args, **kwargs)
         finally:
-            _rollout.reset(before)
+            _samples.reset(before)
 
 
 class _Engine:
@@ -351,15 +355,14 @@ class _Engine:
 
     def complete(self, request: Request) -> Response:
         """One response; a reply without text goes on as a blank, which DSPy parses like any other."""
-        names, rollout = ("temperature", "max_tokens"), _rollout.get()
-        given = {name: getattr(request.config, name) for name in names}
+        given = {name: getattr(request.config, name) for name in ("temperature", "max_tokens")}
         settings = {name: value for name, value in given.items() if value is not None}
         system = request.system or ""
         if not isinstance(system, str):
             system = "".join(part.text for part in system)
         messages: list[Message] = [{"role": "system", "content": system}] if system else []
         messages += [{"role": turn.role, "content": turn.text or ""} for turn in request.messages]
-        spec, repeat = dataclasses.replace(self._spec, **settings), 0 if rollout is None else 1 + rollout
+        spec, repeat = dataclasses.replace(self._spec, **settings), next(_samples.get())
         reply = self._calls.ask(ProgramCall(spec, messages, self._purpose, repeat, _wanted.get()))
         text = "" if reply.stopped == "content_filter" else reply.text
         read, written = reply.prompt_tokens or 0, reply.completion_tokens or 0
