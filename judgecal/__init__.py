@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from judgecal.errors import InputError, JudgecalError
     from judgecal.exchange.mlflow_scorer import mlflow_scorer
     from judgecal.experiment import Judgements
-    from judgecal.experiment.compare import compare
-    from judgecal.experiment.score import score
+    from judgecal.experiment.in_python import agreement, compare, score
     from judgecal.goldset import Columns, GoldSet, load_gold
     from judgecal.judges import judge_named as Judge  # noqa: N812 - Python's door to a judge of any kind
     from judgecal.optimize.run import optimize
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from judgecal.selection.gate import gate
     from judgecal.selection.select import select
     from judgecal.signatures import load_signature
-    from judgecal.stats import agreement, alt_test, reliability
+    from judgecal.stats import alt_test, reliability
 
 # Where each name is; behind a colon, under which name.
 _HOME = {
@@ -44,9 +43,9 @@ _HOME = {
     "Judgements": "judgecal.experiment",
     "Rating": "judgecal.records",
     "Scale": "judgecal.scale",
-    "agreement": "judgecal.stats",
+    "agreement": "judgecal.experiment.in_python",
     "alt_test": "judgecal.stats",
-    "compare": "judgecal.experiment.compare",
+    "compare": "judgecal.experiment.in_python",
     "evaluate": "judgecal.rag.evaluation.run",
     "gate": "judgecal.selection.gate",
     "judge": "judgecal.production.judge",
@@ -57,7 +56,7 @@ _HOME = {
     "optimize": "judgecal.optimize",
     "rate": "judgecal.production.rate",
     "reliability": "judgecal.stats",
-    "score": "judgecal.experiment.score",
+    "score": "judgecal.experiment.in_python",
     "select": "judgecal.selection.select",
 }
 
@@ -103,12 +102,14 @@ def __getattr__(name: str) -> Any:
     return value
 
 
-def _notebook_block(result: Result) -> str:
-    block: str = importlib.import_module("judgecal.report.experiments").block_of(result)
-    return block
+def _drawn(result: Result, by: str) -> str:
+    text: str = getattr(importlib.import_module("judgecal.report.experiments"), by)(result)
+    return text
 
 
-Result.notebook_block = _notebook_block  # a result lies below the report, which knows how it is drawn
+# a result lies below the report, which knows how it is drawn
+Result.notebook_block = lambda result: _drawn(result, "block_of")
+Result.headline_text = lambda result: _drawn(result, "text_of")
 
 
 def __dir__() -> list[str]:

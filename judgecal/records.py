@@ -170,7 +170,14 @@ class Result:
     """What a command comes to: a frozen dataclass whose fields are the keys of its JSON object."""
 
     __slots__ = ()
-    notebook_block: ClassVar[Callable[[Any], str]]  # set by the package's face: the report lies above
+    # both set by the package's face, as the report lies above
+    notebook_block: ClassVar[Callable[[Any], str]]
+    headline_text: ClassVar[Callable[[Any], str]]
+
+    def __init_subclass__(cls) -> None:
+        """A dataclass keeps a repr that its class has, and so prints its headline."""
+        if "__repr__" not in vars(cls):
+            cls.__repr__ = Result.__repr__  # type: ignore[method-assign]
 
     def as_json(self) -> dict[str, Any]:
         """The JSON object of the contract, ready for `json.dumps`."""
@@ -210,6 +217,10 @@ class Result:
         columns = {"part": str, "name": str, "number": str, **ESTIMATE_FIELDS}
         schema = {name: kinds[kind] for name, kind in columns.items()}
         return polars.DataFrame(list(_numbers(plain, (), _name_of(plain), ())), schema=schema, orient="row")
+
+    def __repr__(self) -> str:
+        """The headline, what bears it out, and the next command; of a part of a result its fields."""
+        return self.headline_text()
 
     def _repr_html_(self) -> str:
         """Headline and table in a notebook, drawn by the report, which is loaded when they are."""

@@ -10,7 +10,7 @@ import pytest
 
 from judgecal.cli.options import show_plan
 from judgecal.errors import InputError
-from judgecal.experiment.score import score
+from judgecal.experiment.in_python import score
 from judgecal.experiment.trials import CostEstimate
 from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge

@@ -147,6 +147,102 @@ def test_compare_of_test_items_is_a_look(workspace_dir: Path, capsys: pytest.Cap
     assert [row["by"] for row in rows] == [f"compare by {by}" for by in (first.metric, "mae")]
 
 
+def far_off(answer: str, reference_answer: str) -> float:
+    return 100.0 * (answer == reference_answer)
+
+
+def test_functions_judge_beside_judges_by_name_and_no_scale_is_repeated() -> None:
+    gold = load_gold("starter")
+    rows = score([far_off, lambda answer: (50, "half"), "token_f1@local"], gold, split="dev")
+    a, b, c = rows.scales
+    assert (a, b, c) == ("far_off@python", "lambda@python", "token_f1@local")
+    assert {str(scale) for scale in rows.scales.values()} == {"percentage"}
+    assert {row.verdict for row in rows.of(b)} == {50.0} and rows.of(b)[0].reasoning == "half"
+    found = package.agreement(gold, rows.of(c))
+    by_hand = package.agreement(
+        [gold.labels[row.item_id] for row in rows.of(c)],
+        [row.verdict for row in rows.of(c)],
+        scale=gold.scale,
+    )
+    assert (
+        found["mae"].value == pytest.approx(by_hand["mae"].value)
+        and found["mae"].n_groups < by_hand["mae"].n_groups
+    )
+    assert package.compare(gold, rows.of(a), rows.of(c)).difference.n_unscored == 0
+    binary = score(lambda answer: True, gold, split="dev", limit=3)
+    assert str(Judge(lambda answer: "yes", scale="binary").scale) == "binary" and binary[0].verdict is None
+    with pytest.raises(InputError, match=r"lambda@python does not say its scale: .* Judge\(function, scale="):
+        _ = Judge(lambda answer: 1).scale
+    with pytest.raises(InputError, match="several judges are called lambda@python"):
+        score([lambda answer: 1, lambda question: 2], gold)
+    with pytest.raises(
+        InputError, match="verdicts of far_off@python, lambda@python, token_f1@local: take one"
+    ):
+        package.agreement(gold, rows)
+
+
+def test_a_lock_takes_a_function_of_a_file_and_refuses_any_other(workspace_dir: Path) -> None:
+    from judgecal.experiment import ScoreRun
+
+    source = "def exact(answer, reference_answer) -> bool:\n    return answer in reference_answer\n"
+    (workspace_dir / "mine.py").write_text(source)
+    content: dict[str, Any] = {}
+    exec(compile(source, str(workspace_dir / "mine.py"), "exec"), content)
+    caps, gold = Caps(allow_below_floor=True), load_gold("starter")
+    in_file, given = Judge(content["exact"]), Judge(far_off, scale="percentage")
+    assert (in_file.name, in_file.fingerprint) == (
+        "mine.py:exact@python",
+        Judge("mine.py:exact@python").fingerprint,
+    )
+    for judge, name in ((in_file, "kept"), (given, "lost")):
+        ScoreRun(workspace=find_workspace(), gold=gold, judges=(judge,), out=name).run()
+    assert package.select("kept", caps=caps, output="kept.lock.json").chosen == in_file.name
+    with pytest.raises(
+        InputError, match="far_off@python names no file, so that neither a lock nor a command"
+    ):
+        package.select("lost", caps=caps, output="lost.lock.json")
+
+
+def test_agreement_leads_with_what_decides() -> None:
+    """Calibrated where there are questions enough, an item without a verdict as wrong; as `score` prints it."""
+    gold, rows = load_gold("starter"), score("token_f1@local", load_gold("starter"), split="dev")
+    found = package.agreement(gold, rows)
+    assert (next(iter(found)), found.metric, found.calibrated) == ("macro_agreement", "macro_agreement", True)
+    from judgecal.experiment import ScoreRun
+
+    judges = (Judge("token_f1@local"),)
+    result, _ = ScoreRun(workspace=find_workspace(), gold=gold, judges=judges, split="dev").run()
+    assert found.decides == result.judges[0].decided_by("macro_agreement")
+    lost = package.agreement([1, 0, 1, 0], [1, 0, 1, None], scale="binary")
+    assert (lost["accuracy"].value, lost.decides.value, lost.calibrated) == (1.0, 0.75, False)
+
+
+def _results() -> dict[str, Any]:
+    gold = load_gold("starter")
+    rows, other = (score(f"{name}@local", gold, split="dev") for name in ("token_f1", "exact_match"))
+    raters = {rater: dict(labels) for rater, labels in gold.ratings_by_rater.items()}
+    return {
+        "score": (rows, "66 of 66 verdicts could be had"),
+        "agreement": (package.agreement(gold, rows), "It agrees with the labels: "),
+        "compare": (package.compare(gold, rows, other), "agrees better"),
+        "reliability": (package.reliability(raters, scale=gold.scale), "krippendorff_alpha is 0."),
+        "alt_test": (
+            package.alt_test(raters, gold.labels, scale=gold.scale, epsilon=0.2),
+            "the alternative annotator test at 0.2",
+        ),
+    }
+
+
+@pytest.mark.parametrize("name", ["score", "agreement", "compare", "reliability", "alt_test"])
+def test_every_result_shows_itself(name: str) -> None:
+    result, says = _results()[name]
+    assert json.loads(json.dumps(result.as_json())) == result.as_json()
+    assert says in repr(result) and str(result) == repr(result) and len(repr(result).splitlines()) < 10
+    assert says in result._repr_html_() and "<table" in result._repr_html_()
+    assert result.frame().height > 0 and result.numbers().columns[:4] == ["part", "name", "number", "value"]
+    assert result.numbers().height > 0 or name == "alt_test"
+
+
 ROWS = {
     "question": ["Who?", "When?", "Who?", "Why?"],
     "answer": ["Ann", "1066", "", "So"],
@@ -226,7 +322,7 @@ def test_a_frame_that_makes_no_set_is_refused_with_every_problem() -> None:
         (lambda: score(NAME, load_gold("starter"), repeats=0), "--repeats must be from 1 to 1,000"),
         (lambda: score(NAME, load_gold("starter"), limit=0), "--limit must be at least 1"),
         (lambda: package.compare([1], [1], [1]), "need their scale="),
-        (lambda: package.compare(load_gold("starter"), [1], [1]), "both sides are judgements"),
+        (lambda: package.compare(load_gold("starter"), [1], [1]), "verdicts are judgements"),
         (lambda: package.compare(load_gold("starter"), [], []), "no judgement is of a labelled item"),
         (lambda: package.compare(load_gold("starter"), [], [], scale="binary"), "leave scale and groups out"),
         (lambda: package.agreement([1], [1, 2], scale="percentage"), "1 gold labels but 2 verdicts"),

@@ -31,7 +31,7 @@ from judgecal.experiment.looks import (
 from judgecal.experiment.people import rater_entries
 from judgecal.experiment.recorded import read_recorded
 from judgecal.experiment.result import AgreementResult, Entry, GoldSummary
-from judgecal.experiment.score import ScoreRun, asked_items, score
+from judgecal.experiment.score import ScoreRun, asked_items
 from judgecal.experiment.stored import read_experiment
 from judgecal.experiment.summary import (
     check_judge,
@@ -75,7 +75,7 @@ __all__ = [
     "input_config", "item_scale", "judge_config", "judge_to_journal", "judgement_of", "look_at_test",
     "looks_so_far", "models_of", "open_experiment", "open_journal", "plan_calls", "plan_experiment",
     "plan_trials", "rater_entries", "read_config", "read_experiment", "read_recorded", "refuse_unequal",
-    "require_keys", "run_line", "run_trials", "say_remarks", "score", "seen_judges", "stored_notes",
+    "require_keys", "run_line", "run_trials", "say_remarks", "seen_judges", "stored_notes",
     "stored_rows", "summary_of_gold", "together", "verdict_matrix", "verdict_notes", "verdicts_sha",
     "whole_item", "whole_items",
 ]  # fmt: skip

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
-from judgecal.errors import InputError, listed, notice
-from judgecal.experiment.agreement import AgreementTable, JudgeColumn, StoredExperiment, verdict_notes
+from judgecal.errors import InputError, listed
+from judgecal.experiment.agreement import JudgeColumn, StoredExperiment, verdict_notes
 from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment
 from judgecal.experiment.judgements import verdict_matrix
 from judgecal.experiment.looks import Look, foresee_look, look_at_test, looks_so_far, seen_judges
@@ -20,9 +20,7 @@ from judgecal.experiment.losses import prompt_model_grid
 from judgecal.experiment.result import GoldSummary
 from judgecal.experiment.stored import Unread, unread_of
 from judgecal.experiment.summary import gold_config, run_line, summary_of_gold
-from judgecal.goldset import GoldSet
-from judgecal.records import Judgement, Result, as_plain
-from judgecal.scale import Scale
+from judgecal.records import Result, as_plain
 from judgecal.stats import (
     PLANNED_DISCORDANCE,
     POWER,
@@ -32,9 +30,8 @@ from judgecal.stats import (
     leading_metric,
     metric_named,
 )
-from judgecal.stats import compare as compare_arrays
 from judgecal.stats.significance import N_PERM
-from judgecal.workspace import Workspace, find_workspace
+from judgecal.workspace import Workspace
 
 _DRAWS_BELOW, _MOST_DRAWS = 20, 2_000_000  # so many at the level itself; a limit to the time that it takes
 
@@ -95,7 +92,7 @@ class CompareResult(Result):
         return {**as_plain(self), "pairs": pairs, "interaction": self.interaction}
 
 
-def _draws(level: float, n_judges: int) -> int:
+def draws(level: float, n_judges: int) -> int:
     """Sign flips that can show a p value below 1 - level after Holm: the lowest is one in so many draws."""
     pairs = n_judges * (n_judges - 1) // 2
     return min(_MOST_DRAWS, max(N_PERM, math.ceil(_DRAWS_BELOW * pairs / (1.0 - level))))
@@ -172,7 +169,7 @@ class CompareRun:
             experiment=experiment.slug,
             compared_from=slug,
             metric=metric,
-            pairs=self._compared(level, n_perm=_draws(level, len(columns))),
+            pairs=self._compared(level, n_perm=draws(level, len(columns))),
             level=level,
             gold=summary_of_gold(table, stored.split),
             test_looks=look.number if look else looks_so_far(self.workspace.experiments, gold),
@@ -193,7 +190,7 @@ class CompareRun:
                 f"{self.stored.experiment.slug} holds test items, and a plan looks at no test label: "
                 "compare the two with judgecal compare, and plan from that experiment"
             )
-        return self._compared(self.level, n_perm=_draws(self.level, len(self.columns)))
+        return self._compared(self.level, n_perm=draws(self.level, len(self.columns)))
 
     def _compared(self, level: float, *, n_perm: int) -> dict[tuple[str, str], Comparison]:
         table, columns = dataclasses.replace(self.stored.table, seed=self.seed, level=level), self.columns
@@ -224,78 +221,3 @@ class CompareRun:
         judges = seen_judges(gold, items, [column.rows for column in self.columns])
         about = {"experiments": self.workspace.experiments, "gold": gold, "items": items}
         return {**about, "by": f"compare by {self._metric}", "judges": judges}
-
-
-def compare(
-    gold_labels: GoldSet | Iterable[object],
-    a_labels: Iterable[object],
-    b_labels: Iterable[object],
-    *,
-    scale: Scale | str | None = None,
-    metric: str | None = None,
-    groups: Iterable[Hashable] | None = None,
-    a_scale: Scale | str | None = None,
-    b_scale: Scale | str | None = None,
-    level: float = 0.95,
-    seed: int = 0,
-    n_perm: int = N_PERM,
-    calibrate: bool = True,
-) -> Comparison:
-    """Compare two judges, paired on the same items: `judgecal.compare`, of a gold set or of plain arrays.
-
-    >>> found = judgecal.compare([1, 0, 1, 0], [1, 0, 1, 1], [1, 1, 1, 0], scale="binary")
-    >>> found.decision, found.why
-    ('cannot tell', '4 groups: fewer than 10 give no interval')
-
-    With a gold set the two sides are `Judgement` rows, as `judgecal.score` gives them, and the set says
-    labels, scale and questions. Where they are of test items, that is a look: it is written into
-    `experiments/test_looks.jsonl` of the workspace, said on stderr, and the decision is taken at the level
-    that it leaves. Arrays do not say whether they are of a sealed test split: nothing is counted, and a
-    `level` that pays for earlier looks is the caller's.
-
-    Args:
-        gold_labels: a gold set, or n labels of people.
-        a_labels, b_labels: judgements of the set's items, or n verdicts (n x R); on the people's scale where
-            `a_scale`, `b_scale` are not given.
-        scale, groups: of arrays only, where `scale` must be given; the others as in `stats.compare`.
-    """
-    shared: dict[str, Any] = {"metric": metric, "a_scale": a_scale, "b_scale": b_scale, "seed": seed}
-    shared["calibrate"] = calibrate
-    if not isinstance(gold_labels, GoldSet):
-        if scale is None:
-            raise InputError("compare: labels in an array need their scale=, such as 'percentage'")
-        shared |= {"scale": scale, "groups": groups, "level": level, "n_perm": n_perm}
-        return compare_arrays(gold_labels, a_labels, b_labels, **shared)
-    if scale is not None or groups is not None:
-        raise InputError("compare: a gold set says its scale and its questions: leave scale and groups out")
-    gold, given = gold_labels, (list(a_labels), list(b_labels))
-    a, b = ([row for row in rows if isinstance(row, Judgement)] for rows in given)
-    if (len(a), len(b)) != (len(given[0]), len(given[1])):
-        raise InputError("compare: with a gold set both sides are judgements, as judgecal.score gives them")
-    judged = {row.item_id for row in (*a, *b)}
-    items = tuple(item for item in gold.items if item.item_id in judged and item.item_id in gold.labels)
-    if not items:
-        raise InputError(f"compare: no judgement is of a labelled item of gold set {gold.name}")
-    table = AgreementTable(gold, items)
-    verdicts = [
-        verdict_matrix(rows, items, 1 + max((row.repeat for row in rows), default=0)) for rows in (a, b)
-    ]
-    shared |= {"scale": gold.scale, "groups": table.groups, "weights": table.weights}
-    if all(gold.split_of(item.group) != "test" for item in items):
-        return compare_arrays(table.labels, *verdicts, level=level, n_perm=n_perm, **shared)
-    # wrong use costs no look
-    by = f"compare by {compare_arrays(table.labels, *verdicts, level=level, n_perm=1, **shared).metric}"
-    look = look_at_test(
-        find_workspace().experiments,
-        gold,
-        items,
-        experiment="judgecal.compare",
-        kind="decision",
-        by=by,
-        judges=seen_judges(gold, items, (a, b)),
-    )
-    notice(f"judgecal: {look.sentence(gold.name, level)}")
-    level = look.level_within(level)
-    return compare_arrays(
-        table.labels, *verdicts, level=level, n_perm=max(n_perm, _draws(level, 2)), **shared
-    )

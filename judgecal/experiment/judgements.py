@@ -8,12 +8,13 @@ context alone; there the mean is the verdict itself.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, overload
+from typing import Any, Self, overload
 
 from judgecal.errors import InputError
+from judgecal.goldset import GoldSet
 from judgecal.judges import Judge
 from judgecal.records import ITEM_UNIT, Item, Judgement
 from judgecal.scale import Label, Scale
@@ -22,15 +23,24 @@ from judgecal.scale import Label, Scale
 class Judgements(Sequence[Judgement]):
     """Judgements in the order asked for: by judge, then item, then repeat."""
 
-    def __init__(self, rows: Iterable[Judgement]) -> None:
-        self._rows = tuple(rows)
+    def __init__(
+        self,
+        rows: Iterable[Judgement],
+        *,
+        gold: GoldSet | None = None,
+        scales: Mapping[str, Scale] | None = None,
+    ) -> None:
+        self._rows, self.gold, self.scales = tuple(rows), gold, dict(scales or {})
+
+    def _with(self, rows: Iterable[Judgement]) -> Self:
+        return type(self)(rows, gold=self.gold, scales=self.scales)
 
     @overload
     def __getitem__(self, index: int) -> Judgement: ...
     @overload
-    def __getitem__(self, index: slice) -> Judgements: ...
-    def __getitem__(self, index: int | slice) -> Judgement | Judgements:
-        return Judgements(self._rows[index]) if isinstance(index, slice) else self._rows[index]
+    def __getitem__(self, index: slice) -> Self: ...
+    def __getitem__(self, index: int | slice) -> Judgement | Self:
+        return self._with(self._rows[index]) if isinstance(index, slice) else self._rows[index]
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -39,13 +49,13 @@ class Judgements(Sequence[Judgement]):
         return iter(self._rows)
 
     @property
-    def unscored(self) -> Judgements:
+    def unscored(self) -> Self:
         """Those without a verdict; each has an `error`."""
-        return Judgements(row for row in self._rows if row.verdict is None)
+        return self._with(row for row in self._rows if row.verdict is None)
 
-    def of(self, judge: str) -> Judgements:
+    def of(self, judge: str) -> Self:
         """Those of one judge."""
-        return Judgements(row for row in self._rows if row.judge == judge)
+        return self._with(row for row in self._rows if row.judge == judge)
 
     def frame(self) -> Any:
         """A `polars.DataFrame`, a row a judgement, columns as in `judgements.jsonl`."""

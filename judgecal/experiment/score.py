@@ -5,13 +5,11 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from judgecal.errors import InputError
 from judgecal.experiment.agreement import AgreementTable, JudgeColumn, StoredExperiment
 from judgecal.experiment.folder import Experiment, keep_judges, open_experiment, plan_experiment
-from judgecal.experiment.judgements import Judgements
 from judgecal.experiment.looks import look_at_test, seen_judges
 from judgecal.experiment.people import tied_items
 from judgecal.experiment.recorded import Recorded
@@ -31,7 +29,7 @@ from judgecal.experiment.trials import (
     together,
 )
 from judgecal.goldset import GoldSet
-from judgecal.judges import Judge, judge_named
+from judgecal.judges import Judge
 from judgecal.records import Item
 from judgecal.workspace import Workspace
 
@@ -184,42 +182,3 @@ class ScoreRun:
         result = made_result(self.workspace, stored, columns, floor, why)
         experiment.write_summary(result.as_json())
         return result, stored
-
-
-def score(
-    judge: Judge | str,
-    gold: GoldSet,
-    *,
-    split: str = "open",
-    repeats: int = 1,
-    limit: int | None = None,
-    budget_usd: float | None = None,
-    journal: str | Path | None = None,
-    batch: bool = False,
-    quiet: bool = True,
-) -> Judgements:
-    """Have one judge judge a split of a gold set: a row an item and repeat, unscored ones included.
-
-    >>> rows = judgecal.score("exact_match@local", judgecal.load_gold("starter"), limit=3)
-    >>> [row.verdict for row in rows], len(rows.unscored)
-    ([0.0, 0.0, 0.0], 0)
-
-    Args:
-        split: train, dev, test, open or all; on `open` the questions that the judge was trained on are left
-            out.
-        limit: only the first so many items.
-        budget_usd: money that may be spent.
-        journal: a `judgements.jsonl` to resume from and to append to; None keeps nothing.
-        batch: by the batch API of the judge's provider, at half the price and within a day; it takes a
-            journal.
-        quiet: no progress on stderr.
-    """
-    judge = judge_named(judge) if isinstance(judge, str) else judge
-    options = RunOptions(repeats=repeats, limit=limit, budget_usd=budget_usd, quiet=quiet, batch=batch)
-    options.check()
-    options.check_models(models_of([judge]))
-    check_judge(gold, judge)
-    trained = judge.trained_on if split == "open" else frozenset[str]()
-    items = asked_items(gold, split, limit=limit, without_groups=trained)
-    with open_journal(None if journal is None else Path(journal), options) as rows:
-        return run_trials([judge], items, journal=rows, options=options)

@@ -6,9 +6,18 @@ What needs DSPy is loaded when it is first asked for: to read an experiment back
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from judgecal.judges.function import FunctionJudge, LocalJudge, PythonJudge, local_judges, set_local
+from judgecal.errors import InputError
+from judgecal.judges.function import (
+    FunctionJudge,
+    GivenFunction,
+    LocalJudge,
+    PythonJudge,
+    local_judges,
+    set_local,
+)
 from judgecal.judges.protocol import (
     Caller,
     Decider,
@@ -24,6 +33,7 @@ from judgecal.judges.protocol import (
     units_of,
 )
 from judgecal.judges.reply import read_reply, reply_fields
+from judgecal.scale import Scale
 from judgecal.signatures import ITEM_INPUTS
 from judgecal.workspace import Workspace, find_workspace
 
@@ -38,6 +48,7 @@ __all__ = [
     "Caller",
     "Decider",
     "FunctionJudge",
+    "GivenFunction",
     "Judge",
     "JudgeAdapter",
     "JudgeKind",
@@ -72,17 +83,37 @@ def __getattr__(name: str) -> Any:
     return value
 
 
-def judge_named(spec: str | JudgeName, *, workspace: Workspace | None = None) -> PromptJudge | FunctionJudge:
-    """The judge of a string, of whatever kind; `workspace` is the current one by default.
+def judge_named(
+    spec: str | JudgeName | Callable[..., Any],
+    *,
+    scale: Scale | str | None = None,
+    workspace: Workspace | None = None,
+) -> PromptJudge | FunctionJudge:
+    """The judge of a string, of whatever kind, or a function as a judge.
+
+    A function takes what it reads of an item by the names of its parameters (`question`, `answer`,
+    `reference_answer`, `contexts` ...) and returns a verdict, or a verdict and the reason for it.
 
     >>> judge = judgecal.Judge("token_f1@local")
     >>> judge.kind, str(judge.scale), judge.unit
     ('local', 'percentage', 'item')
+    >>> judgecal.Judge(lambda answer: len(answer) < 100, scale="binary").inputs
+    ('answer',)
+
+    Args:
+        scale: of a function's verdicts; where nothing says it, that of the gold set.
+        workspace: the current one where not given.
 
     Raises:
         InputError: the string names something that is not there or cannot judge.
     """
     workspace = workspace or find_workspace()
+    if not isinstance(spec, str | JudgeName):
+        return GivenFunction(
+            spec, scale=Scale.parse(scale) if isinstance(scale, str) else scale, workspace=workspace
+        )
+    if scale is not None:
+        raise InputError(f"{spec} has a scale of its own: leave scale= out")
     name = JudgeName.parse(spec) if isinstance(spec, str) else spec
     if name.kind == "local":
         return LocalJudge(name, workspace=workspace)

@@ -12,14 +12,16 @@ then the engine awaits many at once.
 from __future__ import annotations
 
 import asyncio
+import copy
 import dataclasses
 import hashlib
 import importlib
 import inspect
 import operator
 import pkgutil
+import secrets
 import typing
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -71,43 +73,60 @@ class LoadedFunction:
     @property
     def unit(self) -> str:
         """What it judges: `item`, or `chunk`."""
-        return CHUNK if CHUNK in self.parameters else ITEM_UNIT
+        return _unit_of(self.parameters)
 
 
 def load_function(path: Path, name: str, *, text: str, files: bool = False) -> LoadedFunction:
     """Run a file's text and take its function; `files`: whether files can be set."""
-    module, where = run_source(path, text), f"{path}: {name}"
+    module = run_source(path, text)
     content = vars(module)
     call = content.get(name)
     if not inspect.isfunction(call):
         functions = [key for key, value in content.items() if inspect.isfunction(value)]
         raise unknown_name(f"function in {path}", name, functions)
-    declared = inspect.signature(call).parameters.values()
-    plain = all(one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY) for one in declared)
-    if not plain or inspect.isgeneratorfunction(call) or inspect.isasyncgenfunction(call):
-        raise InputError(f"{path}: {name} must be a plain function whose parameters each have a name")
+    where = f"{path}: {name}"
     settings = settings_of(call, where, files=files)
-    if content.get("SCALE") is not None:
-        scale = Scale.parse(str(content["SCALE"]))
-    elif by_type := scale_of_type(_verdict_type(typing.get_type_hints(call).get("return")), where):
-        scale = by_type[0]
-    else:
+    scale = _told_scale(call, content, where)
+    if scale is None:
         what = 'let it return bool, or write SCALE = "percentage" in the file'
         raise InputError(f"{where} does not say its scale: {what}")
-    set_by_name = {setting.name for setting in settings}
-    parameters = [parameter for parameter in declared if parameter.name not in set_by_name]
-    inputs = tuple(parameter.name for parameter in parameters if parameter.default is parameter.empty)
+    parameters, inputs = _parameters(call, where, {setting.name for setting in settings})
     return LoadedFunction(
         module=module,
         call=call,
         settings=settings,
         scale=scale,
-        parameters=tuple(parameter.name for parameter in parameters),
+        parameters=parameters,
         inputs=inputs,
         about=" ".join(inspect.cleandoc(module.__doc__ or "").partition("\n\n")[0].split()),
         source=str(content.get("SOURCE", "")),
         needs=str(content.get("NEEDS", ", ".join(inputs))),
     )
+
+
+def _parameters(
+    call: Callable[..., Any], where: str, without: Collection[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The parameters that are filled from an item, but for some, and those that an item must have."""
+    declared = inspect.signature(call).parameters.values()
+    plain = all(one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY) for one in declared)
+    if not plain or inspect.isgeneratorfunction(call) or inspect.isasyncgenfunction(call):
+        raise InputError(f"{where} must be a plain function whose parameters each have a name")
+    filled = [parameter for parameter in declared if parameter.name not in without]
+    inputs = tuple(parameter.name for parameter in filled if parameter.default is parameter.empty)
+    return tuple(parameter.name for parameter in filled), inputs
+
+
+def _told_scale(call: Callable[..., Any], content: Mapping[str, Any], where: str) -> Scale | None:
+    """The scale that a function's file or its return type says."""
+    if content.get("SCALE") is not None:
+        return Scale.parse(str(content["SCALE"]))
+    by_type = scale_of_type(_verdict_type(typing.get_type_hints(call).get("return")), where)
+    return by_type[0] if by_type else None
+
+
+def _unit_of(parameters: Collection[str]) -> str:
+    return CHUNK if CHUNK in parameters else ITEM_UNIT
 
 
 def _verdict_type(annotation: Any) -> Any:
@@ -164,11 +183,16 @@ class FunctionJudge:
         ]
         self.fingerprint = _fingerprint([function, text, *files, *self._further(loaded, texts)], texts)
         self.scale: Scale = loaded.scale
-        self.inputs = loaded.inputs
-        self.unit = loaded.unit
-        self._function = partial(loaded.call, **values) if values else loaded.call
-        self._getters = [(name, _getter(name)) for name in loaded.parameters]
-        self._is_async = inspect.iscoroutinefunction(loaded.call)
+        function_set = partial(loaded.call, **values) if values else loaded.call
+        self._take(function_set, loaded.parameters, loaded.inputs)
+
+    def _take(self, call: Callable[..., Any], parameters: tuple[str, ...], inputs: tuple[str, ...]) -> None:
+        """Judge by this function, whose parameters are filled from an item."""
+        self.inputs = inputs
+        self.unit = _unit_of(parameters)
+        self._function = call
+        self._getters = [(name, _getter(name)) for name in parameters]
+        self._is_async = inspect.iscoroutinefunction(call)
 
     def _further(self, loaded: LoadedFunction, settings: Mapping[str, str]) -> list[str]:
         """What the fingerprint is over beside the file and its settings."""
@@ -266,13 +290,74 @@ class PythonJudge(FunctionJudge):
     def __init__(self, name: JudgeName, *, workspace: Workspace, locked: str | None = None) -> None:
         file, colon, function = name.signature.rpartition(":")
         if not (colon and file.endswith(".py") and function):
-            raise InputError(f"{name} is not a judge: write FILE.py:FUNCTION@python")
+            raise InputError(
+                f"{name} names no file, so that neither a lock nor a command can run it: put the function "
+                "into a file of the workspace and write FILE.py:FUNCTION@python"
+            )
         folders = (Path(), workspace.root) if locked is None else (workspace.experiments.parent,)
         path = next((folder / file for folder in folders if (folder / file).is_file()), None)
         if path is None:
             here = "here or " * (locked is None)
             raise InputError(f"{name}: there is no file {file} {here}in {folders[-1]}")
         super().__init__(name, path, function, locked=locked)
+
+
+class GivenFunction(FunctionJudge):
+    """A function that a script has in hand.
+
+    Of a file in the current folder or the workspace, with a scale of its own, it is that file's judge,
+    `FILE.py:FUNCTION@python`, and a lock takes it. Any other is `FUNCTION@python`: it is scored, its verdicts
+    are never taken from a journal, as nobody can say that it is still the same, and a lock refuses it.
+    Without a scale it has that of the gold set which it is scored on.
+    """
+
+    kind: JudgeKind = "python"
+
+    def __init__(self, call: Callable[..., Any], *, scale: Scale | None, workspace: Workspace) -> None:
+        own = getattr(call, "__name__", type(call).__name__).strip("<>")
+        where = f"the judge {own}"
+        file = _file_of(call, own, workspace)
+        path, text = file or ("", "")
+        told = _told_scale(call, getattr(call, "__globals__", {}) if file else {}, where)
+        locked_as = file is not None and told is not None and scale in (None, told)
+        self.name = f"{path}:{own}@python" if locked_as else f"{own}@python"
+        self.fingerprint = _fingerprint([own, text], {}) if locked_as else secrets.token_hex(8)
+        if known := scale or told:
+            self.scale = known
+        settings = {
+            one.name
+            for one in inspect.signature(call).parameters.values()
+            if one.kind is one.KEYWORD_ONLY and one.default is not one.empty
+        }
+        self._take(call, *_parameters(call, where, settings))
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "scale":
+            what = 'let it return bool, or write Judge(function, scale="percentage")'
+            raise InputError(f"{self.name} does not say its scale: {what}")
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+
+    def on(self, people: Scale) -> GivenFunction:
+        """The same judge; on the people's scale where it says none."""
+        if "scale" in vars(self):
+            return self
+        judge = copy.copy(self)
+        judge.scale = dataclasses.replace(
+            people, pass_at=None, step=None if people.kind == "points" else people.step
+        )
+        return judge
+
+
+def _file_of(call: Callable[..., Any], name: str, workspace: Workspace) -> tuple[str, str] | None:
+    """The file whose function of this name it is, as a judge's string has it, and its text; None for none."""
+    code, content = getattr(call, "__code__", None), getattr(call, "__globals__", {})
+    if code is None or content.get(name) is not call:
+        return None
+    path = Path(code.co_filename).resolve()
+    for folder in (Path().resolve(), workspace.experiments.parent.resolve()):
+        if path.suffix == ".py" and path.is_file() and path.is_relative_to(folder):
+            return path.relative_to(folder).as_posix(), read_source(path)
+    return None
 
 
 def local_judges() -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import re
@@ -15,12 +16,17 @@ from judgecal.commands import COMMANDS, document_of, load
 from judgecal.engine import Progress
 from judgecal.errors import InputError
 from judgecal.experiment.folder import code_sha, read_config
+from judgecal.experiment.in_python import Scored
 from judgecal.experiment.result import AgreementResult
 from judgecal.experiment.stored import find_experiment
-from judgecal.records import Result
-from judgecal.report.charts import Frame, Mark, Tick, apart
+from judgecal.records import Headline, Result
+from judgecal.report.charts import Frame, Mark, Tick, apart, in_percent
 from judgecal.report.document import Document, Picture, Table
 from judgecal.report.html import Report, index_page, rendered
+from judgecal.report.numbers import difference, estimate
+from judgecal.report.terminal import terminal
+from judgecal.report.wording import sentence
+from judgecal.stats import Agreement, AltTest, Comparison, Estimates, metric_facts
 from judgecal.stats.significance import MARGIN
 from judgecal.workspace import Workspace, find_workspace, write_text
 
@@ -208,13 +214,58 @@ def block_of(result: Result) -> str:
     first = next(_short_tables(document), None) if document else None
     if first is None:
         frame = result.frame()
+        frame = (
+            frame.select("item_id", "judge", "verdict", "reasoning") if isinstance(result, Scored) else frame
+        )
         rows = [
             ["" if cell is None else f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row]
             for row in frame.head(_ROWS).iter_rows()
         ]
         first = Table(list(frame.columns), rows)
     facts = document.facts if document else ()
-    return rendered("notebook.html", headline=document and document.headline, facts=facts, table=first)
+    headline = document.headline if document else _headline(result)
+    return rendered("notebook.html", headline=headline, facts=facts, table=first)
+
+
+def text_of(result: Result) -> str:
+    """The headline for a terminal; of a part of a result, which has none, its fields."""
+    document = _document(result)
+    headline = document.headline if document else _headline(result)
+    if headline is not None:
+        return terminal(Document("", "", headline, ()))
+    fields = (f"{field.name}={getattr(result, field.name)!r}" for field in dataclasses.fields(result))  # type: ignore[arg-type]
+    return f"{type(result).__name__}({', '.join(fields)})"
+
+
+def _headline(result: Result) -> Headline | None:
+    """What the results of functions that are no command come to."""
+    match result:
+        case Agreement(metric=metric, decides=decides):
+            on = "" if metric_facts(metric).unit == "share" else f" by {metric}"
+            what = f"It agrees with the labels: {in_percent(decides)}{on}."
+            how = "calibrated" if result.calibrated else "verdicts as they are"
+            counts = f"{decides.n - decides.n_unscored:,} of {decides.n_expected:,} have a verdict"
+            return Headline("agreement", what, (f"{metric}, {how}; {counts}.", decides.reason or ""))
+        case Estimates():
+            name, first = next(iter(result.items()))
+            return Headline("raters", f"{name} is {estimate(first)}.", (first.reason or "",))
+        case Comparison(decision=decision):
+            what = "We cannot tell which judge agrees better."
+            what = what if decision == "cannot tell" else f"{decision} agrees better with the labels."
+            change = f"A - B in {result.metric}: {difference(result.difference)}."
+            return Headline(decision, what, (change, sentence(result.why)))
+        case AltTest(passed=passed, epsilon=epsilon):
+            does = "passes" if passed else "does not pass"
+            what = f"The judge {does} the alternative annotator test at {epsilon:g}."
+            replaced = f"it may replace {len(result.rejected)} of {len(result.nearer)} people"
+            return Headline("alt_test", what, (sentence(result.reason or replaced),))
+        case Scored():
+            n = len(result) - len(result.unscored)
+            who = ", ".join(result.scales)
+            return Headline(
+                "judged", f"{n:,} of {len(result):,} verdicts could be had.", (f"Judged by {who}.",)
+            )
+    return None
 
 
 def _document(result: Result) -> Document | None:

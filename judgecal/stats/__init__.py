@@ -1,6 +1,6 @@
 """Arrays in, Estimates out: agreement, its intervals, comparison of judges, calibration."""
 
-from judgecal.stats.agreement import agreement, limits_of_agreement
+from judgecal.stats.agreement import Agreement, Estimates, agreement, limits_of_agreement
 from judgecal.stats.calibration import (
     Calibration,
     PairedLabels,
@@ -28,10 +28,10 @@ from judgecal.stats.significance import PLANNED_DISCORDANCE, POWER, Interaction,
 from judgecal.stats.stand_in import AltTest, alt_test, winning_rates
 
 __all__ = [
-    "METRICS", "PLANNED_DISCORDANCE", "POWER", "AltTest", "Calibration", "Comparison", "Interaction",
-    "Metric", "PairedDifference", "PairedLabels", "agreement", "alt_test", "best_constant",
-    "calibrated_difference",
-    "columns_of", "compare", "compare_all", "compare_paired", "cross_fitted", "cross_fitted_probabilities",
+    "METRICS", "PLANNED_DISCORDANCE", "POWER", "Agreement", "AltTest", "Calibration", "Comparison",
+    "Estimates", "Interaction", "Metric", "PairedDifference", "PairedLabels", "agreement", "alt_test",
+    "best_constant", "calibrated_difference", "columns_of", "compare", "compare_all",
+    "compare_paired", "cross_fitted", "cross_fitted_probabilities",
     "digits_of", "fit_calibration", "interaction", "leading_metric", "limits_of_agreement", "metric_facts",
     "metric_named", "metrics_of", "reliability", "rows_of", "winning_rates",
 ]  # fmt: skip

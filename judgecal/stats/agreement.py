@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
 
 from judgecal.errors import InputError
-from judgecal.records import Estimate
+from judgecal.records import Estimate, Result
 from judgecal.scale import Scale
 from judgecal.stats.intervals import (
     MIN_CLASS,
@@ -35,6 +35,40 @@ from judgecal.stats.sample import Bools, Floats, Sample, Unscored, as_scale, bui
 _MOST_GROUPS = 1000  # up to which each is left out in turn where values hang on the whole table of ranks
 _BLOCKS = 100  # of groups, left out in turn from there on
 _Z = 1.96  # by definition, whatever the level of the intervals
+
+
+class Estimates(dict[str, Estimate], Result):
+    """Estimates by their names, the one to look at first leading."""
+
+    def frame(self) -> Any:
+        """A `polars.DataFrame`, a row an estimate."""
+        return self.numbers().drop("part", "name")
+
+
+class Agreement(Estimates):
+    """How far a judge agrees with labels: metric -> Estimate, the metric first that judges are ranked by.
+
+    Attributes:
+        metric: that one.
+        decides: its estimate as it decides between judges: an item without a verdict counts as wrong, and
+            verdicts are brought onto the scale of the labels by a map that did not see the item's question,
+            where there are questions enough for one (`calibrated`).
+    """
+
+    def __init__(
+        self, estimates: Mapping[str, Estimate], *, metric: str, decides: Estimate, calibrated: bool
+    ) -> None:
+        super().__init__({metric: estimates[metric], **estimates} if metric in estimates else estimates)
+        self.metric, self.decides, self.calibrated = metric, decides, calibrated
+
+    def as_json(self) -> dict[str, Any]:
+        """The metrics under `agreement`, and what decides."""
+        return {
+            "metric": self.metric,
+            "calibrated": self.calibrated,
+            "decides": self.decides.as_json(),
+            "agreement": super().as_json(),
+        }
 
 
 def agreement(

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Literal
 
 from judgecal.errors import InputError
-from judgecal.records import Estimate
+from judgecal.records import Estimate, Result
 from judgecal.scale import Scale
 from judgecal.stats.calibration import CalibratedJudges, calibrated
 from judgecal.stats.intervals import MIN_GROUPS, check_level
@@ -70,7 +70,7 @@ class Planned:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Result):
     """What the data say of two judges on the same items, by a metric."""
 
     metric: str

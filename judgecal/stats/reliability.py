@@ -12,7 +12,7 @@ import numpy as np
 from judgecal.errors import InputError, refuse
 from judgecal.records import Estimate, is_missing
 from judgecal.scale import GRADED, INTERVAL, Kind, Label, Scale
-from judgecal.stats.agreement import estimate
+from judgecal.stats.agreement import Estimates, estimate
 from judgecal.stats.chance import fleiss, gwet, icc, interval_alpha, nominal_alpha, ordinal_alpha
 from judgecal.stats.intervals import check_level
 from judgecal.stats.metrics import METRICS, Terms
@@ -93,7 +93,7 @@ def reliability(
     groups: Iterable[Hashable] | Mapping[Hashable, Hashable] | None = None,
     level: float = 0.95,
     seed: int = 0,
-) -> dict[str, Estimate]:
+) -> Estimates:
     """How far raters agree with each other; ratings may be missing.
 
     Intervals are by group as in `agreement`. A statistic that the scale does not have is null with the
@@ -129,7 +129,7 @@ def reliability(
     order = order[rated[order]]
     panel = _Panel(people, table.raters, table.labels[order], codes[order], table.words, (level, seed))
     marks = [False, True] if people.graded and people.pass_at is not None else [False]
-    found: dict[str, Estimate] = {}
+    found = Estimates()
     for at_mark in marks:
         found |= panel.together(at_mark=at_mark) | panel.two_by_two(at_mark=at_mark)
     return found

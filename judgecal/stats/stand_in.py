@@ -237,7 +237,7 @@ class Nearer(Result):
 
 
 @dataclass(frozen=True, slots=True)
-class AltTest:
+class AltTest(Result):
     """What the test found.
 
     Attributes:

@@ -1,0 +1,261 @@
+"""What scripts call to score judges and to hold them against a gold set: `judgecal.score`, `agreement` and
+`compare`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from judgecal.errors import InputError, notice
+from judgecal.experiment.agreement import AgreementTable
+from judgecal.experiment.compare import draws
+from judgecal.experiment.judgements import Judgements, item_scale, verdict_matrix
+from judgecal.experiment.looks import Look, look_at_test, seen_judges
+from judgecal.experiment.score import asked_items
+from judgecal.experiment.summary import check_judge
+from judgecal.experiment.trials import RunOptions, models_of, open_journal, run_trials
+from judgecal.goldset import GoldSet
+from judgecal.judges import GivenFunction, Judge, judge_named
+from judgecal.records import Judgement, Result
+from judgecal.scale import Label, Scale
+from judgecal.stats import Agreement, Comparison, cross_fitted, leading_metric, metric_facts
+from judgecal.stats import agreement as agreement_of_arrays
+from judgecal.stats import compare as compare_arrays
+from judgecal.stats.sample import Floats, Unscored, as_scale
+from judgecal.stats.significance import N_PERM
+from judgecal.workspace import find_workspace
+
+
+class Scored(Judgements, Result):
+    """What `judgecal.score` gives: the judgements, with the agreement of each judge with the gold set."""
+
+    def as_json(self) -> dict[str, Any]:
+        """A row a judge, with its agreement where it judged a labelled item; of test items that is a look."""
+        judges = []
+        for name in self.scales:
+            rows = self.of(name)
+            counts = {"judge": name, "n": len(rows) - len(rows.unscored), "n_expected": len(rows)}
+            found = agreement(self.gold, rows).as_json() if self.gold and rows else {}
+            judges.append({**counts, "n_unscored": len(rows.unscored), **found})
+        return {"gold": self.gold and {"set": self.gold.name, "sha256": self.gold.sha256}, "judges": judges}
+
+
+def score(
+    judge: Judge | str | Callable[..., Any] | Sequence[Judge | str | Callable[..., Any]],
+    gold: GoldSet,
+    *,
+    split: str = "open",
+    repeats: int = 1,
+    limit: int | None = None,
+    budget_usd: float | None = None,
+    journal: str | Path | None = None,
+    batch: bool = False,
+    quiet: bool = True,
+) -> Scored:
+    """Have judges judge a split of a gold set: a row for each judge, item and repeat, unscored ones included.
+
+    >>> rows = judgecal.score("exact_match@local", judgecal.load_gold("starter"), limit=3)
+    >>> [row.verdict for row in rows], len(rows.unscored)
+    ([0.0, 0.0, 0.0], 0)
+
+    Args:
+        judge: one or several: strings, functions (`judgecal.Judge` says what they take), judges.
+        split: train, dev, test, open or all; on `open` the questions that some judge was trained on are left
+            out.
+        limit: only the first so many items.
+        budget_usd: money that may be spent.
+        journal: a `judgements.jsonl` to resume from and to append to; None keeps nothing.
+        batch: by the batch API of the judge's provider, at half the price and within a day; it takes a
+            journal.
+        quiet: no progress on stderr.
+    """
+    given = [*judge] if isinstance(judge, Sequence) and not isinstance(judge, str) else [judge]
+    judges = [_on_scale_of(gold, one) for one in given]
+    names = [one.name for one in judges]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise InputError(f"several judges are called {', '.join(twice)}: give each a name of its own")
+    options = RunOptions(repeats=repeats, limit=limit, budget_usd=budget_usd, quiet=quiet, batch=batch)
+    options.check()
+    options.check_models(models_of(judges))
+    for one in judges:
+        check_judge(gold, one)
+    trained = frozenset[str]().union(*(one.trained_on for one in judges if split == "open"))
+    items = asked_items(gold, split, limit=limit, without_groups=trained)
+    with open_journal(None if journal is None else Path(journal), options) as stored:
+        rows = run_trials(judges, items, journal=stored, options=options)
+    return Scored(rows, gold=gold, scales={one.name: item_scale(one) for one in judges})
+
+
+def _on_scale_of(gold: GoldSet, judge: Judge | str | Callable[..., Any]) -> Judge:
+    """A judge by whatever it is given as; a function that says no scale has the set's."""
+    made = judge_named(judge) if isinstance(judge, str) or callable(judge) else judge
+    return made.on(gold.scale) if isinstance(made, GivenFunction) else made
+
+
+def compare(
+    gold_labels: GoldSet | Iterable[object],
+    a_labels: Iterable[object],
+    b_labels: Iterable[object],
+    *,
+    scale: Scale | str | None = None,
+    metric: str | None = None,
+    groups: Iterable[Hashable] | None = None,
+    a_scale: Scale | str | None = None,
+    b_scale: Scale | str | None = None,
+    level: float = 0.95,
+    seed: int = 0,
+    n_perm: int = N_PERM,
+    calibrate: bool = True,
+) -> Comparison:
+    """Compare two judges, paired on the same items: `judgecal.compare`, of a gold set or of plain arrays.
+
+    >>> found = judgecal.compare([1, 0, 1, 0], [1, 0, 1, 1], [1, 1, 1, 0], scale="binary")
+    >>> found.decision, found.why
+    ('cannot tell', '4 groups: fewer than 10 give no interval')
+
+    With a gold set the two sides are what `judgecal.score` gave, and set and judges say labels, scales and
+    questions. Where they are of test items, that is a look: it is written into
+    `experiments/test_looks.jsonl` of the workspace, said on stderr, and the decision is taken at the level
+    that it leaves. Arrays do not say whether they are of a sealed test split: nothing is counted, and a
+    `level` that pays for earlier looks is the caller's.
+
+    Args:
+        gold_labels: a gold set, or n labels of people.
+        a_labels, b_labels: judgements of the set's items, or n verdicts (n x R); on the people's scale where
+            neither `a_scale`, `b_scale` nor `judgecal.score` says another.
+        scale, groups: of arrays only, where `scale` must be given; the others as in `stats.compare`.
+    """
+    shared: dict[str, Any] = {"metric": metric, "seed": seed, "calibrate": calibrate}
+    if not isinstance(gold_labels, GoldSet):
+        shared |= {"scale": _scale_given("compare", scale), "a_scale": a_scale, "b_scale": b_scale}
+        shared |= {"groups": groups, "level": level, "n_perm": n_perm}
+        return compare_arrays(gold_labels, a_labels, b_labels, **shared)
+    if scale is not None or groups is not None:
+        raise InputError("compare: a gold set says its scale and its questions: leave scale and groups out")
+    gold, sides = gold_labels, [_rows_of(a_labels, "compare"), _rows_of(b_labels, "compare")]
+    table = _table_of(gold, *sides)
+    verdicts = [_matrix(rows, table) for rows in sides]
+    shared |= {"a_scale": a_scale or _own_scale(a_labels), "b_scale": b_scale or _own_scale(b_labels)}
+    shared |= {"scale": gold.scale, "groups": table.groups, "weights": table.weights}
+    if not _of_test(table):
+        return compare_arrays(table.labels, *verdicts, level=level, n_perm=n_perm, **shared)
+    # wrong use costs no look
+    by = f"compare by {compare_arrays(table.labels, *verdicts, level=level, n_perm=1, **shared).metric}"
+    look = _look(table, sides, "compare", kind="decision", by=by)
+    notice(f"judgecal: {look.sentence(gold.name, level)}")
+    level = look.level_within(level)
+    return compare_arrays(table.labels, *verdicts, level=level, n_perm=max(n_perm, draws(level, 2)), **shared)
+
+
+def agreement(
+    gold_labels: GoldSet | Iterable[object],
+    judge_labels: Iterable[object],
+    *,
+    scale: Scale | str | None = None,
+    judge_scale: Scale | str | None = None,
+    groups: Iterable[Hashable] | None = None,
+    level: float = 0.95,
+    seed: int = 0,
+    metrics: Sequence[str] | None = None,
+    unscored: Unscored = "drop",
+    weights: Floats | None = None,
+) -> Agreement:
+    """How far a judge agrees with a gold set, or with labels in an array: `judgecal.agreement`.
+
+    >>> found = judgecal.agreement([1, 0, 1, 0], [1, 0, 1, None], scale="binary")
+    >>> list(found)[0], found["accuracy"].value, found.decides.value
+    ('macro_agreement', 1.0, 0.75)
+
+    With a gold set the verdicts are what `judgecal.score` gave of one judge, and both say their scales; of
+    test items that is a look, which `experiments/test_looks.jsonl` of the workspace then holds.
+
+    Args:
+        gold_labels: a gold set, or n labels of people; None or NaN = missing: the item is left out.
+        judge_labels: judgements of the set's items, or n verdicts, or n rows of R repeats; None or NaN =
+            unscored.
+        scale, groups: of arrays only, where `scale` must be given: that of the labels, with its pass mark;
+            the question of each item, each its own where not given.
+        judge_scale: the verdicts', where it is another and `judgecal.score` does not say it.
+        metrics: which, in this order; all that the scale has where not given.
+        unscored: "drop", "wrong" = as the verdict farthest from its label, or "right" = as its label.
+        level, seed, weights: as in `stats.agreement`, and so are the repeats and the errors.
+    """
+    if not isinstance(gold_labels, GoldSet):
+        labels: Sequence[object] = list(gold_labels)
+        verdicts: Sequence[object] = list(judge_labels)
+    elif scale is not None or groups is not None or weights is not None:
+        raise InputError("agreement: a gold set says its scale, questions and weights: leave them out")
+    else:
+        rows = _rows_of(judge_labels, "agreement")
+        if len(names := sorted({row.judge for row in rows})) > 1:
+            raise InputError(f"agreement: verdicts of {', '.join(names)}: take one, as rows.of({names[0]!r})")
+        table = _table_of(gold_labels, rows)
+        if _of_test(table):
+            _look(table, [rows], "agreement", kind="report", by="report")
+        labels, verdicts, judge_scale = (
+            table.labels,
+            _matrix(rows, table),
+            judge_scale or _own_scale(judge_labels),
+        )
+        scale, groups, weights = gold_labels.scale, table.groups, table.weights
+    people = as_scale(_scale_given("agreement", scale))
+    groups = None if groups is None else list(groups)
+    both: dict[str, Any] = {"scale": people, "judge_scale": judge_scale, "groups": groups, "weights": weights}
+    shared = {**both, "level": level, "seed": seed}
+    found = agreement_of_arrays(labels, verdicts, metrics=metrics, unscored=unscored, **shared)
+    leading = leading_metric(people)
+    mapped = cross_fitted(labels, verdicts, **both) if metric_facts(leading).calibrated else None
+    deciding = {**shared, "judge_scale": None} if mapped else shared
+    decides = agreement_of_arrays(labels, mapped or verdicts, metrics=[leading], unscored="wrong", **deciding)
+    return Agreement(found, metric=leading, decides=decides[leading], calibrated=mapped is not None)
+
+
+def _scale_given(who: str, scale: Scale | str | None) -> Scale | str:
+    if scale is None:
+        raise InputError(f"{who}: labels in an array need their scale=, such as 'percentage'")
+    return scale
+
+
+def _rows_of(judged: Iterable[object], who: str) -> list[Judgement]:
+    """The rows that are to be held against a gold set."""
+    given = list(judged)
+    rows = [row for row in given if isinstance(row, Judgement)]
+    if len(rows) != len(given):
+        raise InputError(f"{who}: with a gold set verdicts are judgements, as judgecal.score gives them")
+    return rows
+
+
+def _own_scale(judged: Iterable[object]) -> Scale | None:
+    """The scale of the verdicts of one judge, where `score` said it."""
+    names = {row.judge for row in judged} if isinstance(judged, Judgements) else set()
+    return judged.scales.get(names.pop()) if isinstance(judged, Judgements) and len(names) == 1 else None
+
+
+def _table_of(gold: GoldSet, *sides: Sequence[Judgement]) -> AgreementTable:
+    """The labelled items that any side has judged."""
+    judged = {row.item_id for rows in sides for row in rows}
+    items = tuple(item for item in gold.items if item.item_id in judged and item.item_id in gold.labels)
+    if not items:
+        raise InputError(f"no judgement is of a labelled item of gold set {gold.name}")
+    return AgreementTable(gold, items)
+
+
+def _matrix(rows: Sequence[Judgement], table: AgreementTable) -> list[list[Label | None]]:
+    return verdict_matrix(rows, table.items, 1 + max((row.repeat for row in rows), default=0))
+
+
+def _of_test(table: AgreementTable) -> bool:
+    return any(table.gold.split_of(item.group) == "test" for item in table.items)
+
+
+def _look(table: AgreementTable, sides: Sequence[Sequence[Judgement]], who: str, **how: Any) -> Look:
+    """Write down that test labels were looked at."""
+    return look_at_test(
+        find_workspace().experiments,
+        table.gold,
+        table.items,
+        experiment=f"judgecal.{who}",
+        judges=seen_judges(table.gold, table.items, sides),
+        **how,
+    )
