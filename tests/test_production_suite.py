@@ -18,6 +18,7 @@ from judgecal.stats import Calibration
 from judgecal.workspace import find_workspace
 from tests.support.command import Run, one_object
 from tests.support.locks import lock_file
+from tests.support.pages import items_of, page_of
 from tests.support.server import COMPLETION_TOKENS, MODEL_ID, PROMPT_TOKENS, StubServer, running
 from tests.support.tables import parsed, read, write
 
@@ -334,6 +335,9 @@ def test_a_lock_in_a_suite_carries_its_mark_and_what_is_known(
         "yes",
         "no",
     ]
+    rows_of_page = items_of(page_of(judgecal, result["experiment"]))["items"]
+    assert [row["said"][0]["verdict"] for row in rows_of_page] == ["no", "yes"]
+    assert [row["question"] for row in rows_of_page] == ["Capital of Spain?", "Capital of France?"]
     assert result["headline"]["because"][1] == (
         "Nobody knows whether safety agrees with people: no lock says so; label answers for safety first."
     )

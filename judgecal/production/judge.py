@@ -238,6 +238,11 @@ class JudgeRun:
                 column.name: {part: next(names) for part in column.columns(self.naming)}
                 for column in self.running
             },
+            named={
+                part: column
+                for part, column in self.reader.sheet_columns().items()
+                if column and part != "reference"
+            },
             n=rows.n,
             n_unscored=rows.n_unscored,
             rates=rates,

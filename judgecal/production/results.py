@@ -91,6 +91,7 @@ class SuiteResult(Result):
     output: str
     naming: str
     columns: Mapping[str, Mapping[str, str]]  # judge -> part of its result -> column of the output
+    named: Mapping[str, str]  # as of a lock
     n: int  # rows, and those in which something is unscored
     n_unscored: int
     rates: Mapping[str, SuiteRate]

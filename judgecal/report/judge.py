@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,7 +38,8 @@ from judgecal.tables.partitions import ENDINGS
 from judgecal.workspace import Workspace
 
 _SHOWN = 500  # rows of the output that are shown
-_NONE = ["verdict:unscored"]
+_VERDICTS = ("share", "verdict", "rating")  # what a verdict is called, of rows and of chunks
+_WORST = ("unscored", "fail", "no")  # verdicts that come first
 _CHIPS = 8  # verdicts at most that have a filter each
 _SHARE_OF = {"rating": "rows", "precision": "chunks", "share": "its scale"}
 _PASSES = {"rating": "of the rows pass", "precision": "of a row's chunks pass", "share": "on average"}
@@ -58,9 +59,10 @@ _SUITE_WORDS = (
 
 
 def judge_report(_workspace: Workspace, experiment: Experiment, _margin: float) -> Document:
-    """The stored document of `judge`; of a lock with rows of its output."""
+    """The stored document of `judge`, with rows of its output."""
     if "suite" in experiment.config:
-        return suite_document(experiment.read_summary(SuiteResult))
+        suite = experiment.read_summary(SuiteResult)
+        return replace(suite_document(suite), explorer=_explorer(suite))
     result = experiment.read_summary(JudgeResult)
     return replace(judge_document(result), explorer=_explorer(result))
 
@@ -286,7 +288,7 @@ def _rate(result: JudgeResult) -> Section:
     )
 
 
-def _explorer(result: JudgeResult) -> Explorer | None:
+def _explorer(result: JudgeResult | SuiteResult) -> Explorer | None:
     """The first rows of the output, those without a verdict and those that fail first; None where it is gone
     or can no longer be read.
     """
@@ -299,40 +301,47 @@ def _explorer(result: JudgeResult) -> Explorer | None:
         lines = next(iter(pieces)).rows[:_SHOWN]
     except (InputError, StopIteration):
         return None
-    rows = sorted((_row(result, line) for line in lines), key=lambda row: (row.marks != _NONE, row.marks))
-    verdicts = list(dict.fromkeys(mark for row in rows for mark in row.marks))
-    first = "The first " * (len(rows) < result.n)
+    judges = dict(result.columns) if isinstance(result, SuiteResult) else {result.judge: result.columns}
+
+    def rank(row: Row) -> list[int]:
+        """Where the verdict of each judge stands: none, failed, another."""
+        verdicts = [said.verdict for said in row.said if said]
+        return sorted(_WORST.index(one) if one in _WORST else len(_WORST) for one in verdicts)
+
+    rows = sorted((_row(result, judges, line) for line in lines), key=rank)
+    verdicts = sorted({mark for row in rows for mark in row.marks})
+    first, who = "The first " * (len(rows) < result.n), "judges see" if len(judges) > 1 else "judge sees"
     return Explorer(
-        f"{first}{count(len(rows))} of {count(result.n)} rows as the judge sees them",
+        f"{first}{count(len(rows))} of {count(result.n)} rows as the {who} them",
         rows,
-        [result.judge],
-        {mark: mark.partition(":")[2] for mark in verdicts if len(verdicts) <= _CHIPS},
+        [*judges],
+        {mark: mark.partition(":")[2] for mark in verdicts if len(verdicts) <= _CHIPS * len(judges)},
         heads={"id": "line", "question": "question", "answer": "answer"},
         key=result.experiment,
     )
 
 
-def _row(result: JudgeResult, line: Line) -> Row:
-    cells, verdict = line.cells, _class_of(result, line)
-    columns = {"question": "question", "answer": "answer", **result.named}
-    part = {name: cells.get(column, "") for name, column in {**columns, **result.columns}.items()}
-    given = part["verdict"] * (part["verdict"] != verdict)
-    used = {*columns.values(), *result.columns.values()}
+def _row(result: JudgeResult | SuiteResult, judges: Mapping[str, Mapping[str, str]], line: Line) -> Row:
+    cells, columns = line.cells, {"question": "question", "answer": "answer", **result.named}
+    used, said = {*columns.values()}, []
+    for parts in judges.values():
+        part = {name: cells.get(column, "") for name, column in parts.items()}
+        given = next((part[name] for name in _VERDICTS if part.get(name)), "")
+        verdict = {"true": "pass", "false": "fail"}.get(part.get("passed", "").lower(), given) or "unscored"
+        why = part.get("reasoning", part.get("rationale", ""))
+        said.append(Said(verdict, given * (given != verdict), part.get("error", ""), why))
+        used |= {*parts.values()}
+    several = len(judges) > 1
     return Row(
         str(line.line),
-        part["question"],
-        part["answer"],
+        cells.get(columns["question"], ""),
+        cells.get(columns["answer"], ""),
         further=[(name, text) for name, text in cells.items() if text and name not in used],
-        said=[Said(verdict, given, part["error"], part["reasoning"])],
-        marks=[f"verdict:{verdict}"],
+        said=said,
+        marks=[
+            f"verdict:{f'{judge}: ' * several}{one.verdict}" for judge, one in zip(judges, said, strict=True)
+        ],
     )
-
-
-def _class_of(result: JudgeResult, line: Line) -> str:
-    """Pass or fail where the row says so, else the verdict; unscored without one."""
-    passed = line.cells.get(result.columns["passed"], "").lower()
-    said = {"true": "pass", "false": "fail"}.get(passed, line.cells.get(result.columns["verdict"], ""))
-    return said or "unscored"
 
 
 # --- a suite
