@@ -63,7 +63,7 @@ def document(number: int) -> dict[str, Any]:
 def fair(workspace_dir: Path) -> Path:
     """Twelve questions with a document each, and one that no document answers."""
     nobody = {"group": "nobody", "item_id": "z", "question": "Who dug the canal to Zandt?", "answer": ""}
-    rows = [*map(item, range(N)), {**nobody, "reference_answer": NOWHERE}]
+    rows = [*map(item, range(N)), {**nobody, "reference_answer": NOWHERE, "tags": ["unanswerable"]}]
     ratings = [(row["item_id"], "ann", 0) for row in rows]
     folder = made_gold(workspace_dir / "gold" / "fair", rows, ratings, splits=OPEN)
     write_documents(folder, [document(number) for number in range(N)])
@@ -205,7 +205,7 @@ def test_a_failed_answer_is_a_row_with_an_error(
     judgecal: Run, fair: Path, workspace_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     third = asked_about(3)
-    answering(monkeypatch, lambda text: "Who knows." if third(text) else None)
+    answering(monkeypatch, lambda text: '{"thought": "Who knows."}' if third(text) else None)
     ran = fair_run(judgecal)
     found = one_object(ran, 4)
     (one,) = found["systems"]
@@ -215,7 +215,7 @@ def test_a_failed_answer_is_a_row_with_an_error(
     assert whole == pytest.approx(complete * 12 / 13)
     folder = experiment(workspace_dir, found)
     (failed,) = [row for row in lines(folder / "answers.jsonl") if row["verdict"] is None]
-    assert (failed["item_id"], failed["error"]["kind"], failed["raw_reply"]) == ("g03", "parse", "Who knows.")
+    assert (failed["item_id"], failed["error"]["kind"]) == ("g03", "parse") and "knows" in failed["raw_reply"]
     assert len(lines(folder / "judgements.jsonl")) == 12
     assert "1 of 13 answers have no rating (1 answer: parse)" in ran.err
     assert (

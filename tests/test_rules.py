@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from judgecal.engine.transport import embedded as transport
+from judgecal.experiment import rules
 from judgecal.goldset import load_gold
 from judgecal.workspace import find_workspace
 from tests.support.command import Run
@@ -140,6 +143,90 @@ def test_a_condition_that_cannot_be_scored_is_counted_and_named(judgecal: Run, o
         {"item_id": "1", "rule": "cite", "reason": "cite: z is not among the contexts of the item"}
     ]
     assert "1, cite: cite: z is not among" in judgecal("rules", "quiz", "--answers", "answers.jsonl").out
+
+
+@pytest.fixture
+def asked(own: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """A set whose first question brings nine contexts; the prompts, by a model that cites the first of them."""
+    ids = [f"d{n}" for n in range(9)]
+    rows = [{**ROWS[0], "context": ids, "expect": {"cite": ["d4", "d5"], "include": ["tea"]}}, ROWS[1]]
+    written(own / "samples.json", rows)
+    written(own / "documents.jsonl", [{"id": name, "contents": f"Text of {name}."} for name in [*ids, "a"]])
+    prompts: list[list[str]] = []
+
+    def reply(messages: Any) -> str:
+        prompts.append([message["content"] for message in messages])
+        found = re.search(r"\[(\d)\] Text of d4", prompts[-1][-1])
+        return answer_of(f"It is tea [{found[1]}] [8]." if found else "I pass, friend.")
+
+    monkeypatch.setattr(transport, "reply", reply)
+    return prompts
+
+
+def answer_of(text: str) -> str:
+    return f"[[ ## answer ## ]]\n{text}\n\n[[ ## completed ## ]]"
+
+
+def test_answers_from_own_contexts_are_totalled_by_rules(
+    judgecal: Run, asked: list[list[str]], own: Path
+) -> None:
+    assert judgecal("gold", "import", "samples.json", "--as", "quiz").code == 0
+    words = ["answer", "--gold", "quiz", "--contexts", "own", "--shuffle", "--seed", "3", "--name", "first"]
+    words += ["--system-message", "Say it in one line.", "--refusal-message", "I pass, friend."]
+    ran = judgecal(*words, "--json")
+    assert ran.code == 0, ran.err
+    told = json.loads(ran.out)
+    assert told["judge"] == 'rules(message="I pass, friend.")@local'
+    assert told["headline"]["next"] == "judgecal rules quiz --answers first"
+    assert told["systems"][0]["refusals"]["unanswerable"] == {"answered": 0, "refused": 1}
+    assert any("card.toml names no language" in note for note in told["notes"])
+    first = next(prompt for prompt in asked if "Which?" in prompt[-1])
+    assert "Say it in one line." in first[0] and first[0].rstrip().endswith("I pass, friend.")
+    order = re.findall(r"\[(\d)\] Text of (d\d)\.", first[-1])
+    assert [number for number, _ in order] == list("012345678")
+    names = [name for _, name in order]
+    assert sorted(names) == [f"d{n}" for n in range(9)] and names != sorted(names)
+    ran = judgecal("rules", "quiz", "--answers", "first", "--json")
+    assert ran.code == 0, ran.err
+    right = 1 + (names[8] in ("d4", "d5"))  # it cites d4 and whatever stands last
+    n_cited = 1 if names[8] == "d4" else 2
+    assert scores(ran.out, "answer_v1@embedded")["refuse"] == (100.0, 100.0, 1)
+    beside = {row["measure"]: row["mean"]["value"] for row in json.loads(ran.out)["beside"]}
+    assert beside == {"cite precision": right / n_cited, "cite recall": right / 2, "words": (5 + 3) / 2}
+    judgecal(*words[:-6], "--name", "second", "--seed", "4")
+    again = re.findall(r"\] Text of (d\d)\.", next(p for p in reversed(asked) if "Which?" in p[-1])[-1])
+    assert again != names and sorted(again) == sorted(names)
+
+
+def test_what_brings_no_context_is_not_asked(judgecal: Run, own: Path) -> None:
+    written(own / "samples.json", [{**ROWS[0], "context": []}, ROWS[1]])
+    written(own / "documents.jsonl", [{"id": "b", "contents": "Text."}])
+    assert judgecal("gold", "import", "samples.json", "--as", "quiz").code == 0
+    ran = judgecal("answer", "--gold", "quiz", "--contexts", "own", "--json")
+    assert ran.code == 4
+    why = {row["question"]: row["kind"] for row in json.loads(ran.out)["not_asked"]}
+    assert why == {"1": "no_context", "2": "empty_document"}
+
+
+def test_lemmas_are_those_of_the_sets_language(
+    judgecal: Run, own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(own / "samples.json", [{**ROWS[0], "expect": {"include": ["żłobek"]}}])
+    written(own / "answers.jsonl", [{"id": "1", "answer": "Lista żłobków."}])
+    assert judgecal("gold", "import", "samples.json", "--as", "quiz").code == 0
+
+    def met(*more: str) -> tuple[float, str]:
+        ran = judgecal("rules", "quiz", "--answers", "answers.jsonl", "--json", *more)
+        return scores(ran.out)["include"][0], " ".join(json.loads(ran.out)["notes"])
+
+    share, note = met()
+    assert share == 0.0 and "card.toml names no language" in note
+    card = own / "gold" / "quiz" / "card.toml"
+    card.write_text('language = "pl"\n' + card.read_text(encoding="utf-8"), encoding="utf-8")
+    assert met() == (100.0, "")
+    assert met("--lemmas", "off")[0] == 0.0 and "as --lemmas off asks" in met("--lemmas", "off")[1]
+    monkeypatch.setattr(rules, "find_spec", lambda name: None)
+    assert met()[0] == 0.0 and "simplemma, which knows those of pl, is not installed" in met()[1]
 
 
 @pytest.mark.parametrize(

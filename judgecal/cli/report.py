@@ -13,7 +13,7 @@ import typer
 from judgecal.cli import options as shared
 from judgecal.cli.options import argument, option
 from judgecal.cli.output import print_document, print_json, print_line, print_result, print_text
-from judgecal.errors import InputError, notice
+from judgecal.errors import InputError, listed, notice
 from judgecal.wings import wing
 
 if TYPE_CHECKING:
@@ -112,7 +112,10 @@ def rules(
     gold: Annotated[str, argument("Gold set whose items have rules (`expect`).", metavar="SET")],
     answers: Annotated[
         str | None,
-        option("A table of answers by id: the columns id, answer and maybe system.", metavar="FILE"),
+        option(
+            "A table of answers by id (columns id, answer, maybe system), or an experiment of answer.",
+            metavar="FILE",
+        ),
     ] = None,
     refusal_message: Annotated[
         str | None, option("The words that refuse reads as a refusal.", metavar="TEXT")
@@ -122,7 +125,11 @@ def rules(
     ] = None,
     lemmas: Annotated[
         str | None,
-        option("Compare words in their dictionary forms: pl, en ...; needs simplemma.", metavar="LANGUAGE"),
+        option(
+            "Compare words in their dictionary forms: pl, en ..., off; by default the card's language. Needs "
+            "simplemma.",
+            metavar="LANGUAGE",
+        ),
     ] = None,
     full: shared.Full = False,
     json: shared.Json = False,
@@ -132,16 +139,29 @@ def rules(
     The rules are include, exclude, cite, refuse and safe; totals stand over them. Nobody is called. Phrases
     are looked for both as substrings and as whole words.
     """
-    from judgecal.experiment.rules import score_rules
+    from judgecal.experiment.rules import lemmas_for, score_rules
+    from judgecal.experiment.stored import find_experiment
     from judgecal.goldset import load_gold
 
     workspace = shared.workspace_of(ctx)
     found = load_gold(gold, workspace=workspace)
     items: Sequence[Item] = found.items
     notes: Sequence[str] = ()
-    if answers is not None:
+    if answers is not None and not Path(answers).suffix and not Path(answers).is_file():
+        experiment = find_experiment(workspace, answers)
+        items = wing("answered items")(experiment.folder)
+        asked, systems = {item.group for item in found.items if item.expect}, {item.system for item in items}
+        for system in sorted(systems, key=str):
+            missing = sorted(asked - {item.group for item in items if item.system == system})
+            if missing:
+                lacking = f"{len(missing)} questions with rules have no answer by {system} in {answers}"
+                notes = (*notes, f"{lacking}: {listed(missing, sealed=found.test_groups)}")
+        refusal_message = refusal_message or experiment.config.get("refusal_message")
+    elif answers is not None:
         items, notes = wing("rule answers")(items, answers)
-    given = {"message": refusal_message, "words": words, "lemmas": lemmas}
+    language, off = lemmas_for(found.card.language, lemmas)
+    notes = (*notes, *off)
+    given = {"message": refusal_message, "words": words, "lemmas": language or None}
     result = score_rules(
         items,
         set_name=found.name,

@@ -12,9 +12,11 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from judgecal.judges import judge_named, set_local
+from judgecal.judges.local.cite_f1 import citations
 from judgecal.records import Estimate, Item, Result
 from judgecal.stats.intervals import mean_estimate
 from judgecal.workspace import Workspace
@@ -41,6 +43,15 @@ class RuleScore:
 
 
 @dataclass(frozen=True, slots=True)
+class BesideRules:
+    """What no rule counts, for one system: precision and recall of citations (0..1), words of an answer."""
+
+    system: str
+    measure: str
+    mean: Estimate  # precision leaves out answers that cite nothing, as unscored
+
+
+@dataclass(frozen=True, slots=True)
 class UnscoredCondition:
     """A condition without a verdict, and why."""
 
@@ -60,6 +71,7 @@ class RulesResult(Result):
     n_inside: int  # conditions of which phrases stand only inside other words
     judge_names: tuple[str, ...]  # the judges by the strings that reproduce them
     scores: tuple[RuleScore, ...]
+    beside: tuple[BesideRules, ...]
     unscored: tuple[UnscoredCondition, ...]  # the first conditions without a verdict
     notes: tuple[str, ...] = ()
 
@@ -123,9 +135,46 @@ def score_rules(
         ),
         judge_names=tuple(used),
         scores=tuple(score for system in systems for score in _scores(system, conditions)),
+        beside=tuple(row for system in systems for row in _beside(system, items)),
         unscored=tuple(unscored[:_LISTED]),
         notes=tuple(notes),
     )
+
+
+def lemmas_for(language: str, asked: str | None) -> tuple[str, tuple[str, ...]]:
+    """The language whose dictionary forms are compared, "" for none; and where they are off, that they are.
+
+    Args:
+        language: of the set; "" where its card names none.
+        asked: by the user; None for the set's own where simplemma is installed, `off` for none.
+    """
+    if asked is not None and asked != "off":
+        return asked, ()
+    why = "as --lemmas off asks"
+    if asked is None and language:
+        if find_spec("simplemma") is not None:
+            return language, ()
+        why = f"as simplemma, which knows those of {language}, is not installed (pip install '.[lemmas]')"
+    elif asked is None:
+        why = 'as card.toml names no language: write language = "pl" there, or give --lemmas pl'
+    return "", (f"words are compared as they are written, and not in their dictionary forms, {why}",)
+
+
+def _beside(system: str, items: Sequence[Item]) -> Iterable[BesideRules]:
+    mine = [item for item in items if (item.system or "") == system]
+    cited = [
+        (item.group, citations(item.answer, item.expect, item)) for item in mine if "cite" in item.expect
+    ]
+    counted = [(group, counts) for group, counts in cited if not isinstance(counts, str)]
+    groups = [group for group, _ in counted]
+    precision = [hits / n if n else math.nan for _, (hits, _, n) in counted]
+    recall = [hits / n_right for _, (hits, n_right, _) in counted]
+    words = [float(len(item.answer.split())) for item in mine]
+    measures = {"cite precision": (precision, groups), "cite recall": (recall, groups)}
+    for name, (values, of) in {**measures, "words": (words, [item.group for item in mine])}.items():
+        if values:
+            mean = mean_estimate(values, of, high=max(1.0, *words) if name == "words" else 1.0)
+            yield BesideRules(system, name, replace(mean, n_unscored=mean.n_expected - mean.n))
 
 
 def _scores(system: str, conditions: Sequence[_Condition]) -> Iterable[RuleScore]:

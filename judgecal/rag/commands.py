@@ -16,6 +16,7 @@ from judgecal.cli.output import print_result
 from judgecal.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
+    from judgecal.rag.answering.questions import Question
     from judgecal.rag.retrieval import Collection
     from judgecal.workspace import Workspace
 
@@ -163,7 +164,11 @@ class ContextArguments:
     """What an answerer is shown."""
 
     contexts: Annotated[
-        str, option("controlled, topk (the naive chain) or none (closed book); several by commas.")
+        str,
+        option(
+            "controlled, topk (the naive chain), none (closed book) or own (the items' own, numbered); "
+            "several by commas."
+        ),
     ] = "controlled"
     distractors: Annotated[int, option("Documents beside the reference document, best by BM25.")] = 3
     position: Annotated[str, option("Of the reference document: first, last, middle or a number from 1.")] = (
@@ -172,6 +177,26 @@ class ContextArguments:
     without_reference: Annotated[bool, option("Leave the reference document out: does it refuse?")] = False
     k: Annotated[int, option("Documents of --contexts topk.", "-k")] = 5
     tokenizer: Annotated[str, option("Which words BM25 sees.")] = "words"
+    shuffle: Annotated[bool, option("Hand own contexts over in another order, by --seed.")] = False
+
+
+@dataclass(frozen=True, slots=True)
+class PromptArguments:
+    """What an answerer is told, beside its signature."""
+
+    system_message: Annotated[
+        str | None, option("In the place of the signature's instructions; @FILE reads it.", metavar="TEXT")
+    ] = None
+    refusal_message: Annotated[
+        str | None, option("The words to refuse with, which rules looks for.", metavar="TEXT")
+    ] = None
+
+    def told(self) -> dict[str, str | None]:
+        """Both texts, read."""
+        text = self.system_message
+        if text is not None and text.startswith("@"):
+            text = Path(text[1:]).read_text(encoding="utf-8")
+        return {"system_message": text, "refusal_message": self.refusal_message}
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,13 +238,16 @@ def answer(
     *,
     who: GraderArguments,
     how: ContextArguments,
+    prompt: PromptArguments,
     table: RecordedArguments,
     call: shared.BatchArguments,
 ) -> None:
     """Test the answerer alone, with the right document in hand. Each signature x model pair answers, a judge
     rates."""
+    from judgecal.experiment.rules import lemmas_for
     from judgecal.experiment.stored import find_experiment
     from judgecal.goldset import load_gold
+    from judgecal.judges import set_local
     from judgecal.rag.answering.answerer import Answerer, choose_grader
     from judgecal.rag.answering.contexts import ANSWERS_FILE, ContextOptions
     from judgecal.rag.answering.document import question_document
@@ -237,7 +265,9 @@ def answer(
     if table.answers is None or models or signatures:
         pairs = shared.names(signatures or "answer_v1"), shared.names(models or "embedded")
         answerers = tuple(
-            Answerer(f"{a}@{model}", workspace=workspace) for a in pairs[0] for model in pairs[1]
+            Answerer(f"{a}@{model}", workspace=workspace, **prompt.told())
+            for a in pairs[0]
+            for model in pairs[1]
         )
         if not answerers:
             raise InputError(
@@ -250,6 +280,11 @@ def answer(
     if table.answers is not None:
         columns = (table.question, table.answer or "answer", table.system)
         recorded = read_answers(table.answers, questions.asked, *columns)
+    judge = who.judge
+    if judge is None and who.lock is None and all(_only_rules(question) for question in questions.asked):
+        lemmas, off = lemmas_for(gold_set.card.language, None)
+        questions = replace(questions, notes=(*questions.notes, *off))
+        (judge,) = set_local(["rules@local"], message=prompt.refusal_message, lemmas=lemmas or None)
     run = AnswerRun(
         workspace=workspace,
         gold=gold_set,
@@ -257,7 +292,7 @@ def answer(
         answerers=answerers,
         contexts=contexts,
         recorded=recorded,
-        grader=choose_grader(who.judge, who.lock, workspace=workspace, trust_lock=who.trust_lock),
+        grader=choose_grader(judge, who.lock, workspace=workspace, trust_lock=who.trust_lock),
         options=call.options(repeats=repeats),
         seed=call.seed,
         right_at=right_at,
@@ -277,6 +312,11 @@ def answer(
         f"{result.n_unscored} of {result.n_expected} answers have no rating ({why}); "
         f"{run.experiment.folder / ANSWERS_FILE} and {run.experiment.journal.name} hold why",
     )
+
+
+def _only_rules(question: Question) -> bool:
+    """Whether an answer can be held to rules, and to no reference."""
+    return bool(question.expect) and not question.reference_answers
 
 
 def evaluate(

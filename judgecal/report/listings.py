@@ -226,6 +226,18 @@ def _by_folder(names: Sequence[str]) -> str:
 def rules_document(result: RulesResult) -> Document:
     """`rules`: the totals, each rule, and the conditions without a verdict."""
     where = f"answers of {result.answers}" if result.answers else "answers of the set"
+    names = {"": lambda row: row.system} if len(result.systems) > 1 else {}
+    beside = table(
+        result.beside,
+        {
+            **names,
+            "measure": lambda row: row.measure,
+            "answers": lambda row: count(row.mean.n),
+            "mean": lambda row: estimate(row.mean, 2),
+        },
+        left=1 + len(names),
+        short=len(result.systems) == 1,
+    )
     unscored = [f"{missing.item_id}, {missing.rule}: {missing.reason}" for missing in result.unscored]
     return Document(
         title=f"{result.set_}: answers checked by their rules",
@@ -238,6 +250,9 @@ def rules_document(result: RulesResult) -> Document:
                 "Rules",
                 "What share of the conditions is met, with its 95% interval.",
                 _rules_tables(result),
+            ),
+            section(
+                "beside", "Beside the rules", "What no rule counts, as a mean with its 95% interval.", beside
             ),
             section("unscored", "Conditions without a verdict", "", Bullets(unscored, short=True)),
             *notes_section([sentence(note) for note in result.notes], short=True),

@@ -22,24 +22,32 @@ _CITATION = re.compile(r"\[([\d\s,]+)\]", re.ASCII)
 
 
 def cite_f1(answer: str, expect: Mapping[str, Any], item: Item) -> tuple[float | None, str]:
-    """F1 in percent over the positions of documents, and precision and recall."""
+    """F1 in percent over the positions of documents, and how many are right."""
+    counts = citations(answer, expect, item)
+    if isinstance(counts, str):
+        return None, counts
+    hits, n_right, n_cited = counts
+    told = f"{hits} of {n_right} cited, {n_cited - hits} others" if n_cited else "it cites nothing"
+    return 200.0 * hits / (n_right + n_cited), told
+
+
+def citations(answer: str, expect: Mapping[str, Any], item: Item) -> tuple[int, int, int] | str:
+    """How many citations are right, how many there should be, how many there are; or why nobody can say."""
     if "cite" not in expect:
-        return None, "the item has no rule cite"
+        return "the item has no rule cite"
     wanted = expect["cite"]
     if not isinstance(wanted, list | tuple) or not wanted or not all(isinstance(one, str) for one in wanted):
-        return None, "cite: the rule must be a list of document ids"
+        return "cite: the rule must be a list of document ids"
     places: dict[str, str] = {}  # by document, its first position
     here: dict[str, str] = {}  # by position, the first position of the same document
     for place, context in enumerate(item.contexts):
         here[str(place)] = places.setdefault(context.document_id or f"\0{place}", str(place))
     missing = [one for one in wanted if one not in places]
     if missing:
-        return None, f"cite: {missing[0]} is not among the contexts of the item"
+        return f"cite: {missing[0]} is not among the contexts of the item"
     right = {places[one] for one in wanted}
     cited = {here.get(one, one) for one in _cited(answer)}
-    hits = len(right & cited)
-    f1 = 200.0 * hits / (len(right) + len(cited))
-    return f1, f"{hits} of {len(right)} cited, {len(cited) - hits} others" if cited else "it cites nothing"
+    return len(right & cited), len(right), len(cited)
 
 
 def _cited(answer: str) -> set[str]:

@@ -16,14 +16,10 @@ from judgecal.judges.local._phrases import phrases_in
 SCALE = "binary"
 SOURCE = "RAG-IFEval, refuse"
 NEEDS = "answer, expect.refuse"
+MESSAGE = "Nie udało mi się odnaleźć odpowiedzi na pytanie"
 
 
-def refuse(
-    answer: str,
-    expect: Mapping[str, Any],
-    *,
-    message: str = "Nie udało mi się odnaleźć odpowiedzi na pytanie",
-) -> tuple[bool | None, str]:
+def refuse(answer: str, expect: Mapping[str, Any], *, message: str = MESSAGE) -> tuple[bool | None, str]:
     """Whether the answer holds the message as the rule says, and what it does."""
     if "refuse" not in expect:
         return None, "the item has no rule refuse"

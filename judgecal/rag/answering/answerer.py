@@ -24,19 +24,30 @@ from judgecal.stats import Calibration
 from judgecal.workspace import Workspace
 
 _INPUTS = ("question", "context", "contexts")
+_REFUSE = "If the contexts do not hold the answer, reply with exactly these words and no others:"
 _DEFAULT_JUDGE = "correctness_v3@embedded"
 
 
 class Writer:
     """Who writes texts, by a string such as `answer_v1@model`: a signature whose outputs are read as texts.
 
-    A `temperature` stands in the place of that of the model's alias. As a judge's, the reply is asked for by
-    a JSON schema where the alias does not say `structured = "off"`, so that no field can be missing.
+    A `system_message` stands in the place of the signature's instructions, which make that message; to either
+    the `refusal_message` is added, as the words to refuse with; a `temperature` in the place of the alias's
+    own. As a judge's, the reply is asked for by a JSON schema where the alias does not say
+    `structured = "off"`, so that no field can be missing.
     """
 
     unit = ITEM_UNIT
 
-    def __init__(self, spec: str, *, workspace: Workspace, temperature: float | None = None) -> None:
+    def __init__(
+        self,
+        spec: str,
+        *,
+        workspace: Workspace,
+        temperature: float | None = None,
+        system_message: str | None = None,
+        refusal_message: str | None = None,
+    ) -> None:
         parsed = JudgeName.parse(spec)
         if parsed.program:
             raise InputError(
@@ -48,6 +59,11 @@ class Writer:
         if temperature is not None:
             self.model = replace(self.model, temperature=temperature)
         outputs = self.signature.cls.output_fields
+        instructions = system_message or self.signature.cls.instructions
+        if refusal_message:
+            instructions += f"\n\n{_REFUSE} {refusal_message}"
+        self._asked = self.signature.cls.with_instructions(instructions)
+        self.refusal_message, self.system_message = refusal_message, system_message
         self.texts = [field for field, info in outputs.items() if info.annotation is str]
         self.schema = reply_schema(self.signature) if self.model.replies_in_json else None
         self._adapter = JudgeAdapter(in_json=self.schema is not None)
@@ -66,7 +82,7 @@ class Writer:
     def messages(self, item: Item) -> Sequence[Message]:
         """The chat messages for one item."""
         inputs = item_inputs(self.signature.inputs, item)
-        formatted: list[dict[str, Any]] = self._adapter.format(self.signature.cls, [], inputs)
+        formatted: list[dict[str, Any]] = self._adapter.format(self._asked, [], inputs)
         return [{"role": message["role"], "content": message["content"]} for message in formatted]
 
     def check_items(self, items: Sequence[Item]) -> None:
@@ -105,8 +121,8 @@ class Writer:
 class Answerer(Writer):
     """Who answers questions; `field` is the output of the answer: `answer`, else the last text."""
 
-    def __init__(self, spec: str, *, workspace: Workspace, temperature: float | None = None) -> None:
-        super().__init__(spec, workspace=workspace, temperature=temperature)
+    def __init__(self, spec: str, *, workspace: Workspace, **how: Any) -> None:
+        super().__init__(spec, workspace=workspace, **how)
         signature, name = self.signature, self.signature.name
         if signature.scale is not None:
             raise InputError(

@@ -2,6 +2,7 @@
 
 Controlled: the reference documents, then those that BM25 ranks highest without them, so that a wrong answer
 is the answerer's own. Naive (`topk`): BM25's first k, whatever they are. Closed book (`none`): no document.
+Own (`own`): the contexts of the question's item, each with its number from 0 in front, as citations name it.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
+import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
@@ -27,13 +29,14 @@ from judgecal.rag.retrieval.indexes import Bm25, tokenizer_named
 from judgecal.rag.retrieval.ranking import by_bm25
 from judgecal.records import Context, Failure, Item, Judgement
 
-ContextKind = Literal["controlled", "topk", "none", "recorded"]
-_KINDS: tuple[ContextKind, ...] = ("controlled", "topk", "none")
+ContextKind = Literal["controlled", "topk", "none", "own", "recorded"]
+_KINDS: tuple[ContextKind, ...] = ("controlled", "topk", "none", "own")
 _PLACES = ("first", "last", "middle")
 _MOST = 10**9  # documents of an option
 _DEPENDS_ON: dict[ContextKind, tuple[str, ...]] = {
     "controlled": ("distractors", "position", "without_reference", "tokenizer"),
     "topk": ("k", "tokenizer"),
+    "own": ("shuffle",),
 }
 
 
@@ -47,12 +50,13 @@ class ContextOptions:
     position: str = "first"  # of the reference documents among them: first, last, middle, or a number from 1
     without_reference: bool = False  # leave them out of a controlled context: does the answerer refuse?
     tokenizer: str = "words"  # which words BM25 sees
+    shuffle: bool = False  # whether a question's own contexts are handed over in another order, by the seed
 
     @classmethod
     def named(cls, names: Sequence[str] | None, **options: Any) -> ContextOptions:
         """The contexts of these names, one run after the other, checked; None where nobody is called."""
         if names is not None and not names:
-            raise InputError("--contexts is empty: give controlled, topk, none, or several by commas")
+            raise InputError("--contexts is empty: give controlled, topk, none, own, or several by commas")
         for name in names or ():
             if name not in _KINDS:
                 raise unknown_name("context", name, _KINDS)
@@ -76,6 +80,8 @@ class ContextOptions:
             )
         if self.without_reference and "controlled" not in self.kinds:
             problems.append(f"--without-reference is for --contexts controlled, found {self.kinds[0]}")
+        if self.shuffle and "own" not in self.kinds:
+            problems.append(f"--shuffle is for --contexts own, found {self.kinds[0]}")
         refuse(problems)
 
     def of(self, kind: ContextKind) -> dict[str, Any]:
@@ -103,20 +109,26 @@ ServedBy = Mapping[ContextKind, Mapping[str, Served]]
 """Kind of context -> group of a question -> what it comes with."""
 
 
-def serve(questions: Sequence[Question], gold: GoldSet, options: ContextOptions) -> ServedBy:
-    """The contexts of every question.
+def serve(
+    questions: Sequence[Question], gold: GoldSet, options: ContextOptions, *, seed: int = 0
+) -> ServedBy:
+    """The contexts of every question; `seed` decides the order of those that are shuffled.
 
     A question whose controlled context cannot be made (its reference document is missing or empty, or it
     names none and yet has an answer) carries the problem and no context.
     """
     documents = gold.documents
+    own = {question.group: _own(question, seed if options.shuffle else None) for question in questions}
     if not documents:
         if {"controlled", "topk"} & set(options.kinds):
             raise InputError(
                 f"gold set {gold.name} has no documents: put them into documents.jsonl (document_id, title, "
                 "text), or ask without any by --contexts none"
             )
-        return {kind: {question.group: Served() for question in questions} for kind in options.kinds}
+        return {
+            kind: own if kind == "own" else {question.group: Served() for question in questions}
+            for kind in options.kinds
+        }
     tokens, n_distractors = tokenizer_named(options.tokenizer), options.distractors
     queries = tuple(
         Query(each.group, each.question, dict.fromkeys(each.reference_documents, 1)) for each in questions
@@ -171,9 +183,33 @@ def serve(questions: Sequence[Question], gold: GoldSet, options: ContextOptions)
         )
 
     return {
-        kind: {each.group: served(kind, place, each) for place, each in enumerate(questions)}
+        kind: own
+        if kind == "own"
+        else {each.group: served(kind, place, each) for place, each in enumerate(questions)}
         for kind in options.kinds
     }
+
+
+def _own(question: Question, seed: int | None) -> Served:
+    """A question's own contexts, numbered; with a seed in another order, the same one for each question."""
+    contexts = list(question.contexts)
+    if not contexts:
+        return Served(problem=("no_context", "brings no context of its own"))
+    if empty := [context for context in contexts if not context.text.strip()]:
+        named = empty[0].document_id or "one"
+        return Served(
+            problem=("empty_document", f"{len(empty)} of its contexts have no text, such as {named}")
+        )
+    if seed is not None:
+        random.Random(f"{seed} {question.group}").shuffle(contexts)
+    handed = tuple(
+        dataclasses.replace(context, text=f"[{number}] {context.text}")
+        for number, context in enumerate(contexts)
+    )
+    known = {context.document_id for context in contexts}
+    references = set(question.reference_documents)
+    holds = not references.isdisjoint(known) if references else question.answerable
+    return Served(handed, holds_reference=holds)
 
 
 def corpus_notes(questions: Sequence[Question], gold: GoldSet, served: ServedBy) -> list[str]:
@@ -188,14 +224,21 @@ def corpus_notes(questions: Sequence[Question], gold: GoldSet, served: ServedBy)
         return "1 question names" if len(groups) == 1 else f"{len(groups)} questions name"
 
     notes = []
+    if "own" in served:
+        sets: dict[str, set[tuple[Context, ...]]] = {}
+        for item in gold.items:
+            sets.setdefault(item.group, set()).add(item.contexts)
+        if several := [each.group for each in questions if len(sets.get(each.group, ())) > 1]:
+            others = "bring other contexts than the first, which we hand over"
+            notes.append(f"of {len(several)} of the questions further items {others}: {named(several)}")
     for kind in served:
-        if blank:
+        if blank and kind != "own":
             what = "BM25 ranks them like any other" if kind == "topk" else "never handed over as distractors"
             empty = "document is empty" if len(blank) == 1 else "documents are empty"
             notes.append(f"{len(blank)} {empty} ({listed(blank)}): {what}")
         if missing and gold.documents:
             notes.append(f"{name(missing)} a reference document that the corpus lacks: {named(missing)}")
-        if nameless and kind != "none":
+        if nameless and kind not in ("none", "own"):
             notes.append(f"{name(nameless)} no reference document: {named(nameless)}")
         if kind == "topk":
             n = sum(served[kind][each.group].holds_reference for each in questions)

@@ -30,7 +30,13 @@ from judgecal.report.wording import failures_in_words, fitting, sentence, senten
 from judgecal.workspace import Workspace
 
 _SHOWN = 20  # pairs that are drawn, and questions that are named
-_CONTEXTS = {"controlled": "controlled", "topk": "naive", "none": "closed book", "recorded": "recorded"}
+_CONTEXTS = {
+    "controlled": "controlled",
+    "topk": "naive",
+    "none": "closed book",
+    "own": "own",
+    "recorded": "recorded",
+}
 _WORDS = (
     ("average", "Mean percentage of the judge; a missing answer or rating counts as 0."),
     ("answered", "Share of the questions that were answered and not refused, by the wording of the answer."),
@@ -69,6 +75,7 @@ def _about(result: AnswerResult) -> str:
         "controlled": f"controlled context (reference document {reference}, {distractors})",
         "topk": f"naive context (BM25's first documents): {options.get('k')}",
         "none": "closed book (no document)",
+        "own": f"each question's own contexts, numbered{', shuffled' * bool(options.get('shuffle'))}",
     }
     contexts = (
         " and ".join(words[kind] for kind in result.context if kind != "recorded") or "recorded answers"
@@ -125,6 +132,8 @@ def _act(result: AnswerResult) -> tuple[str, list[str], str]:
             reasons.append(f"{system.system} refuses {absent.refused:,} of {absent.n:,}")
         return "Do not rank by the average here", reasons, f"judgecal answer --gold {gold}"
     following = f"judgecal report {result.experiment} --open"
+    if result.ruled:
+        following = f"judgecal rules {gold} --answers {result.experiment}"
     if result.decomposition is None and result.context[0] in ("controlled", "topk"):
         following = both  # retrieval apart from answering
     best, beside = _best(result), _beside_first(result)

@@ -41,9 +41,10 @@ _NOTHING_TO_FIND = re.compile(
 )
 
 
-def refuses(answer: str) -> bool:
-    """Whether an answer declines, or is blank."""
-    return not answer.strip() or take_apart(answer).refuses
+def refuses(answer: str, message: str | None = None) -> bool:
+    """Whether an answer declines, or is blank; `message`: the words that it was told to decline with."""
+    told = message is not None and message.strip(" .").casefold() in answer.casefold()
+    return told or not answer.strip() or take_apart(answer).refuses
 
 
 def says_unanswerable(references: Sequence[str]) -> bool:
@@ -63,6 +64,9 @@ class Question:
     reference_answers: tuple[str, ...]
     reference_documents: tuple[str, ...]
     tags: tuple[str, ...] = ()
+    # Of its first item: the contexts that it brings along, and the rules that an answer is held to.
+    contexts: tuple[Context, ...] = ()
+    expect: Mapping[str, Any] = field(default_factory=dict, hash=False)
     marked: bool | None = None  # whether it has an answer, as the set says; None where that marks no question
 
     @cached_property
@@ -135,6 +139,8 @@ def by_group(items: Iterable[Item]) -> tuple[Question, ...]:
             tuple(dict.fromkeys(well_formed(text) for item in rows for text in item.reference_answers)),
             tuple(dict.fromkeys(well_formed(name) for item in rows for name in item.reference_documents)),
             tuple(well_formed(tag) for tag in rows[0].tags if all(tag in item.tags for item in rows)),
+            rows[0].contexts,
+            rows[0].expect,
             marks.get(group, True) if marks else None,
         )
         for group, rows in groups.items()

@@ -255,6 +255,7 @@ class AnswerResult(Result):
     run_line: str
     question: OneQuestion | None = None  # the one that was asked to be shown
     unread: Unread | None = None  # why, where no answer could be rated
+    ruled: bool = False  # whether answers from a question's own contexts are held to rules
 
     @property
     def without_reference(self) -> bool:

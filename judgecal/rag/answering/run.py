@@ -83,7 +83,9 @@ class AnswerRun:
     @cached_property
     def called(self) -> ContextAnswerers:
         """Who is called, with the contexts."""
-        return ContextAnswerers(self.answerers, serve(self.questions, self.gold, self.contexts))
+        return ContextAnswerers(
+            self.answerers, serve(self.questions, self.gold, self.contexts, seed=self.seed)
+        )
 
     @property
     def kinds(self) -> tuple[ContextKind, ...]:
@@ -111,7 +113,14 @@ class AnswerRun:
             "repeats": self.options.repeats,
             "seed": self.seed,
         }
+        if self._refusal:
+            config["refusal_message"] = self._refusal  # what `rules` looks for
         return plan_experiment(self.workspace, config, out=self.out)
+
+    @property
+    def _refusal(self) -> str | None:
+        """The words that all of them were told to refuse with."""
+        return self.answerers[0].refusal_message if self.answerers else None
 
     @cached_property
     def _trial(self) -> SystemRun:
@@ -125,6 +134,7 @@ class AnswerRun:
             self.options,
             live=False,
             guess=self._guess,
+            refusal=self._refusal,
         )
 
     def _guess(self, far: bool) -> Iterator[SystemAnswer]:
@@ -227,6 +237,7 @@ def _result(run: AnswerRun, systems: Sequence[SystemRows], show: Question | None
         notes=(*_notes(run), *stored_notes([*run.called.rows, *judgements])),
         run_line=_run_line(run),
         question=None if show is None or standing is None else one_question(systems, show, standing),
+        ruled="own" in run.kinds and any(question.expect for question in run.questions),
         unread=_unread(run, [row for system in systems for row in system.rows]),
     )
 
@@ -247,6 +258,9 @@ def _unread(run: AnswerRun, measured: Sequence[Measured]) -> Unread | None:
     for name, value in run.context_options.items():
         flag = "-k" if name == "k" else f"--{name.replace('_', '-')}"
         words += [flag] * (value is True) if isinstance(value, bool) else [flag, str(value)]
+    for name in ("system_message", "refusal_message") if run.answerers else ():
+        if (text := getattr(run.answerers[0], name)) is not None:
+            words += [f"--{name.replace('_', '-')}", text]
     signatures = dict.fromkeys(answerer.signature.name for answerer in run.answerers)
     models = dict.fromkeys(answerer.model.alias for answerer in run.answerers)
     words += ["--signatures", ",".join(signatures), "--models", ",".join(models), "--judge", judge_name]

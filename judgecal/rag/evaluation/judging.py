@@ -292,6 +292,7 @@ class SystemRun:
     live: bool  # systems are asked live, and once, whatever the options say: how long they take is measured
     # The answers that may come, for a preview: likely ones, or, given True, as long as may be.
     guess: Callable[[bool], Iterable[SystemAnswer]]
+    refusal: str | None = None  # the words that systems were told to refuse with
 
     @cached_property
     def _by_group(self) -> dict[str, Question]:
@@ -384,7 +385,9 @@ class SystemRun:
         shares = {name: verdicts[name].share if name in verdicts else None for name in names}
         answered: bool | None = None
         if answer.answer is not None:
-            share = shares[ANSWERED] if ANSWERED in shares else float(not refuses(answer.answer))
+            share = (
+                shares[ANSWERED] if ANSWERED in shares else float(not refuses(answer.answer, self.refusal))
+            )
             answered = None if share is None else share >= 0.5
             if CORRECTNESS not in verdicts and not question.answerable:
                 shares[CORRECTNESS] = 0.0  # without a reference: whatever it says, there is nothing to say

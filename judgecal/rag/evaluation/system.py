@@ -95,6 +95,7 @@ class SystemAnswer:
             reference_documents=question.reference_documents,
             contexts=self.contexts or (),
             tags=question.tags,
+            expect=question.expect,
         )
 
 
