@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json as json_module
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -158,6 +159,17 @@ class GraderArguments:
     lock: Annotated[File, option("Rate with a locked judge (judge.lock.json).", metavar="L")] = None
     trust_lock: TrustLock = False
 
+    def for_rules(
+        self, asked: Sequence[Question], language: str, message: str | None
+    ) -> tuple[GraderArguments, tuple[str, ...]]:
+        """Where nobody is named and answers can be held to rules alone, the judge of rules; and notes."""
+        from judgecal.experiment.rules import rules_judge
+
+        if self.judge or self.lock or not all(each.expect and not each.reference_answers for each in asked):
+            return self, ()
+        judge, off = rules_judge(language, message)
+        return replace(self, judge=judge), off
+
 
 @dataclass(frozen=True, slots=True)
 class ContextArguments:
@@ -244,10 +256,8 @@ def answer(
 ) -> None:
     """Test the answerer alone, with the right document in hand. Each signature x model pair answers, a judge
     rates."""
-    from judgecal.experiment.rules import lemmas_for
     from judgecal.experiment.stored import find_experiment
     from judgecal.goldset import load_gold
-    from judgecal.judges import set_local
     from judgecal.rag.answering.answerer import Answerer, choose_grader
     from judgecal.rag.answering.contexts import ANSWERS_FILE, ContextOptions
     from judgecal.rag.answering.document import question_document
@@ -261,13 +271,11 @@ def answer(
         experiment = find_experiment(workspace, drop_contaminated)
         dropped = read_contaminated(experiment, gold=gold_set.name, gold_sha256=gold_set.sha256)
     questions = questions_of(gold_set, without=dropped.groups if dropped else ())
-    answerers: tuple[Answerer, ...] = ()
+    answerers, told = tuple[Answerer, ...](), prompt.told()
     if table.answers is None or models or signatures:
         pairs = shared.names(signatures or "answer_v1"), shared.names(models or "embedded")
         answerers = tuple(
-            Answerer(f"{a}@{model}", workspace=workspace, **prompt.told())
-            for a in pairs[0]
-            for model in pairs[1]
+            Answerer(f"{a}@{model}", workspace=workspace, **told) for a in pairs[0] for model in pairs[1]
         )
         if not answerers:
             raise InputError(
@@ -280,19 +288,15 @@ def answer(
     if table.answers is not None:
         columns = (table.question, table.answer or "answer", table.system)
         recorded = read_answers(table.answers, questions.asked, *columns)
-    judge = who.judge
-    if judge is None and who.lock is None and all(_only_rules(question) for question in questions.asked):
-        lemmas, off = lemmas_for(gold_set.card.language, None)
-        questions = replace(questions, notes=(*questions.notes, *off))
-        (judge,) = set_local(["rules@local"], message=prompt.refusal_message, lemmas=lemmas or None)
+    who, notes = who.for_rules(questions.asked, gold_set.card.language, prompt.refusal_message)
     run = AnswerRun(
         workspace=workspace,
         gold=gold_set,
-        read=questions,
+        read=replace(questions, notes=(*questions.notes, *notes)),
         answerers=answerers,
         contexts=contexts,
         recorded=recorded,
-        grader=choose_grader(judge, who.lock, workspace=workspace, trust_lock=who.trust_lock),
+        grader=choose_grader(who.judge, who.lock, workspace=workspace, trust_lock=who.trust_lock),
         options=call.options(repeats=repeats),
         seed=call.seed,
         right_at=right_at,
@@ -312,11 +316,6 @@ def answer(
         f"{result.n_unscored} of {result.n_expected} answers have no rating ({why}); "
         f"{run.experiment.folder / ANSWERS_FILE} and {run.experiment.journal.name} hold why",
     )
-
-
-def _only_rules(question: Question) -> bool:
-    """Whether an answer can be held to rules, and to no reference."""
-    return bool(question.expect) and not question.reference_answers
 
 
 def evaluate(

@@ -6,7 +6,7 @@ item without any of them, and one with a rule that cannot be read, are unscored.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from judgecal.judges.local._phrases import Match, check_language
@@ -33,22 +33,21 @@ def rules(
     message: str = MESSAGE,
 ) -> tuple[float | None, str]:
     """The mean of the rules in percent, and what each of them says."""
-    said: dict[str, tuple[float | bool | None, str]] = {}
-    if "include" in expect:
-        said["include"] = include(answer, expect, match=match, lemmas=lemmas)
-    if "exclude" in expect:
-        said["exclude"] = exclude(answer, expect, match=match, lemmas=lemmas)
-    if "cite" in expect:
-        said["cite"] = cite_f1(answer, expect, item)
-    if "refuse" in expect:
-        met, why = refuse(answer, expect, message=message)
-        said["refuse"] = (None if met is None else 100.0 * met, why)
+    verdicts: dict[str, Callable[[], tuple[float | bool | None, str]]] = {
+        "include": lambda: include(answer, expect, match=match, lemmas=lemmas),
+        "exclude": lambda: exclude(answer, expect, match=match, lemmas=lemmas),
+        "cite": lambda: cite_f1(answer, expect, item),
+        "refuse": lambda: refuse(answer, expect, message=message),
+    }
+    said = {rule: verdict() for rule, verdict in verdicts.items() if rule in expect}
     if not said:
-        return None, "the item has none of the rules include, exclude, cite, refuse"
-    unread = [why for value, why in said.values() if value is None]
-    if unread:
-        return None, unread[0]
-    mean = sum(value for value, _ in said.values() if value is not None) / len(said)
-    return mean, "; ".join(
-        f"{rule} {value:g}{f' ({why})' * bool(why)}" for rule, (value, why) in said.items()
-    )
+        return None, f"the item has none of the rules {', '.join(verdicts)}"
+    for value, why in said.values():
+        if value is None:
+            return None, why
+    shares = {
+        rule: (100.0 * value if value is True else float(value or 0), why)
+        for rule, (value, why) in said.items()
+    }
+    told = "; ".join(f"{rule} {share:g}{f' ({why})' * bool(why)}" for rule, (share, why) in shares.items())
+    return sum(share for share, _ in shares.values()) / len(shares), told

@@ -1,38 +1,7 @@
-"""The configuration of `evaluate`: a TOML file.
+"""The configuration of `evaluate`: a TOML file, whose keys stand in the handbook, made of the models here.
 
-    schema = 1
-    design = "one_at_a_time"             # how the levels under [sweep] are varied; or "grid"
-
-    [questions]
-    gold = "starter"                     # or file = "questions.csv"
-    split = "open"                       # of a gold set; questions of test are counted and shown nowhere
-    limit = 50
-
-    [documents]
-    path = "documents.jsonl"             # a table, a folder or a file; left out: those of the gold set
-
-    [judges]
-    suite = "rag"
-    model = "embedded"                   # of its judges that name none
-    repeats = 5                          # of judges that call a model
-    locks = { correctness = "judge.lock.json" }   # columns of the suite that a locked judge fills
-    local = ["token_f1@local"]           # further columns
-
-    [costs]
-    wrong = 1.0
-    refusal = 0.0
-
-    [[systems]]
-    name = "ours"
-    kind = "local"                       # http, python or answers; the other keys are those of this kind
-    top_n = 2                            # held where another option changes; by default the first level
-
-    [sweep.ours]                         # the options of `ours` that are varied, with their levels
-    "chunk.max" = [128, 256, 512]
-    top_n = [1, 2, 3]
-    "chunk.min/chunk.max" = [[128, 256], [256, 512]]    # options that change together are one factor
-
-A list that does not stand under [sweep] is that option's own value. Paths are taken from the file's folder.
+A comment behind a key, or above it, is its line there. A list that does not stand under [sweep] is that
+option's own value. Paths are taken from the file's folder.
 """
 
 from __future__ import annotations

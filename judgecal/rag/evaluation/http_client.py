@@ -1,22 +1,5 @@
 """How a system over HTTP is spoken to: its table in the configuration, and one request, tried and timed.
 
-    url = "https://rag.example/query"
-    headers = { Authorization = "Bearer ${RAG_KEY}" }   # the name of an environment variable, never its value
-    body = { query = "{question}" }
-    answer = "choices[0].message.content"                # JMESPath
-    contexts = "sources[].{text: passage, document_id: file}"
-    token = "choices[0].delta.content"                   # of a reply that streams: a piece of the answer in
-                                                         # one event
-    [setup]
-    steps = [
-      { name = "create", url = ".../collections", capture = { collection = "id" } },
-      { name = "ingest", url = ".../collections/{collection}", each = "document", body = { text = "{text}" },
-        capture = { sent = "n_chunks" } },
-      { name = "wait", method = "GET", url = ".../collections/{collection}",
-        until = "reply.stored >= sum(captured.sent)", time_limit = 600 },
-    ]
-    teardown = [{ name = "delete", method = "DELETE", url = ".../collections/{collection}" }]
-
 `{question}`, what earlier steps captured, and in a step with `each = "document"` `{document_id}`, `{title}`
 and `{text}` are filled in once, as values: what a question says is never read as a template, JSON or a part
 of an address. Only 2xx is an answer; what is not one is a `CallFailed` whose message says what came instead,
@@ -163,7 +146,7 @@ class SetupConfig(BaseModel):
 
 
 class HttpConfig(BaseModel):
-    """The table of a system over HTTP; at the top of this module is one."""
+    """The table of a system over HTTP."""
 
     model_config = _TABLE
     url: Address  # `{question}` may stand behind its `?`

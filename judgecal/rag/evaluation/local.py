@@ -1,13 +1,5 @@
 """A pipeline of our own: documents cut into chunks, an index, perhaps a reranker, and a model that answers.
 
-chunk = { max = 512, similar = 0.25 }      # characters; min is two thirds of max where it is left out
-index = "bm25"                             # or lsa, lsa:DIMENSIONS
-strategy = "rerank"                        # plain, rerank, parent, both
-top_k = 10                                 # what the reranker is given
-top_n = 3                                  # what the answerer is given
-reranker = "mosaic/chunk_relevance@embedded"
-answerer = { signature = "answer_v1", model = "embedded", temperature = 0.2 }
-
 Every call to a model goes through the engine, with its journals in the folder: `retrieved.jsonl` holds what
 was found for each question and how long that took, `embeddings.jsonl`, `summaries.jsonl` and
 `reranking.jsonl` what models gave for that, `replies.jsonl` those of the model that answers. So an
@@ -100,7 +92,7 @@ class AnswererConfig(BaseModel):
 
 
 class LocalConfig(BaseModel):
-    """The table of a local pipeline; at the top of this module is one."""
+    """The table of a local pipeline."""
 
     model_config = _TABLE
     chunk: ChunkConfig = ChunkConfig()  # how documents are cut: whole sentences up to a size
