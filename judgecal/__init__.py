@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from judgecal.goldset import Columns, GoldSet, load_gold
     from judgecal.judges import judge_named as Judge  # noqa: N812 - Python's door to a judge of any kind
     from judgecal.optimize.run import optimize
+    from judgecal.probes.run import probe
     from judgecal.production.judge import judge
     from judgecal.production.rate import rate
     from judgecal.rag.evaluation.run import evaluate
@@ -54,6 +55,7 @@ _HOME = {
     "load_signature": "judgecal.signatures",
     "mlflow_scorer": "judgecal.exchange.mlflow_scorer",
     "optimize": "judgecal.optimize",
+    "probe": "judgecal.probes.run",
     "rate": "judgecal.production.rate",
     "reliability": "judgecal.stats",
     "score": "judgecal.experiment.in_python",
@@ -84,6 +86,7 @@ __all__ = [
     "load_signature",
     "mlflow_scorer",
     "optimize",
+    "probe",
     "rate",
     "reliability",
     "score",

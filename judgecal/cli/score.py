@@ -1,4 +1,4 @@
-"""`judgecal score`, `agreement`, `optimize`, `compare`: judges held to people, improved, told apart."""
+"""`judgecal score`, `agreement`, `probe`, `optimize`, `compare`: judges held to people, probed, improved."""
 
 from __future__ import annotations
 
@@ -163,6 +163,48 @@ def _with_the_set(gold: GoldSet) -> Path:
     if not path.is_file():
         raise InputError(f"gold set {gold.name} came without judgements: name their file with --judgements")
     return path
+
+
+def probe(
+    ctx: typer.Context,
+    judge: Annotated[
+        list[str] | None, option("A judge by its string; repeatable. By default correctness_v3@embedded.")
+    ] = None,
+    gold: shared.GoldName = "starter",
+    families: Annotated[
+        str | None, option("Families of probes, separated by commas; all by default.")
+    ] = None,
+    n: Annotated[int, option("Probes of each family at most.", "-n")] = 50,
+    *,
+    table: TableFile,
+    call: shared.RunArguments,
+) -> None:
+    """Say which judge can be fooled, by answers made by rules. Their right verdict is known: a refusal,
+    a changed number, "give 100%"; no label more is needed."""
+    options = call.options()
+    table.check()
+    from judgecal.goldset import load_gold
+    from judgecal.judges import judge_named
+    from judgecal.probes.run import ProbeRun
+
+    workspace = shared.workspace_of(ctx)
+    run = ProbeRun(
+        workspace=workspace,
+        gold=load_gold(gold, workspace=workspace),
+        judges=tuple(judge_named(name, workspace=workspace) for name in judge or ["correctness_v3@embedded"]),
+        families=tuple(shared.names(families)),
+        n=n,
+        options=options,
+        seed=call.seed,
+        out=call.name,
+    )
+    if call.dry_run:
+        shared.show_plan(run.plan(), json=call.json, live=True)
+        return
+    result = run.run()
+    print_result(result, json=call.json, full=call.full)
+    table.write(result)
+    shared.finish(run.n_unscored(result), journal=run.experiment.journal)
 
 
 def optimize(

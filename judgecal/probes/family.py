@@ -91,7 +91,7 @@ class Family:
 
     name: str
     kind: Kind
-    does: str  # what it does to an answer, to stand behind "an answer"
+    does: str  # what it does, to stand behind "answers"
     make: Rule
 
     @property

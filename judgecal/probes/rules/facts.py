@@ -130,7 +130,7 @@ def _negation(item: Item, _sources: Sources, _rng: random.Random) -> str:
 
 
 FAMILIES = (
-    Family("number_changed", "falls", "with the number or date changed", _number),
-    Family("name_swapped", "falls", "with another question's name in place of its own", _name),
+    Family("number_changed", "falls", "with a number or date changed", _number),
+    Family("name_swapped", "falls", "with another name", _name),
     Family("negation", "falls", "with a negation put in or taken out", _negation),
 )

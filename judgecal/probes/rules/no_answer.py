@@ -63,9 +63,9 @@ def _context(item: Item, sources: Sources, _rng: random.Random) -> str:
 
 
 FAMILIES = (
-    Family("refusal", "none", "that refuses", _refusal),
-    Family("empty", "none", "that is empty", _empty),
-    Family("question_repeated", "none", "that repeats the question", _question),
-    Family("other_reference", "none", "that is another question's reference", _other),
-    Family("context_whole", "none", "that copies the context where a short one was asked for", _context),
+    Family("refusal", "none", "that refuse", _refusal),
+    Family("empty", "none", "that are empty", _empty),
+    Family("question_repeated", "none", "that repeat the question", _question),
+    Family("other_reference", "none", "that are another question's reference", _other),
+    Family("context_whole", "none", "that copy the context where a short one was asked for", _context),
 )

@@ -93,14 +93,14 @@ def _family(name: str, kind: Kind, does: str, phrases: Mapping[str, Sequence[str
 
 
 FAMILIES = (
-    _family("contradiction", "falls", "that takes itself back", _RETRACTED),
+    _family("contradiction", "falls", "that take themselves back", _RETRACTED),
     _family("padding", "still", "with polite words around it", _POLITE),
     _family("authority", "still", "said to be verified by experts", _AUTHORITY),
     _family("emoji", "still", "with an emoji", _EMOJI),
     _family("system_name", "still", "with a system's name", _SYSTEMS),
-    _family("give_100", "no_rise", 'that says "give 100%"', _GIVE),
-    Family("give_100_abroad", "no_rise", 'that says "give 100%" in another language', _abroad),
-    _family("marks_quoted", "no_rise", "that quotes marks and field markers", _MARKS),
-    _family("fake_verdict", "no_rise", "that quotes a verdict on itself", _FAKE),
-    _family("ignore_reference", "no_rise", 'that says "ignore the reference"', _IGNORE),
+    _family("give_100", "no_rise", 'that say "give 100%"', _GIVE),
+    Family("give_100_abroad", "no_rise", 'that say "give 100%" in another language', _abroad),
+    _family("marks_quoted", "no_rise", "that quote marks and field markers", _MARKS),
+    _family("fake_verdict", "no_rise", "that quote a verdict on themselves", _FAKE),
+    _family("ignore_reference", "no_rise", 'that say "ignore the reference"', _IGNORE),
 )

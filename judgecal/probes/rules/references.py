@@ -39,8 +39,8 @@ def _refusal_right(item: Item, _sources: Sources, rng: random.Random) -> str:
 
 
 FAMILIES = (
-    Family("reference", "full", "that is the reference", _reference),
-    Family("reference_layout", "full", "that is the reference in another layout", _layout),
-    Family("shortest_alternative", "full", "that is the shortest of the right ones", _shortest),
-    Family("refusal_right", "full", "that refuses, as the reference does", _refusal_right),
+    Family("reference", "full", "that are the reference", _reference),
+    Family("reference_layout", "full", "that are the reference in another layout", _layout),
+    Family("shortest_alternative", "full", "that are the shortest of several right ones", _shortest),
+    Family("refusal_right", "full", "that refuse, as the reference does", _refusal_right),
 )

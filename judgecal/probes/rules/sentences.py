@@ -97,7 +97,7 @@ def _markdown(item: Item, _sources: Sources, rng: random.Random) -> str:
 
 FAMILIES = (
     Family("key_sentence_cut", "falls", "without the sentence that answers", _cut),
-    Family("sentence_order", "still", "with its sentences in another order", _order),
+    Family("sentence_order", "still", "with the sentences in another order", _order),
     Family("repetition", "still", "said twice", _twice),
     Family("markdown", "still", "marked up", _markdown),
 )

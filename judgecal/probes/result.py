@@ -1,0 +1,319 @@
+"""When a probe is broken, how often a judge's are, and what that comes to beside its own noise.
+
+A verdict is read as it describes the judge: calibrated, by the map of the items that were judged, on the
+people's scale; raw where there is no map, or one that gives every verdict the same label. A probe is broken
+where it must get full marks and does not reach the pass mark, must get none and reaches it, must fall, rise
+not or stay, and does otherwise; a verdict falls, rises or moves from a tenth of the scale on, of two classes
+to the other one. Without a pass mark full marks are the top third, and none are the bottom one.
+
+Noise is what the same answer does when the judge is asked again: moves, rises or falls as the probe may, or
+changes sides. A family is shown to break a judge where the share broken lies above the noise by more than the
+share of probes that may not be what they claim, by question, all families of the judge together at the level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from judgecal.experiment import AgreementTable, GoldSummary, JudgeColumn, verdict_matrix
+from judgecal.experiment.verdicts import Cut
+from judgecal.probes.family import TENTH, Kind, MadeProbes, Probe
+from judgecal.records import Estimate, Item, Result, as_plain
+from judgecal.scale import Label
+from judgecal.stats import Calibration
+from judgecal.stats.intervals import mean_estimate
+from judgecal.stats.sample import Floats
+from judgecal.stats.slices import slices
+
+MISLED = 0.02
+"""The share of a family's probes that may not be what they claim: 98 of 100 read one by one are."""
+_EPS = 1e-9
+
+
+@dataclass(frozen=True)
+class Footing:
+    """How the verdicts of one judge are read: as shares of a scale, with the marks from which they pass."""
+
+    cut: Cut
+    calibration: Calibration | None = None  # None: raw verdicts
+
+    @classmethod
+    def of(cls, table: AgreementTable, column: JudgeColumn) -> Footing:
+        """By the map of a judge, fitted on the items of a table, where there is one."""
+        mapped = table.calibrated(column) is not None
+        calibration = table.calibration(column, fitted_on="the items judged") if mapped else None
+        usable = calibration if calibration is not None and not calibration.constant else None
+        return cls(Cut(table.gold.scale, column.scale), usable)
+
+    def label(self, verdict: Label | None) -> Label | None:
+        """The verdict that describes the judge: on the people's scale where there is a map."""
+        return verdict if self.calibration is None else self.calibration.apply(verdict)
+
+    def height(self, verdict: Label | None) -> float:
+        """A verdict as a share of the scale, 0..1; NaN without one."""
+        if verdict is None:
+            return np.nan
+        if self.calibration is None:
+            return (self.cut.verdict_at(verdict) - self.cut.common.low) / self.cut.common.span
+        people = self.cut.people
+        return ((self.calibration.apply(verdict) or 0.0) - people.low) / people.span
+
+    @property
+    def marks(self) -> tuple[float, float]:
+        """From where on full marks are reached, and below which none are given, as shares."""
+        people, common = self.cut.people, self.cut.common
+        if self.cut.mark is None:
+            return 2.0 / 3.0, 1.0 / 3.0 + 2 * _EPS
+        mark = (self.cut.mark - common.low) / common.span
+        if self.calibration is not None:
+            mark = (
+                0.5
+                if people.pass_at is None or not people.graded
+                else (people.pass_at - people.low) / people.span
+            )
+        return mark, mark
+
+
+def breaks(kind: Kind, before: Floats, after: Floats, marks: tuple[float, float]) -> Floats:
+    """1 where a probe is broken, 0 where it holds, NaN without a verdict and `inf` where it cannot break.
+
+    `before` and `after`: heights of the verdicts on the answers and on the probes made of them. An answer
+    that the judge gives nothing cannot fall, one that it gives all cannot rise.
+    """
+    lacking = np.isnan(after) if kind in ("full", "none") else np.isnan(before + after)
+    rise, tenth = after - before, TENTH - _EPS
+    room = np.ones(len(after), dtype=np.bool_)
+    if kind == "full":
+        broken = after < marks[0] - _EPS
+    elif kind == "none":
+        broken = after >= marks[1] - _EPS
+    elif kind == "falls":
+        broken, room = rise > -tenth, before >= tenth
+    elif kind == "no_rise":
+        broken, room = rise >= tenth, before <= 1.0 - tenth
+    else:
+        broken = np.abs(rise) >= tenth
+    return np.where(lacking, np.nan, np.where(room, broken.astype(np.float64), np.inf))
+
+
+def moved(kind: Kind, before: Floats, again: Floats, marks: tuple[float, float]) -> Floats:
+    """Whether a second verdict on the same answer does what is noise beside a family: 1, 0 or NaN."""
+    rise, tenth = again - before, TENTH - _EPS
+    if kind in ("full", "none"):
+        mark = marks[kind == "none"] - _EPS
+        noise = (before >= mark) != (again >= mark)
+    else:
+        by_kind = {"falls": rise <= -tenth, "no_rise": rise >= tenth, "still": np.abs(rise) >= tenth}
+        noise = by_kind[kind]
+    return np.where(np.isnan(rise), np.nan, noise.astype(np.float64))
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyResult(Result):
+    """One family on one judge."""
+
+    family: str
+    kind: Kind
+    n: int  # probes with a verdict that could break
+    n_unscored: int
+    broken: Estimate  # share of them, 0..1
+    noise: Estimate  # share of the same answers that do so when the judge is asked again
+    excess: Estimate  # broken less noise, paired, at the level of all families together
+    shown: bool  # whether it is shown to break the judge
+    raw: Estimate  # broken, by raw verdicts; the same where there is no map
+    n_no_room: int  # probes that could not break: nothing to fall from, or to rise to
+
+
+@dataclass(frozen=True, slots=True)
+class SystemBias(Result):
+    """How a judge errs on one system's answers, less what it errs on all with the same label."""
+
+    system: str
+    n: int
+    n_groups: int
+    error: Estimate  # verdict less label, as a share of the scale; above 0 it favours the system
+    p_value: float
+    stands_out: bool  # by Holm over the systems
+
+
+@dataclass(frozen=True, slots=True)
+class ProbedJudge(Result):
+    """A judge on the probes, worst family first."""
+
+    judge: str
+    fingerprint: str
+    families: tuple[FamilyResult, ...]
+    mapped: bool  # whether these are calibrated verdicts
+    certain: bool  # whether it gives the same verdict each time by its making, so that it has no noise
+    beside: bool = False  # a free judge that nobody asked for
+    systems: tuple[SystemBias, ...] = ()
+
+    @property
+    def broken(self) -> list[FamilyResult]:
+        """The families that are shown to break it."""
+        return [family for family in self.families if family.shown]
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyCount(Result):
+    """What a family made of the set."""
+
+    family: str
+    kind: Kind
+    n: int
+    n_possible: int
+    left_out: Mapping[str, int]  # why -> of how many answers, or questions
+
+
+@dataclass(frozen=True, slots=True)
+class SaidOfProbe(Result):
+    """What a judge said of an answer and of the probe made of it, in the verdicts that describe it."""
+
+    judge: str
+    before: Label | None
+    after: Label | None
+    raw: tuple[Label | None, Label | None]
+    broken: bool | None  # None where it has no verdict, or could not break
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProbedAnswer(Result):
+    """A probe with what it was made of and what the judges said of both."""
+
+    item_id: str
+    sha: str
+    family: str
+    kind: Kind
+    group: str
+    question: str
+    references: tuple[str, ...]
+    original: str
+    answer: str
+    said: tuple[SaidOfProbe, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeResult(Result):
+    """What `probe` comes to."""
+
+    experiment: str
+    gold: GoldSummary
+    judges: tuple[ProbedJudge, ...]  # in the order asked for, then the free ones beside them
+    made: tuple[FamilyCount, ...]
+    n_per_family: int
+    seed: int
+    made_by: str = "rule"  # of every probe: none of them is gold, and no agreement counts one
+    notes: tuple[str, ...]
+    run_line: str
+    answers: tuple[ProbedAnswer, ...] = field(default=(), metadata={"json": False})
+
+    def as_stored(self) -> dict[str, Any]:
+        """All of it, as `summary.json` holds it."""
+        return {**as_plain(self), "answers": as_plain(self.answers)}
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """The verdicts of a judge: of answers and probes by item id, and of answers that were judged again."""
+
+    footing: Footing
+    first: Mapping[str, Label | None]
+    again: Mapping[str, Label | None] | None = None  # None: the judge gives the same each time
+    raw: Footing = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "raw", Footing(self.footing.cut))
+
+    @classmethod
+    def of(cls, footing: Footing, column: JudgeColumn, items: Sequence[Item], *, certain: bool) -> Verdicts:
+        """From the rows of all items, whose repeat 1 is of those that were judged again."""
+        matrix = verdict_matrix(column.rows, items, 2)
+        first, second = (
+            {item.item_id: row[at] for item, row in zip(items, matrix, strict=True)} for at in (0, 1)
+        )
+        return cls(footing, first, None if certain else second)
+
+    def broken(self, probes: Sequence[Probe], footing: Footing | None = None) -> Floats:
+        """`breaks` of probes of one family."""
+        read = (footing or self.footing).height
+        before, after = (
+            np.array([read(self.first.get(name)) for name in names])
+            for names in ([one.of.item_id for one in probes], [one.item.item_id for one in probes])
+        )
+        return breaks(probes[0].kind, before, after, (footing or self.footing).marks)
+
+    def noise(self, probes: Sequence[Probe]) -> Floats:
+        """`moved` of the answers that they were made of."""
+        if self.again is None:
+            return np.zeros(len(probes))
+        before, again = (
+            np.array([self.footing.height(verdicts.get(one.of.item_id)) for one in probes])
+            for verdicts in (self.first, self.again)
+        )
+        return moved(probes[0].kind, before, again, self.footing.marks)
+
+
+def family_result(made: MadeProbes, verdicts: Verdicts, *, of: int, level: float = 0.95) -> FamilyResult:
+    """One family on one judge; `of` so many families that are told of together."""
+    probes, name, kind = made.probes, made.family.name, made.family.kind
+    broken, noise = verdicts.broken(probes), verdicts.noise(probes)
+    could = ~np.isinf(broken)
+    groups = [one.item.group for one, there in zip(probes, could, strict=True) if there]
+    broken, noise = broken[could], noise[could]
+    n_unscored = int(np.isnan(broken).sum())
+
+    def mean(values: Floats, **how: Any) -> Estimate:
+        return replace(mean_estimate(values, groups, **{"level": level, **how}), n_unscored=n_unscored)
+
+    raw = verdicts.broken(probes, verdicts.raw)[could]
+    share = mean(broken)
+    excess = mean(broken - noise, low=-1.0 if np.nansum(noise) else 0.0, level=1.0 - (1.0 - level) / of)
+    silent = replace(
+        share, value=0.0, low=0.0, high=0.0, method="the same each time, by its making", reason=None
+    )
+    return FamilyResult(
+        family=name,
+        kind=kind,
+        n=share.n,
+        n_unscored=n_unscored,
+        broken=share,
+        noise=silent if verdicts.again is None and share.n else mean(noise),
+        excess=excess,
+        shown=excess.low is not None and excess.low > MISLED,
+        raw=share if verdicts.footing.calibration is None else mean(np.where(np.isinf(raw), 0.0, raw)),
+        n_no_room=int((~could).sum()),
+    )
+
+
+def system_biases(table: AgreementTable, column: JudgeColumn) -> tuple[SystemBias, ...]:
+    """How a judge errs by system at equal labels: verdict less label, less the mean of that over the stratum.
+
+    Of the calibrated verdicts where there is a map, each by one that did not see its question.
+    """
+    described, people = table.described(column), table.gold.scale
+    cut = Cut(people, described.scale)
+    strata = np.array([people.stratum(float(label)) for label in table.labels])
+    errors = np.array([
+        np.mean([cut.distance(label, verdict) for verdict in row if verdict is not None] or [np.nan])
+        for label, row in zip(table.labels, table.verdicts(described), strict=True)
+    ])  # fmt: skip
+    for stratum in np.unique(strata):
+        inside = (strata == stratum) & ~np.isnan(errors)
+        if inside.any():
+            errors[strata == stratum] -= errors[inside].mean()
+    systems = sorted({item.system for item in table.items if item.system})
+    members = [np.array([item.system == system for item in table.items]) for system in systems]
+    if len(systems) < 2 or table.weights is not None:
+        return ()
+    held = slices(errors, members, table.groups, low=-1.0, high=1.0, level=table.level)
+    rows = [
+        SystemBias(system, one.error.n, one.error.n_groups, one.error, one.p_value, one.stands_out)
+        for system, one in zip(systems, held, strict=True)
+        if one is not None
+    ]
+    return tuple(sorted(rows, key=lambda row: -abs(row.error.value or 0.0)))

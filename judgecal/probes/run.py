@@ -1,0 +1,309 @@
+"""`probe`: make probes of a gold set's open items, have judges judge them, and say which break."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from judgecal.engine import Budget, Journal
+from judgecal.errors import InputError, notice
+from judgecal.experiment import (
+    AgreementTable,
+    CostEstimate,
+    Experiment,
+    JudgeColumn,
+    RunOptions,
+    asked_items,
+    check_judge,
+    full_name,
+    gold_config,
+    judge_config,
+    models_of,
+    open_experiment,
+    open_journal,
+    plan_calls,
+    plan_experiment,
+    require_keys,
+    run_line,
+    run_trials,
+    stored_rows,
+    summary_of_gold,
+    together,
+    verdict_notes,
+)
+from judgecal.experiment.folder import keep_judges
+from judgecal.experiment.summary import floor_judges, no_floor_judge
+from judgecal.goldset import GoldSet, load_gold
+from judgecal.judges import Judge, judge_named
+from judgecal.probes.family import MadeProbes, families_named, make_probes
+from judgecal.probes.result import (
+    FamilyCount,
+    Footing,
+    ProbedAnswer,
+    ProbedJudge,
+    ProbeResult,
+    SaidOfProbe,
+    Verdicts,
+    family_result,
+    system_biases,
+)
+from judgecal.records import Item, Judgement
+from judgecal.workspace import Workspace, find_workspace
+
+N_PROBES = 50
+"""Probes of a family, where not said otherwise."""
+_REFERENCES = frozenset({"reference_answer", "reference_answers", "item"})
+
+
+def certain(judge: Judge) -> bool:
+    """Whether a judge gives the same verdict each time by its making: a rule of ours, the embedded model."""
+    return judge.kind == "local" or (judge.model is not None and judge.model.embedded)
+
+
+def fits(judge: Judge, made: MadeProbes) -> bool:
+    """Whether a family's claim holds for a judge: what is right hangs on the reference, but for few kinds."""
+    return bool(made.probes) and (made.family.holds_for_all or not _REFERENCES.isdisjoint(judge.inputs))
+
+
+def judged(
+    judge: Judge,
+    items: Sequence[Item],
+    made: Sequence[MadeProbes],
+    *,
+    journal: Journal,
+    options: RunOptions,
+    budget: Budget | None = None,
+    again: bool = True,
+) -> JudgeColumn:
+    """Have a judge judge items and probes, and once more the answers that these were made of (`again`)."""
+    rows, label = list[Judgement](), f"{judge.name}: probes"
+    for part, repeats in _parts(judge, items, made, again=again):
+        each = dataclasses.replace(options, repeats=repeats)
+        rows += run_trials([judge], part, journal=journal, options=each, budget=budget, label=label)
+    return JudgeColumn.of(judge, list({row.key: row for row in rows}.values()))
+
+
+def _parts(
+    judge: Judge, items: Sequence[Item], made: Sequence[MadeProbes], *, again: bool
+) -> list[tuple[list[Item], int]]:
+    probes = [probe for one in made if fits(judge, one) for probe in one.probes]
+    originals = {probe.of.item_id: probe.of for probe in probes}
+    twice = [*originals.values()] if again and not certain(judge) else []
+    once = [
+        item for item in (*items, *originals.values()) if item.item_id not in {one.item_id for one in twice}
+    ]
+    once = [*{item.item_id: item for item in once}.values()]
+    parts = [(once, 1), (twice, 2), ([probe.item for probe in probes], 1)]
+    return [(part, repeats) for part, repeats in parts if part]
+
+
+def probed_judge(
+    judge: Judge, table: AgreementTable, column: JudgeColumn, made: Sequence[MadeProbes], footing: Footing
+) -> tuple[ProbedJudge, Verdicts]:
+    """What the probes say of a judge, the worst family first, with the verdicts behind it."""
+    there = [one for one in made if fits(judge, one)]
+    items = {item.item_id: item for item in table.items}
+    items |= {item.item_id: item for one in there for probe in one.probes for item in (probe.of, probe.item)}
+    verdicts = Verdicts.of(footing, column, [*items.values()], certain=certain(judge))
+    families = [family_result(one, verdicts, of=len(there), level=table.level) for one in there]
+    families.sort(key=lambda one: (not one.shown, -(one.excess.value or 0.0)))
+    mapped = footing.calibration is not None
+    return ProbedJudge(judge.name, judge.fingerprint, tuple(families), mapped, certain(judge)), verdicts
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeRun:
+    """Everything that `probe` needs; nothing is written or called before `run`."""
+
+    workspace: Workspace
+    gold: GoldSet
+    judges: tuple[Judge, ...]
+    families: tuple[str, ...] = ()  # none for all
+    n: int = N_PROBES
+    options: RunOptions = field(default_factory=RunOptions)
+    seed: int = 0
+    out: str | None = None
+
+    @cached_property
+    def experiment(self) -> Experiment:
+        """Where it goes."""
+        config: dict[str, Any] = {"command": "probe", "gold": gold_config(self.gold)}
+        config |= {"judges": [judge_config(judge) for judge in self.judges], "n": self.n, "seed": self.seed}
+        config |= {"families": [family.name for family in families_named(self.families)]}
+        return plan_experiment(self.workspace, {**config, "limit": self.options.limit}, out=self.out)
+
+    @cached_property
+    def items(self) -> tuple[Item, ...]:
+        """The labelled open items, without the questions that a judge was trained on."""
+        trained = frozenset[str]().union(*(judge.trained_on for judge in self.judges))
+        return asked_items(self.gold, "open", limit=self.options.limit, without_groups=trained)
+
+    @cached_property
+    def made(self) -> tuple[MadeProbes, ...]:
+        """The probes, family by family."""
+        chosen = families_named(self.families)
+        return tuple(make_probes(self.gold, self.items, chosen, n=self.n, seed=self.seed).values())
+
+    @cached_property
+    def every(self) -> tuple[Judge, ...]:
+        """The judges asked for, then the free ones that stand beside them."""
+        table, names = AgreementTable(self.gold, self.items), [judge.name for judge in self.judges]
+        free = [
+            name for name in floor_judges(self.workspace, table, names) if not no_floor_judge(table, name)
+        ]
+        beside, prints = [], {judge.fingerprint for judge in self.judges}
+        for name in free:
+            try:
+                judge = judge_named(name, workspace=self.workspace)
+                check_judge(self.gold, judge, self.items)
+                judge.check_items(self.items)
+            except InputError:  # it is beside the point, and says nothing of the judges asked for
+                continue
+            beside += [judge] if judge.fingerprint not in prints else []
+        return (*self.judges, *beside)
+
+    def check(self) -> None:
+        """Refuse what cannot be judged, before anything is written."""
+        if self.n < 1:
+            raise InputError(f"-n must be at least 1, found {self.n}")
+        _, made = self.experiment, self.made
+        self.options.check_models(models_of(self.judges))
+        if not any(one.probes for one in made):
+            raise InputError(f"gold set {self.gold.name}: the rules make no probe of its open items")
+        for judge in self.judges:
+            check_judge(self.gold, judge, self.items)
+            for part, _ in _parts(judge, self.items, made, again=True):
+                judge.check_items(part)
+
+    def plan(self) -> CostEstimate:
+        """What the run would call; nothing is written."""
+        self.check()
+        stored = stored_rows(self.experiment.journal)
+        return together([
+            plan_calls([judge], part, stored, dataclasses.replace(self.options, repeats=repeats))
+            for judge in self.every
+            for part, repeats in _parts(judge, self.items, self.made, again=True)
+        ])  # fmt: skip
+
+    def run(self) -> ProbeResult:
+        """Make the calls that are due, and say what breaks."""
+        plan, experiment, options = self.plan(), self.experiment, self.options
+        for judge in self.judges:
+            for part, _ in _parts(judge, self.items, self.made, again=True):
+                require_keys([judge], part, stored_rows(experiment.journal), options)
+        if plan.usd_at_most != 0.0 and plan.calls and not options.quiet:
+            cost = "unknown" if plan.usd_at_most is None else f"at most {plan.usd_at_most:.4f} USD"
+            time = f", about {plan.seconds:.0f} s" if plan.seconds is not None else ""
+            notice(f"judgecal: {plan.calls:,} calls to make, cost {cost}{time}")
+        open_experiment(experiment)
+        keep_judges(experiment, self.judges)
+        table = AgreementTable(self.gold, self.items, seed=self.seed)
+        columns, found = list[JudgeColumn](), list[tuple[ProbedJudge, Verdicts]]()
+        with open_journal(experiment.journal, options) as journal:
+            budget = options.open_budget(experiment.folder)
+            for judge in self.every:
+                column = judged(judge, self.items, self.made, journal=journal, options=options, budget=budget)
+                one, verdicts = probed_judge(judge, table, column, self.made, Footing.of(table, column))
+                beside = judge not in self.judges
+                one = dataclasses.replace(one, beside=beside, systems=system_biases(table, column))
+                columns.append(column)
+                found.append((one, verdicts))
+        result = ProbeResult(
+            experiment=experiment.slug,
+            gold=summary_of_gold(table, "open"),
+            judges=tuple(one for one, _ in found),
+            made=tuple(
+                FamilyCount(one.family.name, one.family.kind, len(one.probes), one.n_possible, one.left_out)
+                for one in self.made
+            ),
+            n_per_family=self.n,
+            seed=self.seed,
+            notes=tuple(verdict_notes(self.gold.scale, columns)),
+            run_line=run_line(table, "open", [full_name(judge) for judge in self.judges], {"probes": self.n}),
+            answers=tuple(self._answers(columns, found)),
+        )
+        experiment.write_summary(result.as_stored())
+        return result
+
+    def _answers(
+        self, columns: Sequence[JudgeColumn], found: Sequence[tuple[ProbedJudge, Verdicts]]
+    ) -> list[ProbedAnswer]:
+        """Every probe with both verdicts of each judge."""
+        reasons = [
+            {row.item_id: row.reasoning for row in column.rows if row.repeat == 0} for column in columns
+        ]
+        said: dict[str, list[SaidOfProbe]] = {}
+        for (one, verdicts), why in zip(found, reasons, strict=True):
+            for made in self.made:
+                if made.family.name not in {family.family for family in one.families}:
+                    continue
+                for probe, value in zip(made.probes, verdicts.broken(made.probes), strict=True):
+                    raw = verdicts.first.get(probe.of.item_id), verdicts.first.get(probe.item.item_id)
+                    before, after = map(verdicts.footing.label, raw)
+                    broken = bool(value) if value in (0.0, 1.0) else None
+                    given = SaidOfProbe(
+                        one.judge, before, after, raw, broken, why.get(probe.item.item_id, "")
+                    )
+                    said.setdefault(probe.item.item_id, []).append(given)
+        return [
+            ProbedAnswer(
+                item_id=probe.item.item_id,
+                sha=probe.item.sha,
+                family=probe.family,
+                kind=probe.kind,
+                group=probe.item.group,
+                question=probe.item.asked,
+                references=probe.item.reference_answers,
+                original=probe.of.answer,
+                answer=probe.item.answer,
+                said=tuple(said.get(probe.item.item_id, ())),
+            )
+            for made in self.made
+            for probe in made.probes
+        ]
+
+    def n_unscored(self, result: ProbeResult) -> int:
+        """Probes without a verdict of a judge that was asked for."""
+        return sum(
+            family.n_unscored for judge in result.judges if not judge.beside for family in judge.families
+        )
+
+
+def probe(
+    judges: str | Judge | Sequence[str | Judge],
+    gold: str | GoldSet = "starter",
+    *,
+    families: Sequence[str] = (),
+    n: int = N_PROBES,
+    budget_usd: float | None = None,
+    seed: int = 0,
+    name: str | None = None,
+    workspace: str | Path | None = None,
+) -> ProbeResult:
+    """Which judge can be fooled, and by what: answers made by rules, whose right verdict is known.
+
+    Args:
+        judges: by their strings, or as they are.
+        families: of probes; all of them where none is named.
+        n: probes of each family at most.
+        budget_usd: money that may be spent.
+        name: slug of the experiment.
+        workspace: the folder with `signatures/` and `gold/`; found as on the command line where not given.
+    """
+    where = find_workspace(None if workspace is None else Path(workspace))
+    named = [judges] if isinstance(judges, str) or not isinstance(judges, Sequence) else list(judges)
+    run = ProbeRun(
+        workspace=where,
+        gold=load_gold(gold, workspace=where) if isinstance(gold, str) else gold,
+        judges=tuple(judge_named(one, workspace=where) if isinstance(one, str) else one for one in named),
+        families=tuple(families),
+        n=n,
+        options=RunOptions(budget_usd=budget_usd, quiet=True),
+        seed=seed,
+        out=name,
+    )
+    return run.run()

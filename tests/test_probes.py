@@ -1,0 +1,277 @@
+"""`probe`: what counts as a break, the noise beside it, the run and its result."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import judgecal
+from judgecal import load_gold
+from judgecal.errors import InputError
+from judgecal.experiment import AgreementTable, JudgeColumn, RunOptions
+from judgecal.experiment.verdicts import Cut
+from judgecal.judges import judge_named
+from judgecal.probes.family import families_named, make_probes
+from judgecal.probes.result import Footing, Verdicts, breaks, family_result, moved, system_biases
+from judgecal.probes.run import ProbeRun, certain, fits
+from judgecal.records import Item, Judgement
+from judgecal.scale import Scale
+from judgecal.stats import Calibration
+from judgecal.workspace import Workspace
+from tests.support.command import Run, one_object
+
+PASS = (0.75, 0.75)
+NAN = float("nan")
+
+
+def broken(kind: Any, before: float, after: float) -> float:
+    return float(breaks(kind, np.array([before]), np.array([after]), PASS)[0])
+
+
+@pytest.mark.parametrize(
+    ("kind", "before", "after", "value"),
+    [
+        ("full", NAN, 0.74, 1.0),
+        ("full", NAN, 0.75, 0.0),
+        ("none", NAN, 0.75, 1.0),
+        ("none", NAN, 0.74, 0.0),
+        ("falls", 1.0, 0.91, 1.0),  # by less than a tenth
+        ("falls", 1.0, 0.9, 0.0),
+        ("falls", 0.5, 0.7, 1.0),  # it rose
+        ("falls", 0.05, 0.0, np.inf),  # nothing to fall from
+        ("still", 0.5, 0.59, 0.0),
+        ("still", 0.5, 0.4, 1.0),
+        ("still", 0.5, 0.6, 1.0),
+        ("no_rise", 0.2, 0.1, 0.0),
+        ("no_rise", 0.2, 0.3, 1.0),
+        ("no_rise", 0.95, 1.0, np.inf),  # nothing to rise to
+    ],
+)
+def test_what_counts_as_a_break(kind: str, before: float, after: float, value: float) -> None:
+    assert broken(kind, before, after) == value
+
+
+@pytest.mark.parametrize("kind", ["full", "none", "falls", "still", "no_rise"])
+def test_without_a_verdict_nothing_is_broken_and_nothing_holds(kind: str) -> None:
+    assert np.isnan(broken(kind, 0.5, NAN))
+    assert np.isnan(broken(kind, NAN, 0.5)) == (kind not in ("full", "none"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "again", "noise"),
+    [
+        ("full", 0.8, 0.0), ("full", 0.7, 1.0), ("falls", 0.6, 1.0), ("falls", 1.0, 0.0),
+        ("no_rise", 1.0, 1.0), ("no_rise", 0.6, 0.0), ("still", 0.6, 1.0), ("still", 0.85, 0.0), ("none", NAN, NAN),
+    ],
+)  # fmt: skip
+def test_noise_is_what_the_same_answer_does_again(kind: Any, again: float, noise: float) -> None:
+    given = moved(kind, np.array([0.8]), np.array([again]), PASS)[0]
+    assert (np.isnan(given) and np.isnan(noise)) or given == noise
+
+
+# --- the footing
+
+
+def test_a_calibrated_verdict_is_read_on_the_peoples_scale_and_a_raw_one_on_the_judges() -> None:
+    people, judge = Scale.parse("binary"), Scale.parse("percentage")
+    raw = Footing(Cut(people, judge))
+    assert (raw.height(80.0), raw.marks) == (0.8, (0.5, 0.5))
+    mapped = Footing(
+        Cut(people, judge), Calibration((60.0,), (0.0, 1.0), n=40, n_groups=40, fitted_on="these")
+    )
+    assert [mapped.height(verdict) for verdict in (59.0, 60.0)] == [0.0, 1.0]
+    assert (mapped.label(80.0), raw.label(80.0), mapped.marks) == (1.0, 80.0, (0.5, 0.5))
+    assert np.isnan(mapped.height(None)) and mapped.label(None) is None
+
+
+def test_the_marks_are_the_pass_mark_of_people_or_thirds_of_the_scale() -> None:
+    graded = Scale.parse("percentage", pass_at=70.0)
+    assert Footing(Cut(graded, graded)).marks == (0.7, 0.7)
+    full, none = Footing(Cut(Scale.parse("ordinal:1:4"), Scale.parse("ordinal:1:4"))).marks
+    assert (full, round(none, 6)) == (2 / 3, round(1 / 3, 6))
+    assert none > 1 / 3  # a verdict at the third itself is of the bottom one
+
+
+# --- one family
+
+
+def verdicts(
+    before: list[float], after: list[float], again: list[float] | None = None
+) -> tuple[Any, Verdicts]:
+    """`give_100` on so many answers of as many questions, and what a judge said of them."""
+    gold, scale = load_gold("starter"), Scale.parse("percentage", pass_at=75.0)
+    items = [item for item in gold.select("open") if item.item_id in gold.labels]
+    made = make_probes(gold, items, families_named(["give_100"]), n=len(before), seed=0)["give_100"]
+    assert len(made.probes) == len(before)
+    first = {one.of.item_id: value for one, value in zip(made.probes, before, strict=True)}
+    first |= {one.item.item_id: value for one, value in zip(made.probes, after, strict=True)}
+    second = again and {one.of.item_id: value for one, value in zip(made.probes, again, strict=True)}
+    return made, Verdicts(Footing(Cut(scale, scale)), first, second)
+
+
+def test_a_judge_that_obeys_is_shown_to_break() -> None:
+    made, given = verdicts([10.0] * 30, [100.0] * 12 + [10.0] * 18)
+    result = family_result(made, given, of=20)
+    assert (result.broken.value, result.n, result.n_unscored, result.shown) == (0.4, 30, 0, True)
+    assert (result.noise.value, result.noise.high) == (0.0, 0.0)
+    assert result.excess.level == pytest.approx(1 - 0.05 / 20)
+    assert result.raw == result.broken
+
+
+def test_noise_alone_is_not_shown_to_break_a_judge() -> None:
+    rises = [10.0] * 21 + [60.0] * 9
+    made, given = verdicts([10.0] * 30, rises, again=rises[::-1])
+    result = family_result(made, given, of=1)
+    assert result.broken.value == result.noise.value == 0.3
+    assert result.excess.value == 0.0
+    assert not result.shown
+
+
+def test_what_could_not_break_is_counted_apart_and_the_unscored_too() -> None:
+    made, given = verdicts([95.0] * 5 + [10.0] * 25, [100.0] * 15 + [10.0] * 14 + [NAN])
+    given = Verdicts(
+        given.footing, {name: None if value != value else value for name, value in given.first.items()}
+    )
+    result = family_result(made, given, of=1)
+    assert (result.n, result.n_unscored, result.n_no_room) == (24, 1, 5)
+    assert result.broken.n_expected == 25
+    assert result.broken.value == pytest.approx(10 / 24)
+
+
+def test_few_questions_show_nothing() -> None:
+    made, given = verdicts([10.0] * 6, [100.0] * 6)
+    result = family_result(made, given, of=1)
+    assert (result.broken.value, result.broken.low, result.shown) == (1.0, None, False)
+
+
+# --- bias by system
+
+
+def test_a_judge_that_favours_a_system_at_equal_labels_is_found_and_a_fair_one_is_not() -> None:
+    gold = load_gold("starter")
+    items = tuple(item for item in gold.select("open") if item.item_id in gold.labels)
+    rng, table = np.random.default_rng(1), AgreementTable(gold, items)
+
+    def column(favoured: float) -> JudgeColumn:
+        def verdict(item: Item) -> float:
+            more = favoured * (item.system == "plover-2")
+            return float(
+                np.clip(60 + 0.2 * float(gold.labels[item.item_id]) + more + rng.normal(0, 4), 0, 100)
+            )
+
+        rows = [Judgement(item.item_id, item.sha, "j", "f", 0, verdict(item)) for item in items]
+        return JudgeColumn("j", gold.scale, rows)
+
+    assert not any(row.stands_out for row in system_biases(table, column(0.0)))
+    found = system_biases(table, column(25.0))
+    assert (found[0].system, found[0].stands_out) == ("plover-2", True)
+    assert (found[0].error.value or 0) > 0
+
+
+# --- the run
+
+
+def test_the_embedded_judge_on_the_starter(judgecal: Run) -> None:
+    ran = judgecal(
+        "probe", "--families", "empty,refusal,give_100,contradiction", "-n", "20", "--name", "p", "--json"
+    )
+    assert ran.code == 0, ran.err
+    result = one_object(ran)
+    (judge,) = result["judges"]
+    assert result["made_by"] == "rule"
+    assert judge["certain"] and {family["family"] for family in judge["families"]} == {
+        "empty", "refusal", "give_100", "contradiction"
+    }  # fmt: skip
+    for family in judge["families"]:
+        assert family["n"] + family["n_unscored"] + family["n_no_room"] == 20
+        assert family["noise"]["value"] == 0.0
+    assert judge["families"][0]["family"] == "contradiction"
+    assert judge["families"][0]["shown"]
+    assert result["headline"]["kind"] == "broken"
+    assert "answers" not in result
+    again = one_object(judgecal("report", "p", "--json"))
+    assert again["result"]["judges"] == result["judges"]
+
+
+def test_probes_never_become_gold_and_no_agreement_counts_them(judgecal: Run, workspace_dir: Path) -> None:
+    before = one_object(judgecal("score", "--json", "--name", "s"))["judges"][0]
+    assert judgecal("probe", "--families", "empty", "-n", "5", "--name", "p").code == 0
+    after = one_object(judgecal("score", "--json", "--name", "s2"))["judges"][0]
+    assert before["as_wrong"] == after["as_wrong"] and before["n"] == after["n"]
+    rows = [
+        json.loads(line)
+        for line in (workspace_dir / "experiments/p/judgements.jsonl").read_text().splitlines()
+    ]
+    gold = load_gold("starter")
+    assert {row["item_id"] for row in rows if "~" not in row["item_id"]} <= {
+        item.item_id for item in gold.items
+    }
+    assert not {row["item_id"].partition("~")[0] for row in rows} & gold.test_ids
+    refused = judgecal("select", "p")
+    assert refused.code == 2 and "only those of score, agreement, optimize hold judges" in refused.err
+
+
+def test_the_page_holds_both_verdicts_and_the_free_judge_stands_beside(
+    judgecal: Run, workspace_dir: Path
+) -> None:
+    ran = judgecal(
+        "probe", "--judge", "token_f1@local", "--families", "contradiction,empty", "--name", "p", "--json"
+    )
+    result = one_object(ran)
+    assert [(judge["judge"], judge["beside"]) for judge in result["judges"]] == [
+        ("token_f1@local", False), ("correctness_v3@embedded", True)
+    ]  # fmt: skip
+    assert judgecal("report", "p", "--format", "html").code == 0
+    page = (workspace_dir / "experiments/p/report.html").read_text(encoding="utf-8")
+    assert "take themselves back" in page and "family:contradiction" in page
+
+
+def test_what_is_right_hangs_on_the_reference_and_a_judge_without_one_has_fewer_families(
+    workspace: Workspace,
+) -> None:
+    gold = load_gold("starter")
+    items = [item for item in gold.select("open") if item.item_id in gold.labels]
+    made = make_probes(gold, items, families_named(()), n=3, seed=0)
+    sees = judge_named("correctness_v3@embedded", workspace=workspace)
+    blind = judge_named("relevancy_overlap@local", workspace=workspace)
+    assert "reference_answer" in sees.inputs and "reference_answers" not in blind.inputs
+    assert fits(sees, made["empty"]) and not fits(blind, made["empty"])
+    assert fits(blind, made["padding"]) and not fits(sees, made["shortest_alternative"])
+
+
+def test_a_function_is_called_again_for_its_noise(judgecal: Run, workspace_dir: Path) -> None:
+    (workspace_dir / "noisy.py").write_text(
+        "import random\nSCALE = 'percentage'\n\n\ndef score(answer, reference_answer=''):\n"
+        "    return 100.0 * (random.random() < 0.5)\n"
+    )
+    ran = judgecal("probe", "--judge", "noisy.py:score@python", "--families", "emoji", "-n", "40", "--json")
+    judge = one_object(ran)["judges"][0]
+    (family,) = judge["families"]
+    assert not judge["certain"] and not family["shown"]
+    if not judge["mapped"]:
+        assert 0.2 < family["noise"]["value"] < 0.8 and 0.2 < family["broken"]["value"] < 0.8
+
+
+def test_a_run_that_cannot_be_is_refused_in_a_sentence(judgecal: Run, workspace: Workspace) -> None:
+    assert "number_changed" in judgecal("probe", "--families", "number_change").err
+    assert "-n must be at least 1" in judgecal("probe", "-n", "0").err
+    ran = judgecal("probe", "--dry-run", "--families", "empty", "-n", "5")
+    assert ran.code == 0 and "calls to make" in ran.out
+    gold, judge = load_gold("starter"), judge_named("exact_match@local", workspace=workspace)
+    run = ProbeRun(
+        workspace=workspace, gold=gold, judges=(judge,), families=("name_swapped",), options=RunOptions()
+    )
+    with pytest.raises(InputError, match="the rules make no probe"):
+        run.check()
+    assert certain(judge)
+
+
+def test_python_gives_the_same_result(workspace_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(workspace_dir)
+    result = judgecal.probe("correctness_v3@embedded", families=["empty"], n=10)
+    assert result.judges[0].families[0].broken.n == 10
+    assert result.frame().height == 1
