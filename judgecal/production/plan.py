@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from judgecal._version import __version__
-from judgecal.errors import InputError
+from judgecal.errors import InputError, working
 from judgecal.experiment import CompareRun, open_experiment, plan_experiment, read_experiment
 from judgecal.experiment.compare import CompareResult
 from judgecal.experiment.stored import find_experiment
@@ -122,6 +122,7 @@ def next_labels(
     return NextLabels(math.ceil(total) - n, (rate.high - rate.low) / 4.0)
 
 
+@working("Planning the labels")
 def plan_labels(
     workspace: Workspace, lock: Lock, path: Path, *, half_width: float = 0.05, out: str | None = None
 ) -> PlanResult:
@@ -220,6 +221,7 @@ class QuestionsResult(Result):
     run_line: str
 
 
+@working("Planning the questions")
 def plan_questions(
     workspace: Workspace,
     compared_from: str,

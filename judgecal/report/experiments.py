@@ -14,7 +14,7 @@ from typing import Any
 
 from judgecal.commands import COMMANDS, document_of, load
 from judgecal.engine import Progress
-from judgecal.errors import InputError
+from judgecal.errors import InputError, working
 from judgecal.experiment.folder import code_sha, read_config
 from judgecal.experiment.in_python import Scored
 from judgecal.experiment.result import AgreementResult
@@ -42,6 +42,7 @@ _HEAD = 20_000  # bytes of a page within which its stamp stands
 _ROWS = 20  # of a table in a notebook
 
 
+@working("Reading the experiment")
 def report_of(workspace: Workspace, name: str, *, margin: float = MARGIN) -> Report:
     """The report of one experiment, rebuilt from what it stored; no model is called."""
     if not margin > 0.0:

@@ -319,8 +319,10 @@ def ladder_on(
     people = _people(rater_entries(table, ()), metric, gold.card.labels_by)
     ladder = Ladder(axis_of(metric), rungs, zone, people, every[constant.judge].value, on=on)
     level = next((value.level for value in judges.values() if value.low is not None), None)
-    which = f" of {on}" * (on != "all")
-    note = f"On {count_of(len(items), 'answer')}{which}." + (f" Line: {level:.0%} interval." if level else "")
+    which = f"{on} " * (on != "all")
+    note = f"On {count_of(len(items), f'{which}answer')}." + (
+        f" Line: {level:.0%} interval." if level else ""
+    )
     return ladder_picture(ladder, "How far up the ladder is each judge?", note=note)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from judgecal.engine import Budget, Journal, require_prices
-from judgecal.errors import InputError, refuse, unknown_name
+from judgecal.errors import InputError, refuse, unknown_name, working
 from judgecal.experiment import (
     AgreementTable,
     CostEstimate,
@@ -408,6 +408,7 @@ class MigrateRun:
         old, new = sides
         return BothJudges(labels, groups, old.on(items), new.on(items), (old.scale, new.scale))
 
+    @working("Holding the new judge against the old one")
     def _result(
         self,
         sides: tuple[_Side, _Side],

@@ -295,6 +295,10 @@ def rank_chart(result: RetrievalResult, width: int) -> str:
         shares.append(Tick(middle, f"{100 * bin_.n / total:.{digits}f}%"))
         ranks.append(Tick(middle, bin_.ranks.replace("not found", "none")))
     marks += [Mark("text", tick.at, heights[tick.at] - 5.0, text=tick.text) for tick in apart(shares)]
+    if 0 < result.k < len(bins):
+        edge, first = frame.x(result.k), f"← first {result.k}"
+        marks.append(Mark("line", edge, frame.top, edge, frame.bottom, tone="equal"))
+        marks.append(Mark("text", edge, frame.top - 6.0, text=first))
     return frame.drawn(marks, apart(ranks))
 
 

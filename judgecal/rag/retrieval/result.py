@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from judgecal._version import __version__
-from judgecal.errors import InputError, refuse
+from judgecal.errors import InputError, refuse, working
 from judgecal.rag.retrieval.collection import Collection
 from judgecal.rag.retrieval.findings import (
     Duplicates,
@@ -203,6 +203,7 @@ class RetrievalResult(Result):
     ranks: tuple[RankRow, ...] = field(default=(), metadata={"json": False})  # a row a question
 
 
+@working("Ranking the documents")
 def measure_retrieval(
     collection: Collection, options: RetrievalOptions, run: Run | None = None
 ) -> RetrievalResult:
