@@ -24,6 +24,7 @@ from judgecal.rag.evaluation.config import read_evaluate_config
 from judgecal.rag.evaluation.document import evaluate_document
 from judgecal.rag.evaluation.result import NAMES, EvaluateResult, StateFiles
 from judgecal.rag.evaluation.run import EvaluateRun
+from judgecal.report.terminal import terminal
 from judgecal.stats import Calibration
 from judgecal.workspace import Workspace
 from tests.support.command import Run, check_estimate, one_object
@@ -184,6 +185,28 @@ def test_the_states_as_files(workspace: Workspace) -> None:
     total = frames[3].filter(polars.col("document").is_null()).rows(named=True)
     assert [row["total"] for row in total] == pytest.approx([1.0, 11 / 24])
     assert total[0]["query_words"] == 3.0 and total[0]["faithfulness"] == 1.0
+    assert [row["context_words"] for row in total] == [3.0, None]
+    assert set(frames[1].filter(polars.col("system") == GOOD)["context_words"]) == {3}
+
+
+def test_a_version_is_the_mean_of_its_documents_too(workspace: Workspace) -> None:
+    """d2 is named by four questions, d0 and d1 by one each; `weak` refuses those of odd numbers."""
+    rows = [
+        "What is 0?,It is 0.,d0",
+        "What is 1?,It is 1.,d1",
+        *(f"What is {n}?,It is {n}.,d2" for n in (5, 6, 8, 10)),
+    ]
+    text = "\n".join(["question,reference_answer,document", *rows])
+    (workspace.root / "questions.csv").write_text(text, encoding="utf-8")
+    use_weak_alone(workspace)
+    result = run_of(workspace).run()
+    (weak,) = result.systems
+    assert weak.total.value == pytest.approx(4 / 6)
+    assert weak.total_by_document.value == pytest.approx((1 + 0 + 3 / 4) / 3)
+    assert weak.total_by_document.n == 3 and weak.total_by_document.low is None
+    assert [one.total_by_document.value for one in result.documents] == pytest.approx([1.0, 0.0, 0.75])
+    page = terminal(evaluate_document(result), width=200, full=True)
+    assert "mean of documents" in page and "0.58" in page
 
 
 def test_the_second_state_is_a_file_of_answers(workspace: Workspace) -> None:

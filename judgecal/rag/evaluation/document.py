@@ -48,6 +48,7 @@ _WORDS = (
     ("answered", "Share of the questions that were answered and not refused, by the judge of that column."),
     ("answer_correctness", "Mean correctness over the answered questions, 0 to 1."),
     ("total", "Correctness where it answered and 0 where it refused: answered times answer_correctness."),
+    ("mean of documents", "The mean of the documents' totals: each counts alike, whatever it is asked."),
     ("may lose", "Its loss against the truly best is shown to be less than this, for all at once."),
     (
         "utility",
@@ -433,6 +434,10 @@ def _systems(result: EvaluateResult) -> Section:
             "p50": lambda system: numbers.seconds(system.latency_s.p50),
             "answered": lambda system: numbers.estimate(system.answered, 2),
             "answer_correctness": lambda system: numbers.estimate(system.answer_correctness, 2),
+            "mean of documents": (lambda system: numbers.estimate(system.total_by_document, 2))
+            if result.documents
+            else None,
+            "context words": lambda system: numbers.plain(system.context_words, 0),
             "total of the scored": lambda system: numbers.plain(system.total_complete_case.value, 3),
             "n": lambda system: f"{system.n:,}/{system.n_expected:,}",
             "unscored": lambda system: numbers.count(system.n_unscored),

@@ -21,6 +21,7 @@ from judgecal.rag.evaluation.summary import (
     QuestionPart,
     SystemSummary,
     complexity_of,
+    context_words,
     mean_of,
 )
 from judgecal.rag.evaluation.system import Setting, SystemAnswer
@@ -194,6 +195,7 @@ ANSWER_COLUMNS: Mapping[str, tuple[type, str]] = {
     "answer": (str, "what it gave; empty where there is none or the question is sealed"),
     "contexts": (str, "a JSON list of {text, document_id, score}, best first; empty where it shows none"),
     "n_contexts": (int, "how many; empty where it shows none"),
+    "context_words": (int, "words of all of them"),
     "latency_s": (float, "seconds from the request to the whole answer"),
     "first_s": (float, "seconds to the first token or byte"),
     "prompt_tokens": (int, "as the model reported them"),
@@ -223,7 +225,9 @@ SUMMARY_COLUMNS: Mapping[str, tuple[type, str]] = {
     "answered": (float, "share of those where that is known"),
     "answer_correctness": (float, "the mean over the answered"),
     "total": (float, "the mean, a question without one as 0"),
+    "total_by_document": (float, "the mean of the documents' totals, each of which counts alike"),
     "query_words": (float, "mean words of the questions"),
+    "context_words": (float, "mean words of the contexts of an answer; empty where none are shown"),
     "latency_s": (float, "mean seconds of the answers"),
     "latency_p95_s": (float, "the 95th percentile"),
     "usd_per_1k": (float, "cost of a thousand answers; empty where that of any is not known"),
@@ -293,6 +297,7 @@ class StateFiles:
                 answered=summary.answered.value,
                 answer_correctness=summary.answer_correctness.value,
                 total=summary.total.value,
+                total_by_document=summary.total_by_document.value,
                 query_words=statistics.fmean(words[summary.document]),
                 latency_s=summary.latency_s.mean,
                 latency_p95_s=summary.latency_s.p95,
@@ -326,6 +331,7 @@ class StateFiles:
             answer=None if sealed else given.answer,
             contexts=None if sealed or contexts is None else _json(as_plain(contexts)),
             n_contexts=None if contexts is None else len(contexts),
+            context_words=context_words(given),
             error=error and (error.kind if sealed else f"{error.kind}: {error.message}"),
         )
 

@@ -161,6 +161,8 @@ class SystemSummary:
     """Correctness where it answered, 0 where it refused or is unscored. Systems are ranked by it."""
     total_complete_case: Estimate
     """Without those questions; where nothing is unscored, `answered` times `answer_correctness`."""
+    # The mean of the totals of the documents, each of which counts alike; its interval is by document.
+    total_by_document: Estimate
     measures: Mapping[str, Estimate]  # each column of the suite, over the questions that have it
     measures_as_wrong: Mapping[str, Estimate]  # the same where a question without it counts as 0
     outcomes: Outcomes
@@ -168,6 +170,7 @@ class SystemSummary:
     utility_complete_case: Estimate  # without those
     latency_s: Seconds
     ttft_s: Seconds  # to the first token or byte
+    context_words: float | None  # mean of the answers; None where no contexts are shown
     queries_per_minute: float | None  # one after another, 60 / mean latency
     usd_per_1k: float | None  # None where the cost of any answer is not known
 
@@ -231,14 +234,17 @@ def summarise(
         right_at: correctness, 0..1, from which an answer is right.
         costs: of wrong answers and wrong refusals.
     """
-    rows = rows_of(measured)
+    rows, named = rows_of(measured), {one.question: one.documents for one in measured}
     columns = dict.fromkeys(name for answer in measured for name in answer.measures)
     summaries = []
     for document in documents:
         asked = {one.question for one in measured if document is None or document in one.documents}
         for system, row in rows.items():
             answers = {question: answer for question, answer in row.items() if question in asked}
-            summaries.append(_summary(system, document, answers, columns, right_at=right_at, costs=costs))
+            inside = {question: (document,) if document else named[question] for question in answers}
+            summaries.append(
+                _summary(system, document, answers, inside, columns, right_at=right_at, costs=costs)
+            )
     return tuple(summaries)
 
 
@@ -261,6 +267,7 @@ def _summary(
     system: str,
     document: str | None,
     answers: Mapping[str, Measured | None],
+    named: Mapping[str, Sequence[str]],
     columns: Iterable[str],
     *,
     right_at: float,
@@ -298,6 +305,10 @@ def _summary(
     }
     total = totals_of(answers)
     n_unscored = list(total.values()).count(None)
+    by_document: dict[str, list[float]] = {}
+    for question, value in total.items():
+        for name in named[question]:
+            by_document.setdefault(name, []).append(value or 0.0)
     given = [answer.given for answer in asked if answer.given.answer is not None]
     latency = seconds_of(answer.latency_s for answer in given)
     return SystemSummary(
@@ -312,6 +323,9 @@ def _summary(
         ),
         total=mean_share(total, unscored="wrong"),
         total_complete_case=mean_share(total),
+        total_by_document=mean_estimate(
+            [*map(statistics.fmean, by_document.values())], list(by_document), level=LEVEL
+        ),
         measures={column: mean_share(values) for column, values in measures.items()},
         measures_as_wrong={
             column: mean_share(values, unscored="wrong") for column, values in measures.items()
@@ -323,9 +337,15 @@ def _summary(
         utility_complete_case=utility(None),
         latency_s=latency,
         ttft_s=seconds_of(answer.first_s for answer in given),
+        context_words=mean_of([context_words(answer) for answer in given]),
         queries_per_minute=60.0 / latency.mean if latency.mean else None,
         usd_per_1k=usd_per_1k([answer.cost_usd for answer in given]),
     )
+
+
+def context_words(answer: SystemAnswer) -> int | None:
+    """Words of all contexts of an answer; None where it shows none."""
+    return None if answer.contexts is None else sum(len(one.text.split()) for one in answer.contexts)
 
 
 def seconds_of(times: Iterable[float | None]) -> Seconds:
