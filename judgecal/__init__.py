@@ -21,12 +21,14 @@ if TYPE_CHECKING:
     from judgecal.optimize.run import optimize
     from judgecal.probes.run import probe
     from judgecal.production.judge import judge
+    from judgecal.production.plan import plan
     from judgecal.production.rate import rate
     from judgecal.rag.evaluation.run import evaluate
     from judgecal.records import Estimate, Item, Judgement, Rating
     from judgecal.report.experiments import load_report
     from judgecal.scale import Scale
     from judgecal.selection.gate import gate
+    from judgecal.selection.migrate import migrate
     from judgecal.selection.select import select
     from judgecal.signatures import load_signature
     from judgecal.stats import alt_test, reliability
@@ -53,8 +55,10 @@ _HOME = {
     "load_gold": "judgecal.goldset",
     "load_report": "judgecal.report.experiments",
     "load_signature": "judgecal.signatures",
+    "migrate": "judgecal.selection.migrate",
     "mlflow_scorer": "judgecal.exchange.mlflow_scorer",
     "optimize": "judgecal.optimize",
+    "plan": "judgecal.production.plan",
     "probe": "judgecal.probes.run",
     "rate": "judgecal.production.rate",
     "reliability": "judgecal.stats",
@@ -84,8 +88,10 @@ __all__ = [
     "load_gold",
     "load_report",
     "load_signature",
+    "migrate",
     "mlflow_scorer",
     "optimize",
+    "plan",
     "probe",
     "rate",
     "reliability",
@@ -94,15 +100,17 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'judgecal' has no attribute {name!r}")
-    module, _, other = _HOME[name].partition(":")
-    home = importlib.import_module(module)
-    # a package is called itself
-    value = home if module == f"{__name__}.{name}" else getattr(home, other or name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # which would take any name for one of ours
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOME:
+            raise AttributeError(f"module 'judgecal' has no attribute {name!r}")
+        module, _, other = _HOME[name].partition(":")
+        home = importlib.import_module(module)
+        # a package is called itself
+        value = home if module == f"{__name__}.{name}" else getattr(home, other or name)
+        globals()[name] = value
+        return value
 
 
 def _drawn(result: Result, by: str) -> str:

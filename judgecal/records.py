@@ -9,7 +9,7 @@ import math
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from judgecal.scale import Label
@@ -116,6 +116,8 @@ _BESIDE = ("low", "high", "n", "n_expected", "n_unscored")
 
 def _columns(name: str, value: Any) -> dict[str, Any]:
     """A value as columns; texts, numbers and what holds them."""
+    if isinstance(value, Mapping) and value.keys() == ESTIMATE_FIELDS.keys():
+        value = Estimate(**value)
     if isinstance(value, Estimate):
         return {name: value.value, **{f"{name}_{field}": getattr(value, field) for field in _BESIDE}}
     if value is None or isinstance(value, bool | int | float | str):
@@ -166,6 +168,30 @@ def _numbers(
                 yield from _numbers(row, (*part, *number), (*(names if part else ()), *_name_of(row)), ())
 
 
+def frame_of(content: Any) -> Any:
+    """`Result.frame` of a result, or of its JSON object."""
+    import polars
+
+    get = content.get if isinstance(content, Mapping) else partial(getattr, content)
+    parts = next((part for name in _PARTS if (part := get(name, None))), (content,))
+    if isinstance(parts, Mapping):  # pairs of judges by their names; their values as in the JSON, `a_value`
+        named = [(dict(zip("ab", names, strict=True)), _columns("", one)) for names, one in parts.items()]
+        lines = [_named(names, columns) for names, columns in named]
+    else:
+        lines = [_columns("", one) for one in parts]
+    return polars.DataFrame(lines, infer_schema_length=None)
+
+
+def numbers_of(plain: Mapping[str, Any]) -> Any:
+    """`Result.numbers` of a JSON object."""
+    import polars
+
+    kinds = {str: polars.String, float: polars.Float64, int: polars.Int64}
+    columns = {"part": str, "name": str, "number": str, **ESTIMATE_FIELDS}
+    schema = {name: kinds[kind] for name, kind in columns.items()}
+    return polars.DataFrame(list(_numbers(plain, (), _name_of(plain), ())), schema=schema, orient="row")
+
+
 class Result:
     """What a command comes to: a frozen dataclass whose fields are the keys of its JSON object."""
 
@@ -190,19 +216,7 @@ class Result:
         Columns are named as the JSON keys, a dot between two levels; an estimate is its value, with `_low`,
         `_high`, `_n`, `_n_expected` and `_n_unscored` beside it; `numbers` has all of it in a row each.
         """
-        import polars
-
-        parts = next((part for name in _PARTS if (part := getattr(self, name, None))), (self,))
-        lines: list[dict[str, Any]]
-        if isinstance(
-            parts, Mapping
-        ):  # pairs of judges by their names; their values as in the JSON, `a_value`
-            lines = [
-                _named(dict(zip("ab", names, strict=True)), _columns("", one)) for names, one in parts.items()
-            ]
-        else:
-            lines = [_columns("", one) for one in parts]
-        return polars.DataFrame(lines, infer_schema_length=None)
+        return frame_of(self)
 
     def numbers(self) -> Any:
         """A `polars.DataFrame` of every estimate of the JSON object, a row each.
@@ -210,13 +224,7 @@ class Result:
         `part` is the list that it stands in (`judges`, `floor`, `raters`, `by` ...; empty at the top), `name`
         whose it is, `number` which one (`calibrated.kappa`); then the fields of `Estimate`.
         """
-        import polars
-
-        plain = self.as_json()
-        kinds = {str: polars.String, float: polars.Float64, int: polars.Int64}
-        columns = {"part": str, "name": str, "number": str, **ESTIMATE_FIELDS}
-        schema = {name: kinds[kind] for name, kind in columns.items()}
-        return polars.DataFrame(list(_numbers(plain, (), _name_of(plain), ())), schema=schema, orient="row")
+        return numbers_of(self.as_json())
 
     def __repr__(self) -> str:
         """The headline, what bears it out, and the next command; of a part of a result its fields."""

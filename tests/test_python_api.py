@@ -352,8 +352,24 @@ def test_commands_are_functions_too(workspace_dir: Path) -> None:
     (workspace_dir / "mine.csv").write_text("mine")
     with pytest.raises(InputError, match="is there already: add --replace"):
         package.judge("in.jsonl", lock="judge.lock.json", output="mine.csv", columns=columns)
-    table = package.rate("out.arrow", lock="judge.lock.json", columns=package.Columns("q", "a")).numbers()
-    assert {"raw", "corrected"} <= set(table["number"])
+    rated = package.rate("out.arrow", lock="judge.lock.json", columns=package.Columns("q", "a"))
+    assert {"raw", "corrected"} <= set(rated.numbers()["number"])
+    moved = package.migrate("judge.lock.json", "correctness_v2@embedded", limit=30)
+    report = package.load_report("one")
+    assert report.frame()["judge"].to_list() == [NAME] and "judges" in set(report.numbers()["part"])
+    results = (
+        chosen,
+        judged,
+        rated,
+        package.plan("judge.lock.json"),
+        package.gate("judge.lock.json"),
+        moved,
+        report,
+    )
+    for result in results:
+        assert "\nnext: judgecal " in repr(result) and repr(result).count("\n") < 12, repr(result)
+        assert json.dumps(result.as_json()) and result.frame().height and result.numbers().height
+        assert result._repr_html_()
     with pytest.raises(InputError, match="is there already"):
         package.select("one", caps=Caps(allow_below_floor=True), output="judge.lock.json")
 

@@ -45,6 +45,7 @@ def test_the_wheel_carries_the_starter_and_no_leftovers(dist: Path) -> None:
         "judgecal/starter/judgecal.toml",
         "judgecal/models/embedded/weights.json",
         "judgecal/exchange/catalogue.toml",
+        "judgecal/py.typed",
     ):
         assert wanted in names
     assert not [

@@ -15,14 +15,14 @@ from judgecal.experiment.compare import CompareResult
 from judgecal.experiment.stored import find_experiment
 from judgecal.goldset.draw import allocate
 from judgecal.records import Estimate, Result
-from judgecal.selection.lock import Lock, LockedOn
+from judgecal.selection.lock import Lock, LockedOn, load_lock
 from judgecal.selection.pass_rates import class_rates
 from judgecal.stats import Comparison
 from judgecal.stats.intervals import MIN_GROUPS
 from judgecal.stats.labels_needed import Design, Spread
 from judgecal.stats.metrics import metric_facts
 from judgecal.stats.significance import MARGIN
-from judgecal.workspace import Workspace
+from judgecal.workspace import Workspace, find_workspace
 
 _CURVE = (25, 50, 75, 100, 150, 200, 300, 400, 600, 800, 1000)
 _FIRST = 60  # labels that are proposed where there is none yet
@@ -178,6 +178,25 @@ def plan_labels(
     open_experiment(experiment)
     experiment.write_summary(result)
     return result
+
+
+def plan(
+    lock: str | Path,
+    *,
+    half_width: float = 0.05,
+    name: str | None = None,
+    workspace: str | Path | None = None,
+) -> PlanResult:
+    """How many labels a corrected rate needs, and what the locked judge saves; no model is called.
+
+    Args:
+        lock: the judge.lock.json of select.
+        half_width: half the width of the interval, 0..0.5.
+        name: slug of the plan's experiment.
+        workspace: the folder with `signatures/` and `gold/`; found as on the command line where not given.
+    """
+    where = find_workspace(None if workspace is None else Path(workspace))
+    return plan_labels(where, load_lock(Path(lock)), Path(lock), half_width=half_width, out=name)
 
 
 # --- the questions of a comparison

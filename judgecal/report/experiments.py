@@ -271,6 +271,8 @@ def _headline(result: Result) -> Headline | None:
 
 def _document(result: Result) -> Document | None:
     """What the table of commands names, but for results whose documents need more than themselves."""
+    if isinstance(result, Report):
+        return result.document
     if isinstance(
         result, AgreementResult
     ):  # its headline rests on the judgements, which the experiment holds

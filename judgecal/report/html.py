@@ -19,7 +19,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from judgecal.errors import visible, working
-from judgecal.records import as_plain
+from judgecal.records import Result, as_plain, frame_of, numbers_of
 from judgecal.report.document import Block, Document
 from judgecal.report.markdown import markdown
 from judgecal.report.terminal import terminal
@@ -112,7 +112,7 @@ def index_page(experiments: Sequence[object], over_time: Mapping[str, str]) -> s
 
 
 @dataclass(frozen=True)
-class Report:
+class Report(Result):
     """What an experiment came to; in a notebook it displays itself."""
 
     document: Document
@@ -137,6 +137,14 @@ class Report:
         head = {"headline": self.document.headline, "run_line": "\n".join(self.document.run_lines)}
         plain: dict[str, Any] = as_plain({**head, **self.document.data})
         return plain
+
+    def frame(self) -> Any:
+        """As `Result.frame`, of the result that it is of."""
+        return frame_of(self.document.data.get("result", self.document.data))
+
+    def numbers(self) -> Any:
+        """As `Result.numbers`, of the result that it is of."""
+        return numbers_of(as_plain(self.document.data.get("result", self.document.data)))
 
     def write(self, path: Path, *, stamp: str = "") -> dict[str, str]:
         """Write the page in one step, so that a reader never meets half of it; gives what it says of itself.
@@ -166,6 +174,3 @@ class Report:
         return rendered(
             "frame.html", document=self.document, page=self.html, style=_FRAME, sandbox="allow-scripts"
         )
-
-    def __repr__(self) -> str:
-        return f"Report({self.document.title!r}: {self.document.headline.sentence})"

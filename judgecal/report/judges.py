@@ -84,6 +84,7 @@ def judges_document(decision: JudgesDecision) -> Document:
         data={
             "experiment": result.experiment,
             "run_line": result.run_line,
+            "result": result.as_json(),
             "choice": decision.pick,
             "margin": decision.margin,
             "judges": losses.judges if losses else (),

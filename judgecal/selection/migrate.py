@@ -50,7 +50,7 @@ from judgecal.experiment import (
     verdicts_sha,
     whole_items,
 )
-from judgecal.goldset import GoldSet, split_notes
+from judgecal.goldset import GoldSet, load_gold, split_notes
 from judgecal.judges import Judge, JudgeName, judge_named
 from judgecal.models import load_catalogue
 from judgecal.prompts import list_prompts
@@ -62,6 +62,7 @@ from judgecal.selection.lock import (
     Lock,
     LockedJudge,
     check_name,
+    load_lock,
     lock_problems,
     model_ids,
     reply_fingerprint,
@@ -73,7 +74,7 @@ from judgecal.signatures import list_signatures
 from judgecal.stats import Calibration
 from judgecal.stats.calibration import calibrated
 from judgecal.stats.metrics import metric_facts
-from judgecal.workspace import Workspace
+from judgecal.workspace import Workspace, find_workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -536,3 +537,52 @@ class MigrateRun:
             workspace=self.workspace,
         )
         write_lock(path, lock)
+
+
+@working("Holding another judge against the locked one")
+def migrate(
+    lock: str | Path,
+    to: str,
+    *,
+    margin: float | None = None,
+    gold: str | None = None,
+    output: str | Path | None = None,
+    replace: bool = False,
+    force: bool = False,
+    limit: int | None = None,
+    budget_usd: float | None = None,
+    seed: int = 0,
+    name: str | None = None,
+    trust_lock: bool = False,
+    workspace: str | Path | None = None,
+) -> MigrateResult:
+    """May another judge replace the locked one? This costs calls, and is a look at test.
+
+    Args:
+        lock: the judge.lock.json of select.
+        to: the other judge, or the model, signature or prompt in which it differs.
+        margin: the loss that is allowed; the lock's where not given.
+        gold: the lock's gold set, where it has another name or place now.
+        output: where the new lock goes, if it may; `replace`: also over one that is there, `force`: whatever
+            was decided.
+        limit: only the first so many items; the others as in `gate`.
+    """
+    where, path = find_workspace(None if workspace is None else Path(workspace)), Path(lock)
+    locked = load_lock(path)
+    options = RunOptions(limit=limit, budget_usd=budget_usd)
+    options.check()
+    return MigrateRun(
+        where,
+        locked,
+        path,
+        load_gold(gold or locked.gold.set, workspace=where),
+        locked.runnable(where, trust_lock=trust_lock),
+        judge_to(to, locked, where),
+        margin=locked.margin if margin is None else margin,
+        options=options,
+        seed=seed,
+        output=None if output is None else Path(output),
+        replace=replace,
+        force=force,
+        out=name,
+    ).run()
