@@ -14,6 +14,7 @@ from typing import assert_type
 import judgecal
 from judgecal.experiment.in_python import Scored
 from judgecal.optimize.result import OptimizeResult
+from judgecal.probes.result import ProbeResult
 from judgecal.production.plan import PlanResult
 from judgecal.production.rate import RateResult
 from judgecal.production.results import JudgeResult
@@ -49,6 +50,7 @@ results: list[Result] = [
     assert_type(judgecal.alt_test({}, {}, scale="binary", epsilon=0.2), AltTest),
     assert_type(judgecal.optimize("correctness_v3@embedded"), OptimizeResult),
     assert_type(judgecal.select("first"), SelectResult),
+    assert_type(judgecal.probe("correctness_v3@embedded"), ProbeResult),
     assert_type(judgecal.gate("judge.lock.json"), GateResult),
     assert_type(judgecal.migrate("judge.lock.json", "gpt-4o"), MigrateResult),
     assert_type(judgecal.judge("in.csv", lock="judge.lock.json", output="out.csv"), JudgeResult),
