@@ -45,7 +45,7 @@ from judgecal.rag.evaluation.local_search import (
     with_candidates,
 )
 from judgecal.rag.evaluation.system import AnswerJournal, Asking, System, SystemAnswer
-from judgecal.rag.retrieval.chunking import Child, Chunk, ChunkOptions, chunks_of, sentences_of
+from judgecal.rag.retrieval.chunking import Child, Chunk, ChunkOptions, chunks_of, pieces_of, sentences_of
 from judgecal.rag.retrieval.indexes import DenseIndex, Vectors, check_index, embedding_model, index_named
 from judgecal.records import RETRIED_ON_RESUME, Context, ErrorKind, Failure, Item, Judgement, digest
 from judgecal.workspace import Workspace
@@ -70,8 +70,10 @@ class ChunkConfig(BaseModel):
     model_config = _TABLE
     min: int | None = None  # characters that a chunk has before it may end, by default two thirds of `max`
     max: int = 1200  # characters of a chunk at most
-    # From `min` on a chunk goes on while it holds this share of the next sentence's words.
+    # From `min` on a chunk goes on while it holds this share of the next sentence's words; with `meaning`,
+    # while their cosine is at least this.
     similar: float = 0.25
+    meaning: str | None = None  # the alias or litellm id of an embedding model, which compares sentences
     overlap: int = 0  # characters of the sentences before a chunk that stand at its start too
     sentences: str = "plain"  # who ends sentences: `plain`, or `sentencex:LANGUAGE`
 
@@ -177,9 +179,15 @@ class LocalSystem(System):
         model = embedding_model(self.table.index)
         return None if model is None else Embedder(model, workspace=self.workspace)
 
+    @cached_property
+    def joiner(self) -> Embedder | None:
+        """Who says which sentences mean alike, where chunks are joined by meaning."""
+        model = self.table.chunk.meaning
+        return None if model is None else Embedder(model, workspace=self.workspace)
+
     def models(self) -> Sequence[ModelSpec]:
         """Those of who answers, reranks, summarises and embeds; InputError: there is no such model."""
-        called = (self.answerer, self.reranker, self.summariser, self.embedder)
+        called = (self.answerer, self.reranker, self.summariser, self.embedder, self.joiner)
         return models_of(respondent for respondent in called if respondent is not None)
 
     def check(self, questions: Sequence[Question]) -> list[str]:
@@ -188,7 +196,7 @@ class LocalSystem(System):
             problems.append(
                 "there is no document with a text to search: give [documents] path, or a set that has some"
             )
-        for called in ("answerer", "reranker", "summariser", "embedder"):
+        for called in ("answerer", "reranker", "summariser", "embedder", "joiner"):
             try:
                 respondent: Respondent | None = getattr(self, called)
                 if called == "answerer":
@@ -238,7 +246,8 @@ class LocalSystem(System):
                 versions[library] = version(library)
         return {
             "documents": digest(texts),
-            "chunk": dataclasses.asdict(table.chunk.options),
+            "chunk": dataclasses.asdict(table.chunk.options)
+            | ({"meaning": self.joiner.fingerprint} if self.joiner else {}),
             "index": self.embedder.fingerprint if self.embedder else table.index,
             "tokenizer": None if self.embedder else table.tokenizer,
             "children": children,
@@ -320,10 +329,13 @@ class LocalSystem(System):
     ) -> tuple[list[CostEstimate], list[Retrieved]]:
         """What `_search` would call, and about what it would find.
 
-        That is what BM25 finds in the place of vectors, and leading sentences in the place of summaries; a
-        reranker leaves it as it is.
+        That is what BM25 finds in the place of vectors, in chunks joined by words, with leading sentences in
+        the place of summaries; a reranker leaves it as it is.
         """
         chunks, estimates = chunks_of(self.documents(), self.table.chunk.options), []
+        if self.joiner:
+            items = texts_to_embed(pieces_of(self.documents(), self.table.chunk.options))
+            estimates.append(plan(self.joiner, items, asking, EMBEDDINGS_FILE))
         children = self._offline_children(chunks)
         texts = _texts(chunks, children)
         if self.summariser:
@@ -354,7 +366,10 @@ class LocalSystem(System):
 
     def _build(self, asking: Asking) -> Searched:
         table = self.table
-        chunks = chunks_of(self.documents(), table.chunk.options)
+        documents, options, alike = self.documents(), table.chunk.options, None
+        if self.joiner:
+            alike = self._vectors(self.joiner, pieces_of(documents, options), asking)
+        chunks = chunks_of(documents, options, alike)
         children: list[Child] | None
         if self.summariser:
             items, label = _to_summarise(chunks), "summaries of chunks"

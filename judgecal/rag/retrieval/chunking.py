@@ -1,8 +1,9 @@
 """Documents cut into chunks: whole sentences up to a size, and beyond it while the matter stays the same.
 
 A chunk takes sentences until it has `min` characters. From there on it takes the next one only while that
-shares enough of its words with the chunk, and never beyond `max`. All of this looks at one document alone, so
-the chunks of a document, and their ids, are the same whatever else is in the corpus.
+shares enough of its words with the chunk, or of its meaning where there are vectors, and never beyond `max`.
+All of this looks at one document alone, so the chunks of a document, and their ids, are the same whatever
+else is in the corpus.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from judgecal.errors import not_installed, refuse, unknown_name
 from judgecal.goldset import Document
-from judgecal.rag.retrieval.indexes import tokenizer_named
+from judgecal.rag.retrieval.indexes import Vectors, tokenizer_named
 
 Span = tuple[int, int]
 """From a character to the one behind the last, in a text."""
@@ -121,23 +124,48 @@ class Chunk:
     text: str  # with the overlap before it where there is one
 
 
-def chunks_of(documents: Iterable[Document], options: ChunkOptions | None = None) -> list[Chunk]:
+def chunks_of(
+    documents: Iterable[Document], options: ChunkOptions | None = None, vectors: Vectors | None = None
+) -> list[Chunk]:
     """Cut documents into chunks, in their order; a document of white space alone has none.
 
     Every character of any other document stands in exactly one chunk, but for overlap.
+
+    Args:
+        vectors: one of each text of `pieces_of`, in their order. `similar` is then the least cosine of a
+            sentence to the mean of those in the chunk.
     """
     options = options or ChunkOptions()
+    chunks, at = list[Chunk](), 0
+    for document, pieces in _pieces(documents, options):
+        own = None if vectors is None else vectors[at : at + len(pieces)]
+        chunks += _cut(document, pieces, options, own)
+        at += len(pieces)
+    return chunks
+
+
+def pieces_of(documents: Iterable[Document], options: ChunkOptions) -> list[str]:
+    """The sentences that chunks are made of, in their order, each without the white space around it."""
+    found = _pieces(documents, options)
+    return [document.text[slice(*piece)].strip() for document, pieces in found for piece in pieces]
+
+
+def _pieces(documents: Iterable[Document], options: ChunkOptions) -> Iterator[tuple[Document, list[Span]]]:
+    """Each document that is not blank, with its sentences, cut where they are longer than a chunk may be."""
     options.check()
     split = splitter_named(options.sentences)
-    filled = [document for document in documents if document.text.strip()]
-    return [chunk for document in filled for chunk in _cut(document, split, options)]
+    for document in documents:
+        text = document.text
+        if text.strip():
+            spans = [piece for span in split(text) for piece in _no_longer(text, span, options.max)]
+            yield document, _joined(text, spans)
 
 
-def _cut(document: Document, split: Splitter, options: ChunkOptions) -> Iterator[Chunk]:
-    text = document.text
-    pieces = _joined(text, [piece for span in split(text) for piece in _no_longer(text, span, options.max)])
-    first = 0
-    for number, last in enumerate(_ends_of_chunks(text, pieces, options), 1):
+def _cut(
+    document: Document, pieces: Sequence[Span], options: ChunkOptions, vectors: Vectors | None
+) -> Iterator[Chunk]:
+    text, first = document.text, 0
+    for number, last in enumerate(_ends_of_chunks(text, pieces, options, vectors), 1):
         lead = first
         while lead > 0 and pieces[first][0] - pieces[lead - 1][0] <= options.overlap:
             lead -= 1
@@ -174,21 +202,27 @@ def _joined(text: str, spans: Sequence[Span]) -> list[Span]:
     return joined
 
 
-def _ends_of_chunks(text: str, pieces: Sequence[Span], options: ChunkOptions) -> Iterator[int]:
+def _ends_of_chunks(
+    text: str, pieces: Sequence[Span], options: ChunkOptions, vectors: Vectors | None
+) -> Iterator[int]:
     """The number of the last sentence of each chunk."""
     words = tokenizer_named("words")
 
     def size(start: int, end: int) -> int:
         return len(text[start:end].strip())
 
-    start, seen = pieces[0][0], set[str]()
+    start, first, seen = pieces[0][0], 0, set[str]()
     for number, (begin, end) in enumerate(pieces):
         terms = {word for word in words(text[begin:end]) if len(word) >= _SHORTEST_TERM}
         share = len(terms & seen) / len(terms) if terms else 0.0
+        if vectors is not None and number > first:
+            mean = vectors[first:number].mean(axis=0)
+            sizes = float(np.linalg.norm(mean) * np.linalg.norm(vectors[number]))
+            share = float(mean @ vectors[number]) / sizes if sizes else 0.0
         goes_on = size(start, begin) < options.min or share >= options.similar
         if number and not (goes_on and size(start, end) <= options.max):
             yield number - 1
-            start, seen = begin, set()
+            start, first, seen = begin, number, set()
         seen |= terms
     yield len(pieces) - 1
 
