@@ -62,7 +62,7 @@ def test_the_page_of_two_recorded_judges(judgecal: Run, taken_in: str) -> None:
     assert pairs == [["pair:only A"]] * 20 + [["pair:both"]] * 40 and carried["loud"] == 20
     assert told(printed["difference"]).startswith("0.250 [0.")
     assert f'<h1 id="decision">{printed["headline"]["sentence"]}</h1>' in unescape(page)
-    assert page.count("<svg ") == 4  # the ladder and the difference, wide and narrow
+    assert page.count("<svg ") == 2  # the ladder, wide and narrow
     unscored = printed_by(judgecal, "compare", taken_in, "lax", f"short {ATTACK}")
     shown = Parsed(page_of(judgecal, unscored["experiment"]))
     assert {f"unscored {how}" for how in ("as wrong", "left out", "as right")} <= set(shown.text)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from judgecal.records import Estimate
-from judgecal.report.document import Block, Hundred, Ladder, Outcome, Picture, Rung, Table, blocks_of, table
+from judgecal.report.document import Hundred, Ladder, Outcome, Picture, Rung, Table
 from judgecal.report.html import plot
 from judgecal.report.numbers import DASH, count, count_of, difference, estimate, interval, percent, shortened
 from judgecal.scale import Scale
@@ -172,30 +172,8 @@ def change_row(name: str, change: Estimate, metric: str, unit: Scale | str, *, s
 
 
 def share_row(name: str, share: Estimate, *, strong: bool = False) -> Rung:
-    """A share in percent; one from when the judge was locked is hollow."""
-    return Rung(name, in_points(share), in_percent(share), strong, hollow=name.endswith("lock time"))
-
-
-def share_blocks(
-    shares: Sequence[tuple[str, Estimate, bool]], axis: Axis, *, of: str = "", short: bool = False
-) -> list[Block]:
-    """Shares (name, 0..1, whether the decision is about it) on one axis, and why one has no value."""
-    known = [row for row in shares if row[1].value is not None]
-    cells = table(
-        known,
-        {
-            "": lambda row: row[0],
-            f"share{of}": lambda row: in_percent(row[1]),
-            "level": lambda row: f"{row[1].level:.4g}",
-            "n": lambda row: count(row[1].n),
-            "unscored": lambda row: count(row[1].n_unscored),
-        },
-    )
-    rows = [share_row(name, share, strong=strong) for name, share, strong in known]
-    return blocks_of(
-        bool(rows) and interval_picture(rows, axis, numbers=cells, short=short),
-        (f"No number for {name}: {share.reason}." for name, share, _ in shares if share.value is None),
-    )
+    """A share in percent."""
+    return Rung(name, in_points(share), in_percent(share), strong)
 
 
 def change_picture(

@@ -13,15 +13,7 @@ from judgecal.experiment.stored import read_experiment
 from judgecal.experiment.summary import stored_result, summarised_result
 from judgecal.experiment.verdicts import parted_items
 from judgecal.records import Estimate, Headline
-from judgecal.report.charts import (
-    Axis,
-    axis_of,
-    change_in_points,
-    change_of,
-    change_row,
-    interval_picture,
-    of_metric,
-)
+from judgecal.report.charts import change_in_points, change_of, of_metric
 from judgecal.report.document import (
     Cell,
     Document,
@@ -49,11 +41,7 @@ _RIGHT = {(False, False): "both", (True, False): "only B", (False, True): "only 
 
 def compare_document(result: CompareResult) -> Document:
     """Two judges: the decision and the difference at each end. Several: every pair."""
-    first, two, metric = next(iter(result.pairs.values())), len(result.pairs) == 1, result.metric
-    ends = [end for end in _ends(first) if end.difference.value is not None]
-    rows = [
-        change_row(end.name, end.difference, metric, result.gold.scale, strong=end is ends[0]) for end in ends
-    ]
+    two = len(result.pairs) == 1
     apart = [pair.difference for pair in result.pairs.values() if pair.decision == "cannot tell"]
     clear = not two and any((change.low or 0.0) > 0.0 or (change.high or 0.0) < 0.0 for change in apart)
     stands = "Each interval looks at its pair alone. A decision allows for all pairs (Holm), so it may"
@@ -70,9 +58,6 @@ def compare_document(result: CompareResult) -> Document:
             _of_two(result) if two else _of_pairs(result),
             clear and Paragraph(f"{stands} stay open where an interval leaves out 0.", short=True),
             result.test_look and Paragraph(sentence(result.test_look), short=True),
-            two
-            and first.difference.value is not None
-            and interval_picture(rows, Axis(f"A - B in {axis_of(metric)}", full=0.0)),
         ),
         notes=_notes(result),
         words=("A - B", "p (Holm)", "cannot tell", AS_WRONG),

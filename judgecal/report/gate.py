@@ -13,14 +13,12 @@ from judgecal.experiment import Experiment
 from judgecal.goldset import GoldSet, unchanged_gold
 from judgecal.records import Estimate, Headline
 from judgecal.report.charts import (
-    Axis,
     change_in_points,
     change_of,
     change_picture,
     in_percent,
     of_metric,
     points_of,
-    share_blocks,
 )
 from judgecal.report.document import (
     Document,
@@ -130,11 +128,6 @@ def _flips(result: GateResult | MigrateResult, gold: GoldSet | None) -> Explorer
 def gate_document(result: GateResult, visible: Collection[str]) -> Document:
     """What a gate found; items that are not among those `visible` are counted."""
     model, passes = result.model_id, f"{result.repeats} of at most {result.repeats_max} passes"
-    shares = [
-        ("flipped since the lock", result.flip_rate, True),
-        ("noise at lock time", result.noise, False),
-        ("raw verdict changed", result.changed, False),
-    ]
     return stored_document(
         result,
         f"{result.experiment}: a locked judge, asked again",
@@ -142,14 +135,6 @@ def gate_document(result: GateResult, visible: Collection[str]) -> Document:
         f"{result.items}; {result.gold.in_words}",
         _gate_headline(result),
         _loss(result, visible),
-        section(
-            "flips",
-            "Flips against noise",
-            "Is this more than noise? Flips within the noise are what this judge does on any day. We "
-            f"measured the noise on {_calls(result)}. A flip is a verdict that crosses the lock's cut; a "
-            "change on one side of it is not a flip.",
-            share_blocks(shares, Axis("% of items", low=0.0), of=" of items"),
-        ),
         _items(result, visible),
         facts=[*_gate_facts(result)],
         notes=(

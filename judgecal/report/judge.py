@@ -15,7 +15,7 @@ from judgecal.errors import InputError
 from judgecal.experiment import Experiment
 from judgecal.production.judge_counts import SuiteRate
 from judgecal.production.results import JudgeResult, SuiteResult
-from judgecal.records import Estimate, Headline
+from judgecal.records import Headline
 from judgecal.report.charts import (
     Axis,
     hundred,
@@ -23,7 +23,6 @@ from judgecal.report.charts import (
     interval_picture,
     one_less,
     said_in_words,
-    share_blocks,
     share_row,
 )
 from judgecal.report.document import Document, Hundred, Section, Table, section, stored_document, table
@@ -272,19 +271,27 @@ def _rate(result: JudgeResult) -> Section:
             "A judge that takes one word for another moves both of their shares.",
             sentence(result.note),
         )
-    shares: list[tuple[str, Estimate | None, bool]] = [
-        ("calibrated rate, here", rates.share_passing if result.mapped else None, True),
-        ("raw rate, here", rates.share_passing_raw, not result.mapped),
-        ("sensitivity, at lock time", result.sensitivity, False),
-        ("specificity, at lock time", result.specificity, False),
-    ]
-    known = [(name, share, decides) for name, share, decides in shares if share is not None]
+    shares = {
+        "calibrated rate, here": rates.share_passing if result.mapped else None,
+        "raw rate, here": rates.share_passing_raw,
+        "sensitivity, at lock time": result.sensitivity,
+        "specificity, at lock time": result.specificity,
+    }
+    known = [(name, share) for name, share in shares.items() if share is not None]
     return section(
         "rate",
         "What the rate is not",
         "It is not the share that people would pass. A judge of low sensitivity lowers it, a judge of "
         "low specificity raises it, and by how much depends on the share of good answers.",
-        share_blocks(known, Axis("%", low=0.0, high=100.0)),
+        table(
+            known,
+            {
+                "": lambda row: row[0],
+                "share": lambda row: in_percent(row[1]) if row[1].n else row[1].reason or DASH,
+                "n": lambda row: count(row[1].n),
+                "unscored": lambda row: count(row[1].n_unscored),
+            },
+        ),
     )
 
 

@@ -24,7 +24,7 @@ from judgecal.report.document import (
     table,
 )
 from judgecal.report.numbers import DASH, count, count_of, estimate, money, percent, plain, points, seconds
-from judgecal.report.wording import failures_in_words, glossary, sentence, sentences
+from judgecal.report.wording import glossary, sentence, sentences
 from judgecal.selection.decision import JudgesDecision
 from judgecal.stats.metrics import digits_of, metric_facts
 from judgecal.stats.retest import Repeats
@@ -55,14 +55,17 @@ def errors_section(decision: JudgesDecision) -> Section:
     shapes, scale = {shape.judge: shape for shape in decision.shapes}, decision.result.gold.scale
     gold = decision.result.gold
     cut = shapes if scale == "binary" or (gold.pass_at is not None and scale != "nominal") else {}
-    counts = [(judge, shape.confusion) for judge, shape in cut.items() if shape.confusion]
-    raw = [(judge, shape.raw_confusion) for judge, shape in cut.items() if shape.raw_confusion]
     distinct = [
         (names[0] if len(names) == 1 else f"{', '.join(names)}: the same verdicts", shapes[names[0]])
         for names in decision.alike
         if names[0] in shapes
     ]
-    classed = [_confusion(name, shape) for name, shape in distinct if shape.confusion]
+    classed = [_confusion(name, shape.judge, shape.confusion) for name, shape in distinct if shape.confusion]
+    raw = [
+        _confusion(name, shape.judge, shape.raw_confusion, shown=False)
+        for name, shape in distinct
+        if cut and shape.raw_confusion
+    ]
     graded = [
         _calibration(name, shape) for name, shape in distinct if shape.calibration and scale != "binary"
     ]
@@ -76,8 +79,7 @@ def errors_section(decision: JudgesDecision) -> Section:
         "What the wrong verdicts are. A bad answer that passes is never looked at again; a good one "
         "that fails costs a second look. Some of both will be errors in the "
         f"labels.{once * any(shape.mapped for shape in decision.shapes)}",
-        bool(counts) and _at_cut(counts, decision.chosen),
-        not counts
+        not (cut and classed)
         and scale != "nominal"  # words have none, whatever the card says
         and "The labels have no pass mark, so no verdict can be a false pass: set pass_at in the card.",
         classed
@@ -98,7 +100,7 @@ def errors_section(decision: JudgesDecision) -> Section:
         and Folded(
             "Errors of the raw verdicts",
             blocks_of(
-                _at_cut(raw, decision.chosen),
+                Gallery(raw),
                 "As the judges gave them, cut at the pass mark and not at each judge's own cut. They "
                 "decide nothing.",
             ),
@@ -106,38 +108,23 @@ def errors_section(decision: JudgesDecision) -> Section:
     )
 
 
-def _at_cut(counts: Sequence[tuple[str, Confusion]], chosen: str | None) -> Table:
-    """Errors at the pass mark; rates are of what people say, of the judgements with a verdict."""
-
-    def wrong(row: Sequence[int], at: int) -> Cell:
-        n, of = row[at], sum(row[:2])
-        rate = n / of if of else None
-        return Cell(f"{count(n)} of {count(of)} ({percent(rate)})", strong=at == 1)
-
-    return table(
-        counts,
-        {
-            "judge": lambda row: row[0],
-            "false passes, of people's fails": lambda row: wrong(row[1].counts[0], 1),
-            "false fails, of people's passes": lambda row: wrong(row[1].counts[1], 0),
-        },
-        chosen=chosen,
-    )
-
-
-def _confusion(name: str, shape: JudgeShape) -> Table:
-    confusion = shape.confusion
-    assert confusion is not None  # the caller has looked
+def _confusion(name: str, judge: str, confusion: Confusion, *, shown: bool = True) -> Table:
+    """Its cells filter the explorer where that shows these verdicts."""
     classes = confusion.classes
     rows: list[list[str | Cell]] = []
 
     def marks(label: str, at: int) -> str:
-        return f"person:{label}\nverdict:{shape.judge} {[*classes, 'unscored'][at]}"
+        return f"person:{label}\nverdict:{judge} {[*classes, 'unscored'][at]}"
 
     for place, (label, counts) in enumerate(zip(classes, confusion.counts, strict=True)):
         shares = [n / sum(counts) if sum(counts) else None for n in counts]
         cells = [
-            Cell(f"{count(n)} ({percent(share)})", at == place, share, show=marks(label, at) * bool(n))
+            Cell(
+                f"{count(n)} ({percent(share)})",
+                at == place,
+                share,
+                show=marks(label, at) * (shown and n > 0),
+            )
             for at, (n, share) in enumerate(zip(counts, shares, strict=True))
         ]
         rows.append([label, *cells])
@@ -331,16 +318,6 @@ def ceiling_notes(result: AgreementResult) -> Iterator[str]:
 def diagnostics(decision: JudgesDecision) -> Section:
     """Its parts in the order in which they are asked for."""
     judges = decision.result.judges
-    lacking = [judge for judge in judges if judge.n_unscored]
-    unscored = table(
-        lacking,
-        {
-            "judge": lambda judge: judge.judge,
-            "unscored": lambda judge: f"{count(judge.n_unscored)} of {count(judge.n_expected)}",
-            "why": lambda judge: failures_in_words(judge.unscored),
-        },
-        title="Unscored",
-    )
     cost = table(
         judges,
         {
@@ -358,10 +335,6 @@ def diagnostics(decision: JudgesDecision) -> Section:
         "Diagnostics",
         "What to fix in the prompt, what to label next, whether repeats pay.",
         _noise(decision),
-        unscored if lacking else Heading("Unscored"),
-        "Wherever we rank judges, an item without a verdict counts as the verdict farthest from its label."
-        if lacking
-        else "Every judgement has a verdict.",
         cost,
         _metrics(decision),
         Folded("Words on this page", [Glossary(glossary(*_WORDS))]),

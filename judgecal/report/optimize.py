@@ -55,7 +55,6 @@ from judgecal.report.judges_headline import raters_in_words, unread_headline
 from judgecal.report.numbers import DASH, money, signed
 from judgecal.report.wording import OWN_LABELS, fitting, sentence, sentences
 from judgecal.selection.decision import decide_on_judges
-from judgecal.stats import rows_of
 from judgecal.workspace import Workspace
 
 _FOOT = (
@@ -320,35 +319,6 @@ def _gain(result: OptimizeResult) -> Section:
             for name, change in (("both calibrated", _mapped(result)), ("raw", test.difference))
             if change is not None and change.low is None and change.reason
         ),
-        _every_metric(result),
-    )
-
-
-def _every_metric(result: OptimizeResult) -> Table:
-    """The deciding metric on both splits, and those beside it on test."""
-    rows = [
-        (split, name, before[name], after[name])
-        for split, before, after in _splits(result)
-        for name in dict.fromkeys([result.metric, *(rows_of(before) if split == "test" else [])])
-    ]
-
-    def unscored(before: Estimate, after: Estimate) -> str:
-        same = before.n_unscored == after.n_unscored
-        return f"{after.n_unscored:,}" if same else f"{before.n_unscored:,} → {after.n_unscored:,}"
-
-    return table(
-        rows,
-        {
-            "split": lambda row: row[0],
-            "metric": lambda row: row[1],
-            "n": lambda row: f"{row[3].n:,}/{row[3].n_expected:,}",
-            "unscored": lambda row: unscored(row[2], row[3]),
-            "questions": lambda row: f"{row[3].n_groups:,}",
-            "before": lambda row: of_metric(row[2], row[1], result.gold.scale),
-            "after": lambda row: of_metric(row[3], row[1], result.gold.scale),
-        },
-        left=2,
-        title="Every number, of raw verdicts",
     )
 
 

@@ -88,14 +88,6 @@ def rate_document(result: RateResult) -> Document:
         _rates(result),
         _shift(result),
         _by(result),
-        bool(_escalation(result))
-        and section(
-            "escalate",
-            "Rows for a person",
-            "Which rows the judge may keep, and which a person should read. We tested the labelled rows "
-            "from safe to bold.",
-            _escalation(result),
-        ),
         bool(result.curve) and curve_section(result.curve),
         facts=facts,
         notes=sentences(saved, map(sentence, result.notes)),

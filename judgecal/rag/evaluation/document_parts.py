@@ -206,27 +206,13 @@ def _documents(result: EvaluateResult) -> list[Section]:
         documents = numbers.count_of(len(compared), "document")
         text = f"None of {n_pairs:,} pairs differs within any of {documents}, after Holm."
         within = [Paragraph(text)]
-    every = table(
-        result.documents,
-        {
-            "document": lambda summary: str(summary.document),
-            "system": lambda summary: labels[summary.system],
-            "total": lambda summary: numbers.estimate(summary.total, 2),
-            "answered": lambda summary: numbers.estimate(summary.answered, 2),
-            "answer_correctness": lambda summary: numbers.estimate(summary.answer_correctness, 2),
-            "n": lambda summary: f"{summary.n:,}/{summary.n_expected:,}",
-            "p50": lambda summary: numbers.seconds(summary.latency_s.p50),
-        },
-        left=2,
-    )
     caption = (
         "Which documents everybody answers badly, and which only one system does. Total, the darker the "
         "higher, the lowest first; n is the number of questions."
     )
     totals = {(str(summary.document), labels[summary.system]): summary.total for summary in result.documents}
     heatmap = _heatmap(totals, "document", result, worst_first=True)
-    folded = Folded("Every document and system", [every])
-    return [Section("documents", "By document", caption, [*heatmap, *within, folded])]
+    return [Section("documents", "By document", caption, [*heatmap, *within])]
 
 
 def _heatmap(
