@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from judgecal.experiment.in_python import agreement, compare, score
     from judgecal.goldset import Columns, GoldSet, load_gold
     from judgecal.judges import judge_named as Judge  # noqa: N812 - Python's door to a judge of any kind
+    from judgecal.optimize.plain_dspy import examples, metric
     from judgecal.optimize.run import optimize
     from judgecal.probes.run import probe
     from judgecal.production.judge import judge
@@ -50,11 +51,13 @@ _HOME = {
     "alt_test": "judgecal.stats",
     "compare": "judgecal.experiment.in_python",
     "evaluate": "judgecal.rag.evaluation.run",
+    "examples": "judgecal.optimize.plain_dspy",
     "gate": "judgecal.selection.gate",
     "judge": "judgecal.production.judge",
     "load_gold": "judgecal.goldset",
     "load_report": "judgecal.report.experiments",
     "load_signature": "judgecal.signatures",
+    "metric": "judgecal.optimize.plain_dspy",
     "migrate": "judgecal.selection.migrate",
     "mlflow_scorer": "judgecal.exchange.mlflow_scorer",
     "optimize": "judgecal.optimize",
@@ -83,11 +86,13 @@ __all__ = [
     "alt_test",
     "compare",
     "evaluate",
+    "examples",
     "gate",
     "judge",
     "load_gold",
     "load_report",
     "load_signature",
+    "metric",
     "migrate",
     "mlflow_scorer",
     "optimize",

@@ -13,8 +13,8 @@ import importlib.util
 import re
 import sys
 import traceback
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
@@ -119,27 +119,32 @@ def source_file(name: str, workspace: Workspace) -> Path:
 
 def _load_prompt(path: Path, name: str) -> LoadedSignature:
     """A text prompt as a signature."""
+    prompt = read_prompt(path, ITEM_INPUTS)
+    made = signature_on(prompt.scale, prompt.inputs, prompt.instructions)
+    fingerprint = digest(["text prompt", prompt.text])
+    return replace(made, name=name, text=prompt.text, fingerprint=fingerprint, prompt=prompt)
+
+
+def signature_on(scale: Scale, inputs: Sequence[str], instructions: str | None = None) -> LoadedSignature:
+    """A signature of no file: these inputs, a reasoning, and a verdict on the scale."""
     import dspy
 
-    prompt = read_prompt(path, ITEM_INPUTS)
-    scale, bounds = prompt.scale, {"ge": prompt.scale.low, "le": prompt.scale.high}
+    bounds = {"ge": scale.low, "le": scale.high}
     words = scale.categories or (("yes", "no") if scale.kind == "binary" else ())
     kind: Any = int if scale.kind == "ordinal" else float
     field = dspy.OutputField() if words else dspy.OutputField(**bounds)
     cls = dspy.make_signature(
         {
-            **{each: (str, dspy.InputField()) for each in prompt.inputs},
+            **{each: (str, dspy.InputField()) for each in inputs},
             "reasoning": (str, dspy.OutputField()),
             "verdict": (Literal[words] if words else kind, field),
         },
-        prompt.instructions,
-        "TextPrompt",
+        instructions,
+        "Judged",
     )
     binary = ("yes", "no") if scale.kind == "binary" else None
-    fingerprint, inputs = digest(["text prompt", prompt.text]), prompt.inputs
-    return LoadedSignature(
-        name, cls, prompt.text, fingerprint, scale, "verdict", binary, inputs, "reasoning", prompt
-    )
+    print_ = _fingerprint(cls)
+    return LoadedSignature("", cls, "", print_, scale, "verdict", binary, tuple(inputs), "reasoning")
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +154,8 @@ class SignatureOutline:
     name: str
     scale: Scale | None
     inputs: tuple[str, ...]
+    outputs: tuple[str, ...] = ()
+    instructions: str = ""
 
     @property
     def unit(self) -> str:
@@ -179,6 +186,7 @@ def outline_signature(name: str, *, workspace: Workspace) -> SignatureOutline:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
     }
     inputs: list[str] = []
+    outputs: list[str] = []
     scales: list[Scale] = []
     for node in ours[0].body:
         if not (isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)):
@@ -187,11 +195,14 @@ def outline_signature(name: str, *, workspace: Workspace) -> SignatureOutline:
         kind = ast.unparse(node.value.func) if isinstance(node.value, ast.Call) else ""
         if kind.endswith("InputField"):
             inputs.append(node.target.id)
-        elif kind.endswith("OutputField") and (field := _field_of(node, given, where)) is not None:
-            scales.append(scale_of_field(field, where)[0])
+        elif kind.endswith("OutputField"):
+            outputs.append(node.target.id)
+            if (field := _field_of(node, given, where)) is not None:
+                scales.append(scale_of_field(field, where)[0])
     if len(scales) > 1:
         raise InputError(f"{path}: one verdict field expected, found {len(scales)}; keep one")
-    return SignatureOutline(name, scales[0] if scales else None, tuple(inputs))
+    scale, instructions = scales[0] if scales else None, ast.get_docstring(ours[0]) or ""
+    return SignatureOutline(name, scale, tuple(inputs), tuple(outputs), instructions)
 
 
 def _field_of(node: ast.AnnAssign, given: Mapping[str, ast.expr], where: str) -> Any:
@@ -258,7 +269,13 @@ def _load_file(path: Path, name: str) -> LoadedSignature:
             f"{path}:{line}: still the template of signature new, {blank[0][:30]} ...: write what it asks "
             "for, or leave it out"
         )
-    cls = only_signature(path, source)
+    return loaded_class(only_signature(path, source), name, path, source)
+
+
+def loaded_class(
+    cls: type[dspy.Signature], name: str, path: Path | str = "this signature", source: str = ""
+) -> LoadedSignature:
+    """A signature's class with what it tells; without a source where it is of no file."""
     verdicts, lines = verdict_fields(cls), field_lines(source)
     if len(verdicts) > 1:
         at = f"{path}:{lines.get(verdicts[1], 1)}"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import functools
 import gc
 import math
@@ -369,7 +370,8 @@ def run_to_end(make: Callable[[], Coroutine[Any, Any, None]]) -> None:
         finally:
             ended.set()
 
-    threading.Thread(target=target, name="judgecal-engine").start()
+    # A program of DSPy's finds there what `dspy.context` was set to here.
+    threading.Thread(target=contextvars.copy_context().run, args=(target,), name="judgecal-engine").start()
     try:
         ended.wait()
     except BaseException:

@@ -6,7 +6,8 @@ What needs DSPy is loaded when it is first asked for: to read an experiment back
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from judgecal.errors import InputError
@@ -15,6 +16,7 @@ from judgecal.judges.function import (
     GivenFunction,
     LocalJudge,
     PythonJudge,
+    is_program,
     local_judges,
     set_local,
 )
@@ -38,6 +40,7 @@ from judgecal.signatures import ITEM_INPUTS
 from judgecal.workspace import Workspace, find_workspace
 
 if TYPE_CHECKING:
+    from judgecal.goldset import GoldSet
     from judgecal.judges.chat import JudgeAdapter
     from judgecal.judges.prompt import ProgramFile, PromptJudge, load_program, program_of, save_program
 
@@ -84,15 +87,23 @@ def __getattr__(name: str) -> Any:
 
 
 def judge_named(
-    spec: str | JudgeName | Callable[..., Any],
+    spec: str | Path | JudgeName | Callable[..., Any],
     *,
     scale: Scale | str | None = None,
+    model: str | None = None,
+    signature: str | None = None,
+    trained_on: GoldSet | Iterable[str] | None = None,
     workspace: Workspace | None = None,
 ) -> PromptJudge | FunctionJudge:
-    """The judge of a string, of whatever kind, or a function as a judge.
+    """The judge of a string, of whatever kind; a function or a program of DSPy's as a judge.
 
     A function takes what it reads of an item by the names of its parameters (`question`, `answer`,
     `reference_answer`, `contexts` ...) and returns a verdict, or a verdict and the reason for it.
+
+    Any `dspy.Module` is scored as it stands, with the models that DSPy is set to: it takes what `forward`
+    takes, its verdict is the field `verdict` or its only one, and what it pays is not known here. One prompt
+    that plain DSPy compiled (a `Predict` or `ChainOfThought`, or the `program.json` that it saved) is with
+    `model` a judge like any other: kept as `experiments/program-.../program.json`, for locks and commands.
 
     >>> judge = judgecal.Judge("token_f1@local")
     >>> judge.kind, str(judge.scale), judge.unit
@@ -101,20 +112,32 @@ def judge_named(
     ('answer',)
 
     Args:
-        scale: of a function's verdicts; where nothing says it, that of the gold set.
+        scale: of a function's or a program's verdicts; where nothing says it, that of the gold set.
+        model: an alias of the models, for a compiled prompt.
+        signature: the workspace's signature that it is of; recognised by its fields where not given.
+        trained_on: the gold set whose train split a compiled prompt has seen, or the groups; () for none.
         workspace: the current one where not given.
 
     Raises:
         InputError: the string names something that is not there or cannot judge.
     """
     workspace = workspace or find_workspace()
-    if not isinstance(spec, str | JudgeName):
-        return GivenFunction(
-            spec, scale=Scale.parse(scale) if isinstance(scale, str) else scale, workspace=workspace
-        )
+    scale = Scale.parse(scale) if isinstance(scale, str) else scale
+    path = Path(spec) if isinstance(spec, str) else spec
+    if is_program(spec) or (isinstance(path, Path) and (path.suffix in (".json", ".pkl") or path.is_dir())):
+        from judgecal.judges.module import as_function, program_judge
+
+        if model is not None:
+            return program_judge(path, model, signature, trained_on, workspace)
+        call, told = as_function(path)
+        return GivenFunction(call, scale=scale or told, workspace=workspace)
+    if model or signature or trained_on:
+        raise InputError("model=, signature= and trained_on= are for a program of DSPy's: leave them out")
+    if not isinstance(spec, str | Path | JudgeName):
+        return GivenFunction(spec, scale=scale, workspace=workspace)
     if scale is not None:
         raise InputError(f"{spec} has a scale of its own: leave scale= out")
-    name = JudgeName.parse(spec) if isinstance(spec, str) else spec
+    name = spec if isinstance(spec, JudgeName) else JudgeName.parse(str(spec))
     if name.kind == "local":
         return LocalJudge(name, workspace=workspace)
     if name.kind == "python":

@@ -20,6 +20,7 @@ import inspect
 import operator
 import pkgutil
 import secrets
+import sys
 import typing
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -80,13 +81,17 @@ def load_function(path: Path, name: str, *, text: str, files: bool = False) -> L
     """Run a file's text and take its function; `files`: whether files can be set."""
     module = run_source(path, text)
     content = vars(module)
-    call = content.get(name)
+    call, told = content.get(name), None
+    if is_program(call):
+        from judgecal.judges.module import as_function
+
+        call, told = as_function(call)
     if not inspect.isfunction(call):
         functions = [key for key, value in content.items() if inspect.isfunction(value)]
         raise unknown_name(f"function in {path}", name, functions)
     where = f"{path}: {name}"
     settings = settings_of(call, where, files=files)
-    scale = _told_scale(call, content, where)
+    scale = _told_scale(call, content, where) or told
     if scale is None:
         what = 'let it return bool, or write SCALE = "percentage" in the file'
         raise InputError(f"{where} does not say its scale: {what}")
@@ -102,6 +107,12 @@ def load_function(path: Path, name: str, *, text: str, files: bool = False) -> L
         source=str(content.get("SOURCE", "")),
         needs=str(content.get("NEEDS", ", ".join(inputs))),
     )
+
+
+def is_program(value: object) -> bool:
+    """Whether it is a `dspy.Module`; DSPy is not loaded for that."""
+    dspy = sys.modules.get("dspy")
+    return dspy is not None and isinstance(value, dspy.Module)
 
 
 def _parameters(

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from judgecal.engine import Budget, Journal, read_journal, require_prices
+from judgecal.errors import InputError
 from judgecal.experiment import (
     AgreementTable,
     Experiment,
@@ -41,7 +42,7 @@ from judgecal.experiment.folder import keep_judges
 from judgecal.experiment.judgements import refuse_unfit
 from judgecal.experiment.stored import Unread, unread_judge
 from judgecal.goldset import GoldSet, load_gold, require_splits, split_notes
-from judgecal.judges import JudgeName, PromptJudge, save_program, units_of
+from judgecal.judges import Judge, JudgeName, PromptJudge, save_program, units_of
 from judgecal.models import ModelSpec
 from judgecal.optimize.optimizers import OPTIMIZERS, candidates, check_reflection, resolve_optimizer
 from judgecal.optimize.program_calls import CALL_LOG, logged_usd
@@ -338,8 +339,8 @@ def _lost(columns: Iterable[JudgeColumn]) -> int:
 
 
 def optimize(
-    judge: str,
-    gold: str = "starter",
+    judge: str | Judge,
+    gold: str | GoldSet = "starter",
     *,
     optimizer: str = "auto",
     final: bool = True,
@@ -353,9 +354,9 @@ def optimize(
     calls.
 
     Args:
-        judge: a prompt judge by its string, `correctness_v3@gemini-flash`.
-        gold: a gold set by its name, or a path.
-        optimizer: as `--optimizer` has it.
+        judge: a prompt judge, or its string, `correctness_v3@gemini-flash`.
+        gold: a gold set, its name, or a path.
+        optimizer: as `--optimizer` has it; DSPy's own names too.
         final: whether it is confirmed on test, which is a look; only where something changed on dev.
         limit: only the first so many items.
         workspace: the folder with `signatures/` and `gold/`; found as on the command line where not given.
@@ -363,10 +364,13 @@ def optimize(
     where = find_workspace(None if workspace is None else Path(workspace))
     options = RunOptions(limit=limit, budget_usd=budget_usd)
     options.check()
+    if not isinstance(judge, str | PromptJudge):
+        what = "is no single prompt that we can change: compile it with DSPy's own optimisers, whose metric"
+        raise InputError(f"{judge.name} {what} is judgecal.metric(gold), and give it to judgecal.Judge")
     return OptimizeRun(
         workspace=where,
-        judge=PromptJudge(JudgeName.parse(judge), workspace=where),
-        gold=load_gold(gold, workspace=where),
+        judge=PromptJudge(JudgeName.parse(judge), workspace=where) if isinstance(judge, str) else judge,
+        gold=gold if isinstance(gold, GoldSet) else load_gold(gold, workspace=where),
         optimizer=resolve_optimizer(optimizer),
         options=options,
         seed=seed,

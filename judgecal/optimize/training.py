@@ -88,17 +88,22 @@ class AgreementMetric:
         pred_name: str | None = None,
         pred_trace: Any = None,
     ) -> float | dspy.Prediction:
-        label, value = self._labels[example[ITEM_ID]], getattr(prediction, str(self._signature.verdict), None)
+        item_id = self.item_of(example)
+        label, value = self._labels[item_id], getattr(prediction, str(self._signature.verdict), None)
         verdict = None if value is None else read_verdict(self._signature, value)[0]
         agreement = self.agreement(label, verdict)
         weighted = agreement * self._weights[stratum_of(label, self._people)]
         if pred_name is not None:
-            words = self.feedback(label, verdict) + self.quoted_notes(example[ITEM_ID])
+            words = self.feedback(label, verdict) + self.quoted_notes(item_id)
             return dspy.Prediction(score=weighted, feedback=words)
         with self._counting:
             self.calls += 1
             self.unusable += verdict is None
         return agreement if trace is not None else weighted
+
+    def item_of(self, example: dspy.Example) -> str:
+        """The id of the item that an example was made of."""
+        return str(example[ITEM_ID])
 
     def in_words(self, example: dspy.Example, prediction: Any) -> dspy.Prediction:
         """Score and feedback at once, for an optimiser that takes both where it scores."""

@@ -211,7 +211,8 @@ class LockedJudge(_Closed):
             )
         if name.kind == "python":
             file = name.signature.rpartition(":")[0].removesuffix(".py")
-            check_name(file, f"{self.judge}: the file of this judge")
+            if file:  # one in hand has none, which is said below
+                check_name(file, f"{self.judge}: the file of this judge")
             return PythonJudge(name, workspace=workspace, locked=self.fingerprint)
         judge = judge_named(name, workspace=workspace)
         if judge.fingerprint != self.fingerprint:

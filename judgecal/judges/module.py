@@ -1,0 +1,176 @@
+"""A program of DSPy's as a judge: any `dspy.Module` as it is, or one prompt that plain DSPy compiled."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import dspy
+from dspy.signatures.signature import infer_prefix
+
+from judgecal.artefacts import SCHEMA, read_json
+from judgecal.errors import InputError, listed
+from judgecal.goldset import GoldSet
+from judgecal.judges.prompt import PromptJudge, program_of, save_program
+from judgecal.judges.protocol import JudgeName
+from judgecal.records import digest
+from judgecal.scale import Scale
+from judgecal.signatures import (
+    list_signatures,
+    load_signature,
+    outline_signature,
+    scale_of_field,
+    verdict_fields,
+)
+from judgecal.workspace import Workspace
+
+_OWN_FORWARDS = (dspy.Predict.forward, dspy.ChainOfThought.forward)
+_PICKLED = (
+    "a pickled program is code that runs when it is loaded: where you trust who made it, give "
+    "Judge(dspy.load(FOLDER, allow_pickle=True))"
+)
+_WITHOUT = "or leave model= out, and it is scored as it is, with the models that it calls itself"
+
+
+def only_predictor(program: dspy.Module) -> dspy.Predict:
+    """The one prompt of a program."""
+    predictors = program.predictors()
+    if len(predictors) != 1:
+        what = f"has {len(predictors)} prompts that can be changed, and not one"
+        raise InputError(f"{type(program).__name__} {what}")
+    return predictors[0]
+
+
+def as_function(program: Any) -> tuple[Callable[..., Awaitable[Any]], Scale | None]:
+    """A program as the function of a judge, and the scale that its one prompt says, if it has one.
+
+    The function takes what `forward` takes, and returns verdict and reasoning. The program is called in a
+    thread, as it stands, with the models that DSPy is set to there.
+    """
+    if isinstance(program, Path):
+        what = "say model=ALIAS, on whom it is to run" if program.suffix == ".json" else _PICKLED
+        raise InputError(f"{program}: {what}")
+    takes = inspect.signature(program.forward).parameters.values()
+    parameters = [one for one in takes if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
+    scale, fields = None, list[str]()
+    if any(one.kind is one.VAR_KEYWORD for one in takes):
+        cls = only_predictor(program).signature
+        parameters = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in cls.input_fields]
+        fields = verdict_fields(cls)
+    if len(fields) == 1:
+        with contextlib.suppress(InputError):  # a number without bounds says no scale
+            scale = scale_of_field(cls.output_fields[fields[0]], fields[0])[0]
+
+    async def judged(**inputs: Any) -> Any:
+        said = await asyncio.to_thread(program, **inputs)
+        return _verdict_of(said, fields) if isinstance(said, dspy.Prediction) else said
+
+    judged.__name__ = type(program).__name__
+    vars(judged)["__signature__"] = inspect.Signature(parameters)
+    return judged, scale
+
+
+def _verdict_of(said: dspy.Prediction, known: Sequence[str]) -> tuple[Any, str | None]:
+    """Verdict and reasoning: the verdict is `verdict`, the only field, or the only one that is no text.
+
+    Args:
+        known: the verdicts of the program's signature, where there is one.
+    """
+    fields = dict(said.items())
+    names = ["verdict"] if "verdict" in fields else list(fields) if len(fields) == 1 else known
+    names = names or [name for name, value in fields.items() if isinstance(value, int | float)]
+    if len(names) != 1:
+        raise ValueError(f"which of {', '.join(fields)} is the verdict? call it verdict")
+    texts = [value for name, value in fields.items() if name not in names and isinstance(value, str)]
+    return fields[names[0]], texts[0] if texts else None
+
+
+def program_judge(
+    program: Any,
+    model: str,
+    signature: str | None,
+    trained_on: GoldSet | Iterable[str] | None,
+    workspace: Workspace,
+) -> PromptJudge:
+    """The judge of a prompt that plain DSPy compiled, or of the file that it was saved to; see `Judge`."""
+    where = str(program) if isinstance(program, Path) else type(program).__name__
+    names: list[str] | None = None
+    if isinstance(program, Path):
+        if program.suffix != ".json":
+            raise InputError(f"{where}: {_PICKLED}")
+        state = _only_state(read_json(program, absent="there is no program here"), where)
+    else:
+        if type(program).forward not in _OWN_FORWARDS:
+            what = "has a forward of its own, so it is more than one prompt"
+            raise InputError(f"{where} {what}: set its models with dspy.configure, {_WITHOUT}")
+        predictor = only_predictor(program)
+        names, state = list(predictor.signature.fields), predictor.dump_state()
+    loaded = load_signature(signature or _recognised(state, names, where, workspace), workspace=workspace)
+    fields = list(loaded.cls.fields)
+    if len(state["signature"]["fields"]) != len(fields) or names not in (None, fields):
+        raise InputError(f"{where}: its fields are not those of signature {loaded.name}: {', '.join(fields)}")
+    demos = [{name: demo[name] for name in fields if name in demo} for demo in state["demos"]]
+    compiled = bool(demos) or state["signature"]["instructions"] != loaded.cls.instructions
+    if compiled and trained_on is None:
+        raise InputError(
+            f"{where} was compiled, and we do not know which questions it has seen: say trained_on=gold for "
+            "those of the set's train split, or trained_on=() for none"
+        )
+    if isinstance(trained_on, GoldSet):
+        trained_on = {item.group for item in trained_on.select("train")}
+    ours = {
+        "schema": SCHEMA,
+        "demos": demos,
+        "signature": state["signature"],
+        "judgecal": {
+            "signature": loaded.name,
+            "signature_fingerprint": loaded.fingerprint,
+            "trained_on": sorted(trained_on or ()),
+        },
+    }
+    slug = f"program-{digest(ours)[:8]}"
+    (workspace.experiments / slug).mkdir(parents=True, exist_ok=True)
+    stored = program_of(ours, loaded, where)
+    save_program(
+        workspace.experiments / slug / "program.json",
+        stored.program,
+        signature=loaded,
+        trained_on=stored.trained_on,
+    )
+    return PromptJudge(JudgeName(loaded.name, model, slug), workspace=workspace)
+
+
+def _only_state(table: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    """The state of the one prompt in a file that DSPy saved."""
+    parts = [table, *table.values()]
+    states = [part for part in parts if isinstance(part, dict) and {"signature", "demos"} <= part.keys()]
+    if len(states) != 1:
+        what = f"holds {len(states)} prompts, and a judge that we run has one"
+        raise InputError(f"{where}: {what}: load it with DSPy, {_WITHOUT}")
+    return states[0]
+
+
+def _recognised(state: Mapping[str, Any], names: list[str] | None, where: str, workspace: Workspace) -> str:
+    """The workspace's one signature with these fields; of a file DSPy keeps their prefixes alone."""
+    prefixes = [field["prefix"] for field in state["signature"]["fields"]]
+    found, unchanged = [], []
+    for name in list_signatures(workspace):
+        try:
+            outline = outline_signature(name, workspace=workspace)
+        except InputError:  # it is named by whoever uses it
+            continue
+        fields = [*outline.inputs, *outline.outputs]
+        shown = fields if names else [f"{infer_prefix(field)}:" for field in fields]
+        same = shown == (names or prefixes)
+        found += [name] * same
+        unchanged += [name] * (same and outline.instructions == state["signature"]["instructions"])
+    for told in (found, unchanged):
+        if len(told) == 1:
+            return told[0]
+    asked = ", ".join(names or prefixes)
+    what = f"{listed(found)} have" if found else "no signature of the workspace has"
+    raise InputError(f"{where}: {what} its fields ({asked}): name one, signature=NAME, {_WITHOUT}")

@@ -1,0 +1,97 @@
+"""A gold set for DSPy's optimisers and `dspy.Evaluate`: its items as examples, agreement as the metric."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import dspy
+
+from judgecal.errors import InputError
+from judgecal.experiment import asked_items
+from judgecal.goldset import GoldSet
+from judgecal.judges import ITEM_INPUTS, item_inputs, lacking_inputs
+from judgecal.judges.module import only_predictor
+from judgecal.optimize.training import ITEM_ID, AgreementMetric, to_example
+from judgecal.records import Rating
+from judgecal.scale import common_scale
+from judgecal.signatures import LoadedSignature, load_signature, loaded_class, signature_on
+
+_SUCCESS = 0.9  # agreement from which a reply is kept as an example of good judging
+_USUAL = ("question", "answer", "reference_answer", "context", "conversation")
+Signed: TypeAlias = LoadedSignature | type[dspy.Signature] | dspy.Module | str | None
+
+
+def examples(gold: GoldSet, *, split: str = "train", signature: Signed = None) -> list[dspy.Example]:
+    """The labelled items of a split as `dspy.Example`s: inputs are set, the people's label is the verdict.
+
+    >>> made = judgecal.examples(judgecal.load_gold("starter"), signature="correctness_v3")
+    >>> sorted(made[0].inputs().keys()), type(made[0].correctness_percentage).__name__
+    (['answer_under_test', 'question', 'reference_answer'], 'int')
+
+    Args:
+        signature: whose fields they have: a signature's class or name, or a program with one prompt. Without
+            it the fields are those that every item has (`question`, `answer` ...) and `verdict`.
+    """
+    loaded = _loaded(gold, signature)
+    return [
+        to_example(loaded, item, gold.labels[item.item_id], gold.scale).without(ITEM_ID)
+        for item in asked_items(gold, split)
+    ]
+
+
+def metric(gold: GoldSet, *, signature: Signed = None) -> AgreementMetric:
+    """A metric for any of DSPy's optimisers and for `dspy.Evaluate`: agreement with the people, 0 to 1.
+
+    It is 1 - |verdict - label| / range (of words 1 where they are equal), and a verdict that cannot be read
+    counts as the one farthest from the label. Bootstrapping keeps replies from 0.9 on; GEPA gets feedback in
+    words, with what raters noted. Its `calls` and `unusable` count: a program that raises never reaches it,
+    and `Evaluate` takes that for 0.0, so hold `calls` against the examples.
+
+    >>> gold = judgecal.load_gold("starter")
+    >>> rate = judgecal.metric(gold, signature="correctness_v3")
+    >>> example = judgecal.examples(gold, signature="correctness_v3")[0]
+    >>> rate(example, dspy.Prediction(correctness_percentage=example.correctness_percentage))
+    1.0
+
+    Args:
+        signature: as for `examples`.
+    """
+    return _PlainMetric(gold, _loaded(gold, signature))
+
+
+class _PlainMetric(AgreementMetric):
+    def __init__(self, gold: GoldSet, signature: LoadedSignature) -> None:
+        notes: dict[str, list[Rating]] = {}
+        for rating in gold.ratings:
+            if (rating.note or "").strip():
+                notes.setdefault(rating.item_id, []).append(rating)
+        super().__init__(signature, gold.scale, gold.labels, weighted=False, notes=notes)
+        labelled = (item for item in gold.items if item.item_id in gold.labels)
+        self._items = {tuple(item_inputs(signature.inputs, item).values()): item.item_id for item in labelled}
+        self._set = gold.name
+
+    def __call__(self, example: Any, prediction: Any, trace: Any = None, *more: Any, **named: Any) -> Any:
+        score = super().__call__(example, prediction, trace, *more, **named)
+        return score >= _SUCCESS if trace is not None and isinstance(score, float) else score
+
+    def item_of(self, example: dspy.Example) -> str:
+        """The id of the item whose texts these are."""
+        texts = tuple(example.get(name) for name in self._signature.inputs)
+        if texts not in self._items:
+            what = "make examples and metric with the same signature, judgecal.examples(gold, signature=...)"
+            raise InputError(f"gold set {self._set} has no labelled item with this example's inputs: {what}")
+        return self._items[texts]
+
+
+def _loaded(gold: GoldSet, signature: Signed) -> LoadedSignature:
+    if signature is None:
+        fields = sorted({name for item in gold.items for name in item.fields} - ITEM_INPUTS)
+        lacking = {name for item in gold.items for name in lacking_inputs((*_USUAL, *fields), item)}
+        return signature_on(gold.scale, [name for name in (*_USUAL, *fields) if name not in lacking])
+    if isinstance(signature, str):
+        signature = load_signature(signature)
+    elif not isinstance(signature, LoadedSignature):
+        cls = only_predictor(signature).signature if isinstance(signature, dspy.Module) else signature
+        signature = loaded_class(cls, cls.__name__)
+    common_scale(gold.scale, signature.judge_scale())
+    return signature
