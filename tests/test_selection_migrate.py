@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from scipy.special import stdtrit
 
-from judgecal.experiment import AgreementTable, JudgeColumn, score
+from judgecal.experiment import AgreementTable, JudgeColumn
+from judgecal.experiment.in_python import score
 from judgecal.experiment.stored import find_experiment
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import PromptJudge

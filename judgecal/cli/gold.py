@@ -133,8 +133,7 @@ class TableArguments(JudgedArguments):
     )
     trust_lock: TrustLock = False
     labels: Annotated[
-        str | None,
-        option("What was drawn of the table before: we do not draw it again, and add to it.", metavar="SET"),
+        str | None, option("What was drawn before, of this table or experiment: we add to it.", metavar="SET")
     ] = None
     scale: Annotated[str | None, option("The scale of the labels, of a table without a lock.")] = None
 
@@ -199,12 +198,10 @@ def sheet_command(
         if sheet.ties:
             raise InputError(f"--ties: raters tie on items of a gold set, and {source!r} is a file")
         result, to = _table_sheet(source, sheet, table, workspace)
-    elif table.given():
-        raise InputError(
-            f"{', '.join(table.given())}: only a table in a file takes it, and {source!r} is none"
-        )
+    elif odd := [name for name in table.given() if name != "--labels" or sheet.strata is None]:
+        raise InputError(f"{', '.join(odd)}: only a table in a file takes it, and {source!r} is none")
     else:
-        result, to = _set_sheet(source, sheet, workspace)
+        result, to = _set_sheet(source, sheet, workspace, table.labels)
     following = f"judgecal gold import {' '.join(result.sheets)} --sheet --as {to}"
     print_result(result, sheets_document(result, following), json=sheet.json, full=sheet.full)
 
@@ -230,18 +227,22 @@ def _table_sheet(
     return dataclasses.replace(result, notes=notes), name
 
 
-def _set_sheet(source: str, sheet: SheetArguments, workspace: Workspace) -> tuple[Sheets, str]:
+def _set_sheet(
+    source: str, sheet: SheetArguments, workspace: Workspace, labels: str | None
+) -> tuple[Sheets, str]:
     """The sheets of a set's or an experiment's items, and what the import of their labels names."""
     from judgecal.experiment.label_source import draw_of, find_source
     from judgecal.goldset import write_sheets
 
-    found = find_source(source, workspace, draft=sheet.draft)
+    found = find_source(source, workspace, draft=sheet.draft, rows=sheet.strata is not None)
     gold, to = (
         found.gold,
         found.to if found.to == found.gold.name else f"{found.to} --scale {found.gold.scale}",
     )
-    wanted = {item.group for item in gold.select(sheet.split)}
-    items = tuple(item for item in found.items if item.group in wanted)
+    items = found.items
+    if sheet.split != "all":
+        wanted = {item.group for item in gold.select(sheet.split)}
+        items = tuple(item for item in items if item.group in wanted)
     notes: Sequence[str] = ()
     if sheet.ties:
         items, notes = _tied(found, items)
@@ -250,7 +251,7 @@ def _set_sheet(source: str, sheet: SheetArguments, workspace: Workspace) -> tupl
         if sheet.strata != "disagreement":
             raise InputError(f"--strata is disagreement, found {sheet.strata!r}")
         name = sheet.output.stem
-        drawn = draw_of(source, gold, items, workspace, n=limit, name=name, seed=sheet.seed)
+        drawn = draw_of(source, gold, items, workspace, n=limit, name=name, seed=sheet.seed, labels=labels)
         items, notes, limit, name, to = drawn.items, drawn.notes, None, drawn.card.name, drawn.card.name
     result = write_sheets(
         items,

@@ -269,34 +269,39 @@ def compare(
     ] = None,
     metric: shared.Metric = None,
     level: Annotated[float, option("Level of the intervals; 1 - level is the false alarm rate.")] = 0.95,
-    seed: shared.Seed = 0,
-    dry_run: Annotated[bool, option("Say whether it would use test labels, and at which level.")] = False,
-    name: shared.Name = None,
-    full: shared.Full = False,
-    json: shared.Json = False,
+    labels: shared.DrawnLabels = None,
     *,
+    rows: shared.RowsArguments,
+    call: shared.RunArguments,
     table: TableFile,
 ) -> None:
     """Say which of two judges is better on the same items.
 
-    The difference is paired; the answer is A, B, or cannot tell. Calls no model.
+    The difference is paired; the answer is A, B, or cannot tell. Calls no model, but for rows of --on.
     """
     from judgecal.experiment import CompareRun, read_experiment
 
     table.check()
     workspace = shared.workspace_of(ctx)
+    stored, names = read_experiment(workspace, experiment), tuple(judges or ())
     run = CompareRun(
         workspace=workspace,
-        stored=read_experiment(workspace, experiment),
-        names=tuple(judges or ()),
+        stored=stored,
+        names=names,
         metric=metric,
         level=level,
-        seed=seed,
-        out=name,
+        seed=call.seed,
+        out=call.name,
+        on=rows.judged(stored, names, call.options(), workspace),
+        labels=shared.drawn_labels(labels, workspace),
     )
-    if dry_run:
-        shared.show_look(shared.would_look(run.foresee(), run.stored.gold.name, level=level), json=json)
+    if call.dry_run:
+        look = shared.would_look(run.foresee(), run.stored.gold.name, level=level)
+        if run.on is None:
+            shared.show_look(look, json=call.json)
+        else:
+            shared.show_plan(run.on.plan(run.check().journal), json=call.json, look=look, live=True)
         return
     result = run.run()
-    print_result(result, json=json, full=full)
+    print_result(result, json=call.json, full=call.full)
     table.write(result)

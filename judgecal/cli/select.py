@@ -220,8 +220,10 @@ def migrate(
         str, option("A model, a signature, or both: correctness_v3@gemini-flash.", metavar="JUDGE")
     ],
     on: Annotated[
-        Path | None, option("Recent production answers without labels, for the churn.", metavar="FILE")
+        Path | None,
+        option("Recent answers without labels: what changes on them, and what that decides.", metavar="FILE"),
     ] = None,
+    labels: shared.DrawnLabels = None,
     output: Annotated[
         Path | None, option("Lock the new judge here.", "--output", "-o", metavar="LOCK")
     ] = None,
@@ -264,6 +266,7 @@ def migrate(
         replace=replace,
         force=force,
         out=call.name,
+        labels=shared.drawn_labels(labels, workspace),
     )
     if call.dry_run:
         plan, look = run.preview(), shared.would_look(run.foresee(), run.gold.name)

@@ -9,18 +9,17 @@ from pathlib import Path
 
 from judgecal.errors import InputError, refuse, unknown_name
 from judgecal.experiment.folder import read_config
-from judgecal.experiment.stored import read_experiment
+from judgecal.experiment.rows import LEAST_DRAWN, ROWS, drawn_from
+from judgecal.experiment.stored import find_experiment, read_experiment
 from judgecal.experiment.trials import stored_rows
 from judgecal.goldset import Card, GoldSet, list_gold, load_gold, write_gold
-from judgecal.goldset.draw import by_disagreement, draw
+from judgecal.goldset.draw import AT_LARGE, Stratum, by_disagreement, draw
+from judgecal.goldset.load import read_items
 from judgecal.goldset.write import name_problems
 from judgecal.records import Item
 from judgecal.scale import Label
 from judgecal.wings import wing
 from judgecal.workspace import Workspace
-
-LEAST_DRAWN = 10
-"""Fewer labels than this decide nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +34,19 @@ class LabelSource:
 
 
 def find_source(
-    name: str, workspace: Workspace, *, draft: bool, judge: str | None = None, labelling: bool = False
+    name: str,
+    workspace: Workspace,
+    *,
+    draft: bool,
+    judge: str | None = None,
+    labelling: bool = False,
+    rows: bool = False,
 ) -> LabelSource:
     """The set or the experiment of a name, a set first; of an experiment the items that its judges were asked
     of, as they are in the set today.
 
-    With `draft` there must be verdicts to show: those of `judge`, or of the first one.
+    With `rows` the rows without labels that it kept, where it kept some. With `draft` there must be verdicts
+    to show: those of `judge`, or of the first one.
     """
     folders = [workspace.experiments / name, Path(name)]
     folder = next((folder for folder in folders if (folder / "experiment.toml").is_file()), None)
@@ -59,26 +65,28 @@ def find_source(
     if not isinstance(set_name, str):
         raise InputError(f"{folder}: its experiment.toml names no gold set, so it has no items for a sheet")
     gold = load_gold(set_name, workspace=workspace)
-    rows = list(stored_rows(folder / "judgements.jsonl").latest.values())
+    if rows and (folder / ROWS).is_file():
+        return LabelSource(gold, read_items(folder / ROWS), gold.name)
+    journal = list(stored_rows(folder / "judgements.jsonl").latest.values())
     # the first judge asked for; of recorded judgements the first one recorded
-    first, judges = rows[0].judge if rows else "", config.get("judges")
+    first, judges = journal[0].judge if journal else "", config.get("judges")
     if command != "agreement" and isinstance(judges, list) and judges and isinstance(judges[0], dict):
         first = str(judges[0].get("judge"))
     if command in ("answer", "evaluate"):  # new items, which labels make a gold set of
         judge = str(config["judge"]["judge"]) if "judge" in config else first
-        drafts = {row.item_id: row.verdict for row in rows if row.judge == judge}
+        drafts = {row.item_id: row.verdict for row in journal if row.judge == judge}
         return LabelSource(gold, wing("answered items")(folder), folder.name, judge, drafts)
-    judged = {(row.item_id, row.item_sha) for row in rows}
+    judged = {(row.item_id, row.item_sha) for row in journal}
     items = tuple(item for item in gold.items if (item.item_id, item.sha) in judged)
     if not items:
         raise InputError(
             f"{folder}: its journal holds no judgement of an item of gold set {set_name!r} as it is today"
         )
-    known = list(dict.fromkeys(row.judge for row in rows))
+    known = list(dict.fromkeys(row.judge for row in journal))
     if judge is not None and judge not in known:
         raise unknown_name("judge", judge, known)
     judge = judge or first
-    drafts = {row.item_id: row.verdict for row in reversed(rows) if row.judge == judge}
+    drafts = {row.item_id: row.verdict for row in reversed(journal) if row.judge == judge}
     return LabelSource(gold, items, gold.name, judge, drafts)
 
 
@@ -120,14 +128,17 @@ def draw_of(
     n: int | None,
     name: str,
     seed: int,
+    labels: str | None = None,
 ) -> LabelSample:
     """Draw `n` of an experiment's items that have no label yet, mostly where its judges differ
     (`goldset.draw`), as the set `name`; nothing is written.
 
-    Items that no judge has judged are left out.
+    They are of the rows that it kept (`experiment.rows`), else of the items of the gold set that its judges
+    judged.
 
     Args:
         gold: the set that the items are of; the new one has its scale and its splits.
+        labels: the set of what was drawn before, which the new ones join.
     """
     if n is None:
         raise InputError("--strata draws: say how many items by -n")
@@ -135,32 +146,36 @@ def draw_of(
         raise InputError(
             f"--strata draws where the judges of an experiment differ, and {source!r} is a gold set"
         )
-    verdicts = {
-        column.judge: {row.item_id: row.verdict for row in column.rows if row.repeat == 0}
-        for column in read_experiment(workspace, source).judges
-    }
     workspace.require_writable("gold sheet --strata")
-    judged = set().union(*(of_judge.keys() for of_judge in verdicts.values()))
-    pool = [item for item in items if item.item_id in judged and item.item_id not in gold.labels]
-    problems, judges = name_problems(name, workspace=workspace, replace=False), ", ".join(verdicts)
-    if len(verdicts) < 2:
-        problems.append(f"a draw where judges differ takes two judges or more, found {judges or 'none'}")
+    before = None if labels is None else load_gold(labels, workspace=workspace)
+    problems = [] if before else name_problems(name, workspace=workspace, replace=False)
     if n < LEAST_DRAWN:
         problems.append(f"-n must be at least {LEAST_DRAWN}, found {n}")
-    if not pool:
-        problems.append(
-            f"every judged item of gold set {gold.name} has a label: add items without one to it, and have "
-            "them judged (judgecal agreement keeps recorded verdicts of items without a label too)"
-        )
+    kept, at_large = drawn_from(find_experiment(workspace, source).folder), 0.0
+    if kept is None:
+        strata, why = _of_set(source, gold, items, workspace)
+        kept, at_large = (strata, f"gold set {gold.name} where {why} differ"), AT_LARGE
+    strata, where = kept
+    done = {item.item_id: item.inclusion_probability for item in before.items} if before else {}
+    known = {item.item_id for stratum in strata for item in stratum.items}
+    if not done.keys() <= known:
+        problems.append(f"--labels {labels}: it was drawn from other rows: leave it out for a new draw")
+    for stratum in strata:
+        if len({done[item.item_id] for item in stratum.items if item.item_id in done}) > 1:
+            problems.append(f"--labels {labels}: rows or judges have changed: leave it out for a new draw")
     refuse(problems)
-    drawn = draw(by_disagreement(pool, verdicts), n, seed=seed)
+    drawn = draw(strata, n, seed=seed, before=done, at_large=at_large)
     counts = ", ".join(f"{stratum}: {size} of {there}" for stratum, (size, there) in drawn.counts.items())
+    if before is not None:
+        joined = f"they join gold set {before.name}, whose {len(done)} items have new inclusion_probabilities"
+        notes = (f"drawn: {counts}", joined)
+        return LabelSample(before.card, drawn.items, notes, before=before, earlier=drawn.earlier)
     card = Card(
         name=name,
         scale=gold.scale,
         version="1",
         licence=gold.card.licence,
-        source=f"drawn from gold set {gold.name} where {judges} differ ({counts}), seed {seed}",
+        source=f"drawn from {where} ({counts}), seed {seed}",
         made_by="people",
         sampling="stratified",
         labels_by="people",
@@ -169,5 +184,28 @@ def draw_of(
         splits=gold.card.splits,
     )
     waits = f"the items and their inclusion_probability are gold set {name}, which waits for the labels"
+    waits += f"; once it has them, the command that made {source} takes --labels {name}" * (at_large == 0.0)
     rubric = gold.path / card.rubric if card.rubric else None
     return LabelSample(card, drawn.items, (f"drawn: {counts}", waits), rubric=rubric)
+
+
+def _of_set(
+    source: str, gold: GoldSet, items: Sequence[Item], workspace: Workspace
+) -> tuple[list[Stratum], str]:
+    """Strata of the items of a set that judges judged and that have no label, and who these judges are."""
+    verdicts = {
+        column.judge: {row.item_id: row.verdict for row in column.rows if row.repeat == 0}
+        for column in read_experiment(workspace, source).judges
+    }
+    judged = set().union(*(of_judge.keys() for of_judge in verdicts.values()))
+    pool = [item for item in items if item.item_id in judged and item.item_id not in gold.labels]
+    problems, judges = [], ", ".join(verdicts)
+    if len(verdicts) < 2:
+        problems.append(f"a draw where judges differ takes two judges or more, found {judges or 'none'}")
+    if not pool:
+        problems.append(
+            f"every judged item of gold set {gold.name} has a label: add items without one to it, and have "
+            "them judged (judgecal agreement keeps recorded verdicts of items without a label too)"
+        )
+    refuse(problems)
+    return by_disagreement(pool, verdicts), judges

@@ -35,8 +35,8 @@ from judgecal.records import Item, Judgement, digest
 
 LOOKS_FILE = "test_looks.jsonl"
 _LOCK_FILE = ".test_looks.lock"
-LookKind = Literal["decision", "report", "gate"]
-_DECISION = "decision"
+LookKind = Literal["decision", "report", "gate", "draw"]
+_DECISION, DRAW = "decision", "draw"
 _SHARED = 0.5
 _TEXTS = ("at", "experiment", "kind", "by", "content", "items")
 _LISTS = ("judges", "verdicts")
@@ -64,12 +64,12 @@ class Look:
         """The coverage of this decision's interval where all decisions together err in at most 1 - level."""
         return 1.0 - (1.0 - level) * 6.0 / (math.pi * max(1, self.number)) ** 2
 
-    def sentence(self, gold: str, level: float = 0.95) -> str:
+    def sentence(self, gold: str, level: float = 0.95, *, labels: str = "test labels") -> str:
         """What is printed about it; all decisions together err in at most 1 - `level`."""
         if not self.number:
-            return f"test labels of {gold}: seen, but no decision taken on them yet"
+            return f"{labels} of {gold}: seen, but no decision taken on them yet"
         return (
-            f"decision {self.number} on the test labels of {gold}{', reused' * self.reused}: shown at level "
+            f"decision {self.number} on the {labels} of {gold}{', reused' * self.reused}: shown at level "
             f"{self.level_within(level):.4g}, so that all decisions on them together err in at most "
             f"{100.0 * (1.0 - level):.3g}%"
         )
@@ -92,13 +92,14 @@ def look_at_test(
     asked for.
 
     Args:
-        items: what is looked at; those of the splits train and dev among them do not count.
+        items: what is looked at; those of the splits train and dev among them do not count. Of a draw (kind
+            `draw`) all count, and its decisions are numbered apart from those on test.
         experiment: the slug.
         by: what is asked, such as "compare by macro_agreement".
         judges: fingerprint -> `verdicts_sha` of those who are decided on.
     """
     about = {"gold": gold.name, "gold_sha256": gold.sha256, "experiment": experiment, "kind": kind, "by": by}
-    this, path = {**about, **_content(gold, items, judges)}, experiments / LOOKS_FILE
+    this, path = {**about, **_content(gold, items, judges, kind)}, experiments / LOOKS_FILE
     experiments.mkdir(parents=True, exist_ok=True)
     # No other process may look between the reading, which gives this look its number, and the writing.
     with FileLock(experiments / _LOCK_FILE):
@@ -116,12 +117,13 @@ def foresee_look(
     *,
     by: str,
     judges: Mapping[str, str] | None = None,
+    kind: LookKind = "decision",
 ) -> Look:
     """Which decision a run would take; nothing is written.
 
     Without judges, whose verdicts may not be known yet, a new one.
     """
-    this = {"kind": _DECISION, "by": by, **_content(gold, items, judges or {})}
+    this = {"kind": kind, "by": by, **_content(gold, items, judges or {}, kind)}
     return _placed(experiments / LOOKS_FILE, this)
 
 
@@ -150,9 +152,12 @@ def _labelled_test(gold: GoldSet, items: Iterable[Item]) -> list[Item]:
     return [item for item in items if item.item_id in labels and gold.split_of(item.group) == "test"]
 
 
-def _content(gold: GoldSet, items: Iterable[Item], judges: Mapping[str, str]) -> dict[str, Any]:
+def _content(
+    gold: GoldSet, items: Iterable[Item], judges: Mapping[str, str], kind: LookKind
+) -> dict[str, Any]:
     """What judges said, a short hash of each labelled test item's text, and one of all texts and labels."""
-    test, labels = _labelled_test(gold, items), gold.labels
+    labels = gold.labels
+    test = [item for item in items if item.item_id in labels] if kind == DRAW else _labelled_test(gold, items)
     return {
         "judges": sorted(judges),
         "verdicts": sorted(set(judges.values())),
@@ -175,18 +180,19 @@ def _placed(path: Path, this: _Row) -> Look:
         _say_unreadable(where, str(error))
 
     def key(row: _Row) -> tuple[Any, ...]:
-        named = () if row["kind"] == _DECISION else (row["experiment"],)
+        named = () if row["kind"] in (_DECISION, DRAW) else (row["experiment"],)
         return (row["kind"], row["by"], *row["verdicts"], row["content"], *named)
 
     before, known, shown = list[tuple[Any, ...]](), False, set(this["items"].split())
-    decides, rows = this["kind"] == _DECISION, [row for row in _looks_log(path, damaged).rows() if row]
+    counted = DRAW if this["kind"] == DRAW else _DECISION
+    decides, rows = this["kind"] == counted, [row for row in _looks_log(path, damaged).rows() if row]
     for row in rows:
         known = known or key(row) == key(this)
         if known and decides:
             break
         items = set(row["items"].split())
         alike = len(items & shown) >= _SHARED * min(len(items), len(shown)) > 0.0
-        if row["kind"] == _DECISION and alike and key(row) not in before:
+        if row["kind"] == counted and alike and key(row) not in before:
             before.append(key(row))
     return Look(len(unreadable) + len(before) + decides, new=not known)
 

@@ -47,10 +47,17 @@ class Drawn:
     earlier: tuple[Item, ...] = ()
 
 
-def draw(strata: Sequence[Stratum], n: int, *, seed: int = 0, before: Collection[str] = ()) -> Drawn:
+def draw(
+    strata: Sequence[Stratum],
+    n: int,
+    *,
+    seed: int = 0,
+    before: Collection[str] = (),
+    at_large: float = AT_LARGE,
+) -> Drawn:
     """Draw n items (all, where there are fewer) without replacement; two of each stratum at least.
 
-    `AT_LARGE` of them goes to the strata by their size, the rest by size x spread, as that makes the variance
+    `at_large` of them goes to the strata by their size, the rest by size x spread, as that makes the variance
     of an estimated mean least (Neyman 1934). The chance of an item is the part of its stratum that is drawn.
 
     Args:
@@ -62,7 +69,7 @@ def draw(strata: Sequence[Stratum], n: int, *, seed: int = 0, before: Collection
     done = [[item for item in stratum.items if item.item_id in before] for stratum in strata]
     there, spreads = [len(stratum.items) for stratum in strata], [stratum.spread for stratum in strata]
     drawn, earlier, counts = list[Item](), list[Item](), {}
-    sizes = allocate(there, spreads, n, before=[len(items) for items in done])
+    sizes = allocate(there, spreads, n, before=[len(items) for items in done], at_large=at_large)
     for stratum, known, size in zip(strata, done, sizes, strict=True):
         left = [item for item in stratum.items if item.item_id not in before] if known else stratum.items
         chosen = random.Random(f"{seed}:{stratum.name}").sample(left, size - len(known))
@@ -74,7 +81,12 @@ def draw(strata: Sequence[Stratum], n: int, *, seed: int = 0, before: Collection
 
 
 def allocate(
-    there: Sequence[int], spreads: Sequence[float], n: int, *, before: Sequence[int] = ()
+    there: Sequence[int],
+    spreads: Sequence[float],
+    n: int,
+    *,
+    before: Sequence[int] = (),
+    at_large: float = AT_LARGE,
 ) -> list[int]:
     """How many of each stratum, with those drawn `before`: one by one to whoever is owed most.
 
@@ -88,7 +100,7 @@ def allocate(
     by_spread = size * np.array(spreads)
     if by_spread.sum() <= 0.0:
         by_spread = size.astype(np.float64)
-    owed = AT_LARGE * size / size.sum() + (1.0 - AT_LARGE) * by_spread / by_spread.sum()
+    owed = at_large * size / size.sum() + (1.0 - at_large) * by_spread / by_spread.sum()
     sizes = np.maximum(done, np.minimum(size, _LEAST))
     while sizes.sum() < min(n + done.sum(), size.sum()):
         sizes[np.where(sizes < size, owed / (sizes + 1.0), -1.0).argmax()] += 1

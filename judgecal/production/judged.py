@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from judgecal.errors import InputError, listed, refuse, unknown_name
-from judgecal.experiment.label_source import LEAST_DRAWN, LabelSample
+from judgecal.experiment.label_source import LabelSample
+from judgecal.experiment.rows import LEAST_DRAWN
 from judgecal.goldset import Card, GoldSet, load_gold
 from judgecal.goldset.card import UNKNOWN_LICENCE
 from judgecal.goldset.draw import Stratum, allocate, draw

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from judgecal.errors import listed
 from judgecal.experiment import Experiment
+from judgecal.experiment.rows import sheet_command
 from judgecal.goldset import GoldSet, unchanged_gold
 from judgecal.records import Estimate, Headline
 from judgecal.report.charts import (
@@ -36,6 +37,7 @@ from judgecal.report.explorer import Explorer, Said, row_of, shown
 from judgecal.report.judges import ladder_on
 from judgecal.report.judges_headline import raters_in_words, unread_headline
 from judgecal.report.numbers import count, count_of, difference, money, percent
+from judgecal.report.rows import rows_section
 from judgecal.report.wording import AS_WRONG, OWN_LABELS, failures_in_words, fitting, sentence, sentences
 from judgecal.scale import Label
 from judgecal.selection.gate import FlippedItem, GateResult
@@ -362,16 +364,20 @@ def migrate_document(result: MigrateResult) -> Document:
         "fail": f"{new} may not take the place of {old}.",
         "inconclusive": f"We cannot tell whether {new} may take the place of {old}.",
     }
+    on_rows = [] if result.on_rows is None else [result.on_rows]
     following = f"judgecal gate --lock {result.lock}"
     if result.new_lock:
         following = f"judgecal gate --lock {result.new_lock}"
     elif result.decision == "pass":
         following = f"judgecal migrate --lock {result.lock} --to '{new}' -o new.lock.json"
     elif result.decision == "inconclusive":
-        following = f"judgecal gold sheet {result.gold.set} -o sheet.csv"
+        following = (
+            sheet_command(result.experiment, on_rows) or f"judgecal gold sheet {result.gold.set} -o sheet.csv"
+        )
     unknown = sentences(  # what weighs most comes first
         result.churn is None
-        and "How many verdicts change in production: no table of recent answers was given (--on).",
+        and "How many verdicts change in production: give recent answers without labels (--on FILE). Labels "
+        "are then needed only where the two judges differ.",
         result.gold.labels_by == "project" and OWN_LABELS,
         "Whether the new judge is noisier than the old one: each was called once on an item.",
     )
@@ -385,6 +391,7 @@ def migrate_document(result: MigrateResult) -> Document:
         f"{result.gold.in_words}. An item without a verdict counts as {result.gold.unscored_counts_as}.",
         Headline(result.decision, says[result.decision], because, unknown, following, more=more),
         _difference(result),
+        rows_section(on_rows, result.metric, result.gold.scale),
         _churn(result.churn) if result.churn else None,
         notes=sentences(
             bool(result.n_called_again) and f"The lock holds no verdict for {items}.",

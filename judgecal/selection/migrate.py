@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from judgecal.experiment import (
     JudgedItems,
     Judgements,
     Look,
-    ReadRow,
+    LookKind,
     RunOptions,
     TableRows,
     asked_items,
@@ -32,7 +32,6 @@ from judgecal.experiment import (
     item_scale,
     judge_config,
     judge_to_journal,
-    judgement_of,
     look_at_test,
     models_of,
     open_experiment,
@@ -50,11 +49,12 @@ from judgecal.experiment import (
     verdicts_sha,
     whole_items,
 )
+from judgecal.experiment.rows import DecidedBy, JudgedRows, OnRows, RowJudge, judgements_of_rows, rows_due
 from judgecal.goldset import GoldSet, load_gold, split_notes
 from judgecal.judges import Judge, JudgeName, judge_named
 from judgecal.models import load_catalogue
 from judgecal.prompts import list_prompts
-from judgecal.records import RETRIED_ON_RESUME, Estimate, Item, Judgement, Result
+from judgecal.records import RETRIED_ON_RESUME, Estimate, Item, Judgement, Result, as_plain
 from judgecal.scale import Label, Scale
 from judgecal.selection.confirm import NOISE_CALLS, Confirmed, calibrate, lock_judge, shown_above_floor
 from judgecal.selection.gate import FlippedItem
@@ -69,12 +69,21 @@ from judgecal.selection.lock import (
     write_lock,
 )
 from judgecal.selection.pass_rates import Churn, ChurnResult, PassRule, chance
-from judgecal.selection.rules import BothJudges, GateDecision, could_show, migration
+from judgecal.selection.rules import (
+    BothJudges,
+    GateDecision,
+    MigrationDecision,
+    could_show,
+    migration,
+    unlooked,
+)
 from judgecal.signatures import list_signatures
 from judgecal.stats import Calibration
 from judgecal.stats.calibration import calibrated
 from judgecal.stats.metrics import metric_facts
 from judgecal.workspace import Workspace, find_workspace
+
+_SEALED = "the rows decide: no look at test was taken"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +145,14 @@ class MigrateResult(Result):
     n_called_again: int  # items that the lock holds no verdict of, for which the old judge was called
     notes: tuple[str, ...]
     run_line: str
+    # what rows without labels say (--on, --labels); what decided, and their keys of the contract
+    on_rows: OnRows | None = field(default=None, metadata={"json": False})
+    decided_by: DecidedBy = "gold"
+
+    def as_json(self) -> dict[str, Any]:
+        """The contract's object, with what the rows say at its top."""
+        of_rows = {} if self.on_rows is None else as_plain(self.on_rows)
+        return {**Result.as_json(self), **{name: of_rows.get(name) for name in ("differ", "labels_needed")}}
 
 
 def judge_to(to: str, lock: Lock, workspace: Workspace) -> Judge:
@@ -170,6 +187,21 @@ def judge_to(to: str, lock: Lock, workspace: Workspace) -> Judge:
             f"another model, or write {locked.name}@{to} to try both"
         )
     return judge
+
+
+def _with_rows(
+    decision: MigrationDecision, on_rows: OnRows | None, *, sealed: bool
+) -> tuple[MigrationDecision, DecidedBy]:
+    """The decision of the gold set with that of the rows: if either fails, it fails; `sealed`: rows alone."""
+    if on_rows is None or decision.decision == "fail":
+        return decision, "gold"
+    if sealed or on_rows.decision == "fail" or (on_rows.decision and decision.decision != "pass"):
+        told = on_rows.decision or "inconclusive"
+        decided = replace(decision, decision=told, why=on_rows.why, more_questions=None)
+        return decided, on_rows.decided_by or "labels"
+    if decision.decision == "inconclusive":
+        return replace(decision, why=f"{on_rows.why}; on the gold set: {decision.why}"), "gold"
+    return decision, "gold"
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +249,7 @@ class MigrateRun:
     replace: bool = False  # whether a lock that is there may be written over
     force: bool = False  # whether to lock whatever was decided
     out: str | None = None  # the slug of the experiment, or None for the usual one
+    labels: GoldSet | None = None  # labels of those rows, drawn where the judges differ
 
     @cached_property
     def experiment(self) -> Experiment:
@@ -262,6 +295,8 @@ class MigrateRun:
         problems = [] if self.margin > 0.0 else [f"--margin must be above 0, found {self.margin:g}"]
         if self.new.fingerprint == self.old.fingerprint:
             problems.append(f"--to names {self.new.name}, which is the locked judge itself")
+        if self.labels is not None and self.recent is None:
+            problems.append("--labels are of rows: name the table that they were drawn from with --on")
         if not self.test_items:
             problems.append(f"none of the {len(self.items)} items is a test item: we can decide nothing")
         if self.output is not None and not self.output.parent.is_dir():
@@ -279,13 +314,8 @@ class MigrateRun:
             LockedJudge.of(self.new, self.workspace)
 
     def _recent_items(self) -> list[JudgedItems]:
-        """The rows of production that hold what both judges ask for, as each is shown them."""
-        judges = self.old, self.new
-
-        def takes(row: ReadRow) -> bool:
-            return all(row.lacking(judge) is None for judge in judges)
-
-        return [] if self.recent is None else [JudgedItems(judge, self.recent, takes) for judge in judges]
+        """The rows of production that the judges are called for."""
+        return [] if self.recent is None else rows_due(self.recent, (self.old, self.new))
 
     def _calls(self) -> list[tuple[Judge, Iterable[Item]]]:
         recent = ((judged.judge, judged) for judged in self._recent_items())
@@ -319,7 +349,9 @@ class MigrateRun:
                 self.lock.calibration,
                 calibrate(AgreementTable(self.gold, self.items), JudgeColumn.of(self.new, rows)),
             )
-            churn = None if self.recent is None else self._churn(self.recent, maps, journal, budget)
+            churn, judged = None, None
+            if self.recent is not None:
+                churn, judged = self._churn(self.recent, maps, journal, budget)
         lost = sum(row.error is not None and row.error.kind in RETRIED_ON_RESUME for row in (*called, *rows))
         again, new = ({row.item_id: row.verdict for row in whole_items(part)} for part in (called, rows))
         old = {item.item_id: self.lock.verdicts.get(item.item_id) for item in self.items} | again
@@ -329,13 +361,18 @@ class MigrateRun:
             reply_fingerprint(side.judge): verdicts_sha(self.gold, test, side.column(test).rows)
             for side in sides
         }
-        look = look_at_test(
-            **self._seen(),
-            judges=judges,
-            experiment=self.experiment.slug,
-            kind="report" if lost else "decision",  # where calls were lost nothing is decided yet
-        )
-        result = self._result(sides, maps, called, rows, churn, look=look)
+        on_rows, seen = None, {**self._seen(), "judges": judges}
+        if judged is not None and not lost:
+            on_rows = self._on_rows(sides, *judged)
+        look = foresee_look(**seen)
+        # rows that decide, and their labels, cost no look at test: one taken before speaks, and so does that
+        # of a lock, which says how its judge does on test
+        told = on_rows is not None and (self.labels is not None or on_rows.decision is not None)
+        sealed = look.new and told and self.output is None
+        if not sealed:
+            kind: LookKind = "report" if lost else "decision"  # of lost calls nothing is decided yet
+            look = look_at_test(**seen, experiment=self.experiment.slug, kind=kind)
+        result = self._result(sides, maps, called, rows, churn, look=look, on_rows=on_rows, sealed=sealed)
         if lost:  # they count as wrong, and that is not the judge's doing
             why = f"{lost} calls were lost (connection or budget): the same command makes them again"
             result = replace(
@@ -363,8 +400,9 @@ class MigrateRun:
         maps: tuple[Calibration | None, Calibration | None],
         journal: Journal,
         budget: Budget,
-    ) -> ChurnResult:
-        """Have both judges judge recent answers, and say what would change, each by its own map."""
+    ) -> tuple[ChurnResult, tuple[Mapping[str, RowJudge], list[tuple[Item, list[Judgement]]]]]:
+        """Have both judges judge recent answers, and say what would change, each by its own map; with the
+        judges and what they said."""
         for judged in self._recent_items():
             trial = Due(judged.judge, judged, journal, self.options)
             judge_to_journal([trial], budget=budget, label=judged.judge.name)
@@ -373,14 +411,37 @@ class MigrateRun:
             PassRule.of(self.lock.gold, item_scale(judge), calibration)
             for judge, calibration in zip(judges, maps, strict=True)
         )
-        churn = Churn(*rules)
-        for line, row in recent.numbered():
-            if any(row.lacking(judge) is not None for judge in judges):
+        churn, known = Churn(*rules), list[tuple[Item, list[Judgement]]]()
+        of = {
+            judge.name: RowJudge(judge, item_scale(judge), calibration)
+            for judge, calibration in zip(judges, maps, strict=True)
+        }
+        for line, row, said in judgements_of_rows(recent, of, journal):
+            if said is None:
                 churn.n_lacking += 1
                 continue
-            old, new = (judgement_of(journal, judge, row.shown(judge)) for judge in judges)
-            churn.add(row.item, old, new, line=line)
-        return churn.result(str(recent.source.path))
+            churn.add(row.item, *said, line=line)
+            known.append((row.item, said))
+        return churn.result(str(recent.source.path)), (of, known)
+
+    def _on_rows(
+        self,
+        sides: tuple[_Side, _Side],
+        judges: Mapping[str, RowJudge],
+        rows: Sequence[tuple[Item, Sequence[Judgement]]],
+    ) -> OnRows | None:
+        """What the rows decide, and labels of some; None of what cannot be bounded so."""
+        known = tuple(item for item in self.items if self.gold.split_of(item.group) != "test")
+        on_known = {side.judge.name: side.on(known) for side in sides}
+        said = ((item, [row.verdict for row in of_item]) for item, of_item in rows)
+        where = self.recent.source.path.name if self.recent else ""
+        judged = JudgedRows.of(self.gold, self.lock.metric, judges, (known, on_known), said, where=where)
+        if judged is None:
+            return None
+        judged.write(self.experiment.folder)
+        trained = frozenset(self.old.trained_on | self.new.trained_on)
+        left = judged.at_level(self.workspace.experiments, self.labels, self.experiment.slug, trained)
+        return judged.decide(self.old.name, self.new.name, margin=self.margin, **left)
 
     def foresee(self) -> Look:
         """Which decision on test labels a run would take, of verdicts that are not known yet."""
@@ -419,29 +480,30 @@ class MigrateRun:
         churn: ChurnResult | None,
         *,
         look: Look,
+        on_rows: OnRows | None,
+        sealed: bool,
     ) -> MigrateResult:
-        """The decision, before any lock is written."""
+        """The decision, before any lock is written; `sealed`: without a look at test."""
         lock, metric, people, test_items = self.lock, self.lock.metric, self.gold.scale, self.test_items
-        before, after = sides
         table = AgreementTable(self.gold, test_items, 1, self.seed, look.level)
-        mapped = before.through(maps[0], people), after.through(maps[1], people)
+        mapped = sides[0].through(maps[0], people), sides[1].through(maps[1], people)
         decided, of_open = sides, sides
         if metric_facts(metric).calibrated:
             decided, of_open = mapped, self._cross_fitted(sides, mapped)
-        decision = migration(
-            self._both(test_items, decided),
-            self._both(self.open_items, of_open) if self.open_items else None,
-            people=people,
-            metric=metric,
-            margin=self.margin,
-            level=look.level,
-            seed=self.seed,
-        )
-        blind = chance(people, table.agreements(mapped[1].column(test_items))["agreement"])
-        if blind is not None:
-            decision = replace(decision, decision="fail", why=blind, more_questions=None)
+        on_open = self._both(self.open_items, of_open) if self.open_items else None
+        shared: dict[str, Any] = {"people": people, "metric": metric, "level": look.level, "seed": self.seed}
+        if sealed:
+            decision = unlooked(on_open, **shared)
+        else:
+            decision = migration(self._both(test_items, decided), on_open, margin=self.margin, **shared)
+            blind = chance(people, table.agreements(mapped[1].column(test_items))["agreement"])
+            if blind is not None:
+                decision = replace(decision, decision="fail", why=blind, more_questions=None)
+        decision, by = _with_rows(decision, on_rows, sealed=sealed)
         test, whole = decision.test, decision.whole
-        locked, now = (table.agreements(side.column(test_items))["as_wrong"] for side in sides)
+        locked, now = (
+            {} if sealed else table.agreements(side.column(test_items))["as_wrong"] for side in sides
+        )
         unscored = (side.on(test_items).count(None) / len(test_items) for side in sides)
         # share of the test items that change sides, each judge's verdicts through its own map
         flips = Churn(*(PassRule.of(lock.gold, side.scale) for side in mapped), level=look.level)
@@ -480,12 +542,14 @@ class MigrateRun:
             forced=False,
             n_unscored=len(rows.unscored) + len(called.unscored) + in_production,
             gold=summary_of_gold(table, "test"),
-            test_looks=look.number,
-            test_look=look.sentence(self.gold.name),
-            reused=look.reused,
+            test_looks=look.number - sealed,
+            test_look=_SEALED if sealed else look.sentence(self.gold.name),
+            reused=look.reused and not sealed,
             n_called_again=len(self.missing),
             notes=(*split_notes(self.gold), *verdict_notes(people, [JudgeColumn.of(self.new, rows)])),
             run_line=run_line(table, "test", [full_name(self.old), full_name(self.new)], extra),
+            on_rows=on_rows,
+            decided_by=by,
         )
 
     def _flipped(self, sides: tuple[_Side, _Side], mapped: tuple[_Side, _Side]) -> Iterator[FlippedItem]:

@@ -34,6 +34,7 @@ from judgecal.stats.drift import (
 )
 from judgecal.stats.intervals import mean_estimate, t_quantile
 from judgecal.stats.metrics import amount_of, metric_facts
+from judgecal.stats.paired import PairedDifference
 from judgecal.stats.significance import OUT_OF_REACH, POWER, smallest_detectable
 from judgecal.stats.simultaneous import Losses, losses_against_best
 from judgecal.stats.strata import too_thin
@@ -390,6 +391,17 @@ def migration(
         return decided("inconclusive", f"{why}; {far}, if it is as it looks")
     questions = f"about {more:,} more question{'s' * (more > 1)}"
     return decided("inconclusive", f"{why}; {questions} would show that {would}, if it is as it looks", more)
+
+
+def unlooked(on_open: BothJudges | None, *, metric: str, **how: Any) -> MigrationDecision:
+    """What the open items say where test was not looked at: nothing is decided, nothing known of test."""
+    reason = "the rows decide, so we did not look at test"
+    none = PairedDifference(Estimate(None, reason=reason), None)
+    test = Comparison(
+        metric, none.difference, None, None, "cannot tell", reason, None, "", None, None, none, none
+    )
+    whole = test if on_open is None else on_open.compared(metric=metric, **how)
+    return MigrationDecision("inconclusive", reason, test, whole, None)
 
 
 def error_of(compared: Comparison) -> float | None:

@@ -1,0 +1,492 @@
+"""What one judge loses against another, from the rows on which they differ.
+
+Two judges that give the same verdict on a row are right or wrong there together: whatever people say of it,
+neither loses anything. So a loss is bounded without a label (`worst_loss`), and labels are best spent where
+verdicts differ (`loss_on_labels`). Of a row on which they differ the loss lies between the least and the
+largest that any label would make of it; r says how far up it lies, 0..1. The mean of r among the labelled
+rows, carried over to all rows of the table, is the loss of the table; that mean is a share, and has Wilson's
+interval on its effective n, by question (`intervals.score_interval`).
+
+A macro metric divides by the share of each class of labels. That is what labels on rows where judges agree
+are for: they are post-stratified by the verdict that both gave (Holt and Smith 1979), and the error of the
+shares joins that of the loss by its derivative (Woodruff 1971). Which intervals hold, and how many labels it
+takes: `tests/benchmarks/labels_where_judges_differ.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.special import ndtri, stdtrit
+
+from judgecal.records import Estimate
+from judgecal.scale import Scale
+from judgecal.stats.intervals import MIN_GROUPS, mean_estimate, score_interval, t_quantile, too_few
+from judgecal.stats.means import Linear, Means
+from judgecal.stats.sample import Bools, Floats, Ints
+from judgecal.stats.significance import POWER
+from judgecal.stats.strata import MIN_STRATUM
+
+PLAIN = ("mean_agreement", "accuracy")
+MACRO = ("macro_agreement", "balanced_accuracy")
+_CLASSES = 3  # thirds of a scale; a binary one has the first and the last
+_FEWER, _MORE = _CLASSES, _CLASSES + 1  # cells of rows on which the candidate's verdict is lower, higher
+_GRID = 120  # labels that are tried on a scale without steps
+_TOGETHER = 0.25  # how alike the losses of two rows of a question are taken to be, in a plan
+_AGREEING = 0.25  # the part of a draw on which judges agree
+_SPARE = 1.5  # times the labels of a class that are wanted, so that four draws in five hold as many
+_EPS = 1e-12
+
+
+def by_rows(metric: str, scale: Scale) -> bool:
+    """Whether a loss by this metric is a mean over rows, so that it can be bounded row by row."""
+    return metric in MACRO or (metric in PLAIN and (metric == "mean_agreement" or not scale.graded))
+
+
+@dataclass(frozen=True)
+class TwoJudges:
+    """Verdicts of two judges on N rows, both on the people's scale.
+
+    Attributes:
+        reference, candidate: N; codes of words on a nominal scale; NaN where unscored, which counts as the
+            verdict farthest from any label.
+        groups: N, the code of each row's question.
+    """
+
+    reference: Floats
+    candidate: Floats
+    groups: Ints
+    scale: Scale
+    metric: str
+
+    @property
+    def n(self) -> int:
+        return len(self.reference)
+
+    @property
+    def macro(self) -> bool:
+        return self.metric in MACRO
+
+    @cached_property
+    def differ(self) -> Bools:
+        """N: where the two do not say the same."""
+        same = (self.reference == self.candidate) | (np.isnan(self.reference) & np.isnan(self.candidate))
+        return np.asarray(~same, dtype=np.bool_)
+
+    @cached_property
+    def cells(self) -> Ints:
+        """N: the class of the verdict that both gave, or which side the candidate lies on."""
+        cells = np.where((self.candidate > self.reference) | np.isnan(self.reference), _MORE, _FEWER)
+        if not self.scale.numeric:
+            return np.where(self.differ, _FEWER, 0).astype(np.int64)
+        return np.where(self.differ, cells, self.class_of(self.reference)).astype(np.int64)
+
+    def class_of(self, labels: Floats) -> Ints:
+        """Stratum of each label, 0, 1 or 2; 0 of none."""
+        known, place = np.unique(labels, return_inverse=True)
+        classes = [0 if label != label else self.scale.stratum(label) for label in known.tolist()]
+        return np.array(classes, dtype=np.int64)[place]
+
+    def share_differing(self, *, level: float) -> Estimate:
+        """The share of rows on which they differ, by question."""
+        return mean_estimate(self.differ.astype(np.float64), self.groups, level=level)
+
+    def heights(self, labels: Floats, shares: Floats | None) -> Floats:
+        """What a row of each label weighs in the metric: 1, or 1 / (k share of its class)."""
+        if shares is None:
+            return np.ones(len(labels))
+        weights = np.where(shares > _EPS, 1.0 / (np.maximum(shares, _EPS) * (shares > _EPS).sum()), 0.0)
+        return np.asarray(weights[self.class_of(labels)], dtype=np.float64)
+
+    def losses(self, at: Ints, labels: Floats, shares: Floats | None) -> Floats:
+        """What the candidate loses on some rows, were these their labels."""
+        near = [_closeness(side[at], labels, self.scale) for side in (self.reference, self.candidate)]
+        return (near[0] - near[1]) * self.heights(labels, shares)
+
+    def ends(self, shares: Floats | None) -> tuple[Floats, Floats]:
+        """N each: the least and the largest loss that a label could make of each row; 0 where they agree."""
+        both = np.stack([self.reference, self.candidate])
+        pairs, place = np.unique(np.nan_to_num(both[:, self.differ], nan=np.inf), axis=1, return_inverse=True)
+        pairs = np.where(np.isinf(pairs), np.nan, pairs)
+        lows, highs = np.zeros(self.n), np.zeros(self.n)
+        if pairs.shape[1]:
+            labels = self._labels(pairs)
+            if shares is not None:
+                labels = labels[shares[self.class_of(labels)] > _EPS]
+            near = [_closeness(side[:, None], labels[None, :], self.scale) for side in pairs]
+            lost = (near[0] - near[1]) * self.heights(labels, shares)
+            lows[self.differ], highs[self.differ] = lost.min(axis=1)[place], lost.max(axis=1)[place]
+        return lows, highs
+
+    def _labels(self, pairs: Floats) -> Floats:
+        """The labels that people might give."""
+        scale = self.scale
+        if not scale.numeric:
+            codes = np.unique(pairs[~np.isnan(pairs)])
+            return np.append(codes, codes.max(initial=0.0) + 1.0)
+        step = 1.0 if scale.kind == "binary" else scale.step
+        n = _GRID if step is None else round(scale.span / step)
+        return np.asarray(np.linspace(scale.low, scale.high, n + 1), dtype=np.float64)
+
+
+def _closeness(verdicts: Floats, labels: Floats, scale: Scale) -> Floats:
+    if not scale.numeric:
+        return np.asarray(verdicts == labels, dtype=np.float64)
+    far = np.maximum(labels - scale.low, scale.high - labels)
+    apart = np.where(np.isnan(verdicts), far, np.abs(verdicts - labels))
+    return np.asarray(1.0 - apart / scale.span, dtype=np.float64)
+
+
+# --- without a label
+
+
+@dataclass(frozen=True)
+class KnownClasses:
+    """Labels drawn at random from rows like these, for the share of each class of labels."""
+
+    classes: Ints  # strata of the labels
+    groups: Ints
+
+    @property
+    def shares(self) -> Floats:
+        return np.bincount(self.classes, minlength=_CLASSES) / max(1, len(self.classes))
+
+    def least(self, level: float) -> Floats | None:
+        """Lower bounds of the shares of all classes that occur, at once; None where one may be empty."""
+        there = np.unique(self.classes)
+        each = 1.0 - 2.0 * (1.0 - level) / len(there)
+        lows = np.zeros(_CLASSES)
+        for code in there.tolist():
+            lows[code] = mean_estimate(self.classes == code, self.groups, level=each).low or 0.0
+        return lows if len(there) > 1 and (lows[there] > _EPS).all() else None
+
+
+def worst_loss(judges: TwoJudges, known: KnownClasses | None, *, level: float) -> Estimate | None:
+    """What the candidate loses at most, whatever the labels of the rows; `high` is the bound, one-sided.
+
+    Plain means: at most |a - b| a row. By a macro metric a row of a rare class weighs more, so the shares of
+    the classes have to be bounded from below first; the level is halved between rows and shares (Bonferroni).
+
+    Returns:
+        None by a macro metric without the shares, or where a class may be empty.
+    """
+    shares = least = None
+    if judges.macro:
+        level = 1.0 - (1.0 - level) / 2.0
+        least = None if known is None else known.least(level)
+        if known is None or least is None:
+            return None
+        shares = known.shares
+    value, highs = float(judges.ends(shares)[1].mean()), judges.ends(least)[1]
+    n_groups = len(np.unique(judges.groups))
+    counts = Estimate(value, level=level, n=judges.n, n_expected=judges.n, n_groups=n_groups)
+    if n_groups < MIN_GROUPS:
+        return replace(counts, reason=too_few(n_groups, gives="bound"))
+    whole = 1.0 if least is None else 1.0 / (float((least > 0.0).sum()) * float(least[least > 0.0].min()))
+    high = _upper(highs, judges.groups, whole, level)
+    return replace(counts, low=0.0, high=high, method="largest loss a row, bounded by question")
+
+
+def _upper(values: Floats, groups: Ints, whole: float, level: float) -> float:
+    """One-sided bound of a mean of rows of which few are not 0, as that of `losses_against_best`: the
+    variance is that at the bound, and one more question with the `whole` of it counts in its step."""
+    _, own, sizes = np.unique(groups, return_inverse=True, return_counts=True)
+    mean, n_groups = float(values.mean()), len(sizes)
+    parts = np.bincount(own, weights=values) / len(values)
+    spread = float(((parts - mean * sizes / len(values)) ** 2).sum()) * n_groups / (n_groups - 1.0)
+    more = whole / n_groups
+    step = float((parts**2).sum() + more**2) / float(parts.sum() + more)
+    c = float(stdtrit(n_groups - 1.0, level))
+    return mean + c**2 * step / 2.0 + c * math.sqrt(spread + (c * step) ** 2 / 4.0)
+
+
+# --- with labels
+
+
+@dataclass(frozen=True)
+class DrawnLabels:
+    """Labels of some rows: their places, the labels (codes of words on a nominal scale), and the chance with
+    which each was drawn, above 0."""
+
+    at: Ints
+    label: Floats
+    chance: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class LossOnLabels:
+    """What labels say of a candidate's loss."""
+
+    loss: Estimate  # reference less candidate, two-sided at the level
+    upper: float | None  # one-sided at the level; None without an interval
+    n_differ: int  # labels on rows where the judges differ
+    classes: tuple[int, ...]  # labels of each class; empty by a plain metric
+
+
+def loss_on_labels(judges: TwoJudges, drawn: DrawnLabels, *, level: float) -> LossOnLabels:
+    """The loss on rows like these from labels of some, weighted by the draw, clustered by question.
+
+    No interval on fewer than ten labelled questions, without a label where they differ, or by a macro metric
+    with fewer than ten labels of a class.
+    """
+    at, weight = drawn.at, 1.0 / drawn.chance
+    inside, n_groups = judges.differ[at], len(np.unique(judges.groups[at]))
+    counts = Estimate(None, level=level, n=len(at), n_expected=len(at), n_groups=n_groups)
+    shares, of_shares = None, np.zeros((len(at), _CLASSES))
+    classes: tuple[int, ...] = ()
+    if judges.macro:
+        shares, of_shares = _shares(judges, drawn, weight)
+        found = np.bincount(judges.class_of(drawn.label), minlength=_CLASSES)
+        there = [0, 2] if judges.scale.kind == "binary" else np.flatnonzero(found).tolist()
+        classes = tuple(int(found[code]) for code in there)
+
+    def refused(why: str) -> LossOnLabels:
+        return LossOnLabels(replace(counts, reason=why), None, int(inside.sum()), classes)
+
+    if n_groups < MIN_GROUPS:
+        return refused(too_few(n_groups))
+    if judges.macro and (len(classes) < 2 or min(classes) < MIN_STRATUM):
+        few = min(classes) if len(classes) > 1 else 0
+        return refused(f"{few} labels in a class of answers: below {MIN_STRATUM} we decide nothing")
+    if not judges.differ.any():
+        same = replace(counts, value=0.0, low=0.0, high=0.0, method="no row differs")
+        return LossOnLabels(same, 0.0, 0, classes)
+    if not inside.any():
+        return refused("none of the labels is of a row on which the judges differ")
+    lows, highs = judges.ends(shares)
+    wide = highs - lows
+    cells = np.where(judges.differ, judges.cells, -1)
+    if len(np.unique(cells[at][inside])) < len(np.unique(cells[judges.differ])):
+        cells = np.where(judges.differ, _FEWER, -1)  # one side has no label: both are one
+    lost = judges.losses(at, drawn.label, shares)
+    place = np.divide(lost - lows[at], wide[at], out=np.zeros(len(at)), where=wide[at] > _EPS)
+    linear, total, expected = _linear(judges, drawn, cells, wide, np.clip(place, 0.0, 1.0))
+    least = float(lows.mean())
+    value = least + total * linear.value
+    fixed = _first_phase(judges, lows + wide * expected)
+    if shares is not None:
+        by_class = judges.class_of(drawn.label)
+        slopes = np.zeros(_CLASSES)
+        for code in np.flatnonzero(shares > _EPS).tolist():
+            part = _carried(judges, at, weight, np.where(by_class == code, lost, 0.0))
+            slopes[code] = -part / shares[code]
+        fixed += _clustered(of_shares @ slopes, judges.groups[at])
+
+    def limits(two_sided: float) -> tuple[float, float]:
+        ends = score_interval(linear, level=two_sided)
+        if ends.low is None or ends.high is None:  # every r alike: a share like any other
+            ends = score_interval(replace(linear, two_valued=True), level=two_sided)
+        assert ends.low is not None and ends.high is not None
+        other = t_quantile(two_sided, n_groups - 1.0) ** 2 * fixed
+        below, above = (total * abs(end - linear.value) for end in (ends.low, ends.high))
+        return value - math.sqrt(below**2 + other), value + math.sqrt(above**2 + other)
+
+    low, high = limits(level)
+    method = f"weighted by the draw, Wilson on the effective n of what can be lost, t({n_groups - 1})"
+    estimate = replace(counts, value=value, low=low, high=high, method=method)
+    return LossOnLabels(estimate, limits(2.0 * level - 1.0)[1], int(inside.sum()), classes)
+
+
+def _shares(judges: TwoJudges, drawn: DrawnLabels, weight: Floats) -> tuple[Floats, Floats]:
+    """The share of each class of labels, post-stratified by `cells`, and each label's part in its error."""
+    member = judges.class_of(drawn.label)[:, None] == np.arange(_CLASSES)
+    cells, shares, parts = judges.cells[drawn.at], np.zeros(_CLASSES), np.zeros(member.shape)
+    overall = weight @ member / weight.sum()
+    for cell in np.unique(judges.cells).tolist():
+        own, size = cells == cell, float((judges.cells == cell).mean())
+        n = int(own.sum())
+        rate = weight[own] @ member[own] / weight[own].sum() if n else overall
+        shares += size * rate
+        if n:
+            heavy = weight[own] / weight[own].sum() * size * math.sqrt(n / max(1.0, n - 1.0))
+            parts[own] = heavy[:, None] * (member[own] - rate)
+    return shares, parts
+
+
+def _linear(
+    judges: TwoJudges, drawn: DrawnLabels, cells: Ints, wide: Floats, place: Floats
+) -> tuple[Linear, float, Floats]:
+    """The mean place of the losses, linearised by question within each side on which they differ; what all
+    rows can lose and win together, a row; and N, the mean place of each row's side."""
+    at, codes = drawn.at, np.unique(cells[cells >= 0])
+    sizes = np.array([wide[cells == code].sum() for code in codes])
+    _, groups = np.unique(judges.groups[at], return_inverse=True)
+    shape, n_groups = (len(codes),), int(groups.max()) + 1
+    rates, items, n_of, expected = np.zeros(shape), np.zeros(shape), np.zeros(shape), np.zeros(judges.n)
+    influence, share = np.zeros((n_groups, *shape)), np.zeros((n_groups, *shape))
+    for number, code in enumerate(codes.tolist()):
+        own = cells[at] == code
+        heavy = wide[at][own] / drawn.chance[own]
+        heavy = heavy / heavy.sum()
+        rates[number] = heavy @ place[own]
+        items[number] = 1.0 / float(heavy @ heavy)
+        n_of[number] = len(np.unique(groups[own]))
+        influence[:, number] = np.bincount(groups[own], heavy * (place[own] - rates[number]), n_groups)
+        share[:, number] = np.bincount(groups[own], heavy, n_groups)
+        expected[cells == code] = rates[number]
+    used = np.ones((1, 1), dtype=np.bool_)
+    blank = np.zeros((1, 1, 1))
+    linear = Linear(
+        weights=sizes / sizes.sum(),
+        ratios=rates,
+        influence=influence,
+        share=share,
+        items=items,
+        groups=n_of,
+        all_groups=n_groups,
+        repeats=used[0],
+        two_valued=bool(np.isin(place[judges.differ[at]], (0.0, 1.0)).all()),
+        means=Means(blank, blank, used, 0.0, 1.0),
+    )
+    return linear, float(sizes.sum()) / judges.n, expected
+
+
+def _first_phase(judges: TwoJudges, expected: Floats) -> float:
+    """Variance of the mean of what is expected of each row, as the rows are a sample by question."""
+    return _clustered((expected - expected.mean()) / judges.n, judges.groups)
+
+
+def _clustered(parts: Floats, groups: Ints) -> float:
+    _, own = np.unique(groups, return_inverse=True)
+    sums = np.bincount(own, weights=parts)
+    return float((sums**2).sum()) * len(sums) / max(1.0, len(sums) - 1.0)
+
+
+def _carried(judges: TwoJudges, at: Ints, weight: Floats, values: Floats) -> float:
+    """The mean over all rows of something that is 0 where the judges agree, from labelled rows by side."""
+    total = 0.0
+    for cell in (_FEWER, _MORE):
+        own = judges.differ[at] & (judges.cells[at] == cell)
+        if own.any():
+            there = float((judges.differ & (judges.cells == cell)).mean())
+            total += there * float(weight[own] @ values[own]) / float(weight[own].sum())
+    return total
+
+
+# --- the draw, and how many labels
+
+
+def draw_strata(pairs: Sequence[TwoJudges], shares: Floats | None) -> tuple[Ints, Floats]:
+    """Strata to draw labels by that serve every pair of judges on the same rows, and the spread of each.
+
+    Rows on which no pair differs are parted by the class of the verdict, the others by how much can be lost
+    on them. Labels where all agree tell the shares of the classes by a macro metric: a quarter of the draw,
+    each class alike; else they are there so that every row has a chance, a twentieth.
+
+    Returns:
+        N strata, 0 and up without gaps; their spreads as `goldset.draw.allocate` takes them, by which alone
+        labels are shared out.
+    """
+    ends = (pair.ends(shares) for pair in pairs)
+    wide = np.max([highs - lows for lows, highs in ends], axis=0)
+    differ = np.any([pair.differ for pair in pairs], axis=0)
+    place = np.ceil(3.0 * wide / max(float(wide.max()), _EPS) - _EPS)
+    kinds = np.where(differ, _CLASSES + place, pairs[0].cells if pairs[0].macro else 0)
+    _, strata = np.unique(kinds, return_inverse=True)
+    sizes = np.bincount(strata)
+    spreads = np.sqrt(np.bincount(strata, wide**2) / sizes)
+    agree = np.bincount(strata, differ) == 0
+    part = _AGREEING if pairs[0].macro else _AGREEING / 5.0
+    total = float(sizes @ spreads) or 1.0
+    even = total * part / (1.0 - part) / max(1, int(agree.sum()))
+    return strata.astype(np.int64), np.asarray(np.where(agree, even / sizes, spreads), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What labelled items elsewhere let expect of the rows where two judges differ."""
+
+    loss: float  # of the candidate, as it looks there
+    error: float  # its standard error
+    # where between least and most the losses lie on average, where its verdict is lower, and higher; 0..1
+    places: tuple[float, float]
+    shares: Floats | None  # of each class of labels, by a macro metric
+
+    @classmethod
+    def of(cls, judges: TwoJudges, labels: Floats) -> Outlook:
+        """From items that are all labelled."""
+        shares, every = None, np.arange(judges.n)
+        if judges.macro:
+            shares = np.bincount(judges.class_of(labels), minlength=_CLASSES) / judges.n
+        lost, (lows, highs), places = judges.losses(every, labels, shares), judges.ends(shares), []
+        for side in (_FEWER, _MORE):
+            own = judges.differ & (judges.cells == side)
+            wide = float((highs - lows)[own].sum())
+            pseudo = wide / max(1, int(own.sum())) or 1.0  # a row each way, so that no few rows settle it
+            places.append((float((lost - lows)[own].sum()) + pseudo) / (wide + 2.0 * pseudo))
+        error = math.sqrt(_clustered((lost - lost.mean()) / judges.n, judges.groups))
+        return cls(float(lost.mean()), error, (places[0], places[1]), shares)
+
+    def planned(self, margin: float) -> float:
+        """The loss to plan by: as it looks, the less the fewer labels say so, and never a gain.
+
+        Shrunk to 0 as if losses of judges that are worth a look had a standard deviation of half the margin.
+        """
+        trust = (margin / 2.0) ** 2
+        return max(0.0, self.loss * trust / (trust + self.error**2))
+
+
+def labels_needed(
+    judges: TwoJudges,
+    outlook: Outlook,
+    *,
+    margin: float,
+    level: float,
+    strata: Ints,
+    sizes: Callable[[int], Sequence[int]],
+) -> int | None:
+    """The fewest labels that show the candidate to lose less than the margin in four draws of five, if it is
+    as good as it looks.
+
+    With the planned loss l and the variance v of n labels of this draw, by weights and by question:
+    margin - l >= (t_level + z_power) sqrt(v).
+
+    Args:
+        strata: N, which stratum of the draw each row is in; `sizes(n)`: how many labels each has of n.
+
+    Returns:
+        None where the loss as it looks is beyond the margin, or all rows would not do.
+    """
+    lows, highs = judges.ends(outlook.shares)
+    wide, room = highs - lows, margin - outlook.planned(margin)
+    if room <= _EPS:
+        return None
+    place = np.where(judges.cells == _MORE, outlook.places[1], outlook.places[0])
+    squares = wide**2 * place * (1.0 - place) / judges.n**2
+    counts = np.bincount(strata)
+    by_stratum = np.bincount(strata, weights=squares, minlength=len(counts))
+    _, own = np.unique(judges.groups, return_inverse=True)
+    together = float((np.bincount(own, weights=np.sqrt(squares)) ** 2).sum() - squares.sum())
+    kinds = _class_rates(judges, outlook, strata, len(counts))
+
+    def enough(n: int) -> bool:
+        drawn = np.maximum(np.array(sizes(n), dtype=np.float64), _EPS)
+        if kinds is not None and (drawn @ kinds).min() < _SPARE * MIN_STRATUM:
+            return False
+        variance = float((counts / drawn) @ by_stratum) + _TOGETHER * together
+        reach = float(stdtrit(max(1.0, n - 1.0), level)) + float(ndtri(POWER))
+        return room >= reach * math.sqrt(variance)
+
+    low, high = MIN_GROUPS, judges.n
+    if not enough(high):
+        return None
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle + 1, high)
+    return low
+
+
+def _class_rates(judges: TwoJudges, outlook: Outlook, strata: Ints, n: int) -> Floats | None:
+    """S x k: the part of each stratum's rows whose label is of each class, were verdicts right that agree."""
+    if outlook.shares is None:
+        return None
+    there = np.flatnonzero(outlook.shares > _EPS)
+    rates = np.zeros((n, len(there)))
+    for place, code in enumerate(there.tolist()):
+        expected = np.where(judges.differ, outlook.shares[code], judges.cells == code)
+        rates[:, place] = np.bincount(strata, expected, n) / np.maximum(np.bincount(strata, minlength=n), 1)
+    return rates
