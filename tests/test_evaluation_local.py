@@ -132,7 +132,10 @@ def test_the_answerer_asks_for_a_schema_and_reads_prose(
         alias(workspace, server)
         text = workspace.config_file.read_text().replace('"off"', f'"{structured}"')
         workspace.config_file.write_text(text)
-        (found,) = ask(made(workspace, **BY_STUB), tmp_path, [CRANES])
+        told = {"model": "stub", "system_message": "Be brief.", "refusal_message": "Pass."}
+        (found,) = ask(made(workspace, **{**BY_STUB, "answerer": told}), tmp_path, [CRANES])
+        first = server.bodies[0]["messages"][0]["content"]
+        assert "Be brief." in first and "Pass." in first and "helpful assistant" not in first
         assert schemas_asked(server.bodies) == ["json_schema" if structured == "auto" else None]
     assert found.answer == ("because" if structured == "auto" else "Forty paddles, it says.")
 

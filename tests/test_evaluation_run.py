@@ -375,17 +375,6 @@ def test_questions_without_a_reference_are_refused(workspace: Workspace) -> None
     assert "by reference_answer, and 1 of 25 questions have none" in problem
 
 
-def test_a_right_refusal_is_no_bad_answer(workspace: Workspace) -> None:
-    path = workspace.root / "questions.csv"
-    text = path.read_text(encoding="utf-8")
-    for n in (1, 2):
-        text = text.replace(f",It is {n}.,", ",The answer is not in the document.,")
-    path.write_text(text, encoding="utf-8")
-    use_weak_alone(workspace)
-    result = run_of(workspace).run()
-    assert result.systems[0].outcomes.right_refusal.count == 1
-
-
 @pytest.mark.parametrize("column", ["answerable", "has_one"])
 def test_a_column_marks_what_has_no_answer(workspace: Workspace, column: str) -> None:
     """It needs no reference; who refuses in whatever words is right, who answers is wrong and not unscored."""

@@ -208,19 +208,9 @@ def states_page() -> str:
     return "".join(parts)
 
 
-def evaluate_page() -> str:
-    """Every key of the file of `evaluate`."""
-    head = _MADE.format(where="the models of judgecal/rag/evaluation") + "# The file of evaluate\n\n"
-    return schema_page(
-        f"{head}What `judgecal evaluate CONFIG.toml` reads, key by key. What has no default is not set. An unknown "
-        "key is refused, with the\nnearest that there is. Paths are taken from the file's own folder. "
-        "[The whole chain](../evaluate.md) has examples.\n\n"
-    )
-
-
 GENERATED: dict[Path, Callable[[], str]] = {
     _REFERENCE / "commands.md": command_pages,
-    _REFERENCE / "evaluate.md": evaluate_page,
+    _REFERENCE / "evaluate.md": lambda: schema_page(_MADE),
     _REFERENCE / "ledger.md": ledger_page,
     _REFERENCE / "names.md": name_pages,
     _REFERENCE / "packages.md": package_page,

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
-import io
-import textwrap
-import tokenize
+import re
 from collections.abc import Iterator
 from typing import Any, Literal, get_args, get_origin
 
@@ -25,9 +22,21 @@ _READ_BY = {
 _BOUNDS = {"ge": "from", "gt": "above", "le": "up to"}
 
 
-def schema_page(head: str) -> str:
-    """The whole file, a section for each table."""
-    parts = [head, _rows(config.EvaluateConfig, "`schema` | whole number | `1` | the edition of this format")]
+_HEAD = """# The file of evaluate
+
+What `judgecal evaluate CONFIG.toml` reads, key by key. What has no default is not set. An unknown key is refused, with the
+nearest that there is. Paths are taken from the file's own folder. [The whole chain](../evaluate.md) has examples.
+
+"""
+
+
+def schema_page(made: str) -> str:
+    """The whole file, a section for each table; `made`: the comment that says what makes it."""
+    parts = [
+        made.format(where="the models of judgecal/rag/evaluation"),
+        _HEAD,
+        _rows(config.EvaluateConfig, "`schema` | whole number | `1` | the edition of this format"),
+    ]
     for name, field in config.EvaluateConfig.model_fields.items():
         if (table := _model(field.annotation)) is not None:
             parts.append(f"\n## `[{name}]`\n\n{_rows(table)}")
@@ -75,49 +84,39 @@ def _holds(kind: Any, field: FieldInfo | None = None) -> str:
     if hasattr(kind, "__metadata__"):
         kind, metadata = kind.__origin__, [*metadata, *kind.__metadata__]
     origin, args = get_origin(kind), [arg for arg in get_args(kind) if arg is not type(None)]
-    for part in metadata:
-        if (known := _READ_BY.get(getattr(part, "func", None))) is not None:
-            return known
+    known = [name for part in metadata if (name := _READ_BY.get(getattr(part, "func", None))) is not None]
+    if known:
+        return known[0]
     if origin is Literal:
         return " or ".join(f"`{value}`" for value in args)
     if origin is list:
-        return (
-            "list of tables" if _model(kind) or get_origin(args[0]) is dict else f"list of {_HOLDS[args[0]]}s"
-        )
+        tables = _model(kind) is not None or get_origin(args[0]) is dict
+        return "list of tables" if tables else f"list of {_HOLDS[args[0]]}s"
     if origin is dict:
         return "table of tables" if get_origin(args[1]) is dict else f"table of {_holds(args[1])}s"
-    if _model(kind) is not None and not args:
-        return "table"
     if args:  # `X | None`
         return _holds(args[0])
+    if _model(kind) is not None:
+        return "table"
     found = [bound for part in metadata for bound in [part, *getattr(part, "metadata", ())]]
-    bounds = {name: getattr(part, name) for part in found for name in _BOUNDS if hasattr(part, name)}
-    return " ".join(
-        [_HOLDS[kind], *(f"{_BOUNDS[name]} {bounds[name]:,}" for name in _BOUNDS if name in bounds)]
-    )
+    ends = [
+        f"{word} {getattr(part, name):,}"
+        for name, word in _BOUNDS.items()
+        for part in found
+        if hasattr(part, name)
+    ]
+    return " ".join([_HOLDS[kind], *ends])
 
 
 def comments_of(table: type[BaseModel]) -> dict[str, str]:
-    """Field -> the comment behind it, else the lines of comments above it; AssertionError where one has none."""
-    source = textwrap.dedent(inspect.getsource(table))
-    comments = {
-        token.start[0]: (token.string.lstrip("# "), token.line.lstrip().startswith("#"))
-        for token in tokenize.generate_tokens(io.StringIO(source).readline)
-        if token.type == tokenize.COMMENT
-    }
-    said = {}
-    for node in ast.parse(source).body[0].body:  # type: ignore[attr-defined]
-        if not isinstance(node, ast.AnnAssign):
-            continue
-        name, last = ast.unparse(node.target), node.end_lineno or node.lineno
-        lines = [comments[last][0]] if last in comments else []
-        above = node.lineno - 1
-        while not lines or last not in comments:
-            if above not in comments or not comments[above][1]:
-                break
-            lines.insert(0, comments[above][0])
-            above -= 1
-        assert lines, f"{table.__name__}.{name} has no comment: say in one line what it is"
-        text = " ".join(lines).rstrip(".").replace("|", "\\|")
-        said[name] = text if text[1:2].isupper() else text[0].lower() + text[1:]
+    """Field -> the comment lines above it and the comment behind it; AssertionError where one has none."""
+    said, above = dict[str, str](), list[str]()
+    for line in inspect.getsource(table).splitlines():
+        code, _, comment = line.partition("# ")
+        field = re.match(r" +(\w+): ", code)
+        if field is not None and field[1] in table.model_fields:
+            text = " ".join(filter(None, [*above, comment.strip()])).rstrip(".").replace("|", "\\|")
+            assert text, f"{table.__name__}.{field[1]} has no comment: say in one line what it is"
+            said[field[1]] = text if text[1:2].isupper() else text[0].lower() + text[1:]
+        above = [*above, comment.strip()] if comment and not code.strip() else []
     return said

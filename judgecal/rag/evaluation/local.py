@@ -85,12 +85,14 @@ class ChunkConfig(BaseModel):
 
 
 class AnswererConfig(BaseModel):
-    """Who answers; without a temperature that of the model's alias holds."""
+    """Who answers, and what it is told."""
 
     model_config = _TABLE
     signature: str = "answer_v1"  # a signature with an input `context`
     model: str = "embedded"  # an alias or a litellm id
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None  # by default that of the alias
+    system_message: str | None = None  # in the place of the signature's instructions
+    refusal_message: str | None = None  # the words to refuse with, which the instructions then ask for
 
 
 class LocalConfig(BaseModel):
@@ -157,8 +159,8 @@ class LocalSystem(System):
 
     @cached_property
     def answerer(self) -> Answerer:
-        who = self.table.answerer
-        return Answerer(f"{who.signature}@{who.model}", workspace=self.workspace, temperature=who.temperature)
+        how = self.table.answerer.model_dump()
+        return Answerer(f"{how.pop('signature')}@{how.pop('model')}", workspace=self.workspace, **how)
 
     @cached_property
     def reranker(self) -> Respondent | None:
