@@ -249,6 +249,43 @@ def test_repeats_double_what_is_expected(judgecal: Run) -> None:
     assert [(one["n"], one["n_expected"]) for one in estimates] == [(4, 4), (8, 8)]
 
 
+SERVER = '[models.zebra]\nid = "openai/my-model"\napi_base = "http://127.0.0.1:9/v1"\ninput_usd_per_1m = 1\noutput_usd_per_1m = 2\n'
+
+
+def test_own_aliases_come_first(judgecal: Run, workspace_dir: Path) -> None:
+    """Whether or not their key is there."""
+    (workspace_dir / "judgecal.toml").write_text(f'{SERVER}key_env = "NO_SUCH_KEY"\n')
+    assert one_object(judgecal("models", "--json"))["models"][0]["alias"] == "zebra"
+    text = judgecal("models").out
+    assert 0 < text.index("zebra") < text.index("embedded ")
+
+
+@pytest.mark.parametrize("command", ["score", "optimize", "probe"])
+def test_without_a_longest_reply_there_is_no_bound_and_no_price_of_batches(
+    judgecal: Run, workspace_dir: Path, command: str
+) -> None:
+    """What `--dry-run` says is what a budget says: set max_tokens; then there is one bound."""
+    model = {"score": ("--models", "zebra"), "optimize": ("--model", "zebra")}.get(
+        command, ("--judge", "correctness_v3@zebra")
+    )
+    (workspace_dir / "judgecal.toml").write_text(SERVER)
+    found = one_object(judgecal(command, *model, "--dry-run", "--json"))
+    assert (found["usd_at_most"], found["unbounded"], found["usd_in_batches"]) == (None, ["zebra"], None)
+    assert found["usd_likely"] > 0.0
+    said = judgecal(command, *model, "--dry-run").said
+    assert re.search(
+        r"cost about \d+\.\d{4} USD and no bound, as a reply of zebra has no known longest length: set max_tokens",
+        said,
+    )
+    assert "set max_tokens under [models.NAME]" in judgecal(command, *model, "--budget-usd", "1").err.replace(
+        "\n", " "
+    )
+    (workspace_dir / "judgecal.toml").write_text(f"{SERVER}max_tokens = 100\n")
+    bounded = one_object(judgecal(command, *model, "--dry-run", "--json"))
+    assert found["usd_likely"] != 0.0 and bounded["usd_likely"] < bounded["usd_at_most"]
+    assert (bounded["unbounded"], bounded["usd_in_batches"]) == ([], None)
+
+
 @pytest.mark.parametrize("command", ["score", "optimize"])
 def test_a_dry_run_writes_nothing_and_names_the_price(
     judgecal: Run, workspace_dir: Path, command: str
@@ -265,7 +302,17 @@ def test_a_dry_run_writes_nothing_and_names_the_price(
     assert tree(workspace_dir) == before
     look = found.pop("test_look", "")
     assert sorted(found) == sorted(
-        ["calls", "stored", "prompt_tokens", "usd_at_most", "usd_in_batches", "seconds", "waiting"]
+        [
+            "calls",
+            "stored",
+            "prompt_tokens",
+            "usd_likely",
+            "usd_at_most",
+            "unbounded",
+            "usd_in_batches",
+            "seconds",
+            "waiting",
+        ]
     )
     would = (
         "A run would spend a look at test, if something changes on dev: decision 1 on the test labels of "
@@ -275,9 +322,10 @@ def test_a_dry_run_writes_nothing_and_names_the_price(
     assert found["calls"] > 0 and found["stored"] == 0
     # Each reply may be 100 tokens at 30 USD a million; a prompt token is at least a byte at 10 USD a million.
     assert found["usd_at_most"] > found["calls"] * 100 * 30e-6
+    assert 0.0 < found["usd_likely"] < found["usd_at_most"] and found["unbounded"] == []
     assert re.fullmatch(
         r"\d+ calls to make, 0 judgements stored already, about \d+ prompt tokens, "
-        r"cost at most \d+\.\d{4} USD, time unknown before the first calls"
+        r"cost about \d+\.\d{4} USD, at most \d+\.\d{4} USD; time unknown before the first calls"
         + re.escape(f" {look}" if look else ""),
         text.said,
     )

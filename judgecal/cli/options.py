@@ -180,25 +180,22 @@ def show_plan(plan: CostEstimate, *, json: bool, look: str | None = None, live: 
         look: what a run would take from the test labels.
         live: the command has no `--batch`, so that there is no price of it to show.
     """
-    usd, in_batches = plan.usd_at_most, None if live else plan.usd_in_batches
     if json:
         values: dict[str, Any] = {
             "calls": plan.calls,
             "stored": plan.stored,
             "prompt_tokens": plan.prompt_tokens,
         }
-        values |= {"usd_at_most": usd, "usd_in_batches": in_batches, "seconds": plan.seconds}
-        values["waiting"] = plan.waiting
+        values |= {"usd_likely": plan.usd_likely, "usd_at_most": plan.usd_at_most}
+        values |= {"unbounded": plan.unbounded, "usd_in_batches": None if live else plan.usd_in_batches}
+        values |= {"seconds": plan.seconds, "waiting": plan.waiting}
         print_json({**values, **({"test_look": look} if look else {})})
         return
     time = "unknown before the first calls" if plan.seconds is None else f"about {plan.seconds:.0f} s"
-    cost = "unknown: some model has no price" if usd is None else f"at most {usd:.4f} USD"
-    if in_batches not in (None, usd):
-        cost += f" ({in_batches:.4f} USD with --batch)"
     waiting = f"{plan.waiting} wait in a batch (--batch takes their replies), " if plan.waiting else ""
     print_prose(
         f"{plan.calls} calls to make, {waiting}{plan.stored} judgements stored already, "
-        f"about {plan.prompt_tokens} prompt tokens, cost {cost}, time {time}"
+        f"about {plan.prompt_tokens} prompt tokens, cost {plan.cost_in_words(live=live)}; time {time}"
     )
     if look is not None:
         print_prose(look)

@@ -42,7 +42,8 @@ def models(ctx: typer.Context, full: shared.Full = False, json: shared.Json = Fa
     """List the models: alias, price, whether its key is there."""
     from judgecal.models import load_catalogue
 
-    specs = load_catalogue(shared.workspace_of(ctx)).specs.values()
+    catalogue = load_catalogue(shared.workspace_of(ctx))
+    specs = list(catalogue.specs.values())
     if json:
         shown = (
             "alias",
@@ -55,7 +56,7 @@ def models(ctx: typer.Context, full: shared.Full = False, json: shared.Json = Fa
         )
         print_json({"models": [{name: getattr(spec, name) for name in shown} for spec in specs]})
         return
-    print_document(_models_document(list(specs)), full=full)
+    print_document(_models_document(specs[: catalogue.n_own], specs[catalogue.n_own :]), full=full)
 
 
 def judges(ctx: typer.Context, full: shared.Full = False, json: shared.Json = False) -> None:
@@ -171,7 +172,7 @@ def _made_document(made: Workspace) -> Document:
     return Document("Workspace", "", headline, [Section("next", "What is next", "", blocks)])
 
 
-def _models_document(specs: Sequence[ModelSpec]) -> Document:
+def _models_document(own: Sequence[ModelSpec], others: Sequence[ModelSpec]) -> Document:
     from judgecal.records import Headline
     from judgecal.report.document import Document, Section, Table
 
@@ -187,18 +188,19 @@ def _models_document(specs: Sequence[ModelSpec]) -> Document:
             ),
             str(spec.context_window or "-"),
         ]
+        for specs in (own, others)
         for spec in sorted(specs, key=lambda one: one.key_present is False)
     ]
     table = Table(
         ["alias", "key", "litellm id", "USD/1M in", "USD/1M out", "context"], rows, left=3, short=True
     )
-    ready = sum(spec.key_present is not False for spec in specs)
+    ready = sum(spec.key_present is not False for spec in (*own, *others))
     return Document(
         title="Models",
         about="Prices in US dollars for a million tokens; judgecal.toml has further aliases.",
         headline=Headline(
             "models",
-            f"{ready} of {len(specs)} models have the key that they need, or need none.",
+            f"{ready} of {len(rows)} models have the key that they need, or need none.",
             next="judgecal score --models embedded",
         ),
         sections=[Section("models", "Models", "", [table])],

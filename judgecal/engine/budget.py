@@ -30,7 +30,7 @@ from judgecal.workspace import write_text
 _WRITTEN_AHEAD = 0.01
 _WRITTEN_AHEAD_USD = 1e-4  # and not more often than that
 _TOKENS_PER_MESSAGE = 8  # what a provider may put around a message beside its text
-_UNBOUNDED_REPLY = 8192  # only for a preview: a budget wants a bound that holds
+_UNBOUNDED_REPLY = 8192  # of a model that states none: such a call is in no budget, and no preview bounds it
 _TIMES_THE_DEAREST = 10.0  # what a reply in company may cost, in the dearest one so far
 _TIMES_THE_ESTIMATE = 100.0  # the same before the first reply; each that keeps to its estimate divides it
 _ROUNDING_USD = 1e-12
@@ -317,7 +317,7 @@ def worst_cost_usd(spec: ModelSpec, messages: Sequence[Message], schema: ReplySc
     """An upper bound of one call's cost: a byte a token, and the longest reply that may come."""
     size = 0 if schema is None else schema.size
     size += sum(len(m["content"].encode("utf-8", "surrogatepass")) + _TOKENS_PER_MESSAGE for m in messages)
-    return spec.cost_usd(size, spec.max_tokens or spec.reply_limit or _UNBOUNDED_REPLY) or 0.0
+    return spec.cost_usd(size, spec.longest_reply or _UNBOUNDED_REPLY) or 0.0
 
 
 def billed(spec: ModelSpec, messages: Sequence[Message], reply: Reply) -> tuple[Reply, Bill]:
@@ -369,8 +369,7 @@ def require_prices(specs: Sequence[ModelSpec], limit_usd: float | None) -> None:
             f"--budget-usd: the price of {', '.join(unpriced)} is not known: set input_usd_per_1m and "
             "output_usd_per_1m under [models.NAME] in judgecal.toml"
         )
-    written = [spec for spec in specs if spec.paid and spec.output_usd_per_1m]
-    endless = sorted({spec.alias for spec in written if not (spec.max_tokens or spec.reply_limit)})
+    endless = sorted({spec.alias for spec in specs if not spec.bounded})
     if endless:
         problems.append(
             f"--budget-usd: a reply of {', '.join(endless)} has no known longest length, so no bound on its "

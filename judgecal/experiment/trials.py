@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import statistics
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, partial
@@ -36,6 +36,7 @@ from judgecal.wings import wing
 
 MOST_REPEATS = 1000
 """Judgements of one item by one judge in a run; the noise of a judge with itself is known long before."""
+_USUAL_REPLY = 200  # tokens of a judge's reply: a short reasoning and the verdict
 _CHARS_PER_TOKEN = 4.0  # a rule of thumb for the preview; the bill comes from the provider's own count
 
 
@@ -306,12 +307,32 @@ class CostEstimate:
     calls: int  # to be made
     stored: int  # judgements that the journal has already
     prompt_tokens: int  # an estimate, at four characters a token
-    usd_at_most: float | None  # an upper bound; None where some model has no price
+    usd_at_most: float | None  # an upper bound; None where some model has no price, or is `unbounded`
     # about how long the calls take where the provider keeps up; None where this journal holds no latency of
     # the models
     seconds: float | None = None
     usd_in_batches: float | None = None  # at the price of batches; None where some model has no batch API
     waiting: int = 0  # requests that wait in a batch and are paid for there; none of `calls`
+    # with replies as long as those that the journal holds, else of a usual length; None without a price
+    usd_likely: float | None = 0.0
+    unbounded: tuple[str, ...] = ()  # models whose replies cost something and have no longest length
+
+    def cost_in_words(self, *, live: bool = False) -> str:
+        """The likely cost, then the bound, or why there is none; `live`: without the price of a batch."""
+        if self.usd_likely is None:
+            return "unknown: some model has no price"
+        likely = f"about {self.usd_likely:.4f} USD"
+        if self.unbounded:
+            return (
+                f"{likely} and no bound, as a reply of {', '.join(self.unbounded)} has no known longest "
+                "length: set max_tokens under [models.NAME] in judgecal.toml"
+            )
+        batches = (
+            ""
+            if live or self.usd_in_batches in (None, self.usd_at_most)
+            else (f" ({self.usd_in_batches:.4f} USD with --batch)")
+        )
+        return f"{likely}, at most {self.usd_at_most:.4f} USD{batches}" if self.usd_at_most else "nothing"
 
 
 def together(estimates: Sequence[CostEstimate]) -> CostEstimate:
@@ -320,8 +341,9 @@ def together(estimates: Sequence[CostEstimate]) -> CostEstimate:
     added: dict[str, Any] = {}
     for name in (field.name for field in dataclasses.fields(CostEstimate)):
         values = [getattr(estimate, name) for estimate in estimates]
-        added[name] = None if None in values else sum(values)
-    return CostEstimate(**added)
+        empty: Any = () if name == "unbounded" else 0
+        added[name] = None if None in values else sum(values, empty)
+    return CostEstimate(**{**added, "unbounded": tuple(dict.fromkeys(added["unbounded"]))})
 
 
 def plan_calls(
@@ -340,19 +362,23 @@ def plan_trials(trials: Sequence[Due]) -> CostEstimate:
         return judge if name is None else name.model
 
     latencies: dict[str, list[float]] = {}  # by model, of the calls that the journal holds
+    lengths: dict[str, list[float]] = {}
     for row in trials[0].journal.latest.values() if trials else ():
-        if row.latency_s is not None:
-            latencies.setdefault(model_of(row.judge), []).append(row.latency_s)
-    measured = {model: statistics.fmean(seconds) for model, seconds in latencies.items()}
+        for values, value in ((latencies, row.latency_s), (lengths, row.completion_tokens)):
+            if value is not None:
+                values.setdefault(model_of(row.judge), []).append(value)
+    measured = tuple(
+        {model: statistics.fmean(values) for model, values in of.items()} for of in (latencies, lengths)
+    )
     planned: set[int] = set()  # hashes of keys: two names with one fingerprint are one call
     return together([_plan(trial, planned, measured) for trial in trials])
 
 
-def _plan(due: Due, planned: set[int], measured: dict[str, float]) -> CostEstimate:
+def _plan(due: Due, planned: set[int], measured: Sequence[Mapping[str, float]]) -> CostEstimate:
     """The calls of one judge that nobody has planned yet; they are added to `planned`.
 
     Args:
-        measured: model alias -> mean seconds of a call.
+        measured: model alias -> mean seconds of a call; and mean tokens of a reply.
     """
     judge, model = due.judge, due.judge.model
     in_batch = None if model is None else wing("batches beside")(model, due.journal)
@@ -377,8 +403,30 @@ def _plan(due: Due, planned: set[int], measured: dict[str, float]) -> CostEstima
     stored = units * due.options.repeats - wanted
     if model is None or not calls:
         return CostEstimate(0, stored, 0, 0.0, 0.0, 0.0, waiting)
-    seconds = expected_seconds(model, calls, latency_s=measured.get(model.alias))
-    in_batches = cheap if model.priced and (model.takes_batches or model.embedded) else None
+    latencies, lengths = measured
+    seconds = expected_seconds(model, calls, latency_s=latencies.get(model.alias))
+    in_batches = cheap if model.priced and model.bounded and (model.batch_priced or model.embedded) else None
     return CostEstimate(
-        calls, stored, round(tokens), usd if model.priced else None, seconds, in_batches, waiting
+        calls,
+        stored,
+        round(tokens),
+        usd if model.priced and model.bounded else None,
+        seconds,
+        in_batches,
+        waiting,
+        likely_usd(model, calls, tokens, reply=lengths.get(model.alias)),
+        () if model.bounded else (model.alias,),
     )
+
+
+def likely_usd(
+    model: ModelSpec, calls: int, prompt_tokens: float, *, reply: float | None = None
+) -> float | None:
+    """What so many calls cost with these tokens in all prompts and replies of this mean length, the usual one
+    where that is not known; None without a price.
+    """
+    if not calls:
+        return 0.0
+    usual = min(_USUAL_REPLY, model.longest_reply or _USUAL_REPLY)
+    one = model.cost_usd(round(prompt_tokens / calls), round(usual if reply is None else reply))
+    return None if one is None else calls * one

@@ -129,6 +129,16 @@ class ModelSpec:
         """Whether a call is known to cost something."""
         return self.priced and bool(self.input_usd_per_1m or self.output_usd_per_1m or self.usd_per_call)
 
+    @property
+    def longest_reply(self) -> int | None:
+        """Tokens; None where neither the alias nor the price file says how long a reply may be."""
+        return self.max_tokens or self.reply_limit
+
+    @property
+    def bounded(self) -> bool:
+        """Whether a call's cost has an upper bound."""
+        return not (self.paid and self.output_usd_per_1m) or self.longest_reply is not None
+
     def cost_usd(self, prompt_tokens: int | None, completion_tokens: int | None) -> float | None:
         """Cost of one call in US dollars, None where the price or the tokens are not known."""
         if self.input_usd_per_1m is None or self.output_usd_per_1m is None:
@@ -142,6 +152,12 @@ class ModelSpec:
     def takes_batches(self) -> bool:
         """Whether its provider is known to have a batch API, and our own client speaks to it."""
         return self.way == "http" and self.known_provider.batches
+
+    @property
+    def batch_priced(self) -> bool:
+        """Whether there is a price of batches: a server of one's own has none."""
+        stated = self.batch_input_usd_per_1m is not None and self.batch_output_usd_per_1m is not None
+        return self.takes_batches and (stated or self.api_base in (None, self.known_provider.base))
 
     def in_batches(self) -> ModelSpec:
         """The model at the price of its batches: as the price file has it, else half of the live one."""
@@ -270,9 +286,10 @@ class _AliasTable(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """The aliases of a workspace: those that come with judgecal, with `judgecal.toml` laid over them."""
+    """The aliases of a workspace: those of `judgecal.toml`, then those that come with judgecal."""
 
     specs: Mapping[str, ModelSpec]
+    n_own: int = 0  # of `judgecal.toml`
 
     def resolve(self, name: str) -> ModelSpec:
         """The model of an alias or of a litellm id (`provider/model`)."""
@@ -286,15 +303,16 @@ class Catalogue:
 
 def load_catalogue(workspace: Workspace) -> Catalogue:
     """Read the aliases of a workspace."""
-    specs = {spec.alias: spec for spec in ALIASES}
+    built_in, own = {spec.alias: spec for spec in ALIASES}, dict[str, ModelSpec]()
     if workspace.config_file.exists():
-        for alias, table in _alias_tables(workspace.config_file, specs).items():
-            spec = specs.get(alias, ModelSpec(alias, ""))
+        for alias, table in _alias_tables(workspace.config_file, built_in).items():
+            spec = built_in.get(alias, ModelSpec(alias, ""))
             if table.get("id", spec.id) != spec.id:
                 # Another model: price, window and key are its own, the sampling settings stay.
                 spec = ModelSpec(alias, "", temperature=spec.temperature, max_tokens=spec.max_tokens)
-            specs[alias] = replace(spec, **table)
-    return Catalogue({alias: _completed(spec) for alias, spec in specs.items()})
+            own[alias] = replace(spec, **table)
+    specs = own | {alias: spec for alias, spec in built_in.items() if alias not in own}
+    return Catalogue({alias: _completed(spec) for alias, spec in specs.items()}, len(own))
 
 
 def _alias_tables(path: Path, builtin: Mapping[str, ModelSpec]) -> dict[str, dict[str, Any]]:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from judgecal.engine import Budget, ReplySchema, worst_cost_usd
 from judgecal.experiment import CostEstimate, plan_calls, stored_rows, together
+from judgecal.experiment.trials import likely_usd
 from judgecal.models import ModelSpec
 from judgecal.optimize.optimizers import OPTIMIZERS, Bounds, candidates
 from judgecal.optimize.run import OptimizeRun
 
 _CHARS_PER_TOKEN = 4
-_INSTRUCTION_TOKENS = 4096  # of a model that states no longest reply
 _EXAMPLES_SHOWN = 10  # judged answers in one prompt of the model that writes, at most
 
 
@@ -71,7 +71,7 @@ def preview_optimize(run: OptimizeRun) -> Preview:
     plans.append(_repeated(writer, bounds.reflection, [*messages, *asked]))
     # What the instructions that are not written yet may add to every prompt of the judge. The bound is in its
     # cost: nearly all instructions are far shorter, so the estimate of tokens leaves it out.
-    extra = model.cost_usd(bounds.written * (writer.max_tokens or _INSTRUCTION_TOKENS), 0)
+    extra = model.cost_usd(bounds.written * (writer.longest_reply or 0), 0)
     plans.append(CostEstimate(0, 0, 0, None if extra is None else n_judged * extra, 0.0))
     return Preview(together(plans), bounds, run.optimizer, run.reflection_alias)
 
@@ -79,8 +79,12 @@ def preview_optimize(run: OptimizeRun) -> Preview:
 def _repeated(
     spec: ModelSpec, calls: int, messages: Sequence[Mapping[str, str]], schema: ReplySchema | None = None
 ) -> CostEstimate:
-    usd = calls * worst_cost_usd(spec, messages, schema) if spec.priced or not calls else None
-    return CostEstimate(calls, 0, calls * _size(messages) // _CHARS_PER_TOKEN, usd, None if calls else 0.0)
+    if not calls:
+        return CostEstimate(0, 0, 0, 0.0, 0.0)
+    tokens = calls * _size(messages) // _CHARS_PER_TOKEN
+    usd = calls * worst_cost_usd(spec, messages, schema) if spec.priced and spec.bounded else None
+    likely, unbounded = likely_usd(spec, calls, tokens), () if spec.bounded else (spec.alias,)
+    return CostEstimate(calls, 0, tokens, usd, usd_likely=likely, unbounded=unbounded)
 
 
 def _size(messages: Sequence[Mapping[str, str]]) -> int:

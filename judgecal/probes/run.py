@@ -196,9 +196,8 @@ class ProbeRun:
             for part, _ in _parts(judge, self.items, self.made, again=True):
                 require_keys([judge], part, stored_rows(experiment.journal), options)
         if plan.usd_at_most != 0.0 and plan.calls and not options.quiet:
-            cost = "unknown" if plan.usd_at_most is None else f"at most {plan.usd_at_most:.4f} USD"
             time = f", about {plan.seconds:.0f} s" if plan.seconds is not None else ""
-            notice(f"judgecal: {plan.calls:,} calls to make, cost {cost}{time}")
+            notice(f"judgecal: {plan.calls:,} calls to make, cost {plan.cost_in_words(live=True)}{time}")
         open_experiment(experiment)
         keep_judges(experiment, self.judges)
         table = AgreementTable(self.gold, self.items, seed=self.seed)
