@@ -50,7 +50,7 @@ def metric(gold: GoldSet, *, signature: Signed = None) -> AgreementMetric:
     >>> gold = judgecal.load_gold("starter")
     >>> rate = judgecal.metric(gold, signature="correctness_v3")
     >>> example = judgecal.examples(gold, signature="correctness_v3")[0]
-    >>> rate(example, dspy.Prediction(correctness_percentage=example.correctness_percentage))
+    >>> rate(example, example)  # a prediction that says what people say
     1.0
 
     Args:
