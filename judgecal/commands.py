@@ -108,7 +108,7 @@ TABLE = {
         Command("score", "cli.score:score", "Run judges over a gold set: their agreement with people.",
                 "--signatures correctness_v1,correctness_v2,correctness_v3 --name three",
                 report="report.judges:judges_report"),
-        Command("agreement", "cli.score:agreement",
+        Command("agreement", "cli.agreement:agreement",
                 "Compare judgements recorded elsewhere with people's labels.",
                 "--gold my-set --judgements verdicts.csv",
                 report="report.judges:judges_report"),

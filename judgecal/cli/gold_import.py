@@ -51,6 +51,9 @@ class ImportArguments(ColumnArguments):
         ),
     ] = None
     gold_label: Annotated[str | None, column("The adjudicated label.")] = None
+    verdict: Annotated[
+        list[str] | None, column("A judge's verdicts, kept with the set for `agreement`; repeatable.")
+    ] = None
     note: Annotated[list[str] | None, column("What the rater wrote; one for each --label, in order.")] = None
     ratings: Annotated[
         str | None, option("The labels are in this table, by the id of --item.", metavar="FILE")
@@ -138,6 +141,7 @@ class ImportArguments(ColumnArguments):
             rater=self.rater,
             tags=tuple(self.tag or ()),
             notes=tuple(self.note or ()),
+            verdicts=tuple(self.verdict or ()),
             chunks=self.chunks,
         )
 
@@ -159,8 +163,8 @@ class ImportArguments(ColumnArguments):
         missing = [
             option
             for option, there in (
-                ("--question", known.question or self.field),
-                ("--answer", known.answer or (self.field and not known.question)),
+                ("--question", known.question or self.field or self.verdict),
+                ("--answer", known.answer or (self.field and not known.question) or self.verdict),
                 ("--scale", self.scale),
             )
             if not there

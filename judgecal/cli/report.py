@@ -67,7 +67,7 @@ def report(
     if experiment is not None:
         made = report_of(workspace, experiment, margin=margin)
         if look:
-            _open(_page(workspace, experiment, made))
+            open_page(workspace, experiment, made)
         _print(workspace, experiment, made, Format.HTML if look else form, full=full, json=json)
         return
     path = write_index(workspace, margin=margin)
@@ -87,6 +87,13 @@ def _page(workspace: Workspace, experiment: str, report: Report) -> Path:
     path = find_experiment(workspace, experiment).folder / PAGE
     report.write(path)
     return path
+
+
+def open_page(workspace: Workspace, experiment: str, report: Report | None = None) -> None:
+    """Write the page of an experiment and open it."""
+    from judgecal.report.experiments import report_of
+
+    _open(_page(workspace, experiment, report or report_of(workspace, experiment)))
 
 
 def _open(path: Path) -> None:

@@ -1,22 +1,16 @@
-"""`judgecal score`, `agreement`, `probe`, `optimize`, `compare`: judges held to people, probed, improved."""
+"""`judgecal score`, `probe`, `optimize`, `compare`: judges held to people, probed, improved."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from judgecal.cli import options as shared
-from judgecal.cli.options import JudgementFiles, TableFile, Verdict, argument, column, option, show_agreement
+from judgecal.cli.options import JudgementFiles, TableFile, argument, option, show_agreement
 from judgecal.cli.output import print_prose, print_result
 from judgecal.commands import OPTIMIZER_NAMES
 from judgecal.errors import InputError, unknown_name
-
-if TYPE_CHECKING:
-    from judgecal.experiment.recorded import Recorded
-    from judgecal.goldset import GoldSet
 
 
 def score(
@@ -82,87 +76,6 @@ def _judge_names(models: str | None, signatures: str | None, judges: list[str] |
     if not named:
         raise InputError("no judge is named: give --models A,B and --signatures S,T, or --judge")
     return named
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedArguments:
-    """What a file of recorded judgements is, and how it is read."""
-
-    judge_column: Annotated[
-        str | None, option("Column of the judge's name; by default judge, else the file is one judge.")
-    ] = None
-    verdict: Verdict = None
-    item: Annotated[str | None, column("The item's id; by default item_id.")] = None
-    verdict_scale: Annotated[
-        str | None, option("Of the verdicts; by default recognised by what they are.")
-    ] = None
-
-    def read(self, path: Path, gold: GoldSet) -> Recorded:
-        """The judgements of a file."""
-        from judgecal.experiment import read_recorded
-        from judgecal.tables import Columns
-
-        columns = Columns(item=self.item, verdict=self.verdict, usual=True)
-        return read_recorded(
-            path, gold, columns=columns, judge_column=self.judge_column, verdict_scale=self.verdict_scale
-        )
-
-
-def agreement(
-    ctx: typer.Context,
-    judgements: Annotated[
-        Path | None,
-        option(
-            "Recorded judgements: CSV, TSV, JSONL, JSON or Parquet; by default those that came with the set."
-        ),
-    ] = None,
-    gold: shared.GoldName = "starter",
-    judge: Annotated[
-        list[str] | None,
-        option("A judge beside them that calls nobody, faithfulness_overlap@local; repeatable."),
-    ] = None,
-    split: shared.Split = "all",
-    limit: Annotated[int | None, option("Only the first N items.")] = None,
-    seed: shared.Seed = 0,
-    name: shared.Name = None,
-    full: shared.Full = False,
-    json: shared.Json = False,
-    *,
-    how: RecordedArguments,
-    table: JudgementFiles,
-) -> None:
-    """Compare judgements recorded elsewhere with people's labels."""
-    table.check()
-    from judgecal.experiment import RunOptions, ScoreRun
-    from judgecal.goldset import load_gold
-    from judgecal.judges import judge_named
-
-    options = RunOptions(limit=limit)
-    options.check()
-    workspace = shared.workspace_of(ctx)
-    gold_set = load_gold(gold, workspace=workspace)
-    recorded = how.read(judgements or _with_the_set(gold_set), gold_set)
-    run = ScoreRun(
-        workspace=workspace,
-        gold=gold_set,
-        recorded=recorded,
-        judges=tuple(judge_named(string, workspace=workspace) for string in dict.fromkeys(judge or ())),
-        split=split,
-        options=options,
-        seed=seed,
-        out=name,
-    )
-    show_agreement(workspace, run.run(), table, json=json, full=full)
-
-
-def _with_the_set(gold: GoldSet) -> Path:
-    """The judgements that an import kept beside a set."""
-    from judgecal.goldset import JUDGEMENTS
-
-    path = gold.path / JUDGEMENTS
-    if not path.is_file():
-        raise InputError(f"gold set {gold.name} came without judgements: name their file with --judgements")
-    return path
 
 
 def probe(

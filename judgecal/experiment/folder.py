@@ -25,6 +25,8 @@ from judgecal.records import Context, Item, Result, Turn, as_plain, digest
 from judgecal.scale import Scale
 from judgecal.workspace import Workspace, name_problem, write_text
 
+GOLD_FOLDER = "gold"
+"""In the folder of an experiment on a table: its labels, as the gold set that they would be."""
 _CONFIG = "experiment.toml"
 _OUTPUT = "output.json"  # of `judge`: which file it wrote
 _JUDGES = "judges.json"  # written when they are made

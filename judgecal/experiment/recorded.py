@@ -43,6 +43,7 @@ def read_recorded(
     columns: Columns | None = None,
     judge_column: str | None = None,
     verdict_scale: str | None = None,
+    where: str | None = None,
 ) -> Recorded:
     """Read recorded judgements and find each judge's scale.
 
@@ -50,10 +51,12 @@ def read_recorded(
     one is (`chunk:<n>`, from 0; by default `item`). Where no judge column is named it is `judge`, and without
     such a column the whole file is one judge, named after it. Verdicts are read on `verdict_scale`; by
     default on the people's, or where more of a judge's verdicts can be read so as percentages or as fractions
-    of 1. An empty or unreadable verdict is an unscored row; `error` may say why there is none.
+    of 1. An empty or unreadable verdict is an unscored row; `error` may say why there is none. `where` is
+    what messages call the file.
     """
     named_scale = None if verdict_scale is None else Scale.parse(verdict_scale)
     table = read_table(path)
+    table.where = where or table.where
     named = (columns or Columns(usual=True)).resolved(table.columns, path, only=("item", "verdict"))
     item_column, verdict_column = named.item or "item_id", named.verdict or "verdict"
     table.require(item_column, verdict_column, *([judge_column] if judge_column is not None else []))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from judgecal.records import Estimate, Result
@@ -188,6 +189,31 @@ class SliceEntry(Result):
 
 
 @dataclass(frozen=True, slots=True)
+class TableRate(Result):
+    """A judge's mean verdict on all rows of a table (the share that passes, where labels are yes and no)
+    beside people's on those that they labelled, and the mean that people would give all rows."""
+
+    judge: str
+    raw: Estimate
+    people: Estimate
+    corrected: Estimate
+    drawn: bool  # whether the labelled rows are like the others in what the judge says of them
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledTable(Result):
+    """The table that labels and verdicts came from, how it was understood, and what keeps it."""
+
+    file: str
+    scale: str
+    columns: Mapping[str, str]  # what each is taken as
+    left_out: tuple[str, ...]
+    notes: tuple[str, ...]
+    rates: tuple[TableRate, ...]  # none of words
+    keep: str  # the command
+
+
+@dataclass(frozen=True, slots=True)
 class AgreementResult(Result):
     """What `score` and `agreement` come to."""
 
@@ -203,3 +229,4 @@ class AgreementResult(Result):
     # humans who are no raters, as they were mostly asked where others differ -> how that shows
     tie_breakers: dict[str, str] = field(default_factory=dict)
     slices: tuple[SliceEntry, ...] = ()  # of the headline's judge, which `selection` knows
+    table: LabelledTable | None = None  # of `agreement FILE`

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -56,6 +57,7 @@ class ScoreRun:
     options: RunOptions = field(default_factory=RunOptions)
     seed: int = 0
     out: str | None = None  # the slug of its experiment; None for the usual one
+    table: Mapping[str, Any] | None = None  # that the set was made of, where it is none of the workspace
 
     @cached_property
     def experiment(self) -> Experiment:
@@ -67,7 +69,8 @@ class ScoreRun:
         else:
             config |= {"command": "agreement", "recorded": self.recorded.config}
             config |= {"judges": judges} if judges else {}
-        return plan_experiment(self.workspace, {**config, "seed": self.seed}, out=self.out)
+        config |= {"seed": self.seed, **({"table": self.table} if self.table else {})}
+        return plan_experiment(self.workspace, config, out=self.out)
 
     @property
     def left_out(self) -> frozenset[str]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from judgecal.artefacts import read_json
 from judgecal.errors import InputError, unknown_name, working
 from judgecal.experiment.agreement import JudgeColumn, StoredExperiment
-from judgecal.experiment.folder import Experiment, kept_judges, read_config
+from judgecal.experiment.folder import GOLD_FOLDER, Experiment, kept_judges, read_config
 from judgecal.experiment.judgements import mean_scale, whole_items
 from judgecal.experiment.people import tied_items
 from judgecal.experiment.recorded import recorded_fingerprint
@@ -59,7 +59,8 @@ def read_experiment(workspace: Workspace, name: str) -> StoredExperiment:
         )
     if not isinstance(named, Mapping) or not {"set", "sha256"} <= named.keys():
         raise InputError(f"{where}: [gold] must name set and sha256, as judgecal wrote them")
-    gold = load_gold(str(named["set"]), workspace=workspace)
+    own = experiment.folder / GOLD_FOLDER / str(named["set"])  # of a table
+    gold = load_gold(own if "table" in config else str(named["set"]), workspace=workspace)
     if gold.sha256 != named["sha256"]:
         raise InputError(
             f"gold set {gold.name} has changed since this experiment: it had sha256 "

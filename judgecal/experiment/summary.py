@@ -19,6 +19,7 @@ from judgecal.experiment.agreement import (
     verdict_notes,
 )
 from judgecal.experiment.judgements import item_scale, refuse_unfit
+from judgecal.experiment.labelled_table import labelled_table
 from judgecal.experiment.looks import looks_so_far
 from judgecal.experiment.people import rater_entries, with_people
 from judgecal.experiment.result import AgreementResult, GoldSummary
@@ -148,6 +149,7 @@ def made_result(
         notes=notes,
         floor_reason=why,
         tie_breakers={rater: breaker.why for rater, breaker in gold.tie_breakers.items()},
+        table=labelled_table(workspace, stored, columns),
     )
 
 

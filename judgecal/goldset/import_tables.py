@@ -104,7 +104,7 @@ def unpivot(table: Stream, columns: Columns) -> Columns:
             f"--system {columns.system}: --answer {answer} names the systems already: leave one out"
         )
     gold = () if columns.gold_label is None else (columns.gold_label,)
-    labels = tuple(dict.fromkeys((*columns.labels, *gold)))
+    labels = tuple(dict.fromkeys((*columns.labels, *gold, *columns.verdicts)))
     for label in labels:
         if label.count(_ANY) == 1:
             names = [label.replace(_ANY, system) for system in systems]
@@ -145,6 +145,7 @@ def unpivot(table: Stream, columns: Columns) -> Columns:
         columns,
         labels=tuple(named[label] for label in columns.labels),
         gold_label=None if columns.gold_label is None else named[columns.gold_label],
+        verdicts=tuple(named[verdict] for verdict in columns.verdicts),
         system=_ANY,
     )
 
@@ -182,7 +183,8 @@ def split_chunks(table: Stream, rows: Iterator[Row], columns: Columns) -> Iterat
             for name in columns.contexts
             for context in read_contexts(row, name, where, table.problems)
         ]
-        cells = {name: listed_cell(row.raw.get(name)) for name in columns.label_names}
+        labelled = (*columns.label_names, *columns.verdicts)
+        cells = {name: listed_cell(row.raw.get(name)) for name in labelled}
         lists = {name: cell for name, cell in cells.items() if isinstance(cell, list)}
         uneven = [name for name, cell in lists.items() if len(cell) != len(contexts)]
         for name in uneven[:1]:
@@ -229,6 +231,8 @@ class SideTables:
         why = "name the column of the ids with --item" if columns.item is None else "--chunks makes new ids"
         nameless = columns.item is None or columns.chunks
         found = [f"{option} names its items by their ids: {why}" for option, _ in self._files if nameless]
+        if self.judgements is not None and columns.verdicts:
+            found.append("--judgements and --verdict both say what judges said: leave one out")
         if self.ratings is not None and not columns.label_names:
             found.append("--ratings without --label: name the columns of the labels in that file")
         return found

@@ -127,6 +127,7 @@ def import_gold(
     labels_by: str | None = None,
     progress: Progress | None = None,
     quiet: bool = False,
+    splits: Splits | None = None,
 ) -> Imported:
     """Read a table (a file, rows, or `hf:org/name[:split]`) and write it to `gold/<name>`.
 
@@ -151,14 +152,14 @@ def import_gold(
     if found is None or labels is None:
         raise InputError(problems)
     tables, resolved = found
-    splits = Splits()
+    splits = splits or Splits()
     with contextlib.suppress(InputError):  # then nothing of it is kept, as `keep_card` says
         splits = read_card(old_card).splits if not problems and old_card.exists() else splits
-    judges: Mapping[str, int] = {}
     with contextlib.ExitStack() as stack:
         draft = None if problems else stack.enter_context(drafting(name, workspace=workspace))
         session = ImportSession(tables, resolved, Card(name, labels, splits=splits), mapping, draft)
         session.read(force=force)
+        judges: Mapping[str, int] = session.judges
         if tables.judgements is not None:
             judges = session.read_judgements(tables.judgements)
         refuse(problems + session.problems, most=LISTED)

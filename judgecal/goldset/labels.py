@@ -281,6 +281,60 @@ def _on_scale(text: str, scale: Scale) -> str:
     return f"{part:.12g}"
 
 
+_UP = (
+    "👍", "thumbs_up", "thumbs up", "thumbsup", "thumb_up", "up", "like", "positive", "good",
+)  # fmt: skip
+_DOWN = (
+    "👎", "thumbs_down", "thumbs down", "thumbsdown", "thumb_down", "down", "dislike", "negative", "bad",
+)  # fmt: skip
+_THUMBS = {**dict.fromkeys(_UP, "yes"), **dict.fromkeys(_DOWN, "no")}
+_VOTES = {"1": "yes", "-1": "no"}
+_MOST_WORDS = 20  # different ones; more, and mostly different, are texts and no labels
+
+
+def scale_told(cells: Sequence[str]) -> tuple[str | None, Mapping[str, str], str]:
+    """The scale that labels are on, as it is written, what stands for yes and no, and why; or why not."""
+    distinct = {cell.casefold() for cell in cells}
+    shown = listed(sorted(distinct), 4)
+    numbers = {cell: number for cell in cells if (number := _number(cell)) is not None}
+    words = sorted({*cells} - numbers.keys())
+    if not distinct:
+        return None, {}, "there is none"
+    if distinct <= _THUMBS.keys():
+        return "binary", _THUMBS, f"they are {shown}"
+    if distinct <= _VOTES.keys() and "-1" in distinct:
+        return "binary", _VOTES, f"they are {shown}"
+    if words and distinct <= TRUE_WORDS | FALSE_WORDS:
+        return "binary", {}, f"they are {shown}"
+    if words and numbers:
+        none = shlex.quote(f"{words[0]}=")
+        return None, {}, f"numbers and, among them, {listed(words, 3)}; --map {none} makes one no label"
+    if words:
+        if any(map(is_part, cells)):
+            return None, {}, f"they are parts of a whole: {shown}"
+        if len(distinct) > _MOST_WORDS and len(distinct) > len(cells) / 2:
+            return None, {}, f"{len(distinct):,} different texts"
+        return "nominal", {}, f"they are words: {shown}"
+    low, high = min(numbers.values()), max(numbers.values())
+    span = f"{low:g} to {high:g}" if len(distinct) > 1 else f"all {shown}"
+    if any(cell.endswith("%") for cell in cells):
+        return "percentage", {}, f"they are percentages, {span}"
+    fitting = fitting_scale([numbers[cell] for cell in cells])
+    try:
+        Scale.parse(fitting)
+    except InputError:  # a single number below 0
+        return None, {}, f"they are {span}"
+    return fitting, {}, f"they are {span}"
+
+
+def _number(cell: str) -> float | None:
+    try:
+        number = float(cell.removesuffix("%"))
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
 _FRACTIONS = 10  # verdicts of 0 and 1 alone; fewer may be so by chance
 
 

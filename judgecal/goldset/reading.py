@@ -6,7 +6,7 @@ The rows are read once, and written as they are read; no text of theirs is held.
 from __future__ import annotations
 
 import hashlib
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from judgecal.goldset.card import SPLITS, UNKNOWN_LICENCE, Card, RaterCard
-from judgecal.goldset.gold_set import JUDGEMENTS, SplitCounts, common_label
+from judgecal.goldset.gold_set import SplitCounts, common_label
 from judgecal.goldset.import_tables import JUDGE, KEPT, VERDICT, Stream, Tables
 from judgecal.goldset.labels import (
     NARROW,
@@ -26,12 +26,13 @@ from judgecal.goldset.labels import (
     percent,
     read_label,
     says_nothing,
+    typed,
 )
 from judgecal.goldset.load import read_item, read_rating
 from judgecal.goldset.write import Draft, item_row, rating_row
 from judgecal.records import ITEM_UNIT, Rating
 from judgecal.scale import Label
-from judgecal.tables import Row, write_json_lines
+from judgecal.tables import Row
 from judgecal.tables.columns import GOLD, Columns
 
 _CELLS = 1024  # different label cells, of which what they mean is not read again
@@ -66,6 +67,7 @@ class ImportSession:
         self.name, self.scale, self._splits, self._draft = card.name, card.scale, card.splits, draft
         self.problems = tables.items.problems
         self.skipped: Counter[str] = Counter()
+        self.judges: Counter[str] = Counter()  # of the columns of verdicts
         self._remarks: list[str] = []  # what else the set's owner should know
         self._explained: dict[str, str] = {}  # findings of `gold check` that may stand
         self._n_of_raters: Counter[str] = Counter()
@@ -83,6 +85,8 @@ class ImportSession:
         table, labelled, apart = self.tables.items, self.tables.ratings, self.tables.apart
         for row in table.rows:
             item = self._read_item(row)
+            for column in self.columns.verdicts:
+                self._read_verdict(row, item, column)
             if not apart:
                 self._read_labels(row, item)
         count = unmatched = 0
@@ -139,11 +143,18 @@ class ImportSession:
                 yield {"item_id": item_id, JUDGE: judge, VERDICT: row.raw.get(VERDICT), **kept}
             self._account(table, count, count - by_judge.total())
 
-        if self._draft is None:
-            deque(rows(), maxlen=0)
-        else:
-            write_json_lines(self._draft.folder / JUDGEMENTS, rows())
+        for kept in rows():
+            if self._draft is not None:
+                self._draft.add_judgement(kept)
         return by_judge
+
+    def _read_verdict(self, row: Row, item: _ReadItem, column: str) -> None:
+        """Write what a judge's column says of an item; an empty cell is a judgement without a verdict."""
+        cell = row.cells[column].strip()
+        verdict = None if not cell or says_nothing(cell, self.scale) else typed(cell)
+        self.judges[column] += 1
+        if self._draft is not None and item.item_id:
+            self._draft.add_judgement({"item_id": item.item_id, JUDGE: column, VERDICT: verdict})
 
     def _account(self, table: Stream, count: int, unmatched: int) -> None:
         """Say how many rows of a table beside the items name none of them."""
@@ -305,6 +316,7 @@ class ImportSession:
             made_by=command,
             labels_by="people" if raters else "unknown",
             raters={rater: RaterCard(who) for rater, who in raters.items()},
+            splits=self._splits,
             explained=self._explained,
         )
 

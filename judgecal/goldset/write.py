@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from filelock import FileLock, Timeout
 
@@ -133,6 +133,7 @@ class Draft:
         self._items, self._ratings = (
             (folder / name).open("w", encoding="utf-8", newline="\n") for name in (ITEMS, RATINGS)
         )
+        self._judgements: TextIO | None = None
 
     def add_item(self, row: Mapping[str, Any]) -> None:
         """Write a line of items.jsonl."""
@@ -141,6 +142,12 @@ class Draft:
     def add_rating(self, rating: Rating) -> None:
         """Write a line of ratings.jsonl."""
         self._ratings.write(f"{json_line(rating_row(rating))}\n")
+
+    def add_judgement(self, row: Mapping[str, Any]) -> None:
+        """Write a line of judgements.jsonl."""
+        if self._judgements is None:
+            self._judgements = (self.folder / JUDGEMENTS).open("w", encoding="utf-8", newline="\n")
+        self._judgements.write(f"{json_line(row)}\n")
 
     def complete(
         self,
@@ -164,8 +171,8 @@ class Draft:
 
     def close(self) -> None:
         """End the files of the rows, which are on the disk then."""
-        for file in (self._items, self._ratings):
-            if not file.closed:
+        for file in (self._items, self._ratings, self._judgements):
+            if file is not None and not file.closed:
                 file.flush()
                 os.fsync(file.fileno())
                 file.close()

@@ -25,7 +25,7 @@ from judgecal.report.document import (
     section,
 )
 from judgecal.report.numbers import between, count, count_of, estimate, percent
-from judgecal.report.wording import path_from_here, sentence, sentences
+from judgecal.report.wording import columns_in_words, path_from_here, sentence, sentences
 
 if TYPE_CHECKING:
     from judgecal.experiment.people import RaterAgreement, RaterAmongOthers
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 _SHOWN = 6  # kinds of findings in the short form
 _NAMED = 4  # raters or judges in a sentence; of more the first ones, or their number
 _LINES = 3  # of raters, and of judges, in the short form
-_LEFT_OUT = 8
 _LABELS = 4  # of a rater's labels, in a table
 _OF_ITEM = ("question", "answer", "reference_answer", "contexts")
 _FACTS = 5  # of them
@@ -237,11 +236,7 @@ def understood_document(result: Understood, following: str, *, guessed: str | No
         ),
         next=following,
     )
-    columns = sentences(
-        bool(result.columns)
-        and f"Columns used: {', '.join(f'{column} as {what}' for column, what in result.columns.items())}.",
-        bool(result.left_out) and f"Columns left: {listed(result.left_out, _LEFT_OUT)}.",
-    )
+    columns = columns_in_words(result.columns, result.left_out)
     raters = [
         f"{rater} gave {count_of(spread.n, 'label')}: {_labels(spread)}."
         for rater, spread in result.labels.items()

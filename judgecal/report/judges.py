@@ -62,7 +62,7 @@ from judgecal.report.numbers import (
     signed,
 )
 from judgecal.report.slices import slice_facts, slices_section
-from judgecal.report.wording import failures_in_words, sentence, sentences
+from judgecal.report.wording import columns_in_words, failures_in_words, sentence, sentences
 from judgecal.selection.decision import JudgesDecision, decide_on_judges
 from judgecal.stats.metrics import digits_of, metric_facts
 from judgecal.stats.sample import as_scale
@@ -75,9 +75,13 @@ _TURNS = 5  # pairs whose order turns that are named
 def judges_document(decision: JudgesDecision) -> Document:
     """The document of `score`, of `agreement`, and of `report` on either."""
     result, losses, n = decision.result, decision.losses, len(decision.result.judges)
+    about = f"{result.experiment} · {n} judge{'s' * (n != 1)} on {result.gold.in_words}"
+    if result.table is not None:
+        understood = columns_in_words(result.table.columns, result.table.left_out)
+        about = " ".join((f"{about}.", *understood, *map(sentence, result.table.notes)))
     head = Document(
         title=f"{result.experiment}: judges compared with people",
-        about=f"{result.experiment} · {n} judge{'s' * (n != 1)} on {result.gold.in_words}",
+        about=about,
         headline=judges_headline(decision),
         sections=[],
         run_lines=(f"experiment: {result.experiment}", f"run: {result.run_line}"),
@@ -384,7 +388,8 @@ def _agreement(decision: JudgesDecision) -> Section:
         map(sentence, result.notes),
         bool(gold.n_test_items)
         and f"{count(gold.n_test_items)} are sealed test answers; we noted that you looked.",
-        f"Decisions taken on the test labels of {gold.set} so far: {result.test_looks}.",
+        result.table is None
+        and f"Decisions taken on the test labels of {gold.set} so far: {result.test_looks}.",
     )
     stand = f"; raters tie on {gold.n_tied} of them, which count only where people are compared with people"
     further = sentences(

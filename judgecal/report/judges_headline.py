@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from judgecal.experiment.losses import LossPicture
-from judgecal.experiment.result import Entry, GoldSummary, JudgeEntry, RaterEntry
+from judgecal.experiment.result import Entry, GoldSummary, JudgeEntry, LabelledTable, RaterEntry, TableRate
 from judgecal.experiment.stored import Unread, UnreadJudge
 from judgecal.judges.protocol import JudgeName
 from judgecal.records import Estimate, Headline
-from judgecal.report.numbers import between, count, count_of, money, percent, points
+from judgecal.report.numbers import between, count, count_of, money, percent, plain, points
 from judgecal.report.wording import OWN_LABELS, fitting, in_a_row, sentence, sentences
 from judgecal.selection.decision import ChosenJudge, JudgesDecision
 from judgecal.stats.significance import OUT_OF_REACH
@@ -22,6 +22,10 @@ from judgecal.stats.stand_in import MIN_SHARED, StandIn
 
 _MESSAGE = 160  # characters of a message in a headline
 CANNOT_TELL = "We cannot tell whom to use."
+NOT_DRAWN = (
+    "What share of all answers is right: the judge says something else of the labelled ones than of the "
+    "rest, so the labels were not drawn at random."
+)
 _MANY_TIES = 0.1  # share of the items on which raters tie: from here on settling them is the next step
 
 
@@ -34,6 +38,8 @@ def judges_headline(decision: JudgesDecision) -> Headline:
     if nothing is not None:
         return nothing
     headline, gold = naming_unread(_ranked(decision), decision.unread), decision.result.gold
+    if decision.result.table is not None:
+        return _of_table(headline, decision, decision.result.table)
     if not gold.n_tied:
         return headline
     sheet = f"judgecal gold sheet {gold.set} --ties -o ties.csv"
@@ -41,6 +47,50 @@ def judges_headline(decision: JudgesDecision) -> Headline:
     many = decision.basis.may_choose and gold.n_tied >= _MANY_TIES * (gold.n_items + gold.n_tied)
     settle = f"judgecal gold adjudicate {gold.set}" if many else headline.next
     return replace(headline, unknown=(what, *headline.unknown), next=settle)
+
+
+def _of_table(headline: Headline, decision: JudgesDecision, table: LabelledTable) -> Headline:
+    """A headline on a table that is no gold set yet: what the judge says of it and what people say first; no
+    command that needs the set but the one that makes it."""
+    gold, judge = decision.result.gold, decision.pick and (decision.pick.judge or decision.pick.best)
+    rate = next((rate for rate in table.rates if rate.judge == judge), None)
+    first: tuple[str, ...] = ()
+    if not any(entry.kind == "recorded" for entry in decision.result.judges):
+        ask = f"judgecal score --gold {gold.set} --models gemini-flash"
+        first = (f"No column is a judge's, so these judges are free. Once imported, {ask} asks a model.",)
+    elif rate is not None:
+        first = rate_in_words(rate, gold)
+    because, more = fitting(*first, *headline.because, *headline.more)
+    unknown = sentences(
+        rate is not None and not rate.drawn and NOT_DRAWN,
+        *(what for what in headline.unknown if "judgecal " not in what),
+        "Whether it holds on other answers: nothing is sealed here, and gold import keeps some for that.",
+    )
+    return replace(headline, because=because, more=more, unknown=unknown, next=table.keep)
+
+
+def rate_in_words(rate: TableRate, gold: GoldSummary) -> tuple[str, ...]:
+    """What a judge says of a table, people of what they labelled, and people of all of it, as estimated."""
+    whom, n = raters_in_words(gold.labels_by)[0], count(rate.raw.n_expected)
+    binary = gold.scale == "binary"
+
+    def value(number: float | None) -> str:
+        if number is None:
+            return "an unknown part"
+        return f"{points(number)}%" if binary else plain(number, 2)
+
+    raw = value(rate.raw.value)
+    judged = f"passes {raw} of the {n} answers" if binary else f"gives the {n} answers {raw} on average"
+    labels = f"{rate.judge} {judged}; {whom}: {value(rate.people.value)}"
+    if rate.people.n == rate.raw.n_expected:
+        return (f"{labels}.",)
+    ends, corrected = "", rate.corrected
+    if corrected.low is not None and corrected.high is not None:
+        ends = f" [{value(corrected.low).rstrip('%')}, {value(corrected.high).rstrip('%')}]"
+    return sentences(
+        f"{labels} of the {count(rate.people.n)} labelled.",
+        rate.drawn and f"Corrected for its errors: {value(corrected.value)}{ends} of all.",
+    )
 
 
 def _ranked(decision: JudgesDecision) -> Headline:

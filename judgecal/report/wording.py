@@ -9,6 +9,7 @@ from pathlib import Path
 from judgecal.errors import listed
 
 _IN_A_ROW = 4
+_LEFT_OUT = 8  # columns that are named
 _WORDS_BELOW = 40  # of a headline, below its sentence
 _UNSCORED = "We got no verdict, or could not read it."
 AS_WRONG = ("unscored", f"{_UNSCORED} It counts as wrong here, and is never dropped.")
@@ -108,6 +109,15 @@ def sentence(text: str) -> str:
     """A note as a sentence of its own; the name of a metric or a judge keeps its first letter."""
     named = not text.split(maxsplit=1)[0].rstrip(",:").isalpha()
     return f"{text}." if named else f"{text[0].upper()}{text[1:]}."
+
+
+def columns_in_words(columns: Mapping[str, str], left_out: Sequence[str]) -> tuple[str, ...]:
+    """What each column of a table was taken as, and which nothing is taken from."""
+    used = ", ".join(f"{name} as {what}" for name, what in columns.items())
+    return sentences(
+        bool(columns) and f"Columns used: {used}.",
+        bool(left_out) and f"Columns left: {listed(left_out, _LEFT_OUT)}.",
+    )
 
 
 def in_a_row(names: Sequence[str]) -> str:

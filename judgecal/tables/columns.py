@@ -114,7 +114,7 @@ OF_ITEMS = tuple(part for part in USUAL if part != "verdict")
 _BESIDE = (*USUAL, "fields", "reference_separator")  # what a table that we wrote says of its columns
 _TYPED = (
     "question", "answer", "reference", "contexts", "conversation", "fields", "tags", "labels", "gold_label",
-    "notes", "item", "group", "system", "verdict", "rater", "reference_separator",
+    "notes", "verdicts", "item", "group", "system", "verdict", "rater", "reference_separator",
 )  # fmt: skip
 """The parts in the order of their options; the option of several columns is in the singular."""
 
@@ -136,7 +136,8 @@ class Columns:
     An answer may be empty, a question may not. `reference_separator` is the text between equally right
     reference answers. `contexts` are put one after the other; with `chunks` each context is an item of its
     own. `fields`: (name, column), for the inputs of a judge that have no other place; with them an item may
-    do without question and answer. `tags` as `read_tags` reads them.
+    do without question and answer. `tags` as `read_tags` reads them. `verdicts`: one column a judge, named as
+    it is; a row that holds them needs no texts, and its question is then called by the row.
     """
 
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
@@ -158,6 +159,7 @@ class Columns:
     notes: tuple[str, ...] = ()
     chunks: bool = False
     verdict: str | None = None
+    verdicts: tuple[str, ...] = ()
     usual: bool = False
 
     def resolved(
@@ -218,7 +220,7 @@ class Columns:
     @property
     def names(self) -> tuple[str, ...]:
         """Every column that the table must have."""
-        return (*self.item_names, *self.label_names)
+        return (*self.item_names, *self.label_names, *self.verdicts)
 
     @property
     def raters(self) -> tuple[str, ...]:
@@ -232,13 +234,14 @@ class Columns:
 
     def problems(self) -> list[str]:
         """Options that contradict each other."""
-        found = []
-        if self.question is None and not self.fields:
+        found, judged = [], bool(self.verdicts)
+        if self.question is None and not (self.fields or judged):
             found.append("--question COL is missing (items without a question need --field NAME=COL)")
-        if self.answer is None and (self.question is not None or not self.fields):
+        if self.answer is None and (self.question is not None or not self.fields) and not judged:
             found.append("--answer COL is missing (only items without a question may do without)")
         for option, what, given in (
             ("--label", "column", self.labels),
+            ("--verdict", "column", self.verdicts),
             ("--field", "name", tuple(name for name, _ in self.fields)),
         ):
             found += [
@@ -278,7 +281,8 @@ class Columns:
     def read_item(self, row: Row, where: str, *, item_id: str, problems: list[str]) -> Item:
         """The item of a row; what is empty and may not be, or cannot be read, is added to the problems."""
         cells = row.cells
-        question = "" if self.question is None else cells[self.question]
+        nameless = f"row {row.line}" if self.verdicts and not self.fields else ""
+        question = nameless if self.question is None else cells[self.question]
         answer = "" if self.answer is None else cells[self.answer]
         group = question if self.group is None else cells[self.group].strip()
         if self.question is not None and not question.strip():

@@ -1,0 +1,83 @@
+"""What a result says of the table that its labels and verdicts came from."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from judgecal.experiment.agreement import JudgeColumn, StoredExperiment
+from judgecal.experiment.judgements import whole_items
+from judgecal.experiment.result import LabelledTable, TableRate
+from judgecal.goldset import GoldSet
+from judgecal.records import Estimate
+from judgecal.scale import common_scale, onto
+from judgecal.stats.prediction_powered import LabelledRows, corrected_mean, drawn_otherwise
+from judgecal.workspace import Workspace
+
+
+def labelled_table(
+    workspace: Workspace, stored: StoredExperiment, columns: Sequence[JudgeColumn]
+) -> LabelledTable | None:
+    """What an experiment says of its table; None of one on a gold set of the workspace."""
+    config = stored.experiment.config.get("table")
+    if config is None:
+        return None
+    rates = (_rate(stored.gold, column, stored.seed) for column in columns if column.kind == "recorded")
+    return LabelledTable(
+        file=config["file"],
+        scale=config["scale"],
+        columns=config["columns"],
+        left_out=tuple(config["left_out"]),
+        notes=tuple(config["notes"]),
+        rates=tuple(rates) if stored.gold.scale.numeric else (),
+        keep=_keep(workspace, stored.gold.name, config),
+    )
+
+
+def _keep(workspace: Workspace, name: str, config: Mapping[str, Any]) -> str:
+    """The command that imports the table; with a workspace first, where there is none."""
+    free, number, place, made = name, 2, "", "judgecal"
+    if workspace.is_starter:
+        made = "judgecal-workspace"
+        place = "" if Path(made).exists() else f"judgecal init {made} && "
+        made = f"judgecal --workspace {made}"
+    while not workspace.is_starter and (workspace.gold / free).exists():
+        free, number = f"{name}-{number}", number + 1
+    return f"{place}{made} gold import {shlex.quote(config['file'])} --as {free} {config['options']}"
+
+
+def _rate(gold: GoldSet, column: JudgeColumn, seed: int) -> TableRate:
+    people, common = gold.scale, common_scale(gold.scale, column.scale)
+    said = {row.item_id: row.verdict for row in whole_items(column.rows) if not row.repeat}
+
+    def on_people(verdict: Any) -> float:
+        if verdict is None:
+            return np.nan
+        if people.kind == "binary":
+            cut = 0.5 if common.pass_at is None else common.pass_at
+            return float(float(verdict) >= cut)
+        return onto(people, column.scale, float(verdict))
+
+    verdicts = np.array([on_people(said.get(item.item_id)) for item in gold.items])
+    _, groups = np.unique([item.group for item in gold.items], return_inverse=True)
+    at = [place for place, item in enumerate(gold.items) if item.item_id in gold.labels]
+    labels = np.array([float(gold.labels[gold.items[place].item_id]) for place in at])
+    labelled = LabelledRows(np.array(at), labels)
+    ends: dict[str, Any] = {"low": people.low, "high": people.high, "seed": seed}
+    done, scored = corrected_mean(verdicts, groups, labelled, **ends), verdicts[~np.isnan(verdicts)]
+    raw = Estimate(
+        float(scored.mean()) if len(scored) else None,
+        n=len(scored),
+        n_expected=len(verdicts),
+        n_groups=len({*groups}),
+        n_unscored=len(verdicts) - len(scored),
+        reason=None if len(scored) else "no row has a verdict",
+    )
+    filled = np.where(np.isnan(verdicts), raw.value or 0.0, verdicts)
+    drawn = drawn_otherwise(filled, groups, replace(labelled, label=filled[at]), **ends)
+    return TableRate(column.judge, raw, done.plain, done.estimate, drawn=not drawn.differs)

@@ -1,0 +1,124 @@
+"""Which columns of a table hold people's labels, and which a judge's verdicts, where nobody says it.
+
+Names decide, and a look at the cells: what is no label by its cells (a text, a row's id) is none by its name.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from judgecal.errors import InputError, listed
+from judgecal.scale import FALSE_WORDS, TRUE_WORDS
+from judgecal.tables.columns import GOLD, USUAL, Columns
+from judgecal.tables.table import Table
+
+_FURTHER: Mapping[str, tuple[str, ...]] = {
+    "question": ("query", "prompt", "input", "user_input", "instruction", "frage"),
+    "answer": ("answer_under_test", "response", "output", "completion", "actual_output", "antwort"),
+    "reference": ("expected", "expected_answer", "expected_output", "ground_truth", "gold_answer", "ideal"),
+    "contexts": ("retrieved_contexts", "retrieved_context"),
+    "group": ("question_id", "query_id", "prompt_id"),
+}
+"""What columns of texts are called elsewhere, looked for behind the usual names."""
+_PEOPLE = re.compile(
+    r"humans?|person|people|annotat(?:or|ors|ion|ions)|raters?|experts?|reviewers?|curators?|gold|adjudicated"
+)
+_JUDGE = re.compile(
+    r"judges?|llms?|ai|model|autorater|gpt.*|chatgpt.*|claude.*|gemini.*|gemma.*|llama.*|mistral.*|mixtral.*"
+    r"|qwen.*|deepseek.*|grok.*|phi|nova|haiku|sonnet|opus|prometheus"
+)
+_OFTEN_PEOPLE, _OFTEN_JUDGE = re.compile("labels?"), re.compile("verdicts?|scores?|predict(?:ed|ion)")
+_BESIDE = frozenset({
+    "reason", "reasons", "reasoning", "explanation", "rationale", "comment", "comments", "note", "notes",
+    "feedback", "critique", "id", "ids", "name", "version", "date", "at", "answer", "answers", "response",
+    "reference", "output", "question", "prompt", "context", "contexts", "confidence", "email", "url",
+})  # fmt: skip
+"""What a name ends in that is neither label nor verdict, whoever else stands in it."""
+_AMOUNTS = frozenset({"cost", "usd", "latency", "seconds", "ms", "time", "tokens", "duration"})
+_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[^\W\d_]+")
+_AMOUNT = re.compile(r"[+-]?\d+(?:[.,]\d+)?\s*(?:%|/\s*\d+)?")
+_SHARE = re.compile(r"0(?:[.,]\d+)?|1(?:[.,]0+)?")
+_LONGEST, _MOST_WORDS = 40, 20  # characters of a label, and different ones that are no numbers
+
+
+def guessed(columns: Columns, table: Table) -> Columns:
+    """The columns with what their names tell of those that no option names.
+
+    InputError: no column is people's by its name, or where none is a judge's, some may be; with the options
+    that say it.
+    """
+    header = {name.strip().casefold().replace(" ", "_"): name for name in reversed(table.columns)}
+    columns = columns.resolved(table.columns)
+    used = {*columns.item_names, *columns.label_names, *columns.verdicts}
+    for part, names in _FURTHER.items():
+        there = [header[name] for name in (*USUAL[part], *names) if header.get(name, "") not in {"", *used}]
+        if there and not getattr(columns, part) and (part != "group" or not columns.question):
+            found: Any = (there[0],) if part == "contexts" else there[0]
+            columns = dataclasses.replace(columns, **{part: found})
+            used.add(there[0])
+    open_, people, judges = list[str](), list[str](), list[str]()
+    for name in table.columns:
+        if name not in used and _like_labels(row.cells[name] for row in table.rows):
+            {None: open_, "people": people, "judge": judges}.get(_whose(name), []).append(name)
+    labelled = bool(columns.labels or columns.gold_label)
+    if not labelled and not people:
+        raise InputError(_unknown(table, [*open_, *judges], "people's labels"))
+    if not columns.verdicts and not judges and not labelled:
+        alike = [name for name in open_ if _fits(table, name, people)]
+        if alike:
+            raise InputError(_unknown(table, alike, "a judge's verdicts"))
+    if not labelled:
+        settled = [name for name in people if "adjudicated" in _words(name) or _words(name)[0] == GOLD][:1]
+        labels = tuple(name for name in people if name not in settled)
+        columns = dataclasses.replace(columns, labels=labels, gold_label=next(iter(settled), None))
+    return columns if columns.verdicts else dataclasses.replace(columns, verdicts=tuple(judges))
+
+
+def _words(name: str) -> list[str]:
+    return [word.casefold() for word in _WORDS.findall(name)] or [""]
+
+
+def _whose(name: str) -> str | None:
+    """`people`, `judge`, `neither`, or None where the name leaves it open."""
+    words = _words(name)
+    if words[-1] in _BESIDE or not _AMOUNTS.isdisjoint(words):
+        return "neither"
+    for people, judge in ((_PEOPLE, _JUDGE), (_OFTEN_PEOPLE, _OFTEN_JUDGE)):
+        either = any(map(people.fullmatch, words)), any(map(judge.fullmatch, words))
+        if any(either):
+            return None if all(either) else "people" if either[0] else "judge"
+    return None
+
+
+def _like_labels(cells: Iterable[str]) -> bool:
+    """Whether cells may be labels or verdicts: short, and numbers or few different words; no ids."""
+    filled = [cell.strip() for cell in cells if cell.strip()]
+    distinct = set(filled)
+    numbers = all(map(_AMOUNT.fullmatch, filled))
+    ids = len(distinct) == len(filled) > _MOST_WORDS and all(cell.isdecimal() for cell in filled)
+    few = len(distinct) <= _MOST_WORDS and (len(distinct) < len(filled) or len(filled) < _MOST_WORDS)
+    return bool(filled) and max(map(len, distinct)) <= _LONGEST and (few or (numbers and not ids))
+
+
+def _fits(table: Table, name: str, labels: Sequence[str]) -> bool:
+    """Whether the cells of a column may be verdicts beside such labels: their words, yes and no, 0 to 1."""
+    known = {row.cells[label].strip().casefold() for row in table.rows for label in labels}
+    cells = {row.cells[name].strip().casefold() for row in table.rows} - {""}
+    return cells <= known | TRUE_WORDS | FALSE_WORDS or all(map(_SHARE.fullmatch, cells))
+
+
+def _unknown(table: Table, candidates: Sequence[str], what: str) -> str:
+    """Why nothing can be measured yet, and both ways to say what a column is."""
+    names = (
+        "human, label, gold, annotator or rater are people's; judge, verdict, score or a model's a judge's"
+    )
+    if not candidates:
+        return (
+            f"{table.top}: no column can hold {what} (names with {names}); the columns are "
+            f"{listed(table.columns, 12)}: name one with --label COL, and a judge's with --verdict COL"
+        )
+    ways = "; ".join(f"--label {name!r} or --verdict {name!r}" for name in candidates[:4])
+    return f"{table.top}: no column is {what} by its name (names with {names}): say it: {ways}"
