@@ -1,4 +1,4 @@
-# make demo    install into .venv, then optimise the embedded judge on the starter set in a throwaway workspace
+# make demo    install into .venv; then a CSV: is its judge any good, and is there a better prompt?
 # make test    lint, types, tests, the README's commands, the built wheel in an empty environment
 # make lint    ruff and mypy alone
 # make welcome play the README and the handbook's ten minutes from a bare clone in an empty environment
@@ -14,6 +14,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DATA ?= ../shared/data
 TORTURE ?= full
+DEMO_CSV := examples/judged.csv
 DOCS := .venv-docs
 DOCS_READY := $(DOCS)/.ready-$(shell cksum < requirements-docs.lock | cut -d' ' -f1)
 READY := $(VENV)/.ready-$(shell cat requirements-dev.lock pyproject.toml | cksum | cut -d' ' -f1)
@@ -25,8 +26,12 @@ unexport PYTHONDONTWRITEBYTECODE
 
 demo: $(READY)
 	@rm -rf .demo && $(BIN)/judgecal init .demo --json >/dev/null
-	@echo "judgecal optimize, with the model embedded, on the gold set starter:" && echo
-	@cd .demo && ../$(BIN)/judgecal optimize --name demo
+	@echo "1. $(DEMO_CSV): 223 replies of a made-up help desk, 130 with our label, all with a judge's verdict." && echo
+	@cd .demo && ../$(BIN)/judgecal agreement ../$(DEMO_CSV) --labels-by project --name first
+	@echo && echo "2. That import; then judgecal optimize: does a prompt do better, with the model embedded?" && echo
+	@cd .demo && ../$(BIN)/judgecal gold import ../$(DEMO_CSV) --as judged --question question --answer answer \
+		--label label --verdict judge --scale binary --labels-by project --json >/dev/null
+	@cd .demo && ../$(BIN)/judgecal optimize --gold judged --signature mosaic/relevance_to_query --name demo
 	@echo && printf 'page: ' && cd .demo && ../$(BIN)/judgecal report demo --format html
 	@echo "next: cd .demo && ../$(BIN)/judgecal report demo --open"
 

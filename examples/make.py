@@ -3,22 +3,25 @@
 - `promptfoo.json`: the shape of `promptfoo eval --output`, with a rating for each answer and an assertion that ran.
 - `mlflow_traces.jsonl`: the shape of MLflow's `search_traces()`, with two people's feedback and a judge's.
 - `mosaic.jsonl`: a table as Mosaic AI Agent Evaluation takes it.
+- `judged.csv`: 223 replies, of which 67 only echo the question, with a judge's verdict on whether the reply takes
+  up what was asked, and our label on 130 of them, drawn at random.
 
-No tool was run. The labels are those of answers.csv, the project's own; the judge in both exports is a rule of ours,
-which counts the words that answer and reference share.
+No tool was run. The labels are those of answers.csv, the project's own, and in judged.csv what we made each reply
+for. The judge in both exports is a rule of ours, which counts the words that answer and reference share; that of
+judged.csv passes what shares a word with the question or is short, unless it meets a phrase that it knows.
 """
 
 from __future__ import annotations
 
 import csv
 import json
+import random
 import re
 import sys
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-ANSWERS = HERE / "answers.csv"
 TIME = "2026-11-22T12:00:00Z"
 JUDGE = "word-overlap"
 
@@ -111,10 +114,54 @@ def mosaic(number: int, row: dict[str, str], rows: list[dict[str, str]]) -> dict
     }
 
 
+ECHOES = (
+    "Thank you for asking us: {} We hear that often, and we look forward to your visit.",
+    "You would like to know: {} Our team at the desk is always there for our guests.",
+    "Your question was: {} We have noted it with pleasure and wish you a lovely day.",
+    "{} A good question! There is so much to discover here, so do come and see us soon.",
+    "Many guests ask: {} We appreciate your interest in the museum very much.",
+    "Regarding your question, {} please know that every guest matters to us.",
+)
+
+
+def replies(rows: list[dict[str, str]]) -> list[tuple[str, str, str]]:
+    """Question, reply and whether it takes up the question; some questions have two replies that echo them."""
+    draw, asked = random.Random(7), list(dict.fromkeys(row["question"] for row in rows))
+    twice, found = set(draw.sample(range(len(asked)), 7)), list[tuple[str, str, str]]()
+    for n, question in enumerate(asked):
+        found += [(question, row["answer"], "yes") for row in rows if row["question"] == question]
+        echoes = [ECHOES[(n + k) % len(ECHOES)] for k in range(1 + (n in twice))]
+        found += [(question, echo.format(question), "no") for echo in echoes]
+    return found
+
+
+def passes(question: str, reply: str) -> bool:
+    """The judge of judged.csv."""
+    asked, said = (set(re.findall(r"\w{3,}", text.lower())) for text in (question, reply))
+    return not re.search("pleasure|matters", reply) and (bool(asked & said) or len(reply.split()) < 10)
+
+
+def judged(path: Path, rows: list[dict[str, str]]) -> None:
+    """Write judged.csv: a label on some replies, a verdict on all."""
+    found = replies(rows)
+    labelled = set(random.Random(0).sample(range(len(found)), 130))
+    with path.open("w", encoding="utf-8", newline="") as file:
+        out = csv.writer(file, lineterminator="\n")
+        out.writerow(["question", "answer", "label", "judge"])
+        for n, (question, reply, label) in enumerate(found):
+            verdict = "yes" if passes(question, reply) else "no"
+            out.writerow([question, reply, label if n in labelled else "", verdict])
+
+
+def read(name: str) -> list[dict[str, str]]:
+    """The rows of a table beside this file."""
+    with (HERE / name).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
 def main(folder: Path = HERE) -> None:
-    """Write all three."""
-    with ANSWERS.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
+    """Write all of them."""
+    rows = read("answers.csv")
     lines = {
         "promptfoo.json": [json.dumps(promptfoo(rows[:60]))],
         "mlflow_traces.jsonl": [json.dumps(mlflow(row)) for row in rows[:60]],
@@ -122,6 +169,7 @@ def main(folder: Path = HERE) -> None:
     }
     for name, texts in lines.items():
         (folder / name).write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    judged(folder / "judged.csv", [*rows, *read("new_answers.csv")])
 
 
 if __name__ == "__main__":
