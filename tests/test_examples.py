@@ -20,7 +20,12 @@ EXAMPLES = ROOT / "examples"
 def test_the_files_are_what_their_script_writes(tmp_path: Path) -> None:
     runpy.run_path(str(EXAMPLES / "make.py"))["main"](tmp_path)
     made = sorted(tmp_path.iterdir())
-    assert [one.name for one in made] == ["judged.csv", "mlflow_traces.jsonl", "mosaic.jsonl", "promptfoo.json"]
+    assert [one.name for one in made] == [
+        "judged.csv",
+        "mlflow_traces.jsonl",
+        "mosaic.jsonl",
+        "promptfoo.json",
+    ]
     assert [one.name for one in made if one.read_bytes() != (EXAMPLES / one.name).read_bytes()] == []
 
 

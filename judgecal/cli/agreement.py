@@ -136,10 +136,10 @@ def agreement(
     how: RecordedArguments,
     table: JudgementFiles,
 ) -> None:
-    """Compare judgements recorded elsewhere with people's labels.
+    """Say whether a CSV's judges, or recorded ones, agree with people.
 
-    FILE needs no workspace and no import: its columns are told by their names, and said. Without FILE the
-    labels are those of a gold set.
+    FILE has people's labels and judges' verdicts in columns whose names tell which is which; it needs no
+    workspace and no import. Without FILE judgements recorded elsewhere are held against a gold set's labels.
     """
     table.check()
     from judgecal.experiment import RunOptions

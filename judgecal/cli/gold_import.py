@@ -67,7 +67,8 @@ class ImportArguments(ColumnArguments):
         option("Only the rows with this, of --ratings where given; repeatable.", metavar="COL=VALUE"),
     ] = None
     mapping: Annotated[
-        list[str] | None, option("Rewrite a label; repeatable.", "--map", metavar="FROM=TO")
+        list[str] | None,
+        option("Rewrite a label, whatever its case; repeatable.", "--map", metavar="FROM=TO"),
     ] = None
     rater: Annotated[
         str | None,
@@ -179,7 +180,7 @@ class ImportArguments(ColumnArguments):
 
     def refuse_columns(self, *, tool: str | None, force: bool) -> None:
         """Refuse (InputError) options of tables: a sheet's columns are known."""
-        own = ("--rater", "--scale", "--pass-at")
+        own = ("--rater", "--scale", "--pass-at", "--map")
         given = [option for option in self.given() if option not in own]
         given += ["--force"] * force + ["--from"] * (tool is not None)
         if given:
@@ -290,6 +291,7 @@ def _imported(
     paths = [Path(file) for file in files]
     if how.sheet:
         table.refuse_columns(tool=how.tool, force=how.force)
+        into |= {"mapping": read_mapping(table.mapping or ())}
         return import_sheets(paths, rater=table.rater, scale=table.scale, pass_at=table.pass_at, **into)
     if how.tool is not None:
         imported: Imported = wing("import export")(

@@ -22,6 +22,7 @@ from judgecal.goldset.gold_set import CARD
 from judgecal.goldset.imports import LISTED, Imported, keep_card, labels_scale, readme_of, unlabelled
 from judgecal.goldset.labels import (
     NARROW,
+    LabelMap,
     narrow_labels,
     percent,
     read_label,
@@ -46,7 +47,7 @@ class LabelOptions:
     labels: tuple[str, ...] = ()  # the name of the scores; of `ratings` the columns, one a rater (`label`)
     scale: str | None = None  # without one the labels tell it
     pass_at: float | None = None
-    mapping: Mapping[str, str] = field(default_factory=dict)
+    mapping: LabelMap = field(default_factory=lambda: LabelMap({}))
     force: bool = False
     ratings: str | Path | None = None  # a table of people's labels, for an export without any
     item: str | None = None  # its column of the items' ids, by default `item_id`
@@ -266,8 +267,7 @@ def _read_labels(export: Export, options: LabelOptions) -> _Labels:
     right = "you said that the scale is right" if options.force else "they are fractions"
     notes = [] if in_table else [f"The label is what people said of {name}."]
     notes += [] if options.scale else [f"{how} (--scale says another)."]
-    unused = [f"{cell}={to}" for cell, to in options.mapping.items() if cell not in as_held]
-    notes += [f"--map {text}: no label holds that" for text in unused]
+    notes += [f"--map {entry}: no label holds that" for entry in options.mapping.unused(as_held)]
     return _Labels(name, scale, ratings, notes, {NARROW: right} if narrow else {}, words)
 
 
@@ -348,7 +348,7 @@ def _read_verdicts(
     unscored: dict[str, int] = {}
     for judge, scores in by_judge.items():
         alike = {_cell(score.value).casefold() for score in scores} - {""} <= labels.words.keys()
-        words = {**(labels.words if alike else {}), **mapping}
+        words = LabelMap({**(labels.words if alike else {}), **mapping})
         of_judge = [_verdict_row(score, judge, words) for score in scores]
         cells = [_cell(row["verdict"]) for row in of_judge]
         scale = verdict_scale(people, cells)
@@ -380,7 +380,7 @@ def _read_verdicts(
 def _verdict_row(score: Score, judge: str, words: Mapping[str, str]) -> dict[str, Any]:
     """A line of judgements.jsonl, its verdict as the tool held it but for what stands for something else."""
     cell = _cell(score.value)
-    verdict: Value = words.get(cell, words.get(cell.casefold(), score.value))
+    verdict: Value = words.get(cell, score.value)
     row: dict[str, Any] = {
         "item_id": score.item_id,
         "judge": judge,

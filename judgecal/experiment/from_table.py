@@ -12,7 +12,7 @@ import re
 import shlex
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,9 +26,8 @@ from judgecal.experiment.score import ScoreRun
 from judgecal.experiment.summary import check_judge
 from judgecal.experiment.trials import RunOptions
 from judgecal.goldset import JUDGEMENTS, Columns, GoldSet, Imported, Splits, import_gold, load_gold
-from judgecal.goldset.labels import fitting_scale, label_text, number_in, says_nothing, scale_told, typed
+from judgecal.goldset.labels import label_text
 from judgecal.judges import Judge, judge_named
-from judgecal.scale import Scale
 from judgecal.tables import Table, read_table
 from judgecal.tables.guess import guessed
 from judgecal.workspace import Workspace
@@ -64,7 +63,11 @@ class TableRun:
         """Hold the table's judges, or where it has none the free ones, against its labels."""
         table = read_table(self.file)
         columns = guessed(self.columns, table)
-        scale, mapping, notes = _scale_of(table, columns, self.scale, self.mapping)
+        if not columns.verdicts and columns.answer is None:
+            raise InputError(
+                f"{table.top}: no column holds a judge's verdicts (name one with --verdict COL), nor an "
+                "answer that a judge without a model could read (--answer COL)"
+            )
         name = _NO_NAME.sub("-", self.file.stem).strip("-") or "table"
         with tempfile.TemporaryDirectory(prefix="judgecal-") as root:
             scratch = Workspace(Path(root), Path(root) / "experiments")
@@ -72,8 +75,8 @@ class TableRun:
                 self.file,
                 name=name,
                 columns=columns,
-                scale=scale,
-                mapping=mapping,
+                scale=self.scale,
+                mapping=self.mapping,
                 labels_by=self.labels_by,
                 workspace=scratch,
                 splits=_OPEN,
@@ -98,7 +101,7 @@ class TableRun:
                 options=self.options,
                 seed=self.seed,
                 out=self.out,
-                table=self._config(imported, columns, scale, mapping, notes),
+                table=self._config(imported, columns, gold.card.made_by),
             )
             run.check()
             open_experiment(run.experiment)
@@ -124,23 +127,15 @@ class TableRun:
         config = {**recorded.config, "file": self.file.name}
         return dataclasses.replace(recorded, name=self.file.name, config=config)
 
-    def _config(
-        self,
-        imported: Imported,
-        columns: Columns,
-        scale: str,
-        mapping: Mapping[str, str],
-        notes: Sequence[str],
-    ) -> dict[str, Any]:
-        maps = [word for cell, to in mapping.items() for word in ("--map", f"{cell}={to}")]
-        by = ["--labels-by", self.labels_by] if self.labels_by else []
+    def _config(self, imported: Imported, columns: Columns, made_by: str) -> dict[str, Any]:
+        typed = shlex.join(["judgecal", "gold", "import", self.file.name, "--as", imported.set_])
         return {
             "file": str(self.file),
-            "scale": scale,
+            "scale": imported.scale,
             "columns": columns.taken(),
             "left_out": list(imported.left_out),
-            "notes": [*notes, *(note for note in imported.notes if " have no gold label " not in note)],
-            "options": f"{columns.options()} {shlex.join(['--scale', scale, *maps, *by])}",
+            "notes": [note for note in imported.notes if " have no gold label " not in note],
+            "options": made_by.removeprefix(typed).strip(),
         }
 
 
@@ -161,35 +156,3 @@ def _free_judges(gold: GoldSet, workspace: Workspace) -> list[Judge]:
             f"can read this table ({why})"
         )
     return able
-
-
-def _scale_of(
-    table: Table, columns: Columns, scale: str | None, mapping: Mapping[str, str]
-) -> tuple[str, Mapping[str, str], list[str]]:
-    """The scale of the labels with the maps that it takes, and what is to be said of that."""
-    nominal = Scale.parse("nominal")
-
-    def cells(names: Sequence[str]) -> list[str]:
-        raw = (row.cells[name].strip() for row in table.rows for name in names)
-        known = {cell.casefold(): to for cell, to in mapping.items()}
-        mapped = (known.get(cell.casefold(), cell) for cell in raw)
-        return [typed(cell) for cell in mapped if cell and not says_nothing(cell, nominal)]
-
-    gold = () if columns.gold_label is None else (columns.gold_label,)
-    if scale is not None:
-        return scale, mapping, []
-    names = dict.fromkeys((*columns.labels, *gold))
-    labels = cells([*names])
-    found, words, why = scale_told(labels)
-    if found is None:
-        raise InputError(
-            f"{table.top}: we cannot tell the scale of the labels in {', '.join(names)}: {why}: give "
-            "--scale, or name the labels' columns with --label"
-        )
-    for name in columns.verdicts if found.startswith("ordinal") else ():  # people may use a part of it
-        numbers = [number for cell in [*labels, *cells([name])] if (number := number_in(cell)) is not None]
-        own, both = Scale.parse(found), Scale.parse(fitting_scale(numbers))
-        near = abs(both.low - own.low) <= 1.0 and abs(both.high - own.high) <= 1.0
-        found = str(both) if both.kind == "ordinal" and near else found
-    told = f"the scale is {found}: {why} (--scale overrides)"
-    return found, {**{word: to for word, to in words.items() if word in labels}, **mapping}, [told]

@@ -20,7 +20,7 @@ from judgecal.errors import InputError, listed, notice, refuse
 from judgecal.goldset.card import CARD_KEPT, UNKNOWN_LICENCE, Card, Splits, read_card
 from judgecal.goldset.gold_set import CARD, GoldSet, SplitCounts, split_counts
 from judgecal.goldset.import_tables import Progress, SideTables, Tables, attempt, tables_of
-from judgecal.goldset.labels import percent, says_nothing, scale_told, typed
+from judgecal.goldset.labels import LabelMap, beside_verdicts, percent, says_nothing, scale_told, typed
 from judgecal.goldset.load import content_sha, load_gold
 from judgecal.goldset.reading import ImportSession
 from judgecal.goldset.write import drafting, name_problems
@@ -142,7 +142,7 @@ def import_gold(
     read; only a JSON array and a data set of the Hub are held whole.
     """
     workspace.require_writable("gold import")
-    mapping, beside, old_card = mapping or {}, beside or SideTables(), workspace.gold / name / CARD
+    mapping, beside, old_card = LabelMap(mapping or {}), beside or SideTables(), workspace.gold / name / CARD
     problems = name_problems(name, workspace=workspace, replace=replace)
     found = attempt(lambda: tables_of(file, columns, beside, progress), problems)
     how = list[str]()
@@ -157,7 +157,7 @@ def import_gold(
         splits = read_card(old_card).splits if not problems and old_card.exists() else splits
     with contextlib.ExitStack() as stack:
         draft = None if problems else stack.enter_context(drafting(name, workspace=workspace))
-        session = ImportSession(tables, resolved, Card(name, labels, splits=splits), mapping, draft)
+        session = ImportSession(tables, resolved, Card(name, labels, splits=splits), LabelMap(mapping), draft)
         session.read(force=force)
         judges: Mapping[str, int] = session.judges
         if tables.judgements is not None:
@@ -202,10 +202,16 @@ def _told(
     Reads the rows of the labels; InputError: they show none.
     """
     names = dict.fromkeys((*columns.labels, *([columns.gold_label] if columns.gold_label else [])))
-    held = {row.cells[name].strip() for row in tables.ratings.rows for name in names}
+    by_column: dict[str, set[str]] = {name: set() for name in (*names, *columns.verdicts)}
+    for row in tables.ratings.rows:
+        for name, there in by_column.items():
+            there.add(row.cells[name].strip())
+    held = {cell for name in names for cell in by_column[name]}
     cells = [cell for cell in (mapping.get(cell, cell).strip() for cell in sorted(held)) if cell]
     cells = [cell for cell in cells if not says_nothing(cell, Scale.parse("nominal"))]
     scale, words, why = scale_told([typed(cell) for cell in cells])
+    for name in columns.verdicts if scale and scale.startswith("ordinal") else ():
+        scale = beside_verdicts(str(scale), by_column[name])
     if scale is None:
         raise InputError(f"{tables.ratings.top}: the labels show no scale ({why}): give --scale")
     by_cell = {cell: words[cell.casefold()] for cell in cells if cell.casefold() in words}
@@ -266,19 +272,22 @@ def _in_python(message: str) -> str:
     return re.sub(r"--([a-z][a-z-]*)", parameter, message.replace("--map FROM=TO", 'mapping={"FROM": "TO"}'))
 
 
-def read_mapping(entries: Iterable[str]) -> dict[str, str]:
+def read_mapping(entries: Iterable[str]) -> LabelMap:
     """The `--map FROM=TO` options, cut at the last `=`; InputError where one has none, or a text has two."""
     mapping: dict[str, str] = {}
     problems: list[str] = []
     for entry in entries:
         cell, sign, to = entry.rpartition("=")
         cell = cell.strip()
+        known = LabelMap(mapping).get(cell, to)
         if not sign:
             problems.append(f"--map {entry}: write FROM=TO, such as --map correct=yes")
-        elif mapping.setdefault(cell, to) != to:
-            problems.append(f"--map {entry}: {cell!r} is mapped to {mapping[cell]!r} already: keep one")
+        elif known != to:
+            problems.append(f"--map {entry}: {cell!r} is mapped to {known!r} already: keep one")
+        elif cell not in LabelMap(mapping):
+            mapping[cell] = to
     refuse(problems)
-    return mapping
+    return LabelMap(mapping)
 
 
 def labels_scale(text: str, pass_at: float | None) -> Scale:

@@ -6,7 +6,7 @@ import math
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from judgecal.errors import InputError, listed
@@ -45,6 +45,28 @@ def unexplained(labels: Sequence[float], scale: Scale, explained: Mapping[str, s
     """The same, with what to do, where the card does not say why it may be so."""
     why = None if NARROW in explained else narrow_labels(labels, scale)
     return why and f'{why}; write that in card.toml, or under [explained] why it may be so: {NARROW} = "..."'
+
+
+class LabelMap(Mapping[str, str]):
+    """What label cells are rewritten to, whatever their case; it iterates over them as they were typed."""
+
+    def __init__(self, typed: Mapping[str, str]) -> None:
+        self._typed = dict(typed)
+        self._by_cell = {cell.strip().casefold(): to for cell, to in typed.items()}
+
+    def __getitem__(self, cell: str) -> str:
+        return self._by_cell[cell.strip().casefold()]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._typed)
+
+    def __len__(self) -> int:
+        return len(self._typed)
+
+    def unused(self, cells: Iterable[str]) -> list[str]:
+        """The entries that none of these cells asked for, as they are typed: likely slips of the pen."""
+        there = {cell.strip().casefold() for cell in cells}
+        return [f"{cell}={to}" for cell, to in self._typed.items() if cell.strip().casefold() not in there]
 
 
 class LabelNumbers:
@@ -117,13 +139,18 @@ def fitting_scale(labels: Sequence[float]) -> str:
 
 
 _UP = (
-    "👍", "thumbs_up", "thumbs up", "thumbsup", "thumb_up", "up", "like", "positive", "good",
+    "👍", "thumbs_up", "thumbs up", "thumbsup", "thumb_up", "up", "like", "positive", "good", "ok", "okay",
+    "right", "accept", "accepted", "approved", "valid", "relevant", "supported", "grounded", "helpful", "y",
+    "ja", "oui", "sí", "si", "richtig", "gut",
 )  # fmt: skip
 _DOWN = (
     "👎", "thumbs_down", "thumbs down", "thumbsdown", "thumb_down", "down", "dislike", "negative", "bad",
+    "not ok", "wrong", "reject", "rejected", "invalid", "irrelevant", "unsupported", "ungrounded",
+    "hallucinated", "unhelpful", "n", "nein", "non", "falsch", "schlecht",
 )  # fmt: skip
 _THUMBS = {**dict.fromkeys(_UP, "yes"), **dict.fromkeys(_DOWN, "no")}
 _VOTES = {"1": "yes", "-1": "no"}
+_LONGEST_WORD = 40  # characters
 _MOST_WORDS = 20  # different ones; more, and mostly different, are texts and no labels
 
 
@@ -160,6 +187,15 @@ def scale_told(cells: Sequence[str]) -> tuple[str | None, Mapping[str, str], str
     except InputError:  # a single number below 0
         return None, {}, f"they are {span}"
     return fitting, {}, f"they are {span}"
+
+
+def beside_verdicts(scale: str, cells: Iterable[str]) -> str:
+    """The ordinal scale that labels show, with a grade more at an end that only a judge gave."""
+    own = Scale.parse(scale)
+    said = [number for cell in cells if (number := number_in(cell)) is not None]
+    both = Scale.parse(fitting_scale([own.low, own.high, *said]))
+    near = abs(both.low - own.low) <= 1.0 and abs(both.high - own.high) <= 1.0
+    return str(both) if both.kind == "ordinal" and near else scale
 
 
 def _finite(cell: str) -> float | None:
@@ -226,6 +262,18 @@ def read_label(cell: str, scale: Scale) -> Label:
     return label
 
 
+def map_for(cell: str, scale: Scale) -> str:
+    """The `--map` that makes a label of a word, as it is typed; where that is not clear, what to add."""
+    word = " ".join(cell.casefold().split())
+    meant = _THUMBS.get(word, "")
+    if number_in(cell) is not None or is_part(cell) or len(word) > _LONGEST_WORD:
+        return "--map FROM=TO for it"
+    if scale.kind == "binary" and meant:
+        return shlex.join(["--map", f"{word}={meant}"])
+    label = "yes or no" if scale.kind == "binary" else f"a label of {scale}"
+    return f"{shlex.join(['--map', f'{word}='])} with {label} behind it (nothing: no label)"
+
+
 def missing_notes(counts: Mapping[str, int]) -> list[str]:
     """How many label cells said that there is none, by what they said."""
     cells = ", ".join(
@@ -279,60 +327,6 @@ def _on_scale(text: str, scale: Scale) -> str:
     if whole != scale.high:
         raise ValueError(f"{text!r} is out of {whole:g}, and the scale ends at {scale.high:g}")
     return f"{part:.12g}"
-
-
-_UP = (
-    "👍", "thumbs_up", "thumbs up", "thumbsup", "thumb_up", "up", "like", "positive", "good",
-)  # fmt: skip
-_DOWN = (
-    "👎", "thumbs_down", "thumbs down", "thumbsdown", "thumb_down", "down", "dislike", "negative", "bad",
-)  # fmt: skip
-_THUMBS = {**dict.fromkeys(_UP, "yes"), **dict.fromkeys(_DOWN, "no")}
-_VOTES = {"1": "yes", "-1": "no"}
-_MOST_WORDS = 20  # different ones; more, and mostly different, are texts and no labels
-
-
-def scale_told(cells: Sequence[str]) -> tuple[str | None, Mapping[str, str], str]:
-    """The scale that labels are on, as it is written, what stands for yes and no, and why; or why not."""
-    distinct = {cell.casefold() for cell in cells}
-    shown = listed(sorted(distinct), 4)
-    numbers = {cell: number for cell in cells if (number := _number(cell)) is not None}
-    words = sorted({*cells} - numbers.keys())
-    if not distinct:
-        return None, {}, "there is none"
-    if distinct <= _THUMBS.keys():
-        return "binary", _THUMBS, f"they are {shown}"
-    if distinct <= _VOTES.keys() and "-1" in distinct:
-        return "binary", _VOTES, f"they are {shown}"
-    if words and distinct <= TRUE_WORDS | FALSE_WORDS:
-        return "binary", {}, f"they are {shown}"
-    if words and numbers:
-        none = shlex.quote(f"{words[0]}=")
-        return None, {}, f"numbers and, among them, {listed(words, 3)}; --map {none} makes one no label"
-    if words:
-        if any(map(is_part, cells)):
-            return None, {}, f"they are parts of a whole: {shown}"
-        if len(distinct) > _MOST_WORDS and len(distinct) > len(cells) / 2:
-            return None, {}, f"{len(distinct):,} different texts"
-        return "nominal", {}, f"they are words: {shown}"
-    low, high = min(numbers.values()), max(numbers.values())
-    span = f"{low:g} to {high:g}" if len(distinct) > 1 else f"all {shown}"
-    if any(cell.endswith("%") for cell in cells):
-        return "percentage", {}, f"they are percentages, {span}"
-    fitting = fitting_scale([numbers[cell] for cell in cells])
-    try:
-        Scale.parse(fitting)
-    except InputError:  # a single number below 0
-        return None, {}, f"they are {span}"
-    return fitting, {}, f"they are {span}"
-
-
-def _number(cell: str) -> float | None:
-    try:
-        number = float(cell.removesuffix("%"))
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None
 
 
 _FRACTIONS = 10  # verdicts of 0 and 1 alone; fewer may be so by chance

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -18,8 +18,10 @@ from judgecal.goldset.gold_set import SplitCounts, common_label
 from judgecal.goldset.import_tables import JUDGE, KEPT, VERDICT, Stream, Tables
 from judgecal.goldset.labels import (
     NARROW,
+    LabelMap,
     LabelNumbers,
     judged_twice,
+    map_for,
     missing_notes,
     narrow_labels,
     number_in,
@@ -61,7 +63,7 @@ class ImportSession:
     """
 
     def __init__(
-        self, tables: Tables, columns: Columns, card: Card, mapping: Mapping[str, str], draft: Draft | None
+        self, tables: Tables, columns: Columns, card: Card, mapping: LabelMap, draft: Draft | None
     ) -> None:
         self.tables, self.columns, self.mapping = tables, columns, mapping
         self.name, self.scale, self._splits, self._draft = card.name, card.scale, card.splits, draft
@@ -151,6 +153,7 @@ class ImportSession:
     def _read_verdict(self, row: Row, item: _ReadItem, column: str) -> None:
         """Write what a judge's column says of an item; an empty cell is a judgement without a verdict."""
         cell = row.cells[column].strip()
+        cell = self.mapping.get(cell, cell).strip()
         verdict = None if not cell or says_nothing(cell, self.scale) else typed(cell)
         self.judges[column] += 1
         if self._draft is not None and item.item_id:
@@ -261,7 +264,7 @@ class ImportSession:
         except (ValueError, OverflowError) as error:
             self._numbers.add(number_in(cell), fits=False)
             self.problems.append(
-                f"{where}: column {column!r}: {error}: fix the cell, or give --map FROM=TO for it"
+                f"{where}: column {column!r}: {error}: fix the cell, or give {map_for(cell, self.scale)}"
             )
             return
         if label is None:
@@ -326,11 +329,7 @@ class ImportSession:
             *self._remarks,
             *missing_notes(self._missing),
             *(f"no row has a label in column {column}" for column in self._without_label()),
-            *(
-                f"--map {cell}={to}: no label cell holds that"
-                for cell, to in self.mapping.items()
-                if cell not in self._mapped
-            ),
+            *(f"--map {entry}: no label cell holds that" for entry in self.mapping.unused(self._mapped)),
         ]
 
 

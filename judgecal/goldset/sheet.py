@@ -20,7 +20,7 @@ from judgecal.errors import InputError, refuse, unknown_name
 from judgecal.goldset.card import UNKNOWN_LICENCE, Card, RaterCard
 from judgecal.goldset.gold_set import GoldSet
 from judgecal.goldset.imports import LISTED, Imported
-from judgecal.goldset.labels import missing_notes, read_label, says_nothing
+from judgecal.goldset.labels import LabelMap, map_for, missing_notes, read_label, says_nothing
 from judgecal.goldset.load import list_gold, load_gold
 from judgecal.goldset.write import add_ratings, name_problems, write_gold
 from judgecal.records import CANNOT_TELL, Context, Item, Rating, Result
@@ -205,13 +205,15 @@ def import_sheets(
     rater: str | None = None,
     scale: str | None = None,
     pass_at: float | None = None,
+    mapping: Mapping[str, str] | None = None,
     replace: bool = False,
 ) -> Imported:
     """Read filled sheets and add their labels to a set, or make a new set of the sheets' items.
 
     Each file is a rater of its own, named by the file without its ending, unless `rater` filled in all of
     them (`gold` for labels that settle the others). A set that exists says what the sheets must hold; a new
-    one needs `scale` (`pass_at` belongs to it too), and each question is a group. `replace` overwrites what a
+    one needs `scale` (`pass_at` belongs to it too), and each question is a group. `mapping` rewrites label
+    cells, whatever their case. `replace` overwrites what a
     rater said of an item before; items that the sheet leaves empty keep their ratings. InputError lists every
     problem with file and line; then nothing has been written.
     """
@@ -238,7 +240,8 @@ def import_sheets(
     # Codes first: an id that happens to look like one stands for itself.
     items = {code_of(item): item for item in gold.items} if gold else {}
     items |= {item.item_id: item for item in gold.items} if gold else {}
-    ratings, empty, missing = _read_rows(sheets, items, gold, labels_on, problems)
+    maps = LabelMap(mapping or {})
+    ratings, empty, missing = _read_rows(sheets, items, gold, labels_on, maps, problems)
     if not ratings and not problems:
         raise InputError(f"{', '.join(map(str, files))}: no row has a label: fill some in")
     refuse(problems, most=LISTED)
@@ -278,6 +281,7 @@ def _read_rows(
     items: dict[str, Item],
     gold: GoldSet | None,
     scale: Scale,
+    mapping: LabelMap,
     problems: list[str],
 ) -> tuple[dict[tuple[str, str], Rating], Counter[str], Counter[str]]:
     """The ratings, and how many rows have none: by rater, and by what the cell says. New items are added."""
@@ -300,6 +304,7 @@ def _read_rows(
                 )
                 continue
             cell = cells[_LABEL].strip()
+            cell = mapping.get(cell, cell).strip()
             if not cell or says_nothing(cell, scale):
                 empty[who] += 1
                 missing.update([cell] if cell else [])
@@ -308,7 +313,8 @@ def _read_rows(
             try:
                 label = None if unclear else read_label(cell, scale)
             except (ValueError, OverflowError) as error:
-                problems.append(f"{where}: column {_LABEL}: {error}: fix the cell, or leave it empty")
+                mend = f"fix the cell, leave it empty, or give {map_for(cell, scale)}"
+                problems.append(f"{where}: column {_LABEL}: {error}: {mend}")
                 continue
             note, reason = cells.get(_NOTE, "").strip() or None, CANNOT_TELL if unclear else None
             ratings[key] = Rating(*key, label, note, saw_draft=_DRAFT in cells, reason=reason)

@@ -1,0 +1,239 @@
+"""`judgecal agreement FILE`: a table's judges held against its labels, in any folder."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import random
+import runpy
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from judgecal.stats.prediction_powered import LabelledRows, corrected_mean
+from judgecal.tables import Columns, read_table
+from judgecal.tables.guess import guessed
+from tests.support.command import BASE, CLASS, ROOT, Run, check_table, one_object
+
+JUDGED = ROOT / "examples" / "judged.csv"
+
+
+@pytest.fixture
+def elsewhere(judgecal: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that is no workspace; commands run in it."""
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def write(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> Path:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        out = csv.writer(file)
+        out.writerow(header)
+        out.writerows(rows)
+    return path
+
+
+def yes_no(n: int, *, seed: int = 0) -> list[tuple[str, str]]:
+    """Labels, and the verdicts of a judge that is right on four of five."""
+    draw = random.Random(seed)
+    labels = [draw.choice(["yes", "no"]) for _ in range(n)]
+    return [(one, one if draw.random() < 0.8 else {"yes": "no", "no": "yes"}[one]) for one in labels]
+
+
+def test_the_demo_holds_the_truth_that_its_judge_hides(judgecal: Run, elsewhere: Path) -> None:
+    found = one_object(judgecal("agreement", JUDGED, "--labels-by", "project", "--json"))
+    check_table(found, BASE | CLASS)
+    make = runpy.run_path(str(ROOT / "examples" / "make.py"))
+    replies = make["replies"]([*make["read"]("answers.csv"), *make["read"]("new_answers.csv")])
+    truth = np.array([float(label == "yes") for *_, label in replies])
+    (rate,) = found["table"]["rates"]
+    assert rate["raw"]["value"] == pytest.approx(194 / 223) and 0.69 < truth.mean() < 0.71
+    assert rate["corrected"]["low"] < truth.mean() < rate["corrected"]["high"] < rate["raw"]["value"] - 0.1
+    assert rate["people"]["n"] == 130 and rate["drawn"]
+    assert (
+        "judge passes 87.0% of the 223 answers; the project's own labels" in found["headline"]["because"][0]
+    )
+
+    verdicts = np.array([float(make["passes"](question, reply)) for question, reply, _ in replies])
+    groups = np.unique([question for question, *_ in replies], return_inverse=True)[1]
+    held = []
+    for seed in range(150):
+        at = np.array(sorted(random.Random(seed).sample(range(len(replies)), 130)))
+        drawn = corrected_mean(verdicts, groups, LabelledRows(at, truth[at])).estimate
+        assert drawn.low is not None and drawn.high is not None
+        held.append(drawn.low <= truth.mean() <= drawn.high)
+    assert np.mean(held) > 0.9  # of a nominal 95%
+
+
+def test_it_says_first_what_counts_and_last_what_keeps_it(judgecal: Run, elsewhere: Path) -> None:
+    ran = judgecal("agreement", JUDGED, "--labels-by", "project")
+    assert ran.code == 0 and ran.out.startswith("◐ triage only · judge may sort answers")
+    assert (
+        "Columns used: question as question, answer as answer, label as label, judge as verdict." in ran.said
+    )
+    assert "people" not in ran.said.replace("not by people", "") and "select" not in ran.said
+    env = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    kept = "judgecal --workspace judgecal-workspace agreement --gold judged --json"
+    following = ran.out.partition("next: ")[2]
+    for command in (following, kept):  # as a shell reads them
+        done = subprocess.run(command, shell=True, check=True, capture_output=True, text=True, env=env)
+    there = json.loads(done.stdout)
+    here = one_object(judgecal("agreement", JUDGED, "--labels-by", "project", "--json"))
+    assert there["judges"][0]["agreement"] == here["judges"][0]["agreement"]
+    assert "init" not in here["headline"]["next"]  # there is a workspace now
+
+
+def test_the_page_is_kept_and_made_again(
+    judgecal: Run, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", lambda address: opened.append(address) or True)
+    first = judgecal("agreement", JUDGED, "--name", "mine", "--open")
+    assert opened == [(elsewhere / "experiments" / "mine" / "report.html").as_uri()]
+    page = (elsewhere / "experiments" / "mine" / "report.html").read_text(encoding="utf-8")
+    assert "Thank you for asking us" in page and "gold import" in page
+    assert judgecal("report", "mine").out == first.out
+    (elsewhere / "experiments" / "mine" / "summary.json").unlink()
+    assert judgecal("report", "mine").out == first.out
+    assert judgecal("compare", "mine").code == 2  # one judge alone
+    assert {path.name for path in elsewhere.iterdir()} == {"experiments"}
+
+
+@pytest.mark.parametrize(
+    ("header", "people", "judges"),
+    [
+        (["human_score", "score"], "human_score", "score"),
+        (["HumanLabel", "GPT-4o"], "HumanLabel", "GPT-4o"),
+        (["annotator1", "annotator2", "llm_label"], "annotator1 annotator2", "llm_label"),
+        (["rater_a", "claude_correct", "gemini-pro"], "rater_a", "claude_correct gemini-pro"),
+        (["label", "judge", "judge_reason", "judge_cost_usd"], "label", "judge"),
+        (["expert", "gold", "verdict"], "expert gold", "verdict"),
+        (["gold_answer", "label", "verdict", "id"], "label", "verdict"),
+    ],
+)
+def test_names_decide(tmp_path: Path, header: list[str], people: str, judges: str) -> None:
+    rows = [["yes" if (n + k) % 3 else "no" for k in range(len(header))] for n in range(30)]
+    for place, name in enumerate(header):
+        for n, row in enumerate(rows):
+            if name in ("judge_reason", "gold_answer"):
+                row[place] = f"a text of its own, number {n}, that is longer than any label would ever be"
+            if name == "id":
+                row[place] = str(n)
+    found = guessed(Columns(usual=True), read_table(write(tmp_path / "t.csv", header, rows)))
+    assert {*found.labels, *filter(None, [found.gold_label])} == {*people.split()}
+    assert found.verdicts == tuple(judges.split())
+    assert found.gold_label == ("gold" if "gold" in header else None)
+
+
+def test_what_cannot_be_measured_is_one_message(judgecal: Run, elsewhere: Path) -> None:
+    rows = yes_no(40)
+    texts = [
+        [f"a long text about something, the {n}th of its kind here", one] for n, (one, _) in enumerate(rows)
+    ]
+    cases = {
+        "there is no such file": ["absent.csv"],
+        "the file holds no rows": [write(Path("empty.csv"), [], [])],
+        "unknown ending": [write(Path("table.bin"), ["label"], rows)],
+        "--label 'correct' or --verdict 'correct'": [write(Path("open.csv"), ["text", "correct"], texts)],
+        "--label 'b' or --verdict 'b'": [write(Path("half.csv"), ["label", "b"], rows)],
+        "no column can hold people's labels": [write(Path("no.csv"), ["a"], [one[:1] for one in texts])],
+        "all 40 labels are yes": [write(Path("same.csv"), ["label", "judge"], [("yes", b) for _, b in rows])],
+        "column 'judge' holds no verdict": [
+            write(Path("long.csv"), ["label", "judge"], [(a, f"gpt-{b}") for a, b in rows])
+        ],
+        "we cannot tell the scale": [
+            write(
+                Path("mix.csv"),
+                ["label", "judge"],
+                [(f"{a}{n % 2 or 7.5}"[-3:], b) for n, (a, b) in enumerate(rows)],
+            )
+        ],
+        "--gold with": ["empty.csv", "--gold", "starter"],
+        "--label without FILE": ["--label", "x"],
+        "that a judge without a model could read": [
+            write(Path("bare.csv"), ["label"], [one[:1] for one in rows])
+        ],
+    }
+    for message, argv in cases.items():
+        ran = judgecal("agreement", *argv)
+        assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1), (message, ran)
+        assert message in ran.err and ran.err.startswith("judgecal: "), (message, ran.err)
+    assert not (elsewhere / "experiments").exists()
+    few = judgecal("agreement", write(Path("few.csv"), ["label", "judge"], rows[:3]))
+    assert few.code == 0 and few.out.startswith("○ too few · ")
+
+
+def test_several_raters_and_judges_on_scales_of_their_own(judgecal: Run, elsewhere: Path) -> None:
+    draw = random.Random(1)
+    grades = [draw.randint(1, 4) for _ in range(60)]
+    rows = [
+        (
+            f"q{n // 2}",
+            one,
+            min(4, one + draw.randint(0, 1)),
+            min(5, one + draw.randint(0, 1)),
+            one / 5,
+            "" if n < 3 else one,
+        )
+        for n, one in enumerate(grades)
+    ]
+    path = write(Path("t.csv"), ["prompt", "rater_1", "rater_2", "judge", "gpt4_score", "llm"], rows)
+    found = one_object(judgecal("agreement", path, "--json"))
+    assert found["table"]["scale"] == "ordinal:1:5"  # the judge uses the 5 that no person gave
+    assert [judge["judge"] for judge in found["judges"]] == ["judge", "gpt4_score", "llm"]
+    assert [judge["n_unscored"] for judge in found["judges"]] == [0, 0, 3]
+    assert found["gold"]["n_groups"] == 30 and len(found["raters"]) == 2
+    assert found["gold"]["n_test_items"] == 0
+    typed = one_object(judgecal("agreement", path, "--label", "rater_1", "--verdict", "rater_2", "--json"))
+    assert [judge["judge"] for judge in typed["judges"]] == ["rater_2"]
+    assert typed["table"]["columns"] == {"prompt": "question", "rater_1": "label", "rater_2": "verdict"}
+    assert typed["table"]["left_out"] == ["judge", "gpt4_score", "llm"]
+
+
+def test_without_a_judge_the_free_ones_stand_there(judgecal: Run, elsewhere: Path) -> None:
+    rows = [(*row, "yes" if n % 3 else "no") for n, row in enumerate(_answers())]
+    found = one_object(
+        judgecal(
+            "agreement", write(Path("t.csv"), ["question", "answer", "expected", "label"], rows), "--json"
+        )
+    )
+    assert {"correctness_v3@embedded", "token_f1@local"} <= {judge["judge"] for judge in found["judges"]}
+    assert "judgecal score --gold t --models gemini-flash asks a model." in " ".join(
+        found["headline"]["because"]
+    )
+    assert found["table"]["rates"] == []
+
+
+def _answers() -> list[tuple[str, str, str]]:
+    with (ROOT / "examples" / "answers.csv").open(encoding="utf-8") as file:
+        return [(row["question"], row["answer"], row["reference"]) for row in csv.DictReader(file)][:60]
+
+
+def test_labels_that_are_no_draw_are_said_to_be_none(judgecal: Run, elsewhere: Path) -> None:
+    rows = yes_no(400)
+    picked = [
+        (label if verdict == "no" and n < 300 else "", verdict) for n, (label, verdict) in enumerate(rows)
+    ]
+    picked[:20] = rows[:20]
+    found = one_object(judgecal("agreement", write(Path("t.csv"), ["human", "judge"], picked), "--json"))
+    assert found["table"]["rates"][0]["drawn"] is False
+    assert "not drawn at random" in found["headline"]["unknown"][0]
+    assert "Corrected" not in " ".join(found["headline"]["because"])
+
+
+def test_words_take_a_map_and_verdicts_take_it_too(judgecal: Run, elsewhere: Path) -> None:
+    rows = [({"yes": "Fine", "no": "poor"}[a], b) for a, b in yes_no(60)]
+    path = write(Path("t.csv"), ["human", "judge"], rows)
+    maps = ["--map", "fine=yes", "--map", "poor=no"]
+    found = one_object(judgecal("agreement", path, *maps, "--json"))
+    assert (
+        found["table"]["scale"] == "binary" and 0.6 < found["judges"][0]["agreement"]["accuracy"]["value"] < 1
+    )
+    assert "--map fine=yes --map poor=no" in found["headline"]["next"]
