@@ -109,7 +109,7 @@ TABLE = {
                 "--signatures correctness_v1,correctness_v2,correctness_v3 --name three",
                 report="report.judges:judges_report"),
         Command("agreement", "cli.agreement:agreement",
-                "Say whether a CSV's judges, or recorded ones, agree with people.",
+                "Say whether a CSV's judges agree with its people's labels.",
                 "labels.csv --label ann --verdict bob",
                 report="report.judges:judges_report"),
         Command("probe", "cli.score:probe", "Say which judge can be fooled, by answers made by rules.",

@@ -136,7 +136,7 @@ def agreement(
     how: RecordedArguments,
     table: JudgementFiles,
 ) -> None:
-    """Say whether a CSV's judges, or recorded ones, agree with people.
+    """Say whether a CSV's judges agree with its people's labels.
 
     FILE has people's labels and judges' verdicts in columns whose names tell which is which; it needs no
     workspace and no import. Without FILE judgements recorded elsewhere are held against a gold set's labels.
