@@ -148,7 +148,7 @@ def test_what_cannot_be_measured_is_one_message(judgecal: Run, elsewhere: Path) 
         "column 'judge' holds no verdict": [
             write(Path("long.csv"), ["label", "judge"], [(a, f"gpt-{b}") for a, b in rows])
         ],
-        "we cannot tell the scale": [
+        "the labels show no scale": [
             write(
                 Path("mix.csv"),
                 ["label", "judge"],
