@@ -421,7 +421,7 @@ def test_hostile_items(bring: Callable[..., Ran], judgecal: Run, workspace_dir: 
     ran = bring([], "--replace", these=[{"id": " ", "question": "Q?"}])
     assert ran.code == 2 and "an item has no id: 'Q?'" in ran.err
     ran = bring([], "--replace", these=[{"id": "a", "question": "Q?"}, {"id": "a", "question": "R?"}])
-    assert ran.code == 2 and "two items with other texts have the id 'a'" in ran.err
+    assert ran.code == 2 and "two items with different texts have the id 'a'" in ran.err
     ran = bring(PEOPLE, "--replace", these=[])
     assert ran.code == 2 and "holds no item (a score of an item that the export does not hold: 80)" in ran.err
 

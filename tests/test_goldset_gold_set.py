@@ -180,7 +180,7 @@ def test_a_bad_field_of_a_rating(tmp_path: Path, change: dict[str, Any], message
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("[1]", "a JSON list, where each line must be one JSON object"),
+        ("[1]", "found a JSON list; each line must be one JSON object"),
         ('{"item_id": "a", "item_id": "c"}', "the key 'item_id' is there twice in one object"),
         ('{"item_id": NaN}', "NaN is not a JSON number"),
         ("[" * 100_000, "broken JSON (nested too deeply)"),

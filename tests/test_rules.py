@@ -253,7 +253,7 @@ def test_questions_that_cannot_be_used_are_said(
 @pytest.mark.parametrize(
     ("rows", "says"),
     [
-        ([*ANSWERS, {"id": "9", "answer": "x"}], "answers.jsonl:4: '9' is the id of no question"),
+        ([*ANSWERS, {"id": "9", "answer": "x"}], "answers.jsonl:4: no question has the id '9'"),
         ([*ANSWERS, ANSWERS[0]], "answers.jsonl:4: a second answer to '1'"),
         ([{"number": "1", "answer": "x"}], "item_id"),
     ],

@@ -236,7 +236,7 @@ def _read_labels(export: Export, options: LabelOptions) -> _Labels:
         how = f"The scale is {guessed}, as the file declares it"
     if options.scale is None and guessed is None:
         whose = f"{options.ratings}: the labels" if in_table else f"{export.where}: the labels of {name}"
-        raise InputError(f"{whose} show no scale ({why}): give --scale")
+        raise InputError(f"{whose} do not tell their scale ({why}): give --scale")
     scale = labels_scale(options.scale or str(guessed), options.pass_at)
     words = words if scale.kind == "binary" else {}
 

@@ -254,7 +254,7 @@ class Archive:
         """The value of a member; NaN is None. InputError: it is broken, encrypted or too large."""
         info, where = self._opened.getinfo(name), f"{self.where}: {name}"
         if info.file_size > LARGEST:
-            raise InputError(f"{where}: holds {info.file_size:,} bytes, and at most {LARGEST:,} are read")
+            raise InputError(f"{where}: has {info.file_size:,} bytes, and we read at most {LARGEST:,}")
         try:
             with (
                 self._zstandard(info)
@@ -263,7 +263,7 @@ class Archive:
             ):
                 data = member.read(info.file_size + 1)
             if len(data) != info.file_size or zlib.crc32(data) != info.CRC:
-                raise zipfile.BadZipFile("it is not what the archive tells of it")
+                raise zipfile.BadZipFile("its size or checksum is not what the archive says")
         except (*_BROKEN, OSError) as error:
             raise InputError(f"{where}: cannot be unpacked ({error}): copy the file again") from None
         self._sum += len(data)

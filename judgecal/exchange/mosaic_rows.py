@@ -153,9 +153,9 @@ def _json(text: str) -> Any:
     try:
         return json.loads(text)
     except RecursionError:
-        raise ValueError("no JSON that we read: nested too deeply") from None
+        raise ValueError("the JSON is nested too deeply") from None
     except ValueError as error:
-        raise ValueError(f"no JSON ({error}), found {text.strip()[:_SHOWN]!r}") from None
+        raise ValueError(f"not JSON ({error}), found {text.strip()[:_SHOWN]!r}") from None
 
 
 def _object(value: Any) -> tuple[Mapping[str, Any], str]:

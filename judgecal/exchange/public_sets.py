@@ -253,7 +253,7 @@ def _healthbench_meta(examples: Iterator[Record]) -> Rows:
         })  # fmt: skip
         for physician, met in zip(example["anonymized_physician_ids"], example["binary_labels"], strict=True):
             if not isinstance(met, bool):
-                raise ValueError(f"a physician's label is {met!r}, and true or false is needed")
+                raise ValueError(f"a physician's label is {met!r}; it must be true or false")
             label = "yes" if met else "no"
             if row.setdefault(name := f"physician-{physician}", label) != label:
                 raise ValueError(f"{name} says yes and no of one reply and criterion")

@@ -158,7 +158,7 @@ def answered(items: Sequence[Item], file: str | Path) -> tuple[list[Item], list[
         item_id, system = row.cells[column].strip(), row.cells.get("system", "").strip()
         item, by = by_id.get(item_id), f" by {system}" * bool(system)
         if item is None:
-            problems.append(f"{answers.at(row)}: {item_id!r} is the id of no question")
+            problems.append(f"{answers.at(row)}: no question has the id {item_id!r}")
         elif (item_id, system) in joined:
             problems.append(f"{answers.at(row)}: a second answer to {item_id!r}{by}")
         else:

@@ -44,7 +44,7 @@ def read_contexts(row: Row, column: str, where: str, problems: list[str]) -> tup
             if isinstance(score, int | float) and not isinstance(score, bool) and score == score:
                 number = float(score) if abs(score) <= sys.float_info.max else math.inf
             if number is not None and math.isinf(number):
-                problems.append(f"{there}: score is not a number that a double holds")
+                problems.append(f"{there}: score is not a number, or is too large")
             nameless = name is None or isinstance(name, bool | dict | list) or name == ""
             contexts.append(Context(text, None if nameless else str(name), number))
         elif isinstance(part, str):

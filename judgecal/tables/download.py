@@ -159,11 +159,13 @@ def _transfer(url: str, draft: Path, limits: Limits) -> tuple[str, int]:
 
 def _copy(answer: Any, file: IO[bytes], url: str, limits: Limits, end: float) -> tuple[str, int]:
     if (encoding := answer.headers.get("content-encoding", "identity")) != "identity":
-        raise InputError(f"{url}: sent {encoding}, which was not asked for: its sha256 would be another")
+        raise InputError(
+            f"{url}: the server sent {encoding}, which we did not ask for: its sha256 would not match"
+        )
     length, most = answer.headers.get("content-length", ""), limits.max_bytes
     announced = int(length) if length.isdecimal() else None
     if announced is not None and announced > most:
-        raise InputError(f"{url}: is {announced:,} bytes, more than {most:,}, the most that is fetched")
+        raise InputError(f"{url}: has {announced:,} bytes, and we fetch at most {most:,}")
     digest, n_bytes, noticed = hashlib.sha256(), 0, time.monotonic()
     while chunk := answer.read1(_CHUNK):
         if not n_bytes and chunk.lstrip()[:15].lower().startswith(_MARKUP):
@@ -172,7 +174,7 @@ def _copy(answer: Any, file: IO[bytes], url: str, limits: Limits, end: float) ->
             )
         n_bytes += len(chunk)
         if n_bytes > most:
-            raise InputError(f"{url}: is larger than {most:,} bytes, the most that is fetched")
+            raise InputError(f"{url}: has more than {most:,} bytes, the most that we fetch")
         if time.monotonic() > end:
             raise InputError(
                 f"{url}: took longer than {limits.total_s:g} s ({n_bytes:,} bytes came): try again later"
@@ -215,7 +217,7 @@ def _opened(url: str, limits: Limits) -> Iterator[Any]:
                 raise InputError(f"{seen[-1]}: {_refusal(answer.status)}")
             location = answer.headers.get("location")
             if not location:
-                raise InputError(f"{seen[-1]}: redirects ({answer.status}) to no address")
+                raise InputError(f"{seen[-1]}: redirects ({answer.status}) without an address")
             seen.append(urllib.parse.urljoin(seen[-1], location))
 
 
@@ -228,7 +230,7 @@ def _check_address(seen: list[str]) -> None:
     except ValueError as error:
         raise InputError(f"{url}: is not an address ({error}){through}") from None
     if len(seen) > 1 and parts.scheme != urllib.parse.urlsplit(first).scheme:
-        raise InputError(f"{first}: redirects to {url}: another scheme, which is not followed")
+        raise InputError(f"{first}: redirects to {url}, another scheme: we do not follow it")
     if not host or not (url.isascii() and url.isprintable()) or " " in url:
         raise InputError(f"{url}: is not an address{through}: write https://HOST/PATH")
     if parts.username or parts.password:

@@ -57,7 +57,7 @@ def _object(source: str, decoder: json.JSONDecoder) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise ValueError(f"broken JSON {_fault(error)}: fix the line or remove it") from None
     if not isinstance(value, dict):
-        raise ValueError(f"a JSON {type(value).__name__}, where each line must be one JSON object")
+        raise ValueError(f"found a JSON {type(value).__name__}; each line must be one JSON object")
     return value
 
 

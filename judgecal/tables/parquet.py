@@ -184,7 +184,7 @@ class FrameSource(Source):
         super().__init__("the frame")
         self.source = f"a {type(frame).__module__.partition('.')[0]} {type(frame).__name__}"
         if not (hasattr(frame, "to_dicts") or hasattr(frame, "to_dict")) or not hasattr(frame, "columns"):
-            raise InputError(f"a polars or pandas frame is needed, found {self.source}: make one of it")
+            raise InputError(f"give a polars or pandas frame, found {self.source}")
         names = [str(name) for name in frame.columns]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise InputError(f"the frame has several columns {', '.join(twice)}: rename all but one")

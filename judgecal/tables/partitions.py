@@ -135,7 +135,9 @@ class Place:
         try:
             system, path = FileSystem.from_uri(self.text)
         except (pa.ArrowException, ValueError, OSError) as error:
-            raise InputError(f"{self.text}: no address that pyarrow reads ({_first_line(error)})") from None
+            raise InputError(
+                f"{self.text}: pyarrow cannot read this address ({_first_line(error)})"
+            ) from None
         return system, path.rstrip("/")
 
 
@@ -188,7 +190,7 @@ def list_partitions(given: Sequence[str]) -> Partitions:
         parts = [part for part in listed_here if PurePosixPath(part.name).suffix.lower() in ENDINGS]
         others += sorted(part.place.text for part in listed_here if part not in parts)
         if not parts:
-            problems.append(f"{text}: holds no partition: a file that ends in {', '.join(ENDINGS)}")
+            problems.append(f"{text}: holds no file that ends in {', '.join(ENDINGS)}")
         given_before = {part.place for part in found.values()}
         for part in parts:
             first = part if part.place in given_before else found.setdefault(part.name, part)

@@ -260,7 +260,7 @@ class FileSource(Source):
         except OSError as error:
             raise unreadable(self.path, error) from None
         if not self.path.is_file():
-            raise InputError(f"{self.where}: is no file")
+            raise InputError(f"{self.where}: is not a file")
         return stat.st_size, stat.st_mtime_ns
 
 

@@ -141,7 +141,9 @@ _MOST_BYTES = 2**30  # of a packed file that is read whole, unpacked
 def unreadable(path: Path, error: Exception) -> InputError:
     """Why a file cannot be read, and what to do."""
     if isinstance(error, gzip.BadGzipFile | EOFError | zlib.error):
-        return InputError(f"{shown(path)}: no whole gzip file ({error}): pack it again, or give it unpacked")
+        return InputError(
+            f"{shown(path)}: not a whole gzip file ({error}): pack it again, or give it unpacked"
+        )
     if isinstance(error, FileNotFoundError):
         return InputError(f"{shown(path)}: there is no such file")
     if isinstance(error, IsADirectoryError):

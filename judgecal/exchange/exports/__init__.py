@@ -105,7 +105,7 @@ class Export:
             return
         self.skip("an item that is there more than once")
         if known.sha != item.sha:
-            self.problems.append(f"{self.where}: two items with other texts have the id {item.item_id!r}")
+            self.problems.append(f"{self.where}: two items with different texts have the id {item.item_id!r}")
 
     def add_apart(self, items: Sequence[Item]) -> list[Item]:
         """Take items whose ids are told apart."""

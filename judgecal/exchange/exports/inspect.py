@@ -139,7 +139,7 @@ def _archived(archive: Archive, export: Export) -> Iterator[_Sample]:
     header = next((name for name in _HEADERS if name in archive.names), None)
     run = _run(archive.json(header) if header else None)
     if run is None:
-        raise InputError(f"{archive.where}: no log of Inspect: it has no header")
+        raise InputError(f"{archive.where}: not a log of Inspect: it has no header")
     pieces: defaultdict[str, dict[int, str]] = defaultdict(dict)
     for name in archive.names:
         if match := _ATTACHED.fullmatch(name):

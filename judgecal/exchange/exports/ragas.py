@@ -107,7 +107,7 @@ def _read_table(table: Table, export: Export) -> None:
         name for name in columns if name not in _LEFT and _is_metric(row.raw.get(name) for row in table.rows)
     ]
     if not metrics and not _is_table({*table.columns}):
-        raise InputError(f"{table.top}: no results of Ragas: the columns are {listed(table.columns, 8)}")
+        raise InputError(f"{table.top}: not results of Ragas: the columns are {listed(table.columns, 8)}")
     if left := [name for name in columns if name not in metrics]:
         export.notes.append(f"{table.where}: columns that are not metrics were left: {listed(left, 8)}")
     for row in table.rows:
