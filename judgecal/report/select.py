@@ -9,7 +9,6 @@ from judgecal.records import Estimate, Headline
 from judgecal.report.charts import axis_of, in_percent, in_units, ladder_picture, metric_row, of_metric
 from judgecal.report.document import (
     Document,
-    Fact,
     Ladder,
     Paragraph,
     Picture,
@@ -51,7 +50,6 @@ def select_document(result: SelectResult) -> Document:
         unread_headline(result.unread) or naming_unread(_headline(result), result.unread),
         _judges(result),
         _lock(result),
-        facts=_facts(result),
         notes=(
             *map(sentence, result.notes),
             f"Decisions taken on the test labels of {gold.set} so far: {result.test_looks}.",
@@ -149,25 +147,6 @@ def _confirmed(result: SelectResult) -> tuple[Estimate, bool]:
     """The metric on test, and whether it is that of calibrated verdicts."""
     through = result.confirmed_calibrated if metric_facts(result.metric).calibrated else {}
     return through.get(result.metric, result.confirmed[result.metric]), bool(through)
-
-
-def _facts(result: SelectResult) -> list[Fact]:
-    on, metric, scale = result.confirmed_on, result.metric, result.gold.scale
-    if on is None:
-        return []
-    value, through = _confirmed(result)
-    raw = f" (raw {of_metric(Estimate(result.confirmed[metric].value), metric, scale)})" if through else ""
-    mapped, where = " through its calibration map", "confirmed on test"
-    why = "its own agreement, not the winner's"
-    if _on_all(result):
-        mapped, where = ", cross-fitted,", "on the items that chose it"
-        why = "the interval allows for the choice"
-    reason = f" ({value.reason})" if value.reason else ""
-    says = (
-        f"{metric}{mapped * through}{raw} {where}{reason} at level {value.level:.4g}, {on.n_items} items on "
-        f"{on.n_groups} questions, {value.n_unscored} unscored: {why}."
-    )
-    return [Fact(of_metric(value, metric, scale), says)]
 
 
 def _judges(result: SelectResult) -> Section:
