@@ -39,6 +39,14 @@ class CapArguments:
         list[str] | None, option("Only models of this provider, as in a litellm id; repeatable.")
     ] = None
     local_only: Annotated[bool, option("Only models that run on this machine.")] = False
+    max_broken: Annotated[
+        list[str] | None,
+        option(
+            "Share of a family of probes on which a judge may break; one shown to exceed it is left out. "
+            "Repeatable.",
+            metavar="FAMILY=PERCENT",
+        ),
+    ] = None
 
     allow_below_floor: Annotated[
         bool, option("Also choose a judge not shown to beat the best constant, or by few questions.")
@@ -50,8 +58,17 @@ class CapArguments:
         from judgecal.selection.decision import Caps
 
         most = (self.max_usd_per_1k, self.max_p95_s, self.max_unscored)
-        providers = tuple(self.allow_provider or ())
-        return Caps(*most, providers, self.local_only, self.allow_below_floor, self.allow_unconfirmed)
+        providers, broken = tuple(self.allow_provider or ()), dict[str, float]()
+        for given in self.max_broken or ():
+            family, _, percent = given.partition("=")
+            try:
+                broken[family] = float(percent.removesuffix("%")) / 100.0
+            except ValueError:
+                broken[family] = -1.0
+            if not 0.0 <= broken[family] <= 1.0:
+                raise InputError(f"--max-broken {given!r}: write FAMILY=PERCENT, as in give_100=5")
+        allowed = (self.local_only, self.allow_below_floor, self.allow_unconfirmed)
+        return Caps(*most, providers, *allowed, broken)
 
 
 def select(
@@ -168,6 +185,9 @@ def gate(
         ),
     ] = 3,
     level: Annotated[float, option("Level of the interval and of the bound on the loss.")] = 0.95,
+    probes: Annotated[
+        bool, option("Repeat the lock's probes: a judge that has become easier to fool fails.")
+    ] = False,
     *,
     lock: shared.LockArguments,
     files: CiFiles,
@@ -198,6 +218,7 @@ def gate(
         seed=call.seed,
         out=call.name,
         trust_lock=lock.trust_lock,
+        probes=probes,
     )
     if call.dry_run:
         shared.show_plan(planned.preview(), json=call.json, live=True)

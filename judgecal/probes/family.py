@@ -59,6 +59,13 @@ class Sources:
     items: Sequence[Item]
     documents: Mapping[str, str] = field(default_factory=dict)  # id -> text
 
+    @classmethod
+    def of(cls, gold: GoldSet, items: Iterable[Item] | None = None) -> Sources:
+        """Of a gold set: its labelled open items, or those given."""
+        documents = {document.document_id: document.text for document in gold.documents}
+        labelled = (item for item in gold.select("open") if item.item_id in gold.labels)
+        return cls(tuple(labelled if items is None else items), documents)
+
     @cached_property
     def references(self) -> tuple[tuple[Item, str], ...]:
         """A reference of each question that has one and does not refuse, with its item."""
@@ -148,8 +155,23 @@ class MadeProbes:
     left_out: Mapping[str, int]  # why the rule made none -> of how many answers, or questions
 
 
+def one_probe(family: Family, item: Item, sources: Sources, *, seed: int) -> Probe:
+    """What a family makes of an item, the same for the same sources and seed; raises `LeftOut`."""
+    answer = family.make(item, sources, random.Random(f"{seed} {family.name} {item.item_id}"))
+    if answer.strip() == item.answer.strip() and family.kind not in ("full", "none"):
+        raise LeftOut("the rule leaves the answer as it is")
+    given = dataclasses.replace(item, item_id=f"{item.item_id}~{family.name}", answer=answer)
+    return Probe(given, item, family.name, family.kind)
+
+
 def make_probes(
-    gold: GoldSet, items: Iterable[Item], chosen: Sequence[Family], *, n: int, seed: int
+    gold: GoldSet,
+    items: Iterable[Item],
+    chosen: Sequence[Family],
+    *,
+    n: int,
+    seed: int,
+    sources: Sources | None = None,
 ) -> dict[str, MadeProbes]:
     """Up to `n` probes of each family, by its name; the same for the same set, items and seed.
 
@@ -158,31 +180,26 @@ def make_probes(
 
     Args:
         items: labelled ones; test items are the caller's to leave out.
+        sources: what the rules borrow from; by default the labelled open items.
     """
     scale, asked = gold.scale, tuple(items)
     if not scale.numeric:
         raise InputError(f"gold set {gold.name} has labels without an order, so no probe has a right verdict")
-    sources = Sources(asked, {document.document_id: document.text for document in gold.documents})
+    sources = sources or Sources.of(gold)
+    # in one order for all families: they share answers, so that few are judged twice
+    asked = tuple(sorted(asked, key=lambda item: random.Random(f"{seed} {item.item_id}").random()))
     made = {}
     for family in chosen:
-        rng, turn = random.Random(f"{seed} {family.name}"), Counter[str]()
         drawn = [item for item in asked if family.takes(gold.labels[item.item_id], scale)]
-        rng.shuffle(drawn)
         if family.kind in ("full", "none"):
             drawn = [*{(item.group, item.question): item for item in drawn}.values()]
-        probes, left = list[tuple[int, Probe]](), Counter[str]()
+        probes, left, turn = list[tuple[int, Probe]](), Counter[str](), Counter[str]()
         for item in drawn:
             try:
-                answer = family.make(item, sources, random.Random(f"{seed} {family.name} {item.item_id}"))
-                if answer.strip() == item.answer.strip() and family.kind not in ("full", "none"):
-                    raise LeftOut("the rule leaves the answer as it is")
+                probe = one_probe(family, item, sources, seed=seed)
             except LeftOut as why:
                 left[str(why)] += 1
                 continue
-            name = f"{item.item_id}~{family.name}"
-            probe = Probe(
-                dataclasses.replace(item, item_id=name, answer=answer), item, family.name, family.kind
-            )
             probes.append((turn[item.group], probe))
             turn[item.group] += 1
         probes.sort(key=lambda pair: pair[0])

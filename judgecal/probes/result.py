@@ -23,7 +23,7 @@ from judgecal.experiment import AgreementTable, GoldSummary, JudgeColumn, verdic
 from judgecal.experiment.verdicts import Cut
 from judgecal.probes.family import TENTH, Kind, MadeProbes, Probe
 from judgecal.records import Estimate, Item, Result, as_plain
-from judgecal.scale import Label
+from judgecal.scale import Label, Scale
 from judgecal.stats import Calibration
 from judgecal.stats.intervals import mean_estimate
 from judgecal.stats.sample import Floats
@@ -46,8 +46,13 @@ class Footing:
         """By the map of a judge, fitted on the items of a table, where there is one."""
         mapped = table.calibrated(column) is not None
         calibration = table.calibration(column, fitted_on="the items judged") if mapped else None
+        return cls.through(calibration, table.gold.scale, column.scale)
+
+    @classmethod
+    def through(cls, calibration: Calibration | None, people: Scale, judge: Scale) -> Footing:
+        """Through a map; as the verdicts are where there is none, or one of a single label."""
         usable = calibration if calibration is not None and not calibration.constant else None
-        return cls(Cut(table.gold.scale, column.scale), usable)
+        return cls(Cut(people, judge), usable)
 
     def label(self, verdict: Label | None) -> Label | None:
         """The verdict that describes the judge: on the people's scale where there is a map."""

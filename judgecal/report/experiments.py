@@ -38,6 +38,7 @@ PAGE = "report.html"
 
 _STAMP = re.compile(r'name="judgecal" content="([^"]*)"')
 _TOLD = ("made", "kind", "chip", "headline", "about", "reached", "split", "lock")  # by a page of itself
+_PROBE = b'command = "probe"'
 _HEAD = 20_000  # bytes of a page within which its stamp stands
 _ROWS = 20  # of a table in a notebook
 
@@ -195,7 +196,12 @@ def _stamp(workspace: Workspace, folder: Path, margin: float) -> str:
     """
     names = ("experiment.toml", "summary.json", "judgements.jsonl", "program.json")
     sources = [path for name in names if (path := folder / name).is_file()]
-    gold = read_config(folder).get("gold")
+    config = read_config(folder)
+    gold = config.get("gold")
+    if config.get("command") in ("score", "agreement"):  # whose pages have the probes of their judges
+        others = sorted(workspace.experiments.glob("*/experiment.toml"))
+        probed = (path.with_name("summary.json") for path in others if _PROBE in path.read_bytes())
+        sources += [path for path in probed if path.is_file()]
     if isinstance(gold, dict) and "set" in gold:
         sources += sorted(path for path in (workspace.gold / str(gold["set"])).glob("*") if path.is_file())
     sources += [*sorted(workspace.signatures.rglob("*.py")), *sorted(workspace.suites.glob("*.toml"))]

@@ -36,7 +36,7 @@ from judgecal.report.document import (
 from judgecal.report.explorer import Explorer, Said, row_of, shown
 from judgecal.report.judges import ladder_on
 from judgecal.report.judges_headline import raters_in_words, unread_headline
-from judgecal.report.numbers import count, count_of, difference, money, percent
+from judgecal.report.numbers import count, count_of, difference, money, p_value, percent
 from judgecal.report.rows import rows_section
 from judgecal.report.wording import AS_WRONG, OWN_LABELS, failures_in_words, fitting, sentence, sentences
 from judgecal.scale import Label
@@ -138,6 +138,24 @@ def gate_document(result: GateResult, visible: Collection[str]) -> Document:
         _gate_headline(result),
         _loss(result, visible),
         _items(result, visible),
+        bool(result.probes)
+        and section(
+            "probes",
+            "Is it easier to fool?",
+            "The share of the lock's probes that are broken, then and now; paired, Holm over the families.",
+            table(
+                result.probes,
+                {
+                    "family": lambda one: one.family,
+                    "locked": lambda one: in_percent(one.locked),
+                    "now": lambda one: in_percent(one.now),
+                    "change, points": lambda one: change_in_points(one.difference),
+                    "p (Holm)": lambda one: p_value(one.p_value),
+                    "easier": lambda one: "yes" if one.easier else "",
+                },
+                short=True,
+            ),
+        ),
         facts=[*_gate_facts(result)],
         notes=(
             f"This gate spent {money(result.usd)} USD, in {passes}.",

@@ -61,6 +61,7 @@ from judgecal.report.numbers import (
     points,
     signed,
 )
+from judgecal.report.probe import probes_section
 from judgecal.report.slices import slice_facts, slices_section
 from judgecal.report.wording import columns_in_words, failures_in_words, sentence, sentences
 from judgecal.selection.decision import JudgesDecision, decide_on_judges
@@ -141,6 +142,9 @@ def judges_sections(decision: JudgesDecision) -> list[Section]:
         errors_section(decision),
         _agreement(decision),
         slices_section(decision.slices, as_scale(decision.result.gold.scale)),
+        probes_section(
+            next((m.probes for m in decision.measured if m.judge == _subject(decision).judge), None)
+        ),
         people_section(decision),
         _losses(decision, decision.losses) if decision.losses else None,
         _grid(decision),

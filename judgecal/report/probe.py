@@ -7,10 +7,11 @@ from dataclasses import replace
 
 from judgecal.judges import JudgeName
 from judgecal.probes.family import Kind, families
+from judgecal.probes.kept import KeptProbes
 from judgecal.probes.result import FamilyResult, ProbedAnswer, ProbedJudge, ProbeResult, SaidOfProbe
 from judgecal.records import Headline
 from judgecal.report.charts import Axis, change_in_points, in_percent, in_points, interval_picture
-from judgecal.report.document import Block, Document, Rung, Table, section, stored_document, table
+from judgecal.report.document import Block, Document, Rung, Section, Table, section, stored_document, table
 from judgecal.report.explorer import Explorer, Row, Said, shown
 from judgecal.report.numbers import DASH, count, count_of, p_value
 from judgecal.report.wording import fitting, sentence, sentences
@@ -135,7 +136,7 @@ def _share(one: FamilyResult) -> str:
     return in_percent(one.broken) if one.n else DASH
 
 
-def probed_blocks(judge: ProbedJudge) -> Iterator[Block]:
+def probed_blocks(judge: ProbedJudge, *, short: bool = True) -> Iterator[Block]:
     """A line a family, worst first, and the same as a picture."""
     numbers = Table(
         ["family", "must", "broken (95%)", "noise", "n", "unscored", "shown", "raw"],
@@ -154,17 +155,28 @@ def probed_blocks(judge: ProbedJudge) -> Iterator[Block]:
         ],
         left=2,
         title=judge.judge,
-        short=True,
+        short=short,
     )
-    wrong = f"wrong:{judge.judge}"
+    wrong = f"family:{{}}\nwrong:{judge.judge}"
     rungs = [
-        Rung(one.family, in_points(one.broken), _share(one), one.shown, show=f"family:{one.family}\n{wrong}")
+        Rung(one.family, in_points(one.broken), _share(one), one.shown, show=wrong.format(one.family) * short)
         for one in judge.families
         if one.n
     ]
-    note = "In bold: shown to lie above the noise, all families together. Click a line to read its probes."
+    note = "In bold: shown to lie above the noise, all families together." + " Click one to read it." * short
     axis = Axis("broken probes, %", low=0.0, high=100.0)
-    yield interval_picture(rungs, axis, numbers=numbers, note=note, short=True)
+    yield interval_picture(rungs, axis, numbers=numbers, note=note, short=short)
+
+
+def probes_section(kept: KeptProbes | None) -> Section | None:
+    """A judge's probes on its own page; None where nobody probed it on this set."""
+    if kept is None:
+        return None
+    slugs = dict.fromkeys(result.experiment for result in kept.by_family.values())
+    caption = (
+        f"Probes of {', '.join(slugs)}, worst first; judgecal report {next(iter(slugs))} --open shows each."
+    )
+    return section("probes", "Can it be fooled?", caption, *probed_blocks(kept.judge, short=False))
 
 
 def _beside(judges: Sequence[ProbedJudge]) -> Table:

@@ -25,6 +25,8 @@ from judgecal.experiment import (
 from judgecal.experiment.agreement import constant_entry
 from judgecal.experiment.people import tied_items
 from judgecal.judges import Judge
+from judgecal.probes.kept import locked_probes, stored_probes
+from judgecal.probes.result import Footing
 from judgecal.records import RETRIED_ON_RESUME, Estimate, Item, Judgement
 from judgecal.scale import Label
 from judgecal.selection.decision import Caps, MeasuredJudge, in_words
@@ -218,6 +220,8 @@ def lock_judge(
     given = [verdict for row in calls.values() for verdict in row] or [*verdicts.values()]
     split = "all" if any(gold.split_of(item.group) != "test" for item in test.items) else "test"
     n_tied = len(tied_items(gold, split, test.items))
+    probes = stored_probes(workspace.experiments, gold).get(judge.fingerprint)
+    footing = Footing.through(confirmed.calibration, gold.scale, item_scale(judge))
     model_id = next(iter([*model_ids(again), *model_ids(rows)]), None)
     locked = LockedJudge.of(judge, workspace, model_id=model_id)
     lock = Lock(
@@ -242,6 +246,8 @@ def lock_judge(
         margin=margin,
         versions=versions(),
         locked_at=now(),
+        probes=locked_probes(probes, footing),
+        favours={one.system: one.error for one in probes.judge.systems if one.stands_out} if probes else {},
     )
     return lock, again
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ipaddress
 import math
+import shlex
 import urllib.parse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -34,7 +35,9 @@ from judgecal.experiment.verdicts import JudgeShape, PartedItem, judge_shape, pa
 from judgecal.goldset import JUDGEMENTS
 from judgecal.judges import JudgeName
 from judgecal.models import EMBEDDED, ModelSpec
-from judgecal.records import Item
+from judgecal.probes.family import families_named
+from judgecal.probes.kept import KeptProbes, stored_probes
+from judgecal.records import Estimate, Item
 from judgecal.scale import Label
 from judgecal.stats import leading_metric
 from judgecal.stats.metrics import amount_of, metric_facts
@@ -64,6 +67,7 @@ class MeasuredJudge:
     provider: str | None  # of its model; None for a recorded judge
     local: bool | None  # whether its model runs on this machine; None for a recorded judge
     free: bool = False  # a local judge or the embedded model, by its kind and not by its price
+    probes: KeptProbes | None = None  # what experiments of `probe` say of it; None where there are none
 
     @property
     def judge(self) -> str:
@@ -90,6 +94,7 @@ class Caps:
     local_only: bool = False  # only models that run on this machine
     allow_below_floor: bool = False  # also a judge not shown to beat the best constant, or on test does not
     allow_unconfirmed: bool = False  # also one that on test falls further than chance and the choice explain
+    broken: Mapping[str, float] = field(default_factory=dict)  # family of probes -> share broken, 0..1
 
     def check(self) -> None:
         problems = [
@@ -110,6 +115,11 @@ class Caps:
             "local_only": self.local_only,
             "allow_below_floor": self.allow_below_floor,
             **({"allow_unconfirmed": True} if self.allow_unconfirmed else {}),
+            **(
+                {"max_broken": ",".join(f"{name}={100 * most:g}" for name, most in self.broken.items())}
+                if self.broken
+                else {}
+            ),
         }
 
     def over(self, judge: MeasuredJudge) -> str | None:
@@ -132,7 +142,38 @@ class Caps:
             reasons.append(f"its provider is {provider}, and you allow {', '.join(self.providers)}")
         elif self.local_only and not judge.local:
             reasons.append(f"its model is called at {provider}, not on this machine")
+        for name, broken in self.probed(judge):
+            if broken.low is not None and broken.low > self.broken[name]:
+                most = f"and the cap is {self.broken[name]:.1%}"
+                reasons.append(f"{broken.value or 0.0:.1%} of its {name} probes are broken, {most}")
         return "; ".join(reasons) or None
+
+    def probed(self, judge: MeasuredJudge) -> list[tuple[str, Estimate]]:
+        """The families that a cap names, each with the share of a judge's probes that are broken."""
+        families = judge.probes.judge.families if judge.probes else ()
+        return [(one.family, one.broken) for one in families if one.family in self.broken]
+
+    def not_shown(self, judge: MeasuredJudge) -> list[str]:
+        """Caps on probes that a judge may exceed, and is not shown to."""
+        return [
+            f"{judge.judge} may break on more than {self.broken[family]:.1%} of its {family} probes "
+            f"({share.value or 0.0:.1%} of {share.n:,} are broken): it is not shown to"
+            for family, share in self.probed(judge)
+            if (share.high is None or share.high > self.broken[family])
+            and (share.low is None or share.low <= self.broken[family])
+        ]
+
+    def require_probes(self, measured: Sequence[MeasuredJudge], gold: str) -> None:
+        """Refuse a cap on probes that no experiment made of a judge."""
+        for name in self.broken:
+            families_named([name])
+        refuse([
+            f"--max-broken {name}: nothing is known of {judge.judge} on such probes: run judgecal probe "
+            f"--judge {shlex.quote(judge.judge)} --gold {gold} --families {name}"
+            for name in self.broken
+            for judge in measured
+            if name not in dict(self.probed(judge))
+        ])  # fmt: skip
 
 
 def open_items(stored: StoredExperiment, *, limit: int | None = None) -> tuple[Item, ...]:
@@ -156,7 +197,7 @@ def measure(
     `entries` are what is known of judges on these very items, and need not be measured again.
     """
     models = {str(judge["judge"]): judge.get("model") for judge in stored.experiment.config.get("judges", ())}
-    measured = []
+    measured, probes = [], stored_probes(stored.experiment.folder.parent, stored.gold)
     for column in stored.judges:
         provider: str | None = column.kind if column.kind in ("local", "python") else None
         local, name = None if provider is None else True, JudgeName.read(column.judge)
@@ -169,7 +210,8 @@ def measure(
         of_judge = table.of(column)
         line = (entries or {}).get(column.judge) or entry(of_judge, column)
         usd = 0.0 if free else line.usd_per_1k
-        measured.append(MeasuredJudge(column, line, of_judge.repeats, usd, provider, local, free))
+        known = probes.get(column.rows[0].judge_fingerprint) if column.rows else None
+        measured.append(MeasuredJudge(column, line, of_judge.repeats, usd, provider, local, free, known))
     return measured
 
 

@@ -46,6 +46,9 @@ from judgecal.experiment.stored import Unread, unread_judge
 from judgecal.experiment.trials import MOST_REPEATS
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import Judge
+from judgecal.probes.family import Probe
+from judgecal.probes.kept import ProbesNow, probes_now, remade
+from judgecal.probes.result import Footing, Verdicts
 from judgecal.records import RETRIED_ON_RESUME, Estimate, Item, Judgement, Result
 from judgecal.scale import Label
 from judgecal.selection.lock import Lock, load_lock, model_ids
@@ -158,6 +161,7 @@ class GateResult(Result):
     notes: tuple[str, ...]
     run_line: str
     unread: Unread | None = None  # why, where no call of now has a verdict
+    probes: tuple[ProbesNow, ...] = ()  # those of the lock, where they were asked for
 
 
 @dataclass(frozen=True)
@@ -174,6 +178,7 @@ class Gate:
     repeats_max: int  # passes that may be made
     seed: int
     experiment: Experiment
+    probes: Mapping[str, Sequence[Probe]] = field(default_factory=dict)  # by family; empty unless asked for
 
     @cached_property
     def items(self) -> tuple[Item, ...]:
@@ -211,7 +216,12 @@ class Gate:
     def preview(self) -> CostEstimate:
         """What the first pass would call; nothing is written."""
         self.check()
-        return plan_calls([self.judge], self.items, stored_rows(self.experiment.journal), self.options)
+        stored = stored_rows(self.experiment.journal)
+        return plan_calls([self.judge], [*self.items, *self._probe_items], stored, self.options)
+
+    @property
+    def _probe_items(self) -> list[Item]:
+        return [probe.item for probes in self.probes.values() for probe in probes]
 
     def run(self) -> GateResult:
         """Make the passes, decide, and log the look at test labels.
@@ -226,10 +236,30 @@ class Gate:
             budget = self.options.open_budget(self.experiment.folder)
             passes = Passes(self.judge, self.items, journal, self.options, budget, self.repeats_max)
             state = self._decide(passes)
-        result = _result(self, passes, state)
+            probes = self._probed(passes) if passes.n and self.probes else ()
+        if easier := [one.family for one in probes if one.easier]:
+            why = f"it breaks on more probes than when it was locked: {', '.join(easier)}; {state.why}"
+            state = replace(state, decision="fail", why=why)
+        result = replace(_result(self, passes, state), probes=probes)
         if passes.n:  # without a whole pass the gate has not ended: it goes on with --name
             self.experiment.write_summary(result)
         return result
+
+    def _probed(self, passes: Passes) -> tuple[ProbesNow, ...]:
+        """The probes of the lock on the judge of now, called once each, beside the first pass."""
+        once = replace(self.options, repeats=1, use_cache=False)
+        rows = run_trials(
+            [self.judge],
+            self._probe_items,
+            journal=passes.journal,
+            options=once,
+            budget=passes.budget,
+            label=f"{self.judge.name}, probes",
+        )
+        column = JudgeColumn.of(self.judge, [*(row for row in passes.rows if row.repeat == 0), *rows])
+        footing = Footing.through(self.lock.calibration, self.gold.scale, column.scale)
+        verdicts = Verdicts.of(footing, column, [*self.items, *self._probe_items], certain=True)
+        return probes_now(self.lock.probes, self.probes, verdicts, level=self.rule.level)
 
     @property
     def locked_column(self) -> JudgeColumn:
@@ -284,6 +314,7 @@ def plan_gate(
     seed: int = 0,
     out: str | None = None,
     trust_lock: bool = False,
+    probes: bool = False,
 ) -> Gate:
     """A gate of a lock that was read from `path`; nothing is written.
 
@@ -311,8 +342,12 @@ def plan_gate(
     if gold is not None:
         made(lambda: lock.require_gold(gold))
     judge = made(lambda: lock.runnable(workspace, trust_lock=trust_lock))
+    if probes and not lock.probes:
+        ask = f"judgecal probe --judge {shlex.quote(lock.judge)} --gold {lock.gold.set}"
+        problems.append(f"{path}: the lock holds no probes: run {ask}, then judgecal select again")
     if rule is None or gold is None or judge is None or problems:
         raise InputError(problems)
+    again = remade(lock.probes, gold, str(path)) if probes else {}
     # what the lock says of its judge, so that neither endpoint nor price is in it
     judge_config: dict[str, Any] = {"judge": lock.judge, "fingerprint": lock.fingerprint}
     if lock.signature is not None and lock.model is not None:
@@ -328,12 +363,13 @@ def plan_gate(
         "level": rule.level,
         "repeats_max": repeats_max,
         "seed": seed,
+        **({"probes": True} if probes else {}),
     }
     now = datetime.datetime.now(datetime.UTC)  # to the millisecond: two gates never share a folder
     started = f"{now:%Y%m%dT%H%M%S}.{now.microsecond // 1000:03d}Z"
     slug = out or f"{plan_experiment(workspace, config, out=None).slug}-{started}"
     experiment = plan_experiment(workspace, config, out=slug)
-    return Gate(workspace, lock, path, gold, judge, rule, options, repeats_max, seed, experiment)
+    return Gate(workspace, lock, path, gold, judge, rule, options, repeats_max, seed, experiment, again)
 
 
 @dataclass
@@ -557,6 +593,7 @@ def gate(
     seed: int = 0,
     name: str | None = None,
     trust_lock: bool = False,
+    probes: bool = False,
     workspace: str | Path | None = None,
 ) -> GateResult:
     """Has a locked judge drifted? It judges the items of its lock again, called afresh: this costs calls.
@@ -569,6 +606,7 @@ def gate(
         budget_usd: spend at most this much in all passes.
         name: slug of the experiment; of one that was interrupted, to go on with it.
         trust_lock: run the lock's own signature where the workspace has another.
+        probes: repeat the lock's probes: a judge that breaks on more of them fails.
         workspace: the folder with `signatures/` and `gold/`; found as on the command line where not given.
 
     Raises:
@@ -586,5 +624,6 @@ def gate(
         seed=seed,
         out=name,
         trust_lock=trust_lock,
+        probes=probes,
     )
     return planned.run()

@@ -20,7 +20,7 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, ClassVar
@@ -33,6 +33,7 @@ from judgecal.errors import InputError, listed, notice
 from judgecal.goldset import GoldSet
 from judgecal.judges import Judge, JudgeName, PromptJudge, PythonJudge, judge_named, program_of
 from judgecal.models import ModelSpec, load_catalogue
+from judgecal.probes.kept import LockedProbes
 from judgecal.records import Estimate, Judgement, as_plain, digest
 from judgecal.scale import Label, Scale
 from judgecal.signatures import read_source, source_file
@@ -250,6 +251,9 @@ class Lock(LockedJudge):
     margin: float
     versions: Mapping[str, str]  # of judgecal, python and the libraries that make the prompt
     locked_at: str  # UTC, ISO 8601
+    probes: Mapping[str, LockedProbes] = field(default_factory=dict)  # by family, where some were made
+    # systems that it was shown to favour at equal labels (above 0) or to disfavour, as a share of the scale
+    favours: Mapping[str, Estimate] = field(default_factory=dict)
 
     @property
     def sha256(self) -> str:

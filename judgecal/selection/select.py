@@ -120,6 +120,7 @@ class SelectRun(SelectRequest):
         self.check()
         table = replace(self.stored.table, items=self.choosing_items, seed=self.seed)
         measured = measure(self.stored, table)
+        self.caps.require_probes(measured, self.stored.gold.name)
         if self.on_all:  # the choice is a decision on test labels itself
             within = [judge for judge in measured if self.caps.over(judge) is None]
             table = replace(table, level=foresee_look(**self._seen(self._verdicts(within))).level)

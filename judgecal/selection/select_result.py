@@ -374,6 +374,7 @@ def _notes(
         if absent:
             items = f"{len(absent)} item{'s' * (len(absent) != 1)} ({listed(absent, sealed=gold.test_ids)})"
             notes.append(f"{judge.judge} has no judgement of {items}, which count as wrong here")
+        notes += run.caps.not_shown(judge)
     unknown = [judge.judge for judge in decided.measured if judge.usd_per_1k is None]
     if unknown:
         costs = f"cost{'s' * (len(unknown) == 1)} is not known: they rank as the dearest"
