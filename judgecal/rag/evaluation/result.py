@@ -48,7 +48,7 @@ class AskedQuestions:
     source: str
     sha256: str
     n: int
-    n_answerable: int  # those whose reference gives an answer
+    n_answerable: int  # those that have an answer
     n_sealed: int  # those of test, whose text is shown nowhere
     made_by: str | None  # people, llm or project, as the set's card says
     n_with_document: int  # those that name a document that is there
@@ -183,7 +183,7 @@ QUESTION_COLUMNS: Mapping[str, tuple[type, str]] = {
     "reference_answer": (str, "a vertical bar separates equally right ones; empty where it is sealed"),
     "documents": (str, "its reference documents, a JSON list of ids"),
     "tags": (str, "a JSON list"),
-    "answerable": (bool, "whether the reference gives an answer"),
+    "answerable": (bool, "whether there is an answer, as it is marked, else by its reference"),
     "complexity": (str, "simple, medium or complex, by the rule of judgecal.rag.evaluation.summary"),
     "query_words": (int, "words of the question"),
     "sealed": (bool, "whether it is one of test, whose texts are shown nowhere"),

@@ -56,7 +56,7 @@ class Measured:
     system: str
     question: str  # its group; answers of all systems to it are paired
     documents: tuple[str, ...]  # the reference documents of the question; empty where it names none
-    answerable: bool  # whether its reference gives an answer
+    answerable: bool  # whether it has an answer
     given: SystemAnswer
     # whether it answered at all, by the judge of the column `answered`; None where that is unscored, and
     # where there is no answer
