@@ -13,7 +13,7 @@ import sys
 import pytest
 
 import judgecal as package
-from judgecal.cli.parser import loaded
+from judgecal.cli.parser import _FIRST, loaded
 from judgecal.commands import COMMANDS, GROUPS, TABLE, load
 from tests.support.every_command import RUNS
 
@@ -85,6 +85,21 @@ def test_every_help_fits_and_ends_with_the_example_that_the_tests_run(helps: dic
             example = shlex.split(COMMANDS[name].example)
             assert shlex.split(typed) == ["judgecal", *name.split(), *example]
             assert RUNS[name][: len(example)] == tuple(example)
+
+
+def test_many_options_stand_in_groups_the_first_ones_first(helps: dict[str, str]) -> None:
+    for name in ("gold import", "gold label", "migrate", "judge", "answer"):
+        options = [one for one in loaded(name).params if one.param_type_name == "option"]
+        titles = re.findall(r"^(\w[\w ]+):$", helps[name], re.MULTILINE)
+        assert titles.count("Options") == 1 and "Output" in titles and len(set(titles)) == len(titles), name
+        listed = re.findall(r"^  (?:-\w, )?(--?[\w-]+)", helps[name], re.MULTILINE)
+        assert {max(one.opts, key=len) for one in options} <= set(listed) and len(options) + 1 == len(
+            set(listed)
+        ), name
+        first = helps[name].partition("\nOptions:\n")[2].partition("\n\n")[0]
+        assert len(re.findall(r"^  -", first, re.MULTILINE)) <= 13, name
+    for name, first_names in _FIRST.items():
+        assert set(first_names.split()) <= {one.name for one in loaded(name).params}, name
 
 
 def test_help_is_quick() -> None:

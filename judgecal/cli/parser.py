@@ -56,6 +56,69 @@ class CommandGroup(TyperGroup):
                 formatter.write_dl([(names[row].ljust(width), row.line) for row in rows])
 
 
+_MANY = 24  # options; more are in groups on the help
+_FIRST = {
+    "gold import": "name question answer label verdict scale mapping labels_by dry_run tool sheet replace",
+    "gold label": "raters overlap following limit split named",
+    "gold sheet": "output raters limit strata split",
+    "agreement": "label verdict group scale labels_by gold look name json",
+    "compare": "on labels metric",
+    "migrate": "to lock on labels output margin",
+    "judge": "output lock suite columns model engine replace dry_run",
+    "rate": "lock labels by escalate output",
+    "retrieval": "gold questions documents qrels run k",
+    "answer": "models signatures gold judge lock contexts dry_run",
+}
+"""Command -> the parameters that most people need first; of another command all that are in no group."""
+_SECTIONS = {
+    "Calls and cost": "budget_usd budget_total_usd dry_run limit repeats no_cache retry_unscored batch "
+    "trust_lock",
+    "Output": "output replace rows markdown junit name seed full json look",
+    "Columns of the table": "reference_separator chunks",
+}
+"""Title -> the parameters that stand under it, beside those that name a column."""
+
+
+def _section_of(parameter: Any, command: str) -> str:
+    """The title under which the help of a command with many options has one of them."""
+    first = _FIRST.get(command, "").split()
+    if parameter.name in first or parameter.required:
+        return "Options"
+    for title, names in _SECTIONS.items():
+        if parameter.name in names.split():
+            return title
+    column = parameter.metavar in ("COL", "NAME=COL")
+    return "Columns of the table" if column else "Further options" if first else "Options"
+
+
+class GroupedHelp(TyperCommand):
+    """A command whose help has many options in groups, those that most people need first."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the arguments, then the options, in groups where they are many."""
+        parameters, command = self.get_params(ctx), ctx.command_path.partition(" ")[2]
+        many = sum(one.param_type_name == "option" for one in parameters) > _MANY
+        titles = (
+            "Arguments",
+            "Options",
+            "Columns of the table",
+            "Further options",
+            "Calls and cost",
+            "Output",
+        )
+        sections: dict[str, list[tuple[str, str]]] = {title: [] for title in titles}
+        for one in parameters:
+            title = "Arguments" if one.param_type_name == "argument" else "Options"
+            if title == "Options" and many and one.name != "help":
+                title = _section_of(one, command)
+            if record := one.get_help_record(ctx):
+                sections[title].append(record)
+        for title, rows in sections.items():
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+
 class _NotLoaded(TyperCommand):
     """A command by its line alone; its module is loaded where its options are needed."""
 
@@ -73,7 +136,7 @@ def loaded(name: str) -> Any:
     """The command of a name with its options."""
     made = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     command = COMMANDS[name]
-    made.command(command.word, epilog=_example(command))(grouped(load(command.function)))
+    made.command(command.word, cls=GroupedHelp, epilog=_example(command))(grouped(load(command.function)))
     return typer.main.get_command(made)
 
 
