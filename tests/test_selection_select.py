@@ -499,7 +499,7 @@ def test_all_labels_choose_and_measure_at_a_level_that_allows_for_the_choice(
     assert (open_one["test_looks"], open_one["confirmed_on"]["split"]) == (2, "test")
     assert said not in open_one["why"]
     page = " ".join(judgecal("select", recorded, "--split", "all", "--full").out.split())
-    assert "on the items that chose it at level" in page and "confirmed on test" not in page
+    assert "On the items that chose it (" in page and "On test" not in page
 
 
 def test_a_lock_of_all_labels(judgecal: Run, workspace_dir: Path) -> None:
