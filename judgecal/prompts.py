@@ -28,7 +28,6 @@ from pydantic import BaseModel, ConfigDict
 from judgecal.artefacts import validated
 from judgecal.errors import InputError, refuse
 from judgecal.scale import Scale
-from judgecal.workspace import Workspace
 
 LAST_NUMBER, LAST_WORD = "last number", "last word"
 _HEAD = re.compile(r"\+\+\+[ \t]*\r?\n(.*?)^\+\+\+[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
@@ -168,13 +167,3 @@ def _pieces(text: str, names: Collection[str]) -> tuple[str, ...]:
             pieces += [text[at : match.start()], name]
             at = match.end()
     return (*pieces, text[at:])
-
-
-def list_prompts(workspace: Workspace) -> list[str]:
-    """The text prompts of a workspace as judges name them, `prompts/NAME.md`, sorted.
-
-    A leading underscore hides a file or a folder, and a README.md is none.
-    """
-    paths = (path.relative_to(workspace.root) for path in workspace.prompts.rglob("*.md"))
-    shown = (path for path in paths if not any(part.startswith(("_", ".")) for part in path.parts))
-    return sorted(path.as_posix() for path in shown if path.name != "README.md")

@@ -20,7 +20,7 @@ from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 from judgecal.errors import InputError, described, unknown_name
-from judgecal.prompts import TextPrompt, list_prompts, read_prompt
+from judgecal.prompts import TextPrompt, read_prompt
 from judgecal.records import ITEM_UNIT, digest
 from judgecal.scale import FALSE_WORDS, TRUE_WORDS, Scale
 from judgecal.workspace import Workspace, find_workspace
@@ -75,16 +75,20 @@ class LoadedSignature:
 
 
 def list_signatures(workspace: Workspace) -> list[str]:
-    """Names of the signature files of a workspace and of its sub-folders (`mosaic/groundedness`), sorted.
+    """Names of the signature files of a workspace and of its sub-folders (`mosaic/groundedness`) and of its
+    text prompts (`prompts/NAME.md`; a README.md is none), sorted.
 
     A leading underscore hides a file or a folder.
     """
-    paths = (path.relative_to(workspace.signatures) for path in workspace.signatures.rglob("*.py"))
-    return sorted(
-        path.with_suffix("").as_posix()
-        for path in paths
-        if not any(part.startswith(("_", ".")) for part in path.parts)
-    )
+    names = []
+    for folder, root, suffix in (
+        (workspace.signatures, workspace.signatures, ".py"),
+        (workspace.prompts, workspace.root, ".md"),
+    ):
+        paths = (path.relative_to(root) for path in folder.rglob(f"*{suffix}") if path.name != "README.md")
+        shown = (path for path in paths if not any(part.startswith(("_", ".")) for part in path.parts))
+        names += [path.as_posix().removesuffix(".py") for path in shown]
+    return sorted(names)
 
 
 def load_signature(name_or_path: str | Path, *, workspace: Workspace | None = None) -> LoadedSignature:
@@ -95,21 +99,15 @@ def load_signature(name_or_path: str | Path, *, workspace: Workspace | None = No
     ('percentage', 'correctness_percentage', ('question', 'reference_answer', 'answer_under_test'))
     """
     text = str(name_or_path)
-    if text.endswith(".md"):
-        prompts = list_prompts(workspace := workspace or find_workspace())
-        if text not in prompts:
-            raise unknown_name("text prompt", text, prompts)
-        return _load_prompt(source_file(text, workspace), text)
     if text.endswith(".py"):
         path = Path(text)
         if not path.is_file():
             raise InputError(f"{path}: there is no such signature file")
         return _load_file(path, path.stem)
     workspace = workspace or find_workspace()
-    path = workspace.signatures / f"{text}.py"
-    if text not in list_signatures(workspace):
-        raise unknown_name("signature", text, list_signatures(workspace))
-    return _load_file(path, text)
+    if text not in (names := list_signatures(workspace)):
+        raise unknown_name("signature", text, names)
+    return (_load_prompt if text.endswith(".md") else _load_file)(source_file(text, workspace), text)
 
 
 def source_file(name: str, workspace: Workspace) -> Path:

@@ -38,6 +38,7 @@ def test_the_wheel_carries_the_starter_and_no_leftovers(dist: Path) -> None:
     (wheel,) = dist.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     for wanted in (
+        "judgecal/starter/prompts/correctness.md",
         "judgecal/starter/signatures/correctness_v3.py",
         "judgecal/starter/signatures/mosaic/groundedness.py",
         "judgecal/starter/suites/mosaic.toml",

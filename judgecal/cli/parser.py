@@ -266,12 +266,10 @@ def gold_sets(workspace: Workspace) -> Iterable[str]:
 
 
 def signatures(workspace: Workspace) -> Iterable[str]:
-    """The signature files and text prompts, as they are named."""
-    from judgecal.prompts import list_prompts
+    """The signatures and text prompts, as they are named."""
+    from judgecal.signatures import list_signatures
 
-    paths = (path.relative_to(workspace.signatures) for path in workspace.signatures.rglob("*.py"))
-    shown = (path for path in paths if not any(part.startswith(("_", ".")) for part in path.parts))
-    return (*(path.with_suffix("").as_posix() for path in shown), *list_prompts(workspace))
+    return list_signatures(workspace)
 
 
 def suites(workspace: Workspace) -> Iterable[str]:

@@ -8,7 +8,6 @@ from judgecal.errors import InputError
 from judgecal.judges.function import LocalJudge, load_local, local_judges
 from judgecal.judges.protocol import JudgeName
 from judgecal.judges.suite import list_suites, load_suite
-from judgecal.prompts import list_prompts
 from judgecal.records import Result
 from judgecal.signatures import list_signatures, outline_signature
 from judgecal.workspace import Workspace
@@ -65,7 +64,7 @@ def judges_here(workspace: Workspace) -> JudgesHere:
     """List what can judge here; what cannot be read is listed with the reason, and no signature is run."""
     silent, suites, local = [], [], []
     signatures, prompts = list[SignatureHere](), list[SignatureHere]()
-    for name in [*list_signatures(workspace), *list_prompts(workspace)]:
+    for name in list_signatures(workspace):
         kind = prompts if name.endswith(".md") else signatures
         try:
             outline = outline_signature(name, workspace=workspace)

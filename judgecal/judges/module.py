@@ -158,7 +158,7 @@ def _recognised(state: Mapping[str, Any], names: list[str] | None, where: str, w
     """The workspace's one signature with these fields; of a file DSPy keeps their prefixes alone."""
     prefixes = [field["prefix"] for field in state["signature"]["fields"]]
     found, unchanged = [], []
-    for name in list_signatures(workspace):
+    for name in list_signatures(workspace):  # a text prompt has no outputs
         try:
             outline = outline_signature(name, workspace=workspace)
         except InputError:  # it is named by whoever uses it

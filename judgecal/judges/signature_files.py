@@ -13,7 +13,7 @@ from pathlib import Path
 from judgecal.errors import InputError, refuse, unknown_name
 from judgecal.goldset import GoldSet
 from judgecal.judges.protocol import lacking_inputs
-from judgecal.prompts import list_prompts, read_prompt
+from judgecal.prompts import read_prompt
 from judgecal.records import Result
 from judgecal.scale import Scale, common_scale
 from judgecal.signatures import (
@@ -62,7 +62,7 @@ class SignatureList(Result):
 def signatures_of(workspace: Workspace) -> SignatureList:
     """Every signature of a workspace, those that cannot be read too; none is run."""
     listed = []
-    for name in [*list_signatures(workspace), *list_prompts(workspace)]:
+    for name in list_signatures(workspace):
         try:
             outline = outline_signature(name, workspace=workspace)
         except InputError as error:
@@ -120,7 +120,7 @@ def check_signatures(
     workspace: Workspace, name: str | None = None, gold: GoldSet | None = None
 ) -> SignatureChecks:
     """Every problem of one signature or of all, each of them run; with a set, what its items lack too."""
-    names = [*list_signatures(workspace), *list_prompts(workspace)]
+    names = list_signatures(workspace)
     if name is not None and name not in names:
         raise unknown_name("signature", name, names)
     checked = tuple(_checked(each, workspace, gold) for each in ([name] if name is not None else names))
@@ -299,6 +299,8 @@ def new_signature(
         replace: whether a file of this name may be written over.
     """
     workspace.require_writable("signature new")
+    if prompt is not None and not prompt.is_file():
+        prompt = workspace.root / prompt
     text = None if prompt is None else read_prompt(prompt, ITEM_INPUTS)
     if (scale is None) == (text is None) or (text and (inputs or words)):
         raise InputError("give either --scale, or --prompt FILE, whose head and placeholders say the rest")

@@ -53,7 +53,6 @@ from judgecal.experiment.rows import DecidedBy, JudgedRows, OnRows, RowJudge, ju
 from judgecal.goldset import GoldSet, load_gold, split_notes
 from judgecal.judges import Judge, JudgeName, judge_named
 from judgecal.models import load_catalogue
-from judgecal.prompts import list_prompts
 from judgecal.records import RETRIED_ON_RESUME, Estimate, Item, Judgement, Result, as_plain
 from judgecal.scale import Label, Scale
 from judgecal.selection.confirm import NOISE_CALLS, Confirmed, calibrate, lock_judge, shown_above_floor
@@ -169,7 +168,7 @@ def judge_to(to: str, lock: Lock, workspace: Workspace) -> Judge:
         raise InputError(
             f"--to {to}: {lock.judge} has no prompt whose model could be another: name a whole judge"
         )
-    signatures = [*list_signatures(workspace), *list_prompts(workspace)]
+    signatures = list_signatures(workspace)
     is_signature = to in signatures
     try:
         load_catalogue(workspace).resolve(to)
