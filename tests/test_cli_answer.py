@@ -542,7 +542,7 @@ def test_it_tells_where_the_points_go(judgecal: Run) -> None:
     printed = printed_by(judgecal, *argv)
     average = told(printed["systems"][0]["intervals"]["average_as_wrong"], 1)
     costs = told(printed["decomposition"]["systems"][0]["retrieval"], 1)
-    check_page(judgecal, printed, ["systems", "points", "refusals", "notes"], average, costs)
+    check_page(judgecal, printed, ["points", "refusals", "notes"], average, costs)
 
 
 def test_systems_of_recorded_answers(judgecal: Run, tmp_path: Path) -> None:
@@ -555,7 +555,7 @@ def test_systems_of_recorded_answers(judgecal: Run, tmp_path: Path) -> None:
     path = tmp_path / "answers.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     printed = printed_by(judgecal, "answer", "--answers", path, "--limit", "20", "--name", "rec")
-    check_page(judgecal, printed, ["systems", "pairs", "refusals", "notes"])
+    check_page(judgecal, printed, ["pairs", "refusals", "notes"])
 
     result = find_experiment(find_workspace(None), "rec").read_summary(AnswerResult)
     found = answer_document(result).headline

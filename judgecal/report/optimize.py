@@ -25,15 +25,7 @@ from judgecal.optimize.result import (
     Prompts,
 )
 from judgecal.records import Estimate, Headline
-from judgecal.report.charts import (
-    Axis,
-    axis_of,
-    change_in_points,
-    change_of,
-    interval_picture,
-    metric_row,
-    of_metric,
-)
+from judgecal.report.charts import change_in_points, change_of, of_metric
 from judgecal.report.document import (
     Block,
     Diff,
@@ -362,15 +354,6 @@ def _prompt(result: OptimizeResult, prompts: Prompts) -> Section:
 
 def _candidates(result: OptimizeResult) -> Section:
     metric, scale, tried = result.metric, result.gold.scale, result.dev.candidates
-    once = all(candidate.calibrated is not None for candidate in tried)
-    chose = [
-        (candidate.name, (candidate.calibrated if once else None) or candidate.as_wrong)
-        for candidate in tried
-    ]
-    rows = [
-        metric_row(name, value, metric, scale, strong=name == result.chosen, hollow=name == "before")
-        for name, value in chose
-    ]
     behind = table(
         tried,
         {
@@ -388,11 +371,10 @@ def _candidates(result: OptimizeResult) -> Section:
         },
         chosen=result.chosen,
     )
-    axis = Axis(f"{metric} on dev{' once calibrated' * once}{axis_of(metric).removeprefix(metric)}")
     return section(
         "candidates",
         "What was tried on dev",
         f"Dev chose the prompt that test was to confirm: {result.chosen}. Of {len(tried)} prompts some "
         "are ahead by chance, so a lead here decides nothing.",
-        interval_picture(rows, axis, numbers=behind),
+        behind,
     )

@@ -195,17 +195,6 @@ def _systems(result: AnswerResult) -> Section:
         },
         chosen=None if best is None else result.called(best),
     )
-    spread = table(
-        result.systems,
-        {
-            "rated answers, %": result.called,
-            "min": lambda system: plain(system.min, 1),
-            "p50": lambda system: plain(system.p50, 1),
-            "p90": lambda system: plain(system.p90, 1),
-            "p95": lambda system: plain(system.p95, 1),
-            "max": lambda system: plain(system.max, 1),
-        },
-    )
     caption = (
         "Which prompt with which model? Lines that overlap may still differ, as the systems answer the "
         "same questions: the paired differences decide. The highest average is in colour; half of the "
@@ -213,7 +202,7 @@ def _systems(result: AnswerResult) -> Section:
     )
     axis = Axis("average rating, %", low=0.0, high=100.0)
     picture = interval_picture(rows, axis, numbers=overview, short=True)
-    return section("systems", "The systems", caption, picture, spread)
+    return section("systems", "The systems", caption, picture)
 
 
 def _comparisons(result: AnswerResult) -> Section | None:
