@@ -206,6 +206,10 @@ def test_what_brings_no_context_is_not_asked(judgecal: Run, own: Path) -> None:
     assert ran.code == 4
     why = {row["question"]: row["kind"] for row in json.loads(ran.out)["not_asked"]}
     assert why == {"1": "no_context", "2": "empty_document"}
+    assert "starter: no item brings contexts of its own" in judgecal("answer", "--contexts", "own").err
+    assert "there is no such file" in judgecal("answer", "--system-message", "@none").err
+    other = judgecal("rules", "starter", "--answers", json.loads(ran.out)["experiment"])
+    assert other.code == 2 and "answers questions of quiz, and not of starter" in other.err
 
 
 def test_lemmas_are_those_of_the_sets_language(

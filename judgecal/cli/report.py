@@ -156,6 +156,10 @@ def rules(
     notes: Sequence[str] = ()
     if answers is not None and not Path(answers).suffix and not Path(answers).is_file():
         experiment = find_experiment(workspace, answers)
+        if (answered := experiment.config.get("gold", {}).get("set")) != found.name:
+            raise InputError(
+                f"{answers} answers questions of {answered}, and not of {found.name}: name that set"
+            )
         items = wing("answered items")(experiment.folder)
         asked, systems = {item.group for item in found.items if item.expect}, {item.system for item in items}
         for system in sorted(systems, key=str):

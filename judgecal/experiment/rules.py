@@ -160,12 +160,6 @@ def lemmas_for(language: str, asked: str | None) -> tuple[str, tuple[str, ...]]:
     return "", (f"words are compared as they are written, and not in their dictionary forms, {why}",)
 
 
-def rules_judge(language: str, message: str | None) -> tuple[str, tuple[str, ...]]:
-    """`rules@local` with the lemmas of a set's language and the words to refuse with, and notes."""
-    lemmas, off = lemmas_for(language, None)
-    return set_local(["rules@local"], message=message, lemmas=lemmas or None)[0], off
-
-
 def _beside(system: str, items: Sequence[Item]) -> Iterable[BesideRules]:
     mine = [item for item in items if (item.system or "") == system]
     cited = [

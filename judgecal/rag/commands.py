@@ -163,11 +163,13 @@ class GraderArguments:
         self, asked: Sequence[Question], language: str, message: str | None
     ) -> tuple[GraderArguments, tuple[str, ...]]:
         """Where nobody is named and answers can be held to rules alone, the judge of rules; and notes."""
-        from judgecal.experiment.rules import rules_judge
+        from judgecal.experiment.rules import lemmas_for
+        from judgecal.judges import set_local
 
         if self.judge or self.lock or not all(each.expect and not each.reference_answers for each in asked):
             return self, ()
-        judge, off = rules_judge(language, message)
+        lemmas, off = lemmas_for(language, None)
+        (judge,) = set_local(["rules@local"], message=message, lemmas=lemmas or None)
         return replace(self, judge=judge), off
 
 
@@ -207,6 +209,8 @@ class PromptArguments:
         """Both texts, read."""
         text = self.system_message
         if text is not None and text.startswith("@"):
+            if not Path(text[1:]).is_file():
+                raise InputError(f"--system-message {text}: there is no such file")
             text = Path(text[1:]).read_text(encoding="utf-8")
         return {"system_message": text, "refusal_message": self.refusal_message}
 

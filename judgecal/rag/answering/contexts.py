@@ -118,7 +118,7 @@ def serve(
     names none and yet has an answer) carries the problem and no context.
     """
     documents = gold.documents
-    own = {question.group: _own(question, seed if options.shuffle else None) for question in questions}
+    own = _own_contexts(questions, gold, options, seed)
     if not documents:
         if {"controlled", "topk"} & set(options.kinds):
             raise InputError(
@@ -188,6 +188,17 @@ def serve(
         else {each.group: served(kind, place, each) for place, each in enumerate(questions)}
         for kind in options.kinds
     }
+
+
+def _own_contexts(
+    questions: Sequence[Question], gold: GoldSet, options: ContextOptions, seed: int
+) -> Mapping[str, Served]:
+    """Of every question, those that it brings along; refused where only they are asked for, and none is."""
+    if options.kinds == ("own",) and not any(question.contexts for question in questions):
+        raise InputError(
+            f"gold set {gold.name}: no item brings contexts of its own: leave --contexts own out"
+        )
+    return {each.group: _own(each, seed if options.shuffle else None) for each in questions}
 
 
 def _own(question: Question, seed: int | None) -> Served:
