@@ -54,7 +54,7 @@ TABLE = {
                 "my-workspace"),
         Command("models", "cli.workspace:models", "List the models: alias, price, whether its key is there."),
         Command("judges", "cli.workspace:judges",
-                "List what can judge here: signatures, text prompts, suites, local judges.",
+                "List what can judge here: prompts, suites, local judges.",
                 documents={"JudgesHere": "report.listings:judges_here_document"}),
         Command("signature list", "cli.workspace:signature_list",
                 "List the signatures: name, scale, unit and inputs.",

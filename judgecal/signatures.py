@@ -154,6 +154,7 @@ class SignatureOutline:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...] = ()
     instructions: str = ""
+    template: str | None = None  # that it is still one, where it is
 
     @property
     def unit(self) -> str:
@@ -167,8 +168,9 @@ def outline_signature(name: str, *, workspace: Workspace) -> SignatureOutline:
     if name.endswith(".md"):
         prompt = read_prompt(path, ITEM_INPUTS)
         return SignatureOutline(name, prompt.scale, prompt.inputs)
+    source = read_source(path)
     try:
-        tree = ast.parse(read_source(path))
+        tree = ast.parse(source)
     except SyntaxError as error:
         raise InputError(f"{path}:{error.lineno}: no Python: {error.msg}") from None
     except (ValueError, RecursionError) as error:
@@ -200,7 +202,8 @@ def outline_signature(name: str, *, workspace: Workspace) -> SignatureOutline:
     if len(scales) > 1:
         raise InputError(f"{path}: one verdict field expected, found {len(scales)}; keep one")
     scale, instructions = scales[0] if scales else None, ast.get_docstring(ours[0]) or ""
-    return SignatureOutline(name, scale, tuple(inputs), tuple(outputs), instructions)
+    template = _template_problem(path, source)
+    return SignatureOutline(name, scale, tuple(inputs), tuple(outputs), instructions, template)
 
 
 def _field_of(node: ast.AnnAssign, given: Mapping[str, ast.expr], where: str) -> Any:
@@ -261,13 +264,18 @@ def read_source(path: Path) -> str:
 
 def _load_file(path: Path, name: str) -> LoadedSignature:
     source = read_source(path)
-    if blank := BLANK.search(source):
-        line = source.count("\n", 0, blank.start()) + 1
-        raise InputError(
-            f"{path}:{line}: still the template of signature new, {blank[0][:30]} ...: write what it asks "
-            "for, or leave it out"
-        )
+    if problem := _template_problem(path, source):
+        raise InputError(problem)
     return loaded_class(only_signature(path, source), name, path, source)
+
+
+def _template_problem(path: Path, source: str) -> str | None:
+    """Where a file still has what `signature new` leaves to be written; None where it has not."""
+    if (blank := BLANK.search(source)) is None:
+        return None
+    where = f"{path}:{source.count(chr(10), 0, blank.start()) + 1}"
+    what = f"still the template of signature new, {blank[0][:30]} ..."
+    return f"{where}: {what}: write what it asks for, or leave it out"
 
 
 def loaded_class(

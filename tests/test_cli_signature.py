@@ -70,6 +70,8 @@ def test_new_refuses_what_cannot_be_and_an_existing_file(judgecal: Run, workspac
 
 def test_list_says_what_each_is(judgecal: Run, workspace_dir: Path) -> None:
     judgecal("signature", "new", "passage", "--scale", "binary", "--inputs", "question,chunk")
+    assert "still the template" in judgecal("signature", "list", "--json").out
+    filled_in(workspace_dir / "signatures" / "passage.py")
     (workspace_dir / "signatures" / "broken.py").write_text("import dspy\nx =\n", encoding="utf-8")
     found = one_object(judgecal("signature", "list", "--json"))
     listed = {one["name"]: one for one in found["signatures"]}

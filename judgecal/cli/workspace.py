@@ -60,7 +60,7 @@ def models(ctx: typer.Context, full: shared.Full = False, json: shared.Json = Fa
 
 
 def judges(ctx: typer.Context, full: shared.Full = False, json: shared.Json = False) -> None:
-    """List what can judge here: signatures, text prompts, suites, local judges."""
+    """List what can judge here: prompts, suites, local judges. Prompts are signatures, or texts."""
     from judgecal.judges.listing import judges_here
 
     found = judges_here(shared.workspace_of(ctx))

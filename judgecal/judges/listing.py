@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from judgecal.errors import InputError
+from judgecal.errors import InputError, refuse
 from judgecal.judges.function import LocalJudge, load_local, local_judges
 from judgecal.judges.protocol import JudgeName
 from judgecal.judges.suite import list_suites, load_suite
@@ -68,6 +68,7 @@ def judges_here(workspace: Workspace) -> JudgesHere:
         kind = prompts if name.endswith(".md") else signatures
         try:
             outline = outline_signature(name, workspace=workspace)
+            refuse([outline.template] if outline.template else [])
         except InputError as error:
             kind.append(SignatureHere(name, problem=error.problems[0]))
             continue

@@ -65,6 +65,7 @@ def signatures_of(workspace: Workspace) -> SignatureList:
     for name in list_signatures(workspace):
         try:
             outline = outline_signature(name, workspace=workspace)
+            refuse([outline.template] if outline.template else [])
         except InputError as error:
             listed.append(ListedSignature(name, error=str(error)))
         else:
