@@ -93,6 +93,13 @@ class ImportArguments(ColumnArguments):
         Literal["people", "project"] | None,
         option("Who gave the labels; project: you made them yourselves, or a model did."),
     ] = None
+    encoding: Annotated[str | None, option("Of separated text; by default told by the file.")] = None
+    separator: Annotated[
+        str | None, option("Of separated text: , or ; or | or tab; by default told by the file.")
+    ] = None
+    errors_as_empty: Annotated[
+        bool, option("Take a spreadsheet's error, such as #NAME?, as an empty cell, and count it.")
+    ] = False
     answers: Annotated[
         str | None,
         option("Answers by id to questions with rules, such as RAG-IFEval's samples.json.", metavar="FILE"),
@@ -146,11 +153,22 @@ class ImportArguments(ColumnArguments):
             chunks=self.chunks,
         )
 
+    def resolved(self, file: str) -> Columns:
+        """The same for a table, with the usual names of its header."""
+        return self.columns().resolved(_header(file, self), Path(file))
+
     def beside(self) -> SideTables:
         """The files beside the table."""
         from judgecal.goldset import SideTables, read_where
+        from judgecal.tables.formats import TextForm
 
-        return SideTables(self.ratings, self.judgements, read_where(self.where or ()))
+        return SideTables(
+            self.ratings,
+            self.judgements,
+            read_where(self.where or ()),
+            TextForm(self.encoding, self.separator),
+            self.errors_as_empty,
+        )
 
     def require(self, files: Sequence[str]) -> None:
         """Refuse several files, and what a table cannot be read without."""
@@ -159,7 +177,7 @@ class ImportArguments(ColumnArguments):
 
         refuse(no_files(Path(file) for file in files if not file.startswith("hf:")))
         named = bool(self.question and self.answer)
-        header = () if named else open_table(files[0]).columns
+        header = () if named else open_table(files[0], self.beside().text).columns
         known = self.columns().resolved(header, None if named else Path(files[0]))
         missing = [
             option
@@ -171,7 +189,8 @@ class ImportArguments(ColumnArguments):
             if not there
         ]
         others = "(or --sheet, for a filled sheet; or --from TOOL, for an export of another tool)"
-        problems = [f"gold import needs {', '.join(missing)} {others}{_columns(files[0])}"] if missing else []
+        needs = f"gold import needs {', '.join(missing)} {others}{_columns(files[0], self)}"
+        problems = [needs] if missing else []
         if len(files) > 1:
             problems.append(
                 f"gold import reads one table, found {len(files)}: only --sheet and --from take several"
@@ -266,7 +285,7 @@ def _understood(
         name=name,
         workspace=workspace,
         replace=how.replace,
-        columns={} if how.tool else table.columns().resolved(_header(files[0]), Path(files[0])).taken(),
+        columns={} if how.tool else table.resolved(files[0]).taken(),
         declared=table.scale is not None,
     )
 
@@ -318,18 +337,18 @@ def _imported(
         )
 
 
-def _columns(file: str) -> str:
+def _columns(file: str, table: ImportArguments) -> str:
     """What the columns of a table are called; empty where it cannot be read, which another message says."""
-    header = () if file.startswith("hf:") else _header(file)
+    header = () if file.startswith("hf:") else _header(file, table)
     return f"; the columns of {file} are {listed(header, 12)}" if header else ""
 
 
-def _header(file: str) -> tuple[str, ...]:
+def _header(file: str, table: ImportArguments) -> tuple[str, ...]:
     """The columns of a table; none where it cannot be read, which another message says."""
     from judgecal.tables.formats import open_table
 
     with contextlib.suppress(InputError):
-        return open_table(file).columns
+        return open_table(file, table.beside().text).columns
     return ()
 
 

@@ -5,6 +5,7 @@ answers, contexts or raters.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -14,8 +15,9 @@ from typing import Any, TypeVar
 
 from judgecal.errors import InputError, notice, refuse
 from judgecal.tables import Row, Source
+from judgecal.tables.cells import is_error
 from judgecal.tables.columns import Columns, left_out, listed_cell, read_contexts
-from judgecal.tables.formats import open_table
+from judgecal.tables.formats import TextForm, open_table
 from judgecal.tables.table import RowLocator
 
 _ANY = "*"
@@ -29,6 +31,15 @@ Progress = Callable[[int, int], None]
 _T = TypeVar("_T")
 
 
+def _without_errors(row: Row, errors: Counter[str]) -> Row:
+    """A row with the errors of a spreadsheet as empty cells, and counted."""
+    wrong = {name: cell.strip() for name, cell in row.cells.items() if cell and is_error(cell)}
+    if not wrong:
+        return row
+    errors.update(wrong.values())
+    return Row(row.line, {**row.cells, **dict.fromkeys(wrong, "")}, {**row.raw, **dict.fromkeys(wrong)})
+
+
 class Stream(RowLocator):
     """A table whose rows are read once, in order, and never held.
 
@@ -36,7 +47,15 @@ class Stream(RowLocator):
     the rows have been read; `rows` may be wrapped before.
     """
 
-    def __init__(self, source: Source, problems: list[str], progress: Progress | None = None) -> None:
+    def __init__(
+        self,
+        source: Source,
+        problems: list[str],
+        progress: Progress | None = None,
+        *,
+        errors_as_empty: bool = False,
+    ) -> None:
+        self._errors: Counter[str] | None = Counter() if errors_as_empty else None
         self.where, self.unit, self.name = source.where, source.unit, source.name
         self.source, self.columns, self.problems = source, source.fields, problems
         self.notes = list(source.remarks)
@@ -48,8 +67,11 @@ class Stream(RowLocator):
         for count, row in enumerate(self.source.filled_rows(), start=1):
             if progress is not None and not count % _STEP:
                 progress(count, total)
-            yield row
+            yield row if self._errors is None else _without_errors(row, self._errors)
         self.skipped["without any content"] = total - count
+        if self._errors:
+            counted = ", ".join(f"{error} {n:,}" for error, n in self._errors.most_common())
+            self.notes.append(f"{self.where}: a spreadsheet's errors taken as empty cells: {counted}")
         if not count:
             self.problems.append(f"{self.top}: the file holds no rows")
 
@@ -214,12 +236,14 @@ class SideTables:
     items by id, in a column that is called as the items' own.
 
     `where`: (column, value), which rows are taken: of the ratings, or of the table itself where these are in
-    it.
+    it. `text` and `errors_as_empty` say how all of them are read.
     """
 
     ratings: str | Path | None = None
     judgements: str | Path | None = None
     where: tuple[tuple[str, str], ...] = ()
+    text: TextForm | None = None
+    errors_as_empty: bool = False
 
     @property
     def _files(self) -> list[tuple[str, str | Path]]:
@@ -241,7 +265,9 @@ class SideTables:
         """The options as they are typed, files by their names."""
         typed = [*((option, Path(file).name) for option, file in self._files)]
         typed += [("--where", f"{name}={value}") for name, value in self.where]
-        return [part for pair in typed for part in pair]
+        parts = [part for pair in typed for part in pair]
+        parts += [] if self.text is None else self.text.options()
+        return [*parts, *["--errors-as-empty"] * self.errors_as_empty]
 
 
 def read_where(entries: Iterable[str]) -> tuple[tuple[str, str], ...]:
@@ -309,7 +335,8 @@ def tables_of(
                 f"judgecal: {Path(path).name} is {size / 1e9:.1f} GB: we read it to the end before we "
                 "take its rows"
             )
-        return Stream(open_table(path), of_rows, progress)
+        table = open_table(path, beside.text)
+        return Stream(table, of_rows, progress, errors_as_empty=beside.errors_as_empty)
 
     items, ratings, judgements = (
         None if path is None else attempt(partial(opened, path), unreadable)

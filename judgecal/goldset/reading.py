@@ -37,6 +37,7 @@ from judgecal.scale import Label
 from judgecal.tables import Row
 from judgecal.tables.columns import GOLD, Columns
 
+_NAMED = 3  # rows of many
 _CELLS = 1024  # different label cells, of which what they mean is not read again
 _COMPARED = (
     "group", "question", "answer", "reference_answers", "system", "contexts", "conversation", "fields",
@@ -80,6 +81,8 @@ class ImportSession:
         self._numbers = LabelNumbers(self.scale)
         self._missing: Counter[str] = Counter()  # cells that say that there is no label
         self._mapped: set[str] = set()
+        self._first_of: dict[int, int] = {}  # the line of the first item with some texts, by their hash
+        self._n_repeated, self._repeated = 0, list[str]()  # rows with the texts of an earlier one
         self._read_cell = lru_cache(maxsize=_CELLS)(self._label_of)
 
     def read(self, *, force: bool) -> None:
@@ -206,6 +209,13 @@ class ImportSession:
                 repr((item.group, item.question, item.answer, item.system, *texts, *item.fields.values()))
             )
         parts = tuple(hash(repr(getattr(item, name))) for name in _COMPARED) if self._shared else ()
+        if column is None and not self._shared and not self.columns.chunks:
+            fields = (*item.fields.items(), *item.contexts)
+            seen = hash((item.group, item.question, item.answer, item.system, fields))
+            if (earlier := self._first_of.setdefault(seen, row.line)) != row.line:
+                self._n_repeated += 1
+                if len(self._repeated) < _NAMED:
+                    self._repeated.append(f"{table.number(row.line)} is {table.number(earlier)}")
         known = self._items.setdefault(key, _ReadItem(item_id, row.line, parts))
         if len(self._items) > n_before:
             item = item if item.group else replace(item, group=item_id)
@@ -328,6 +338,10 @@ class ImportSession:
         return [
             *self._remarks,
             *missing_notes(self._missing),
+            *[
+                f"rows with the texts of an earlier one, which count again: {self._n_repeated:,} "
+                f"({', '.join(self._repeated)}{' ...' * (self._n_repeated > _NAMED)})"
+            ][: self._n_repeated],
             *(f"no row has a label in column {column}" for column in self._without_label()),
             *(f"--map {entry}: no label cell holds that" for entry in self.mapping.unused(self._mapped)),
         ]

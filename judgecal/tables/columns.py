@@ -300,7 +300,8 @@ class Columns:
         for column in dict.fromkeys(self._columns("question", "answer", "reference", "contexts")):
             if is_error(cells[column]):
                 error = f"the spreadsheet's error {cells[column].strip()}"
-                problems.append(f"{where}: column {column!r}: holds {error}: fix the cell")
+                mend = "fix the cell, or take it as empty (gold import --errors-as-empty)"
+                problems.append(f"{where}: column {column!r}: holds {error}: {mend}")
         fields = {name: cells[column] for name, column in self.fields if cells[column].strip()}
         if self.question is None and self.fields and not fields:
             problems.append(f"{where}: every field is empty: fill one in, or remove the row")

@@ -29,6 +29,7 @@ _OTHER_SHEETS = (".ods", ".xls", ".xlsb", ".numbers", ".fods", ".gsheet")
 Kind = Literal["text", "number", "count", "flag", "texts", "numbers"]
 """What the values of an added column are: a `count` is a whole number; `texts` and `numbers` are lists, in a
 separated file JSON."""
+SEPARATED = (".csv", ".tsv", ".tab", ".txt")
 Write = Callable[[Piece, Sequence[Sequence[Any]]], None]
 """Takes some rows, and for each of them the values of the added columns."""
 
@@ -66,6 +67,19 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True)
+class TextForm:
+    """How separated text is written, where the file does not tell it right; None is told by the file."""
+
+    encoding: str | None = None
+    separator: str | None = None  # one of those that messages name; `tab` too
+
+    def options(self) -> list[str]:
+        """The options as they are typed."""
+        given = (("--encoding", self.encoding), ("--separator", self.separator))
+        return [word for option, value in given if value is not None for word in (option, value)]
+
+
+@dataclass(frozen=True, slots=True)
 class Format:
     """A format of tables, by the endings of files' names (lower case, with the dot) or by what an address
     begins with.
@@ -76,7 +90,7 @@ class Format:
 
     name: str
     endings: tuple[str, ...] = ()
-    open: Callable[[Path], FileSource] | None = None
+    open: Callable[..., FileSource] | None = None
     write: Callable[[Path, Output], AbstractContextManager[Write]] | None = None
     address: tuple[str, Callable[[str], Source]] | None = None
     holds_bytes: bool = False
@@ -106,12 +120,18 @@ def _format_of(path: Path, *, writing: bool = False) -> Format:
     raise InputError(f"{shown(path)}: unknown ending {ending!r}: it must be one of {', '.join(known)}{sheet}")
 
 
-def open_table(path: str | Path) -> Source:
-    """Open a table, in a file or at an address, to be read piece by piece; InputError as `read_table`."""
+def open_table(path: str | Path, text: TextForm | None = None) -> Source:
+    """Open a table, in a file or at an address, to be read piece by piece; InputError as `read_table`, or
+    where `text` says how something is separated that is no separated text.
+    """
+    given = [] if text is None else text.options()
+    if given and ending_of(Path(path)) not in SEPARATED:
+        raise InputError(f"{given[0]} is of separated text ({', '.join(SEPARATED)}), and {path} is none")
     for form in _formats():
         if form.address is not None and str(path).startswith(form.address[0]):
             return form.address[1](str(path))
-    return open_source(Path(path))
+    opener = _format_of(Path(path)).open if given else None
+    return open_source(Path(path)) if opener is None else opener(Path(path), text)
 
 
 def open_source(path: Path) -> FileSource:

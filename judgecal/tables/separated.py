@@ -18,7 +18,7 @@ from typing import Any
 
 from judgecal.errors import InputError, listed, notice, refuse
 from judgecal.tables.cells import runs
-from judgecal.tables.formats import Format, Output, Write
+from judgecal.tables.formats import Format, Output, TextForm, Write
 from judgecal.tables.table import FileSource, Piece, Row
 from judgecal.tables.text import (
     UNREADABLE,
@@ -99,6 +99,7 @@ class Dialect:
     separator: str
     skip: int = 0
     notes: tuple[str, ...] = ()
+    marked: bool = False  # with a byte order mark, by which spreadsheets know UTF-8
 
     def as_windows_1252(self, path: Path, problem: NotUtf8) -> Dialect:
         """The same file in Windows-1252; raises the problem where it can hardly be that."""
@@ -115,14 +116,18 @@ class Dialect:
         return replace(self, encoding="cp1252", notes=(*self.notes, note))
 
 
-def dialect_of(path: Path) -> Dialect:
-    """How a file is to be read, by the lines that it begins with; undecodable bytes do not matter yet.
+def dialect_of(path: Path, form: TextForm | None = None) -> Dialect:
+    """How a file is to be read, as `form` says it, else by the lines that it begins with; undecodable bytes
+    do not matter yet.
 
-    InputError: the file cannot be read or is no text, or two separators would each give a whole table.
+    InputError: the file cannot be read or is no text, `form` names what is none, or two separators would each
+    give a whole table.
     """
-    where = shown(path)
+    where, form = shown(path), form or TextForm()
     try:
-        encoding = encoding_of(path)
+        encoding = encoding_of(path) if form.encoding is None else _encoding(form.encoding)
+        with open_bytes(path) as start:
+            marked = start.read(len(codecs.BOM_UTF8)) == codecs.BOM_UTF8
     except UNREADABLE as error:
         raise unreadable(path, error) from None
     except ValueError as error:
@@ -135,7 +140,7 @@ def dialect_of(path: Path) -> Dialect:
             whole = not line
             lines += [line] * (not whole)
             left -= len(line)
-    notes = [] if encoding == UTF_8 else [f"{where}: read as {encoding.upper()}"]
+    notes = [] if encoding == UTF_8 or form.encoding else [f"{where}: read as {encoding.upper()}"]
     hint = lines[0].rstrip("\r\n").rstrip(",;\t") if lines else ""
     if _HINT in (hint.casefold(), hint[:-1].casefold()):
         separator = lines[0].rstrip("\r\n")[len(_HINT) : len(_HINT) + 1]
@@ -144,12 +149,26 @@ def dialect_of(path: Path) -> Dialect:
                 f"{where}:1: {hint} names no separator that is known: comma, semicolon, tab or bar"
             )
         notes.append(f"{where}:1: says that {_SEPARATORS[separator]} separates cells")
-        return Dialect(encoding, separator, 1, tuple(notes))
+        return Dialect(encoding, separator, 1, tuple(notes), marked)
     usual = _USUAL.get(ending_of(path), ",")
+    if form.separator is not None:
+        named = {"tab": "\t", "\\t": "\t"}.get(form.separator, form.separator)
+        if named not in _SEPARATORS:
+            raise InputError(f"--separator {form.separator}: write , or ; or | or tab")
+        return Dialect(encoding, named, 0, tuple(notes), marked)
     separator = _separator(lines, usual, where, whole=whole)
     if separator != usual:
         notes.append(f"{where}: {_SEPARATORS[separator]} separates the cells")
-    return Dialect(encoding, separator, 0, tuple(notes))
+    return Dialect(encoding, separator, 0, tuple(notes), marked)
+
+
+def _encoding(name: str) -> str:
+    """An encoding as Python calls it; ValueError: there is none of that name."""
+    try:
+        known = codecs.lookup(name).name
+    except LookupError:
+        raise ValueError(f"--encoding {name} is none that is known: such as utf-8, cp1252, cp1250") from None
+    return UTF_8 if known == "utf-8" else known
 
 
 def _separator(lines: Sequence[str], usual: str, where: str, *, whole: bool) -> str:
@@ -163,7 +182,7 @@ def _separator(lines: Sequence[str], usual: str, where: str, *, whole: bool) -> 
         each = " or ".join(f"{_SEPARATORS[one]} ({widths[one][0]} columns)" for one in even)
         raise InputError(
             f"{where}: the cells may be separated by {each}, and each makes a whole table: write sep=; (or "
-            "the other) in a first line of its own, or save the table as .xlsx"
+            "the other) in a first line of its own, save the table as .xlsx, or give gold import --separator"
         )
     if even:
         return even[0]
@@ -230,11 +249,17 @@ class SeparatedSource(FileSource):
     Whoever reads such a table takes its marks off (`cells.undo`), which are more than those of other tables.
     """
 
+    def __init__(self, path: Path, form: TextForm | None = None) -> None:
+        self._form = form
+        super().__init__(path)
+
     def _survey(self) -> None:
-        self.dialect, self._quoted = dialect_of(self.path), True
+        self.dialect, self._quoted = dialect_of(self.path, self._form), True
         try:
             problems = self._problems()
         except NotUtf8 as problem:
+            if self._form is not None and self._form.encoding is not None:
+                raise
             self.dialect = self.dialect.as_windows_1252(self.path, problem)
             problems = self._problems()
         if problems and self.dialect.separator == "\t":
@@ -338,8 +363,13 @@ def _writer(draft: Path, output: Output, *, delimiter: str) -> Iterator[Write]:
         marked[name] += 1
         return _MARK + cell
 
+    encoding = "utf-8"
+    if isinstance(output.source, SeparatedSource):  # as the input was, so that the same spreadsheet opens it
+        dialect = output.source.dialect
+        delimiter = dialect.separator if delimiter == "," else delimiter
+        encoding = UTF_8 if dialect.marked or dialect.encoding != UTF_8 else encoding
     # An unpaired surrogate, which JSON can hold, has no UTF-8.
-    with draft.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
+    with draft.open("w", encoding=encoding, errors="backslashreplace", newline="") as file:
         out = csv.writer(file, delimiter=delimiter, lineterminator="\n")
         out.writerow([safe("the header", name) for name in (*output.own, *output.added)])
 
