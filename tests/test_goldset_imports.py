@@ -714,3 +714,50 @@ def test_names_that_no_file_can_hold_are_told_by_their_line(place: Workspace) ->
     (place.root / "t.jsonl").write_text(json.dumps(named[0]))
     with pytest.raises(InputError, match=r"t\.jsonl:1: rater holds an unpaired surrogate"):
         run(place, file="t.jsonl", rater="who", labels=("x",))
+
+
+def test_words_are_refused_with_the_map_that_mends_them(place: Workspace) -> None:
+    rows = "q,a,x\nQ,A,Good\nR,B,bad\nS,C,GOOD \nT,D,so so\nU,E,good\n"
+    found = refused(place, rows, labels=("x",))
+    assert [problem.partition("or give ")[2] for problem in found] == [
+        "--map good=yes (likewise lines 4 and 6: 'GOOD', 'good')",
+        "--map bad=no",
+        "--map 'so so=' with yes or no behind it (nothing: no label)",
+    ]
+    gold = run(place, rows, labels=("x",), mapping={"good": "yes", "BAD": "no", "so so": ""}).gold
+    assert [*gold.labels.values()] == [1.0, 0.0, 1.0, 1.0]
+    assert "--map good=yes --map BAD=no --map 'so so='" in gold.card.made_by
+
+
+def test_errors_of_a_spreadsheet_are_empty_where_that_is_said(place: Workspace) -> None:
+    rows = "q,a,x,y\nQ,A,yes,#NAME?\nR,#REF!,no,yes\n"
+    found = refused(place, rows, labels=("x", "y"))
+    assert "take it as empty (gold import --errors-as-empty)" in " ".join(found) and len(found) == 2
+    done = run(place, rows, labels=("x", "y"), beside=SideTables(errors_as_empty=True))
+    assert done.n_ratings == 3 and done.gold.items[1].answer == ""
+    assert "t.csv: a spreadsheet's errors taken as empty cells: #NAME? 1, #REF! 1" in str(done.notes)
+    assert done.gold.card.made_by.endswith("--errors-as-empty")
+
+
+def test_rows_that_are_there_twice_are_named(place: Workspace) -> None:
+    rows = "q,a,x\nQ,A,yes\nR,B,no\nQ,A,no\n" + "R,B,no\n" * 4
+    (note,) = [note for note in run(place, rows, labels=("x",)).notes if "earlier" in note]
+    assert note == (
+        "rows with the texts of an earlier one, which count again: 5 (line 4 is line 2, line 5 is line 3, "
+        "line 6 is line 3 ...)"
+    )
+    assert not [note for note in run(place, rows[:19], name="once", labels=("x",)).notes if "earlier" in note]
+
+
+def test_verdicts_beside_labels_are_kept_with_the_set(place: Workspace) -> None:
+    rows = 'label,judge,score\nyes,yes,"0,5"\nno,n/a,1\n,WAHR,\n'
+    columns = {"question": None, "answer": None, "labels": ("label",), "verdicts": ("judge", "score")}
+    done = run(place, rows, **columns)
+    assert done.judges == {"judge": 3, "score": 3} and done.n_items == 3 and done.n_ratings == 2
+    kept = [json.loads(line) for line in (done.path / "judgements.jsonl").read_text().splitlines()]
+    assert [row["verdict"] for row in kept] == ["yes", "0.5", None, "1", "true", None]
+    assert [item.question for item in done.gold.items] == ["row 2", "row 3", "row 4"]
+    beside = SideTables(judgements=place.root / "t.csv")
+    assert "--judgements and --verdict both" in str(
+        refused(place, rows, name="b", beside=beside, item="label", **columns)
+    )

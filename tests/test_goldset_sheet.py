@@ -509,3 +509,15 @@ def test_help_loads_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_sheet_takes_maps_whatever_their_case(place: Workspace) -> None:
+    header = "item_id,question,answer,label\n"
+    sheet = place.root / "anna.csv"
+    sheet.write_text(f"{header}i1,Q,A,Good\ni2,R,B,poor\n")
+    with pytest.raises(InputError, match="leave it empty, or give --map good=yes") as error:
+        import_sheets([sheet], name="words", scale="binary", workspace=place)
+    assert "--map poor= with yes or no behind it" in error.value.problems[1]
+    maps = {"good": "yes", "Poor": "no"}
+    done = import_sheets([sheet], name="words", scale="binary", mapping=maps, workspace=place)
+    assert [*done.gold.labels.values()] == [1.0, 0.0]

@@ -245,7 +245,8 @@ def _verdicts(column: pl.Series, judge: Scale, where: str) -> Floats:
     problems: list[str] = []
     for text in texts.unique().to_list():
         try:
-            read[text] = float(judge.read(text)) if text else float("nan")
+            number = text.replace(",", ".") if text.replace(",", "", 1).isdecimal() else text
+            read[text] = float(judge.read(number)) if text else float("nan")
         except (ValueError, OverflowError) as error:
             problems.append(str(error))
     if problems:

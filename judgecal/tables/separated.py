@@ -40,6 +40,7 @@ _TITLES = 10
 """Rows above the header that may be titles."""
 _SPACE = re.compile(r" *[\xa0\u2007\u202f\u200b\ufeff][ \xa0\u2007\u202f\u200b\ufeff]*")
 _NUMBER = re.compile(r"[+-]?[\d.,]+\s*%?")
+_COMMA_NUMBER = re.compile(r'(?:^|;)"?-?\d+,\d+"?(?=;|\r|\n|$)')
 _SAMPLE_LINES, _SAMPLE_CHARACTERS = 400, 500_000
 _EXAMPLE = 20  # characters on each side of one
 _HINT = "sep="
@@ -100,6 +101,7 @@ class Dialect:
     skip: int = 0
     notes: tuple[str, ...] = ()
     marked: bool = False  # with a byte order mark, by which spreadsheets know UTF-8
+    decimal: str = "."  # a comma where its numbers have one
 
     def as_windows_1252(self, path: Path, problem: NotUtf8) -> Dialect:
         """The same file in Windows-1252; raises the problem where it can hardly be that."""
@@ -159,7 +161,8 @@ def dialect_of(path: Path, form: TextForm | None = None) -> Dialect:
     separator = _separator(lines, usual, where, whole=whole)
     if separator != usual:
         notes.append(f"{where}: {_SEPARATORS[separator]} separates the cells")
-    return Dialect(encoding, separator, 0, tuple(notes), marked)
+    commas = separator == ";" and any(map(_COMMA_NUMBER.search, lines))
+    return Dialect(encoding, separator, 0, tuple(notes), marked, "," if commas else ".")
 
 
 def _encoding(name: str) -> str:
@@ -363,11 +366,12 @@ def _writer(draft: Path, output: Output, *, delimiter: str) -> Iterator[Write]:
         marked[name] += 1
         return _MARK + cell
 
-    encoding = "utf-8"
+    encoding, decimal = "utf-8", "."
     if isinstance(output.source, SeparatedSource):  # as the input was, so that the same spreadsheet opens it
         dialect = output.source.dialect
         delimiter = dialect.separator if delimiter == "," else delimiter
         encoding = UTF_8 if dialect.marked or dialect.encoding != UTF_8 else encoding
+        decimal = dialect.decimal if delimiter == ";" else decimal
     # An unpaired surrogate, which JSON can hold, has no UTF-8.
     with draft.open("w", encoding=encoding, errors="backslashreplace", newline="") as file:
         out = csv.writer(file, delimiter=delimiter, lineterminator="\n")
@@ -376,7 +380,7 @@ def _writer(draft: Path, output: Output, *, delimiter: str) -> Iterator[Write]:
         def write(piece: Piece, added: Sequence[Sequence[Any]]) -> None:
             for row, values in zip(piece.rows, added, strict=True):
                 cells = [(name, row.cells.get(name, "")) for name in output.own]
-                cells += zip(output.added, map(_cell, values), strict=True)
+                cells += zip(output.added, (_cell(value, decimal) for value in values), strict=True)
                 out.writerow([safe(name, cell) for name, cell in cells])
 
         yield write
@@ -388,13 +392,13 @@ def _writer(draft: Path, output: Output, *, delimiter: str) -> Iterator[Write]:
         )
 
 
-def _cell(value: Any) -> str:
+def _cell(value: Any, decimal: str) -> str:
     if value is None:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
-        return str(int(value)) if value.is_integer() else repr(value)
+        return str(int(value)) if value.is_integer() else repr(value).replace(".", decimal)
     return json.dumps(value, ensure_ascii=False) if isinstance(value, list) else str(value)
 
 
