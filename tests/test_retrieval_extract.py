@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from judgecal.errors import InputError
-from judgecal.rag.retrieval import FileColumns, collection_of_files
+from judgecal.rag.retrieval import collection_of_files
 from judgecal.rag.retrieval.extract import NoTextError, extract
 
 
@@ -131,7 +131,7 @@ def test_a_folder_of_documents_counts_those_without_text(tmp_path: Path) -> None
     html(folder / "e.html", "<title>Boats</title><p>At noon")
     (folder / "f.md").write_text("# Bread\n")
     (folder / "g.png").write_bytes(b"\x89")
-    found = collection_of_files(folder, None, columns=FileColumns())
+    found = collection_of_files(folder, None)
     assert [(one.document_id, one.title, one.text) for one in found.documents or ()] == [
         ("a", None, "The tram leaves"), ("e", "Boats", "At noon"), ("f", None, "# Bread\n"),
     ]  # fmt: skip
@@ -145,10 +145,10 @@ def test_a_folder_of_documents_counts_those_without_text(tmp_path: Path) -> None
 
 
 def test_one_file_is_a_corpus_too(tmp_path: Path) -> None:
-    found = collection_of_files(html(tmp_path / "a.html", "<p>At noon"), None, columns=FileColumns())
+    found = collection_of_files(html(tmp_path / "a.html", "<p>At noon"), None)
     assert [(one.document_id, one.text) for one in found.documents or ()] == [("a", "At noon")]
     with pytest.raises(InputError, match=r"b\.pdf: PDF without text"):
-        collection_of_files(pdf(tmp_path / "b.pdf", ""), None, columns=FileColumns())
+        collection_of_files(pdf(tmp_path / "b.pdf", ""), None)
 
 
 def test_a_reader_that_is_not_installed_is_named_with_how_to_install_it(
@@ -159,7 +159,7 @@ def test_a_reader_that_is_not_installed_is_named_with_how_to_install_it(
     for name in ("a.pdf", "b.pdf", "c.docx"):
         (tmp_path / name).write_bytes(b"")
     with pytest.raises(InputError) as refused:
-        collection_of_files(tmp_path, None, columns=FileColumns())
+        collection_of_files(tmp_path, None)
     assert refused.value.problems == (
         "PDF files are read by pypdf, which is not installed: pip install pypdf, or in a checkout of "
         "judgecal pip install '.[documents]'",

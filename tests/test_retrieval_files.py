@@ -12,10 +12,9 @@ import polars as pl
 import pytest
 
 from judgecal.errors import InputError
-from judgecal.goldset import load_gold
+from judgecal.goldset import Columns, load_gold
 from judgecal.rag.retrieval import (
     Collection,
-    FileColumns,
     RetrievalOptions,
     collection_of_files,
     collection_of_gold,
@@ -33,7 +32,7 @@ from tests.support.corpora import DOCUMENTS, QUESTIONS, ROWS, documents, local_r
 def files(
     folder: Path, docs: Iterable[Sequence[str]] = DOCUMENTS, asked: Iterable[Sequence[str]] = QUESTIONS
 ) -> Collection:
-    return collection_of_files(documents(folder, docs), questions(folder, asked), columns=FileColumns())
+    return collection_of_files(documents(folder, docs), questions(folder, asked))
 
 
 def read(folder: Path, *rows: Iterable[Sequence[str]], **more: Iterable[Sequence[str]]) -> Any:
@@ -124,22 +123,21 @@ def test_a_folder_of_texts_with_a_pattern(tmp_path: Path) -> None:
     (folder / "readme.txt").write_text("about")
     (folder / "picture.png").write_bytes(b"\x89")
     asked = questions(tmp_path)
-    columns = FileColumns(id_pattern="pdfs_repliqa_0_<id>.txt")
-    found = collection_of_files(folder, asked, columns=columns)
+    found = collection_of_files(folder, asked, id_pattern="pdfs_repliqa_0_<id>.txt")
     assert found.documents is not None
     assert [one.document_id for one in found.documents] == ["d1", "d2", "d3", "readme"]
     assert any("1 of 4 names do not fit" in note and "readme.txt" in note for note in found.notes)
     assert any("picture.png" in note for note in found.notes)
-    plain = collection_of_files(folder, asked, columns=FileColumns())
+    plain = collection_of_files(folder, asked)
     result = measure_retrieval(plain, RetrievalOptions())
     assert (
         result.unmatched_ids.hint
         == "the documents' ids contain the questions': --id-pattern 'pdfs_repliqa_0_<id>'"
     )
-    again = collection_of_files(folder, asked, columns=FileColumns(id_pattern="pdfs_repliqa_0_<id>"))
+    again = collection_of_files(folder, asked, id_pattern="pdfs_repliqa_0_<id>")
     assert again.documents == found.documents
     with pytest.raises(InputError, match="write <id> once"):
-        collection_of_files(folder, asked, columns=FileColumns(id_pattern="pdfs"))
+        collection_of_files(folder, asked, id_pattern="pdfs")
 
 
 def test_tables_of_other_kinds_and_names(tmp_path: Path) -> None:
@@ -148,21 +146,17 @@ def test_tables_of_other_kinds_and_names(tmp_path: Path) -> None:
     ).write_parquet(tmp_path / "corpus.parquet")
     lines = [{"_id": name, "query": text, "reference_documents": [one]} for name, text, one in QUESTIONS]
     (tmp_path / "queries.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    found = collection_of_files(
-        tmp_path / "corpus.parquet", tmp_path / "queries.jsonl", columns=FileColumns()
-    )
+    found = collection_of_files(tmp_path / "corpus.parquet", tmp_path / "queries.jsonl")
     assert found.documents is not None
     titles = {one.document_id: one.title for one in found.documents}
     assert titles == {"d1": None, "d2": "Rain", "d3": None}
     assert measure_retrieval(found, RetrievalOptions()).recall["1"].value == 1.0
     asked = table(tmp_path / "q.csv", ("nr", "ask", "where"), [("q1", "sun?", "d1;d2")])
-    columns = FileColumns(question_id="nr", question="ask", reference="where", separator=";")
+    columns = Columns(group="nr", question="ask", reference="where", reference_separator=";")
     found = collection_of_files(tmp_path / "corpus.parquet", asked, columns=columns)
     assert found.questions[0].reference_documents == ("d1", "d2")
     with pytest.raises(InputError, match="unknown column 'nrr': did you mean nr"):
-        collection_of_files(
-            tmp_path / "corpus.parquet", asked, columns=FileColumns(question="ask", question_id="nrr")
-        )
+        collection_of_files(tmp_path / "corpus.parquet", asked, columns=Columns(question="ask", group="nrr"))
 
 
 def test_qrels_in_both_forms_and_their_faults(tmp_path: Path) -> None:
@@ -172,7 +166,7 @@ def test_qrels_in_both_forms_and_their_faults(tmp_path: Path) -> None:
     beir = tmp_path / "test.tsv"
     beir.write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\n")
     assert read_qrels(beir) == {"q1": {"d1": 1}}
-    found = collection_of_files(documents(tmp_path), questions(tmp_path), qrels=path, columns=FileColumns())
+    found = collection_of_files(documents(tmp_path), questions(tmp_path), qrels=path)
     assert found.graded and found.questions[0].grades == {"d1": 2, "d2": 0}
     assert (
         "1 of 2 questions of the qrels are not in questions.csv, so we could not ask them: q9" in found.notes
@@ -215,7 +209,7 @@ def test_our_own_ranking_as_a_run_gives_the_same_measures(shared_data: Path, tmp
     from judgecal.rag.retrieval.indexes import Bm25, tokenizer_named, top
 
     folder = shared_data / "xquad"
-    asked = collection_of_files(folder / "documents.csv", folder / "questions.csv", columns=FileColumns())
+    asked = collection_of_files(folder / "documents.csv", folder / "questions.csv")
     assert asked.documents is not None
     words = tokenizer_named("words")
     index = Bm25.of(words(one.text) for one in asked.documents)
@@ -316,5 +310,5 @@ def test_a_text_file_alone_is_a_document_unless_its_first_line_names_columns(tmp
     )
     (tmp_path / "table.txt").write_text("doc_id,text\nd1,The moon is round.\n")
     for name, expected in (("ferry.txt", ["ferry"]), ("table.txt", ["d1"])):
-        found = collection_of_files(tmp_path / name, None, columns=FileColumns())
+        found = collection_of_files(tmp_path / name, None)
         assert [one.document_id for one in found.documents or ()] == expected

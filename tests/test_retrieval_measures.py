@@ -13,7 +13,6 @@ from judgecal.errors import InputError
 from judgecal.goldset import Document
 from judgecal.rag.retrieval import (
     Collection,
-    FileColumns,
     Question,
     RetrievalOptions,
     Run,
@@ -91,7 +90,7 @@ RECALL = {"1": 0.0043, "3": 0.0087, "5": 0.0173, "10": 0.0317, "20": 0.1061, "50
 def test_values_are_those_of_trec_eval(shared_data: Path) -> None:
     folder = shared_data / "trec_eval"
     expected = {line.split()[0]: line.split()[2] for line in (folder / "out.test").read_text().splitlines()}
-    asked = collection_of_files(None, None, qrels=folder / "qrels.test", columns=FileColumns())
+    asked = collection_of_files(None, None, qrels=folder / "qrels.test")
     tested = measure_retrieval(asked, RetrievalOptions(), read_run(folder / "results.test"))
     assert f"{tested.mrr.value:.4f}" == expected["recip_rank"]
     assert values(tested.ndcg) == NDCG_CUT
@@ -109,9 +108,7 @@ def test_values_are_those_of_trec_eval(shared_data: Path) -> None:
 @pytest.mark.shared_data
 def test_scifact_has_the_known_values(shared_data: Path) -> None:
     folder = shared_data / "scifact"
-    asked = collection_of_files(
-        folder / "documents.csv", folder / "queries.csv", qrels=folder / "qrels.txt", columns=FileColumns()
-    )
+    asked = collection_of_files(folder / "documents.csv", folder / "queries.csv", qrels=folder / "qrels.txt")
     text = measure_retrieval(asked, RetrievalOptions())
     assert (round(text.ndcg["10"].value, 3), round(text.recall["100"].value, 3)) == (0.636, 0.871)
     titled = measure_retrieval(asked, RetrievalOptions(with_title=True))
@@ -122,7 +119,7 @@ def test_scifact_has_the_known_values(shared_data: Path) -> None:
 @pytest.mark.shared_data
 def test_xquad_has_the_known_values(shared_data: Path) -> None:
     folder = shared_data / "xquad"
-    asked = collection_of_files(folder / "documents.csv", folder / "questions.csv", columns=FileColumns())
+    asked = collection_of_files(folder / "documents.csv", folder / "questions.csv")
     result = measure_retrieval(asked, RetrievalOptions())
     found = {name: result.recall[name].value for name in ("1", "5")} | {"mrr": result.mrr.value}
     assert {name: round(value, 4) for name, value in found.items()} == {

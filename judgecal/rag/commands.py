@@ -5,7 +5,7 @@ from __future__ import annotations
 import json as json_module
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -66,8 +66,8 @@ class CollectionArguments:
 
     def collection(self, workspace: Workspace) -> Collection:
         """The collection that the options name; the gold set starter where they name none."""
-        from judgecal.goldset import load_gold
-        from judgecal.rag.retrieval import FileColumns, collection_of_files, collection_of_gold, load_repliqa
+        from judgecal.goldset import Columns, load_gold
+        from judgecal.rag.retrieval import collection_of_files, collection_of_gold, load_repliqa
 
         files = any((self.documents, self.questions, self.qrels))
         sources = {"--gold": self.gold, "--repliqa": self.repliqa, "--documents/--questions": files}
@@ -85,8 +85,18 @@ class CollectionArguments:
             missing.append("--questions FILE is missing: only --qrels with --run works without it")
         if missing:
             raise InputError(missing)
-        columns = FileColumns(**{field.name: getattr(self, field.name) for field in fields(FileColumns)})
-        return collection_of_files(self.documents, self.questions, qrels=self.qrels, columns=columns)
+        columns = Columns(
+            document=self.document_id,
+            text=self.text,
+            title=self.title,
+            group=self.question_id,
+            question=self.question,
+            reference=self.reference,
+            reference_separator=self.separator,
+        )
+        return collection_of_files(
+            self.documents, self.questions, qrels=self.qrels, columns=columns, id_pattern=self.id_pattern
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -400,7 +410,7 @@ def make(
     from judgecal.goldset import list_gold, load_gold
     from judgecal.rag.evaluation.make_document import make_document
     from judgecal.rag.evaluation.make_questions import MakeRun
-    from judgecal.rag.retrieval import FileColumns, collection_of_files, collection_of_gold
+    from judgecal.rag.retrieval import collection_of_files, collection_of_gold
 
     workspace = shared.workspace_of(ctx)
     known, path = list_gold(workspace), Path(what.documents)
@@ -409,7 +419,7 @@ def make(
     elif not path.exists():
         raise unknown_name("file, folder or gold set", what.documents, known)
     else:
-        collection = collection_of_files(path, None, columns=FileColumns())
+        collection = collection_of_files(path, None)
     run = MakeRun(
         workspace=workspace,
         name=gold_set,

@@ -137,7 +137,8 @@ class Columns:
     reference answers. `contexts` are put one after the other; with `chunks` each context is an item of its
     own. `fields`: (name, column), for the inputs of a judge that have no other place; with them an item may
     do without question and answer. `tags` as `read_tags` reads them. `verdicts`: one column a judge, named as
-    it is; a row that holds them needs no texts, and its question is then called by the row.
+    it is; a row that holds them needs no texts, and its question is then called by the row. `document`
+    (its id), `text` and `title` are of a table of documents.
     """
 
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
@@ -161,6 +162,9 @@ class Columns:
     verdict: str | None = None
     verdicts: tuple[str, ...] = ()
     usual: bool = False
+    document: str | None = None
+    text: str | None = None
+    title: str | None = None
 
     def resolved(
         self, header: Collection[str], path: Path | None = None, *, only: Collection[str] = OF_ITEMS

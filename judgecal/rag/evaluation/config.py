@@ -27,7 +27,7 @@ from judgecal.rag.evaluation.http import HttpSystem
 from judgecal.rag.evaluation.http_client import HttpConfig
 from judgecal.rag.evaluation.local import LocalConfig, LocalSystem
 from judgecal.rag.evaluation.system import RecordedConfig, RecordedSystem, Setting, System
-from judgecal.rag.retrieval import FileColumns, collection_of_files
+from judgecal.rag.retrieval import collection_of_files
 from judgecal.rag.retrieval.collection import references_in
 from judgecal.tables import read_table
 from judgecal.workspace import Workspace, shown
@@ -436,7 +436,7 @@ def read_documents(path: Path) -> tuple[tuple[Document, ...], tuple[str, ...]]:
     """Those of a table, a folder of files, or one file, and what was noticed while they were read."""
     if not path.exists():
         raise InputError(f"documents: {shown(path)}: there is no such file or folder")
-    collection = collection_of_files(path, None, columns=FileColumns())
+    collection = collection_of_files(path, None)
     if not collection.documents:
         raise InputError(f"{shown(path)}: holds no document")
     return collection.documents, collection.notes

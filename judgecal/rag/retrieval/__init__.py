@@ -2,7 +2,6 @@
 
 from judgecal.rag.retrieval.collection import (
     Collection,
-    FileColumns,
     Question,
     collection_of_files,
     collection_of_gold,
@@ -13,7 +12,7 @@ from judgecal.rag.retrieval.ranking import Run, read_run
 from judgecal.rag.retrieval.result import RetrievalOptions, RetrievalResult, measure_retrieval
 
 __all__ = [
-    "Collection", "FileColumns", "Question", "RetrievalOptions", "RetrievalResult", "Run",
+    "Collection", "Question", "RetrievalOptions", "RetrievalResult", "Run",
     "collection_of_files", "collection_of_gold", "load_repliqa", "measure_retrieval", "read_qrels",
     "read_run",
 ]  # fmt: skip

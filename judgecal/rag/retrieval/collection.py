@@ -18,7 +18,7 @@ from judgecal.errors import InputError, listed, refuse, unknown_name
 from judgecal.goldset import Document, GoldSet
 from judgecal.rag.retrieval.extract import ENDINGS, NoTextError, extract
 from judgecal.records import Item
-from judgecal.tables import Row, Table, decode, read_bytes, read_table
+from judgecal.tables import Columns, Row, Table, decode, read_bytes, read_table
 from judgecal.workspace import shown
 
 _Placed = tuple[Document, str, str]
@@ -32,6 +32,7 @@ _TEXT = ("text", "document_extracted", "contents", "body")
 _QUESTION_ID = ("question_id", "query_id", "qid", "_id", "id")
 _QUESTION = ("question", "query", "text")
 _REFERENCE = ("reference_documents", "document_id", "doc_id", "docid")
+_USUAL = Columns()
 _HEADER = 10_000  # characters of a first line
 
 REPLIQA = "ServiceNow/repliqa"
@@ -162,31 +163,25 @@ def collection_of_gold(gold: GoldSet) -> Collection:
 # --- of files
 
 
-@dataclass(frozen=True, slots=True)
-class FileColumns:
-    """Which column is what; None takes the first usual name that the file has."""
-
-    document_id: str | None = None
-    text: str | None = None
-    title: str | None = None  # may be absent
-    question_id: str | None = None  # without ids questions are numbered by their line
-    question: str | None = None
-    reference: str | None = None  # an id, a JSON list, or ids between separators
-    separator: str | None = None
-    id_pattern: str | None = None  # what wraps an id in a file's name or a document's id, `<id>` in its place
-
-
 def collection_of_files(
-    documents: Path | None, questions: Path | None, *, qrels: Path | None = None, columns: FileColumns
+    documents: Path | None,
+    questions: Path | None,
+    *,
+    qrels: Path | None = None,
+    columns: Columns = _USUAL,
+    id_pattern: str | None = None,
 ) -> Collection:
     """Documents (a table, a folder of files or one file), questions (a table), qrels instead of references.
 
-    `documents` is None where a run is all there is to rank, `questions` where qrels name them.
+    `documents` is None where a run is all there is to rank, `questions` where qrels name them. What `columns`
+    do not name has the first usual name that the file has; `group` holds the questions' ids, without which
+    they are numbered by their line. `id_pattern` is what wraps an id in a file's name or a document's id,
+    `<id>` in its place.
     """
-    pattern, notes, pile = columns.id_pattern, list[str](), _Pile()
+    pattern, notes, pile = id_pattern, list[str](), _Pile()
     if pattern is not None and pattern.count("<id>") != 1:
         raise InputError(f"--id-pattern {pattern!r}: write <id> once, such as manual_<id>.txt")
-    corpus = None if documents is None else _documents(documents, columns, pile, notes)
+    corpus = None if documents is None else _documents(documents, columns, pattern, pile, notes)
     judged = None if qrels is None else read_qrels(qrels)
     if questions is not None:
         asked = _questions(questions, columns, judged)
@@ -210,9 +205,11 @@ def collection_of_files(
     )
 
 
-def _documents(path: Path, columns: FileColumns, pile: _Pile, notes: list[str]) -> tuple[Document, ...]:
+def _documents(
+    path: Path, columns: Columns, pattern: str | None, pile: _Pile, notes: list[str]
+) -> tuple[Document, ...]:
     """The documents of a table, folder or file, by way of a pile; what else was seen goes to `notes`."""
-    pattern, odd = columns.id_pattern, list[str]()
+    odd = list[str]()
     form = None if pattern is None else re.compile(re.escape(pattern).replace("<id>", "(.+)"), re.DOTALL)
     rows: Iterable[_Placed]
     if path.is_dir():
@@ -240,13 +237,13 @@ def _documents(path: Path, columns: FileColumns, pile: _Pile, notes: list[str]) 
     return documents
 
 
-def _is_table(path: Path, columns: FileColumns) -> bool:
+def _is_table(path: Path, columns: Columns) -> bool:
     """Whether a file with a document's ending is a table: a text whose first line names an id and a text."""
     if path.suffix.lower() != ".txt":
         return False
     with path.open(encoding="utf-8", errors="replace") as file:
         first = set(re.findall(r"\w+", file.readline(_HEADER)))
-    named = columns.document_id is not None or columns.text is not None
+    named = columns.document is not None or columns.text is not None
     return named or bool(first & set(_DOCUMENT_ID) and first & set(_TEXT))
 
 
@@ -283,9 +280,9 @@ def _folder(path: Path, pattern: str | None, notes: list[str]) -> list[_Placed]:
     return documents
 
 
-def _table_of_documents(path: Path, columns: FileColumns, problems: list[str]) -> Iterator[_Placed]:
+def _table_of_documents(path: Path, columns: Columns, problems: list[str]) -> Iterator[_Placed]:
     table = read_table(path)
-    name, text = _column(table, columns.document_id, _DOCUMENT_ID), _column(table, columns.text, _TEXT)
+    name, text = _column(table, columns.document, _DOCUMENT_ID), _column(table, columns.text, _TEXT)
     title = columns.title or ("title" if "title" in table.columns else None)
     table.require(name, text, *([title] if title else []))
     for row in table.rows:
@@ -302,12 +299,12 @@ def _column(table: Table, given: str | None, usual: Sequence[str]) -> str:
 
 
 def _questions(
-    path: Path, columns: FileColumns, judged: Mapping[str, Mapping[str, int]] | None
+    path: Path, columns: Columns, judged: Mapping[str, Mapping[str, int]] | None
 ) -> tuple[Question, ...]:
     """The questions of a table; those of several rows with the references of all of them."""
     table = read_table(path)
     text = _column(table, columns.question, _QUESTION)
-    id_column = columns.question_id or next((name for name in _QUESTION_ID if name in table.columns), None)
+    id_column = columns.group or next((name for name in _QUESTION_ID if name in table.columns), None)
     reference = None if judged is not None else _column(table, columns.reference, _REFERENCE)
     table.require(*(name for name in (text, id_column, reference) if name is not None))
     questions: dict[str, Question] = {}
@@ -324,7 +321,7 @@ def _questions(
         else:
             grades = dict(before.grades) if before else {}
             if reference:
-                grades |= dict.fromkeys(references_in(row, reference, columns.separator), 1)
+                grades |= dict.fromkeys(references_in(row, reference, columns.reference_separator), 1)
             else:
                 grades |= (judged or {}).get(name, {})
             questions[name] = Question(name, row.cells[text], grades)
