@@ -90,8 +90,10 @@ def select(
         int | None, option("Judgements of each test item; by default as many as the experiment made.")
     ] = None,
     replace: shared.Replace = False,
+    labels: shared.DrawnLabels = None,
     *,
     allowed: CapArguments,
+    rows: shared.RowsArguments,
     call: shared.RunArguments,
 ) -> None:
     """Choose the cheapest judge within the margin, and lock it. It is shown to lose no more; confirmed on
@@ -104,10 +106,13 @@ def select(
         raise InputError(f"--split is {' or '.join(_SPLITS)}, found {split!r}")
     workspace = shared.workspace_of(ctx)
     stored = read_experiment(workspace, experiment)
+    options = call.options(repeats=repeats_of(stored) if repeats is None else repeats)
     run = SelectRun(
         workspace=workspace,
         stored=stored,
-        options=call.options(repeats=repeats_of(stored) if repeats is None else repeats),
+        options=options,
+        on=rows.judged(stored, (), call.options(), workspace),
+        labels=shared.drawn_labels(labels, workspace),
         caps=allowed.caps(),
         metric=metric,
         margin=margin,

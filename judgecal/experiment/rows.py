@@ -152,7 +152,7 @@ class JudgedRows:
         items, said = dict[str, Item](), list[Verdicts]()
         for item, verdicts in rows:
             first = items.setdefault(item.item_id, item)
-            if first.sha != item.sha:
+            if first is not item and first.sha != item.sha:
                 raise InputError(f"{where}: other texts have one id, {item.item_id!r}: leave --item out")
             said += [verdicts] if first is item else []
         by_judge = zip(judges.items(), zip(*said, strict=True), strict=True) if said else ()

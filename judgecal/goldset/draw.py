@@ -102,6 +102,9 @@ def allocate(
         by_spread = size.astype(np.float64)
     owed = at_large * size / size.sum() + (1.0 - at_large) * by_spread / by_spread.sum()
     sizes = np.maximum(done, np.minimum(size, _LEAST))
+    if not done.any():  # as many as each is sure to get: the rest goes one by one
+        sure = np.floor(owed * max(0, n - _LEAST * len(size))).astype(np.int64)
+        sizes = np.maximum(sizes, np.minimum(size, sure))
     while sizes.sum() < min(n + done.sum(), size.sum()):
         sizes[np.where(sizes < size, owed / (sizes + 1.0), -1.0).argmax()] += 1
     return [int(size) for size in sizes]

@@ -7,6 +7,7 @@ experiment stays as it was.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -38,6 +39,7 @@ from judgecal.experiment import (
     verdicts_sha,
     whole_items,
 )
+from judgecal.experiment.rows import OnRows, rows_of
 from judgecal.judges import Judge, JudgeName, judge_named
 from judgecal.records import Item, Judgement
 from judgecal.selection.confirm import (
@@ -115,7 +117,21 @@ class SelectRun(SelectRequest):
             )
         _ = self.test_items
 
-    def decide(self) -> OpenChoice:
+    def _on_rows(self) -> tuple[OnRows, ...]:
+        """Every judge within the caps against every other one on the rows, at the level left for each."""
+        table = replace(self.stored.table, items=self.choosing_items)
+        within = [judge.column for judge in measure(self.stored, table) if self.caps.over(judge) is None]
+        if len(within) < 2 or self.on_all:
+            return ()
+        rows = rows_of(self.stored, within, self.by, self.on, self.experiment)
+        if rows is None:
+            return ()
+        left = rows.at_level(self.workspace.experiments, self.labels, self.experiment.slug)
+        left["level"] = 1.0 - (1.0 - left["level"]) / (len(within) - 1)
+        pairs = itertools.permutations([column.judge for column in within], 2)
+        return tuple(rows.decide(a, b, margin=self.margin, **left) for a, b in pairs)
+
+    def decide(self, on_rows: Sequence[OnRows] = ()) -> OpenChoice:
         """The choice, from what the experiment holds; nothing is called, written or logged."""
         self.check()
         table = replace(self.stored.table, items=self.choosing_items, seed=self.seed)
@@ -124,7 +140,8 @@ class SelectRun(SelectRequest):
         if self.on_all:  # the choice is a decision on test labels itself
             within = [judge for judge in measured if self.caps.over(judge) is None]
             table = replace(table, level=foresee_look(**self._seen(self._verdicts(within))).level)
-        return decide(self.stored, table, measured, metric=self.by, margin=self.margin, caps=self.caps)
+        shared: dict[str, Any] = {"metric": self.by, "margin": self.margin, "caps": self.caps}
+        return decide(self.stored, table, measured, bounds=shown_on_rows(on_rows), **shared)
 
     def _judge(self, chosen: MeasuredJudge) -> Judge:
         """The chosen judge, refused where it is not what the experiment called, or could not be locked."""
@@ -222,7 +239,8 @@ class SelectRun(SelectRequest):
             anew = measured_again(self.experiment.folder, self.options)
             made = Journal(None) if anew else Journal.looked_at(self.experiment.folder / NOISE_FILE)
             runs.append(((*test, *rest), made, self.noise_calls))
-        return together([
+        on_rows = [self.on.plan(self.experiment.journal)] if self.on else []
+        return together(on_rows + [
             plan_calls([judge], items, stored, replace(self.options, repeats=repeats))
             for items, stored, repeats in runs
         ])  # fmt: skip
@@ -230,11 +248,12 @@ class SelectRun(SelectRequest):
     def run(self) -> SelectResult:
         """Choose on open items, confirm on test, and write the lock where there is one."""
         decided = self.decide()
+        open_experiment(self.experiment)
+        if on_rows := self._on_rows():
+            decided = self.decide(on_rows)
         if decided.choice is None:
-            open_experiment(self.experiment)
             result = select_result(self, decided)
         elif self.recorded:
-            open_experiment(self.experiment)
             chosen, why = decided.chosen, "its judgements were recorded: there is no prompt to lock"
             confirmed = self._confirm(self._decided_on(decided), chosen.column, chosen.repeats)
             result = select_result(
@@ -242,6 +261,7 @@ class SelectRun(SelectRequest):
             )
         else:
             result = self._called(decided)
+        result = replace(result, on_rows=on_rows)
         self.experiment.write_summary(result)
         return result
 
@@ -296,6 +316,17 @@ class SelectRun(SelectRequest):
         k = len(decided.losses.by_judge)
         shared: dict[str, Any] = {"metric": self.by, "n_judges": k, "caps": self.caps}
         return upheld(decided.chosen, confirmed, chosen_on=decided.table, **shared)
+
+
+def shown_on_rows(on_rows: Sequence[OnRows]) -> dict[str, float]:
+    """What each judge is shown to lose less than, where it is so against every other one."""
+    bounds = dict[str, list[float]]()
+    for on in on_rows:
+        worst = on.differ.worst_loss
+        bound = on.loss_below if on.decided_by == "labels" or worst is None else worst.high
+        told = math.inf if on.decision != "pass" or bound is None else bound
+        bounds.setdefault(on.candidate, []).append(told)
+    return {judge: max(each) for judge, each in bounds.items() if max(each) < math.inf}
 
 
 def _copy_rows(chosen: MeasuredJudge, journal: Journal) -> None:

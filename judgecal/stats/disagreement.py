@@ -37,6 +37,7 @@ _CLASSES = 3  # thirds of a scale; a binary one has the first and the last
 _FEWER, _MORE = _CLASSES, _CLASSES + 1  # cells of rows on which the candidate's verdict is lower, higher
 _GRID = 120  # labels that are tried on a scale without steps
 _TOGETHER = 0.25  # how alike the losses of two rows of a question are taken to be, in a plan
+_MORE_VARIANCE = 1.1  # for what a plan does not know: the shares of the classes, and the rows as a sample
 _AGREEING = 0.25  # the part of a draw on which judges agree
 _SPARE = 1.5  # times the labels of a class that are wanted, so that four draws in five hold as many
 _EPS = 1e-12
@@ -467,7 +468,7 @@ def labels_needed(
         drawn = np.maximum(np.array(sizes(n), dtype=np.float64), _EPS)
         if kinds is not None and (drawn @ kinds).min() < _SPARE * MIN_STRATUM:
             return False
-        variance = float((counts / drawn) @ by_stratum) + _TOGETHER * together
+        variance = _MORE_VARIANCE * float((counts / drawn) @ by_stratum) + _TOGETHER * together
         reach = float(stdtrit(max(1.0, n - 1.0), level)) + float(ndtri(POWER))
         return room >= reach * math.sqrt(variance)
 

@@ -1,0 +1,402 @@
+"""May I switch? How many labels it takes where judges differ: `python -m tests.benchmarks.labels_where_judges_differ`
+(some 20 minutes; `--public DIR` counts them on public sets instead, `--growing` makes five decisions on one draw).
+
+In each world two judges share so many of their verdicts on 4,000 rows (questions of one row or of four, alike
+within the question), and there is a gold set, of which train and dev alone are seen. Through the code of
+`migrate --on` and `gold sheet --strata disagreement` the labels are planned from those, drawn, and decided by;
+beside them as many as that code plans of rows drawn at random.
+
+Worlds: binary labels of which 35% or 10% fail, labels in tens with their mean and with the mean over thirds.
+In `equal` the judges are equally good, in `worse` the new one loses the margin of 3 points, where so few
+verdicts can. Printed: labels at random and where they differ (medians), how often the planned number passes
+an equal judge (where one was planned), how often a worse one passes, and the share of 95% intervals that hold
+the truth; each as at random / where they differ.
+
+Exit code 1 where, by more than two standard errors, a worse judge passes in more than 5%, an interval of the
+drawn labels holds in less than 0.93 or more than 0.98, an equal judge passes by the planned labels in less
+than 80%; or where labels drawn where judges differ are not 4 times fewer at 85% shared verdicts, 8 at 95%,
+but for worlds where ten labels of each class are what sets the number (marked).
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Iterator, Sequence
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from judgecal.experiment import Look
+from judgecal.experiment.rows import JudgedRows, RowJudge
+from judgecal.goldset import Card, GoldSet
+from judgecal.goldset.draw import Stratum, draw
+from judgecal.judges.local.rouge_l import rouge_l
+from judgecal.judges.local.token_f1 import token_f1
+from judgecal.records import Item, Rating
+from judgecal.scale import Scale
+from judgecal.stats.calibration import fit_calibration
+from judgecal.stats.disagreement import DrawnLabels, TwoJudges
+from tests.benchmarks.driver import Bench, Floats, Ints, latent, slack
+from tests.support.public_data import read_csv
+
+MARGIN, ROWS, MOST = 0.03, 4000, 0.05
+SAVING = {0.85: 4.0, 0.95: 8.0}
+SCALES = {"binary": Scale.parse("binary"), "tens": Scale.parse("percentage", step=10.0)}
+
+
+class World(NamedTuple):
+    """What is drawn: who shares how much, on which labels, and what the new judge loses."""
+
+    kind: str
+    metric: str
+    fails: float
+    size: int  # rows of a question
+    gold: int  # questions of the gold set
+    lenient: float  # by how much the new judge is the more lenient
+    shared: float
+    worse: bool
+
+
+KINDS: tuple[tuple[Any, ...], ...] = (
+    ("binary", "macro_agreement", 0.35, 1, 150, 0.0),
+    ("binary", "macro_agreement", 0.35, 4, 60, 0.15),
+    ("binary", "macro_agreement", 0.1, 1, 300, 0.0),
+    ("tens", "macro_agreement", 0.35, 1, 300, 0.0),
+    ("tens", "mean_agreement", 0.35, 4, 60, 0.0),
+)
+WORLDS = [
+    World(*kind, shared, worse)
+    for worse, shared, kind in itertools.product((False, True), (0.7, 0.85, 0.95, 0.97), KINDS)
+]
+
+
+def made(
+    rng: np.random.Generator, world: World, n_groups: int, theta: float
+) -> tuple[Floats, Floats, Floats]:
+    """Labels and the verdicts of the old and the new judge; where they differ the old one is nearer with chance
+    theta, within each class."""
+    n = n_groups * world.size
+    of_label, apart, who, right = (latent(rng, n_groups, world.size) for _ in range(4))
+    if world.kind == "binary":
+        gold = (ndtr(of_label) < 1.0 - world.fails).astype(np.float64)
+        harder = 1.5 if world.fails < 0.3 else 1.0  # bad answers are harder where they are rare
+        share = (1.0 - world.shared) / (1.0 - world.fails + world.fails * harder)
+        differ = ndtr(apart) < np.where(gold == 1.0, share, share * harder)
+        chance = np.where(gold == 1.0, theta - world.lenient, theta + world.lenient)
+        old = np.where(np.where(differ, ndtr(who) < chance, ndtr(right) < 0.92), gold, 1.0 - gold)
+        return gold, old, np.where(differ, 1.0 - old, old)
+    gold = np.round(10.0 * ndtr(of_label + 0.8 * ndtri(1.0 - world.fails))) * 10.0
+    near = np.clip(gold + 10.0 * np.round(right), 0.0, 100.0)
+    step = 10.0 * rng.integers(2, 9, n)
+    up = (near - step < 0.0) | ((near + step <= 100.0) & (rng.random(n) < 0.5))
+    far = np.clip(np.where(up, near + step, near - step), 0.0, 100.0)
+    first = ndtr(who) < theta
+    old, other = np.where(first, near, far), np.where(first, far, near)
+    return gold, old, np.where(ndtr(apart) < 1.0 - world.shared, other, old)
+
+
+def lost(world: World, gold: Floats, old: Floats, new: Floats) -> float:
+    """What the new judge loses on rows that are all labelled."""
+    two = TwoJudges(old, new, np.arange(len(gold)), SCALES[world.kind], world.metric)
+    shares = np.bincount(two.class_of(gold), minlength=3) / len(gold) if two.macro else None
+    return float(two.losses(np.arange(len(gold)), gold, shares).mean())
+
+
+@cache
+def truth(world: World) -> tuple[float, float] | None:
+    """Theta and the true loss; None where so few verdicts cannot lose the margin."""
+    large = world._replace(size=1)
+    at = [lost(world, *made(np.random.default_rng(1), large, 400_000, theta)) for theta in (0.5, 0.8)]
+    wanted = MARGIN * 1.0001 if world.worse else 0.0
+    theta = 0.5 + 0.3 * (wanted - at[0]) / (at[1] - at[0])
+    if theta + world.lenient > 1.0:
+        return None
+    return theta, lost(world, *made(np.random.default_rng(2), large, 2_000_000, theta))
+
+
+@cache
+def items_of(name: str, n_groups: int, size: int) -> tuple[Item, ...]:
+    return tuple(
+        Item(f"{name}{group}-{at}", f"{name}{group}", f"{name}{group}?", str(at), ())
+        for group in range(n_groups)
+        for at in range(size)
+    )
+
+
+def judged(rng: np.random.Generator, world: World, theta: float) -> tuple[Floats, JudgedRows]:
+    """The rows' labels, which nobody sees, and the rows as `migrate` has them."""
+    n_known, scale = round(0.55 * world.gold), SCALES[world.kind]
+    labels, *verdicts = made(rng, world, n_known, theta)
+    known = items_of("known", n_known, world.size)
+    ratings = tuple(Rating(i.item_id, "gold", float(y)) for i, y in zip(known, labels, strict=True))
+    gold = GoldSet("made", Path(), Card("made", scale, sampling="random"), known, ratings, (), "")
+    hidden, old, new = made(rng, world, ROWS // world.size, theta)
+    rows = JudgedRows.of(
+        gold,
+        world.metric,
+        {"old": RowJudge(None, scale), "new": RowJudge(None, scale)},
+        (known, dict(zip(("old", "new"), (side.tolist() for side in verdicts), strict=True))),
+        zip(
+            items_of("row", ROWS // world.size, world.size),
+            zip(old.tolist(), new.tolist(), strict=True),
+            strict=True,
+        ),
+        where="made",
+    )
+    assert rows is not None
+    return hidden, rows
+
+
+def labelled(
+    rng: np.random.Generator, rows: JudgedRows, hidden: Floats, n: int, before: Ints | None = None
+) -> DrawnLabels:
+    """Labels as `gold sheet --strata disagreement` draws them, with those drawn before."""
+    codes, spreads = rows.strata
+    strata = [
+        Stratum(str(code), tuple(rows.items[at] for at in np.flatnonzero(codes == code)), spread)
+        for code, spread in enumerate(spreads.tolist())
+    ]
+    done = () if before is None else [rows.items[at].item_id for at in before]
+    drawn = draw(strata, n, seed=int(rng.integers(2**31)), before=done, at_large=0.0)
+    chance_of = {i.item_id: i.inclusion_probability or 0.0 for i in (*drawn.items, *drawn.earlier)}
+    at = np.array([place for place, i in enumerate(rows.items) if i.item_id in chance_of], dtype=np.int64)
+    return DrawnLabels(at, hidden[at], np.array([chance_of[rows.items[place].item_id] for place in at]))
+
+
+def at_random(rng: np.random.Generator, rows: JudgedRows, hidden: Floats, n: int) -> DrawnLabels:
+    at = rng.choice(len(hidden), n, replace=False)
+    return DrawnLabels(at, hidden[at], np.full(n, n / len(hidden)))
+
+
+class Found(NamedTuple):
+    """Of one draw: without labels, at random, where judges differ."""
+
+    planned: tuple[int | None, int | None]
+    by_rows: bool
+    passes: tuple[bool, bool]
+    held: tuple[bool | None, bool | None]
+    thin: bool  # whether ten labels of a class set the number
+
+
+def measured(world: World, *, reps: int) -> tuple[float, list[Found]] | None:
+    """One world, so often."""
+    true = truth(world)
+    if true is None:
+        return None
+    rng, found = np.random.default_rng(0), []
+    for _ in range(reps):
+        hidden, rows = judged(rng, world, true[0])
+        ask = partial(rows.decide, "old", "new", margin=MARGIN)
+        first = ask(level=Look(1, new=True).level)
+        planned = first.labels_at_random, first.labels_needed
+        passes, held, thin = [], list[bool | None](), False
+        for draws, n in zip((at_random, labelled), planned, strict=True):
+            some = draws(rng, rows, hidden, 300 if n is None else n)
+            decided = ask(level=Look(1, new=True).level, drawn=some)
+            passes.append(decided.loss_below is not None and decided.loss_below < MARGIN)
+            loss = ask(level=0.95, drawn=some).loss
+            assert loss is not None
+            held.append(None if loss.low is None or loss.high is None else loss.low <= true[1] <= loss.high)
+            of_class = np.bincount(rows.pair("old", "new").class_of(some.label), minlength=3)
+            thin = draws is labelled and rows.pair("old", "new").macro and of_class[of_class > 0].min() < 25
+        by_rows = first.decision == "pass"
+        found.append(Found(planned, by_rows, (passes[0], passes[1]), (held[0], held[1]), thin))
+    return true[1], found
+
+
+def growing(world: World, *, reps: int) -> float | None:
+    """How often one of five decisions on one growing draw, the first without a label too, passes the judge."""
+    true = truth(world)
+    if true is None:
+        return None
+    rng, wrong = np.random.default_rng(5), 0
+    for _ in range(reps):
+        hidden, rows = judged(rng, world, true[0])
+        level = Look(1, new=True).level
+        passed, before = rows.decide("old", "new", margin=MARGIN, level=level).decision == "pass", None
+        for number in range(1, 6):
+            some = labelled(rng, rows, hidden, 60, before)
+            level = Look(number, new=True).level
+            passed |= rows.decide("old", "new", margin=MARGIN, level=level, drawn=some).decision == "pass"
+            before = some.at
+        wrong += passed
+    return wrong / reps
+
+
+def _share(values: Sequence[bool | None]) -> float:
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else float("nan")
+
+
+def show(bench: Bench, world: World, true: float, found: list[Found]) -> None:
+    """One world's line, with its promises."""
+    planned = [one for one in found if one.planned[1] is not None]
+    used = planned or found
+    n = [float(np.median([one.planned[side] or np.inf for one in used])) for side in (0, 1)]
+    passes, held = (
+        [_share([getattr(one, name)[side] for one in used]) for side in (0, 1)] for name in ("passes", "held")
+    )
+    either = _share([one.passes[1] or one.by_rows for one in used])
+    thin, saving = _share([one.thin for one in used]) > 0.5, n[0] / n[1] if planned else float("nan")
+    kept = [0.93 - slack(0.93, len(used)) <= held[1] <= 0.98 + slack(0.98, len(used))]
+    if world.worse:
+        kept.append(either <= MOST + slack(MOST, len(used)))
+    elif len(planned) > 0.5 * len(found):
+        kept.append(either >= 0.8 - slack(0.8, len(used)))
+        kept.append(thin or saving >= SAVING.get(world.shared, 0.0))
+    rows = _share([one.by_rows for one in used])
+    bench.line(
+        f"{world.kind:6} {world.metric:15} {world.fails:.0%} fail  {world.size} a question  gold {world.gold:3}  "
+        f"share {world.shared:.0%}  loses {100 * true:+.1f}  planned {len(planned) / len(found):4.0%}  labels "
+        f"{n[0]:5.0f} / {n[1]:5.0f} = {saving:4.1f}{' (ten of a class)' * thin}  passes {passes[0]:.3f} / "
+        f"{passes[1]:.3f}, without a label {rows:.3f}, either {either:.3f}  held {held[0]:.3f} / {held[1]:.3f}",
+        kept=all(kept),
+    )
+
+
+def main() -> int:
+    bench = Bench(__doc__, n=300, of="draws of each world", growing=False, public="", only="")
+    if bench.options.public:
+        return public(bench, Path(bench.options.public))
+    worlds = [world for world in WORLDS if bench.options.only in str(world)]
+    if bench.options.growing:
+        bench.head("five decisions on one growing draw, 60 labels each: a judge that loses the margin passes")
+        for world in worlds:
+            wrong = growing(world, reps=bench.n) if world.worse else None
+            if wrong is not None:
+                text = f"{world.kind:6} {world.metric:15} {world.fails:.0%} fail  share {world.shared:.0%}  {wrong:.3f}"
+                bench.line(text, kept=wrong <= MOST + slack(MOST, bench.n))
+        return bench.end()
+    bench.head("at random / where judges differ")
+    for world in worlds:
+        found = measured(world, reps=bench.n)
+        if found is not None:
+            show(bench, world, *found)
+    return bench.end()
+
+
+# --- public sets
+
+
+class Judged(NamedTuple):
+    """A set whose items are all labelled, and two judges' verdicts on them."""
+
+    name: str
+    judges: tuple[str, str]
+    labels: Floats
+    verdicts: tuple[Floats, Floats]  # on the people's scale, or graded
+    groups: Sequence[str]
+
+
+def public_sets(folder: Path) -> Iterator[Judged]:
+    """nq301 with its recorded judges, and EVOUNA with two free ones whose verdicts are graded."""
+    rows = read_csv(folder / "nq301" / "items.csv")
+    said: dict[str, dict[str, str]] = {}
+    for row in read_csv(folder / "nq301" / "judgements.csv"):
+        said.setdefault(row["judge"], {})[row["item_id"]] = row["verdict"]
+    labels, groups = (
+        np.array([float(row["acceptable"] == "yes") for row in rows]),
+        [row["group"] for row in rows],
+    )
+    number = {"yes": 1.0, "no": 0.0}
+    for pair in itertools.combinations(said, 2):
+        sides = (
+            np.array([number.get(said[judge].get(row["item_id"], ""), np.nan) for row in rows])
+            for judge in pair
+        )
+        yield Judged("nq301", pair, labels, (next(sides), next(sides)), groups)
+    for half in ("nq", "tq"):
+        rows = read_csv(folder / "evouna" / f"{half}.csv")
+        labels, groups = (
+            np.array([float(row["correct"] == "yes") for row in rows]),
+            [row["group"] for row in rows],
+        )
+        free = {
+            name: np.array([judge(row["answer"], row["reference_answer"].split("/")) for row in rows])
+            for name, judge in (("token_f1", token_f1), ("rouge_l", rouge_l))
+        }
+        yield Judged(
+            f"evouna {half}", ("token_f1", "rouge_l"), labels, (free["token_f1"], free["rouge_l"]), groups
+        )
+
+
+def public(bench: Bench, folder: Path) -> int:
+    """On each set a hundred times 110 questions at random as a gold set, all others as rows without labels."""
+    bench.head(
+        "set, judges, rows, share of verdicts, loss, labels at random / where they differ, decided, wrongly"
+    )
+    binary = SCALES["binary"]
+    for judged_set in public_sets(folder):
+        names, rng, found = np.unique(judged_set.groups), np.random.default_rng(0), []
+        graded = [bool((side > 1.0).any()) for side in judged_set.verdicts]
+        for _ in range(bench.n):
+            gold_names = set(rng.choice(names, 110, replace=False)[:60].tolist())
+            known = np.array([group in gold_names for group in judged_set.groups])
+            items = [Item(str(at), group, group, "", ()) for at, group in enumerate(judged_set.groups)]
+            judges = {}
+            for name, side, is_graded in zip(judged_set.judges, judged_set.verdicts, graded, strict=True):
+                scale = Scale.parse("percentage") if is_graded else binary
+                how = {"scale": binary, "judge_scale": scale}
+                by = fit_calibration(judged_set.labels[known], side[known], **how) if is_graded else None
+                judges[name] = RowJudge(None, scale, by)
+            said = {
+                name: [None if np.isnan(one) else one for one in side.tolist()]
+                for name, side, is_graded in zip(judged_set.judges, judged_set.verdicts, graded, strict=True)
+            }
+            places, left = np.flatnonzero(known).tolist(), np.flatnonzero(~known)
+            known_items = tuple(items[at] for at in places)
+            ratings = tuple(Rating(str(at), "gold", float(judged_set.labels[at])) for at in places)
+            gold = GoldSet(
+                "public", Path(), Card("public", binary, sampling="random"), known_items, ratings, (), ""
+            )
+            rows = JudgedRows.of(
+                gold,
+                "macro_agreement",
+                judges,
+                (known_items, {name: [side[at] for at in places] for name, side in said.items()}),
+                ((items[at], [said[name][at] for name in judged_set.judges]) for at in left.tolist()),
+                where="public",
+            )
+            assert rows is not None
+            found.append(decided_on(rng, rows, judged_set.judges, judged_set.labels[left]))
+        shares, losses, planned, decisions, right = zip(*found, strict=True)
+        n = [float(np.median([one[side] or np.inf for one in planned])) for side in (0, 1)]
+        bench.line(
+            f"{judged_set.name:9} {' / '.join(judged_set.judges):28} {len(left):6}  {np.mean(shares):.1%}  "
+            f"{100 * np.mean(losses):+.1f}  {n[0]:5.0f} / {n[1]:5.0f}  decided "
+            f"{np.mean([one is not None for one in decisions]):.0%} (passed {np.mean([one == 'pass' for one in decisions]):.0%})"
+            f"  wrongly {np.mean([not one for one in right]):.0%}"
+        )
+    return bench.end()
+
+
+def decided_on(
+    rng: np.random.Generator, rows: JudgedRows, judges: tuple[str, str], hidden: Floats
+) -> tuple[float, float, tuple[int | None, int | None], str | None, bool]:
+    """Share of verdicts, true loss, the plans, the decision by planned labels, and whether that is right."""
+    two = rows.pair(*judges)
+    shares = np.bincount(two.class_of(hidden), minlength=3) / len(hidden)
+    true = float(two.losses(np.arange(two.n), hidden, shares).mean())
+    ask = partial(rows.decide, *judges, margin=MARGIN, level=Look(1, new=True).level)
+    first = ask()
+    decision = first.decision
+    if decision is None:
+        decision = ask(
+            drawn=labelled(rng, rows, hidden, min(first.labels_needed or 300, len(hidden)))
+        ).decision
+    right = decision is None or (decision == "pass") == (true < MARGIN)
+    return (
+        1.0 - float(two.differ.mean()),
+        true,
+        (first.labels_at_random, first.labels_needed),
+        decision,
+        right,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
