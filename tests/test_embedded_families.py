@@ -15,7 +15,7 @@ import dspy
 import pytest
 
 from judgecal.models.embedded import reply
-from judgecal.models.embedded.evidence import NAMES, held, read_source, weigh
+from judgecal.models.embedded.evidence import NAMES, Weighed, held, read_source
 from judgecal.models.embedded.families import FAMILIES, family_of
 from judgecal.models.embedded.prompt import read_layout
 from judgecal.models.embedded.text import content_words
@@ -305,7 +305,16 @@ def test_a_demo_moves_a_grade_towards_its_label() -> None:
 # --- the measures
 
 
-def test_words_are_held_by_stem_by_value_and_within_two_sentences() -> None:
+def test_a_sentence_put_together_from_others_is_less_grounded() -> None:
+    """Every word stands in the source; what is beside what does not."""
+    good = Weighed("", "Anna Brandt designed the pier at Holm.", CHUNKS)
+    mixed = Weighed("", "Anna Brandt opened the free ferry in 1907 for 4 crowns.", CHUNKS)
+    assert good.missing == mixed.missing == ()
+    assert good.grounded > mixed.grounded + 0.2
+    assert Weighed("", "", CHUNKS).words == {}
+
+
+def test_words_are_held_by_stem_by_value_and_within_a_sentence() -> None:
     source = read_source(PIER)
     found = held(content_words("pier in nineteen hundred seven, designed by Brandt in Lisbon"), source)
     assert "Lisbon" in found.missing and "Brandt" not in found.missing
@@ -319,7 +328,7 @@ def test_words_are_held_by_stem_by_value_and_within_two_sentences() -> None:
 @pytest.mark.parametrize("text", ODD)
 def test_every_measure_is_a_share(text: str) -> None:
     for question, judged, source in itertools.product((text, "Who?"), (text, PIER), (text, "")):
-        values = weigh(question, judged, source).values
+        values = Weighed(question, judged, source).values
         assert len(values) == len(NAMES) and all(0.0 <= value <= 1.0 + 1e-9 for value in values)
 
 

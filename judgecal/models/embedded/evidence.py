@@ -1,32 +1,35 @@
 """What one text holds of another: shares of its words, numbers and names, sentence by sentence.
 
 Words count by their stems, numbers by value, a name or a number twice a common word; what the question says
-already counts neither for nor against. A paraphrase shares few words, so it counts as unsupported: this is a
-floor.
+already counts neither for nor against. Neighbourhood counts: words that stand in one sentence of the source,
+or side by side there, say more than the same words strewn over it. A paraphrase shares few words, so it
+counts as unsupported: this is a floor.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from itertools import pairwise
 
-from judgecal.models.embedded.text import MAX_CHARS, content_words, refuses, sentences, word_list
+from judgecal.models.embedded.text import END, content_tokens, content_words, refuses, word_list
 
 NAMES: tuple[str, ...] = tuple(
-    word_list("support least covered numbers names asked asked_source refuses length news")
+    word_list("grounded support least covered numbers names asked asked_source refuses length news")
 )
-"""What `weigh` measures, each 0..1.
+"""What `Weighed` measures, each 0..1.
 
-The share of the text that its source supports, and of its least supported sentence; the share of the source
-that the text covers; of the text's numbers and names, the share that the source has; the share of the
-question's words in the text, and in the source; whether the text refuses; its length; the share of it that
-the question did not say.
+How far the source holds the text: the mean of the shares of its words, of its words at most in one sentence
+of the source, and of its pairs of neighbouring words; the mean of the first two, and that of the least
+supported sentence; the share of the source that the text covers; of the text's numbers and names, the share
+that the source has; the share of the question's words in the text, and in the source; whether the text
+refuses; its length; the share of it that the question did not say.
 """
-_SENTENCES = 40  # of a text that is judged
 _LONG = 60_000
+_MAX_TEXT = 6000
 _HEAD = 5  # letters by which two long words can stand for each other: "regulator", "regulation"
 _NEAR = 0.8
 _LEAST_WORDS = 2  # of a sentence that can be called unsupported
@@ -37,37 +40,45 @@ _LONG_TEXT = 400.0  # words at which a text has its full length
 class Source:
     """A text that others are held against, taken apart.
 
-    `windows`: each token, and the places of two sentences in a row that hold it.
+    `places`: each token, and the sentences that hold it; `heads`: the long tokens by their first letters;
+    `pairs`: the tokens that stand side by side.
     """
 
-    windows: Mapping[str, tuple[int, ...]]
-    heads: Mapping[str, tuple[int, ...]]  # the same by the first letters of long words
+    places: Mapping[str, Sequence[int]]
+    heads: Mapping[str, Sequence[str]]
+    pairs: frozenset[str]
 
-    def find(self, token: str) -> tuple[float, tuple[int, ...]]:
-        """How near the source comes to a token, 0..1, and where."""
-        if token in self.windows:
-            return 1.0, self.windows[token]
-        near = self.heads.get(token[:_HEAD]) if len(token) > _HEAD and token[0] != "#" else None
-        return (_NEAR, near) if near else (0.0, ())
+    def near(self, token: str) -> tuple[float, Sequence[int]]:
+        """How near the source comes to a token, 0..1, and in which sentences."""
+        if token in self.places:
+            return 1.0, self.places[token]
+        near = self.heads.get(token[:_HEAD], ()) if len(token) > _HEAD and token[0] != "#" else ()
+        return _NEAR * bool(near), tuple({place for other in near for place in self.places[other]})
 
 
 def read_source(text: str) -> Source:
-    """Take a text apart, once for one that keeps coming back; its first 60,000 characters, 400 sentences."""
+    """Take a text apart, once for one that keeps coming back; its first 60,000 characters."""
     return _cached(text[:_LONG])
 
 
-@lru_cache(maxsize=128)
+@lru_cache(maxsize=512)
 def _cached(text: str) -> Source:
-    windows: dict[str, dict[int, None]] = {}
-    heads: dict[str, dict[int, None]] = {}
-    for place, sentence in enumerate(sentences(text)):
-        for token in content_words(sentence):
-            # The window that begins here, and the one that began with the sentence before.
-            for window in (place - 1, place):
-                windows.setdefault(token, {})[window] = None
-                if len(token) > _HEAD and token[0] != "#":
-                    heads.setdefault(token[:_HEAD], {})[window] = None
-    return Source(*({token: tuple(where) for token, where in places.items()} for places in (windows, heads)))
+    tokens, _ = content_tokens(text)
+    places: dict[str, list[int]] = {}
+    place = 0
+    for token in tokens:
+        where = places.get(token)
+        if token == END:
+            place += 1
+        elif where is None:
+            places[token] = [place]
+        elif where[-1] != place:
+            where.append(place)
+    heads: defaultdict[str, list[str]] = defaultdict(list)
+    for token in places:
+        if len(token) > _HEAD and token[0] != "#":
+            heads[token[:_HEAD]].append(token)
+    return Source(places, dict(heads), frozenset(map(" ".join, pairwise(tokens))))
 
 
 def weight(token: str, word: str) -> float:
@@ -79,7 +90,7 @@ def weight(token: str, word: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """How much of some words a source holds, 0..1: anywhere, and at most within two sentences in a row."""
+    """How much of some words a source holds, 0..1: anywhere, and at most within one sentence."""
 
     anywhere: float
     together: float
@@ -93,63 +104,83 @@ class Held:
 
 def held(words: Mapping[str, str], source: Source) -> Held:
     """Look for words (token -> as written) in a source; of no words everything is held."""
-    total = sum(weight(token, word) for token, word in words.items())
-    if not total:
-        return Held(1.0, 1.0, ())
-    windows: defaultdict[int, float] = defaultdict(float)
-    found, missing = 0.0, []
+    sentences: defaultdict[int, float] = defaultdict(float)
+    total, found, missing = 0.0, 0.0, []
     for token, word in words.items():
-        near, where = source.find(token)
-        worth = near * weight(token, word)
-        found += worth
-        for window in where:
-            windows[window] += worth
+        worth = weight(token, word)
+        total += worth
+        near, where = source.near(token)
         if not near:
             missing.append(word)
-    return Held(found / total, max(windows.values(), default=0.0) / total, tuple(missing))
+            continue
+        worth *= near
+        found += worth
+        for place in where:
+            sentences[place] += worth
+    if not total:
+        return Held(1.0, 1.0, ())
+    return Held(found / total, max(sentences.values(), default=0.0) / total, tuple(missing))
 
 
-@dataclass(frozen=True, slots=True)
 class Weighed:
-    """A text beside its source: the measures in the order of `NAMES`, and the words that the source lacks."""
+    """A text held against its source, given the question; any strings are accepted.
 
-    values: tuple[float, ...]
-    missing: tuple[str, ...]
+    Attributes:
+        words: its content tokens, each with the word as first written.
+        grounded, support: as in `NAMES`.
+        missing: the words that the source lacks, as written.
+    """
 
-    def value(self, name: str) -> float:
-        """One measure by its name."""
-        return self.values[NAMES.index(name)]
+    def __init__(self, question: str, text: str, source: str) -> None:
+        self._asked, self._source, self._text = content_words(question), read_source(source), text
+        self.words: dict[str, str] = {}
+        parts: list[dict[str, str]] = [{}]
+        pairs: set[str] = set()
+        before = END
+        for token, word in zip(*content_tokens(text[:_MAX_TEXT]), strict=True):
+            if token == END:
+                parts.append({})
+            else:
+                self.words.setdefault(token, word)
+                if token not in self._asked:
+                    parts[-1].setdefault(token, word)
+                if before != END:
+                    pairs.add(f"{before} {token}")
+            before = token
+        self._backed = [(held(part, self._source), len(part)) for part in parts if part]
+        size = sum(n for _, n in self._backed)
+        words = sum(one.anywhere * n for one, n in self._backed) / size if size else 1.0
+        together = sum(one.together * n for one, n in self._backed) / size if size else 1.0
+        beside = len(pairs & self._source.pairs) / len(pairs) if pairs else together
+        self.grounded = (words + together + beside) / 3.0
+        self.support = (words + together) / 2.0
+        self.missing = tuple(dict.fromkeys(word for one, _ in self._backed for word in one.missing))
+
+    @cached_property
+    def values(self) -> tuple[float, ...]:
+        """The measures in the order of `NAMES`."""
+        asked, whole, places = self._asked, self.words, self._source.places
+        new = {token: word for token, word in whole.items() if token not in asked}
+        values = {
+            "grounded": self.grounded,
+            "support": self.support,
+            "least": min((one.share for one, n in self._backed if n >= _LEAST_WORDS), default=self.support),
+            "covered": len(whole.keys() & places.keys()) / (len(places) or 1),
+            "numbers": self._found([token for token in new if token[0] == "#"]),
+            "names": self._found([token for token, word in new.items() if word[0].isupper()]),
+            "asked": echoed(asked, whole),
+            "asked_source": held(asked, self._source).share if asked else 0.0,
+            "refuses": float(refuses(self._text)),
+            "length": min(1.0, math.log1p(len(whole)) / math.log1p(_LONG_TEXT)),
+            "news": len(new) / (len(whole) or 1),
+        }
+        return tuple(values[name] for name in NAMES)
+
+    def _found(self, tokens: Sequence[str]) -> float:
+        return sum(self._source.near(token)[0] for token in tokens) / len(tokens) if tokens else self.support
 
 
-def weigh(question: str, text: str, source: str) -> Weighed:
-    """Hold a text against its source, given the question; any strings are accepted."""
-    asked, backing = content_words(question), read_source(source)
-    parts = [content_words(part) for part in sentences(text[:MAX_CHARS])[:_SENTENCES]]
-    whole = {token: word for part in reversed(parts) for token, word in part.items()}
-    news = [{token: word for token, word in part.items() if token not in asked} for part in parts]
-    new = {token: word for part in news for token, word in part.items()}
-    backed = [held(part, backing) for part in news if part]
-    sizes = [len(part) for part in news if part]
-    support = sum(part.share * size for part, size in zip(backed, sizes, strict=True))
-    support = support / sum(sizes) if sizes else 1.0
+def echoed(asked: Mapping[str, str], words: Container[str]) -> float:
+    """The weighted share of a question's words that is said again, 0..1."""
     weights = {token: weight(token, word) for token, word in asked.items()}
-    total, echoed = sum(weights.values()), sum(weights[token] for token in asked if token in whole)
-    least = [part.share for part, size in zip(backed, sizes, strict=True) if size >= _LEAST_WORDS]
-    values = {
-        "support": support,
-        "least": min(least, default=support),
-        "covered": sum(token in whole for token in backing.windows) / (len(backing.windows) or 1),
-        "numbers": _backed([token for token in new if token[0] == "#"], backing, empty=support),
-        "names": _backed([token for token, word in new.items() if word[0].isupper()], backing, empty=support),
-        "asked": echoed / total if total else 0.0,  # the weighted share that is said again
-        "asked_source": held(asked, backing).share if asked else 0.0,
-        "refuses": float(refuses(text)),
-        "length": min(1.0, math.log1p(len(whole)) / math.log1p(_LONG_TEXT)),
-        "news": len(new) / (len(whole) or 1),
-    }
-    missing = tuple(dict.fromkeys(word for part in backed for word in part.missing))
-    return Weighed(tuple(values[name] for name in NAMES), missing)
-
-
-def _backed(tokens: Sequence[str], source: Source, *, empty: float) -> float:
-    return sum(source.find(token)[0] for token in tokens) / len(tokens) if tokens else empty
+    return sum(weights[token] for token in asked if token in words) / (sum(weights.values()) or 1.0)

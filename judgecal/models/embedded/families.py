@@ -15,11 +15,11 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from judgecal.errors import listed
 from judgecal.models.embedded import judge
-from judgecal.models.embedded.evidence import Held, Weighed, held, read_source, weigh
+from judgecal.models.embedded.evidence import Held, Weighed, echoed, held, read_source
 from judgecal.models.embedded.features import compare
 from judgecal.models.embedded.prompt import Layout, alternatives
 from judgecal.models.embedded.text import NEGATIONS, analyse, content_words, refuses, sentences
@@ -71,11 +71,13 @@ _FRAME = frozenset(
 )
 _GUIDELINES = 40
 _FACTS = 40
+_SHORT_REFUSAL = 25  # words; a longer one states something besides
+_REFUSAL = 0.65  # as much grounded as a short refusal counts at least
 _SHORT_ANSWER = 8  # tokens
 _BULLET = re.compile(r"^\s*(?:[-*•·]|\(?\d{1,3}[.)])\s+", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Case:
     """What is judged, by the parts that the inputs play; what the prompt has not is empty."""
 
@@ -86,16 +88,25 @@ class Case:
     facts: tuple[str, ...]
     guidelines: str
     asked: str  # the question alone
-    weighed: Weighed
+
+    @cached_property
+    def weighed(self) -> Weighed:
+        """The text beside its source; some families do without."""
+        return Weighed(self.question, self.text, self.source)
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A share 0..1, why, and the measures (`evidence.NAMES`) that demos can be learnt from."""
+    """A share 0..1, why, and what was judged."""
 
     share: float
     why: str
-    values: tuple[float, ...]
+    case: Case
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """The measures (`evidence.NAMES`) that demos can be learnt from."""
+        return self.case.weighed.values
 
 
 def find(layout: Layout, inputs: Mapping[str, str]) -> Finding:
@@ -103,7 +114,7 @@ def find(layout: Layout, inputs: Mapping[str, str]) -> Finding:
     family = family_of(layout)
     case = _case(layout, inputs, family)
     share, why = FAMILIES[family](case)
-    return Finding(min(0.99, max(0.01, share)), why, case.weighed.values)
+    return Finding(min(0.99, max(0.01, share)), why, case)
 
 
 @lru_cache(maxsize=256)
@@ -154,7 +165,6 @@ def _case(layout: Layout, inputs: Mapping[str, str], family: str) -> Case:
         facts=facts,
         guidelines=value(layout.guidelines),
         asked=asked,
-        weighed=weigh(question, value(judged), source),
     )
 
 
@@ -206,16 +216,16 @@ def _expected_facts(case: Case) -> Said:
 
 def _groundedness(case: Case) -> Said:
     weighed = case.weighed
-    if not content_words(case.text):
+    if not weighed.words:
         return 0.01, "The answer is empty."
-    if weighed.value("refuses"):
-        return 0.9, "The answer refuses, so it states nothing that the contexts would have to support."
+    if len(case.text.split()) <= _SHORT_REFUSAL and refuses(case.text):
+        share = _steep(max(weighed.grounded, _REFUSAL), 0.5)
+        return share, "The answer refuses, so it states nothing that the contexts would have to support."
     if not case.source.strip():
         return 0.03, "There is no context that could support the answer."
-    share = 0.7 * weighed.value("support") + 0.3 * weighed.value("least")
-    why = f"The contexts hold {_percent(weighed.value('support'))} of the key words of the answer"
+    why = f"The contexts hold {_percent(weighed.grounded)} of the answer by words, their pairs and sentences"
     why += f"; they lack {_words(weighed.missing)}." if weighed.missing else "."
-    return _steep(share, 0.6), why
+    return _steep(weighed.grounded, 0.5), why
 
 
 def _relevance(case: Case) -> Said:
@@ -225,11 +235,12 @@ def _relevance(case: Case) -> Said:
         return 0.01, "The answer is empty."
     if answer.refuses:
         return 0.15, "The answer refuses, so it does not address the question."
-    echoed = case.weighed.value("asked")
-    share = 0.3 + 0.65 * echoed + 0.2 * _fits(case)
-    why = f"The answer takes up {_percent(echoed)} of the key words of the question."
+    asked = content_words(case.question)
+    taken_up = echoed(asked, answer.content)
+    share = 0.3 + 0.65 * taken_up + 0.2 * _fits(case)
+    why = f"The answer takes up {_percent(taken_up)} of the key words of the question."
     if case.source.strip():
-        share_found = case.weighed.value("asked_source")
+        share_found = held(asked, read_source(case.source)).share if asked else 0.0
         share = min(share, 0.2 + share_found)
         why += f" The contexts hold {_percent(share_found)} of them."
     return share, why
@@ -328,7 +339,7 @@ def _resemblance(case: Case) -> Said:
         return 0.05, "The text that is judged is empty."
     if not case.source.strip():
         return 0.5, "There is nothing to hold the text against."
-    support = case.weighed.value("support")
+    support = case.weighed.support
     return _steep(support, 0.4), f"The other inputs hold {_percent(support)} of the key words of the text."
 
 

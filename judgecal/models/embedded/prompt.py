@@ -19,7 +19,7 @@ from judgecal.models.embedded.text import NEGATIONS, word_set
 _FIELD = re.compile(r"^\d+\. `(\w+)` \((.*?)\):", re.MULTILINE)
 _OPTIONAL = re.compile(r"^Union\[(.*), NoneType\]$")
 _BOUND = re.compile(r"(greater|less) than( or equal to)?: (-?\d+(?:\.\d+)?(?:e-?\d+)?)")
-_HEADER = re.compile(r"^\[\[ ## (\w+) ## \]\]", re.MULTILINE)
+_HEADER = re.compile(r"\[\[ ## (\w+) ## \]\]")
 _CLOSING = "\n\nRespond with "
 _JSON_CLOSING = "\n\nRespond with a JSON object"
 
@@ -264,7 +264,12 @@ def read_layout(system: str) -> Layout:
 def _sections(text: str, names: Iterable[str]) -> dict[str, str]:
     """The values under `[[ ## name ## ]]` lines, the first of each name; unknown markers are plain text."""
     known = set(names)
-    marks = [m for m in _HEADER.finditer(text) if m.group(1) in known or m.group(1) == "completed"]
+    known.add("completed")
+    marks = [
+        mark
+        for mark in _HEADER.finditer(text)
+        if mark.group(1) in known and text[mark.start() - 1 : mark.start()] in ("", "\n")
+    ]
     ends = [mark.start() for mark in marks[1:]] + [len(text)]
     values: dict[str, str] = {}
     for mark, end in zip(marks, ends, strict=False):
