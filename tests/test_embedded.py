@@ -341,7 +341,7 @@ def test_text_is_compared_by_value() -> None:
 def test_features_and_weights_fit_each_other() -> None:
     weights = json.loads((ROOT / "judgecal/models/embedded/weights.json").read_text(encoding="utf-8"))
     assert list(weights["features"]) == list(NAMES)
-    assert weights["n"] == 9690
+    assert not {"nq301", "evouna nq", "scientsbank"} & set(weights["n"]) and weights["fitted_on"]
     assert shipped().coefficients.shape == (len(NAMES),)
     assert len(compare("q", ["a"], "b").values) == len(NAMES)
 

@@ -24,7 +24,7 @@ from judgecal.models.embedded.prompt import Layout, alternatives, read_examples,
 from judgecal.models.embedded.text import NEGATIONS, STOPWORDS
 
 WEIGHTS_FILE = Path(__file__).with_name("weights.json")
-_SCHEMA = 1
+_SCHEMA = 2
 _STEPS = 8
 _SHARPEST = 6.0
 _LOGIT_CAP = 30.0
@@ -42,6 +42,7 @@ RULES: dict[str, tuple[float, str]] = {
     "same yes or no": (0.95, "The answer and the reference agree on yes or no."),
     "opposite yes or no": (0.04, "The answer and the reference disagree on yes or no."),
     "empty answer": (0.01, "The answer is empty."),
+    "the reference itself": (1.0, "The answer is the reference, word for word."),
 }
 """A rule that decides alone -> the share 0..1 and the sentence that says why."""
 _REFUSAL_TOKENS = 30
@@ -62,13 +63,12 @@ class Linear:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """The shipped coefficients, standardised: the zero-shot fit and the more cautious `portable` one."""
+    """The shipped coefficients, standardised."""
 
     mean: Vector
     sd: Vector
     intercept: float
     coefficients: Vector
-    portable: Vector
     penalty: dict[str, float]
 
     def raw(self, intercept: float, coefficients: Vector) -> Linear:
@@ -85,12 +85,11 @@ def shipped() -> Weights:
         raise ValueError(
             f"{WEIGHTS_FILE.name}: schema {data['schema']} or its features do not fit this version"
         )
-    mean, sd, coefficients, portable = (
-        np.array([data["features"][name][key] for name in NAMES])
-        for key in ("mean", "sd", "coefficient", "portable")
+    mean, sd, coefficients = (
+        np.array([data["features"][name][key] for name in NAMES]) for key in ("mean", "sd", "coefficient")
     )
     penalty = {name: float(value) for name, value in data["refit"].items()}
-    return Weights(mean, sd, float(data["intercept"]), coefficients, portable, penalty)
+    return Weights(mean, sd, float(data["intercept"]), coefficients, penalty)
 
 
 @lru_cache(maxsize=1)
@@ -137,24 +136,17 @@ def decisiveness(logits: Vector, labels: Vector, *, caution: float) -> float:
 def refit(rows: Vector, labels: Vector) -> Linear:
     """The judge after reading demos: raw features (n x features) and labels 0..1 (n), n at least 1.
 
-    Free are the intercept, how much the shipped and the portable coefficients count, and, held much tighter,
-    each coefficient. The more demos, the nearer the prior lies to the portable fit: examples mean that this
-    is not the data that the shipped one was fitted on.
+    Free are the intercept, how much the shipped coefficients count, and, held much tighter, each of them.
     """
     weights, n = shipped(), len(labels)
     standard = (rows - weights.mean) / weights.sd
-    design = np.column_stack(
-        [np.ones(n), standard @ weights.coefficients, standard @ weights.portable, standard]
-    )
-    portable = n / (n + weights.penalty["portable_at"])
-    features = len(NAMES)
-    prior = np.concatenate([[weights.intercept, 1.0 - portable, portable], np.zeros(features)])
-    names = ["intercept", "slope", "slope", *["feature"] * features]
+    design = np.column_stack([np.ones(n), standard @ weights.coefficients, standard])
+    prior = np.concatenate([[weights.intercept, 1.0], np.zeros(len(NAMES))])
+    names = ["intercept", "slope", *["feature"] * len(NAMES)]
     penalty = np.array([weights.penalty[name] for name in names])
     point = newton(design, labels, prior=prior, penalty=penalty)
     point = point * decisiveness(design @ point, labels, caution=weights.penalty["decisiveness"])
-    coefficients = point[1] * weights.coefficients + point[2] * weights.portable + point[3:]
-    return weights.raw(float(point[0]), coefficients)
+    return weights.raw(float(point[0]), point[1] * weights.coefficients + point[2:])
 
 
 def compare_inputs(layout: Layout, inputs: dict[str, str]) -> Comparison | None:
@@ -186,6 +178,8 @@ def rule(comparison: Comparison) -> str | None:
         return "empty answer"
     if reference_refuses:
         return "both refuse" if answer.refuses else "fact against a refusal"
+    if comparison.value("exact"):
+        return "the reference itself"
     if answer.refuses and comparison.missing:
         return "refusal against a fact"
     # A bare yes or no decides; so does an opposite one at the head of both texts.
@@ -224,8 +218,6 @@ def reasoning(comparison: Comparison) -> str:
     written = dict(zip(comparison.reference.tokens, comparison.reference.words, strict=True))
     matched = [written[token] for token in comparison.matched]
     missing = [written[token] for token in comparison.missing]
-    if comparison.value("exact"):
-        return "The answer is the reference, word for word."
     if matched:
         about = f"The answer has {_listed(matched)} from the reference"
         about += f", but lacks {_listed(missing)}." if missing else "."

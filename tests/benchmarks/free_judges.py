@@ -1,0 +1,310 @@
+"""The judges that need no model beside one-line baselines: `python -m tests.benchmarks.free_judges --data DATA`.
+
+Groundedness: MTRAG, the one public set at hand that has contexts and people's grades of faithfulness; and
+sentences made from XQuAD's documents, whose labels are ours by construction (words of a sentence left out,
+against two half sentences of the same document), so that every word stands in the document either way.
+Correctness: the sets with reference answers and people's marks. What of them the embedded model was fitted on
+stands in `weights.json`; `embedded_fit` prints the numbers of fits that left a set out.
+
+A line a judge: area under the ROC curve (share of pairs in the right order, where labels are graded) and
+macro_agreement once calibrated, with intervals by question. Promised: ours is not below the best of the three
+baselines. Then judgements a second of CPU by signature, once the words have been seen; the target is 3,000.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+import statistics
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import dspy
+import numpy as np
+
+from judgecal.goldset.wording import sentences
+from judgecal.judges import judge_named
+from judgecal.judges.local._words import runs
+from judgecal.models.embedded import evidence, reply, text
+from judgecal.records import Context, Item
+from judgecal.signatures import load_signature
+from judgecal.stats import agreement, cross_fitted
+from tests.benchmarks.driver import Bench
+
+CHAT = dspy.ChatAdapter(use_json_adapter_fallback=False)
+_TARGET = 3_000
+_SPEED = ("correctness_v3", "rag/faithfulness", "rag/relevancy", "rag/answered", "mosaic/groundedness",
+          "mosaic/relevance_to_query", "mosaic/chunk_relevance", "mosaic/context_sufficiency", "mosaic/safety")  # fmt: skip
+csv.field_size_limit(10**9)
+
+
+class Labelled(NamedTuple):
+    """Items with people's labels."""
+
+    items: list[Item]
+    labels: list[float]
+    scale: str
+
+
+class _Graded(dspy.Signature):
+    """Rate how far the context supports the response: groundedness."""
+
+    question: str = dspy.InputField()
+    context: str = dspy.InputField()
+    response: str = dspy.InputField()
+    rationale: str = dspy.OutputField()
+    rating: float = dspy.OutputField(ge=0, le=100)
+
+
+class _Correct(dspy.Signature):
+    """Rate the response against the reference."""
+
+    question: str = dspy.InputField()
+    reference: str = dspy.InputField()
+    response: str = dspy.InputField()
+    rationale: str = dspy.OutputField()
+    rating: float = dspy.OutputField(ge=0, le=100)
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def correctness_sets(data: Path) -> dict[str, Labelled]:
+    """The sets with reference answers and people's marks; SAF's percentages, yes or no elsewhere."""
+
+    def read(paths: Sequence[str], references: Callable[[dict[str, str]], list[str]], label: str) -> Labelled:
+        rows = [row for path in paths for row in _rows(data / path)]
+        items = [
+            Item(
+                row["item_id"],
+                row["group"],
+                row["question"],
+                row["answer"],
+                reference_answers=tuple(one for one in references(row) if one.strip()) or ("",),
+            )
+            for row in rows
+        ]
+        if label == "score_percent":
+            return Labelled(items, [float(row[label]) for row in rows], "percentage")
+        return Labelled(items, [float(row[label] in ("yes", "correct")) for row in rows], "binary")
+
+    def split_at(mark: str) -> Callable[[dict[str, str]], list[str]]:
+        return lambda row: row["reference_answer"].split(mark)
+
+    def all_of(row: dict[str, str]) -> list[str]:
+        return [row["reference_answer"], *json.loads(row.get("other_references") or "[]")]
+
+    sets = {"nq301": read(["nq301/items.csv"], split_at(" | "), "acceptable")}
+    for half in ("nq", "tq"):
+        sets[f"evouna {half}"] = read([f"evouna/{half}.csv"], split_at("/"), "correct")
+    for language in ("english", "german"):
+        paths = [f"saf/{part}_{language}.csv" for part in ("training", "unseen_answers")]
+        sets[f"saf {language}"] = read(paths, all_of, "score_percent")
+    for name in ("beetle", "scientsbank"):
+        paths = [f"semeval2013/{name}_{part}.csv" for part in ("train", "unseen-answers")]
+        sets[name] = read(paths, all_of, "label")
+    return sets
+
+
+def _mtrag(data: Path) -> Labelled:
+    grades = {
+        row["item_id"]: statistics.median(float(row[f"r{n}"]) for n in range(1, 8) if row[f"r{n}"])
+        for row in _rows(data / "mtrag" / "ratings.csv")
+        if row["metric"] == "faithfulness"
+    }
+    items = []
+    for line in (data / "mtrag" / "items.jsonl").read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        contexts = tuple(Context(one["text"]) for one in row["contexts"])
+        items.append(
+            Item(
+                row["item_id"],
+                row["group"],
+                row["question"],
+                row["answer"],
+                reference_answers=(row["reference_answer"],),
+                contexts=contexts,
+            )
+        )
+    return Labelled(items, [grades[item.item_id] for item in items], "points:1:4:0.5")
+
+
+def _made(data: Path) -> Labelled:
+    rng = random.Random(1)
+    items, labels = [], []
+    for number, row in enumerate(_rows(data / "xquad" / "documents.csv")):
+        parts = [part.split() for part in sentences(row["text"]) if 8 <= len(part.split()) <= 40]
+        if len(parts) < 3:
+            continue
+        one, two, three = rng.sample(parts, 3)
+        for right, said in ((1.0, one), (0.0, two[: len(two) // 2] + three[len(three) // 2 :])):
+            left_out = set(rng.sample(range(len(said)), max(1, len(said) // 7)))
+            answer = " ".join(word for place, word in enumerate(said) if place not in left_out)
+            items.append(
+                Item(f"{number}-{right:.0f}", str(number), "", answer, contexts=(Context(row["text"]),))
+            )
+            labels.append(right)
+    return Labelled(items, labels, "binary")
+
+
+def _share(length: int, found: Callable[[Item], Sequence[str]]) -> Callable[[Sequence[Item]], list[float]]:
+    """The share of the answer's words, or runs of them, that texts of the item hold; the best text."""
+
+    def of(item: Item) -> float:
+        asked = runs(item.answer, length)
+        best = max((len(asked & runs(one, length)) for one in found(item)), default=0)
+        return 100.0 * best / len(asked) if asked else 0.0
+
+    return lambda items: [of(item) for item in items]
+
+
+def _tfidf(found: Callable[[Item], Sequence[str]]) -> Callable[[Sequence[Item]], list[float]]:
+    """The cosine of the answer's TF-IDF vector to the nearest text of the item; weights of the whole set."""
+
+    def of(items: Sequence[Item]) -> list[float]:
+        from sklearn.feature_extraction.text import TfidfVectorizer
+
+        texts = {item.item_id: found(item) for item in items}
+        fitted = TfidfVectorizer(token_pattern=r"(?u)\b\w+\b").fit(
+            [*(item.answer for item in items), *(one for each in texts.values() for one in each)]
+        )
+        answers = fitted.transform([item.answer for item in items])
+        return [
+            100.0 * min(1.0, float((answers[n] @ fitted.transform(texts[item.item_id]).T).max()))
+            if texts[item.item_id]
+            else 0.0
+            for n, item in enumerate(items)
+        ]
+
+    return of
+
+
+def embedded(signature: type[dspy.Signature]) -> Callable[[Sequence[Item]], list[float]]:
+    """The embedded model's graded verdicts, as a prompt judge gets them."""
+
+    def of(item: Item) -> float:
+        fields = {
+            "question": item.question,
+            "response": item.answer,
+            "reference": json.dumps(item.reference_answers, ensure_ascii=False),
+            "context": "\n\n".join(one.text for one in item.contexts),
+        }
+        given = {name: fields[name] for name in signature.input_fields}
+        return float(CHAT.parse(signature, reply(CHAT.format(signature, [], given)))["rating"])
+
+    return lambda items: [of(item) for item in items]
+
+
+def local(name: str) -> Callable[[Sequence[Item]], list[float]]:
+    """A local judge's verdicts; what it cannot judge is taken for 0."""
+    judge: Any = judge_named(f"{name}@local")
+    return lambda items: [judge.verdict(item).verdict or 0.0 for item in items]
+
+
+def figures(labelled: Labelled, verdicts: Sequence[float]) -> tuple[Any, Any]:
+    """AUC, or for grades the share of pairs in order, and macro_agreement once calibrated."""
+    groups = [item.group for item in labelled.items]
+    order = "auc" if labelled.scale == "binary" else "concordance_index"
+    how: dict[str, Any] = {"scale": labelled.scale, "groups": groups}
+    found = agreement(labelled.labels, verdicts, judge_scale="percentage", metrics=[order], **how)
+    mapped = cross_fitted(labelled.labels, verdicts, judge_scale="percentage", **how)
+    again = agreement(labelled.labels, mapped or [None], metrics=["macro_agreement"], **how) if mapped else {}
+    return found[order], again.get("macro_agreement")
+
+
+def shown(estimate: Any) -> str:
+    """A value with its interval, where it has one."""
+    if estimate is None or estimate.value is None:
+        return "-"
+    ends = f" [{estimate.low:.3f}, {estimate.high:.3f}]" if estimate.low is not None else " (no interval)"
+    return f"{estimate.value:.3f}{ends}"
+
+
+Judges = Mapping[str, Callable[[Sequence[Item]], list[float]]]
+
+
+def table(bench: Bench, name: str, labelled: Labelled, ours: Judges, baselines: Judges) -> None:
+    """One set: a line a judge; of ours each must not be below the best baseline."""
+    n_groups = len({item.group for item in labelled.items})
+    bench.head(f"{name}: n = {len(labelled.items):,}, {n_groups:,} questions, labels {labelled.scale}")
+    best = 0.0
+    for judges, kept in ((baselines, True), (ours, False)):
+        for judge, verdicts in judges.items():
+            order, macro = figures(labelled, verdicts(labelled.items))
+            fine = kept or order.value >= best - 0.0005
+            bench.line(f"  {judge:<28} AUC {shown(order):<22} macro {shown(macro):<22}", kept=fine)
+            best = max(best, order.value) if kept else best
+
+
+def _speed(bench: Bench, items: Sequence[Item]) -> None:
+    bench.head("judgements a second of CPU, MTRAG's answers and contexts")
+    for name in _SPEED:
+        signature: Any = load_signature(name).cls
+        prompts = [CHAT.format(signature, [], _inputs(signature, item)) for item in items]
+        took = []
+        for _ in range(4):
+            text._cached.cache_clear()
+            evidence._cached.cache_clear()
+            start = time.process_time()
+            for prompt in prompts:
+                reply(prompt)
+            took.append(time.process_time() - start)
+        bench.line(f"  {name:<28} {len(items) / min(took):8,.0f}   target {_TARGET:,}")
+
+
+def _inputs(signature: Any, item: Item) -> dict[str, str]:
+    contexts, reference = [one.text for one in item.contexts], item.reference_answers[0]
+    values = {
+        "contexts": "\n\n".join(contexts), "chunk": "".join(contexts[:1]), "answer": item.answer,
+        "response": item.answer, "answer_under_test": item.answer, "reference_answer": reference,
+        "expected_response": reference, "question": item.question, "request": item.question,
+    }  # fmt: skip
+    return {name: values.get(name, "") for name in signature.input_fields}
+
+
+def main() -> int:
+    bench = Bench(__doc__, n=0, of="rows of the longest sets at most; 0 for all", data="../shared/data")
+    data = Path(bench.options.data)
+
+    def contexts(item: Item) -> list[str]:
+        return ["\n".join(one.text for one in item.contexts)] if item.contexts else []
+
+    def in_sentences(item: Item) -> list[str]:
+        return [part for one in item.contexts for part in sentences(one.text)]
+
+    def references(item: Item) -> list[str]:
+        return list(item.reference_answers)
+
+    grounds = {
+        "share of words": _share(1, contexts),
+        "share of word pairs": _share(2, contexts),
+        "TF-IDF, best sentence": _tfidf(in_sentences),
+    }
+    ours: Judges = {
+        "faithfulness_overlap@local": local("faithfulness_overlap"),
+        "embedded, graded": embedded(_Graded),
+    }
+    mtrag = _mtrag(data)
+    table(bench, "MTRAG, people's faithfulness", mtrag, ours, grounds)
+    table(bench, "XQuAD, sentences made here, labels by construction", _made(data), ours, grounds)
+    for name, labelled in correctness_sets(data).items():
+        some = np.random.default_rng(0).permutation(len(labelled.items))[: bench.n or None]
+        part = Labelled([labelled.items[i] for i in some], [labelled.labels[i] for i in some], labelled.scale)
+        plain = {
+            "token_f1@local": local("token_f1"),
+            "share of words": _share(1, references),
+            "TF-IDF cosine": _tfidf(references),
+        }
+        table(bench, name, part, {"embedded": embedded(_Correct)}, plain)
+    _speed(bench, mtrag.items)
+    return bench.end("scikit-learn", "numpy")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
