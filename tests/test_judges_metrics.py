@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from judgecal.errors import InputError
 from judgecal.experiment import read_experiment
 from judgecal.experiment.summary import stored_result
 from judgecal.judges import judge_named
@@ -26,7 +27,7 @@ GOLDEN = Path(__file__).parent / "golden" / "text_metrics.json"
 CASES: list[dict[str, Any]] = json.loads(GOLDEN.read_text(encoding="utf-8"))["cases"]
 REFERENCE = ("wer", "token_f1", "rouge_l", "context_recall")
 CONTEXT = ("context_precision", "context_recall", "faithfulness_overlap", "hallucination_overlap")
-METRICS = (*REFERENCE, *CONTEXT[:1], *CONTEXT[2:], "relevancy_overlap", "document_recall")
+METRICS = (*REFERENCE, *CONTEXT[:1], *CONTEXT[2:], "relevancy_overlap", "document_recall", "recall_at_k")
 HARBOUR = "The harbour wall was built in 1863 by Elias Crane. It cost forty thousand pounds."
 ENDS = (
     "Dr. Crane came at 3.5 km. Was it e.g. cold? Yes!\n1. Wool sold.\n- Tin sold (twice).\n\nNo. 5 sank 14. "
@@ -97,7 +98,42 @@ def test_sentences_with_their_key_words_in_the_contexts(
     answer: str, contexts: tuple[str, ...], faithful: float, real: float
 ) -> None:
     one = item(answer, contexts=contexts)
-    assert (verdict("faithfulness_overlap", one), verdict("hallucination_overlap", one)) == (faithful, real)
+    counted = [verdict(f"{name}_overlap(share=0.6)@local", one) for name in ("faithfulness", "hallucination")]
+    assert counted == [faithful, real]
+
+
+def test_words_of_one_sentence_and_beside_each_other_weigh_more_than_words_strewn_about() -> None:
+    both = (HARBOUR, FERRY)
+    told = item("Elias Crane built the harbour wall in 1863.", contexts=both)
+    mixed = item("Elias Crane built forty quays every Sundays morning.", contexts=(*both, "Quays."))
+    one, other = (verdict("faithfulness_overlap", each) for each in (told, mixed))
+    # elias crane built harbour wall 1863: all there, all in one sentence; 4 of 7 pairs: elias crane, the harbour ...
+    assert one == pytest.approx(100 * (1 + 1 + 4 / 7) / 3)
+    # all 8 there; 3 in one sentence; of 7 pairs one: elias crane
+    assert other == pytest.approx(100 * (1 + 3 / 8 + 1 / 7) / 3)
+    assert verdict("hallucination_overlap", told) == one
+    assert verdict("hallucination_overlap(rest=true)@local", told) == pytest.approx(100.0 - (one or 0.0))
+    assert judge_of("hallucination(rest=true)@local").name == "hallucination_overlap(rest=true)@local"
+
+
+def test_contexts_that_the_answer_takes_up_over_k() -> None:
+    one = item(
+        "Elias Crane built the harbour wall in 1863", contexts=(FERRY, "the harbour wall", HARBOUR, HARBOUR)
+    )
+    assert said("recall_at_k", one)[0] == 75.0  # "the harbour wall" in three of four
+    assert said("recall_at_k(k=2)@local", one) == (50.0, f"1 of 2 contexts; not: {FERRY}")
+    assert verdict("recall_at_k(k=8)@local", one) == pytest.approx(37.5)
+    assert verdict("recall_at_k", item("Crane", contexts=(HARBOUR, FERRY))) == 50.0
+    assert verdict("recall_at_k", item("?", contexts=(FERRY,))) is None
+    against = replace(one, reference_answers=("Ferries leave the northern quay",))
+    assert verdict("context_precision(k=1)@local", against) == 100.0
+    assert verdict("context_precision(against=answer, k=1)@local", against) == 0.0
+    assert (
+        judge_of("context_precision(against=answer, k=all)@local").name
+        == "context_precision(against=answer)@local"
+    )
+    with pytest.raises(InputError, match="k must be a whole number from 1, or all"):
+        judge_named("recall_at_k(k=0)@local")
 
 
 def test_a_threshold_stands_in_the_name() -> None:
@@ -130,6 +166,7 @@ def test_the_share_of_the_reference_documents_that_were_retrieved() -> None:
     one = replace(item(), reference_documents=("a", "b"), contexts=(Context("x", "b"), Context("y", "c")))
     assert said("document_recall", one) == (50.0, "1 of 2 reference documents; not: a")
     assert verdict("document_recall", replace(one, reference_documents=("b", "b"))) == 100.0
+    assert verdict("document_recall", replace(one, contexts=())) == 0.0
 
 
 # --- edges --------------------------------------------------------------------------------------------------
@@ -174,7 +211,7 @@ def test_a_verdict_or_a_reason(name: str, one: Item) -> None:
         ("document_recall", item(), "the item has no reference documents"),
         (
             "document_recall",
-            replace(item(), reference_documents=("a",)),
+            replace(item(), reference_documents=("a",), contexts=(Context("x"),)),
             "the item has no contexts with a document_id",
         ),
     ],
@@ -210,17 +247,14 @@ def test_words_of_many_scripts(text: str, found: list[str]) -> None:
 def test_languages_without_spaces() -> None:
     assert verdict("token_f1", item("東京都", "東京")) == pytest.approx(80.0)
     assert verdict("wer", item("東京都", "東京")) == 50.0
-    assert [round(share, 2) for _, share in supported("東京は高い。海は青い。", ("東京は高い",))] == [
-        1.0,
-        0.5,
-    ]
+    assert [round(one.held, 2) for one in supported("東京は高い。海は青い。", ("東京は高い",))] == [1.0, 0.5]
     assert verdict("token_f1", item("ภาษาไทยดี", "ภาษาไทย")) == 0.0  # a phrase of Thai is one word
 
 
 def test_what_is_no_key_word_is_part_of_the_metrics() -> None:
     """Sentences and key words come from modules whose texts no fingerprint covers: raise EDITION where this
     changes."""
-    told = [sorted(NO_KEY_WORDS), [text for text, _ in supported(ENDS, ())]]
+    told = [sorted(NO_KEY_WORDS), [one.text for one in supported(ENDS, ())]]
     assert (EDITION, digest(told)[:16]) == (1, "f694c07c9bdb952a")
 
 
@@ -287,9 +321,9 @@ def test_metrics_stand_beside_each_other_and_an_item_without_contexts_is_unscore
     told = {one["judge"]: one for one in one_object(ran, 4)["judges"]}
     assert told["context_precision@local"]["unscored"] == {"refused": 1}
     assert told["faithfulness_overlap@local"]["n_unscored"] == 0
-    # A full answer gets 0 for want of contexts, as the 12 of 36 do that say nothing right: 12 ties among 24 x
-    # 12 pairs.
-    assert told["faithfulness_overlap@local"]["agreement"]["auc"]["value"] == pytest.approx(1.0 - 6 / 288)
+    # A full answer gets 0 for want of contexts, less than the 12 of 36 that say nothing right: 12 of 24 x
+    # 12 pairs are in the wrong order.
+    assert told["faithfulness_overlap@local"]["agreement"]["auc"]["value"] == pytest.approx(1.0 - 12 / 288)
 
 
 def test_a_set_without_contexts_is_refused(judgecal: Run, workspace_dir: Path) -> None:

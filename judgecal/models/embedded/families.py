@@ -72,7 +72,7 @@ _FRAME = frozenset(
 _GUIDELINES = 40
 _FACTS = 40
 _SHORT_REFUSAL = 25  # words; a longer one states something besides
-_REFUSAL = 0.65  # as much grounded as a short refusal counts at least
+_REFUSAL = 0.5  # as much grounded as a short refusal counts at least
 _SHORT_ANSWER = 8  # tokens
 _BULLET = re.compile(r"^\s*(?:[-*•·]|\(?\d{1,3}[.)])\s+", re.MULTILINE)
 
