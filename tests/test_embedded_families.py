@@ -364,7 +364,7 @@ def shipped() -> list[str]:
     return [
         name
         for name in list_signatures(workspace)
-        if load_signature(name, workspace=workspace).scale is not None
+        if not name.endswith(".md") and load_signature(name, workspace=workspace).scale is not None
     ]
 
 
