@@ -138,14 +138,13 @@ def compare(
     verdicts = [_matrix(rows, table) for rows in sides]
     shared |= {"a_scale": a_scale or _own_scale(a_labels), "b_scale": b_scale or _own_scale(b_labels)}
     shared |= {"scale": gold.scale, "groups": table.groups, "weights": table.weights}
-    if not _of_test(table):
-        return compare_arrays(table.labels, *verdicts, level=level, n_perm=n_perm, **shared)
     # wrong use costs no look
     by = f"compare by {compare_arrays(table.labels, *verdicts, level=level, n_perm=1, **shared).metric}"
-    look = _look(table, sides, "compare", kind="decision", by=by)
-    notice(f"judgecal: {look.sentence(gold.name, level)}")
-    level = look.level_within(level)
-    return compare_arrays(table.labels, *verdicts, level=level, n_perm=max(n_perm, draws(level, 2)), **shared)
+    if look := _look(table, sides, experiment="judgecal.compare", kind="decision", by=by):
+        notice(f"judgecal: {look.sentence(gold.name, level)}")
+        level = look.level_within(level)
+        n_perm = max(n_perm, draws(level, 2))
+    return compare_arrays(table.labels, *verdicts, level=level, n_perm=n_perm, **shared)
 
 
 def agreement(
@@ -191,13 +190,9 @@ def agreement(
         if len(names := sorted({row.judge for row in rows})) > 1:
             raise InputError(f"agreement: verdicts of {', '.join(names)}: take one, as rows.of({names[0]!r})")
         table = _table_of(gold_labels, rows)
-        if _of_test(table):
-            _look(table, [rows], "agreement", kind="report", by="report")
-        labels, verdicts, judge_scale = (
-            table.labels,
-            _matrix(rows, table),
-            judge_scale or _own_scale(judge_labels),
-        )
+        _look(table, [rows], experiment="judgecal.agreement", kind="report", by="report")
+        labels, verdicts = table.labels, _matrix(rows, table)
+        judge_scale = judge_scale or _own_scale(judge_labels)
         scale, groups, weights = gold_labels.scale, table.groups, table.weights
     people = as_scale(_scale_given("agreement", scale))
     groups = None if groups is None else list(groups)
@@ -245,17 +240,10 @@ def _matrix(rows: Sequence[Judgement], table: AgreementTable) -> list[list[Label
     return verdict_matrix(rows, table.items, 1 + max((row.repeat for row in rows), default=0))
 
 
-def _of_test(table: AgreementTable) -> bool:
-    return any(table.gold.split_of(item.group) == "test" for item in table.items)
-
-
-def _look(table: AgreementTable, sides: Sequence[Sequence[Judgement]], who: str, **how: Any) -> Look:
-    """Write down that test labels were looked at."""
-    return look_at_test(
-        find_workspace().experiments,
-        table.gold,
-        table.items,
-        experiment=f"judgecal.{who}",
-        judges=seen_judges(table.gold, table.items, sides),
-        **how,
-    )
+def _look(table: AgreementTable, sides: Sequence[Sequence[Judgement]], **how: Any) -> Look | None:
+    """Write down that test labels were looked at, if any are among them."""
+    gold, items = table.gold, table.items
+    if all(gold.split_of(item.group) != "test" for item in items):
+        return None
+    judges = seen_judges(gold, items, sides)
+    return look_at_test(find_workspace().experiments, gold, items, judges=judges, **how)

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from judgecal.errors import InputError, listed, notice, refuse
 from judgecal.goldset.card import CARD_KEPT, UNKNOWN_LICENCE, Card, Splits, read_card
@@ -218,34 +219,12 @@ def _told(
     return scale, {**by_cell, **mapping}, [f"the labels show the scale {scale}: {why} (--scale says another)"]
 
 
-def gold_of_frame(
-    frame: object,
-    *,
-    columns: Columns,
-    name: str,
-    scale: str | None,
-    pass_at: float | None,
-    mapping: Mapping[str, str] | None,
-    labels_by: str | None,
-    force: bool,
-) -> GoldSet:
-    """The set of a frame, as an import of its rows would make it; nothing of it stays on the disk."""
+def gold_of_frame(frame: object, *, name: str, **options: Any) -> GoldSet:
+    """The set of a frame, as `import_gold` would make it of its rows; nothing of it stays on the disk."""
     with tempfile.TemporaryDirectory(prefix="judgecal-") as root:
         scratch = Workspace(Path(root), Path(root) / "experiments")
         try:
-            source = FrameSource(frame)
-            made = import_gold(
-                source,
-                name=name,
-                columns=columns,
-                scale=scale,
-                workspace=scratch,
-                pass_at=pass_at,
-                mapping=mapping,
-                labels_by=labels_by,
-                force=force,
-                quiet=True,
-            )
+            made = import_gold(FrameSource(frame), name=name, workspace=scratch, quiet=True, **options)
         except InputError as error:
             raise InputError(_in_python(problem) for problem in error.problems) from None
         unused = [f"not taken over: {listed(made.left_out, _NAMED)}"] * bool(made.left_out)
