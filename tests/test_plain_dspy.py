@@ -114,6 +114,11 @@ def test_what_plain_dspy_compiled_is_a_judge_like_any_other(gold: GoldSet, works
     compiled.save("plain.json")
     again = judgecal.Judge("plain.json", model="embedded", trained_on=gold)
     assert (again.name, again.fingerprint) == (judge.name, judge.fingerprint)
+    judge = judgecal.Judge(workspace.experiments / judge.name.partition("#")[2], model="embedded")
+    assert (again.name, again.trained_on) == (judge.name, judge.trained_on)
+    with pytest.raises(InputError, match="trained_on=gold"):
+        judgecal.Judge(compiled)
+    assert judgecal.Judge(compiled, trained_on=gold).trained_on == train
     found = judgecal.optimize(again, gold, limit=20, final=False)
     assert found.decision
     for wrong, says in (("plain.json", "model=ALIAS"), (workspace.root, "allow_pickle=True")):

@@ -115,7 +115,7 @@ def judge_named(
         scale: of a function's or a program's verdicts; where nothing says it, that of the gold set.
         model: an alias of the models, for a compiled prompt.
         signature: the workspace's signature that it is of; recognised by its fields where not given.
-        trained_on: the gold set whose train split a compiled prompt has seen, or the groups; () for none.
+        trained_on: the gold set whose train split a compiled program has seen, or the groups; () for none.
         workspace: the current one where not given.
 
     Raises:
@@ -125,12 +125,17 @@ def judge_named(
     scale = Scale.parse(scale) if isinstance(scale, str) else scale
     path = Path(spec) if isinstance(spec, str) else spec
     if is_program(spec) or (isinstance(path, Path) and (path.suffix in (".json", ".pkl") or path.is_dir())):
-        from judgecal.judges.module import as_function, program_judge
+        from judgecal.judges.module import as_function, groups_seen, program_judge
 
+        if isinstance(path, Path) and (path / "program.json").is_file():
+            path = path / "program.json"
         if model is not None:
             return program_judge(path, model, signature, trained_on, workspace)
         call, told = as_function(path)
-        return GivenFunction(call, scale=scale or told, workspace=workspace)
+        judge = GivenFunction(call, scale=scale or told, workspace=workspace)
+        compiled = any(predictor.demos for predictor in path.predictors())  # type: ignore[union-attr]
+        judge.trained_on = groups_seen(judge.name, compiled, trained_on)
+        return judge
     if model or signature or trained_on:
         raise InputError("model=, signature= and trained_on= are for a program of DSPy's: leave them out")
     if not isinstance(spec, str | Path | JudgeName):

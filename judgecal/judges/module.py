@@ -102,7 +102,10 @@ def program_judge(
     if isinstance(program, Path):
         if program.suffix != ".json":
             raise InputError(f"{where}: {_PICKLED}")
-        state = _only_state(read_json(program, absent="there is no program here"), where)
+        table = read_json(program, absent="there is no program here")
+        state, ours = _only_state(table, where), table.get("judgecal", {})  # where judgecal wrote it
+        signature = signature or ours.get("signature")
+        trained_on = ours.get("trained_on") if trained_on is None else trained_on
     else:
         if type(program).forward not in _OWN_FORWARDS:
             what = "has a forward of its own, so it is more than one prompt"
@@ -111,17 +114,11 @@ def program_judge(
         names, state = list(predictor.signature.fields), predictor.dump_state()
     loaded = load_signature(signature or _recognised(state, names, where, workspace), workspace=workspace)
     fields = list(loaded.cls.fields)
-    if len(state["signature"]["fields"]) != len(fields) or names not in (None, fields):
+    if _prefixes(state) != _prefixes({"signature": loaded.cls.dump_state()}) or names not in (None, fields):
         raise InputError(f"{where}: its fields are not those of signature {loaded.name}: {', '.join(fields)}")
     demos = [{name: demo[name] for name in fields if name in demo} for demo in state["demos"]]
     compiled = bool(demos) or state["signature"]["instructions"] != loaded.cls.instructions
-    if compiled and trained_on is None:
-        raise InputError(
-            f"{where} was compiled, and we do not know which questions it has seen: say trained_on=gold for "
-            "those of the set's train split, or trained_on=() for none"
-        )
-    if isinstance(trained_on, GoldSet):
-        trained_on = {item.group for item in trained_on.select("train")}
+    groups = groups_seen(where, compiled, trained_on)
     ours = {
         "schema": SCHEMA,
         "demos": demos,
@@ -129,7 +126,7 @@ def program_judge(
         "judgecal": {
             "signature": loaded.name,
             "signature_fingerprint": loaded.fingerprint,
-            "trained_on": sorted(trained_on or ()),
+            "trained_on": sorted(groups),
         },
     }
     slug = f"program-{digest(ours)[:8]}"
@@ -144,6 +141,24 @@ def program_judge(
     return PromptJudge(JudgeName(loaded.name, model, slug), workspace=workspace)
 
 
+def groups_seen(where: str, compiled: bool, trained_on: GoldSet | Iterable[str] | None) -> frozenset[str]:
+    """The groups whose labels a program has seen; of a compiled one that must be said."""
+    if compiled and trained_on is None:
+        raise InputError(
+            f"{where} was compiled, and we do not know which questions it has seen: say trained_on=gold for "
+            "those of the set's train split, or trained_on=() for none"
+        )
+    if isinstance(trained_on, GoldSet):
+        return frozenset(item.group for item in trained_on.select("train"))
+    return frozenset(trained_on or ())
+
+
+def _prefixes(state: Mapping[str, Any]) -> list[str]:
+    """What DSPy keeps of a state's fields, but of the last one, which COPRO writes anew, that it is there."""
+    *prefixes, _ = [field["prefix"] for field in state["signature"]["fields"]]
+    return [*prefixes, ""]
+
+
 def _only_state(table: Mapping[str, Any], where: str) -> Mapping[str, Any]:
     """The state of the one prompt in a file that DSPy saved."""
     parts = [table, *table.values()]
@@ -156,7 +171,7 @@ def _only_state(table: Mapping[str, Any], where: str) -> Mapping[str, Any]:
 
 def _recognised(state: Mapping[str, Any], names: list[str] | None, where: str, workspace: Workspace) -> str:
     """The workspace's one signature with these fields; of a file DSPy keeps their prefixes alone."""
-    prefixes = [field["prefix"] for field in state["signature"]["fields"]]
+    prefixes = _prefixes(state)
     found, unchanged = [], []
     for name in list_signatures(workspace):  # a text prompt has no outputs
         try:
@@ -164,13 +179,13 @@ def _recognised(state: Mapping[str, Any], names: list[str] | None, where: str, w
         except InputError:  # it is named by whoever uses it
             continue
         fields = [*outline.inputs, *outline.outputs]
-        shown = fields if names else [f"{infer_prefix(field)}:" for field in fields]
+        shown = fields if names else [*(f"{infer_prefix(field)}:" for field in fields[:-1]), ""]
         same = shown == (names or prefixes)
         found += [name] * same
         unchanged += [name] * (same and outline.instructions == state["signature"]["instructions"])
     for told in (found, unchanged):
         if len(told) == 1:
             return told[0]
-    asked = ", ".join(names or prefixes)
+    asked = ", ".join(names or prefixes[:-1])
     what = f"{listed(found)} have" if found else "no signature of the workspace has"
     raise InputError(f"{where}: {what} its fields ({asked}): name one, signature=NAME, {_WITHOUT}")

@@ -33,7 +33,8 @@ _FENCE = re.compile(r"```(?:json)?", re.IGNORECASE)
 _NUMBER = re.compile(
     r"(?P<value>[+-]?\d+(?:\.\d+)?) ?(?:%|percent|/ ?(?P<of>\d+)|out of (?P<outof>\d+))?\.?", re.IGNORECASE
 )
-_ANY_NUMBER = re.compile(rf"(?<![\w.]){_NUMBER.pattern}(?!\w)", re.IGNORECASE)
+# With what may be thousands or a decimal comma: `1,000` is no number here, and not 0.
+_ANY_NUMBER = re.compile(rf"(?<![\w.]){_NUMBER.pattern}(?:[.,]\d+)*(?!\w)", re.IGNORECASE)
 _WRAPPING = " \t\r\n\"'`*_"
 _SHOWN = 80  # characters of a reply in a message
 
