@@ -143,7 +143,9 @@ def test_what_cannot_be_measured_is_one_message(judgecal: Run, elsewhere: Path) 
         "unknown ending": [write(Path("table.bin"), ["label"], rows)],
         "--label 'correct' or --verdict 'correct'": [write(Path("open.csv"), ["text", "correct"], texts)],
         "--label 'b' or --verdict 'b'": [write(Path("half.csv"), ["label", "b"], rows)],
-        "no column can hold people's labels": [write(Path("no.csv"), ["a"], [one[:1] for one in texts])],
+        "no column is people's labels by its name": [
+            write(Path("no.csv"), ["a"], [one[:1] for one in texts])
+        ],
         "all 40 labels are yes": [write(Path("same.csv"), ["label", "judge"], [("yes", b) for _, b in rows])],
         "column 'judge' holds no verdict": [
             write(Path("long.csv"), ["label", "judge"], [(a, f"gpt-{b}") for a, b in rows])
@@ -186,7 +188,7 @@ def test_several_raters_and_judges_on_scales_of_their_own(judgecal: Run, elsewhe
     ]
     path = write(Path("t.csv"), ["prompt", "rater_1", "rater_2", "judge", "gpt4_score", "llm"], rows)
     found = one_object(judgecal("agreement", path, "--json"))
-    assert found["table"]["scale"] == "ordinal:1:5"  # the judge uses the 5 that no person gave
+    assert found["gold"]["scale"] == "ordinal:1:5"  # the judge uses the 5 that no person gave
     assert [judge["judge"] for judge in found["judges"]] == ["judge", "gpt4_score", "llm"]
     assert [judge["n_unscored"] for judge in found["judges"]] == [0, 0, 3]
     assert found["gold"]["n_groups"] == 30 and len(found["raters"]) == 2
@@ -234,6 +236,6 @@ def test_words_take_a_map_and_verdicts_take_it_too(judgecal: Run, elsewhere: Pat
     maps = ["--map", "fine=yes", "--map", "poor=no"]
     found = one_object(judgecal("agreement", path, *maps, "--json"))
     assert (
-        found["table"]["scale"] == "binary" and 0.6 < found["judges"][0]["agreement"]["accuracy"]["value"] < 1
+        found["gold"]["scale"] == "binary" and 0.6 < found["judges"][0]["agreement"]["accuracy"]["value"] < 1
     )
     assert "--map fine=yes --map poor=no" in found["headline"]["next"]

@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,6 +15,8 @@ from judgecal.cli.options import (
     ColumnArguments,
     Full,
     Json,
+    LabelsBy,
+    Mapped,
     argument,
     column,
     option,
@@ -66,10 +68,7 @@ class ImportArguments(ColumnArguments):
         list[str] | None,
         option("Only the rows with this, of --ratings where given; repeatable.", metavar="COL=VALUE"),
     ] = None
-    mapping: Annotated[
-        list[str] | None,
-        option("Rewrite a label, whatever its case; repeatable.", "--map", metavar="FROM=TO"),
-    ] = None
+    mapping: Mapped = None
     rater: Annotated[
         str | None,
         option(
@@ -89,10 +88,7 @@ class ImportArguments(ColumnArguments):
         float | None,
         option("The people's pass mark, on the scale of the labels; by default none.", metavar="X"),
     ] = None
-    labels_by: Annotated[
-        Literal["people", "project"] | None,
-        option("Who gave the labels; project: you made them yourselves, or a model did."),
-    ] = None
+    labels_by: LabelsBy = None
     encoding: Annotated[str | None, option("Of separated text; by default told by the file.")] = None
     separator: Annotated[
         str | None, option("Of separated text: , or ; or | or tab; by default told by the file.")
@@ -104,10 +100,6 @@ class ImportArguments(ColumnArguments):
         str | None,
         option("Answers by id to questions with rules, such as RAG-IFEval's samples.json.", metavar="FILE"),
     ] = None
-
-    def given(self) -> list[str]:
-        """The options that are given, as they are typed."""
-        return [option.replace("--mapping", "--map") for option in super().given()]
 
     def of_tables(self) -> list[str]:
         """Those of them that an export of a tool does not take."""
@@ -160,13 +152,13 @@ class ImportArguments(ColumnArguments):
     def beside(self) -> SideTables:
         """The files beside the table."""
         from judgecal.goldset import SideTables, read_where
-        from judgecal.tables.formats import TextForm
 
         return SideTables(
             self.ratings,
             self.judgements,
             read_where(self.where or ()),
-            TextForm(self.encoding, self.separator),
+            self.encoding,
+            self.separator,
             self.errors_as_empty,
         )
 
@@ -177,7 +169,7 @@ class ImportArguments(ColumnArguments):
 
         refuse(no_files(Path(file) for file in files if not file.startswith("hf:")))
         named = bool(self.question and self.answer)
-        header = () if named else open_table(files[0], self.beside().text).columns
+        header = () if named else open_table(files[0], self.encoding, self.separator).columns
         known = self.columns().resolved(header, None if named else Path(files[0]))
         missing = [
             option
@@ -348,7 +340,7 @@ def _header(file: str, table: ImportArguments) -> tuple[str, ...]:
     from judgecal.tables.formats import open_table
 
     with contextlib.suppress(InputError):
-        return open_table(file, table.beside().text).columns
+        return open_table(file, table.encoding, table.separator).columns
     return ()
 
 

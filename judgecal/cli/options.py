@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -239,6 +239,13 @@ Item = Annotated[str | None, column("The row's id; by default item_id, else a ha
 Group = Annotated[str | None, column("The question's id, for intervals; by default group, else its text.")]
 System = Annotated[str | None, column("Who gave the answer; by default system.")]
 Verdict = Annotated[str | None, column("The judge's verdict; by default verdict.")]
+Mapped = Annotated[
+    list[str] | None, option("Rewrite a label, whatever its case; repeatable.", "--map", metavar="FROM=TO")
+]
+LabelsBy = Annotated[
+    Literal["people", "project"] | None,
+    option("Who gave the labels; project: you made them yourselves, or a model did."),
+]
 TrustLock = Annotated[
     bool, option("Run the lock's own signature, which is code, where the workspace has another or none.")
 ]
@@ -284,7 +291,7 @@ class ColumnArguments:
     def given(self) -> list[str]:
         """The options that are given, as they are typed."""
         return [
-            f"--{field.name.replace('_', '-')}"
+            f"--{field.name.replace('_', '-').replace('mapping', 'map')}"
             for field in dataclasses.fields(self)
             if getattr(self, field.name)
         ]

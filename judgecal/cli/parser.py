@@ -61,34 +61,15 @@ _FIRST = {
     "gold import": "name question answer label verdict scale mapping labels_by dry_run tool sheet replace",
     "gold label": "raters overlap following limit split named",
     "gold sheet": "output raters limit strata split",
-    "agreement": "label verdict group scale labels_by gold look name json",
-    "compare": "on labels metric",
+    "agreement": "label verdict scale labels_by gold look name json",
     "migrate": "to lock on labels output margin",
     "judge": "output lock suite columns model engine replace dry_run",
-    "rate": "lock labels by escalate output",
-    "retrieval": "gold questions documents qrels run k",
     "answer": "models signatures gold judge lock contexts dry_run",
 }
 """Command -> the parameters that most people need first; of another command all that are in no group."""
-_SECTIONS = {
-    "Calls and cost": "budget_usd budget_total_usd dry_run limit repeats no_cache retry_unscored batch "
-    "trust_lock",
-    "Output": "output replace rows markdown junit name seed full json look",
-    "Columns of the table": "reference_separator chunks",
-}
-"""Title -> the parameters that stand under it, beside those that name a column."""
-
-
-def _section_of(parameter: Any, command: str) -> str:
-    """The title under which the help of a command with many options has one of them."""
-    first = _FIRST.get(command, "").split()
-    if parameter.name in first or parameter.required:
-        return "Options"
-    for title, names in _SECTIONS.items():
-        if parameter.name in names.split():
-            return title
-    column = parameter.metavar in ("COL", "NAME=COL")
-    return "Columns of the table" if column else "Further options" if first else "Options"
+_CALLS = "budget_usd budget_total_usd dry_run limit repeats no_cache retry_unscored batch"
+_OUTPUT = "output replace rows markdown junit name seed full json look"
+_TITLES = ("Arguments", "Options", "Columns of the table", "Further options", "Calls and cost", "Output")
 
 
 class GroupedHelp(TyperCommand):
@@ -96,21 +77,16 @@ class GroupedHelp(TyperCommand):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the arguments, then the options, in groups where they are many."""
-        parameters, command = self.get_params(ctx), ctx.command_path.partition(" ")[2]
+        sections: dict[str, list[tuple[str, str]]] = {title: [] for title in _TITLES}
+        parameters, first = self.get_params(ctx), _FIRST.get(ctx.command_path.partition(" ")[2], "").split()
         many = sum(one.param_type_name == "option" for one in parameters) > _MANY
-        titles = (
-            "Arguments",
-            "Options",
-            "Columns of the table",
-            "Further options",
-            "Calls and cost",
-            "Output",
-        )
-        sections: dict[str, list[tuple[str, str]]] = {title: [] for title in titles}
         for one in parameters:
             title = "Arguments" if one.param_type_name == "argument" else "Options"
-            if title == "Options" and many and one.name != "help":
-                title = _section_of(one, command)
+            if title == "Options" and many and one.name not in (*first, "help") and not one.required:
+                of_table = one.metavar in ("COL", "NAME=COL") or one.name in ("reference_separator", "chunks")
+                title = "Columns of the table" if of_table else "Further options" if first else title
+                title = "Calls and cost" if one.name in _CALLS.split() else title
+                title = "Output" if one.name in _OUTPUT.split() else title
             if record := one.get_help_record(ctx):
                 sections[title].append(record)
         for title, rows in sections.items():

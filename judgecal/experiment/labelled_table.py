@@ -30,7 +30,6 @@ def labelled_table(
     rates = (_rate(stored.gold, column, stored.seed) for column in columns if column.kind == "recorded")
     return LabelledTable(
         file=config["file"],
-        scale=config["scale"],
         columns=config["columns"],
         left_out=tuple(config["left_out"]),
         notes=tuple(config["notes"]),
@@ -56,18 +55,15 @@ def _rate(gold: GoldSet, column: JudgeColumn, seed: int) -> TableRate:
     said = {row.item_id: row.verdict for row in whole_items(column.rows) if not row.repeat}
 
     def on_people(verdict: Any) -> float:
-        if verdict is None:
-            return np.nan
-        if people.kind == "binary":
-            cut = 0.5 if common.pass_at is None else common.pass_at
-            return float(float(verdict) >= cut)
-        return onto(people, column.scale, float(verdict))
+        if verdict is None or people.kind != "binary":
+            return np.nan if verdict is None else onto(people, column.scale, float(verdict))
+        return float(float(verdict) >= (0.5 if common.pass_at is None else common.pass_at))
 
     verdicts = np.array([on_people(said.get(item.item_id)) for item in gold.items])
     _, groups = np.unique([item.group for item in gold.items], return_inverse=True)
     at = [place for place, item in enumerate(gold.items) if item.item_id in gold.labels]
-    labels = np.array([float(gold.labels[gold.items[place].item_id]) for place in at])
-    labelled = LabelledRows(np.array(at), labels)
+    labels = [float(gold.labels[gold.items[place].item_id]) for place in at]
+    labelled = LabelledRows(np.array(at), np.array(labels))
     ends: dict[str, Any] = {"low": people.low, "high": people.high, "seed": seed}
     done, scored = corrected_mean(verdicts, groups, labelled, **ends), verdicts[~np.isnan(verdicts)]
     raw = Estimate(

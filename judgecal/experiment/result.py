@@ -205,7 +205,6 @@ class LabelledTable(Result):
     """The table that labels and verdicts came from, how it was understood, and what keeps it."""
 
     file: str
-    scale: str
     columns: Mapping[str, str]  # what each is taken as
     left_out: tuple[str, ...]
     notes: tuple[str, ...]

@@ -17,7 +17,7 @@ from judgecal.errors import InputError, notice, refuse
 from judgecal.tables import Row, Source
 from judgecal.tables.cells import is_error
 from judgecal.tables.columns import Columns, left_out, listed_cell, read_contexts
-from judgecal.tables.formats import TextForm, open_table
+from judgecal.tables.formats import open_table
 from judgecal.tables.table import RowLocator
 
 _ANY = "*"
@@ -236,13 +236,14 @@ class SideTables:
     items by id, in a column that is called as the items' own.
 
     `where`: (column, value), which rows are taken: of the ratings, or of the table itself where these are in
-    it. `text` and `errors_as_empty` say how all of them are read.
+    it. `encoding`, `separator` (of separated text) and `errors_as_empty` say how all of them are read.
     """
 
     ratings: str | Path | None = None
     judgements: str | Path | None = None
     where: tuple[tuple[str, str], ...] = ()
-    text: TextForm | None = None
+    encoding: str | None = None
+    separator: str | None = None
     errors_as_empty: bool = False
 
     @property
@@ -265,9 +266,9 @@ class SideTables:
         """The options as they are typed, files by their names."""
         typed = [*((option, Path(file).name) for option, file in self._files)]
         typed += [("--where", f"{name}={value}") for name, value in self.where]
-        parts = [part for pair in typed for part in pair]
-        parts += [] if self.text is None else self.text.options()
-        return [*parts, *["--errors-as-empty"] * self.errors_as_empty]
+        given = (("--encoding", self.encoding), ("--separator", self.separator))
+        typed += [(option, value) for option, value in given if value is not None]
+        return [*(part for pair in typed for part in pair), *["--errors-as-empty"] * self.errors_as_empty]
 
 
 def read_where(entries: Iterable[str]) -> tuple[tuple[str, str], ...]:
@@ -335,7 +336,7 @@ def tables_of(
                 f"judgecal: {Path(path).name} is {size / 1e9:.1f} GB: we read it to the end before we "
                 "take its rows"
             )
-        table = open_table(path, beside.text)
+        table = open_table(path, beside.encoding, beside.separator)
         return Stream(table, of_rows, progress, errors_as_empty=beside.errors_as_empty)
 
     items, ratings, judgements = (

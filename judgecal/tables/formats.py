@@ -29,7 +29,6 @@ _OTHER_SHEETS = (".ods", ".xls", ".xlsb", ".numbers", ".fods", ".gsheet")
 Kind = Literal["text", "number", "count", "flag", "texts", "numbers"]
 """What the values of an added column are: a `count` is a whole number; `texts` and `numbers` are lists, in a
 separated file JSON."""
-SEPARATED = (".csv", ".tsv", ".tab", ".txt")
 Write = Callable[[Piece, Sequence[Sequence[Any]]], None]
 """Takes some rows, and for each of them the values of the added columns."""
 
@@ -64,19 +63,6 @@ class Output:
         if lost:
             notes.append(f"left out {', '.join(lost)}: bytes, which only .parquet and .arrow can hold")
         return cls(source, tuple(name for name in source.columns if name not in lost), kinds, tuple(notes))
-
-
-@dataclass(frozen=True, slots=True)
-class TextForm:
-    """How separated text is written, where the file does not tell it right; None is told by the file."""
-
-    encoding: str | None = None
-    separator: str | None = None  # one of those that messages name; `tab` too
-
-    def options(self) -> list[str]:
-        """The options as they are typed."""
-        given = (("--encoding", self.encoding), ("--separator", self.separator))
-        return [word for option, value in given if value is not None for word in (option, value)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,18 +106,23 @@ def _format_of(path: Path, *, writing: bool = False) -> Format:
     raise InputError(f"{shown(path)}: unknown ending {ending!r}: it must be one of {', '.join(known)}{sheet}")
 
 
-def open_table(path: str | Path, text: TextForm | None = None) -> Source:
-    """Open a table, in a file or at an address, to be read piece by piece; InputError as `read_table`, or
-    where `text` says how something is separated that is no separated text.
+def open_table(path: str | Path, encoding: str | None = None, separator: str | None = None) -> Source:
+    """Open a table, in a file or at an address, to be read piece by piece; InputError as `read_table`.
+
+    `encoding` and `separator` are of separated text; by default its file tells them.
     """
-    given = [] if text is None else text.options()
-    if given and ending_of(Path(path)) not in SEPARATED:
-        raise InputError(f"{given[0]} is of separated text ({', '.join(SEPARATED)}), and {path} is none")
+    if encoding is not None or separator is not None:
+        if ending_of(Path(path)) not in (known := (".csv", ".tsv", ".tab", ".txt")):
+            raise InputError(
+                f"--encoding and --separator are of {', '.join(known)}, and {path} is no such file"
+            )
+        opener = _format_of(Path(path)).open
+        assert opener is not None
+        return opener(Path(path), encoding, separator)
     for form in _formats():
         if form.address is not None and str(path).startswith(form.address[0]):
             return form.address[1](str(path))
-    opener = _format_of(Path(path)).open if given else None
-    return open_source(Path(path)) if opener is None else opener(Path(path), text)
+    return open_source(Path(path))
 
 
 def open_source(path: Path) -> FileSource:

@@ -63,14 +63,12 @@ def guessed(columns: Columns, table: Table) -> Columns:
     for name in table.columns:
         if name not in used and _like_labels(row.cells[name] for row in table.rows):
             {None: open_, "people": people, "judge": judges}.get(_whose(name), []).append(name)
-    labelled = bool(columns.labels or columns.gold_label)
-    if not labelled and not people:
-        raise InputError(_unknown(table, [*open_, *judges], "people's labels"))
-    if not columns.verdicts and not judges and not labelled:
+    if not columns.labels and not columns.gold_label:
+        if not people:
+            raise InputError(_unknown(table, [*open_, *judges], "people's labels"))
         alike = [name for name in open_ if _fits(table, name, people)]
-        if alike:
+        if alike and not columns.verdicts and not judges:
             raise InputError(_unknown(table, alike, "a judge's verdicts"))
-    if not labelled:
         settled = [name for name in people if "adjudicated" in _words(name) or _words(name)[0] == GOLD][:1]
         labels = tuple(name for name in people if name not in settled)
         columns = dataclasses.replace(columns, labels=labels, gold_label=next(iter(settled), None))
@@ -112,13 +110,8 @@ def _fits(table: Table, name: str, labels: Sequence[str]) -> bool:
 
 def _unknown(table: Table, candidates: Sequence[str], what: str) -> str:
     """Why nothing can be measured yet, and both ways to say what a column is."""
-    names = (
-        "human, label, gold, annotator or rater are people's; judge, verdict, score or a model's a judge's"
-    )
-    if not candidates:
-        return (
-            f"{table.top}: no column can hold {what} (names with {names}); the columns are "
-            f"{listed(table.columns, 12)}: name one with --label COL, and a judge's with --verdict COL"
-        )
+    names = "human, label, gold, annotator, rater: people's; judge, verdict, score, a model's name: a judge's"
     ways = "; ".join(f"--label {name!r} or --verdict {name!r}" for name in candidates[:4])
-    return f"{table.top}: no column is {what} by its name (names with {names}): say it: {ways}"
+    if not ways:
+        ways = f"--label COL, and --verdict COL for a judge's; the columns are {listed(table.columns, 12)}"
+    return f"{table.top}: no column is {what} by its name ({names}) and its cells: say it: {ways}"

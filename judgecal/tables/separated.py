@@ -18,7 +18,7 @@ from typing import Any
 
 from judgecal.errors import InputError, listed, notice, refuse
 from judgecal.tables.cells import runs
-from judgecal.tables.formats import Format, Output, TextForm, Write
+from judgecal.tables.formats import Format, Output, Write
 from judgecal.tables.table import FileSource, Piece, Row
 from judgecal.tables.text import (
     UNREADABLE,
@@ -118,16 +118,16 @@ class Dialect:
         return replace(self, encoding="cp1252", notes=(*self.notes, note))
 
 
-def dialect_of(path: Path, form: TextForm | None = None) -> Dialect:
-    """How a file is to be read, as `form` says it, else by the lines that it begins with; undecodable bytes
-    do not matter yet.
+def dialect_of(path: Path, encoding: str | None = None, separator: str | None = None) -> Dialect:
+    """How a file is to be read, as it is said, else by the lines that it begins with; undecodable bytes do
+    not matter yet.
 
-    InputError: the file cannot be read or is no text, `form` names what is none, or two separators would each
-    give a whole table.
+    InputError: the file cannot be read or is no text, what is said is none that is known, or two separators
+    would each give a whole table.
     """
-    where, form = shown(path), form or TextForm()
+    where, given = shown(path), encoding
     try:
-        encoding = encoding_of(path) if form.encoding is None else _encoding(form.encoding)
+        encoding = encoding_of(path) if encoding is None else _encoding(encoding)
         with open_bytes(path) as start:
             marked = start.read(len(codecs.BOM_UTF8)) == codecs.BOM_UTF8
     except UNREADABLE as error:
@@ -142,7 +142,7 @@ def dialect_of(path: Path, form: TextForm | None = None) -> Dialect:
             whole = not line
             lines += [line] * (not whole)
             left -= len(line)
-    notes = [] if encoding == UTF_8 or form.encoding else [f"{where}: read as {encoding.upper()}"]
+    notes = [] if encoding == UTF_8 or given else [f"{where}: read as {encoding.upper()}"]
     hint = lines[0].rstrip("\r\n").rstrip(",;\t") if lines else ""
     if _HINT in (hint.casefold(), hint[:-1].casefold()):
         separator = lines[0].rstrip("\r\n")[len(_HINT) : len(_HINT) + 1]
@@ -153,13 +153,11 @@ def dialect_of(path: Path, form: TextForm | None = None) -> Dialect:
         notes.append(f"{where}:1: says that {_SEPARATORS[separator]} separates cells")
         return Dialect(encoding, separator, 1, tuple(notes), marked)
     usual = _USUAL.get(ending_of(path), ",")
-    if form.separator is not None:
-        named = {"tab": "\t", "\\t": "\t"}.get(form.separator, form.separator)
-        if named not in _SEPARATORS:
-            raise InputError(f"--separator {form.separator}: write , or ; or | or tab")
-        return Dialect(encoding, named, 0, tuple(notes), marked)
-    separator = _separator(lines, usual, where, whole=whole)
-    if separator != usual:
+    if separator is not None:
+        separator = "\t" if separator in ("tab", "\\t") else separator
+        if separator not in _SEPARATORS:
+            raise InputError(f"--separator {separator}: write , or ; or | or tab")
+    elif (separator := _separator(lines, usual, where, whole=whole)) != usual:
         notes.append(f"{where}: {_SEPARATORS[separator]} separates the cells")
     commas = separator == ";" and any(map(_COMMA_NUMBER.search, lines))
     return Dialect(encoding, separator, 0, tuple(notes), marked, "," if commas else ".")
@@ -252,16 +250,16 @@ class SeparatedSource(FileSource):
     Whoever reads such a table takes its marks off (`cells.undo`), which are more than those of other tables.
     """
 
-    def __init__(self, path: Path, form: TextForm | None = None) -> None:
-        self._form = form
+    def __init__(self, path: Path, encoding: str | None = None, separator: str | None = None) -> None:
+        self._given = encoding, separator
         super().__init__(path)
 
     def _survey(self) -> None:
-        self.dialect, self._quoted = dialect_of(self.path, self._form), True
+        self.dialect, self._quoted = dialect_of(self.path, *self._given), True
         try:
             problems = self._problems()
         except NotUtf8 as problem:
-            if self._form is not None and self._form.encoding is not None:
+            if self._given[0] is not None:
                 raise
             self.dialect = self.dialect.as_windows_1252(self.path, problem)
             problems = self._problems()
