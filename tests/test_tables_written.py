@@ -55,5 +55,5 @@ def test_what_is_said_of_a_file_goes_before_what_it_tells(tmp_path: Path) -> Non
     ):
         with pytest.raises(InputError, match=message):
             open_table(path, *given)
-    with pytest.raises(InputError, match=", not "):
+    with pytest.raises(InputError, match="is no such file"):
         open_table(tmp_path / "t.jsonl", separator=";")
