@@ -157,14 +157,11 @@ def asked(own: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     def reply(messages: Any) -> str:
         prompts.append([message["content"] for message in messages])
         found = re.search(r"\[(\d)\] Text of d4", prompts[-1][-1])
-        return answer_of(f"It is tea [{found[1]}] [8]." if found else "I pass, friend.")
+        said = f"It is tea [{found[1]}] [8]." if found else "I pass, friend."
+        return f"[[ ## answer ## ]]\n{said}\n\n[[ ## completed ## ]]"
 
     monkeypatch.setattr(transport, "reply", reply)
     return prompts
-
-
-def answer_of(text: str) -> str:
-    return f"[[ ## answer ## ]]\n{text}\n\n[[ ## completed ## ]]"
 
 
 def test_answers_from_own_contexts_are_totalled_by_rules(
