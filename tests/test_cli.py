@@ -273,8 +273,8 @@ def test_without_a_longest_reply_there_is_no_bound_and_no_price_of_batches(
     assert (found["usd_at_most"], found["unbounded"], found["usd_in_batches"]) == (None, ["zebra"], None)
     assert found["usd_likely"] > 0.0
     said = judgecal(command, *model, "--dry-run").said
-    assert re.search(
-        r"cost about \d+\.\d{4} USD and no bound, as a reply of zebra has no known longest length: set max_tokens",
+    assert re.match(
+        r"It likely costs \d+\.\d{4} USD, and there is no bound: a reply of zebra has no known longest length; set max",
         said,
     )
     assert "set max_tokens under [models.NAME]" in judgecal(command, *model, "--budget-usd", "1").err.replace(
@@ -324,9 +324,9 @@ def test_a_dry_run_writes_nothing_and_names_the_price(
     assert found["usd_at_most"] > found["calls"] * 100 * 30e-6
     assert 0.0 < found["usd_likely"] < found["usd_at_most"] and found["unbounded"] == []
     assert re.fullmatch(
+        r"It likely costs \d+\.\d{4} USD, at most \d+\.\d{4} USD\. "
         r"\d+ calls to make, 0 judgements stored already, about \d+ prompt tokens, "
-        r"cost about \d+\.\d{4} USD, at most \d+\.\d{4} USD; time unknown before the first calls"
-        + re.escape(f" {look}" if look else ""),
+        r"time unknown before the first calls" + re.escape(f" {look}" if look else ""),
         text.said,
     )
     assert [line for line in text.out.splitlines() if len(line) > 80] == []
@@ -346,7 +346,10 @@ def test_a_dry_run_says_what_is_stored_already(judgecal: Run, workspace_dir: Pat
 
 def test_a_dry_run_without_a_price_says_so(judgecal: Run, workspace_dir: Path) -> None:
     (workspace_dir / "judgecal.toml").write_text('[models.free]\nid = "nowhere/free"\n')
-    assert "cost unknown: some model has no price" in judgecal("score", "--models", "free", "--dry-run").said
+    assert (
+        "We cannot say what it costs: some model has no price."
+        in judgecal("score", "--models", "free", "--dry-run").said
+    )
 
 
 def test_a_finished_run_needs_no_key(

@@ -68,7 +68,7 @@ def test_a_command_without_batches_shows_no_price_of_them(capsys: pytest.Capture
     show_plan(plan, json=True, live=True)
     text, whole = capsys.readouterr().out.split("{")
     assert (
-        "at most 1.0000 USD; time" in " ".join(text.split())
+        "at most 1.0000 USD. 2 calls" in " ".join(text.split())
         and json.loads("{" + whole)["usd_in_batches"] is None
     )
 

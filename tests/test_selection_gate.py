@@ -594,7 +594,7 @@ def test_unscored_items_are_named_with_reasons(judgecal: Run, served: Served) ->
 
 def test_a_dry_run_calls_nothing(judgecal: Run, served: Served) -> None:
     ran = judgecal("gate", "--lock", served.path, "--dry-run")
-    assert ran.code == 0 and ran.out.startswith("220 calls to make") and "up to 2 more" in ran.out
+    assert ran.code == 0 and "220 calls to make" in ran.out and "up to 2 more" in ran.out
     assert gated(judgecal, served, "--dry-run")["calls"] == 220
     assert served.stub.calls == 0 and not served.workspace.experiments.exists()
 

@@ -194,8 +194,8 @@ def show_plan(plan: CostEstimate, *, json: bool, look: str | None = None, live: 
     time = "unknown before the first calls" if plan.seconds is None else f"about {plan.seconds:.0f} s"
     waiting = f"{plan.waiting} wait in a batch (--batch takes their replies), " if plan.waiting else ""
     print_prose(
-        f"{plan.calls} calls to make, {waiting}{plan.stored} judgements stored already, "
-        f"about {plan.prompt_tokens} prompt tokens, cost {plan.cost_in_words(live=live)}; time {time}"
+        f"{plan.cost_in_words(live=live)} {plan.calls} calls to make, {waiting}{plan.stored} judgements "
+        f"stored already, about {plan.prompt_tokens} prompt tokens, time {time}"
     )
     if look is not None:
         print_prose(look)

@@ -320,19 +320,17 @@ class CostEstimate:
     def cost_in_words(self, *, live: bool = False) -> str:
         """The likely cost, then the bound, or why there is none; `live`: without the price of a batch."""
         if self.usd_likely is None:
-            return "unknown: some model has no price"
-        likely = f"about {self.usd_likely:.4f} USD"
+            return "We cannot say what it costs: some model has no price."
         if self.unbounded:
             return (
-                f"{likely} and no bound, as a reply of {', '.join(self.unbounded)} has no known longest "
-                "length: set max_tokens under [models.NAME] in judgecal.toml"
+                f"It likely costs {self.usd_likely:.4f} USD, and there is no bound: a reply of "
+                f"{', '.join(self.unbounded)} has no known longest length; set max_tokens under "
+                "[models.NAME] in judgecal.toml."
             )
-        batches = (
-            ""
-            if live or self.usd_in_batches in (None, self.usd_at_most)
-            else (f" ({self.usd_in_batches:.4f} USD with --batch)")
-        )
-        return f"{likely}, at most {self.usd_at_most:.4f} USD{batches}" if self.usd_at_most else "nothing"
+        without = live or self.usd_in_batches in (None, self.usd_at_most)
+        batches = "" if without else f" ({self.usd_in_batches:.4f} USD with --batch)"
+        most = f"It likely costs {self.usd_likely:.4f} USD, at most {self.usd_at_most:.4f} USD{batches}."
+        return most if self.usd_at_most else "It costs nothing."
 
 
 def together(estimates: Sequence[CostEstimate]) -> CostEstimate:

@@ -197,7 +197,7 @@ class ProbeRun:
                 require_keys([judge], part, stored_rows(experiment.journal), options)
         if plan.usd_at_most != 0.0 and plan.calls and not options.quiet:
             time = f", about {plan.seconds:.0f} s" if plan.seconds is not None else ""
-            notice(f"judgecal: {plan.calls:,} calls to make, cost {plan.cost_in_words(live=True)}{time}")
+            notice(f"judgecal: {plan.calls:,} calls to make{time}. {plan.cost_in_words(live=True)}")
         open_experiment(experiment)
         keep_judges(experiment, self.judges)
         table = AgreementTable(self.gold, self.items, seed=self.seed)
